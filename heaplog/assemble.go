@@ -12,24 +12,22 @@ import (
 
 // assembler adds the records of each dump together and yields the dumps.
 type assembler struct {
-	r       *Reader
-	yield   func(DumpBlocks, error) bool
-	builder *profile.Builder
+	r          *Reader
+	yield      func(DumpBlocks, error) bool
+	wantBlocks bool
+	builder    *profile.Builder
 
-	current  *dumpStart   // nil before the first dump
-	paths    *pathDump    // of the current dump, nil if it has no call paths so far
-	parked   []*endedDump // dumps that wait for names of call paths, and those after them
-	bases    dumpBases
-	number   int // number of the current dump, from 1
-	loss     profile.Loss
-	blocks   blockList // of the current dump
-	held     []held
-	yielded  int
-	skip     int        // dumps that an earlier pass has yielded
-	failed   int        // errors yielded
-	skipped  int        // errors that an earlier pass has yielded, less those met again
-	last     DumpBlocks // the latest dump, until it is known whether it is the last one
-	lastFrom *dumpStart
+	current *dump         // nil before the first dump
+	begun   int           // number of dumps begun
+	parked  []*dump       // dumps that wait for names of call paths, and those after them
+	bases   []*pathValues // of the latest dumps with marks
+	unread  int64         // unreadable records that belong to no dump so far
+	held    []held
+	yielded int
+	skip    int         // dumps that an earlier pass has yielded
+	failed  int         // errors yielded
+	skipped int         // errors that an earlier pass has yielded, less those met again
+	last    func() bool // yields the latest dump, if only the last one is selected
 
 	events events
 	replay *profile.Replay
@@ -39,13 +37,13 @@ type assembler struct {
 type held struct {
 	path profile.Path
 	profile.Value
-	loss   profile.Loss
-	block  profile.Block
-	placed bool // block has an address
+	cut, noSize int64
+	block       profile.Block
+	placed      bool // block has an address
 }
 
 func newAssembler(r *Reader, yield func(DumpBlocks, error) bool, blocks bool) *assembler {
-	a := &assembler{r: r, yield: yield, builder: profile.NewBuilder(r.maxPaths), replay: profile.NewReplay(), blocks: blockList{wanted: blocks}}
+	a := &assembler{r: r, yield: yield, builder: profile.NewBuilder(r.maxPaths), replay: profile.NewReplay(), wantBlocks: blocks}
 	a.events.builder, a.events.labels = a.builder, &r.labels
 	a.events.deliver = a.event
 	return a
@@ -60,48 +58,53 @@ func (a *assembler) fail(err error) bool {
 	return a.yield(DumpBlocks{}, err)
 }
 
-func (a *assembler) item(p *pass, it *Item, b boundary) bool {
+func (a *assembler) item(p *pass, it *Item) bool {
+	if a.begun != p.sequence.count {
+		if !p.sequence.dump.repeats {
+			a.release()
+		}
+		if !a.finish(p) {
+			return false
+		}
+		a.current, a.begun = p.sequence.dump, p.sequence.count
+		a.current.builder = a.builder
+		a.current.Loss.Unreadable, a.unread = a.unread, 0
+	}
 	switch it.Kind {
 	case KindText:
 		return true
 	case KindMark:
-		return a.mark(p, it)
+		a.r.labels.header(it.Header)
+		return it.Header.Verb != codec.VerbBoot || a.events.flush(false) && a.unpark(p, false)
 	case KindIdle:
 		return a.idle(p)
 	case KindEvent, KindPathEvents:
 		return a.events.take(p, it)
 	case KindPaths:
-		if a.r.label != ByPath {
-			a.fail(errors.New("lines of call paths (~p#) have neither threads nor sizes of blocks"))
-			return false
-		}
-		return a.events.flush(false) && a.pathLine(p, b)
+		return a.events.flush(false) && a.pathLine(p)
 	case KindUnreadable:
-		a.loss.Unreadable++
+		if a.current == nil {
+			a.unread++
+		} else {
+			a.current.Loss.Unreadable++
+		}
 		return true
 	}
 	h := held{path: a.r.labels.pathOf(a.builder, it), Value: it.Allocs[0].Value}
-	if a.blocks.wanted {
+	if a.wantBlocks {
 		h.block, h.placed = blockOf(it, h.path)
 	}
 	if it.Cut != nil {
-		h.loss.Cut = 1
+		h.cut = 1
 		if !it.Cut.Sized {
-			h.loss.NoSize, h.Bytes = 1, 0
+			h.noSize, h.Bytes = 1, 0
 		}
 	}
-	switch b {
-	case pending:
+	if p.sequence.pending() {
 		a.held = append(a.held, h)
 		return true
-	case newDump:
-		if !a.begin(p) {
-			return false
-		}
 	}
-	if len(a.held) > 0 {
-		a.release()
-	}
+	a.release()
 	a.add(&h)
 	return true
 }
@@ -115,99 +118,132 @@ func (a *assembler) release() {
 }
 
 func (a *assembler) add(h *held) {
-	a.loss.Cut += h.loss.Cut
-	a.loss.NoSize += h.loss.NoSize
+	d := a.current
+	d.Loss.Cut += h.cut
+	d.Loss.NoSize += h.noSize
 	if h.placed {
-		a.blocks.list = append(a.blocks.list, h.block)
+		d.blocks = append(d.blocks, h.block)
 	}
-	if a.current.paths {
-		if a.paths == nil {
-			a.paths = &pathDump{}
-		}
-		a.paths.record(h.path, h.Bytes, a.current.sample)
-		return
+	if d.isPaths || a.selects(a.begun) {
+		d.addRecord(h.path, h.Value)
 	}
-	if a.r.from > 0 && !a.r.selectsDump(a.number, math.MaxInt) {
-		return
-	}
-	a.builder.Add(h.path, h.Value)
 }
 
-// mark begins a dump at its mark, because the dump may have no records.
-func (a *assembler) mark(p *pass, it *Item) bool {
-	a.r.labels.header(it.Header)
-	if it.Header.Verb == codec.VerbBoot && !(a.events.flush(false) && a.unpark(p, false)) {
+// selects reports whether a dump may be selected. Whether it is the last one is not known yet.
+func (a *assembler) selects(number int) bool {
+	return a.r.from < 0 || a.r.selectsDump(number, math.MaxInt)
+}
+
+// pathLine adds a line of call paths. (BT-DUMP-2)
+func (a *assembler) pathLine(p *pass) bool {
+	if a.r.label != ByPath {
+		a.fail(errors.New("lines of call paths (~p#) have neither threads nor sizes of blocks"))
 		return false
-	}
-	if it.Header.Verb != codec.VerbBegin {
-		return true
 	}
 	a.release()
-	return a.begin(p)
-}
-
-// begin ends the current dump and begins the newest dump of the sequence.
-func (a *assembler) begin(p *pass) bool {
-	if !a.finish(p) {
+	if !a.unpark(p, false) {
 		return false
 	}
-	q := p.sequence
-	a.current, a.number = q.dumps[len(q.dumps)-1], q.count
-	q.dumps = q.dumps[len(q.dumps)-1:]
+	if d := a.current; d != nil && !d.ended { // otherwise the line has only definitions
+		d.addLine(p.paths, p.lostLines, a.wantBlocks)
+	}
 	return true
-}
-
-// facts returns the properties of the current dump.
-func (a *assembler) facts() profile.DumpInfo {
-	d := a.current
-	return profile.DumpInfo{Name: fmt.Sprintf("dump %d", a.number), File: d.File, Line: d.Line, Index: a.yielded, Boot: d.boot,
-		Number: d.number, Time: d.time, Timed: d.timed, Why: d.why, Announced: d.announced, Loss: a.loss,
-		Build: d.info.build, Device: d.info.device, Firmware: d.info.firmware, Heap: d.heap, Sample: d.sample}
 }
 
 // finish ends the current dump, if any, and yields it if it is selected.
 func (a *assembler) finish(p *pass) bool {
-	if a.current == nil {
+	d := a.current
+	if d == nil {
 		return true
 	}
-	e := a.ended()
-	unread := p.damaged && e.from.log == p.log // the rest of its log cannot be read
-	e.facts.Cut = !e.from.ended && (e.from.marked || unread) || e.from.headless
+	unread := p.damaged && d.log == p.log // the rest of its log cannot be read
+	d.Cut = !d.ended && (d.marked || unread) || d.headless
 	if p.sequence.count == 1 && p.log == len(a.r.inputs)-1 {
-		e.facts.Name = e.facts.File
+		d.Name = d.File
 	}
-	a.current, a.loss, a.paths, a.blocks = nil, profile.Loss{}, nil, blockList{wanted: a.blocks.wanted}
-	if len(a.parked) == 0 && !e.paths.waits() {
-		return a.emit(p, e)
+	a.current = nil
+	a.parked = append(a.parked, d)
+	ok := a.unpark(p, false)
+	if len(a.parked) > 0 {
+		a.builder = a.builder.Fork()
 	}
-	a.parked = append(a.parked, e)
-	a.builder = a.builder.Fork()
-	return a.unpark(p, false)
+	return ok
 }
 
-// ended returns the current dump.
-func (a *assembler) ended() *endedDump {
-	if a.current.paths && a.paths == nil {
-		a.paths = &pathDump{}
+// maxParked is the number of dumps that wait for the names of call paths. A device repeats
+// each definition within 16 dumps. (BT-NAME-4)
+const maxParked = 32
+
+// unpark emits the parked dumps that wait for no name, in order. With all, it emits all.
+func (a *assembler) unpark(p *pass, all bool) bool {
+	for len(a.parked) > 0 && (all || len(a.parked) > maxParked || !a.parked[0].waits()) {
+		d := a.parked[0]
+		a.parked = a.parked[1:]
+		if !a.emit(p, d) {
+			return false
+		}
 	}
-	return &endedDump{facts: a.facts(), from: a.current, number: a.number, builder: a.builder, paths: a.paths, blocks: a.blocks}
+	return true
+}
+
+// maxBases is the number of dumps that are kept, since a later dump may be a difference from one
+// of them.
+const maxBases = 64
+
+// base returns the values of the dump from which d is a difference, nil if it is missing.
+func (a *assembler) base(d *dump) *pathValues {
+	for _, v := range slices.Backward(a.bases) {
+		if v.boot == d.Boot && v.number == d.Base {
+			return v
+		}
+	}
+	return nil
+}
+
+// emit yields a dump if it is selected.
+func (a *assembler) emit(p *pass, d *dump) bool {
+	d.Index = a.yielded
+	v := d.values(a.base(d))
+	built := d.build(v, false)
+	if v != nil {
+		p.tally.sameAddress += d.sum.SameAddress
+		p.tally.peakParts += v.peaksInParts()
+		if d.marked {
+			v.complete = built.Complete() && built.Loss.Lines == 0
+			a.bases = append(a.bases, v)
+			a.bases = a.bases[max(0, len(a.bases)-maxBases):]
+		}
+	}
+	deliver := func() bool {
+		a.yielded++
+		p.tally.dump(built, d, len(a.r.inputs) > 1)
+		return a.yielded <= a.skip || a.yield(DumpBlocks{built, d.allBlocks(v), d.space}, nil)
+	}
+	switch {
+	case a.r.selected && a.r.from < 0:
+		a.last = deliver
+		return true
+	case !a.selects(d.ordinal), a.r.resplits(p.sequence):
+		return true
+	}
+	return deliver()
 }
 
 // idle yields the unfinished dump before the pass waits.
 func (a *assembler) idle(p *pass) bool {
 	d, last := a.current, a.r.selected && a.r.from < 0
 	switch {
-	case d == nil, !last && !a.r.selectsDump(a.number, math.MaxInt):
+	case d == nil, !a.selects(a.begun):
 		return true
 	case d.ended && !last:
 		return a.finish(p)
 	case a.r.refresh == 0:
 		return true
 	}
-	for i, e := range append(slices.Clone(a.parked), a.ended()) {
-		e.facts.Index = a.yielded + i
-		sum := e.sums(&a.bases)
-		if !a.yield(e.yielded(e.build(sum, true), sum), nil) {
+	for i, d := range append(slices.Clone(a.parked), d) {
+		d.Index = a.yielded + i
+		v := d.values(a.base(d))
+		if !a.yield(DumpBlocks{d.build(v, true), d.allBlocks(v), d.space}, nil) {
 			return false
 		}
 	}
@@ -232,11 +268,8 @@ func (a *assembler) end(p *pass) bool {
 	if p.damaged {
 		return true
 	}
-	if a.last.Dump != nil {
-		p.tally.dump(a.last.Dump, a.lastFrom)
-		if a.last.Index = 0; !a.yield(a.last, nil) {
-			return false
-		}
+	if a.last != nil && !a.last() {
+		return false
 	}
 	switch {
 	case a.replay.Totals().Events > 0 && p.sequence.count == 0:

@@ -57,10 +57,10 @@ func (b *beginning) place(h uint64, from int) int {
 
 // compare checks whether a record and those after it repeat the beginning of the dump. A
 // quarter of the records may differ: some were freed since, and some are new.
-func (q *sequence) compare(it *Item, between int64) boundary {
+func (q *sequence) compare(it *Item, between int64) {
 	ref := &q.beginning
 	if between == 0 && ref.done && len(q.held) == 0 {
-		return sameDump // dumps begin after other text
+		return // dumps begin after other text
 	}
 	h := q.hash(it.Text)
 	if between > 0 && len(q.held) == 0 {
@@ -73,10 +73,11 @@ func (q *sequence) compare(it *Item, between int64) boundary {
 		}
 		if at < 0 || at > len(ref.hashes)/4 {
 			ref.add(h)
-			return sameDump
+			return
 		}
 		q.held, q.matched, q.missed, q.at, q.heldAt = append(q.held, h), 1, at, at+1, it.Place
-		return q.decide()
+		q.decide()
+		return
 	}
 	known := h == q.held[len(q.held)-1] // a repeated record is no evidence
 	q.held = append(q.held, h)
@@ -85,23 +86,25 @@ func (q *sequence) compare(it *Item, between int64) boundary {
 	} else if !known {
 		q.missed++
 	}
-	return q.decide()
+	q.decide()
 }
 
-// decide returns the result of the comparison, or pending while it is open.
-func (q *sequence) decide() boundary {
+// pending reports whether it is not known yet whether records are a repetition.
+func (r *repetition) pending() bool { return len(r.held) > 0 }
+
+// decide ends the comparison, if there are enough records.
+func (q *sequence) decide() {
 	n := len(q.beginning.hashes)
 	switch {
 	case q.missed > n/4 || len(q.held) > 4*beginningMost:
 		q.held = q.held[:0]
-		return sameDump
-	case q.matched < n-n/4 || q.matched < beginningFew:
-		return pending
+	case q.matched >= n-n/4 && q.matched >= beginningFew:
+		held := slices.Clone(q.held)
+		d := newDump(q.heldAt)
+		d.repeats = true
+		q.begin(d)
+		for _, h := range held {
+			q.beginning.add(h)
+		}
 	}
-	held := slices.Clone(q.held)
-	q.begin(&dumpStart{Place: q.heldAt, boot: q.boot})
-	for _, h := range held {
-		q.beginning.add(h)
-	}
-	return newDump
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/profile"
 )
 
@@ -55,7 +54,7 @@ func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 				m.stopped = !yield(DumpBlocks{}, err)
 				return !m.stopped
 			}
-			return m.event(e, r.pass.sequence.info.space)
+			return m.event(e, r.pass.sequence.space())
 		}))
 		if !m.stopped && m.boot > 0 {
 			m.take(m.last)
@@ -105,19 +104,6 @@ func (m *moments) take(at time.Duration) bool {
 	return !m.stopped
 }
 
-// blockList collects the blocks of a dump, if they are wanted.
-type blockList struct {
-	wanted bool
-	list   []profile.Block
-	named  []namedBlock // of lines of call paths
-}
-
-// namedBlock is a block whose call path is known when the dump ends.
-type namedBlock struct {
-	callpath.Block
-	id callpath.ID
-}
-
 // blockOf returns the block of a record, if the record has its address.
 func blockOf(it *Item, path profile.Path) (b profile.Block, ok bool) {
 	if it.User == nil {
@@ -126,21 +112,4 @@ func blockOf(it *Item, path profile.Path) (b profile.Block, ok bool) {
 	b.Addr, ok = it.User.Get(codec.TagAddress)
 	b.Path, b.Bytes = path, it.Allocs[0].Bytes
 	return b, ok
-}
-
-// yielded returns a dump with its blocks. sum is what sums returned.
-func (e *endedDump) yielded(d *profile.Dump, sum *dumpPaths) DumpBlocks {
-	return DumpBlocks{d, func(yield func(profile.Block) bool) {
-		for _, b := range e.blocks.list {
-			if !yield(b) {
-				return
-			}
-		}
-		for _, b := range e.blocks.named {
-			path, _ := sum.path(e.builder, b.id)
-			if !yield(profile.Block{Addr: b.Address, Bytes: b.Size, Path: path}) {
-				return
-			}
-		}
-	}, e.from.info.space}
 }

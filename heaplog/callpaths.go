@@ -15,10 +15,12 @@ import (
 // the call paths, and the addresses of the code. Each boot has one. It can still be used when the
 // next boot has begun, for call paths whose names are not known yet.
 type callPaths struct {
-	process *process.Process
-	names   *callpath.Names
-	shared  bool // the boot before has used names
-	closed  bool // another boot has begun: process is no longer that of this boot
+	process  *process.Process
+	boot     int          // its number
+	bootLine codec.Header // its ~h#boot line, empty if it has none
+	names    *callpath.Names
+	shared   bool // the boot before has used names
+	closed   bool // another boot has begun: process is no longer that of this boot
 
 	ranges   callpath.Ranges
 	shift    uint8 // of the boot line, 0 if it has none
@@ -29,7 +31,7 @@ type callPaths struct {
 
 	addrs      map[callpath.Frame]symbol.Addr // frames of this boot
 	generation int                            // of the process when addrs was checked
-	unknown    int64                          // distinct frames outside of the code
+	outside    *int64                         // counts distinct frames outside of the code
 	problem    string                         // with the ELF file's note section, "" if there is none
 
 	cache   map[callpath.ID]cachedPath // of paths without unknown names
@@ -60,19 +62,19 @@ type pathEntry struct {
 	id callpath.ID
 }
 
-// newCallPaths begins a boot. h is its ~h#boot line, nil if it has none. last and before are
-// the latest boot that had lines of call paths and its ~h#boot line, nil if there are none.
-func newCallPaths(r *Reader, h, before *codec.Header, last *callPaths) *callPaths {
-	c := &callPaths{process: r.process, given: len(r.maps) > 0, addrs: map[callpath.Frame]symbol.Addr{}}
-	if h != nil {
+// newCallPaths begins a boot. bootLine is its ~h#boot line, empty if it has none. last is the latest
+// boot that had lines of call paths, nil if there is none.
+func newCallPaths(r *Reader, bootLine codec.Header, last *callPaths, outside *int64) *callPaths {
+	c := &callPaths{process: r.process, bootLine: bootLine, given: len(r.maps) > 0, addrs: map[callpath.Frame]symbol.Addr{}, outside: outside}
+	if bootLine.Verb != "" {
 		c.lines.Known, c.events.Known = true, true
-		c.header(h)
+		c.header()
 	}
 	if c.from == fromNothing {
 		c.elf()
 	}
 	// BT-NAME-3
-	if h != nil && before != nil && callpath.KeepsNames(before, h) && last.from == c.from && (c.from == fromHeader || c.from == fromELF) {
+	if last != nil && callpath.KeepsNames(&last.bootLine, &c.bootLine) && last.from == c.from && (c.from == fromHeader || c.from == fromELF) {
 		c.names, c.shared = last.names, true
 	} else {
 		c.names = &callpath.Names{}
@@ -84,10 +86,10 @@ func newCallPaths(r *Reader, h, before *codec.Header, last *callPaths) *callPath
 const maxShift = 4
 
 // header takes the code ranges of the boot line. (BT-CODE-1)
-func (c *callPaths) header(h *codec.Header) {
-	shift, _ := h.Uint("shift")
+func (c *callPaths) header() {
+	shift, _ := c.bootLine.Uint("shift")
 	c.shift = uint8(min(shift, maxShift))
-	code, ok := h.Get("code")
+	code, ok := c.bootLine.Get("code")
 	if !ok {
 		return
 	}
@@ -220,7 +222,7 @@ func (c *callPaths) locate(f callpath.Frame) symbol.Addr {
 	pc, index, ok := c.ranges.Address(f)
 	switch {
 	case !ok:
-		c.unknown++
+		*c.outside++
 		return offsetAddr(f.Value)
 	case c.closed:
 		return symbol.Addr{PC: pc}

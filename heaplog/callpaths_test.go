@@ -198,6 +198,14 @@ func TestCallPathLosses(t *testing.T) {
 	}
 }
 
+// Offsets of code that the log does not tell are counted in the notes, in the last boot, too.
+func TestCallPathNoCode(t *testing.T) {
+	dumps, r := pathDumps(t, "~h#boot w=32\n"+pathWhole)
+	if n := notes(r); len(dumps) != 1 || !strings.Contains(n, "5 code offsets in no known code") {
+		t.Errorf("%d dumps, notes %s", len(dumps), n)
+	}
+}
+
 // A dump whose begin mark was lost is a dump of its own, and not complete.
 func TestCallPathBeginLost(t *testing.T) {
 	line := func(seq uint16, dump uint8, e ...callpath.Entry) string {

@@ -163,7 +163,7 @@ func newEventConsumer(r *Reader, yield func(*profile.Event, error) bool) *eventC
 	return c
 }
 
-func (c *eventConsumer) item(p *pass, it *Item, _ boundary) bool {
+func (c *eventConsumer) item(p *pass, it *Item) bool {
 	switch it.Kind {
 	case KindEvent, KindPathEvents:
 		return c.take(p, it)

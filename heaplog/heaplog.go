@@ -20,7 +20,7 @@ type Reader struct {
 	config
 	process  *process.Process
 	bases    bases
-	starts   []*dumpStart      // of all dumps, for Items with Select; nil if not surveyed
+	starts   []dumpStart       // of all dumps, for Items with Select; nil if not surveyed
 	groups   map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
 	pass     *pass             // the current or last one
 	running  bool              // a pass is not finished
@@ -212,7 +212,7 @@ type itemConsumer struct {
 	events []PathEvent
 }
 
-func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
+func (c *itemConsumer) item(p *pass, it *Item) bool {
 	it.Dump, it.Boot = p.sequence.count, p.sequence.bootNumber()
 	if c.r.starts != nil {
 		it.Dump = c.dump(p, it)
@@ -239,7 +239,7 @@ func (c *itemConsumer) item(p *pass, it *Item, _ boundary) bool {
 func (c *itemConsumer) dump(p *pass, it *Item) int {
 	for c.at < len(c.r.starts) {
 		next := c.r.starts[c.at]
-		if p.log < next.log || p.log == next.log && it.Offset < next.Offset {
+		if p.log < next.log || p.log == next.log && it.Offset < next.offset {
 			break
 		}
 		c.at++

@@ -82,23 +82,7 @@ func (p *pass) dumpNotes() (list []Note) {
 	note := func(format string, args ...any) {
 		list = append(list, Note{Kind: NoteLoss, Text: fmt.Sprintf(format, args...)})
 	}
-	for i := range t.dumps {
-		d := &t.dumps[i]
-		if text := d.missing(t.saturated); text != "" {
-			at := fmt.Sprintf("line %d", d.Line)
-			if len(p.r.inputs) > 1 {
-				at = fmt.Sprintf("%s:%d", d.File, d.Line)
-			}
-			note("%s (%s): %s", d.Name, at, text)
-		}
-		if d.Loss.NoSize > 0 {
-			note("%s: %s cut before the size, counted as 0 bytes", d.Name, printable.Count(d.Loss.NoSize, "record"))
-		}
-		list = append(list, d.pathNotes()...)
-	}
-	p.pathNotes(func(kind NoteKind, format string, args ...any) {
-		list = append(list, Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
-	})
+	list = append(append(list, t.dumpNotes...), t.pathNotes()...)
 	if t.unended {
 		note("the recording of process %s has no dump at its end: it was cut, or the process was killed", t.process)
 	}
@@ -118,54 +102,99 @@ func (p *pass) dumpNotes() (list []Note) {
 	return list
 }
 
-// missing returns how much of a dump is missing, "" if nothing is known to be.
-func (d *dumpFacts) missing(saturated bool) string {
+// dump takes what a dump lacks, from the finished dump and its marks. several reports whether there
+// are several logs.
+func (t *tally) dump(built *profile.Dump, d *dump, several bool) {
+	l := &built.Loss
+	t.otherPaths += l.OtherPaths
+	t.saturated = t.saturated || l.Saturated
+	var list []Note
+	note := func(kind NoteKind, format string, args ...any) {
+		list = append(list, Note{Kind: kind, Text: built.Name + fmt.Sprintf(format, args...)})
+	}
+	if text := d.missing(built); text != "" {
+		at := fmt.Sprintf("line %d", built.Line)
+		if several {
+			at = fmt.Sprintf("%s:%d", built.File, built.Line)
+		}
+		note(NoteLoss, " (%s): %s", at, text)
+	}
+	if l.NoSize > 0 {
+		note(NoteLoss, ": %s cut before the size, counted as 0 bytes", printable.Count(l.NoSize, "record"))
+	}
+	if d.headless {
+		note(NoteLoss, ": its ~h#begin was lost, so it may be incomplete")
+	}
+	if l.NoBase {
+		note(NoteLoss, ": has only what changed since dump number %d, which is missing or incomplete", built.Base)
+	}
+	if l.NoOuter > 0 {
+		note(NoteLoss, ": %s without outer frames", printable.Count(l.NoOuter, "call path"))
+	}
+	if l.Folded > 0 {
+		note(NoteLoss, ": %s counted under an outer frame of the call path: the table of the device was full", printable.Count(l.Folded, "block"))
+	}
+	if built.Sample > 0 {
+		bytesErr, _ := built.TotalStdErr()
+		note(NoteInfo, ": sampled, once in %s bytes: %s ± %s bytes (standard error)",
+			printable.Number(built.Sample), printable.Number(built.Total.Bytes), printable.Number(uint64(math.Round(bytesErr))))
+	}
+	if len(list) > 0 && t.notedDumps < maxNotedDumps {
+		t.notedDumps++
+		t.dumpNotes = append(t.dumpNotes, list...)
+	}
+}
+
+// missing returns how much of a finished dump is missing, "" if nothing is known to be.
+func (d *dump) missing(built *profile.Dump) string {
 	cut, a := d.marked && !d.ended, &d.Announced
+	records, lost := built.Records, built.Loss.Lines
 	unit, why := "records", "lines were lost"
-	if d.paths {
+	if d.isPaths {
 		unit = "blocks"
 		if a.HasBytes {
 			unit = fmt.Sprintf("blocks and %s of %s bytes", printable.Number(d.Written.Bytes), printable.Number(a.Bytes))
 		}
-		if n := d.Loss.Lines; n > 0 {
-			why = printable.Count(n, "line") + " lost"
+		if lost > 0 {
+			why = printable.Count(lost, "line") + " lost"
 		}
 	}
 	switch {
-	case cut && a.HasRecords && uint64(d.Records) < a.Records:
-		return fmt.Sprintf("%s of %s %s, no ~h#end: it was cut", printable.Number(d.Records), printable.Number(a.Records), unit)
-	case a.HasRecords && uint64(d.Records) != a.Records:
-		return fmt.Sprintf("%s of %s %s: %s", printable.Number(d.Records), printable.Number(a.Records), unit, why)
-	case a.HasBytes && d.Written.Bytes != a.Bytes && !saturated:
+	case cut && a.HasRecords && uint64(records) < a.Records:
+		return fmt.Sprintf("%s of %s %s, no ~h#end: it was cut", printable.Number(records), printable.Number(a.Records), unit)
+	case a.HasRecords && uint64(records) != a.Records:
+		return fmt.Sprintf("%s of %s %s: %s", printable.Number(records), printable.Number(a.Records), unit, why)
+	case a.HasBytes && d.Written.Bytes != a.Bytes && !built.Loss.Saturated:
 		return fmt.Sprintf("%s of %s bytes: lines were lost or changed", printable.Number(d.Written.Bytes), printable.Number(a.Bytes))
 	case cut:
 		return "has no ~h#end: it was cut"
-	case d.Loss.Lines > 0:
-		return printable.Count(d.Loss.Lines, "line") + " lost"
+	case lost > 0:
+		return printable.Count(lost, "line") + " lost"
 	}
 	return ""
 }
 
-// pathNotes returns notes on a dump of call paths.
-func (d *dumpFacts) pathNotes() (list []Note) {
+// pathNotes returns the notes on lines of call paths.
+func (t *tally) pathNotes() (list []Note) {
 	note := func(kind NoteKind, format string, args ...any) {
-		list = append(list, Note{Kind: kind, Text: d.Name + ": " + fmt.Sprintf(format, args...)})
+		list = append(list, Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
 	}
-	l := &d.Loss
-	if d.headless {
-		note(NoteLoss, "its ~h#begin was lost, so it may be incomplete")
+	if t.kind != "" {
+		note(NoteInfo, "dumps with k=%s are read as k=paths", printable.Text(t.kind))
 	}
-	if l.NoBase {
-		note(NoteLoss, "has only what changed since dump number %d, which is missing or incomplete", d.Base)
+	if t.sameAddress > 0 {
+		note(NoteLoss, "%s in a dump at the address of another one: both count", printable.Count(t.sameAddress, "block"))
 	}
-	if l.NoOuter > 0 {
-		note(NoteLoss, "%s without outer frames", printable.Count(l.NoOuter, "call path"))
+	if t.peakParts > 0 {
+		note(NoteInfo, "peaks of %s were recorded in parts: their sums are upper bounds", printable.Count(t.peakParts, "call path"))
 	}
-	if l.Folded > 0 {
-		note(NoteLoss, "%s counted under an outer frame of the call path: the table of the device was full", printable.Count(l.Folded, "block"))
+	if t.outside > 0 {
+		note(NoteSymbols, "%s in no known code: no ELF file is given, and ~h#boot has no code=", printable.Count(t.outside, "code offset"))
 	}
-	if d.Sample > 0 {
-		note(NoteInfo, "sampled, once in %s bytes: %s ± %s bytes (standard error)", printable.Number(d.Sample), printable.Number(d.Total.Bytes), printable.Number(uint64(math.Round(d.bytesErr))))
+	if t.lostAllocs > 0 {
+		note(NoteLoss, "lines of events were lost, with %s", printable.Count(clampInt(t.lostAllocs), "allocation"))
+	} else if t.lostEventLines > 0 {
+		note(NoteLoss, "%s of events were lost", printable.Count(t.lostEventLines, "line"))
 	}
 	return list
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -27,9 +26,8 @@ const minBuf = 16 << 10
 
 // consumer receives the items of a pass.
 type consumer interface {
-	// item takes an item and, for a record, the dump that it belongs to. It returns false
-	// to end the pass.
-	item(*pass, *Item, boundary) bool
+	// item takes an item. It returns false to end the pass.
+	item(*pass, *Item) bool
 	// end is called at the end of all inputs, and where an input cannot be read to its end.
 	end(*pass) bool
 	// fail takes an error. If fail returns true after a *ReadError, the pass continues.
@@ -45,11 +43,7 @@ type pass struct {
 	sequence *sequence
 	tally    tally
 
-	paths     *callPaths    // of this boot, nil if it has no lines of call paths so far
-	bootLine  *codec.Header // of this boot, nil if it has none
-	pathBoot  int           // number of the boot of paths
-	lastPaths *callPaths    // of the latest boot before this one that had lines of call paths
-	lastLine  *codec.Header
+	paths     *callPaths        // of the latest boot that had lines of call paths, nil if none had
 	names     []*callpath.Names // of each boot that had lines of call paths
 	lostLines int64             // before this line of call paths
 
@@ -115,7 +109,7 @@ func (p *pass) read(in *input.Input) error {
 	p.r.process.NewLog()
 	if p.log > 0 {
 		p.sequence.newLog(p.log)
-		p.newCode(nil)
+		p.newCode()
 	}
 	if err := p.r.ctx.Err(); err != nil {
 		return &ReadError{Name: in.Name, Err: err}
@@ -245,7 +239,7 @@ func (p *pass) idle() error {
 		return nil
 	}
 	p.idleSince = now
-	if p.stopped = !p.consumer.item(p, &Item{Kind: KindIdle, Place: p.scanner.at}, sameDump); p.stopped {
+	if p.stopped = !p.consumer.item(p, &Item{Kind: KindIdle, Place: p.scanner.at}); p.stopped {
 		return input.ErrStopped
 	}
 	return nil
@@ -253,30 +247,36 @@ func (p *pass) idle() error {
 
 // use takes an item from the scanner.
 func (p *pass) use(it *Item) bool {
-	b := sameDump
 	switch it.Kind {
 	case KindText:
-		p.sequence.text(it.Text)
-		if err := p.r.process.Markup(it.Text); err != nil {
-			if !p.hooks.Survey {
-				p.tally.badMarkup(err)
-			}
-		}
+		p.text(it.Text)
 	case KindMark:
 		p.mark(it)
 	case KindUnreadable:
 	case KindPaths:
-		b = p.pathLine(it)
+		p.pathLine(it)
 	case KindPathEvents:
 		p.eventLine(it)
 	default:
-		b = p.record(it)
+		p.record(it)
 	}
 	p.tally.add(it)
 	if p.err != nil {
 		return false
 	}
-	return p.consumer.item(p, it, b)
+	return p.consumer.item(p, it)
+}
+
+// text processes text between records.
+func (p *pass) text(text []byte) {
+	p.sequence.text(text)
+	boots, err := p.r.process.Markup(text)
+	if boots {
+		p.sequence.newBoot(Place{})
+	}
+	if err != nil && !p.hooks.Survey {
+		p.tally.badMarkup(err)
+	}
 }
 
 // mark processes a ~h# line.
@@ -290,7 +290,7 @@ func (p *pass) mark(it *Item) {
 			p.r.process.Reset()
 			p.boot = 0
 		}
-		p.newCode(it.Header)
+		p.newCode()
 	case codec.VerbMap: // the modules known so far end here (BT-REC-4)
 		if !given {
 			p.r.process.Remap()
@@ -299,21 +299,22 @@ func (p *pass) mark(it *Item) {
 }
 
 // record processes a record with a stack.
-func (p *pass) record(it *Item) (b boundary) {
+func (p *pass) record(it *Item) {
 	if it.Kind == KindEvent {
 		p.sequence.events = true
 	} else {
-		b = p.sequence.record(it)
+		p.sequence.endLine()
+		p.sequence.boot = p.sequence.bootNumber()
+		p.sequence.record(it)
 	}
 	p.word.record(it)
 	if !p.locatable(it) || p.hooks.Survey {
-		return b
+		return
 	}
 	if p.r.bases.refine(p.r, it) && p.tally.readable > 0 {
 		p.tally.note(NoteSymbols, fmt.Sprintf("no load base was known before %s:%d: addresses of earlier records have no names", it.File, it.Line))
 	}
 	p.resolve(it)
-	return b
 }
 
 // locatable prepares the process for the addresses of an item. It returns false after an
@@ -333,27 +334,19 @@ func (p *pass) locatable(it *Item) bool {
 	return true
 }
 
-// newCode begins a boot with the ~h#boot line h, or without one.
-func (p *pass) newCode(h *codec.Header) {
+// newCode begins a boot with its ~h#boot line, or a log.
+func (p *pass) newCode() {
 	p.r.process.ResetCode()
 	if p.paths != nil {
 		p.paths.closed = true
-		p.tally.outside += p.paths.unknown
-		p.lastPaths, p.lastLine = p.paths, p.bootLine
-	}
-	p.paths, p.bootLine = nil, nil
-	if h != nil {
-		own := *h
-		own.Keys = slices.Clone(h.Keys)
-		p.bootLine = &own
 	}
 }
 
 // callPaths returns the call paths of this boot.
 func (p *pass) callPaths() *callPaths {
 	boot := p.sequence.bootNumber()
-	if p.paths == nil {
-		p.paths = newCallPaths(p.r, p.bootLine, p.lastLine, p.lastPaths)
+	if c := p.paths; c == nil || c.closed {
+		p.paths = newCallPaths(p.r, p.sequence.bootLine, c, &p.tally.outside)
 		if n := len(p.names); n < len(p.r.names) {
 			p.paths.names = p.r.names[n]
 		}
@@ -361,25 +354,25 @@ func (p *pass) callPaths() *callPaths {
 		if p.paths.problem != "" {
 			p.tally.note(NoteSymbols, p.paths.problem)
 		}
-	} else if boot != p.pathBoot { // a boot without a ~h#boot line
-		p.paths.lines, p.paths.events = callpath.Sequence{}, callpath.Sequence{}
+	} else if boot != c.boot { // a boot without a ~h#boot line
+		c.lines, c.events = callpath.Sequence{}, callpath.Sequence{}
 	}
-	p.pathBoot = boot
+	p.paths.boot = boot
 	return p.paths
 }
 
 // pathLine processes a line of call paths.
-func (p *pass) pathLine(it *Item) (b boundary) {
+func (p *pass) pathLine(it *Item) {
 	p.sequence.endLine()
 	p.sequence.boot = p.sequence.bootNumber()
 	if !p.locatable(it) {
-		return sameDump
+		return
 	}
 	c := p.callPaths()
 	p.lostLines = c.lines.Line(uint64(it.Paths.Seq), 1<<12)
 	frames, values := c.line(it.Paths, !p.hooks.Survey)
 	p.tally.states[symbol.Exact] += frames
-	return p.sequence.paths(it, values)
+	p.sequence.paths(it, values)
 }
 
 // eventLine processes a line of events.

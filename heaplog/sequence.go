@@ -5,57 +5,10 @@ import (
 	"fmt"
 	"hash/maphash"
 	"regexp"
-	"time"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/profile"
-)
-
-// dumpStart is the beginning of a dump, with the content of its marks.
-type dumpStart struct {
-	Place
-	log       int // number of logs before the log of the dump
-	boot      int // from 1
-	number    int64
-	time      time.Duration // since the boot, if timed
-	timed     bool
-	marked    bool // begins with a ~h#begin line
-	ended     bool // has a ~h#end line
-	why       string
-	announced profile.Announced
-	split     bool // begins at a line that matches sequence.split
-
-	info     bootInfo
-	heap     profile.Heap
-	kind     string // value of k=, "" if there is none
-	diff     bool   // has only what changed since the dump with the number base
-	base     int64
-	sample   uint64
-	paths    bool         // began with a line of call paths
-	headless bool         // its begin mark was lost
-	lines    [2]lineCount // of call paths since the boot, at its begin and its end mark
-	folded   uint64
-}
-
-// bootInfo has the keys of a boot header about the device and its program.
-type bootInfo struct {
-	build, device, firmware string
-	space                   []codec.Range // of the heap
-}
-
-// lineCount is a number of lines, if a mark has it.
-type lineCount struct {
-	n     uint64
-	known bool
-}
-
-// boundary says which dump a record belongs to.
-type boundary uint8
-
-const (
-	sameDump boundary = iota // the current dump, as do the records that were pending
-	newDump                  // a new dump, the last of sequence.dumps; pending records belong to it
-	pending                  // known only after later records
 )
 
 // sequence finds in one pass where the dumps and boots in a log begin. Boots begin at ~h#
@@ -66,38 +19,38 @@ const (
 // BT-REC-1, BT-REC-3)
 type sequence struct {
 	split *regexp.Regexp // of lines that begin a dump, or nil
-	// dumps holds the starts of dumps, the current dump last. The user of a sequence may
-	// remove earlier ones.
-	dumps    []*dumpStart
-	count    int  // number of dumps so far, including removed ones
-	explicit bool // a mark or split gives the start of the first dump of this boot
+	dump  *dump          // the latest one, nil before the first
+	count int            // number of dumps so far
 
 	groups  map[int]groupEnd // known from an earlier pass, by boot: what the dumps end with
 	found   map[int]groupEnd // that this pass has found
 	unclear []string         // why boots may have several dumps that are added up
-	inBoot  int              // number of dumps of this boot
 
-	log       int
-	boot      int
-	info      bootInfo
-	heap      profile.Heap // that the allocator reported last in this boot
-	numbers   int64        // dumps of this boot so far
-	next      *dumpStart   // the dump that begins with the next record
-	afterBoot bool         // next exists because of a boot
-	events    bool         // there were events since the boot
-	marked    bool         // this boot has ~h#begin lines
-	number    uint32       // of the last ~h#begin line
-	open      bool         // between ~h#begin and ~h#end
-	remap     bool         // a ~h#map was read: the next {{{reset}}} belongs to it
-	headers   bool         // this log has ~h# lines: no {{{reset}}} begins a boot
-	line      []byte       // a line of text whose end is not yet read
-	last      int64        // line of the last record
+	log      int // number of logs before this one
+	boot     int
+	bootLine codec.Header // the latest ~h#boot line of this log, empty if there is none
+	inBoot
+	next      *dump  // the dump that begins with the next record
+	afterBoot bool   // next exists because of a boot
+	line      []byte // a line of text whose end is not yet read
 
-	runs runs         // of this boot
-	seed maphash.Seed // for hash
+	seed       maphash.Seed // for hash
+	repetition              // of the beginning of the dump
+}
 
-	beginning  beginning // of the current dump
-	repetition           // of it
+// inBoot is the state of a sequence within a boot.
+type inBoot struct {
+	dumps      int          // number of dumps
+	pathsFirst bool         // the first dump begins with a line of call paths
+	unmarked   int64        // number of dumps that no ~h#begin line begins
+	heap       profile.Heap // that the allocator reported last
+	events     bool         // there were events
+	marked     bool         // there were ~h#begin lines
+	number     uint32       // of the last ~h#begin line
+	open       bool         // between ~h#begin and ~h#end
+	last       int64        // line of the last record
+	runs       runs
+	beginning  beginning // of the latest dump
 }
 
 // bootNumber returns the number of the boot, from 1: that of text before the first boot, too.
@@ -110,11 +63,10 @@ const maxTextLine = 4096
 func (q *sequence) newLog(log int) {
 	q.line = q.line[:0]
 	q.log = log
-	q.headers = false
 	q.afterBoot = false
 	q.newBoot(Place{})
 	q.afterBoot = false
-	q.info = bootInfo{}
+	q.bootLine = codec.Header{}
 }
 
 func (q *sequence) newBoot(at Place) {
@@ -123,158 +75,108 @@ func (q *sequence) newBoot(at Place) {
 	}
 	q.endBoot()
 	q.boot++
-	q.events = false
-	q.numbers, q.marked, q.open, q.remap = 0, false, false, false
-	q.beginning = beginning{}
-	q.last = 0
-	q.heap = profile.Heap{}
-	q.next, q.afterBoot = &dumpStart{Place: at, boot: q.boot}, true
+	q.next, q.afterBoot = newDump(at), true
 }
 
 // header processes a ~h# line.
 func (q *sequence) header(it *Item) {
 	h := it.Header
-	q.headers = true
 	switch h.Verb {
 	case codec.VerbBoot:
 		q.newBoot(it.Place)
-		q.info.build, _ = h.Get("build")
-		q.info.device, _ = h.Get("dev")
-		q.info.firmware, _ = h.Get("fw")
-		space, _ := h.Get("heap")
-		q.info.space, _ = codec.ParseRanges(space)
+		q.bootLine = *h
+		q.bootLine.Keys = slices.Clone(h.Keys)
 	case codec.VerbHeap:
 		q.heapMark(h)
-	case codec.VerbMap:
-		q.remap = true
 	case codec.VerbBegin:
 		q.boot = q.bootNumber()
 		if q.marked && int32(h.Number-q.number) < 0 { // numbers increase and wrap around: the device restarted
 			q.boot++
-			q.numbers = 0
+			q.unmarked = 0
 		}
 		q.marked, q.open, q.number = true, true, h.Number
-		d := &dumpStart{Place: it.Place, boot: q.boot, number: int64(h.Number), marked: true}
-		us, timed := h.Uint("t")
-		d.time, d.timed = microseconds(us), timed
-		d.why, _ = h.Get("why")
-		announce(&d.announced, h)
-		d.callPaths(h)
+		d := newDump(it.Place)
+		d.beginMark(h)
 		q.begin(d) // here, because a dump may have no records
 	case codec.VerbEnd:
-		if n := len(q.dumps); n > 0 && q.dumps[n-1].endedBy(h, q.open) {
-			d := q.dumps[n-1]
-			d.ended, d.number = true, int64(h.Number)
-			announce(&d.announced, h)
-			d.lines[1].n, d.lines[1].known = h.Uint("l")
-			d.folded, _ = h.Uint("cut") // BT-DUMP-6
+		if d := q.dump; d != nil && d.endedBy(h, q.open) {
+			d.endMark(h)
 		}
 		q.open = false
-		q.next, q.afterBoot = &dumpStart{boot: q.boot}, false
+		q.next, q.afterBoot = newDump(Place{}), false
 	}
-}
-
-// endedBy reports whether an end mark closes the dump. open means that the last begin or end
-// mark was a begin mark.
-func (d *dumpStart) endedBy(h *codec.Header, open bool) bool {
-	if d.headless {
-		return !d.ended && d.number&63 == int64(h.Number)&63
-	}
-	return open && d.number == int64(h.Number)
 }
 
 // emptied reports whether the latest dump is one of call paths that is whole and has none:
 // the program had freed everything.
 func (q *sequence) emptied() bool {
-	n := len(q.dumps)
-	if n == 0 {
-		return false
-	}
-	d := q.dumps[n-1]
-	return d.kind != "" && d.ended && d.announced.HasRecords && d.announced.Records == 0
-}
-
-// callPaths reads the keys of a begin mark that are about call paths. (BT-DUMP-1)
-func (d *dumpStart) callPaths(h *codec.Header) {
-	d.kind, d.paths = h.Get("k")
-	d.diff = d.kind == "diff"
-	base, _ := h.Uint("base")
-	d.base = int64(base)
-	d.sample, _ = h.Uint("sample")
-	d.lines[0].n, d.lines[0].known = h.Uint("l")
+	d := q.dump
+	return d != nil && d.isPaths && d.ended && d.Announced.HasRecords && d.Announced.Records == 0
 }
 
 // heapMark processes a ~h#heap line. In a dump, it belongs to that dump.
 func (q *sequence) heapMark(h *codec.Header) {
 	number := func(key string) uint64 { n, _ := h.Uint(key); return n }
 	q.heap = profile.Heap{Known: true, Size: number("size"), Free: number("free"), Largest: number("largest"), Min: number("min")}
-	if n := len(q.dumps); q.open && n > 0 {
-		q.dumps[n-1].heap = q.heap
+	if q.open && q.dump != nil {
+		q.dump.Heap = q.heap
 	}
 }
 
-// paths processes a line of call paths and returns the dump that it belongs to. A line
+// paths processes a line of call paths and finds the dump that it belongs to. A line
 // without values belongs to none. The dump of a line whose number is another than that of
 // the open dump has lost its begin mark. (BT-PLINE-1)
-func (q *sequence) paths(it *Item, values bool) boundary {
-	q.endLine()
-	q.boot = q.bootNumber()
+func (q *sequence) paths(it *Item, values bool) {
 	if !values {
-		return sameDump
+		return
 	}
 	digit := int64(it.Paths.Dump)
 	last := int64(-1)
-	if n := len(q.dumps); n > 0 && q.dumps[n-1].boot == q.boot {
-		d := q.dumps[n-1]
-		if last = d.number; q.next == nil && (d.paths || d.marked) && last&63 == digit {
-			return sameDump
+	if d := q.dump; d != nil && d.Boot == q.boot {
+		if last = d.Number; q.next == nil && (d.isPaths || d.marked) && last&63 == digit {
+			return
 		}
 	}
-	d := &dumpStart{Place: it.Place, boot: q.boot, paths: true}
+	d := newDump(it.Place)
+	d.isPaths = true
 	// Outside of dumps, lines have the number of the dump before, or 0. (BT-DUMP-2)
 	d.headless = q.marked && (q.open || digit != max(last, 0)&63)
 	q.open = false
 	q.begin(d)
-	if d.number = last&^63 | digit; last < 0 {
-		d.number = digit
-	} else if d.number < last {
-		d.number += 64
-	}
-	return newDump
-}
-
-// microseconds converts a time of the log to a duration, limited to the longest duration.
-func microseconds(us uint64) time.Duration {
-	return time.Duration(min(us, uint64(1<<63-1)/uint64(time.Microsecond))) * time.Microsecond
-}
-
-func announce(a *profile.Announced, h *codec.Header) {
-	if n, ok := h.Uint("n"); ok {
-		a.Records, a.HasRecords = n, true
-	}
-	if n, ok := h.Uint("b"); ok {
-		a.Bytes, a.HasBytes = n, true
+	if d.Number = last&^63 | digit; last < 0 {
+		d.Number = digit
+	} else if d.Number < last {
+		d.Number += 64
 	}
 }
 
 // begin makes d the current dump.
-func (q *sequence) begin(d *dumpStart) {
+func (q *sequence) begin(d *dump) {
 	if !d.marked {
-		q.numbers++
-		d.number = q.numbers
+		q.unmarked++
+		d.Number = q.unmarked
 	}
 	q.next = nil
-	d.log, d.info, d.heap = q.log, q.info, q.heap
+	d.log, d.Boot, d.Heap, d.space = q.log, q.boot, q.heap, q.space()
+	d.Build, _ = q.bootLine.Get("build")
+	d.Device, _ = q.bootLine.Get("dev")
+	d.Firmware, _ = q.bootLine.Get("fw")
 	q.count++
-	if q.inBoot++; q.inBoot == 1 {
-		q.explicit = d.marked || d.split || d.paths
+	if q.dumps++; q.dumps == 1 {
+		q.pathsFirst = d.isPaths
 	}
-	q.dumps = append(q.dumps, d)
+	q.dump, d.ordinal = d, q.count
+	d.Name = fmt.Sprintf("dump %d", d.ordinal)
 	q.beginning = beginning{}
-	q.held, q.matched, q.missed, q.at = q.held[:0], 0, 0, 0
+	q.repetition = repetition{held: q.held[:0]}
 }
 
-var resetElement = []byte("{{{reset}}}")
+// space returns the address ranges of the heap, as the ~h#boot line has them.
+func (q *sequence) space() []codec.Range {
+	heap, _ := q.bootLine.Get("heap")
+	space, _ := codec.ParseRanges(heap)
+	return space
+}
 
 // text processes text between records. Most text is a line end, or the text before a
 // record.
@@ -306,52 +208,44 @@ func (q *sequence) endLine() {
 	switch {
 	case len(q.line) == 0:
 	case q.split != nil && q.split.Match(q.line):
-		q.next, q.afterBoot = &dumpStart{boot: q.bootNumber(), split: true}, false
+		q.next, q.afterBoot = newDump(Place{}), false
 	case isBanner(q.line):
 		q.newBoot(Place{})
-	case bytes.Contains(q.line, resetElement):
-		if !q.remap && !q.headers { // BT-REC-4
-			q.newBoot(Place{})
-		}
-		q.remap = false
 	}
 	q.line = q.line[:0]
 }
 
-// record processes a record with a stack and returns the dump that it belongs to. Pending
-// records belong to the current dump if sameDump follows or the log ends, and to the new
-// dump if newDump follows.
-func (q *sequence) record(it *Item) boundary {
-	q.endLine()
-	q.boot = q.bootNumber()
-	if q.count == 0 && q.next == nil {
-		q.next = &dumpStart{boot: q.boot}
+// record processes a record with a stack. While a repetition holds records, the record belongs
+// to the current dump if the log ends, or if the repetition turns out to be none; otherwise to
+// the dump that begins with the first of them.
+func (q *sequence) record(it *Item) {
+	if q.dump == nil && q.next == nil {
+		q.next = newDump(Place{})
 	}
 	between := it.Line - q.last - 1
 	if q.last == 0 {
 		between = runGap
 	}
 	q.last = it.Line
+	q.runs.count(between)
 	if d := q.next; d != nil {
 		if d.Line == 0 {
-			d.Place = it.Place
+			d.beginAt(it.Place)
 		}
 		q.begin(d)
-		q.runs.count(between)
 		q.beginning.add(q.hash(it.Text))
-		return newDump
+		return
 	}
-	q.runs.count(between)
 	if q.marked || q.split != nil {
-		return sameDump
+		return
 	}
 	if between > 0 && q.endRun() {
-		q.begin(&dumpStart{Place: it.Place, boot: q.boot})
+		q.begin(newDump(it.Place))
 		q.runs.add(it.Text)
-		return newDump
+		return
 	}
 	q.runs.add(it.Text)
-	return q.compare(it, between)
+	q.compare(it, between)
 }
 
 func (q *sequence) hash(text []byte) uint64 {
@@ -371,28 +265,30 @@ func (q *sequence) endRun() bool {
 // dumps. If each of its groups of records ends with the same records, each is a dump, which
 // another pass can tell from the others.
 func (q *sequence) endBoot() {
-	defer func() { q.inBoot, q.runs = 0, runs{} }()
-	if !q.single() {
-		return
-	}
+	single := q.single()
 	q.endRun()
-	same, end := q.runs.commonEnd()
+	runs := q.runs
+	q.inBoot = inBoot{}
+	same, end := runs.commonEnd()
 	switch {
-	case same > 1 && same == q.runs.ended:
+	case !single:
+	case same > 1 && same == runs.ended:
 		if q.found == nil {
 			q.found = map[int]groupEnd{}
 		}
 		q.found[q.boot] = end
 		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d groups of records end with the same ones", same, same))
 	case same > 1:
-		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d of %d groups of records end with the same ones", same, same, q.runs.ended))
-	case q.runs.long > 1:
-		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: there are %d groups of records, with other text between them", q.runs.long, q.runs.long))
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d of %d groups of records end with the same ones", same, same, runs.ended))
+	case runs.long > 1:
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: there are %d groups of records, with other text between them", runs.long, runs.long))
 	}
 }
 
 // single reports whether the boot has one dump so far, which nothing marks.
-func (q *sequence) single() bool { return q.inBoot == 1 && !q.explicit && !q.marked && q.split == nil }
+func (q *sequence) single() bool {
+	return q.dumps == 1 && !q.pathsFirst && !q.marked && q.split == nil
+}
 
 // undecided returns why the log may hold several dumps although they are added up as one, or
 // "", as far as the log was read.

@@ -76,6 +76,8 @@ func TestSequence(t *testing.T) {
 		{"one allocation over and over", strings.Repeat(r[0]+"\ntext\n", 50), "", "[50]", "1/1"},
 		{"a loop of three, text between all", strings.Repeat(r[0]+"\ntext\n"+r[1]+"\ntext\n"+r[2]+"\ntext\n", 12), "", "[36]", "1/1"},
 		{"a beginning that goes on otherwise", lines(a, b, "x", r[0], r[1], r[12], r[13], r[14], r[15]), "", "[16]", "1/1"},
+		{"a boot in what looks like a beginning", lines(a, b, "x", r[0], r[1], "*** Booting Zephyr OS", r[12], r[13]), "", "[12 2]", "1/1 2/1"},
+		{"an end without a beginning", lines("~h#end 3", a), "", "[5]", "1/1"},
 		{"cut in what looks like a beginning", lines(a, b, "x", r[0], r[1]), "", "[12]", "1/1"},
 	} {
 		var options []heaplog.Option

@@ -3,6 +3,7 @@ package heaplog
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/heaplog/internal/input"
-	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -142,7 +142,8 @@ type tally struct {
 	badElements int   // invalid elements of symbolizer markup
 	firstBad    error // the first error of badElements
 	notes       []Note
-	dumps       []dumpFacts // dumps with a note
+	dumpNotes   []Note
+	notedDumps  int // number of dumps with a note
 	otherPaths  int64
 	saturated   bool
 }
@@ -150,13 +151,6 @@ type tally struct {
 type faultKey struct {
 	reason codec.Reason
 	cut    bool
-}
-
-// dumpFacts holds the facts about a dump that notes need.
-type dumpFacts struct {
-	profile.Dump
-	marked, ended, headless, paths bool
-	bytesErr                       float64
 }
 
 // maxNotedDumps is the maximum number of dumps with a note.
@@ -272,20 +266,6 @@ func (t *tally) badFree(at Place) {
 	}
 }
 
-// dump records the losses of a dump.
-func (t *tally) dump(d *profile.Dump, from *dumpStart) {
-	t.otherPaths += d.Loss.OtherPaths
-	t.saturated = t.saturated || d.Loss.Saturated
-	a := &d.Announced
-	if len(t.dumps) < maxNotedDumps && (from.headless || from.marked && !from.ended || d.Loss.NoSize > 0 ||
-		a.HasRecords && uint64(d.Records) != a.Records || a.HasBytes && d.Written.Bytes != a.Bytes ||
-		d.Loss != profile.Loss{Cut: d.Loss.Cut, Unreadable: d.Loss.Unreadable} || d.Sample > 0) {
-		f := dumpFacts{profile.Dump{DumpInfo: d.DumpInfo, Records: d.Records, Total: d.Total}, from.marked, from.ended, from.headless, from.paths, 0}
-		f.bytesErr, _ = d.TotalStdErr()
-		t.dumps = append(t.dumps, f)
-	}
-}
-
 // summary returns the Summary so far.
 func (p *pass) summary() Summary {
 	t := &p.tally
@@ -308,7 +288,9 @@ func (p *pass) summary() Summary {
 	for kind := KindBlob; kind < KindIdle; kind++ {
 		s.Records[kind] = t.kinds[kind]
 	}
-	order := slices.SortedFunc(maps.Keys(t.faults), func(a, b faultKey) int { return cmp.Compare(a.reason, b.reason) })
+	order := slices.SortedFunc(maps.Keys(t.faults), func(a, b faultKey) int {
+		return cmp.Compare(fmt.Sprint(a.reason, a.cut), fmt.Sprint(b.reason, b.cut))
+	})
 	for _, key := range order {
 		f := *t.faults[key]
 		f.Places, f.Errs = slices.Clone(f.Places), slices.Clone(f.Errs)

@@ -77,7 +77,7 @@ func (r *Reader) survey(all bool) error {
 		return c.err
 	}
 	if r.selected {
-		r.starts = p.sequence.dumps
+		r.starts = c.starts
 	}
 	if r.namesFirst {
 		r.names = append([]*callpath.Names{}, p.names...)
@@ -93,15 +93,25 @@ func (r *Reader) survey(all bool) error {
 	return nil
 }
 
-// surveyor gathers the addresses of each boot.
-type surveyor struct {
-	r    *Reader
-	boot int
-	seen map[symbol.ReturnAddr]bool // nil if bases are not inferred
-	err  error
+// dumpStart is where a dump begins.
+type dumpStart struct {
+	log    int   // number of logs before its log
+	offset int64 // in its log
 }
 
-func (c *surveyor) item(p *pass, it *Item, _ boundary) bool {
+// surveyor gathers the beginnings of dumps, and the addresses of each boot.
+type surveyor struct {
+	r      *Reader
+	starts []dumpStart
+	boot   int
+	seen   map[symbol.ReturnAddr]bool // nil if bases are not inferred
+	err    error
+}
+
+func (c *surveyor) item(p *pass, it *Item) bool {
+	if q := p.sequence; q.count > len(c.starts) {
+		c.starts = append(c.starts, dumpStart{q.log, q.dump.offset})
+	}
 	if c.seen == nil || it.Stack == nil && it.Kind != KindPaths {
 		return true
 	}

@@ -24,8 +24,8 @@ var errTooMany = errors.New("more than 65,536 since the last reset")
 // {{{module:ID:NAME:elf:BUILDID}}} and {{{mmap:ADDR:SIZE:load:MODULE:FLAGS:RELATIVE}}}. It
 // skips other text. An element may be split over several calls, but ends at a line end. An
 // invalid element changes nothing; the returned error joins the errors of all invalid
-// elements. (BT-REC-4)
-func (p *Process) Markup(text []byte) error {
+// elements. boots reports whether a {{{reset}}} begins a boot. (BT-REC-4)
+func (p *Process) Markup(text []byte) (boots bool, err error) {
 	var bad []error
 	for len(text) > 0 {
 		if len(p.markup) == 0 { // fast path: most text has no element
@@ -44,7 +44,9 @@ func (p *Process) Markup(text []byte) error {
 		} else if p.markup = append(p.markup, text[:end+1]...); bytes.HasSuffix(p.markup, []byte("}}}")) {
 			if i := bytes.Index(p.markup, []byte("{{{")); i >= 0 {
 				element := string(p.markup[i+3 : len(p.markup)-3])
-				if err := p.element(element); err != nil {
+				if element == "reset" {
+					boots = p.reset() || boots
+				} else if err := p.element(element); err != nil {
 					bad = append(bad, fmt.Errorf("{{{%s}}}: %w", printable.Text(element), err))
 				}
 			}
@@ -52,14 +54,12 @@ func (p *Process) Markup(text []byte) error {
 		}
 		text = text[end+1:]
 	}
-	return errors.Join(bad...)
+	return boots, errors.Join(bad...)
 }
 
 func (p *Process) element(text string) error {
 	f := strings.Split(text, ":")
 	switch f[0] {
-	case "reset":
-		p.reset()
 	case "module":
 		return p.module(f)
 	case "mmap":

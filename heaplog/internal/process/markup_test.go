@@ -46,7 +46,7 @@ func TestModulesComeAndGo(t *testing.T) {
 	step := func(markup, wantX string, ownX uint64, wantY string, ownY uint64) {
 		t.Helper()
 		for _, line := range strings.Split(markup, "\n") {
-			if err := p.Markup([]byte(line)); err != nil {
+			if _, err := p.Markup([]byte(line)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -92,13 +92,13 @@ func TestMarkupErrors(t *testing.T) {
 		"{{{module:0:a:elf:00}}}{{{mmap:0xffffffffffffff00:0x200:load:0:rx:0}}}": "pass the end of memory",
 	} {
 		p := open(t)
-		if err := p.Markup([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.Markup([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", line, err, want)
 		}
 	}
 	for _, line := range []string{"", "{{{", "{{{reset", "}}}", "{{{pc:0x1234}}}", "{{{bt:0:0x1234}}}", "{{{}}}", "{ {{{ }"} {
 		p := open(t)
-		if err := p.Markup([]byte(line)); err != nil {
+		if _, err := p.Markup([]byte(line)); err != nil {
 			t.Errorf("%q: %v", line, err)
 		}
 		if p.Mapped() {
@@ -108,6 +108,11 @@ func TestMarkupErrors(t *testing.T) {
 }
 
 // wrapped are the errors that were joined.
+func markup(p *Process, text string) error {
+	_, err := p.Markup([]byte(text))
+	return err
+}
+
 func wrapped(err error) []error {
 	if list, ok := err.(interface{ Unwrap() []error }); ok {
 		return list.Unwrap()
@@ -119,7 +124,7 @@ func wrapped(err error) []error {
 // not keep bases from being used.
 func TestResetIsTheZeroValue(t *testing.T) {
 	p := open(t)
-	if err := p.Markup([]byte("{{{reset}}}")); err != nil || p.Mapped() {
+	if _, err := p.Markup([]byte("{{{reset}}}")); err != nil || p.Mapped() {
 		t.Errorf("after a reset: mapped %v, %v, want no map", p.Mapped(), err)
 	}
 	p.Map([]symbol.Mapping{{Start: 0x1000, End: 0x2000}})
@@ -160,7 +165,7 @@ func TestMapsInLinearTime(t *testing.T) {
 		p := open(t)
 		failed := 0
 		write := func(text string) {
-			for _, err := range wrapped(p.Markup([]byte(text))) {
+			for _, err := range wrapped(markup(p, text)) {
 				if failed++; !strings.Contains(err.Error(), "65,536") {
 					t.Errorf("%s: %v", c.name, err)
 				}
@@ -199,7 +204,7 @@ func TestMarkupInPieces(t *testing.T) {
 		p := open(t)
 		bad := 0
 		for piece := range slices.Chunk([]byte(log), size) {
-			bad += len(wrapped(p.Markup(piece)))
+			bad += len(wrapped(markup(p, string(piece))))
 		}
 		at, _ := moduleAt(p, 0x1000)
 		not, _ := moduleAt(p, 0x9000)
@@ -225,7 +230,7 @@ func FuzzMarkup(f *testing.F) {
 	f.Fuzz(func(t *testing.T, log []byte, size int) {
 		size = 1 + (size%100+100)%100
 		whole, pieces := open(t), open(t)
-		for _, err := range wrapped(whole.Markup(log)) {
+		for _, err := range wrapped(markup(whole, string(log))) {
 			if s := err.Error(); printable.Text(s) != s {
 				t.Errorf("not safe to print: %q", s)
 			}

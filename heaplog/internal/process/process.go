@@ -101,13 +101,14 @@ func (p *Process) NewLog() { p.headers = false }
 // caller must not change the list. (BT-CODE-3)
 func (p *Process) Executable() []symbol.Mapping { return p.code }
 
-// reset processes a {{{reset}}}. (BT-REC-4)
-func (p *Process) reset() {
+// reset processes a {{{reset}}} and reports whether a boot begins there. (BT-REC-4)
+func (p *Process) reset() (boots bool) {
 	p.clear()
-	if !p.remap && !p.headers {
+	if boots = !p.remap && !p.headers; boots {
 		p.ResetCode()
 	}
 	p.remap = false
+	return boots
 }
 
 // addCode adds a mapping to the list of Executable, unless the log repeats it.
