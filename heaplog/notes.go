@@ -3,103 +3,101 @@ package heaplog
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/profile"
 )
 
+// noteList is a list of notes.
+type noteList []Note
+
+func (l *noteList) add(kind NoteKind, format string, args ...any) {
+	*l = append(*l, Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
+
 // notes returns the notes for the user on the whole pass.
-func (p *pass) notes(s *Summary) (list []Note) {
+func (p *pass) notes(s *Summary) []Note {
 	t := &p.tally
-	note := func(kind NoteKind, format string, args ...any) {
-		list = append(list, Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
-	}
-	list = append(list, t.notes...)
+	list := noteList(slices.Clone(t.Notes))
 	for _, f := range s.Faults {
 		if !f.Cut {
-			note(NoteLoss, "%s unreadable (%s), the first at %v: %v", printable.Count(f.Count, "record"), f.Reason, f.Places[0], f.Errs[0])
+			list.add(NoteLoss, "%s unreadable (%s), the first at %v: %v", printable.Count(f.Count, "record"), f.Reason, f.Places[0], f.Errs[0])
 		}
 	}
 	if s.Cut > 0 {
-		note(NoteLoss, "%s cut short, the first at %v; the frames before the cut are kept", printable.Count(s.Cut, "record"), t.firstCut)
+		list.add(NoteLoss, "%s cut short, the first at %v; the frames before the cut are kept", printable.Count(s.Cut, "record"), t.firstCut)
 	}
 	if t.badElements > 0 {
-		note(NoteLoss, "markup %v", t.firstBad)
+		list.add(NoteLoss, "markup %v", t.firstBad)
 	}
 	if t.badElements > 1 {
-		note(NoteLoss, "markup: %s not understood", printable.Count(int64(t.badElements), "element"))
+		list.add(NoteLoss, "markup: %s not understood", printable.Count(int64(t.badElements), "element"))
 	}
 	if s.Lossy > 0 {
-		note(NoteLoss, "the encoder kept only the low 31 bits of %s of %s: %s recovered, %s lost",
+		list.add(NoteLoss, "the encoder kept only the low 31 bits of %s of %s: %s recovered, %s lost",
 			printable.Number(s.Lossy), printable.Count(s.Addresses, "address"), printable.Number(s.Inferred), printable.Number(s.Lost))
 		if s.Inferred == 0 && len(p.r.symbols.Files)+len(p.r.maps) == 0 && !p.r.process.Mapped() {
 			list[len(list)-1].Option = "Maps"
 		}
 	}
 	if t.ambiguous > 0 {
-		note(NoteLoss, "%s of these are lost because several addresses fit", printable.Number(t.ambiguous))
+		list.add(NoteLoss, "%s of these are lost because several addresses fit", printable.Number(t.ambiguous))
 	}
 	if t.lostSizes > 0 {
-		note(NoteLoss, "the encoder kept only the low 31 bits of %s over 4 GiB", printable.Count(t.lostSizes, "size"))
+		list.add(NoteLoss, "the encoder kept only the low 31 bits of %s over 4 GiB", printable.Count(t.lostSizes, "size"))
 	}
-	list = append(list, p.symbolNotes()...)
-	return append(list, p.dumpNotes()...)
+	p.symbolNotes(&list)
+	list = append(list, t.dumpNotes...)
+	t.pathNotes(&list)
+	p.passNotes(&list)
+	return list
 }
 
-// symbolNotes returns notes on load bases and on missing symbols.
-func (p *pass) symbolNotes() (list []Note) {
+// symbolNotes adds notes on load bases and on missing symbols.
+func (p *pass) symbolNotes(list *noteList) {
 	b := &p.r.bases
 	if !b.live {
 		for _, text := range b.notes {
-			list = append(list, Note{NoteWrong, text, "Exe"})
+			*list = append(*list, Note{NoteWrong, text, "Exe"})
 		}
 	}
 	for _, b := range b.current {
-		unknown := ""
-		if !b.Exact {
-			unknown = ", of which the upper bits are not known"
+		if b.Exact {
+			list.add(NoteInfo, "%s: inferred load base %#x: %v", b.File.Path, b.Bias, b)
+		} else {
+			list.add(NoteInfo, "%s: inferred load base %#x, of which the upper bits are not known: %v; addresses are the file's own", b.File.Path, b.Bias, b)
 		}
-		text := fmt.Sprintf("%s: inferred load base %#x%s: %v", b.File.Path, b.Bias, unknown, b)
-		if !b.Exact {
-			text += "; addresses are the file's own"
-		}
-		list = append(list, Note{Kind: NoteInfo, Text: text})
 	}
 	missing, mismatches := p.r.process.Notes()
 	for _, text := range missing {
-		list = append(list, Note{Kind: NoteSymbols, Text: text})
+		list.add(NoteSymbols, "%s", text)
 	}
 	for _, text := range mismatches {
-		list = append(list, Note{Kind: NoteWrong, Text: text})
+		list.add(NoteWrong, "%s", text)
 	}
-	return list
 }
 
-// dumpNotes returns notes on what the yielded dumps lack, and on dumps that may not have
-// been recognized.
-func (p *pass) dumpNotes() (list []Note) {
+// passNotes adds notes on lost events, on dumps that may not have been recognized, and on
+// limits.
+func (p *pass) passNotes(list *noteList) {
 	t := &p.tally
-	note := func(format string, args ...any) {
-		list = append(list, Note{Kind: NoteLoss, Text: fmt.Sprintf(format, args...)})
-	}
-	list = append(append(list, t.dumpNotes...), t.pathNotes()...)
 	if t.unended {
-		note("the recording of process %s has no dump at its end: it was cut, or the process was killed", t.process)
+		list.add(NoteLoss, "the recording of process %s has no dump at its end: it was cut, or the process was killed", t.process)
 	}
-	if t.lostEvents > 0 {
-		note("the recorder dropped %s: sums are too low or too high", printable.Count(t.lostEvents, "event"))
+	if t.LostEvents > 0 {
+		list.add(NoteLoss, "the recorder dropped %s: sums are too low or too high", printable.Count(t.LostEvents, "event"))
 	}
 	if text := p.sequence.undecided(); text != "" {
-		list = append(list, Note{NoteLoss, text, "Split"})
+		*list = append(*list, Note{NoteLoss, text, "Split"})
 	}
 	if t.saturated {
-		note("sums over 2^64-1 are reported as 2^64-1")
+		list.add(NoteLoss, "sums over 2^64-1 are reported as 2^64-1")
 	}
 	if t.otherPaths > 0 {
 		text := fmt.Sprintf("%s of call paths beyond the limit are added up as %q", printable.Count(t.otherPaths, "record"), profile.OtherName)
-		list = append(list, Note{NoteLoss, text, "MaxPaths"})
+		*list = append(*list, Note{NoteLoss, text, "MaxPaths"})
 	}
-	return list
 }
 
 // dump takes what a dump lacks, from the finished dump and its marks. several reports whether there
@@ -174,29 +172,25 @@ func (d *dump) missing(built *profile.Dump) string {
 	return ""
 }
 
-// pathNotes returns the notes on lines of call paths.
-func (t *tally) pathNotes() (list []Note) {
-	note := func(kind NoteKind, format string, args ...any) {
-		list = append(list, Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
-	}
+// pathNotes adds notes on lines of call paths.
+func (t *tally) pathNotes(list *noteList) {
 	if t.kind != "" {
-		note(NoteInfo, "dumps with k=%s are read as k=paths", printable.Text(t.kind))
+		list.add(NoteInfo, "dumps with k=%s are read as k=paths", printable.Text(t.kind))
 	}
 	if t.sameAddress > 0 {
-		note(NoteLoss, "%s in a dump at the address of another one: both count", printable.Count(t.sameAddress, "block"))
+		list.add(NoteLoss, "%s in a dump at the address of another one: both count", printable.Count(t.sameAddress, "block"))
 	}
 	if t.peakParts > 0 {
-		note(NoteInfo, "peaks of %s were recorded in parts: their sums are upper bounds", printable.Count(t.peakParts, "call path"))
+		list.add(NoteInfo, "peaks of %s were recorded in parts: their sums are upper bounds", printable.Count(t.peakParts, "call path"))
 	}
 	if t.outside > 0 {
-		note(NoteSymbols, "%s in no known code: no ELF file is given, and ~h#boot has no code=", printable.Count(t.outside, "code offset"))
+		list.add(NoteSymbols, "%s in no known code: no ELF file is given, and ~h#boot has no code=", printable.Count(t.outside, "code offset"))
 	}
 	if t.lostAllocs > 0 {
-		note(NoteLoss, "lines of events were lost, with %s", printable.Count(clampInt(t.lostAllocs), "allocation"))
+		list.add(NoteLoss, "lines of events were lost, with %s", printable.Count(clampInt(t.lostAllocs), "allocation"))
 	} else if t.lostEventLines > 0 {
-		note(NoteLoss, "%s of events were lost", printable.Count(t.lostEventLines, "line"))
+		list.add(NoteLoss, "%s of events were lost", printable.Count(t.lostEventLines, "line"))
 	}
-	return list
 }
 
 // lookedFor lists the lead-ins of records.
@@ -216,7 +210,7 @@ func (p *pass) noRecord() error {
 	case len(p.r.inputs) > 1:
 		text = fmt.Sprintf("no records in %d logs: looked for %s", len(p.r.inputs), lookedFor)
 	default:
-		text = fmt.Sprintf("%s: no records in %s: looked for %s", p.r.inputs[0].Name, printable.Count(t.bytes, "byte"), lookedFor)
+		text = fmt.Sprintf("%s: no records in %s: looked for %s", p.r.inputs[0].Name, printable.Count(t.Bytes, "byte"), lookedFor)
 	}
 	return &noRecord{text}
 }

@@ -51,7 +51,8 @@ type pass struct {
 	boot      int // the boot that the current bases belong to
 	maps      []snapshot
 	word      word
-	only      onlyState
+	inLine    bool      // the next data continues a line, for Only and Bare
+	keep      bool      // Only matches that line
 	err       error     // ends the pass
 	damaged   bool      // the input ended with an error, which is yielded next
 	stopped   bool      // the consumer wants no more items
@@ -62,7 +63,7 @@ type pass struct {
 func newPass(r *Reader, c consumer) *pass {
 	p := &pass{r: r, consumer: c, maps: r.maps, sequence: &sequence{split: r.split, groups: r.groups}}
 	p.hooks = input.Hooks{Ctx: r.ctx, Idle: p.idle, Note: func(text string) { p.tally.note(NoteLoss, text) }}
-	p.scanner.bare, p.scanner.use = r.bare, p.use
+	p.scanner.use = p.use
 	p.scanner.always32 = r.machineBy != "" && r.machine.Word() == 32
 	r.process.Reset()
 	r.bases.begin()
@@ -129,13 +130,13 @@ func (p *pass) read(in *input.Input) error {
 	}
 	defer func() {
 		p.traces(in.Name, traces)
-		p.tally.stored += src.Stored
-		p.tally.lines += p.scanner.at.Line - 1
+		p.tally.Stored += src.Stored
+		p.tally.Lines += p.scanner.at.Line - 1
 		p.tally.source = nil
 		src.Close()
 	}()
 	p.tally.source = src
-	p.only = onlyState{}
+	p.inLine = false
 	buf := make([]byte, minBuf)
 	end := 0
 	last := byte('\n')
@@ -150,7 +151,7 @@ func (p *pass) read(in *input.Input) error {
 		} else if empty == 100 && err == nil {
 			err = io.ErrNoProgress
 		}
-		p.tally.bytes += int64(n)
+		p.tally.Bytes += int64(n)
 		end += n
 		took, ok := p.feed(buf[:end], err == nil)
 		if !ok {
@@ -164,7 +165,7 @@ func (p *pass) read(in *input.Input) error {
 		}
 	}
 	if last != '\n' {
-		p.tally.lines++
+		p.tally.Lines++
 	}
 	switch {
 	case err == io.EOF:
@@ -186,47 +187,40 @@ func (p *pass) traces(name string, r *foreign.Reader) {
 	}
 }
 
-// feed passes data to the scanner, without the lines that Only skips.
+// feed passes data to the scanner: line by line, if lines count. It skips the lines that Only does
+// not match.
 func (p *pass) feed(data []byte, more bool) (took int, ok bool) {
-	if p.r.only == nil {
-		return p.scanner.scan(data, more)
+	s, only, bare := &p.scanner, p.r.only, p.r.bare
+	if only == nil && !bare {
+		return s.scan(data, more)
 	}
-	s := &p.scanner
 	for took < len(data) {
 		line, open := data[took:], more
 		if i := bytes.IndexByte(line, '\n'); i >= 0 {
 			line, open = line[:i+1], false
 		}
-		if open && !p.only.inLine && len(line) < bufSize {
+		begins := !p.inLine
+		if begins && open && len(line) < bufSize {
 			return took, true
 		}
-		if !p.only.inLine {
-			p.only.keep = p.r.only.Match(bytes.TrimRight(line, "\r\n"))
+		if begins {
+			p.keep = only == nil || only.Match(bytes.TrimRight(line, "\r\n"))
 		}
-		p.only.inLine = line[len(line)-1] != '\n'
-		n := len(line)
-		if p.only.keep {
-			if n, ok = s.scan(line, open); !ok {
-				return took + n, false
-			}
-			if took += n; n < len(line) {
-				return took, true
-			}
-			continue
+		p.inLine = line[len(line)-1] != '\n'
+		n, ok := len(line), true
+		switch {
+		case !p.keep:
+			s.skip(line)
+		case bare && begins && !open:
+			n, ok = s.bareLine(line)
+		default:
+			n, ok = s.scan(line, open)
 		}
-		took += n
-		s.at.Offset += int64(n)
-		if s.bol = !p.only.inLine; s.bol {
-			s.at.Line++
+		if took += n; !ok || n < len(line) {
+			return took, ok
 		}
 	}
 	return took, true
-}
-
-// onlyState is the state of feed within a line.
-type onlyState struct {
-	inLine bool // the following text continues a line that was already matched
-	keep   bool // whether that line matched
 }
 
 // idle is called repeatedly while no data is available.
@@ -391,7 +385,7 @@ func (p *pass) eventLine(it *Item) {
 	var e callpath.Event
 	for it.events.Next(&e) {
 		if e.Kind == callpath.Lost {
-			p.tally.lostEvents += clampInt(min(e.Count, uint64(math.MaxInt64-p.tally.lostEvents)))
+			p.tally.LostEvents += clampInt(min(e.Count, uint64(math.MaxInt64-p.tally.LostEvents)))
 		}
 	}
 	c.next = it.events.After()

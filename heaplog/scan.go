@@ -20,13 +20,10 @@ const (
 	// minBare is the minimum number of base64 characters of a bare record, which is the
 	// shortest blob.
 	minBare = 6
-	// maxBareLine is the length in bytes of the longest line that can be a bare record.
-	maxBareLine = bufSize / 2
 )
 
 // scanner finds the records in a log.
 type scanner struct {
-	bare     bool // lines of nothing but base64 are records
 	always32 bool // the encoder is known to have 32-bit words
 	word     int  // bits of the encoder's words; 64 if not known (BT-COUNT-4)
 	user     bool // blobs have user fields, as a header announced (BT-REC-2)
@@ -34,7 +31,6 @@ type scanner struct {
 	use func(*Item) bool
 
 	at      Place // where the data of the next scan begins
-	bol     bool  // at is the beginning of a line that was not yet checked for a bare record
 	item    Item  // for records
 	between Item  // for text between records
 	cut     Cut
@@ -49,7 +45,7 @@ type scanner struct {
 
 // begin starts a log.
 func (s *scanner) begin(file string) {
-	s.at, s.bol, s.user = Place{File: file, Line: 1}, true, false
+	s.at, s.user = Place{File: file, Line: 1}, false
 	s.setWord(false)
 }
 
@@ -59,11 +55,12 @@ func (s *scanner) begin(file string) {
 // data; scan then leaves a record whose end is not in data.
 func (s *scanner) scan(data []byte, more bool) (n int, ok bool) {
 	for n < len(data) {
-		took, ok := 0, false
-		if s.bare {
-			took, ok = s.bareStep(data[n:], more)
-		} else {
-			took, ok = s.step(data[n:], data[n:], more, more)
+		took, ok := 0, true
+		switch at, kind := findLeadIn(data[n:], more); {
+		case at > 0:
+			took, ok = at, s.text(data[n:n+at])
+		case kind != KindText: // otherwise a lead-in may begin here
+			took, ok = s.record(kind, data[n:], more)
 		}
 		if n += took; took == 0 || !ok {
 			return n, ok
@@ -72,41 +69,27 @@ func (s *scanner) scan(data []byte, more bool) (n int, ok bool) {
 	return n, true
 }
 
-// step passes on the text or the record at the start of line. line is a prefix of data.
-// open means that the log continues after line, more that it continues after data. step
-// returns how many bytes it consumed, or 0 if it needs more data.
-func (s *scanner) step(line, data []byte, open, more bool) (took int, ok bool) {
-	at, kind := findLeadIn(line, open)
-	switch {
-	case at > 0:
-		return at, s.text(line[:at])
-	case kind == KindText:
-		return 0, true // a lead-in may begin here
+// bareLine is scan for a whole line in a log in which a line of base64 alone is a record.
+func (s *scanner) bareLine(line []byte) (n int, ok bool) {
+	lead, found := bareText(line)
+	if !found {
+		return s.scan(line, false)
 	}
-	return s.record(kind, data, more)
+	if !s.text(line[:lead]) {
+		return lead, false
+	}
+	n, ok = s.record(KindBareBlob, line[lead:], false)
+	if n += lead; !ok {
+		return n, false
+	}
+	rest, ok := s.scan(line[n:], false)
+	return n + rest, ok
 }
 
-// bareStep is step for logs in which a line of base64 alone is a record.
-func (s *scanner) bareStep(data []byte, more bool) (took int, ok bool) {
-	line, open := data, more
-	if end := bytes.IndexByte(data, '\n'); end >= 0 {
-		line, open = data[:end+1], false
-	}
-	begins := s.bol
-	if begins && open && len(line) < maxBareLine {
-		return 0, true // the line may be a record
-	}
-	s.bol = false
-	if lead, found := bareText(line); begins && found && !open {
-		if !s.text(data[:lead]) {
-			return lead, false
-		}
-		took, ok = s.record(KindBareBlob, data[lead:], more)
-		return lead + took, ok
-	}
-	took, ok = s.step(line, data, open, more)
-	s.bol = took == len(line) && !open && line[took-1] == '\n'
-	return took, ok
+// skip passes over text without items.
+func (s *scanner) skip(text []byte) {
+	s.at.Line += int64(bytes.Count(text, newline))
+	s.at.Offset += int64(len(text))
 }
 
 // findLeadIn returns the index and the kind of the first record in text. If there is none,

@@ -107,30 +107,25 @@ func isRead(err error) bool {
 
 // tally has the counts of a pass.
 type tally struct {
-	last                 *Item
-	bytes, lines, stored int64
-	source               *input.Source // being read
-	readErrors           int
+	Summary    // without what summary adds
+	last       *Item
+	source     *input.Source // being read
+	readErrors int
 
-	kinds         [KindIdle + 1]int64
-	readable      int64 // records that could be read, at least in part
-	cut, cutByLws int64
-	firstCut      Place
-	lenient       int64
-	faults        map[faultKey]*Fault
+	kinds    [KindIdle + 1]int64
+	readable int64 // records that could be read, at least in part
+	firstCut Place
+	faults   map[faultKey]*Fault
 
 	states    [3]int64 // addresses, by symbol.State
 	ambiguous int64
 	lostSizes int64
 
-	begun      int  // ~h#begin lines
-	announced  bool // a ~h#begin line announces a number of records
-	allocated  bool // a ~h#total line says that there were allocations
-	lostEvents int64
-	layout     bool   // as in Summary
-	process    string // of the last ~h#boot, "" if it has no process
-	unended    bool   // events follow the last dump of the process
-	badFrees   []Place
+	begun     int    // ~h#begin lines
+	announced bool   // a ~h#begin line announces a number of records
+	allocated bool   // a ~h#total line says that there were allocations
+	process   string // of the last ~h#boot, "" if it has no process
+	unended   bool   // events follow the last dump of the process
 
 	kind           string // a value of k= that is not known, taken as k=paths
 	sameAddress    int64  // blocks of ~p# lines at the address of another one
@@ -141,7 +136,6 @@ type tally struct {
 
 	badElements int   // invalid elements of symbolizer markup
 	firstBad    error // the first error of badElements
-	notes       []Note
 	dumpNotes   []Note
 	notedDumps  int // number of dumps with a note
 	otherPaths  int64
@@ -157,7 +151,7 @@ type faultKey struct {
 const maxNotedDumps = 1000
 
 func (t *tally) note(kind NoteKind, text string) {
-	t.notes = append(t.notes, Note{Kind: kind, Text: text})
+	t.Notes = append(t.Notes, Note{Kind: kind, Text: text})
 }
 
 // add counts an item.
@@ -170,12 +164,12 @@ func (t *tally) add(it *Item) {
 	}
 	switch {
 	case it.Cut != nil:
-		if t.cut++; t.cut == 1 {
+		if t.Cut++; t.Cut == 1 {
 			t.firstCut = it.Place
 		}
 		t.readable++
 		if it.Cut.ByLws {
-			t.cutByLws++
+			t.CutByLws++
 		}
 		return
 	case it.Kind == KindMark:
@@ -183,10 +177,10 @@ func (t *tally) add(it *Item) {
 	case it.Kind != KindUnreadable:
 		t.readable++
 		if it.Lenient {
-			t.lenient++
+			t.Lenient++
 		}
 	}
-	t.layout = t.layout || hasLayout(it)
+	t.Layout = t.Layout || hasLayout(it)
 	if it.Kind == KindEvent || it.Kind == KindPathEvents {
 		t.unended = t.process != "" // btrecord writes a dump at the end of a process
 	}
@@ -246,7 +240,7 @@ func (t *tally) mark(h *codec.Header) {
 	case codec.VerbTotal:
 		t.allocated = t.allocated || number("allocs") > 0
 	case codec.VerbLost:
-		t.lostEvents += int64(min(number("n"), uint64(math.MaxInt64-t.lostEvents)))
+		t.LostEvents += int64(min(number("n"), uint64(math.MaxInt64-t.LostEvents)))
 	}
 }
 
@@ -261,16 +255,17 @@ func (t *tally) badMarkup(err error) {
 }
 
 func (t *tally) badFree(at Place) {
-	if len(t.badFrees) < maxPlaces {
-		t.badFrees = append(t.badFrees, at)
+	if len(t.BadFrees) < maxPlaces {
+		t.BadFrees = append(t.BadFrees, at)
 	}
 }
 
 // summary returns the Summary so far.
 func (p *pass) summary() Summary {
 	t := &p.tally
-	s := Summary{Bytes: t.bytes, Lines: t.lines, Stored: t.stored, Records: map[Kind]int64{}, Cut: t.cut, CutByLws: t.cutByLws,
-		Lenient: t.lenient, Dumps: p.sequence.count, Boots: p.sequence.boot, Layout: t.layout, LostEvents: t.lostEvents, BadFrees: slices.Clone(t.badFrees)}
+	s := t.Summary
+	s.Records, s.BadFrees = map[Kind]int64{}, slices.Clone(t.BadFrees)
+	s.Dumps, s.Boots = p.sequence.count, p.sequence.boot
 	if t.last != nil {
 		s.At = t.last.Place
 	}
