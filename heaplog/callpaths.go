@@ -34,8 +34,8 @@ type callPaths struct {
 	outside    *int64                         // counts distinct frames outside of the code
 	problem    string                         // with the ELF file's note section, "" if there is none
 
-	cache   map[callpath.ID]cachedPath // of paths without unknown names
-	cacheAt int                        // generation of the process for which cache is valid
+	cache   map[callpath.ID]builtPath // of paths without unknown names
+	cacheAt int                       // generation of the process for which cache is valid
 
 	entries []pathEntry // of the current line
 	blocks  []callpath.Block
@@ -175,13 +175,6 @@ func (c *callPaths) named(name uint32) callpath.ID {
 	return c.names.Add(&callpath.Path{Base: callpath.Named, Outer: name})
 }
 
-// known reports whether no name in a path is unknown.
-func (c *callPaths) known(id callpath.ID) bool {
-	p := c.names.Path(id, c.frames)
-	c.frames = p.Frames
-	return p.Base != callpath.Named
-}
-
 // stack appends the addresses of a path, innermost first, as far as they are known, and
 // returns what the path begins with.
 func (c *callPaths) stack(dst []symbol.Addr, id callpath.ID) ([]symbol.Addr, callpath.Path) {
@@ -271,42 +264,45 @@ func namedAddr(name string) symbol.Addr {
 	return symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}}}
 }
 
-// cachedPath is the call path of a Builder. All Builders of a pass share their call paths.
-type cachedPath struct {
-	path    profile.Path
-	noOuter bool
+// builtPath is the call path of a Builder. All Builders of a pass share their call paths.
+type builtPath struct {
+	profile.Path
+	noOuter bool // its outer frames are missing
 }
 
-// knownPath is builderPath for a path without unknown names; ok is false for others.
-func (c *callPaths) knownPath(b *profile.Builder, id callpath.ID) (x cachedPath, ok bool) {
+// path returns the call path of a Builder. If a name in it is unknown, it returns the path as far as
+// it is known, or with wait, nothing, and ok is false.
+func (c *callPaths) path(b *profile.Builder, id callpath.ID, wait bool) (x builtPath, ok bool) {
 	if g := c.process.Generation(); c.cache == nil || g != c.cacheAt {
-		c.cache, c.cacheAt = map[callpath.ID]cachedPath{}, g
+		c.cache, c.cacheAt = map[callpath.ID]builtPath{}, g
 	}
 	if x, ok = c.cache[id]; ok {
 		return x, true
 	}
-	if !c.known(id) {
+	p := c.names.Path(id, nil)
+	known := p.Base != callpath.Named
+	if !known && wait {
 		return x, false
 	}
-	x.path, x.noOuter = c.builderPath(b, c.names.Path(id, nil))
-	c.cache[id] = x
+	if x = c.build(b, p); known {
+		c.cache[id] = x
+	}
 	return x, true
 }
 
-// builderPath returns the call path of a Builder. noOuter reports whether its outer frames are
-// missing.
-func (c *callPaths) builderPath(b *profile.Builder, p callpath.Path) (path profile.Path, noOuter bool) {
+// build returns the call path of a Builder for a path.
+func (c *callPaths) build(b *profile.Builder, p callpath.Path) builtPath {
 	stack := c.addresses(nil, &p)
 	switch p.Base {
 	case callpath.Cut:
 		if len(stack) == 0 {
-			return b.Path([]symbol.Addr{othersAddr}), false
+			return builtPath{b.Path([]symbol.Addr{othersAddr}), false}
 		}
 		stack = append(stack, profile.CutAddr(len(stack)))
 	case callpath.Named:
 		stack = append(stack, c.unknownOuter(p.Outer))
 	}
-	return b.Path(stack), p.Base != callpath.Whole
+	return builtPath{b.Path(stack), p.Base != callpath.Whole}
 }
 
 // allocs appends the entries of the current line as Allocs.

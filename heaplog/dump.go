@@ -191,8 +191,7 @@ func (d *dump) allBlocks(v *pathValues) iter.Seq[profile.Block] {
 			}
 		}
 		for _, b := range d.named {
-			path, _ := v.path(d.builder, b.id)
-			if !yield(profile.Block{Addr: b.Address, Bytes: b.Size, Path: path}) {
+			if !yield(profile.Block{Addr: b.Address, Bytes: b.Size, Path: v.path(d.builder, b.id).Path}) {
 				return
 			}
 		}

@@ -103,23 +103,19 @@ func (e *events) resolve(q *queuedEvent, all bool) bool {
 	}
 	switch e.labels.by {
 	case ByThread:
-		q.Path, q.in = e.builder.Path([]symbol.Addr{e.labels.thread(q.Thread, true)}), nil
-		return true
+		q.Path = e.builder.Path([]symbol.Addr{e.labels.thread(q.Thread, true)})
 	case BySize:
-		q.Path, q.in = e.builder.Path([]symbol.Addr{e.labels.size(q.Bytes)}), nil
-		return true
-	}
-	id := q.in.named(q.name)
-	x, known := q.in.knownPath(e.builder, id)
-	if !known {
-		if !all && !q.in.closed {
+		q.Path = e.builder.Path([]symbol.Addr{e.labels.size(q.Bytes)})
+	default:
+		x, ok := q.in.path(e.builder, q.in.named(q.name), !all && !q.in.closed)
+		if !ok {
 			return false
 		}
-		x.path, _ = q.in.builderPath(e.builder, q.in.names.Path(id, nil))
+		if q.Path = x.Path; e.labels.by == ByThreadPath {
+			q.Path = e.builder.Path(append(q.Path.Append(nil), e.labels.thread(q.Thread, true)))
+		}
 	}
-	if q.Path, q.in = x.path, nil; e.labels.by == ByThreadPath {
-		q.Path = e.builder.Path(append(q.Path.Append(nil), e.labels.thread(q.Thread, true)))
-	}
+	q.in = nil
 	return true
 }
 

@@ -69,7 +69,7 @@ func (l *labels) frame(name string) symbol.Addr {
 		if l.addrs == nil {
 			l.addrs = map[string]symbol.Addr{}
 		}
-		a = symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}}}
+		a = namedAddr(name)
 		l.addrs[name] = a
 	}
 	return a

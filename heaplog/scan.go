@@ -193,11 +193,8 @@ func (s *scanner) markRecord(it *Item, text []byte, more bool) (n int) {
 // pathRecord reads a ~p# or ~v# line: the lead-in and the longest run of digits.
 // (BT-PLINE-4)
 func (s *scanner) pathRecord(it *Item, text []byte, more bool) (n int) {
-	n = leadInLen
-	for n < len(text) && n <= callpath.MaxEvents && sextets[0][text[n]]&(sextetNone|sextetURL) == 0 {
-		n++
-	}
-	switch {
+	text = text[:min(len(text), callpath.MaxEvents+1)]
+	switch n = callpath.LineEnd(text); {
 	case n > callpath.MaxEvents:
 		it.Err = ErrTooLong
 	case n == len(text) && more:

@@ -48,13 +48,12 @@ func (d *dump) values(base *pathValues) *pathValues {
 }
 
 // path returns the call path of a Builder.
-func (v *pathValues) path(b *profile.Builder, id callpath.ID) (p profile.Path, noOuter bool) {
-	if v.names == v.in.names {
-		if x, ok := v.in.knownPath(b, id); ok {
-			return x.path, x.noOuter
-		}
+func (v *pathValues) path(b *profile.Builder, id callpath.ID) builtPath {
+	if v.names != v.in.names {
+		return v.in.build(b, v.names.Path(id, nil))
 	}
-	return v.in.builderPath(b, v.names.Path(id, nil))
+	x, _ := v.in.path(b, id, false)
+	return x
 }
 
 // addTo adds the values to the open dump of a Builder, and counts the own paths whose outer
@@ -66,12 +65,12 @@ func (v *pathValues) addTo(b *profile.Builder, loss *profile.Loss) (saturated bo
 	var round roundings
 	for i := range v.paths {
 		s := &v.paths[i]
-		path, noOuter := v.path(b, s.ID)
-		if noOuter && i < v.own {
+		path := v.path(b, s.ID)
+		if path.noOuter && i < v.own {
 			loss.NoOuter += int64(s.Entries)
 		}
 		saturated = saturated || s.Saturated
-		b.AddAllocation(round.allocation(path, s))
+		b.AddAllocation(round.allocation(path.Path, s))
 	}
 	for i := range v.records {
 		r := &v.records[i]

@@ -201,17 +201,6 @@ func TestLineEnd(t *testing.T) {
 	}
 }
 
-func TestMissing(t *testing.T) {
-	for _, c := range []struct {
-		before, after uint16
-		want          int
-	}{{0, 1, 0}, {0, 2, 1}, {4095, 0, 0}, {4094, 1, 2}, {5, 5, 4095}} {
-		if got := callpath.Missing(c.before, c.after); got != c.want {
-			t.Errorf("%d, %d: %d, want %d", c.before, c.after, got, c.want)
-		}
-	}
-}
-
 // The estimate and its variance are right on average. A block of s bytes is in the sample
 // with probability p. (BT-DUMP-5)
 func TestScale(t *testing.T) {

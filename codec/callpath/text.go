@@ -46,10 +46,6 @@ func KeepsNames(before, after *codec.Header) bool {
 	return true
 }
 
-// Missing returns the number of lines missing between two ~p# lines of a boot, from their
-// sequence numbers: 0 to 4,095. It is modulo 4,096. (BT-DUMP-4)
-func Missing(before, after uint16) int { return int((after - before - 1) & 4095) }
-
 // Scale estimates the blocks and bytes of a heap from a sample. rate is the mean number of
 // bytes between samples; live blocks of equal size, bytes in total, are in the sample.
 // variance is the variance of scaledBytes. If rate or live is 0, Scale returns live and
