@@ -9,42 +9,30 @@ type sum struct {
 	epoch               uint64
 }
 
-// totals holds the totals of a process since the boot.
-type totals struct {
-	allocs, frees uint64
-	bytes         uint64 // of all allocations
-	live, peak    uint64 // bytes: current and maximum
-	foreign       uint64 // frees of unknown blocks
-	conflicts     uint64 // allocations at an address that was live
-	lost          uint64 // events that the program could not record
-}
-
-// account adds up a process's blocks by call path.
+// account holds the totals of a process since the boot.
 //
 // The heap at its peak is not copied: the first change of a path after a new peak saves the
 // values of the path at the peak.
 type account struct {
-	totals
-	sums   []sum  // by pathID
-	epoch  uint64 // counts the peaks
-	peakAt uint64 // µs
+	allocs, frees uint64
+	bytes         uint64 // of all allocations
+	live, peak    uint64 // bytes: current and maximum
+	peakAt        uint64 // µs
+	epoch         uint64 // counts the peaks
+	conflicts     uint64 // allocations at an address that was live
+	lost          uint64 // events that the program could not record
 }
 
-// touch returns the sum of a path before a change.
-func (a *account) touch(p pathID) *sum {
-	if int(p) >= len(a.sums) {
-		a.sums = append(a.sums, make([]sum, int(p)+1-len(a.sums))...)
-	}
-	s := &a.sums[p]
+// touch prepares the sum of a path for a change.
+func (a *account) touch(s *sum) {
 	if s.epoch != a.epoch {
 		s.epoch, s.peakLive, s.peakBytes = a.epoch, s.live, s.bytes
 	}
-	return s
 }
 
-// add accounts for a new block.
-func (a *account) add(p pathID, size, micros uint64) {
-	s := a.touch(p)
+// add accounts for a new block of a path.
+func (a *account) add(s *sum, size, micros uint64) {
+	a.touch(s)
 	s.live++
 	s.bytes += size
 	a.allocs++
@@ -56,30 +44,19 @@ func (a *account) add(p pathID, size, micros uint64) {
 	}
 }
 
-// remove accounts for the end of a block.
-func (a *account) remove(p pathID, size uint64) {
-	s := a.touch(p)
+// remove accounts for the end of a block of a path.
+func (a *account) remove(s *sum, size uint64) {
+	a.touch(s)
 	s.live--
 	s.bytes -= size
 	a.frees++
 	a.live -= size
 }
 
-// now returns the current live blocks of a path.
-func (a *account) now(p pathID) (blocks, bytes uint64) {
-	if int(p) >= len(a.sums) {
-		return 0, 0
-	}
-	return a.sums[p].live, a.sums[p].bytes
-}
-
 // then returns the live blocks of a path at the peak.
-func (a *account) then(p pathID) (blocks, bytes uint64) {
-	switch {
-	case int(p) >= len(a.sums):
-		return 0, 0
-	case a.sums[p].epoch != a.epoch:
-		return a.now(p)
+func (a *account) then(s *sum) (blocks, bytes uint64) {
+	if s.epoch != a.epoch {
+		return s.live, s.bytes
 	}
-	return a.sums[p].peakLive, a.sums[p].peakBytes
+	return s.peakLive, s.peakBytes
 }

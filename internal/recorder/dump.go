@@ -14,13 +14,13 @@ import (
 
 // dump writes a dump of the live blocks by path, now or, if peak is set, at the peak.
 func (p *process) dump(why string, micros uint64, peak bool) (blocks, bytes uint64) {
-	value := p.account.now
+	value := func(s *sum) (blocks, bytes uint64) { return s.live, s.bytes }
 	if peak {
 		value, micros = p.account.then, p.account.peakAt
 	}
 	p.settle()
-	for id := range p.tree.nodes {
-		n, b := value(pathID(id))
+	for i := range p.tree.nodes {
+		n, b := value(&p.tree.nodes[i].sum)
 		blocks, bytes = blocks+n, bytes+b
 	}
 	p.dumps++
@@ -41,15 +41,14 @@ func (p *process) dump(why string, micros uint64, peak bool) (blocks, bytes uint
 		blocksOf = p.blocks()
 		p.names.Flags, p.names.Unit = callpath.Blocks, p.live.unit()
 	}
-	var e callpath.Entry
-	for id := range p.tree.sorted(func(id pathID) bool { n, _ := value(id); return n > 0 }) {
+	for _, id := range p.tree.sorted(func(s *sum) bool { n, _ := value(s); return n > 0 }) {
+		n := &p.tree.nodes[id]
 		p.tree.path(&p.path, id)
-		e = callpath.Entry{Path: p.path}
-		if int(id) < len(p.defined) && p.defined[id] {
-			e.Path = callpath.Path{Base: callpath.Named, Outer: p.tree.nodes[id].name}
+		e := callpath.Entry{Path: p.path, Blocks: blocksOf[id]}
+		if n.defined {
+			e.Path = callpath.Path{Base: callpath.Named, Outer: n.name}
 		}
-		e.Live, e.Bytes = value(id)
-		e.Blocks = blocksOf[id]
+		e.Live, e.Bytes = value(&n.sum)
 		p.entry(&e)
 	}
 	p.text = p.names.Flush(p.text)

@@ -4,6 +4,7 @@ package recorder
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
@@ -37,10 +38,16 @@ type liveSlot struct {
 
 const firstSlots = 1 << 10
 
-func (t *liveTable) clear() { *t = liveTable{} }
+// find returns the index of the slot of an address or, if there is no block at the address,
+// of an empty slot for it. Addresses are multiples of 8 or 16, and their low bits differ least.
+func (t *liveTable) find(addr uint64) int {
+	i := t.home(addr)
+	for t.slots[i].addr != addr && t.slots[i].addr != 0 {
+		i = (i + 1) & (len(t.slots) - 1)
+	}
+	return i
+}
 
-// home returns the slot where the search for an address begins. Addresses are multiples
-// of 8 or 16, and their low bits differ least.
 func (t *liveTable) home(addr uint64) int { return int(addr >> 3 * 0x9e3779b97f4a7c15 >> t.shift) }
 
 func (s *liveSlot) block() block {
@@ -53,20 +60,14 @@ func (t *liveTable) put(b block) (old block, replaced bool) {
 	if t.n >= len(t.slots)/4*3 {
 		t.grow()
 	}
-	fresh := liveSlot{b.addr, b.size<<16 | b.number>>32, uint32(b.number), b.path}
-	mask := len(t.slots) - 1
-	for i := t.home(b.addr); ; i = (i + 1) & mask {
-		switch s := &t.slots[i]; s.addr {
-		case 0:
-			*s = fresh
-			t.n++
-			return block{}, false
-		case b.addr:
-			old = s.block()
-			*s = fresh
-			return old, true
-		}
+	s := &t.slots[t.find(b.addr)]
+	if s.addr != 0 {
+		old, replaced = s.block(), true
+	} else {
+		t.n++
 	}
+	*s = liveSlot{b.addr, b.size<<16 | b.number>>32, uint32(b.number), b.path}
+	return old, replaced
 }
 
 // take removes the block at an address and returns it.
@@ -74,17 +75,14 @@ func (t *liveTable) take(addr uint64) (b block, ok bool) {
 	if t.n == 0 || addr == 0 {
 		return block{}, false
 	}
-	mask := len(t.slots) - 1
-	i := t.home(addr)
-	for t.slots[i].addr != addr {
-		if t.slots[i].addr == 0 {
-			return block{}, false
-		}
-		i = (i + 1) & mask
+	i := t.find(addr)
+	if t.slots[i].addr == 0 {
+		return block{}, false
 	}
 	b = t.slots[i].block()
 	t.n--
 	// Move back each later entry of the run whose home is not between the hole and it.
+	mask := len(t.slots) - 1
 	for j := (i + 1) & mask; t.slots[j].addr != 0; j = (j + 1) & mask {
 		if h := t.home(t.slots[j].addr); (j-h)&mask >= (j-i)&mask {
 			t.slots[i] = t.slots[j]
@@ -99,16 +97,10 @@ func (t *liveTable) grow() {
 	old := t.slots
 	t.slots = make([]liveSlot, max(firstSlots, 2*len(old)))
 	t.shift = uint(64 - bits.TrailingZeros(uint(len(t.slots))))
-	mask := len(t.slots) - 1
 	for _, s := range old {
-		if s.addr == 0 {
-			continue
+		if s.addr != 0 {
+			t.slots[t.find(s.addr)] = s
 		}
-		i := t.home(s.addr)
-		for t.slots[i].addr != 0 {
-			i = (i + 1) & mask
-		}
-		t.slots[i] = s
 	}
 }
 
@@ -140,8 +132,7 @@ func (t *liveTable) unit() uint8 {
 }
 
 // clone returns a copy.
-func (t *liveTable) clone() liveTable {
-	c := *t
-	c.slots = append([]liveSlot(nil), t.slots...)
-	return c
+func (t liveTable) clone() liveTable {
+	t.slots = slices.Clone(t.slots)
+	return t
 }

@@ -3,8 +3,6 @@
 package recorder
 
 import (
-	"iter"
-	"math/bits"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
@@ -26,10 +24,13 @@ const maxDepth = callpath.MaxDepth
 // node is a call path: the path of its parent plus one step. A parent has a smaller index
 // than its children.
 type node struct {
-	step
-	parent pathID
-	depth  uint16 // frames
-	name   uint32
+	sum
+	x       uint64 // with kind, the step
+	parent  pathID
+	name    uint32
+	depth   uint16 // frames
+	kind    stepKind
+	defined bool // the recording defines the name
 }
 
 // step is the difference between a path and its parent.
@@ -37,6 +38,8 @@ type step struct {
 	x    uint64
 	kind stepKind
 }
+
+func (n *node) step() step { return step{n.x, n.kind} }
 
 type stepKind uint8
 
@@ -62,22 +65,28 @@ func (t *tree) clone() tree {
 	return tree{slices.Clone(t.nodes), slices.Clone(t.table), t.shift}
 }
 
-func (t *tree) home(parent pathID, x uint64) int {
-	return int((x ^ uint64(parent)<<29) * 0x9e3779b97f4a7c15 >> t.shift)
+// find returns the entry of the table for a parent plus one step. The entry is 0 if there is
+// no such path.
+func (t *tree) find(parent pathID, s step) *pathID {
+	mask := len(t.table) - 1
+	i := int((s.x ^ uint64(parent)<<29) * 0x9e3779b97f4a7c15 >> t.shift)
+	for ; t.table[i] != 0; i = (i + 1) & mask {
+		if n := &t.nodes[t.table[i]]; n.parent == parent && n.x == s.x && n.kind == s.kind {
+			break
+		}
+	}
+	return &t.table[i]
 }
 
 // child returns the path of a parent plus one step.
 func (t *tree) child(parent pathID, s step) pathID {
-	mask := len(t.table) - 1
-	i := t.home(parent, s.x)
-	for ; t.table[i] != 0; i = (i + 1) & mask {
-		if n := &t.nodes[t.table[i]]; n.parent == parent && n.step == s {
-			return t.table[i]
-		}
+	entry := t.find(parent, s)
+	if *entry != 0 {
+		return *entry
 	}
 	id := pathID(len(t.nodes))
-	t.table[i] = id
-	n := node{s, parent, t.nodes[parent].depth, t.nodes[parent].name}
+	*entry = id
+	n := node{x: s.x, kind: s.kind, parent: parent, depth: t.nodes[parent].depth, name: t.nodes[parent].name}
 	if s.kind != ofSize {
 		n.depth++
 		p := callpath.Path{Base: callpath.Named, Outer: n.name, Frames: []callpath.Frame{s.frame()}}
@@ -92,19 +101,12 @@ func (t *tree) child(parent pathID, s step) pathID {
 
 func (s step) frame() callpath.Frame { return callpath.Frame{Value: s.x, Escaped: s.kind == outside} }
 
-func (t *tree) grow() { t.index(2 * len(t.table)) }
-
-// index rebuilds the table with size entries, a power of two.
-func (t *tree) index(size int) {
-	t.table = make([]pathID, size)
-	t.shift = uint(64 - bits.TrailingZeros(uint(len(t.table))))
-	mask := len(t.table) - 1
+func (t *tree) grow() {
+	t.table = make([]pathID, 2*len(t.table))
+	t.shift--
 	for id := roots; id < pathID(len(t.nodes)); id++ {
-		i := t.home(t.nodes[id].parent, t.nodes[id].x)
-		for t.table[i] != 0 {
-			i = (i + 1) & mask
-		}
-		t.table[i] = id
+		n := &t.nodes[id]
+		*t.find(n.parent, n.step()) = id
 	}
 }
 
@@ -126,7 +128,7 @@ func (t *tree) path(p *callpath.Path, id pathID) {
 	}
 	p.Frames = p.Frames[:n]
 	for ; id >= roots; id = t.nodes[id].parent {
-		if s := t.nodes[id].step; s.kind != ofSize {
+		if s := t.nodes[id].step(); s.kind != ofSize {
 			n--
 			p.Frames[n] = s.frame()
 		}
@@ -134,68 +136,44 @@ func (t *tree) path(p *callpath.Path, id pathID) {
 	p.Base = callpath.Base(id) // noFrames, cutOuter
 }
 
-// prune removes all paths except the wanted ones and their outer parts. It returns the new ID
-// of each path, 0 for a removed path. wanted is indexed by path; prune changes it.
-func (t *tree) prune(wanted []bool) (moved []pathID) {
-	for id := pathID(len(t.nodes) - 1); id >= roots; id-- {
-		if wanted[id] {
-			wanted[t.nodes[id].parent] = true
-		}
+// adopt adds a path of another tree, with its sums and its outer parts, and returns its ID.
+// moved holds the IDs of the paths that were added before, by their ID in the other tree.
+func (t *tree) adopt(from *tree, id pathID, moved []pathID) pathID {
+	if id < roots {
+		return id
 	}
-	moved = make([]pathID, len(t.nodes))
-	nodes := make([]node, roots, 1<<10)
-	copy(nodes, t.nodes)
-	for id := range roots {
-		moved[id] = id
+	if moved[id] == 0 {
+		n := &from.nodes[id]
+		to := t.child(t.adopt(from, n.parent, moved), n.step())
+		t.nodes[to].sum, t.nodes[to].defined = n.sum, n.defined
+		moved[id] = to
 	}
-	for id := roots; id < pathID(len(t.nodes)); id++ {
-		if wanted[id] {
-			n := t.nodes[id]
-			n.parent = moved[n.parent]
-			moved[id] = pathID(len(nodes))
-			nodes = append(nodes, n)
-		}
-	}
-	t.nodes = nodes
-	t.index(1 << max(11, bits.Len(uint(2*len(nodes)))))
-	return moved
+	return moved[id]
 }
 
-// sorted yields the wanted paths. Paths with the same outer frames are adjacent.
-func (t *tree) sorted(wanted func(pathID) bool) iter.Seq[pathID] {
-	return func(yield func(pathID) bool) {
-		const none = 0
-		// A node is visited if it is wanted, or one of its children is visited.
-		first := make([]pathID, len(t.nodes)) // child of a node
-		next := make([]pathID, len(t.nodes))  // sibling
-		for id := pathID(len(t.nodes) - 1); id >= roots; id-- {
-			if first[id] != none || wanted(id) {
-				parent := t.nodes[id].parent
-				next[id], first[parent] = first[parent], id
-			}
-		}
-		// after returns the node after a visited one, none after the last.
-		after := func(id pathID) pathID {
-			if first[id] != none {
-				return first[id]
-			}
-			for id >= roots && next[id] == none {
-				id = t.nodes[id].parent
-			}
-			if id < roots {
-				return none
-			}
-			return next[id]
-		}
-		for root := range roots {
-			if wanted(root) && !yield(root) {
-				return
-			}
-			for id := first[root]; id != none; id = after(id) {
-				if wanted(id) && !yield(id) {
-					return
-				}
-			}
+// sorted returns the wanted paths. Paths with the same outer frames are adjacent.
+func (t *tree) sorted(wanted func(*sum) bool) []pathID {
+	const none = 0
+	// A node is visited if it is wanted, or one of its children is visited.
+	first := make([]pathID, len(t.nodes)) // child of a node
+	next := make([]pathID, len(t.nodes))  // sibling
+	for id := pathID(len(t.nodes) - 1); id >= roots; id-- {
+		if first[id] != none || wanted(&t.nodes[id].sum) {
+			parent := t.nodes[id].parent
+			next[id], first[parent] = first[parent], id
 		}
 	}
+	var list []pathID
+	var visit func(pathID)
+	visit = func(id pathID) {
+		if wanted(&t.nodes[id].sum) {
+			list = append(list, id)
+		}
+		for child := first[id]; child != none; child = next[child] {
+			visit(child)
+		}
+	}
+	visit(noFrames)
+	visit(cutOuter)
+	return list
 }

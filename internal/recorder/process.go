@@ -29,7 +29,6 @@ type process struct {
 	account account
 	live    liveTable
 	owed    map[uint64]int // by address: expected frees of blocks that have already ended
-	defined []bool         // by pathID: the recording defines its name
 	names   callpath.Writer
 	events  callpath.EventsWriter
 	dumps   uint32
@@ -57,9 +56,12 @@ func (p *process) boot(zero uint64) {
 	p.zero = min(zero, p.clock.now)
 	p.last = 0
 	p.account = account{}
-	p.live.clear()
+	p.live = liveTable{}
 	p.owed = map[uint64]int{}
-	p.defined = nil
+	for i := range p.tree.nodes {
+		n := &p.tree.nodes[i]
+		n.sum, n.defined = sum{}, false
+	}
 	p.threads = map[uint32]string{}
 	p.names = callpath.Writer{Whole: 8}
 	p.events = callpath.EventsWriter{}
@@ -114,17 +116,12 @@ func (p *process) thread(t *thread) {
 
 // begin records a new block. ended, if not nil, is the block that was moved to b.
 func (p *process) begin(b block, ended *block, tid uint32, micros uint64) {
-	if old, replaced := p.live.put(p.numbered(b)); replaced {
-		// The clocks of two processors disagree, or a free was not seen. The block at this
-		// address has ended; its free may come.
-		p.account.conflicts++
-		p.owed[b.addr]++
-		p.end(old, tid, micros)
-	}
+	b.number = p.account.allocs
+	p.put(b, tid, micros)
 	if ended != nil {
-		p.account.remove(ended.path, ended.size)
+		p.account.remove(p.sum(ended.path), ended.size)
 	}
-	p.account.add(b.path, b.size, micros)
+	p.account.add(p.sum(b.path), b.size, micros)
 	if !p.config.Events {
 		return
 	}
@@ -135,15 +132,21 @@ func (p *process) begin(b block, ended *block, tid uint32, micros uint64) {
 	p.event(e)
 }
 
-// numbered returns a block with the number that its event will have.
-func (p *process) numbered(b block) block {
-	b.number = p.account.allocs
-	return b
+func (p *process) sum(id pathID) *sum { return &p.tree.nodes[id].sum }
+
+// put adds a block to the live blocks. If there is already a block at its address, the clocks
+// of two processors disagree, or a free was not seen: that block has ended; its free may come.
+func (p *process) put(b block, tid uint32, micros uint64) {
+	if old, replaced := p.live.put(b); replaced {
+		p.account.conflicts++
+		p.owed[b.addr]++
+		p.end(old, tid, micros)
+	}
 }
 
 // end records that a block ended. It is no longer in the table.
 func (p *process) end(b block, tid uint32, micros uint64) {
-	p.account.remove(b.path, b.size)
+	p.account.remove(p.sum(b.path), b.size)
 	if p.config.Events {
 		p.event(callpath.Event{Kind: callpath.Freed, Time: micros, Thread: uint64(tid), Old: b.number})
 	}
@@ -161,7 +164,7 @@ func (p *process) free(addr uint64, tid uint32, micros uint64) {
 	}
 }
 
-// take removes the block at an address. It counts a free of a block that is not known.
+// take removes the block at an address, if it is known.
 func (p *process) take(addr uint64) (block, bool) {
 	if len(p.owed) > 0 && p.owed[addr] > 0 {
 		if p.owed[addr]--; p.owed[addr] == 0 {
@@ -169,11 +172,7 @@ func (p *process) take(addr uint64) (block, bool) {
 		}
 		return block{}, false
 	}
-	b, ok := p.live.take(addr)
-	if !ok && addr != 0 {
-		p.account.foreign++
-	}
-	return b, ok
+	return p.live.take(addr)
 }
 
 func (p *process) lose(n, micros uint64) {
@@ -202,26 +201,25 @@ func (p *process) event(e callpath.Event) {
 // define returns the name of a path. If the recording does not define the path, define writes
 // a definition that continues the longest defined outer part.
 func (p *process) define(id pathID) uint32 {
-	if int(id) >= len(p.defined) {
-		p.defined = append(p.defined, make([]bool, len(p.tree.nodes)-len(p.defined))...)
-	}
-	if p.defined[id] || id < roots {
-		return p.tree.nodes[id].name
+	nodes := p.tree.nodes
+	name := nodes[id].name
+	if nodes[id].defined || id < roots {
+		return name
 	}
 	outer := id
-	for outer >= roots && !p.defined[outer] {
-		p.defined[outer] = true
-		outer = p.tree.nodes[outer].parent
+	for outer >= roots && !nodes[outer].defined {
+		nodes[outer].defined = true
+		outer = nodes[outer].parent
 	}
 	p.tree.path(&p.path, id)
 	e := callpath.Entry{Path: p.path, Definition: true}
 	if outer >= roots {
-		e.Path = callpath.Path{Base: callpath.Named, Outer: p.tree.nodes[outer].name, Frames: p.path.Frames[p.tree.depth(outer):]}
+		e.Path = callpath.Path{Base: callpath.Named, Outer: nodes[outer].name, Frames: p.path.Frames[p.tree.depth(outer):]}
 	}
 	if len(e.Frames) > 0 {
 		p.entry(&e)
 	}
-	return p.tree.nodes[id].name
+	return name
 }
 
 func (p *process) entry(e *callpath.Entry) {

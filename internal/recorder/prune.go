@@ -12,42 +12,32 @@ func (p *process) prune(threads []*thread) {
 	if len(p.tree.nodes) < max(p.pruneAt, minPrune) {
 		return
 	}
-	wanted := make([]bool, len(p.tree.nodes))
-	for id := range p.account.sums {
-		s := &p.account.sums[id]
-		wanted[id] = s.live > 0 || p.config.AtPeak && s.epoch == p.account.epoch && s.peakLive > 0
-	}
-	refer := func(each func(*pathID)) {
-		p.live.paths(each)
-		for i := range p.forks {
-			p.forks[i].live.paths(each)
-		}
-		for _, t := range threads {
-			if t == nil || t.proc != p {
-				continue
-			}
-			each(&t.last)
-			each(&t.moving.path)
-			for i := range t.places {
-				each(&t.places[i])
-			}
+	old := p.tree
+	moved := make([]pathID, len(old.nodes))
+	p.tree.reset()
+	for id := range old.nodes {
+		s := &old.nodes[id].sum
+		if atPeak, _ := p.account.then(s); s.live > 0 || p.config.AtPeak && atPeak > 0 {
+			p.tree.adopt(&old, pathID(id), moved)
 		}
 	}
-	refer(func(id *pathID) { wanted[*id] = true })
-	moved := p.tree.prune(wanted)
-	refer(func(id *pathID) { *id = moved[*id] })
-	sums, defined := make([]sum, len(p.tree.nodes)), make([]bool, len(p.tree.nodes))
-	for id, to := range moved {
-		if to == 0 && id != 0 {
+	for id := range roots {
+		p.tree.nodes[id] = old.nodes[id]
+	}
+	move := func(id *pathID) { *id = p.tree.adopt(&old, *id, moved) }
+	p.live.paths(move)
+	for i := range p.forks {
+		p.forks[i].live.paths(move)
+	}
+	for _, t := range threads {
+		if t == nil || t.proc != p {
 			continue
 		}
-		if id < len(p.account.sums) {
-			sums[to] = p.account.sums[id]
-		}
-		if id < len(p.defined) {
-			defined[to] = p.defined[id]
+		move(&t.last)
+		move(&t.moving.path)
+		for i := range t.places {
+			move(&t.places[i])
 		}
 	}
-	p.account.sums, p.defined = sums, defined
 	p.pruneAt = 2 * len(p.tree.nodes)
 }

@@ -41,7 +41,7 @@ func TestPrune(t *testing.T) {
 		}
 		addr := 16 * (1 + r.Uint64N(400))
 		if b, ok := p.live.take(addr); ok {
-			p.account.remove(b.path, b.size)
+			p.account.remove(p.sum(b.path), b.size)
 			m := live[addr]
 			sums[m.path] -= m.size
 			total -= m.size
@@ -50,7 +50,7 @@ func TestPrune(t *testing.T) {
 		if r.IntN(4) > 0 {
 			m := model{text(path), 1 + r.Uint64N(100)}
 			p.live.put(block{addr: addr, size: m.size, path: path})
-			p.account.add(path, m.size, 0)
+			p.account.add(p.sum(path), m.size, 0)
 			live[addr] = m
 			sums[m.path] += m.size
 			if total += m.size; total > peak {
@@ -85,10 +85,10 @@ func TestPrune(t *testing.T) {
 		}
 		found, foundPeak := map[string]uint64{}, map[string]uint64{}
 		for id := range p.tree.nodes {
-			if _, n := p.account.now(pathID(id)); n > 0 {
+			if n := p.sum(pathID(id)).bytes; n > 0 {
 				found[text(pathID(id))] = n
 			}
-			if _, n := p.account.then(pathID(id)); n > 0 {
+			if _, n := p.account.then(p.sum(pathID(id))); n > 0 {
 				foundPeak[text(pathID(id))] = n
 			}
 		}

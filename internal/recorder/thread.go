@@ -24,8 +24,7 @@ type thread struct {
 	places [ringPlaces]pathID
 	known  [ringPlaces]bool
 
-	moves  bool   // a move has begun
-	moving block  // the block to move; addr is 0 if the block is not known
+	moving block  // the block of a move that has begun; addr is 0 if there is none
 	lost   uint64 // events, as records have counted them
 
 	named  bool      // the recording has the thread's first name
@@ -101,7 +100,7 @@ func (t *thread) apply(rec *record) error {
 		micros = p.time(rec.stamp)
 	}
 	if !p.begun && rec.kind != kindAllocated && rec.kind != kindMoveEnds {
-		t.moves = false
+		t.moving = block{}
 		return nil
 	}
 	switch rec.kind {
@@ -115,26 +114,22 @@ func (t *thread) apply(rec *record) error {
 		}
 		b := block{addr: rec.address, size: rec.size, path: path}
 		var ended *block
-		if rec.kind == kindMoveEnds && t.moves && t.moving.addr != 0 {
+		if rec.kind == kindMoveEnds && t.moving.addr != 0 {
 			ended = &t.moving
 		}
 		if b.addr != 0 && p.begun {
 			p.begin(b, ended, t.tid, micros)
 		}
-		t.moves = false
+		t.moving = block{}
 	case kindFreed:
 		p.free(rec.address, t.tid, micros)
 	case kindMoveBegins:
 		t.moving, _ = p.take(rec.address)
-		t.moves = true
 	case kindMoveFailed:
-		if t.moves && t.moving.addr != 0 {
-			if old, replaced := p.live.put(t.moving); replaced {
-				p.account.conflicts++
-				p.end(old, t.tid, micros)
-			}
+		if t.moving.addr != 0 {
+			p.put(t.moving, t.tid, micros)
 		}
-		t.moves = false
+		t.moving = block{}
 	case kindMoveFreed:
 		t.endMove(micros)
 	case kindLost:
@@ -155,8 +150,8 @@ func (t *thread) countLost() {
 
 // endMove ends the block that moves.
 func (t *thread) endMove(micros uint64) {
-	if t.moves && t.moving.addr != 0 {
+	if t.moving.addr != 0 {
 		t.proc.end(t.moving, t.tid, micros)
 	}
-	t.moves = false
+	t.moving = block{}
 }
