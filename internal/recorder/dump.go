@@ -19,8 +19,8 @@ func (p *process) dump(why string, micros uint64, peak bool) (blocks, bytes uint
 		value, micros = p.account.then, p.account.peakAt
 	}
 	p.settle()
-	for i := range p.tree.nodes {
-		n, b := value(&p.tree.nodes[i].sum)
+	for id := range p.tree.n {
+		n, b := value(p.sum(id))
 		blocks, bytes = blocks+n, bytes+b
 	}
 	p.dumps++
@@ -42,7 +42,7 @@ func (p *process) dump(why string, micros uint64, peak bool) (blocks, bytes uint
 		p.names.Flags, p.names.Unit = callpath.Blocks, p.live.unit()
 	}
 	for _, id := range p.tree.sorted(func(s *sum) bool { n, _ := value(s); return n > 0 }) {
-		n := &p.tree.nodes[id]
+		n := p.tree.node(id)
 		p.tree.path(&p.path, id)
 		e := callpath.Entry{Path: p.path, Blocks: blocksOf[id]}
 		if n.defined {

@@ -49,20 +49,42 @@ const (
 	ofSize                  // no frame: x is the size of sampled blocks in bytes
 )
 
-// tree is a set of call paths.
+// tree is a set of call paths. Its nodes are in chunks, so that they are not copied as the tree
+// grows.
 type tree struct {
-	nodes []node
-	table []pathID // by hash of parent and frame; 0 is empty
-	shift uint
+	chunks []*[chunkNodes]node
+	n      pathID   // number of nodes
+	table  []pathID // by hash of parent and frame; 0 is empty
+	shift  uint
 }
+
+const chunkNodes = 1 << 10
 
 func (t *tree) reset() {
-	*t = tree{nodes: make([]node, roots, 1<<10), table: make([]pathID, 1<<11), shift: 64 - 11}
-	t.nodes[cutOuter].name = uint32(callpath.Cut)
+	*t = tree{chunks: []*[chunkNodes]node{{}}, n: roots, table: make([]pathID, 1<<11), shift: 64 - 11}
+	t.node(cutOuter).name = uint32(callpath.Cut)
 }
 
-func (t *tree) clone() tree {
-	return tree{slices.Clone(t.nodes), slices.Clone(t.table), t.shift}
+func (t tree) clone() tree {
+	t.chunks, t.table = slices.Clone(t.chunks), slices.Clone(t.table)
+	for i, c := range t.chunks {
+		copied := *c
+		t.chunks[i] = &copied
+	}
+	return t
+}
+
+func (t *tree) node(id pathID) *node { return &t.chunks[id/chunkNodes][id%chunkNodes] }
+
+// add adds a node and returns its ID.
+func (t *tree) add(n node) pathID {
+	id := t.n
+	if id%chunkNodes == 0 {
+		t.chunks = append(t.chunks, new([chunkNodes]node))
+	}
+	*t.node(id) = n
+	t.n++
+	return id
 }
 
 // find returns the entry of the table for a parent plus one step. The entry is 0 if there is
@@ -71,7 +93,7 @@ func (t *tree) find(parent pathID, s step) *pathID {
 	mask := len(t.table) - 1
 	i := int((s.x ^ uint64(parent)<<29) * 0x9e3779b97f4a7c15 >> t.shift)
 	for ; t.table[i] != 0; i = (i + 1) & mask {
-		if n := &t.nodes[t.table[i]]; n.parent == parent && n.x == s.x && n.kind == s.kind {
+		if n := t.node(t.table[i]); n.parent == parent && n.x == s.x && n.kind == s.kind {
 			break
 		}
 	}
@@ -84,16 +106,16 @@ func (t *tree) child(parent pathID, s step) pathID {
 	if *entry != 0 {
 		return *entry
 	}
-	id := pathID(len(t.nodes))
-	*entry = id
-	n := node{x: s.x, kind: s.kind, parent: parent, depth: t.nodes[parent].depth, name: t.nodes[parent].name}
+	outer := t.node(parent)
+	n := node{x: s.x, kind: s.kind, parent: parent, depth: outer.depth, name: outer.name}
 	if s.kind != ofSize {
 		n.depth++
 		p := callpath.Path{Base: callpath.Named, Outer: n.name, Frames: []callpath.Frame{s.frame()}}
 		n.name = p.Name()
 	}
-	t.nodes = append(t.nodes, n)
-	if len(t.nodes) > len(t.table)/2 {
+	id := t.add(n)
+	*entry = id
+	if int(t.n) > len(t.table)/2 {
 		t.grow()
 	}
 	return id
@@ -104,18 +126,18 @@ func (s step) frame() callpath.Frame { return callpath.Frame{Value: s.x, Escaped
 func (t *tree) grow() {
 	t.table = make([]pathID, 2*len(t.table))
 	t.shift--
-	for id := roots; id < pathID(len(t.nodes)); id++ {
-		n := &t.nodes[id]
+	for id := roots; id < t.n; id++ {
+		n := t.node(id)
 		*t.find(n.parent, n.step()) = id
 	}
 }
 
-func (t *tree) depth(id pathID) int { return int(t.nodes[id].depth) }
+func (t *tree) depth(id pathID) int { return int(t.node(id).depth) }
 
 // outer returns the outermost frames of a path, as a path.
 func (t *tree) outer(id pathID, frames int) pathID {
 	for t.depth(id) > frames {
-		id = t.nodes[id].parent
+		id = t.node(id).parent
 	}
 	return id
 }
@@ -127,8 +149,8 @@ func (t *tree) path(p *callpath.Path, id pathID) {
 		p.Frames = make([]callpath.Frame, maxDepth)
 	}
 	p.Frames = p.Frames[:n]
-	for ; id >= roots; id = t.nodes[id].parent {
-		if s := t.nodes[id].step(); s.kind != ofSize {
+	for ; id >= roots; id = t.node(id).parent {
+		if s := t.node(id).step(); s.kind != ofSize {
 			n--
 			p.Frames[n] = s.frame()
 		}
@@ -143,9 +165,9 @@ func (t *tree) adopt(from *tree, id pathID, moved []pathID) pathID {
 		return id
 	}
 	if moved[id] == 0 {
-		n := &from.nodes[id]
+		n := from.node(id)
 		to := t.child(t.adopt(from, n.parent, moved), n.step())
-		t.nodes[to].sum, t.nodes[to].defined = n.sum, n.defined
+		t.node(to).sum, t.node(to).defined = n.sum, n.defined
 		moved[id] = to
 	}
 	return moved[id]
@@ -155,18 +177,18 @@ func (t *tree) adopt(from *tree, id pathID, moved []pathID) pathID {
 func (t *tree) sorted(wanted func(*sum) bool) []pathID {
 	const none = 0
 	// A node is visited if it is wanted, or one of its children is visited.
-	first := make([]pathID, len(t.nodes)) // child of a node
-	next := make([]pathID, len(t.nodes))  // sibling
-	for id := pathID(len(t.nodes) - 1); id >= roots; id-- {
-		if first[id] != none || wanted(&t.nodes[id].sum) {
-			parent := t.nodes[id].parent
+	first := make([]pathID, t.n) // child of a node
+	next := make([]pathID, t.n)  // sibling
+	for id := t.n - 1; id >= roots; id-- {
+		if first[id] != none || wanted(&t.node(id).sum) {
+			parent := t.node(id).parent
 			next[id], first[parent] = first[parent], id
 		}
 	}
 	var list []pathID
 	var visit func(pathID)
 	visit = func(id pathID) {
-		if wanted(&t.nodes[id].sum) {
+		if wanted(&t.node(id).sum) {
 			list = append(list, id)
 		}
 		for child := first[id]; child != none; child = next[child] {

@@ -58,8 +58,8 @@ func (p *process) boot(zero uint64) {
 	p.account = account{}
 	p.live = liveTable{}
 	p.owed = map[uint64]int{}
-	for i := range p.tree.nodes {
-		n := &p.tree.nodes[i]
+	for id := range p.tree.n {
+		n := p.tree.node(id)
 		n.sum, n.defined = sum{}, false
 	}
 	p.threads = map[uint32]string{}
@@ -132,7 +132,7 @@ func (p *process) begin(b block, ended *block, tid uint32, micros uint64) {
 	p.event(e)
 }
 
-func (p *process) sum(id pathID) *sum { return &p.tree.nodes[id].sum }
+func (p *process) sum(id pathID) *sum { return &p.tree.node(id).sum }
 
 // put adds a block to the live blocks. If there is already a block at its address, the clocks
 // of two processors disagree, or a free was not seen: that block has ended; its free may come.
@@ -201,20 +201,22 @@ func (p *process) event(e callpath.Event) {
 // define returns the name of a path. If the recording does not define the path, define writes
 // a definition that continues the longest defined outer part.
 func (p *process) define(id pathID) uint32 {
-	nodes := p.tree.nodes
-	name := nodes[id].name
-	if nodes[id].defined || id < roots {
+	name := p.tree.node(id).name
+	if id < roots {
 		return name
 	}
-	outer := id
-	for outer >= roots && !nodes[outer].defined {
-		nodes[outer].defined = true
-		outer = nodes[outer].parent
+	outer, n := id, p.tree.node(id)
+	for ; outer >= roots && !n.defined; n = p.tree.node(outer) {
+		n.defined = true
+		outer = n.parent
+	}
+	if outer == id {
+		return name
 	}
 	p.tree.path(&p.path, id)
 	e := callpath.Entry{Path: p.path, Definition: true}
 	if outer >= roots {
-		e.Path = callpath.Path{Base: callpath.Named, Outer: nodes[outer].name, Frames: p.path.Frames[p.tree.depth(outer):]}
+		e.Path = callpath.Path{Base: callpath.Named, Outer: n.name, Frames: p.path.Frames[n.depth:]}
 	}
 	if len(e.Frames) > 0 {
 		p.entry(&e)

@@ -9,20 +9,20 @@ const minPrune = 1 << 18
 // block now, in forks or, with AtPeak, at the peak, and the paths to which a thread of the
 // process may refer.
 func (p *process) prune(threads []*thread) {
-	if len(p.tree.nodes) < max(p.pruneAt, minPrune) {
+	if int(p.tree.n) < max(p.pruneAt, minPrune) {
 		return
 	}
 	old := p.tree
-	moved := make([]pathID, len(old.nodes))
+	moved := make([]pathID, old.n)
 	p.tree.reset()
-	for id := range old.nodes {
-		s := &old.nodes[id].sum
+	for id := range old.n {
+		s := &old.node(id).sum
 		if atPeak, _ := p.account.then(s); s.live > 0 || p.config.AtPeak && atPeak > 0 {
-			p.tree.adopt(&old, pathID(id), moved)
+			p.tree.adopt(&old, id, moved)
 		}
 	}
 	for id := range roots {
-		p.tree.nodes[id] = old.nodes[id]
+		*p.tree.node(id) = *old.node(id)
 	}
 	move := func(id *pathID) { *id = p.tree.adopt(&old, *id, moved) }
 	p.live.paths(move)
@@ -39,5 +39,5 @@ func (p *process) prune(threads []*thread) {
 			move(&t.places[i])
 		}
 	}
-	p.pruneAt = 2 * len(p.tree.nodes)
+	p.pruneAt = 2 * int(p.tree.n)
 }

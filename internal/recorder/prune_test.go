@@ -67,13 +67,13 @@ func TestPrune(t *testing.T) {
 			one.last, one.places[2] = path, path
 			threadPath = text(path)
 		}
-		before := len(p.tree.nodes)
+		before := p.tree.n
 		p.prune([]*thread{nil, one})
-		if len(p.tree.nodes) == before {
+		if p.tree.n == before {
 			continue
 		}
-		if pruned++; len(p.tree.nodes) > 20_000 {
-			t.Fatalf("%d paths are left of %d", len(p.tree.nodes), before)
+		if pruned++; p.tree.n > 20_000 {
+			t.Fatalf("%d paths are left of %d", p.tree.n, before)
 		}
 		for b := range p.live.all {
 			if got := text(b.path); got != live[b.addr].path {
@@ -84,12 +84,12 @@ func TestPrune(t *testing.T) {
 			t.Fatalf("the thread has path %s, want %s", text(one.last), threadPath)
 		}
 		found, foundPeak := map[string]uint64{}, map[string]uint64{}
-		for id := range p.tree.nodes {
-			if n := p.sum(pathID(id)).bytes; n > 0 {
-				found[text(pathID(id))] = n
+		for id := range p.tree.n {
+			if n := p.sum(id).bytes; n > 0 {
+				found[text(id)] = n
 			}
-			if _, n := p.account.then(p.sum(pathID(id))); n > 0 {
-				foundPeak[text(pathID(id))] = n
+			if _, n := p.account.then(p.sum(id)); n > 0 {
+				foundPeak[text(id)] = n
 			}
 		}
 		for path, n := range sums {
