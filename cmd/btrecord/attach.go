@@ -10,11 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/recorder"
@@ -59,10 +57,12 @@ func (o *options) attach(c *cobra.Command) error {
 		return err
 	}
 	defer r.Close()
-	go func() {
-		note("recording process %d into %s; Ctrl-C ends it", o.pid, path)
-		a.wait(ctx, r, o.duration, note)
-	}()
+	note("recording process %d into %s; Ctrl-C ends it", o.pid, path)
+	if o.duration > 0 {
+		ctx, stop = context.WithTimeout(ctx, o.duration)
+		defer stop()
+	}
+	go a.wait(ctx, r, note)
 	_, err = o.finish(r, path, note)
 	return err
 }
@@ -188,28 +188,21 @@ func (a *attached) loadInto(g *gdb, before map[int]string, library string) (err 
 }
 
 // wait waits until the recording is to end, and ends it.
-func (a *attached) wait(ctx context.Context, r *recorder.Recorder, duration time.Duration, note func(string, ...any)) {
-	ended := make(chan struct{})
-	go func() {
-		waitProcess(a.pid)
-		close(ended)
-	}()
-	if duration > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, duration)
-		defer stop()
+func (a *attached) wait(ctx context.Context, r *recorder.Recorder, note func(string, ...any)) {
+	for recorder.Running(a.pid) {
+		select {
+		case <-ctx.Done():
+			a.detach(r, note)
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
-	select {
-	case <-ended:
-		r.Ended(a.pid)
-	case <-ctx.Done():
-		a.detach(r, note)
-	}
+	r.Ended(a.pid)
 }
 
 // detach puts the functions of the C library back.
 func (a *attached) detach(r *recorder.Recorder, note func(string, ...any)) {
-	defer r.Detached(a.pid)
+	defer r.Detached()
 	before := waitsFor(a.pid)
 	g, err := startGDB(a.pid)
 	if err == nil {
@@ -220,23 +213,5 @@ func (a *attached) detach(r *recorder.Recorder, note func(string, ...any)) {
 	}
 	if err != nil {
 		note("the hooks stay in process %d, and record nothing: %v", a.pid, err)
-	}
-}
-
-// waitProcess waits until a process that is not a child ends.
-func waitProcess(pid int) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		for syscall.Kill(pid, 0) != syscall.ESRCH {
-			time.Sleep(100 * time.Millisecond)
-		}
-		return
-	}
-	defer unix.Close(fd)
-	for {
-		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
-		if err != unix.EINTR {
-			return
-		}
 	}
 }

@@ -5,6 +5,7 @@ package recorder
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -25,70 +26,38 @@ const (
 	Dump Request = "dump" // write a dump now
 )
 
-// request is a Request that waits for the recorder's loop.
-type request struct {
-	Request
-	pid   int
-	reply chan string
-}
-
-// controller accepts requests at an abstract socket, which leaves no file behind.
-type controller struct {
-	listener net.Listener
-	requests chan request
-}
-
+// socketName returns the name of a recorder's abstract socket, which leaves no file behind.
 func socketName(recorder int) string { return fmt.Sprintf("@lwsbt.%d", recorder) }
 
-func listen() (*controller, error) {
-	l, err := net.Listen("unix", socketName(os.Getpid()))
-	if err != nil {
-		return nil, err
-	}
-	c := &controller{l, make(chan request)}
-	go c.accept()
-	return c, nil
-}
-
-func (c *controller) close() { c.listener.Close() }
-
-func (c *controller) accept() {
+// accept accepts requests until the socket is closed.
+func (r *Recorder) accept() {
 	for {
-		conn, err := c.listener.Accept()
+		conn, err := r.control.Accept()
 		if err != nil {
 			return
 		}
-		go c.serve(conn.(*net.UnixConn))
+		go r.serve(conn.(*net.UnixConn))
 	}
 }
 
 // serve answers one request: a line "dump 1234" is answered by a line "ok …" or "error …".
-func (c *controller) serve(conn *net.UnixConn) {
+func (r *Recorder) serve(conn *net.UnixConn) {
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Minute))
 	if !mayControl(conn) {
 		fmt.Fprintln(conn, "error another user records this process")
 		return
 	}
-	line, err := bufio.NewReaderSize(conn, 64).ReadSlice('\n')
-	verb, number, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-	pid, numberErr := strconv.Atoi(number)
-	switch Request(verb) {
-	case On, Off, Dump:
-	default:
-		verb = ""
-	}
-	if err != nil || numberErr != nil || verb == "" {
+	var request Request
+	var pid int
+	_, err := fmt.Fscanf(io.LimitReader(conn, 64), "%s %d\n", &request, &pid)
+	if err != nil || request != On && request != Off && request != Dump {
 		fmt.Fprintln(conn, "error expected on, off or dump, and a PID")
 		return
 	}
-	r := request{Request(verb), pid, make(chan string, 1)}
-	select {
-	case c.requests <- r:
-		fmt.Fprintln(conn, <-r.reply)
-	case <-time.After(30 * time.Second):
-		fmt.Fprintln(conn, "error the recorder is busy")
-	}
+	answer := make(chan string, 1)
+	r.call(func() { answer <- r.answer(request, pid) })
+	fmt.Fprintln(conn, <-answer)
 }
 
 // mayControl reports whether the peer runs as the same user or as root.
@@ -167,14 +136,13 @@ func Recorded(pid int) int {
 const memoryName = "lwsbt."
 
 // answer executes a request and returns the answer.
-func (r *Recorder) answer(q request) string {
-	if q.Request != Dump {
-		r.round()
-		return r.turn(q.Request == On)
-	}
+func (r *Recorder) answer(request Request, pid int) string {
 	r.round()
+	if request != Dump {
+		return r.turn(request == On)
+	}
 	for k, p := range r.processes {
-		if int(k.pid) == q.pid && p.begun {
+		if int(k.pid) == pid && p.begun {
 			blocks, bytes := p.dump("request", p.time(r.memory.now()), false)
 			return fmt.Sprintf("ok dump %d, %s, %s", p.dumps-1, printable.Count(blocks, "allocation"), printable.Count(bytes, "byte"))
 		}

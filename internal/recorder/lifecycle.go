@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,13 +18,13 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	pid, parent := uint32(w[1]), uint32(w[1]>>32)
 	key := processKey{pid, t.image}
 	if pid != t.pid || r.processes[key] != nil {
-		return badRing("a first record of process %d in a ring of process %d", pid, t.pid)
+		return fmt.Errorf("a first record of process %d in a ring of process %d", pid, t.pid)
 	}
 	name, rest := text(w[5:], w[4]&0xffff)
 	args, _ := text(rest, w[4]>>16&0xffff)
 	bits := (w[4] >> 32 & 0xff) * 8
 	if bits != 32 && bits != 64 {
-		return badRing("a word of %d bits", bits)
+		return fmt.Errorf("a word of %d bits", bits)
 	}
 	if name == "" {
 		name, _, _ = strings.Cut(args, "\x00")
@@ -43,11 +42,12 @@ func (r *Recorder) image(t *thread, rec *record) error {
 		// A PID of another namespace denotes another process here.
 		p.foreign = parent == 0 || from != nil && from.foreign
 	}
-	t.proc = p
-	if err := r.openOutput(p); err != nil {
-		r.ended = append(r.ended, Summary{PID: int(pid), Root: pid == r.root, Err: err})
-		return err
+	// A program that the process executes goes on in its recording.
+	if r.outputs[pid] == nil {
+		r.outputs[pid] = newOutput(r.create(int(pid), pid == r.root))
 	}
+	p.out = r.outputs[pid]
+	t.proc = p
 	r.processes[key] = p
 	p.exe.begin(int(pid), name)
 	p.modules.reset()
@@ -66,23 +66,6 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	return nil
 }
 
-// openOutput opens the recording of a program: that of its process, if it has executed another
-// program before.
-func (r *Recorder) openOutput(p *process) error {
-	pid := p.key.pid
-	if p.out = r.outputs[pid]; p.out != nil {
-		return nil
-	}
-	f, err := r.create(int(pid), pid == r.root)
-	if err != nil {
-		return err
-	}
-	if p.out, err = newOutput(f); err == nil {
-		r.outputs[pid] = p.out
-	}
-	return err
-}
-
 // module processes the record of a module.
 func (r *Recorder) module(p *process, rec *record) error {
 	w := rec.rest
@@ -94,7 +77,7 @@ func (r *Recorder) module(p *process, rec *record) error {
 	}
 	mod := module{base: w[1], start: w[2], end: w[3], name: absolute(int(p.key.pid), name), buildID: fmt.Sprintf("%x", id)}
 	if mod.start >= mod.end {
-		return badRing("a module from %#x to %#x", mod.start, mod.end)
+		return fmt.Errorf("a module from %#x to %#x", mod.start, mod.end)
 	}
 	first := len(p.modules.listed)
 	p.modules.load(mod, int(p.key.pid))
@@ -121,21 +104,21 @@ func (r *Recorder) scan(now time.Time) {
 			continue
 		}
 		p.exe.look(int(p.key.pid), now)
-		if p.key.pid != r.root && !running(int(p.key.pid)) {
+		if p.key.pid != r.root && !Running(int(p.key.pid)) {
 			r.gone(p.key.pid)
 		}
 	}
 	// A process may have ended while it was filling in a slot.
 	for i := range r.memory.slots[:r.top] {
 		s := &r.memory.slots[i]
-		if r.threads[i] == nil && s.state.Load() == slotFilling && s.pid != 0 && !running(int(s.pid)) {
+		if r.threads[i] == nil && s.state.Load() == slotFilling && s.pid != 0 && !Running(int(s.pid)) {
 			s.state.CompareAndSwap(slotFilling, slotFree)
 		}
 	}
 }
 
-// running reports whether a process has a running thread.
-func running(pid int) bool {
+// Running reports whether a process has a running thread.
+func Running(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
@@ -167,19 +150,6 @@ func (r *Recorder) idle(now time.Time) bool {
 	return true
 }
 
-// endOf ends the recording of the first process, and if it was detached, those of its
-// children.
-func (r *Recorder) endOf(e ending) {
-	if e.detached {
-		r.turn(false)
-		for _, p := range r.processes {
-			r.gone(p.key.pid)
-		}
-		r.memory.release(r.top)
-	}
-	r.gone(uint32(e.pid))
-}
-
 // gone ends the recording of a process that ended.
 func (r *Recorder) gone(pid uint32) {
 	r.round() // reads all that it wrote; while others write, there may be no last round
@@ -193,8 +163,9 @@ func (r *Recorder) gone(pid uint32) {
 			r.release(t)
 		}
 	}
-	if pid != r.root {
-		r.closeOutput(pid)
+	if o := r.outputs[pid]; o != nil && pid != r.root {
+		o.close()
+		delete(r.outputs, pid)
 	}
 }
 
@@ -206,7 +177,7 @@ func (r *Recorder) finish(p *process, why string) {
 			t.countLost()
 		}
 	}
-	s := Summary{PID: int(p.key.pid), Root: p.key.pid == r.root, Text: p.String(), Allocs: p.account.allocs, Err: p.out.err}
+	s := Summary{PID: int(p.key.pid), Root: p.key.pid == r.root, Text: p.String(), out: p.out}
 	if p.begun {
 		p.finish(why, p.time(r.memory.now()))
 	}
@@ -221,35 +192,12 @@ func (r *Recorder) end() ([]Summary, []string) {
 	if n := r.memory.slotless.Load(); n > 0 {
 		r.note("%d events were lost: more than %d threads at once", n, len(r.memory.slots))
 	}
-	for pid := range r.outputs {
-		r.closeOutput(pid)
+	for _, o := range r.outputs {
+		o.close()
+	}
+	for i := range r.ended {
+		s := &r.ended[i]
+		s.Err = s.out.err
 	}
 	return r.ended, r.notes
-}
-
-// closeOutput closes the recording of a process. If that fails, the recording is incomplete.
-func (r *Recorder) closeOutput(pid uint32) {
-	o := r.outputs[pid]
-	if o == nil {
-		return
-	}
-	delete(r.outputs, pid)
-	err := o.close()
-	for i := range r.ended {
-		if s := &r.ended[i]; s.PID == int(pid) && s.Err == nil {
-			s.Err = err
-		}
-	}
-}
-
-// live returns the recorded processes, by PID.
-func (r *Recorder) live() []*process {
-	var list []*process
-	for _, p := range r.processes {
-		if p.begun {
-			list = append(list, p)
-		}
-	}
-	slices.SortFunc(list, func(a, b *process) int { return int(a.key.pid) - int(b.key.pid) })
-	return list
 }

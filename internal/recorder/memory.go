@@ -144,11 +144,8 @@ func (m *memory) sleep(d time.Duration) {
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&m.asleep)), futexWait, 1, uintptr(unsafe.Pointer(&t)), 0, 0)
 }
 
-// wake ends a sleep.
-func (m *memory) wake() {
-	m.asleep.Store(0)
-	futexWakeOne(unsafe.Pointer(&m.asleep))
-}
+// wake ends a sleep. It does not access the memory, which may be closed.
+func (m *memory) wake() { futexWakeOne(unsafe.Pointer(&m.asleep)) }
 
 const (
 	futexWait = 0 // between processes: without FUTEX_PRIVATE_FLAG

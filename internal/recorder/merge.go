@@ -3,6 +3,7 @@
 package recorder
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -17,10 +18,10 @@ func (r *Recorder) round() int {
 	r.take() // after t0: slots that were taken before it have records of before it
 	r.merge = r.merge[:0]
 	for t := range r.all {
-		if t.bad != nil {
-			continue
-		}
 		head := t.head.Load()
+		if t.bad { // the program must not wait
+			t.ring.tail = head
+		}
 		if head == t.ring.tail {
 			continue
 		}
@@ -90,9 +91,9 @@ func (r *Recorder) release(t *thread) {
 	}
 }
 
-// broken stops reading a corrupt ring.
+// broken ends the recording of a thread whose ring is corrupt.
 func (r *Recorder) broken(t *thread, err error) {
-	t.bad = err
+	t.bad = true
 	r.note("process %d, thread %d: the recording of this thread ended: %v; the program wrote over shared memory", t.pid, t.tid, err)
 	if t.proc != nil && t.proc.begun {
 		t.proc.text = append(t.proc.text, "~h#lost\n"...)
@@ -119,7 +120,7 @@ func (r *Recorder) drain(t0 uint64) (n int) {
 		switch {
 		case err != nil:
 			r.broken(t, err)
-		case t.ring.tail-t.given >= eighth:
+		case t.ring.tail-t.tail.Load() >= eighth:
 			t.give()
 		}
 		if !more {
@@ -170,8 +171,8 @@ func (r *Recorder) apply(t *thread, rec *record) error {
 		return r.image(t, rec)
 	}
 	if t.proc == nil {
-		if t.proc = r.processes[t.key()]; t.proc == nil {
-			return badRing("a record of kind %d before the first of its process", rec.kind)
+		if t.proc = r.processes[processKey{t.pid, t.image}]; t.proc == nil {
+			return fmt.Errorf("a record of kind %d before the first of its process", rec.kind)
 		}
 	}
 	p := t.proc

@@ -3,6 +3,7 @@
 package recorder
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -13,9 +14,7 @@ import (
 type output struct {
 	file    io.WriteCloser
 	z       *zstd.Encoder
-	plain   int64 // bytes before compression
-	packed  int64 // bytes of the file
-	pending int   // bytes since the last flush
+	pending int // bytes since the last flush
 	flushed time.Time
 	err     error // the first one; nothing is written after it
 }
@@ -26,21 +25,13 @@ const (
 	flushBytes = 4 << 20
 )
 
-func newOutput(f io.WriteCloser) (*output, error) {
-	o := &output{file: f, flushed: time.Now()}
-	var err error
-	o.z, err = zstd.NewWriter(counter{o}, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(1<<20))
-	return o, err
-}
-
-// counter writes to the file and counts.
-type counter struct{ o *output }
-
-func (c counter) Write(p []byte) (int, error) {
-	n, err := c.o.file.Write(p)
-	c.o.packed += int64(n)
-	return n, err
+// newOutput returns an output to f. err is the error of creating f.
+func newOutput(f io.WriteCloser, err error) *output {
+	o := &output{file: f, flushed: time.Now(), err: err}
+	if err == nil {
+		o.z, o.err = zstd.NewWriter(f, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	}
+	return o
 }
 
 func (o *output) write(text []byte) {
@@ -48,7 +39,6 @@ func (o *output) write(text []byte) {
 		return
 	}
 	_, o.err = o.z.Write(text)
-	o.plain += int64(len(text))
 	if o.pending += len(text); o.pending >= flushBytes {
 		o.flush()
 	}
@@ -62,13 +52,9 @@ func (o *output) flush() {
 	o.flushed = time.Now()
 }
 
-// close ends the recording and returns the first error.
-func (o *output) close() error {
-	if err := o.z.Close(); o.err == nil {
-		o.err = err
+// close ends the recording. The error, if any, is in err.
+func (o *output) close() {
+	if o.z != nil {
+		o.err = cmp.Or(o.err, o.z.Close(), o.file.Close())
 	}
-	if err := o.file.Close(); o.err == nil {
-		o.err = err
-	}
-	return o.err
 }

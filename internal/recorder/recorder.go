@@ -19,6 +19,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +32,7 @@ import (
 type Recorder struct {
 	config  Config
 	memory  *memory
-	control *controller
+	control net.Listener // nil if it takes no requests
 	create  func(pid int, root bool) (io.WriteCloser, error)
 
 	threads   []*thread // by slot, nil if it is free
@@ -40,25 +42,20 @@ type Recorder struct {
 	outputs   map[uint32]*output // by PID
 	ended     []Summary
 	root      uint32
+	over      bool // the first process has ended or is detached
 	on        bool
 	scanned   time.Time // last scan
 	notes     []string
-	finished  chan ending
-}
-
-// ending is the end of the recording of a process.
-type ending struct {
-	pid      int
-	detached bool // the process goes on
+	calls     chan func() // for the loop of Run
 }
 
 // Summary is the result of the recording of one process.
 type Summary struct {
-	PID    int
-	Root   bool
-	Text   string // totals
-	Allocs uint64
-	Err    error // why the recording is incomplete, or nil
+	PID  int
+	Root bool
+	Text string // totals
+	Err  error  // why the recording is incomplete, or nil
+	out  *output
 }
 
 // New creates the shared memory and listens for requests. create opens the recording of a
@@ -70,9 +67,11 @@ func New(c Config, create func(pid int, root bool) (io.WriteCloser, error)) (*Re
 	}
 	r := &Recorder{config: c, memory: m, create: create, on: !c.StartOff,
 		threads: make([]*thread, len(m.slots)), processes: map[processKey]*process{},
-		outputs: map[uint32]*output{}, finished: make(chan ending, 1)}
-	if r.control, err = listen(); err != nil {
+		outputs: map[uint32]*output{}, calls: make(chan func(), 1)}
+	if r.control, err = net.Listen("unix", socketName(os.Getpid())); err != nil {
 		r.note("cannot take requests of btrecord ctl: %v", err)
+	} else {
+		go r.accept()
 	}
 	return r, nil
 }
@@ -80,22 +79,36 @@ func New(c Config, create func(pid int, root bool) (io.WriteCloser, error)) (*Re
 // Variable returns the variable of the environment that the program needs.
 func (r *Recorder) Variable() string { return "LWSBT_RING=" + r.memory.path() }
 
-// Ended notifies the recorder that a process has ended.
+// Ended notifies the recorder that the first process has ended.
 func (r *Recorder) Ended(pid int) {
-	r.finished <- ending{pid: pid}
-	r.memory.wake()
+	r.call(func() {
+		r.gone(uint32(pid))
+		r.over = true
+	})
 }
 
-// Detached notifies the recorder that the process and its children go on without being recorded.
-func (r *Recorder) Detached(pid int) {
-	r.finished <- ending{pid, true}
+// Detached notifies the recorder that all processes go on without being recorded.
+func (r *Recorder) Detached() {
+	r.call(func() {
+		r.turn(false)
+		for _, p := range r.processes {
+			r.gone(p.key.pid)
+		}
+		r.memory.release(r.top)
+		r.over = true
+	})
+}
+
+// call has the loop of Run call a function.
+func (r *Recorder) call(f func()) {
+	r.calls <- f
 	r.memory.wake()
 }
 
 // Close frees the memory.
 func (r *Recorder) Close() {
 	if r.control != nil {
-		r.control.close()
+		r.control.Close()
 	}
 	r.memory.close()
 }
@@ -131,7 +144,6 @@ const (
 func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
 	sleep := shortSleep
 	next := time.Now().Add(interval)
-	root := -1
 	for {
 		r.memory.asleep.Store(1)
 		if r.round() > 0 {
@@ -149,8 +161,10 @@ func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
 			}
 		}
 		if interval > 0 && !now.Before(next) {
-			for _, p := range r.live() {
-				p.dump("interval", p.time(r.memory.now()), false)
+			for _, p := range r.processes {
+				if p.begun {
+					p.dump("interval", p.time(r.memory.now()), false)
+				}
 			}
 			next = now.Add(interval)
 		}
@@ -158,20 +172,12 @@ func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
 			r.scan(now)
 		}
 		select {
-		case e := <-r.finished:
-			root = e.pid
-			r.endOf(e)
+		case f := <-r.calls:
+			f()
 		default:
 		}
-		if root >= 0 && r.idle(now) {
+		if r.over && r.idle(now) {
 			return r.end()
-		}
-		if r.control != nil {
-			select {
-			case q := <-r.control.requests:
-				q.reply <- r.answer(q)
-			default:
-			}
 		}
 		r.memory.sleep(sleep)
 	}

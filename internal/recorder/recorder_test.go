@@ -4,6 +4,8 @@ package recorder
 
 import (
 	"fmt"
+	"io"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"regexp"
@@ -381,6 +383,51 @@ func TestDamagedRings(t *testing.T) {
 		if rec.files[testPID] != nil {
 			dumps(t, rec.text(t, testPID)) // every line can be read
 		}
+	}
+}
+
+// A program that damages its ring does not wait for btrecord once the ring is full.
+func TestDamagedRingIsDrained(t *testing.T) {
+	r, _, wait := newTest(t, Config{Slots: 8, Words: 4096})
+	p := produce(r.memory, 0, testPID, 1, 5)
+	p.image(testPID, 1, 0, 0, "/bin/damaged")
+	written := make(chan struct{})
+	go func() {
+		p.put(p.stamp(), 15, 0)
+		for range 10_000 {
+			p.freed(16)
+		}
+		close(written)
+	}()
+	select {
+	case <-written:
+	case <-time.After(10 * time.Second):
+		t.Error("the program waits")
+	}
+	r.Ended(testPID)
+	if _, notes := wait(); len(notes) != 1 || !strings.Contains(notes[0], "a record of kind 15") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
+// A recording that cannot be created is an error, and the program does not wait.
+func TestNoOutput(t *testing.T) {
+	r, err := New(Config{Slots: 8, Words: 4096}, func(int, bool) (io.WriteCloser, error) { return nil, fs.ErrPermission })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	go func() {
+		p := produce(r.memory, 0, testPID, 1, 5)
+		p.image(testPID, 1, 0, 0, "/bin/unwritable")
+		for range 10_000 {
+			p.freed(16)
+		}
+		r.Ended(testPID)
+	}()
+	summaries, notes := r.Run(0)
+	if len(summaries) != 1 || summaries[0].Err != fs.ErrPermission || len(notes) != 0 {
+		t.Errorf("summaries %+v, notes %q", summaries, notes)
 	}
 }
 

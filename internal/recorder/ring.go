@@ -35,13 +35,6 @@ type ring struct {
 	any   bool     // there was a previous record
 }
 
-// ringError is the reason why a ring cannot be read any further.
-type ringError struct{ what string }
-
-func (e *ringError) Error() string { return e.what }
-
-func badRing(format string, args ...any) error { return &ringError{fmt.Sprintf(format, args...)} }
-
 // load returns word i of the record at tail. i is below ringRecordMax.
 func (r *ring) load(i int) uint64 {
 	return *(*uint64)(unsafe.Pointer(&r.words[int(r.tail&r.mask)+i]))
@@ -53,7 +46,7 @@ func (r *ring) publish(head uint32) error {
 	// A record at the end of the ring may extend into the slack, but never adds more than
 	// the rest of the ring to head.
 	if n := head - r.tail; n > r.mask+1 {
-		return badRing("%d words in a ring of %d", n, r.mask+1)
+		return fmt.Errorf("%d words in a ring of %d", n, r.mask+1)
 	}
 	r.head = head
 	return nil
@@ -93,7 +86,7 @@ func (r *ring) next(rec *record) error {
 			rec.kept, rec.end = uint16(w>>16), uint8(w>>32)
 			more := uint32(w & 0xffff)
 			if uint32(rec.kept)+more > ringDepth {
-				return badRing("a stack of %d frames, expected %d at most", uint32(rec.kept)+more, ringDepth)
+				return fmt.Errorf("a stack of %d frames, expected %d at most", uint32(rec.kept)+more, ringDepth)
 			}
 			rec.frames = true
 			n += 1 + more
@@ -112,10 +105,10 @@ func (r *ring) next(rec *record) error {
 		w := r.load(4)
 		n = 5 + up8(w&0xffff) + up8(w>>16&0xffff)
 	default:
-		return badRing("a record of kind %d", rec.kind)
+		return fmt.Errorf("a record of kind %d", rec.kind)
 	}
 	if n > ringRecordMax {
-		return badRing("a record of %d words, expected %d at most", n, ringRecordMax)
+		return fmt.Errorf("a record of %d words, expected %d at most", n, ringRecordMax)
 	}
 	if rec.kind == kindModule || rec.kind == kindImage {
 		at := int(r.tail & r.mask)
@@ -126,7 +119,7 @@ func (r *ring) next(rec *record) error {
 		n = r.mask + 1 - at
 	}
 	if n > left {
-		return badRing("a record of %d words, where %d are written", n, left)
+		return fmt.Errorf("a record of %d words, where %d are written", n, left)
 	}
 	r.tail += n
 	r.past, r.any = r.stamp, true

@@ -4,6 +4,7 @@ package recorder
 
 import (
 	"bytes"
+	"fmt"
 	"time"
 	"unsafe"
 )
@@ -13,13 +14,11 @@ type thread struct {
 	index int
 	*slot
 	ring  ring
-	pid   uint32 // pid to level are copies of the slot's fields
+	pid   uint32 // pid to image are copies of the slot's fields
 	tid   uint32
 	image uint64
-	level uint32
 	proc  *process
 
-	given  uint32 // the last published tail
 	last   pathID // the last stack with frames
 	places [ringPlaces]pathID
 	known  [ringPlaces]bool
@@ -29,18 +28,16 @@ type thread struct {
 
 	named  bool      // the recording has the thread's first name
 	active time.Time // of the last record
-	bad    error     // the ring cannot be read on
+	bad    bool      // the ring is corrupt: its records are dropped
 }
 
 // newThread returns the thread of a taken slot.
 func newThread(m *memory, i int) *thread {
 	s := &m.slots[i]
-	t := &thread{index: i, slot: s, pid: s.pid, tid: s.tid, image: s.image, level: s.level}
+	t := &thread{index: i, slot: s, pid: s.pid, tid: s.tid, image: s.image}
 	t.ring = ring{words: m.ring(i), mask: m.words - 1}
 	return t
 }
-
-func (t *thread) key() processKey { return processKey{t.pid, t.image} }
 
 // name returns the current name in the slot.
 func (t *thread) name() string {
@@ -51,11 +48,10 @@ func (t *thread) name() string {
 
 // give publishes tail, so that the program can reuse the words before it.
 func (t *thread) give() {
-	if t.given == t.ring.tail {
+	if t.tail.Load() == t.ring.tail {
 		return
 	}
-	t.given = t.ring.tail
-	t.tail.Store(t.given)
+	t.tail.Store(t.ring.tail)
 	t.room.Add(1)
 	if t.waiting.Load() != 0 {
 		futexWakeOne(unsafe.Pointer(&t.room))
@@ -66,14 +62,14 @@ func (t *thread) give() {
 func (t *thread) stack(rec *record) (pathID, error) {
 	if !rec.frames {
 		if rec.place >= ringPlaces || !t.known[rec.place] {
-			return 0, badRing("the stack of place %d, which has none", rec.place)
+			return 0, fmt.Errorf("the stack of place %d, which has none", rec.place)
 		}
 		return t.places[rec.place], nil
 	}
 	tree := &t.proc.tree
 	kept := int(rec.kept)
 	if kept > tree.depth(t.last) {
-		return 0, badRing("%d frames of a stack of %d", kept, tree.depth(t.last))
+		return 0, fmt.Errorf("%d frames of a stack of %d", kept, tree.depth(t.last))
 	}
 	path := tree.outer(t.last, kept)
 	if kept == 0 {
