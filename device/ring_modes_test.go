@@ -137,13 +137,13 @@ func (m ringMode) run(t *testing.T, library, program, bump string) {
 			t.Errorf("process %d: no image", p.pid)
 			continue
 		}
-		if p.image[2] == 0 {
+		if p.image[3] == 0 {
 			p.consistent(t)
 			continue
 		}
 		// A fork also frees what it inherited.
-		if parent := all[p.image[2]]; parent == nil || parent.pid != uint32(p.image[1]>>32) {
-			t.Errorf("process %d: parent %d, image %x", p.pid, p.image[1]>>32, p.image[2])
+		if parent := all[p.image[3]]; parent == nil || parent.pid != uint32(p.image[1]>>32) {
+			t.Errorf("process %d: parent %d, image %x", p.pid, p.image[1]>>32, p.image[3])
 		}
 	}
 	if got, want := ringCounted(recs), ringSum(t, out); got != want || r.lost() != 0 {
@@ -207,7 +207,7 @@ func ringOther(t *testing.T, library, preload string, args []string) {
 	allocs := 0
 	for _, p := range replayRing(t, r.end(t)) {
 		allocs += p.allocs
-		if p.image != nil && p.image[2] == 0 && p.twice != 0 {
+		if p.image != nil && p.image[3] == 0 && p.twice != 0 {
 			t.Errorf("process %d: %d allocations at live addresses", p.pid, p.twice)
 		}
 	}
@@ -314,16 +314,16 @@ func ringLossyRead(t *testing.T, library, program string) {
 	if err != nil {
 		t.Fatal(out, err)
 	}
-	told := 0
+	events := 0
 	for _, rec := range r.end(t) { // whose stacks are all of places that the reader knows
-		if rec.kind == ringLost {
-			told += int(rec.addr)
+		if rec.kind >= ringAllocated && rec.kind <= ringMoveFreed && rec.kind != ringMoveBegins {
+			events++
 		}
 	}
-	if told > r.lost() || r.lost() > 0 && told == 0 {
-		t.Errorf("%d told, %d lost", told, r.lost())
+	if events+r.lost() < 1600000 {
+		t.Errorf("%d events arrived, %d lost, want 1600000 or some more", events, r.lost())
 	}
-	t.Logf("%d told, %d lost", told, r.lost())
+	t.Logf("%d arrived, %d lost", events, r.lost())
 }
 
 func ringNoSlot(t *testing.T, library, program string) {

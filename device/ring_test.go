@@ -45,14 +45,14 @@ type ringConfig struct {
 }
 
 type ringSlot struct {
-	pid, tid, level uint32
-	image           uint64
-	tail            uint32
-	last            []uint64
-	places          [32][]uint64
-	taken           bool
-	generation      int
-	looked          time.Time
+	pid, tid   uint32
+	image      uint64
+	tail       uint32
+	last       []uint64
+	places     [32][]uint64
+	taken      bool
+	generation int
+	looked     time.Time
 }
 
 const (
@@ -62,7 +62,6 @@ const (
 	ringMoveEnds
 	ringMoveFailed
 	ringMoveFreed
-	ringLost
 	ringModule
 	ringUnloaded
 	ringImage
@@ -111,7 +110,7 @@ func newRing(t testing.TB, c ringConfig) *ringReader {
 	r := &ringReader{path: f.Name(), mem: mem, slots: make([]ringSlot, c.slots), stop: make(chan struct{}), done: make(chan error, 1)}
 	e := binary.NativeEndian
 	copy(mem, "lwsbtrng")
-	for at, v := range map[int]uint32{8: 2, 12: uint32(c.slots), 16: uint32(c.words), 20: slotAt, 40: uint32(c.clock),
+	for at, v := range map[int]uint32{8: 3, 12: uint32(c.slots), 16: uint32(c.words), 20: slotAt, 40: uint32(c.clock),
 		44: uint32(c.children), 56: uint32(os.Getpid()), 64: c.mode} {
 		e.PutUint32(mem[at:], v)
 	}
@@ -152,7 +151,7 @@ func (r *ringReader) drain() error {
 		}
 		if !s.taken {
 			*s = ringSlot{taken: true, generation: s.generation + 1, pid: e.Uint32(r.mem[at+4:]), tid: e.Uint32(r.mem[at+8:]),
-				level: e.Uint32(r.mem[at+12:]), image: e.Uint64(r.mem[at+16:])}
+				image: e.Uint64(r.mem[at+16:])}
 		}
 		head := atomic.LoadUint32(r.u32(at + 64))
 		for s.tail != head {
@@ -187,11 +186,6 @@ func (r *ringReader) free(i int, s *ringSlot) {
 		atomic.StoreUint32(r.u32(at+f), 0)
 	}
 	s.taken = false
-	for hint := atomic.LoadUint32(r.u32(72)); uint32(i) < hint; hint = atomic.LoadUint32(r.u32(72)) {
-		if atomic.CompareAndSwapUint32(r.u32(72), hint, uint32(i)) {
-			break
-		}
-	}
 	atomic.StoreUint32(r.u32(at), 0)
 }
 
@@ -239,14 +233,14 @@ func (r *ringReader) record(i int, s *ringSlot) (int, error) {
 			rec.stack = slices.Clone(s.places[place])
 		}
 		slices.Reverse(rec.stack)
-	case ringFreed, ringMoveBegins, ringLost:
+	case ringFreed, ringMoveBegins:
 		rec.addr = w(1)
 	case ringMoveFailed, ringMoveFreed, ringUnloaded, ringFork:
 		n = 1
 	case ringModule:
-		n = 5 + (int(w(4)&0xffff)+7)/8 + (int(w(4)>>16&0xff)+7)/8
+		n = 3 + 2*int(w(2)>>24&0xff) + (int(w(2)&0xffff)+7)/8 + (int(w(2)>>16&0xff)+7)/8
 	case ringImage:
-		n = 5 + (int(w(4)&0xffff)+7)/8 + (int(w(4)>>16&0xffff)+7)/8
+		n = 5 + (int(w(2)&0xffff)+7)/8
 	default:
 		return 0, fmt.Errorf("kind %d", rec.kind)
 	}
@@ -295,7 +289,7 @@ func (r *ringReader) end(t testing.TB) []ringRecord {
 }
 
 func (r *ringReader) lost() (n int) {
-	n = int(atomic.LoadUint32(r.u32(76))) + r.before
+	n = int(atomic.LoadUint32(r.u32(72))) + r.before
 	for i := range r.slots {
 		n += int(atomic.LoadUint32(r.u32(4096 + i*256 + 68)))
 	}
@@ -372,13 +366,13 @@ func replayRing(t testing.TB, recs []ringRecord) map[uint64]*ringProcess {
 				p.live[old[k]] = *b
 			}
 		case ringModule:
-			id := int(r.words[4] >> 16 & 255)
+			id, segments := int(r.words[2]>>16&255), int(r.words[2]>>24&255)
 			text := bytes.Buffer{}
-			for _, w := range r.words[5+(id+7)/8:] {
+			for _, w := range r.words[3+2*segments+(id+7)/8:] {
 				binary.Write(&text, binary.NativeEndian, w)
 			}
-			name := text.String()[:r.words[4]&0xffff]
-			p.modules[r.words[2]] = name
+			name := text.String()[:r.words[2]&0xffff]
+			p.modules[r.words[1]+r.words[3]] = name
 			p.bases[filepath.Base(name)] = r.words[1]
 		case ringImage:
 			p.image = r.words

@@ -193,6 +193,27 @@ static uint64_t *fill(uint64_t *w, const void *p, size_t n)
 	return w + words;
 }
 
+#define SEGMENTS 200 /* at most, so that a record has place for them */
+
+/* fill_segments puts the segments of a module. Without its headers, its memory is one. */
+static uint64_t *fill_segments(uint64_t *w, const struct module *m, const struct headers *hs)
+{
+	uint64_t *end = w;
+
+	for (unsigned i = 0; i < hs->n && end < w + 2 * SEGMENTS; i++) {
+		const ElfW(Phdr) *h = &hs->h[i];
+		if (h->p_type != PT_LOAD || !h->p_memsz)
+			continue;
+		*end++ = h->p_vaddr;
+		*end++ = (uint64_t)h->p_memsz << 3 | (h->p_flags & (PF_R | PF_W | PF_X));
+	}
+	if (end == w) {
+		*end++ = m->start - m->base;
+		*end++ = (uint64_t)(m->end - m->start) << 3 | PF_R | PF_X;
+	}
+	return end;
+}
+
 bool module_tell(struct own *o, const struct module *m)
 {
 	uint32_t before = __atomic_load_n(&unloads, __ATOMIC_ACQUIRE);
@@ -212,10 +233,9 @@ bool module_tell(struct own *o, const struct module *m)
 		bytes++;
 	const uint8_t *id = build_id(m, &hs, &id_bytes);
 	w[1] = m->base;
-	w[2] = m->start;
-	w[3] = m->end;
-	w[4] = bytes | (uint64_t)id_bytes << 16;
-	end = fill(fill(w + 5, id, id_bytes), m->name, bytes);
+	end = fill_segments(w + 3, m, &hs);
+	w[2] = bytes | (uint64_t)id_bytes << 16 | (uint64_t)((end - w - 3) / 2) << 24;
+	end = fill(fill(end, id, id_bytes), m->name, bytes);
 	w[0] = word0(stamp(), 0, RING_MODULE);
 	publish(o, (uint32_t)(end - w));
 	/* Others may do the same at the same time. */

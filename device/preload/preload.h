@@ -167,7 +167,6 @@ struct walked {
 struct own {
 	uint64_t *words;		/* the ring */
 	uint32_t head, limit, mask;	/* at limit, see make_room */
-	uint32_t lost;			/* events, not yet told */
 	struct ring_slot *slot;
 	uint8_t before;			/* the place of the last stack */
 	struct last last;

@@ -62,40 +62,24 @@ void thread_end_wanted(void)
 
 /* ---------------------------------------------------------------- the image */
 
-#define ARGUMENTS 2048u
-
-static size_t whole(size_t bytes)
-{
-	return (bytes + 7) / 8;
-}
-
 void image_tell(struct own *o)
 {
 	uint32_t no = 0;
 
 	if (!__atomic_compare_exchange_n(&told, &no, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
-	size_t path = strlen(program_path);
+	size_t path = strlen(program_path), words = (path + 7) / 8;
 	uint64_t *w = reserve(o); /* it is the first: there is room for it */
 	if (!w)
 		return;
-	char *arguments = (char *)(w + 5 + whole(path));
-	size_t n = 0;
-	ssize_t more;
-	int f = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-
-	memset(w + 5, 0, (whole(path) + whole(ARGUMENTS)) * 8);
+	memset(w + 5, 0, words * 8);
 	memcpy(w + 5, program_path, path);
-	while (f >= 0 && n < ARGUMENTS && (more = read(f, arguments + n, ARGUMENTS - n)) > 0)
-		n += (size_t)more;
-	if (f >= 0)
-		close(f);
 	w[1] = (uint32_t)owner | (uint64_t)parent << 32;
-	w[2] = parent_image;
-	w[3] = forked;
-	w[4] = path | n << 16 | (uint64_t)WORD << 32;
+	w[2] = path | (uint64_t)WORD << 32;
+	w[3] = parent_image;
+	w[4] = forked;
 	w[0] = word0(stamp(), 0, RING_IMAGE);
-	publish(o, (uint32_t)(5 + whole(path) + whole(n)));
+	publish(o, (uint32_t)(5 + words));
 }
 
 /* ---------------------------------------------------------------- the start */

@@ -31,7 +31,6 @@ static inline void leave(unsigned level)
 /* lose counts an event that had to be dropped. */
 static NOINLINE void lose(struct own *o)
 {
-	o->lost++;
 	__atomic_fetch_add(&o->slot->lost, 1, __ATOMIC_RELAXED);
 	walk_begin(o); /* btrecord does not know its stack */
 }
@@ -50,7 +49,7 @@ static inline void put_alloc(struct own *o, unsigned kind, void *p, size_t size,
 {
 	struct stack s;
 	uint64_t *w, n = size;
-	uint32_t words = 3, flags = 0;
+	uint32_t words = 3;
 
 	walk(o, from, &s);
 #ifdef LWSBT_CHECK
@@ -63,7 +62,6 @@ static inline void put_alloc(struct own *o, unsigned kind, void *p, size_t size,
 	w[1] = (uintptr_t)p;
 	w[2] = (n < SIZE_MAX_TOLD ? n : SIZE_MAX_TOLD) | (uint64_t)s.place << 48;
 	if (UNLIKELY(s.frames)) {
-		flags = RING_FRAMES;
 		w[3] = s.more | (uint64_t)s.kept << 16 | (uint64_t)s.end << 32;
 		if (s.pcs)
 			for (unsigned i = 0; i < s.more; i++)
@@ -73,9 +71,7 @@ static inline void put_alloc(struct own *o, unsigned kind, void *p, size_t size,
 				w[4 + i] = s.steps[s.more - 1 - i].pc;
 		words = 4 + s.more;
 	}
-	if (UNLIKELY(from->pc - loader_lo < loader_size))
-		flags |= RING_LOADER;
-	w[0] = word0(stamp(), flags, kind);
+	w[0] = word0(stamp(), s.frames ? RING_FRAMES : 0, kind);
 	publish(o, words);
 }
 

@@ -20,7 +20,7 @@
 
 #define RING_ENV "LWSBT_RING"		/* the file's absolute path */
 #define RING_MAGIC "lwsbtrng"
-#define RING_VERSION 2
+#define RING_VERSION 3
 #define RING_SLOT 256u			/* bytes */
 #define RING_OWN (256u << 10)		/* bytes */
 #define RING_RECORD_MAX 1088u		/* words: the longest record */
@@ -49,12 +49,10 @@ struct ring_header {
 
 	uint32_t mode;			/*  64: RING_ALLOCS | ...; changes at any time */
 	uint32_t root;			/*  68: 0; then pid of the first process that is recorded */
-	uint32_t hint;			/*  72: no slot below is free, maybe. The program raises it;
-					 *      btrecord lowers it to a slot that it frees */
-	uint32_t slotless;		/*  76: events lost as no slot was free: the program adds */
-	uint32_t top;			/*  80: no slot from here on was ever taken. The program raises it
+	uint32_t slotless;		/*  72: events lost as no slot was free: the program adds */
+	uint32_t top;			/*  76: no slot from here on was ever taken. The program raises it
 					 *      before the slot is TAKEN */
-	uint32_t pad1[11];
+	uint32_t pad1[12];
 
 	uint32_t asleep;		/* 128: futex: btrecord sets 1 and waits while it is 1; the
 					 *      program sets 0 and wakes it */
@@ -91,15 +89,15 @@ enum ring_mode {
 struct ring_slot {
 	uint32_t state;			/*   0: enum ring_state */
 	uint32_t pid, tid;		/*   4, 8 */
-	uint32_t level;			/*  12: 0; 1 to 3: of signal handlers that interrupt the recording of
-					 *      an event of the thread */
+	uint32_t reserved;		/*  12 */
 	uint64_t image;			/*  16: the stamp at the start of the process or of the program in
 					 *      it: (pid, image) is what is recorded as one */
 	char name[16];			/*  24: of the thread, when it began to allocate and when it ended */
 	uint32_t pad0[6];
 
 	uint32_t head;			/*  64: words published: store-release by the program */
-	uint32_t lost;			/*  68: events that this ring lost so far (RING_LOSSY) */
+	uint32_t lost;			/*  68: events that this ring lost so far (RING_LOSSY). The program adds
+					 *      before it publishes a later record */
 	uint32_t pad1[14];
 
 	uint32_t tail;			/* 128: words read: store-release by btrecord */
@@ -151,22 +149,19 @@ enum ring_state { RING_FREE, RING_TAKEN, RING_LEFT, RING_FILLING };
 enum ring_kind {
 	RING_ALLOCATED = 1,	/* 3 words and the stack's */
 	RING_FREED = 2,		/* 2 words: the address */
-	RING_MOVE_BEGINS = 3,	/* 2 words: the old address; its next record but for MODULE and UNLOADED,
-				 * and IMAGE, which can come between, is one of the following four */
+	RING_MOVE_BEGINS = 3,	/* 2 words: the old address; the ring's next event is one of the following
+				 * three, if it is not lost */
 	RING_MOVE_ENDS = 4,	/* as ALLOCATED: the block is here now */
 	RING_MOVE_FAILED = 5,	/* 1 word: the block stays as it was */
 	RING_MOVE_FREED = 6,	/* 1 word: the block is freed, or not recorded any more */
-	RING_LOST = 7,		/* 2 words: the number of events lost here. A move that began ended in these.
-				 * Places and the last stack stay as they are */
-	RING_MODULE = 8,	/* see below */
-	RING_UNLOADED = 9,	/* 1 word: modules of this image may be gone. Each one that remains has another
+	RING_MODULE = 7,	/* see below */
+	RING_UNLOADED = 8,	/* 1 word: modules of this image may be gone. Each one that remains has another
 				 * RING_MODULE before a stack has it */
-	RING_IMAGE = 10,	/* see below: the first record of an image */
-	RING_FORK = 11,		/* 1 word: the process is about to fork. The child's IMAGE has this stamp */
+	RING_IMAGE = 9,		/* see below: the first record of an image */
+	RING_FORK = 10,		/* 1 word: the process is about to fork. The child's IMAGE has this stamp */
 };
 
 #define RING_FRAMES 1u		/* flag: frames follow */
-#define RING_LOADER 2u		/* flag: the dynamic linker called */
 
 /* How a stack ends: word 3, end. */
 enum ring_end {
@@ -177,18 +172,23 @@ enum ring_end {
 };
 
 /*
- * MODULE: word 1 the load base (address minus address in the file), words 2 and 3
- * where it begins and ends, word 4: bytes of the path (bits 0 to 15), bytes of the build
- * ID (16 to 23); then build ID and path, each filled with zeroes up to a whole word. The
- * record comes before the first stack with an address of the module, in any ring of the
- * image. A module without a name has a path of no bytes. The path of the program is that of
+ * MODULE and IMAGE: word 2:
+ *
+ *    63     40 39     32 31      24 23          16 15           0
+ *   | 0       | word    | segments | build ID     | path         |
+ *
+ * word: bytes of a word, 4 or 8, of IMAGE. segments: their number, of MODULE. build ID, path:
+ * bytes. These follow the other words, build ID first, each filled with zeroes up to a whole word.
+ *
+ * MODULE: word 1: the load base (address minus address in the file). From word 3 on, two words
+ * for each segment: its address in the file, and its size in memory << 3 | its flags (PF_R,
+ * PF_W, PF_X). The record comes before the first stack with an address of the module, in any
+ * ring of the image. A module without a name has a path of no bytes. The path of the program is that of
  * /proc/PID/exe.
  *
- * IMAGE: word 1: pid (bits 0 to 31), parent's pid (32 to 63); word 2: the parent's image if
- * this process is a fork of one that is recorded, else 0; word 3: the stamp of that FORK,
- * as it was, 0 if there was none; word 4: bytes of the path of the program (bits 0 to 15), bytes of its
- * arguments (16 to 31), bytes of a word (32 to 39: 4 or 8); then path and arguments, each filled
- * to a whole word. Arguments each end with a 0 byte; they are cut at 2,048 bytes.
+ * IMAGE: word 1: pid (bits 0 to 31), parent's pid (32 to 63); word 3: the parent's image if
+ * this process is a fork of one that is recorded, else 0; word 4: the stamp of that FORK,
+ * as it was, 0 if there was none; the path is the program's.
  *
  * Records of other kinds are errors: the ring cannot be read on.
  */

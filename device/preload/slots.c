@@ -67,33 +67,26 @@ static struct ring_slot *slot_at(struct ring_header *r, uint32_t i)
 	return (struct ring_slot *)(void *)((char *)r + r->slot_at) + i;
 }
 
-/* find takes a free slot, and returns its number, or how many there are. */
+/* find takes the first free slot, and returns its number, or how many there are. */
 static uint32_t find(struct ring_header *r)
 {
-	uint32_t from = __atomic_load_n(&r->hint, __ATOMIC_RELAXED);
-
-	for (int round = 0; round < 2; round++) {
-		for (uint32_t i = from; i < r->slots; i++) {
-			uint32_t *state = &slot_at(r, i)->state, free = RING_FREE;
-			if (__atomic_load_n(state, __ATOMIC_RELAXED) == RING_FREE &&
-			    __atomic_compare_exchange_n(state, &free, RING_FILLING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-				uint32_t top = __atomic_load_n(&r->top, __ATOMIC_RELAXED);
-				__atomic_compare_exchange_n(&r->hint, &from, i + 1, false,
-					__ATOMIC_RELAXED, __ATOMIC_RELAXED);
-				while (top < i + 1 && !__atomic_compare_exchange_n(&r->top, &top, i + 1, false,
-						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-					;
-				return i;
-			}
+	for (uint32_t i = 0; i < r->slots; i++) {
+		uint32_t *state = &slot_at(r, i)->state, free = RING_FREE;
+		if (__atomic_load_n(state, __ATOMIC_RELAXED) == RING_FREE &&
+		    __atomic_compare_exchange_n(state, &free, RING_FILLING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			uint32_t top = __atomic_load_n(&r->top, __ATOMIC_RELAXED);
+			while (top < i + 1 && !__atomic_compare_exchange_n(&r->top, &top, i + 1, false,
+					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+				;
+			return i;
 		}
-		from = 0;
 	}
 	return r->slots;
 }
 
 #define LOOK_AGAIN 1024 /* events, where no slot was free */
 
-static struct own *take(struct ring_header *r, unsigned level)
+static struct own *take(struct ring_header *r)
 {
 	uint32_t i = find(r);
 
@@ -109,14 +102,12 @@ static struct own *take(struct ring_header *r, unsigned level)
 		self.tid = (uint32_t)syscall(SYS_gettid);
 	slot->pid = (uint32_t)getpid();
 	slot->tid = self.tid;
-	slot->level = level;
 	slot->image = image;
 	prctl(PR_GET_NAME, slot->name);
 	o->words = (uint64_t *)(void *)((char *)o + RING_OWN);
 	o->head = 0;
 	o->mask = r->words - 1;
 	o->limit = r->words / 2;
-	o->lost = 0;
 	o->slot = slot;
 	walk_begin(o);
 	__atomic_store_n(&slot->state, RING_TAKEN, __ATOMIC_RELEASE);
@@ -130,7 +121,7 @@ NOINLINE struct own *own_take(unsigned level)
 	int e = errno;
 
 	if (level < LEVELS && self.slotless++ % LOOK_AGAIN == 0)
-		o = take(r, level);
+		o = take(r);
 	if (!o) {
 		__atomic_fetch_add(&r->slotless, 1, __ATOMIC_RELAXED);
 		errno = e;
@@ -234,14 +225,6 @@ NOINLINE bool make_room(struct own *o)
 			futex(&o->slot->room, FUTEX_WAIT, room, &(struct timespec){0, 100000000});
 		}
 		__atomic_store_n(&o->slot->waiting, 0, __ATOMIC_RELAXED);
-	}
-	if (ok && UNLIKELY(o->lost)) {
-		uint64_t *w = o->words + (o->head & o->mask);
-		w[0] = word0(stamp(), 0, RING_LOST);
-		w[1] = o->lost;
-		o->lost = 0;
-		publish(o, 2);
-		ok = room_now(o);
 	}
 	errno = e;
 	return ok;

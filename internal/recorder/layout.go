@@ -12,7 +12,7 @@ import (
 // and compares.
 const (
 	ringMagic     = "lwsbtrng"
-	ringVersion   = 2
+	ringVersion   = 3
 	ringSlot      = 256       // bytes
 	ringOwn       = 256 << 10 // bytes
 	ringRecordMax = 1088      // words
@@ -42,10 +42,9 @@ type header struct {
 
 	mode     atomic.Uint32
 	root     atomic.Uint32
-	hint     atomic.Uint32
 	slotless atomic.Uint32
 	top      atomic.Uint32
-	_        [11]uint32
+	_        [12]uint32
 
 	asleep atomic.Uint32
 	beat   atomic.Uint32
@@ -59,7 +58,7 @@ type header struct {
 type slot struct {
 	state    atomic.Uint32
 	pid, tid uint32
-	level    uint32
+	_        uint32
 	image    uint64
 	name     [16]byte
 	_        [6]uint32
@@ -111,11 +110,10 @@ const (
 	kindMoveEnds   = 4
 	kindMoveFailed = 5
 	kindMoveFreed  = 6
-	kindLost       = 7
-	kindModule     = 8
-	kindUnloaded   = 9
-	kindImage      = 10
-	kindFork       = 11
+	kindModule     = 7
+	kindUnloaded   = 8
+	kindImage      = 9
+	kindFork       = 10
 )
 
 const flagFrames = 1

@@ -26,7 +26,7 @@ func TestLayout(t *testing.T) {
 		"RING_ALLOCS": modeAllocs, "RING_FREES": modeFrees, "RING_LOSSY": modeLossy,
 		"RING_FREE": slotFree, "RING_TAKEN": slotTaken, "RING_LEFT": slotLeft, "RING_FILLING": slotFilling,
 		"RING_ALLOCATED": kindAllocated, "RING_FREED": kindFreed, "RING_MOVE_BEGINS": kindMoveBegins, "RING_MOVE_ENDS": kindMoveEnds,
-		"RING_MOVE_FAILED": kindMoveFailed, "RING_MOVE_FREED": kindMoveFreed, "RING_LOST": kindLost, "RING_MODULE": kindModule,
+		"RING_MOVE_FAILED": kindMoveFailed, "RING_MOVE_FREED": kindMoveFreed, "RING_MODULE": kindModule,
 		"RING_UNLOADED": kindUnloaded, "RING_IMAGE": kindImage, "RING_FORK": kindFork,
 		"RING_FRAMES": flagFrames, "RING_END_OUTERMOST": endOutermost,
 		"sizeof(struct ring_header)": uint64(unsafe.Sizeof(h)), "sizeof(struct ring_slot)": uint64(unsafe.Sizeof(s)),
@@ -35,13 +35,13 @@ func TestLayout(t *testing.T) {
 		"magic": unsafe.Offsetof(h.magic), "version": unsafe.Offsetof(h.version), "slots": unsafe.Offsetof(h.slots), "words": unsafe.Offsetof(h.words),
 		"slot_at": unsafe.Offsetof(h.slotAt), "area_at": unsafe.Offsetof(h.areaAt), "area": unsafe.Offsetof(h.area), "clock": unsafe.Offsetof(h.clock),
 		"children": unsafe.Offsetof(h.children), "sample": unsafe.Offsetof(h.sample), "recorder": unsafe.Offsetof(h.recorder), "mode": unsafe.Offsetof(h.mode),
-		"root": unsafe.Offsetof(h.root), "hint": unsafe.Offsetof(h.hint), "top": unsafe.Offsetof(h.top), "slotless": unsafe.Offsetof(h.slotless), "asleep": unsafe.Offsetof(h.asleep),
+		"root": unsafe.Offsetof(h.root), "top": unsafe.Offsetof(h.top), "slotless": unsafe.Offsetof(h.slotless), "asleep": unsafe.Offsetof(h.asleep),
 		"beat": unsafe.Offsetof(h.beat), "count": unsafe.Offsetof(h.count),
 	} {
 		want["offsetof(struct ring_header, "+name+")"] = uint64(at)
 	}
 	for name, at := range map[string]uintptr{
-		"state": unsafe.Offsetof(s.state), "pid": unsafe.Offsetof(s.pid), "tid": unsafe.Offsetof(s.tid), "level": unsafe.Offsetof(s.level),
+		"state": unsafe.Offsetof(s.state), "pid": unsafe.Offsetof(s.pid), "tid": unsafe.Offsetof(s.tid),
 		"image": unsafe.Offsetof(s.image), "name": unsafe.Offsetof(s.name), "head": unsafe.Offsetof(s.head), "lost": unsafe.Offsetof(s.lost),
 		"tail": unsafe.Offsetof(s.tail), "waiting": unsafe.Offsetof(s.waiting), "room": unsafe.Offsetof(s.room),
 	} {

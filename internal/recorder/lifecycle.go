@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,20 +13,19 @@ import (
 
 // image begins the recording of a program.
 func (r *Recorder) image(t *thread, rec *record) error {
-	w := rec.rest
+	w := rec.words
 	pid, parent := uint32(w[1]), uint32(w[1]>>32)
 	key := processKey{pid, t.image}
 	if pid != t.pid || r.processes[key] != nil {
 		return fmt.Errorf("a first record of process %d in a ring of process %d", pid, t.pid)
 	}
-	name, rest := text(w[5:], w[4]&0xffff)
-	args, _ := text(rest, w[4]>>16&0xffff)
-	bits := (w[4] >> 32 & 0xff) * 8
+	bits := rec.wordBits()
 	if bits != 32 && bits != 64 {
 		return fmt.Errorf("a word of %d bits", bits)
 	}
+	name, _ := text(w[5:], rec.pathBytes())
 	if name == "" {
-		name, _, _ = strings.Cut(args, "\x00")
+		name, _ = os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	}
 	for k, old := range r.processes {
 		if k.pid == pid { // it executed this program
@@ -35,7 +33,7 @@ func (r *Recorder) image(t *thread, rec *record) error {
 		}
 	}
 	p := &process{key: key, parent: parent, name: name, word: bits, config: &r.config, clock: &r.memory.clock}
-	from := r.processes[processKey{parent, w[2]}]
+	from := r.processes[processKey{parent, w[3]}]
 	if r.root == 0 {
 		r.root, p.parent = pid, 0
 	} else if pid != r.root {
@@ -52,38 +50,16 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	p.exe.begin(int(pid), name)
 	p.modules.reset()
 	p.tree.reset()
-	if from != nil && w[2] != 0 {
+	if from != nil && w[3] != 0 {
 		p.modules = from.modules.clone()
 	}
 	var inherited liveTable
 	if from != nil && r.config.Inherited && from.begun {
-		inherited = p.copy(from, w[3])
+		inherited = p.copy(from, w[4])
 	}
 	if r.on {
 		p.boot(p.clock.micros(p.key.image))
 		p.inherit(&inherited)
-	}
-	return nil
-}
-
-// module processes the record of a module.
-func (r *Recorder) module(p *process, rec *record) error {
-	w := rec.rest
-	idBytes, nameBytes := w[4]>>16&0xff, w[4]&0xffff
-	id, rest := text(w[5:], idBytes)
-	name, _ := text(rest, nameBytes)
-	if name == "" {
-		name = "[vdso]"
-	}
-	mod := module{base: w[1], start: w[2], end: w[3], name: absolute(int(p.key.pid), name), buildID: fmt.Sprintf("%x", id)}
-	if mod.start >= mod.end {
-		return fmt.Errorf("a module from %#x to %#x", mod.start, mod.end)
-	}
-	first := len(p.modules.listed)
-	p.modules.load(mod, int(p.key.pid))
-	if p.begun && first < len(p.modules.listed) {
-		p.text = fmt.Appendf(p.text, "~h#load t=%d\n", p.time(rec.stamp))
-		p.text = p.modules.append(p.text, first)
 	}
 	return nil
 }

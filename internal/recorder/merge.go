@@ -25,6 +25,7 @@ func (r *Recorder) round() int {
 		if head == t.ring.tail {
 			continue
 		}
+		t.countLost() // before the records that the program published after the loss
 		if err := t.ring.publish(head); err != nil {
 			r.broken(t, err)
 			continue
@@ -84,11 +85,6 @@ func (r *Recorder) release(t *thread) {
 	t.waiting.Store(0)
 	t.room.Store(0)
 	t.state.Store(slotFree)
-	for hint := r.memory.hint.Load(); uint32(t.index) < hint; hint = r.memory.hint.Load() {
-		if r.memory.hint.CompareAndSwap(hint, uint32(t.index)) {
-			break
-		}
-	}
 }
 
 // broken ends the recording of a thread whose ring is corrupt.
@@ -182,7 +178,7 @@ func (r *Recorder) apply(t *thread, rec *record) error {
 	}
 	switch rec.kind {
 	case kindModule:
-		return r.module(p, rec)
+		return p.load(rec)
 	case kindUnloaded:
 		p.modules.unload()
 	case kindFork:

@@ -15,7 +15,7 @@ type process struct {
 	key    processKey
 	parent uint32
 	name   string // path of the program
-	word   uint64 // bits
+	word   int    // bits
 	config *Config
 	clock  *clock
 	out    *output

@@ -115,11 +115,11 @@ func words(s string) []uint64 {
 }
 
 func (p *producer) image(pid, parent uint32, from, fork uint64, name string) {
-	p.put(p.stamp(), kindImage, 0, append([]uint64{uint64(parent)<<32 | uint64(pid), from, fork, 8<<32 | uint64(len(name))}, words(name)...)...)
+	p.put(p.stamp(), kindImage, 0, append([]uint64{uint64(parent)<<32 | uint64(pid), 8<<32 | uint64(len(name)), from, fork}, words(name)...)...)
 }
 
 func (p *producer) module(base, start, end uint64, name string) {
-	p.put(p.stamp(), kindModule, 0, append([]uint64{base, start, end, uint64(len(name))}, words(name)...)...)
+	p.put(p.stamp(), kindModule, 0, append([]uint64{base, 1<<24 | uint64(len(name)), start - base, (end-start)<<3 | 5}, words(name)...)...)
 }
 
 // recording collects what a recorder writes.

@@ -5,6 +5,7 @@ package recorder
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -13,14 +14,15 @@ import (
 type record struct {
 	stamp   uint64
 	kind    uint8
-	address uint64 // for kindLost, the number of events
+	address uint64
 	size    uint64
 	place   uint8
 	frames  bool // the stack is in kept and more; if not set, it is the stack of place
 	end     uint8
 	kept    uint16
 	more    []uint64 // return addresses in the ring, the outermost first
-	rest    []uint64 // for kindModule and kindImage, all words
+	lengths uint64   // of kindModule and kindImage: word 2
+	words   []uint64 // of kindModule and kindImage: all words
 }
 
 // ring reads the records of one slot. The program may write anything at any time, even to
@@ -93,17 +95,17 @@ func (r *ring) next(rec *record) error {
 			at := int(r.tail&r.mask) + 4
 			rec.more = r.words[at : at+int(more)]
 		}
-	case kindFreed, kindMoveBegins, kindLost:
+	case kindFreed, kindMoveBegins:
 		n = 2
 		rec.address = r.load(1)
 	case kindMoveFailed, kindMoveFreed, kindUnloaded, kindFork:
 		n = 1
 	case kindModule:
-		w := r.load(4)
-		n = 5 + up8(w>>16&0xff) + up8(w&0xffff)
+		rec.lengths = r.load(2)
+		n = 3 + 2*uint32(rec.segments()) + up8(rec.idBytes()) + up8(rec.pathBytes())
 	case kindImage:
-		w := r.load(4)
-		n = 5 + up8(w&0xffff) + up8(w>>16&0xffff)
+		rec.lengths = r.load(2)
+		n = 5 + up8(rec.pathBytes())
 	default:
 		return fmt.Errorf("a record of kind %d", rec.kind)
 	}
@@ -112,7 +114,7 @@ func (r *ring) next(rec *record) error {
 	}
 	if rec.kind == kindModule || rec.kind == kindImage {
 		at := int(r.tail & r.mask)
-		rec.rest = append([]uint64(nil), r.words[at:at+int(n)]...)
+		rec.words = slices.Clone(r.words[at : at+int(n)])
 	}
 	// A record that extends into the slack ends at the end of the ring.
 	if at := r.tail & r.mask; at+n > r.mask {
@@ -126,16 +128,18 @@ func (r *ring) next(rec *record) error {
 	return nil
 }
 
+func (rec *record) pathBytes() int { return int(rec.lengths & 0xffff) }
+func (rec *record) idBytes() int   { return int(rec.lengths >> 16 & 0xff) }
+func (rec *record) segments() int  { return int(rec.lengths >> 24 & 0xff) }
+func (rec *record) wordBits() int  { return int(rec.lengths>>32&0xff) * 8 }
+
 // up8 returns the number of words for a number of bytes.
-func up8(bytes uint64) uint32 { return uint32((bytes + 7) / 8) }
+func up8(bytes int) uint32 { return uint32((bytes + 7) / 8) }
 
 // text returns the first bytes of words as a string, and the words after them.
-func text(words []uint64, bytes uint64) (string, []uint64) {
-	n := int(up8(bytes))
-	if n > len(words) {
-		return "", nil
-	}
-	b := make([]byte, 0, 8*n)
+func text(words []uint64, bytes int) (string, []uint64) {
+	n := up8(bytes)
+	var b []byte
 	for _, w := range words[:n] {
 		b = binary.NativeEndian.AppendUint64(b, w)
 	}

@@ -24,7 +24,7 @@ type thread struct {
 	known  [ringPlaces]bool
 
 	moving block  // the block of a move that has begun; addr is 0 if there is none
-	lost   uint64 // events, as records have counted them
+	lost   uint64 // events that the recording has as lost
 
 	named  bool      // the recording has the thread's first name
 	active time.Time // of the last record
@@ -99,6 +99,9 @@ func (t *thread) apply(rec *record) error {
 		t.moving = block{}
 		return nil
 	}
+	if t.moving.addr != 0 && (rec.kind < kindMoveEnds || rec.kind > kindMoveFreed) {
+		t.endMove(micros) // its record was lost
+	}
 	switch rec.kind {
 	case kindAllocated, kindMoveEnds:
 		path, err := t.stack(rec)
@@ -128,17 +131,13 @@ func (t *thread) apply(rec *record) error {
 		t.moving = block{}
 	case kindMoveFreed:
 		t.endMove(micros)
-	case kindLost:
-		t.endMove(micros)
-		t.lost += rec.address
-		p.lose(rec.address, micros)
 	}
 	return nil
 }
 
-// countLost records the lost events of which the program has not written a record.
+// countLost records the events that were lost since its last call.
 func (t *thread) countLost() {
-	if n := uint64(t.slot.lost.Load()); t.proc != nil && t.proc.begun && n > t.lost {
+	if n := uint64(t.slot.lost.Load()); n > t.lost && t.proc != nil && t.proc.begun {
 		t.proc.lose(n-t.lost, t.proc.last)
 		t.lost = n
 	}
