@@ -127,6 +127,11 @@ func newPump(ctx context.Context, src io.Reader) *pump {
 func (p *pump) run() {
 	bufs := [2][]byte{make([]byte, pumpSize), make([]byte, pumpSize)}
 	for i := 0; ; i++ {
+		select {
+		case <-p.done: // also where the receiver takes data faster than it comes, as from /dev/zero
+			return
+		default:
+		}
 		var next piece
 		n := 0
 		p.asked.Store(true)
