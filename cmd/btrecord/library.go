@@ -3,11 +3,12 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -147,16 +148,8 @@ func cachedLibrary(cc string) (string, error) {
 		return "", cli.Failedf("no C compiler to build the library: %s: %w (see --cc, and btrecord library)", cc, err)
 	}
 	hash.Write(version)
-	err = fs.WalkDir(device.Sources, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := device.Sources.ReadFile(path)
-		fmt.Fprintln(hash, path, len(text))
-		hash.Write(text)
-		return err
-	})
-	if err != nil {
+	sources := tar.NewWriter(hash)
+	if err := errors.Join(sources.AddFS(device.Sources), sources.Close()); err != nil {
 		return "", err
 	}
 	cache, err := os.UserCacheDir()

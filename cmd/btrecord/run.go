@@ -233,36 +233,37 @@ func (o *options) sameAs(t *target) error {
 // createOutput creates an empty recording, so that a path that cannot be written is
 // reported before the program runs.
 func (o *options) createOutput(program string) (f *os.File, path string, err error) {
-	if o.output == cli.Stdio {
+	switch {
+	case o.output == cli.Stdio:
 		return os.Stdout, "standard output", nil
-	}
-	if o.output != "" {
+	case o.output == "":
+		f, err = createNew(filepath.Base(program))
+	default:
 		if info, err := os.Stat(o.output); err == nil && info.IsDir() {
 			return nil, "", cli.Usagef("%s: is a directory, expected a file to write", o.output)
 		}
-		if f, err = os.Create(o.output); err != nil {
-			return nil, "", failed(notRecorded, "%w", err)
-		}
-		path, err = filepath.Abs(o.output)
-		return f, path, err
+		f, err = os.Create(o.output)
 	}
-	base := filepath.Base(program)
+	if err != nil {
+		return nil, "", failed(notRecorded, "%w", err)
+	}
+	path, err = filepath.Abs(f.Name())
+	return f, path, err
+}
+
+// createNew creates base.rec, or base.2.rec and so on if that exists.
+func createNew(base string) (*os.File, error) {
 	for n := 1; n < 10000; n++ {
 		name := base + ".rec"
 		if n > 1 {
 			name = fmt.Sprintf("%s.%d.rec", base, n)
 		}
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if errors.Is(err, fs.ErrExist) {
-			continue
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
 		}
-		if err != nil {
-			return nil, "", failed(notRecorded, "%w", err)
-		}
-		path, err := filepath.Abs(name)
-		return f, path, err
 	}
-	return nil, "", failed(notRecorded, "%s.rec and all its numbered names exist; see -o", base)
+	return nil, fmt.Errorf("%s.rec and all its numbered names exist; see -o", base)
 }
 
 // program is a running program with the streams of this process.
@@ -288,28 +289,19 @@ func start(args, env []string) (*program, error) {
 // wait waits for the program and returns its exit code, or 128 + the number of the signal
 // that ended it.
 func (p *program) wait() (code int, err error) {
-	done := make(chan struct{})
-	defer close(done)
 	go func() {
-		for {
-			select {
-			case s := <-p.signals:
-				if s != os.Interrupt && s != syscall.SIGQUIT {
-					p.Process.Signal(s)
-				}
-			case <-done:
-				return
+		for s := range p.signals {
+			if s != os.Interrupt && s != syscall.SIGQUIT {
+				p.Process.Signal(s)
 			}
 		}
 	}()
 	err = p.Wait()
 	signal.Stop(p.signals)
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if p.ProcessState == nil {
 		return 0, err
 	}
-	status, ok := p.ProcessState.Sys().(syscall.WaitStatus)
-	if ok && status.Signaled() {
+	if status := p.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
 		return 128 + int(status.Signal()), nil
 	}
 	return p.ProcessState.ExitCode(), nil

@@ -29,16 +29,15 @@ func (p *process) mark(stamp uint64) {
 	p.forks = append(p.forks, fork{stamp, p.live.clone()})
 }
 
-// copy copies modules and call paths from the parent process, and returns the blocks that
-// were live at the fork with this stamp.
-func (p *process) copy(from *process, stamp uint64) liveTable {
+// copy copies the modules of the parent process. It returns the blocks that were live at the
+// fork with this stamp, if they were kept, and copies their call paths.
+func (p *process) copy(from *process, stamp uint64) (live liveTable) {
+	p.modules = from.modules.clone()
 	i := slices.IndexFunc(from.forks, func(f fork) bool { return f.stamp == stamp })
-	if i < 0 {
-		return liveTable{}
+	if i >= 0 {
+		p.tree, live = from.tree.clone(), from.forks[i].live
+		from.forks = slices.Delete(from.forks, i, i+1)
 	}
-	p.modules, p.tree = from.modules.clone(), from.tree.clone()
-	live := from.forks[i].live
-	from.forks = slices.Delete(from.forks, i, i+1)
 	return live
 }
 

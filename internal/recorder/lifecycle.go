@@ -50,11 +50,8 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	p.exe.begin(int(pid), name)
 	p.modules.reset()
 	p.tree.reset()
-	if from != nil && w[3] != 0 {
-		p.modules = from.modules.clone()
-	}
 	var inherited liveTable
-	if from != nil && r.config.Inherited && from.begun {
+	if from != nil {
 		inherited = p.copy(from, w[4])
 	}
 	if r.on {

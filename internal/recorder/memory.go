@@ -3,6 +3,7 @@
 package recorder
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -47,45 +48,17 @@ type memory struct {
 
 // newMemory creates the memory.
 func newMemory(c Config) (*memory, error) {
-	slots, words := c.Slots, c.Words
-	if slots == 0 {
-		slots = 4096
-		if unsafe.Sizeof(uintptr(0)) == 4 {
-			slots = 256 // of 512 KB of addresses each
-		}
+	slots, words := cmp.Or(c.Slots, 4096), cmp.Or(c.Words, 32768)
+	if c.Slots == 0 && unsafe.Sizeof(uintptr(0)) == 4 {
+		slots = 256 // of 512 KB of addresses each
 	}
-	if words == 0 {
-		words = 32768
+	up := func(n int) int { return (n + 65535) &^ 65535 }
+	areaAt, area := up(headerBytes+slots*ringSlot), up(ringOwn+8*(words+ringSlack))
+	m := &memory{file: c.File, stride: area, words: uint32(words), clock: newClock()}
+	if err := m.create(areaAt + slots*area); err != nil {
+		return nil, fmt.Errorf("cannot create %d bytes of shared memory: %w", areaAt+slots*area, err)
 	}
-	up := func(n, to int) int { return (n + to - 1) / to * to }
-	areaAt := up(headerBytes+slots*ringSlot, 65536)
-	area := up(ringOwn+8*(words+ringSlack), 65536)
-	size := areaAt + slots*area
-
-	m := &memory{file: c.File}
-	if m.file == nil {
-		fd, err := unix.MemfdCreate(fmt.Sprintf("%s%d", memoryName, os.Getpid()), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-		if err != nil {
-			return nil, fmt.Errorf("cannot create shared memory: %w", err)
-		}
-		m.file = os.NewFile(uintptr(fd), "shared memory")
-	}
-	fd := int(m.file.Fd())
-	if err := m.file.Truncate(int64(size)); err != nil {
-		m.file.Close()
-		return nil, fmt.Errorf("cannot create %d bytes of shared memory: %w", size, err)
-	}
-	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
-	if err != nil {
-		m.file.Close()
-		return nil, fmt.Errorf("cannot seal shared memory: %w", err)
-	}
-	m.bytes, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
-	if err != nil {
-		m.file.Close()
-		return nil, fmt.Errorf("cannot map %d bytes of shared memory: %w", size, err)
-	}
-	m.areas, m.stride, m.words = m.bytes[areaAt:], area, uint32(words)
+	m.areas = m.bytes[areaAt:]
 	m.header = (*header)(unsafe.Pointer(&m.bytes[0]))
 	m.slots = unsafe.Slice((*slot)(unsafe.Pointer(&m.bytes[headerBytes])), slots)
 	h := m.header
@@ -98,10 +71,34 @@ func newMemory(c Config) (*memory, error) {
 	if c.Children {
 		h.children = 1
 	}
-	m.clock = newClock()
 	h.clock = m.clock.kind
 	m.setRecording(!c.StartOff, c.Lossy)
 	return m, nil
+}
+
+// create creates the file, if there is none, and maps it.
+func (m *memory) create(size int) (err error) {
+	if m.file == nil {
+		fd, err := unix.MemfdCreate(fmt.Sprintf("%s%d", memoryName, os.Getpid()), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+		if err != nil {
+			return err
+		}
+		m.file = os.NewFile(uintptr(fd), "shared memory")
+	}
+	defer func() {
+		if err != nil {
+			m.file.Close()
+		}
+	}()
+	fd := m.file.Fd()
+	if err := m.file.Truncate(int64(size)); err != nil {
+		return err
+	}
+	if _, err := unix.FcntlInt(fd, unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		return fmt.Errorf("cannot seal it: %w", err)
+	}
+	m.bytes, err = unix.Mmap(int(fd), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	return err
 }
 
 // path returns the path at which the program opens the memory.
