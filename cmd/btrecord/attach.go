@@ -110,12 +110,22 @@ func attachTarget(pid int) (*target, error) {
 }
 
 // hook loads the library into the process, which then writes records for the returned recorder.
+// The process is stopped meanwhile.
 func (a *attached) hook(o *options, library string, output *os.File, path string) (*recorder.Recorder, error) {
-	g, err := a.load(library)
+	root := fmt.Sprintf("/proc/%d/root", a.pid)
+	copied, err := copyLibrary(library, filepath.Join(root, "tmp"))
+	if err != nil {
+		return nil, failed(notRecorded, "%w", err)
+	}
+	defer os.Remove(copied)
+	g, err := stopProcess(a.pid)
 	if err != nil {
 		return nil, err
 	}
 	defer g.close()
+	if err := a.load(g, strings.TrimPrefix(copied, root)); err != nil {
+		return nil, failed(notRecorded, "process %d: %w", a.pid, err)
+	}
 	r, err := o.newRecorder(a.memory, output, path)
 	if err != nil {
 		return nil, err
@@ -137,43 +147,28 @@ func (a *attached) hook(o *options, library string, output *os.File, path string
 	return r, nil
 }
 
-// load makes the process load a copy of the library, and create the memory for its records: the
-// process may belong to another user, and have another root directory. It remains stopped.
-func (a *attached) load(library string) (g *gdb, err error) {
+// copyLibrary copies a library into dir and returns the path of the copy: the process may have
+// another root directory, and the dynamic linker loads a file only once, but the process may have
+// been recorded before.
+func copyLibrary(library, dir string) (path string, err error) {
 	text, err := os.ReadFile(library)
 	if err != nil {
-		return nil, failed(notRecorded, "%w", err)
+		return "", err
 	}
-	// A copy: the dynamic linker loads a file only once, and the process may have been
-	// recorded before.
-	root := fmt.Sprintf("/proc/%d/root", a.pid)
-	f, err := os.CreateTemp(filepath.Join(root, "tmp"), "liblwsbt-*.so")
+	f, err := os.CreateTemp(dir, "liblwsbt-*.so")
 	if err != nil {
-		return nil, failed(notRecorded, "%w", err)
+		return "", err
 	}
-	defer os.Remove(f.Name())
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Chmod(0o755), f.Close()); err != nil {
-		return nil, failed(notRecorded, "%w", err)
+		os.Remove(f.Name())
 	}
-	before := waitsFor(a.pid)
-	if g, err = startGDB(a.pid); err != nil {
-		return nil, err
-	}
-	if err = a.loadInto(g, before, strings.TrimPrefix(f.Name(), root)); err != nil {
-		g.close()
-		return nil, failed(notRecorded, "process %d: %w", a.pid, err)
-	}
-	return g, nil
+	return f.Name(), err
 }
 
-func (a *attached) loadInto(g *gdb, before map[int]string, library string) (err error) {
-	if err := g.canCall(); err != nil {
-		return err
-	}
-	if err := g.safe(before); err != nil {
-		return err
-	}
+// load makes the process load the library and create the memory for its records, which it may be
+// unable to open if btrecord creates it: the process may belong to another user.
+func (a *attached) load(g *gdb, library string) (err error) {
 	if a.handle, err = g.load(library); err != nil {
 		return err
 	}
@@ -203,13 +198,10 @@ func (a *attached) wait(ctx context.Context, r *recorder.Recorder, note func(str
 // detach puts the functions of the C library back.
 func (a *attached) detach(r *recorder.Recorder, note func(string, ...any)) {
 	defer r.Detached()
-	before := waitsFor(a.pid)
-	g, err := startGDB(a.pid)
+	g, err := stopProcess(a.pid)
 	if err == nil {
 		defer g.close()
-		if err = g.safe(before); err == nil {
-			_, err = g.number(a.handle, "lwsbt_detach", 0)
-		}
+		_, err = g.number(a.handle, "lwsbt_detach", 0)
 	}
 	if err != nil {
 		note("the hooks stay in process %d, and record nothing: %v", a.pid, err)

@@ -36,6 +36,23 @@ const (
 	breakLimit  = 5 * time.Second // until a thread calls malloc
 )
 
+// stopProcess stops a process in a thread that can call the dynamic linker.
+func stopProcess(pid int) (*gdb, error) {
+	before := waitsFor(pid)
+	g, err := startGDB(pid)
+	if err != nil {
+		return nil, err
+	}
+	if err = g.canCall(); err == nil {
+		err = g.safe(before)
+	}
+	if err != nil {
+		g.close()
+		return nil, failed(notRecorded, "process %d: %w", pid, err)
+	}
+	return g, nil
+}
+
 // startGDB stops a process.
 func startGDB(pid int) (*gdb, error) {
 	args := []string{"-nx", "-q", "--interpreter=mi2"}
