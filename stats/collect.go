@@ -46,7 +46,8 @@ func NewCollector(word int) *Collector {
 func (c *Collector) Records() uint64 { return c.records }
 
 // Add adds an allocation: its decoded stack, its blob (nil if it was not recorded as a blob),
-// and its text in the log (nil if it has none). It does not retain them.
+// and its text in the log (nil if it has none). It does not retain them. Of a blob that cannot
+// be decoded at the word of the Collector, only the fields before the fault count.
 func (c *Collector) Add(s *codec.Stack, blob, text []byte) { c.add(s, blob, text, 1) }
 
 // AddPath adds n allocations of one call path, each of s.Size bytes, from a record of call
@@ -66,10 +67,10 @@ func (c *Collector) AddPath(s *codec.Stack, n uint64) {
 func (c *Collector) add(s *codec.Stack, blob, text []byte, n uint64) {
 	size := significant(s.Size)
 	p := c.paths.find(s)
-	switch {
-	case blob != nil && !p.recorded:
+	if blob != nil && !p.recorded {
 		c.record(p, blob)
-	case p.length == 0:
+	}
+	if p.length == 0 {
 		c.paths.encode(p, s.PCs)
 	}
 	class := c.paths.sizeOf(p, size)
@@ -106,14 +107,19 @@ func (c *Collector) add(s *codec.Stack, blob, text []byte, n uint64) {
 		class.regular++
 		return
 	}
-	for _, f := range c.fieldsOf(blob, c.word) {
+	c.fields, _ = codec.AppendFieldsWord(c.fields[:0], blob, c.word)
+	for _, f := range c.fields {
 		c.irregular.add(f)
 	}
 }
 
-// record stores a decoded blob as the recorded form of path p.
+// record stores a blob as the recorded form of path p, if it can be decoded.
 func (c *Collector) record(p *path, blob []byte) {
-	for _, f := range c.fieldsOf(blob, c.word) {
+	var err error
+	if c.fields, err = codec.AppendFieldsWord(c.fields[:0], blob, c.word); err != nil {
+		return
+	}
+	for _, f := range c.fields {
 		if f.Kind == codec.FieldSizeCount {
 			c.paths.keep(p, blob, c.word)
 			p.end, p.recorded = uint16(f.Off), true
@@ -129,7 +135,7 @@ var words = [2]int{32, 64}
 // one for the size.
 func rawBytes(depth, word int) int { return word / 8 * (depth + 1) }
 
-// fieldsOf returns every field of a blob. The result is valid until the next call.
+// fieldsOf returns every field of a blob that can be decoded. The result is valid until the next call.
 func (c *Collector) fieldsOf(blob []byte, word int) []codec.Field {
 	var err error
 	if c.fields, err = codec.AppendFieldsWord(c.fields[:0], blob, word); err != nil {

@@ -1,0 +1,28 @@
+package stats
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// A blob that cannot be decoded counts with its path, and does not panic.
+func TestUndecodableBlob(t *testing.T) {
+	c := NewCollector(64)
+	s := codec.Stack{PCs: []uint64{0x401000, 0x402000}, Size: 32}
+	good, err := codec.AppendBlob(nil, &s, codec.MachineExact64, codec.SearchLws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, blob := range [][]byte{{0, 2}, good[:len(good)/2], good} {
+		c.Add(&s, blob, nil)
+	}
+	if c.Records() != 3 || len(c.paths.all) != 1 {
+		t.Fatalf("%d records of %d paths, want 3 of 1", c.Records(), len(c.paths.all))
+	}
+	var got codec.Stack
+	if c.paths.decode(&got, &c.paths.all[0]); !slices.Equal(got.PCs, s.PCs) {
+		t.Errorf("%#x, want %#x", got.PCs, s.PCs)
+	}
+}
