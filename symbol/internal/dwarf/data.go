@@ -57,7 +57,7 @@ type Data struct {
 	units   []*unit // by offset in Info
 	index   spans   // by index in units
 	abbrevs map[abbrevKey]abbrevTable
-	names   map[uint64]string // by offset of the entry in Info
+	names   map[uint64]funcName // by offset of the entry in Info
 
 	splitUnits int // units whose functions are in other files
 	splitName  string
@@ -96,7 +96,7 @@ func New(s Sections, o Options) (*Data, error) {
 
 // NewAlt reads only unit headers, which suffice for names that other files refer to.
 func NewAlt(s Sections, o Options) (*Data, error) {
-	d := &Data{Sections: s, Options: o, abbrevs: map[abbrevKey]abbrevTable{}, names: map[uint64]string{}}
+	d := &Data{Sections: s, Options: o, abbrevs: map[abbrevKey]abbrevTable{}, names: map[uint64]funcName{}}
 	return d, d.readUnits()
 }
 

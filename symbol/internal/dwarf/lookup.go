@@ -50,7 +50,7 @@ func (d *Data) lookup(dst []Frame, pc uint64) ([]Frame, error) {
 	}
 	for n >= 0 {
 		s := &scopes.list[n]
-		at.Func, at.Inlined = d.nameOf(s.die, 0), s.parent >= 0
+		at.Func, at.Inlined = d.nameOf(s.die, 0).text, s.parent >= 0
 		if s.parent < 0 && u.isCPlusPlus() {
 			at.Func = d.symbolName(at.Func, s.low)
 		}

@@ -4,53 +4,59 @@ package dwarf
 // function, from a definition to its declaration.
 const maxHops = 16
 
-const nameBytes = 48 // memory per name, in addition to the name
+const nameBytes = 56 // memory per name, in addition to the name
+
+// funcName is the name of a function.
+type funcName struct {
+	text    string
+	linkage bool // text is its linkage name
+}
 
 // nameOf returns the linkage name of the function at an offset of info, or else its source
 // name, or "".
-func (d *Data) nameOf(die uint64, hops int) string {
-	s, ok := d.names[die]
+func (d *Data) nameOf(die uint64, hops int) funcName {
+	n, ok := d.names[die]
 	if !ok && hops < maxHops {
-		s = d.findName(die, hops)
+		n = d.findName(die, hops)
 		d.Budget.Alloc(nameBytes)
-		d.names[die] = s
+		d.names[die] = n
 	}
-	return s
+	return n
 }
 
-func (d *Data) findName(die uint64, hops int) string {
+func (d *Data) findName(die uint64, hops int) funcName {
 	u := d.unitAt(die)
 	if u == nil {
-		return ""
+		return funcName{}
 	}
 	t, err := u.table()
 	if err != nil {
-		return ""
+		return funcName{}
 	}
 	c := d.at(Info, die)
 	c.b = c.b[:u.end]
 	ab := t.get(c.uleb())
 	if ab == nil {
-		return ""
+		return funcName{}
 	}
 	var e entry
 	if u.readEntry(&c, ab.attrs, &e); c.err != nil {
-		return ""
+		return funcName{}
 	}
-	name := u.text(e[atLinkage])
+	name, linkage := u.text(e[atLinkage]), true
 	if len(name) == 0 {
-		origin, s := e[atOrigin], ""
-		switch {
+		name, linkage = u.text(e[atName]), false
+		var other funcName
+		switch origin := e[atOrigin]; {
 		case origin.class == classRef:
-			s = d.nameOf(origin.u, hops+1)
+			other = d.nameOf(origin.u, hops+1)
 		case origin.class == classAltRef && d.Alt != nil:
-			s = d.Alt.nameOf(origin.u, hops+1)
+			other = d.Alt.nameOf(origin.u, hops+1)
 		}
-		if s != "" {
-			return s
+		if other.linkage || len(name) == 0 {
+			return other
 		}
-		name = u.text(e[atName])
 	}
 	d.Budget.Alloc(int64(len(name)))
-	return string(name)
+	return funcName{string(name), linkage}
 }
