@@ -26,9 +26,10 @@ var (
 // esp reads the traces of ESP-IDF.
 //
 // A record of an allocation may be followed by "freed by" on a line of its own, with lines
-// of names by idf_monitor between them: it counts only when something else comes.
+// of names by idf_monitor and of other tasks between them: it counts only when something else comes.
 type esp struct {
 	*trace
+	others int      // lines of other tasks behind the held record
 	totals bool     // the line "Totals:" was the last one
 	heaps  []string // that the open dump of heap_caps_dump shows
 }
@@ -40,7 +41,7 @@ func (e *esp) line(text []byte) {
 	e.totals = bytes.Contains(text, []byte("Totals:"))
 	if bytes.Contains(text, []byte("freed by 0x")) {
 		e.drop()
-	} else if e.held != nil && !espName.Match(text) {
+	} else if e.held != nil && e.decides(text) {
 		e.release()
 	}
 	switch {
@@ -67,6 +68,22 @@ func (e *esp) line(text []byte) {
 	}
 }
 
+// maxOthers is the number of lines of other tasks between a record and its "freed by".
+const maxOthers = 4
+
+// decides reports whether a line shows that no "freed by" of the held record follows.
+func (e *esp) decides(text []byte) bool {
+	switch {
+	case espName.Match(text):
+		return false
+	case bytes.Contains(text, []byte(" bytes (@ 0x")), bytes.Contains(text, []byte("in trace (")), espBoot.Match(text),
+		slices.ContainsFunc(espSigns, func(sign string) bool { return bytes.Contains(text, []byte(sign)) }):
+		return true
+	}
+	e.others++
+	return e.others > maxOthers
+}
+
 // record reads a line of heap_trace_dump.
 func (e *esp) record(text []byte) {
 	m := espRecord.FindSubmatch(text)
@@ -83,6 +100,7 @@ func (e *esp) record(text []byte) {
 		b.pcs = hexes(nil, callers, " :")
 	}
 	b.user.Set(codec.TagAddress, address(m[2]))
+	e.others = 0
 	e.hold(&b)
 }
 

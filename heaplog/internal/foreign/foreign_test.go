@@ -78,6 +78,22 @@ func TestRecordsOfESPAreOnTheirLines(t *testing.T) {
 	}
 }
 
+// Other tasks may print between a record and its "freed by", but not for ever.
+func TestOtherTextInARecordOfESP(t *testing.T) {
+	const record = "  7 bytes (@ 0x3fc9f630, Internal) allocated CPU 0 ccount 0x2 caller 0x40376321:0x40376380\n"
+	for others, want := range map[int]int{0: 0, 1: 0, maxOthers: 0, maxOthers + 1: 1} {
+		log := "== Heap Trace: 2 records\n" + record + strings.Repeat("I (312) wifi: beacon\n", others) + "freed by 0x3\n"
+		r, err := NewReader(strings.NewReader(log), "esp-idf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := io.ReadAll(r)
+		if n := strings.Count(string(out), "~m#"); err != nil || n != want {
+			t.Errorf("%d other lines: %d records, want %d: %q, %v", others, n, want, out, err)
+		}
+	}
+}
+
 func TestUnknownFormat(t *testing.T) {
 	if _, err := NewReader(strings.NewReader(""), "vxworks"); err == nil || !strings.Contains(err.Error(), "nuttx") {
 		t.Errorf("error %v, expected one that lists the formats", err)
