@@ -152,8 +152,9 @@ func (l *follower) next(ends bool) bool {
 	if l.f != nil {
 		if i < 0 {
 			l.note(l.path + ": the file that was read was removed: if other files had its name since, their lines are lost")
+		} else {
+			l.past = append(l.past, rotated{info: current})
 		}
-		l.past = append(l.past, rotated{info: current})
 		l.f.Close()
 	}
 	l.f, l.at, l.tail, l.looks = f, 0, nil, 0
