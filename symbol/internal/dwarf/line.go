@@ -65,8 +65,9 @@ func (u *unit) loadLines() *lineTable {
 		return u.lines
 	}
 	p := lineProgram{cursor: u.d.at(Line, at.u), table: u.lines}
-	p.readHeader()
-	p.run()
+	if p.readHeader(); p.err == nil {
+		p.run()
+	}
 	u.lines.index, u.lines.err = layOut(p.ranges), p.err
 	return u.lines
 }
