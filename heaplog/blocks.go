@@ -54,7 +54,7 @@ func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 				m.stopped = !yield(DumpBlocks{}, err)
 				return !m.stopped
 			}
-			return m.event(e, r.pass.sequence.space())
+			return m.event(e, r.pass.sequence)
 		}))
 		if !m.stopped && m.boot > 0 {
 			m.take(m.last)
@@ -75,14 +75,14 @@ type moments struct {
 	stopped bool
 }
 
-// event takes an event of a boot whose heap is in space. It returns false if the caller wants no
-// more moments.
-func (m *moments) event(e *profile.Event, space []codec.Range) bool {
+// event takes an event of the boot that q is in. It returns false if the caller wants no more
+// moments.
+func (m *moments) event(e *profile.Event, q *sequence) bool {
 	if e.Boot != m.boot {
 		if m.boot > 0 && !m.take(m.last) {
 			return false
 		}
-		m.boot, m.next, m.space = e.Boot, e.Time+m.step, space
+		m.boot, m.next, m.space = e.Boot, e.Time+m.step, q.space()
 	}
 	for ; e.Time > m.next; m.next += m.step {
 		if !m.take(m.next) {
