@@ -2,6 +2,7 @@ package dwarf
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 )
 
@@ -48,6 +49,14 @@ func (c *cursor) take(n uint64) []byte {
 }
 
 func (c *cursor) skip(n uint64) { c.take(n) }
+
+// continueAt moves to the offset of another cursor of the same data, unless a read of either failed.
+func (c *cursor) continueAt(o cursor) {
+	c.off = o.off
+	if c.err = cmp.Or(c.err, o.err); c.err != nil {
+		c.off = len(c.b)
+	}
+}
 
 func (c *cursor) u8() uint8 {
 	if c.off >= len(c.b) {

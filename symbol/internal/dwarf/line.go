@@ -65,9 +65,8 @@ func (u *unit) loadLines() *lineTable {
 		return u.lines
 	}
 	p := lineProgram{cursor: u.d.at(Line, at.u), table: u.lines}
-	if p.readHeader(); p.err == nil {
-		p.run()
-	}
+	p.readHeader()
+	p.run()
 	u.lines.index, u.lines.err = layOut(p.ranges), p.err
 	return u.lines
 }
@@ -132,7 +131,7 @@ func (p *lineProgram) readHeader() {
 		}
 		t.files = append([]lineFile{{name: u.root[atName]}}, p.readTable(&u, fileV4, untilEmpty)...)
 	}
-	p.off, p.err = program.off, cmp.Or(p.err, program.err)
+	p.continueAt(program)
 }
 
 // fileV4 is the attributes of a file in versions 2 to 4: name, directory, time and size. A
@@ -260,7 +259,7 @@ func (p *lineProgram) extended() {
 	case lneSetDiscriminator:
 		p.disc = uint32(p.uleb())
 	}
-	p.off, p.err = next.off, cmp.Or(p.err, next.err)
+	p.continueAt(next)
 }
 
 func (p *lineProgram) advance(n uint64) {
