@@ -21,27 +21,27 @@ var layout = map[string]struct{ packages, libraries string }{
 	".":              {},
 	"codec":          {},
 	"codec/callpath": {packages: "codec"},
-	"symbol":         {packages: "codec symbol/arch symbol/internal/dwarf internal/elfnote internal/printable internal/sysroot", libraries: "github.com/ianlancetaylor/demangle"},
-	"symbol/arch":    {},
+	"symbol":         {packages: "codec internal/arch symbol/internal/dwarf internal/elfnote internal/printable internal/sysroot", libraries: "github.com/ianlancetaylor/demangle"},
+	"internal/arch":  {},
 
 	"symbol/internal/dwarf": {},
 
-	"image/unwind":       {packages: "symbol/arch", libraries: "golang.org/x/arch"},
-	"image/unwind/truth": {packages: "image/unwind"},
+	"heap/core/unwind":       {packages: "internal/arch", libraries: "golang.org/x/arch"},
+	"heap/core/unwind/truth": {packages: "heap/core/unwind"},
 
-	"image":                    {packages: "codec codec/callpath symbol symbol/arch internal/decompress"},
-	"heaplog":                  {packages: "codec codec/callpath symbol profile heaplog/internal/foreign heaplog/internal/input heaplog/internal/process internal/printable"},
-	"heaplog/internal/input":   {packages: "internal/decompress", libraries: "golang.org/x/text"},
-	"heaplog/internal/foreign": {packages: "codec"},
-	"heaplog/internal/process": {packages: "symbol internal/printable"},
-	"profile/heapmap":          {packages: "codec profile"},
-	"report":                   {packages: "profile profile/heapmap internal/printable internal/leaktext"},
-	"stats":                    {packages: "codec codec/callpath internal/printable internal/table", libraries: "github.com/klauspost/compress"},
-	"profile":                  {packages: "symbol internal/printable", libraries: "github.com/google/pprof"},
-	"gen":                      {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
-	"gen/gentest":              {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
+	"heap/core":                 {packages: "codec codec/callpath symbol internal/arch internal/decompress"},
+	"heap/log":                  {packages: "codec codec/callpath symbol heap/profile heap/log/internal/foreign heap/log/internal/input heap/log/internal/process internal/printable"},
+	"heap/log/internal/input":   {packages: "internal/decompress", libraries: "golang.org/x/text"},
+	"heap/log/internal/foreign": {packages: "codec"},
+	"heap/log/internal/process": {packages: "symbol internal/printable"},
+	"heap/internal/heapmap":     {packages: "codec heap/profile"},
+	"heap/report":               {packages: "heap/profile heap/internal/heapmap internal/printable heap/internal/leaktext"},
+	"stats":                     {packages: "codec codec/callpath internal/printable internal/table", libraries: "github.com/klauspost/compress"},
+	"heap/profile":              {packages: "symbol internal/printable", libraries: "github.com/google/pprof"},
+	"gen":                       {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
+	"gen/gentest":               {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
-	"conformance":         {packages: ". codec codec/callpath heaplog conformance/vectors internal/bitstring"},
+	"conformance":         {packages: ". codec codec/callpath heap/log conformance/vectors internal/bitstring"},
 	"conformance/vectors": {},
 	"internal/naive":      {packages: "internal/bitstring"}, // tests import it
 	"conformance/mutant":  {packages: "codec conformance internal/bitstring"},
@@ -52,34 +52,34 @@ var layout = map[string]struct{ packages, libraries string }{
 	"corpus": {},
 	"device": {},
 
-	"examples/largest": {packages: "heaplog profile"},
+	"heap/examples/largest": {packages: "heap/log heap/profile"},
 
 	"device/test/capture":    {packages: "device/tools/functions"},
 	"device/tools/functable": {packages: "device/tools/functions"},
 	"device/tools/functions": {},
 
-	"fuzz":  {packages: "codec codec/callpath heaplog gen gen/gentest conformance corpus"},
+	"fuzz":  {packages: "codec codec/callpath heap/log gen gen/gentest conformance corpus"},
 	"ref-c": {}, "ref-c/stacks": {packages: "gen"},
 
-	"internal/bitstring":    {},
-	"internal/heapfile":     {packages: "codec symbol internal/printable internal/decompress", libraries: "github.com/google/pprof"},
-	"internal/decompress":   {libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
-	"internal/elfnote":      {},
-	"internal/sysroot":      {},
-	"internal/printable":    {},
-	"internal/leaktext":     {packages: "profile internal/printable"},
-	"internal/cmdtest":      {libraries: "github.com/spf13/cobra"},
-	"internal/cli/logflags": {packages: "codec symbol profile heaplog internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
-	"internal/table":        {},
-	"internal/cli":          {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
+	"internal/bitstring":     {},
+	"heap/internal/heapfile": {packages: "codec symbol internal/printable internal/decompress", libraries: "github.com/google/pprof"},
+	"internal/decompress":    {libraries: "github.com/klauspost/compress github.com/therootcompany/xz"},
+	"internal/elfnote":       {},
+	"internal/sysroot":       {},
+	"internal/printable":     {},
+	"heap/internal/leaktext": {packages: "heap/profile internal/printable"},
+	"internal/cmdtest":       {libraries: "github.com/spf13/cobra"},
+	"internal/cli/logflags":  {packages: "codec symbol heap/profile heap/log internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
+	"internal/table":         {},
+	"internal/cli":           {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term"},
 
 	"cmd/btconform":     {packages: "codec conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btcore":        {packages: "codec symbol image image/unwind internal/cli internal/sysroot", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
-	"cmd/btheap":        {packages: "codec heaplog profile profile/heapmap report internal/heapfile internal/leaktext internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
-	"internal/recorder": {packages: "codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
-	"cmd/btstats":       {packages: "codec gen heaplog stats symbol internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"cmd/btrecord":      {packages: "device internal/cli internal/recorder", libraries: "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sys"},
-	"cmd/btdecode":      {packages: "codec codec/callpath symbol profile heaplog internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
+	"heap/cmd/btcore":   {packages: "codec symbol heap/core heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/olekukonko/tablewriter"},
+	"heap/cmd/btheap":   {packages: "codec heap/log heap/profile heap/internal/heapmap heap/report heap/internal/heapfile heap/internal/leaktext internal/cli internal/cli/logflags internal/printable internal/table", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
+	"heap/record":       {packages: "codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
+	"cmd/btstats":       {packages: "codec gen heap/log stats symbol internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"heap/cmd/btrecord": {packages: "device internal/cli heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sys"},
+	"heap/cmd/btdecode": {packages: "codec codec/callpath symbol heap/profile heap/log internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 }
 
 func TestImportsFollowTheLayout(t *testing.T) {
@@ -119,7 +119,7 @@ func TestImportsFollowTheLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"codec", "heaplog", "symbol", "stats", "gen", "conformance"} {
+	for _, dir := range []string{"codec", "heap/log", "symbol", "stats", "gen", "conformance"} {
 		if !seen[dir] {
 			t.Errorf("no Go file in %s", dir)
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/heaplog"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
 )
 
 // Codec starts a testee in this process: the codec of this module, with its log reader for scanning.

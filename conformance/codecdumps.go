@@ -6,7 +6,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
-	"github.com/lwsbt/lwsbt/heaplog"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
 )
 
 // dumpLog reads the dumps of call paths in a log: package heaplog finds headers and lines,

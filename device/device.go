@@ -5,8 +5,7 @@ package device
 
 import "embed"
 
-// Sources holds include/, src/, and preload/, the library that btrecord
-// preloads.
+// Sources holds include/ and src/.
 //
-//go:embed include/*.h include/lwsbt/*.h src/*.c src/*.h preload/*.c preload/*.h
+//go:embed include/*.h include/lwsbt/*.h src/*.c src/*.h
 var Sources embed.FS

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/heaplog"
-	"github.com/lwsbt/lwsbt/profile"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // boards are those that the sample of freertos/ runs on.

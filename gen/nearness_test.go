@@ -13,7 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/gen"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/models.md anew")
+var update = flag.Bool("update", false, "write the tables of docs/notes/models.md anew")
 
 // shape holds the properties in which stacks are compared.
 type shape struct {
@@ -144,13 +144,13 @@ func modelTable() string {
 	return b.String()
 }
 
-// The models are as near to the captures as stated in docs/models.md, and within the limits.
+// The models are as near to the captures as stated in docs/notes/models.md, and within the limits.
 func TestModelsAreNearCaptures(t *testing.T) {
 	near, faults := nearness()
 	for _, f := range faults {
 		t.Error(f)
 	}
-	const file = "../docs/models.md"
+	const file = "../docs/notes/models.md"
 	doc, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

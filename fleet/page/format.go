@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/profile"
 )
 
 // functions holds the functions of the templates.

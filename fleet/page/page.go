@@ -25,8 +25,8 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/push"
 	"github.com/lwsbt/lwsbt/fleet/query"
-	"github.com/lwsbt/lwsbt/profile"
-	"github.com/lwsbt/lwsbt/report"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/report"
 )
 
 //go:embed assets

@@ -58,7 +58,7 @@ func (d *Diff) Growth() (sum float64) {
 	return sum
 }
 
-// Diff compares two builds. (docs/fleet-leaks.md)
+// Diff compares two builds. (fleet/docs/fleet-leaks.md)
 func (d *DB) Diff(ctx context.Context, before, after string, o Scope) (*Diff, error) {
 	if before == after {
 		return nil, fmt.Errorf("query: a build cannot be compared with itself")

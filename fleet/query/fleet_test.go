@@ -8,7 +8,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
-	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // simulated returns a database for a store with a simulated fleet.

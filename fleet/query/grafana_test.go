@@ -13,10 +13,10 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// dashboard returns the queries of the panels of docs/fleet-grafana.json, by title.
+// dashboard returns the queries of the panels of fleet/docs/fleet-grafana.json, by title.
 func dashboard(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/fleet-grafana.json")
+	text, err := os.ReadFile("../docs/fleet-grafana.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestDashboardClickHouse(t *testing.T) {
 	f := simulate.Default()
 	f.Devices, f.Paths = 100, 20
 	d := simulated(t, &f)
-	// The views of the files that docs/fleet-grafana.json expects.
+	// The views of the files that fleet/docs/fleet-grafana.json expects.
 	statements := []string{"set use_hive_partitioning = 0", "create database if not exists fleet", "use fleet"}
 	for _, table := range []string{"dumps", "facts"} {
 		statements = append(statements, "create view "+table+" as select * from file("+quote(filepath.Join(d.dir, table, "*", "*", "*.parquet"))+", Parquet)")

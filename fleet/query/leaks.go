@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
-// Leak holds the evidence that a call path leaks in a build. (docs/fleet-leaks.md)
+// Leak holds the evidence that a call path leaks in a build. (fleet/docs/fleet-leaks.md)
 type Leak struct {
 	Path     int64    `json:"path,string"`
 	Examined int64    `json:"examined"` // devices

@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/fleet/simulate"
-	"github.com/lwsbt/lwsbt/profile"
+	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // TestPower measures how often a leak is found, by the number of devices of a build and the
-// share that leaks, and logs the table of docs/fleet-leaks.md. A larger share must not be found
+// share that leaks, and logs the table of fleet/docs/fleet-leaks.md. A larger share must not be found
 // less often.
 func TestPower(t *testing.T) {
 	if os.Getenv("LWSBT_FULL") != "all" {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/fleet/store"
-	"github.com/lwsbt/lwsbt/heaplog"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 

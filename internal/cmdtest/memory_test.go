@@ -21,14 +21,14 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "measure a million and ten million call paths, and write ../../docs/memory.md anew")
+	update = flag.Bool("update", false, "measure a million and ten million call paths, and write ../../heap/docs/memory.md anew")
 	sizes  = flag.String("paths", "", "measure `N,N` call paths instead")
 	by     = flag.String("by", "", "run each command by this `COMMAND`, such as nice")
 )
 
 // document has the table of TestMemory, between these lines.
 const (
-	document   = "../../docs/memory.md"
+	document   = "../../heap/docs/memory.md"
 	tableStart = "<!-- by go test ./internal/cmdtest -run Memory -update -timeout 3h -->\n"
 	tableEnd   = "<!-- end -->\n"
 )

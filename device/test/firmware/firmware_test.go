@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/heaplog"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
-	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -65,7 +65,7 @@ func emulate(t *testing.T, command, elf string) []byte {
 func TestFirmwareLeak(t *testing.T) {
 	cmdtest.Long(t)
 	btdecode := filepath.Join(t.TempDir(), "btdecode")
-	if out, err := exec.Command("go", "build", "-o", btdecode, "github.com/lwsbt/lwsbt/cmd/btdecode").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", btdecode, "github.com/lwsbt/lwsbt/heap/cmd/btdecode").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, b := range boards {

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/heaplog"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
-	"github.com/lwsbt/lwsbt/profile"
 )
 
 // docBlock returns a block of docs/device.md in a language, n = 0 for the first.

@@ -146,7 +146,7 @@ func queryCommand() *cobra.Command {
 	q := &question{}
 	return q.command(&cobra.Command{Use: "query [flags] SQL", Short: "the answer to a question in SQL",
 		Long: `query runs one SELECT of DuckDB's SQL over dumps, facts, paths and frames, whose
-columns docs/fleet.md describes. It cannot change the store.`,
+columns fleet/docs/fleet.md describes. It cannot change the store.`,
 		Example: `btfleet query 'select fw, max(bytes) from dumps group by fw'`, Args: cobra.ExactArgs(1)}, 1000, func(c *cobra.Command, args []string) error {
 		limit := q.rows
 		if limit == 0 {

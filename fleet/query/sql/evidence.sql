@@ -1,4 +1,4 @@
--- evidence: the rule of docs/leaks.md for each candidate: the numbers that package profile
+-- evidence: the rule of heap/docs/leaks.md for each candidate: the numbers that package profile
 -- computes for the log of one device, of those that have a word. A boot is summed up first,
 -- then the boots of a device.
 with

@@ -1,4 +1,4 @@
--- leaks: the paths of a build that grow on more devices than they shrink on. (docs/fleet-leaks.md)
+-- leaks: the paths of a build that grow on more devices than they shrink on. (fleet/docs/fleet-leaks.md)
 with
 fleet as (select count(distinct device) as examined from used),
 paths_of as (

@@ -1,6 +1,6 @@
 -- steady: the dumps that show a running program: not those that lack over a fifth of their
 -- blocks or an unknown part of them, and not those of a program that ends. q is the fraction of
--- the blocks that arrived. (docs/leaks.md)
+-- the blocks that arrived. (heap/docs/leaks.md)
 with
 whole as (
   select build, device, boot, dump, received, uptime_us, heap_free, bytes, count, 1 - lost as q, bytes / (1 - lost) as held,

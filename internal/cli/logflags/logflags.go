@@ -19,9 +19,9 @@ import (
 	"go.bug.st/serial"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/heaplog"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 

@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/lwsbt/lwsbt/heaplog"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 

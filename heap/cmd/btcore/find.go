@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// knownOwners are names of variables that may hold the list: that of lws's alloc.c, and
+// a name that programs commonly use.
+var knownOwners = []string{"active", "lwsbt_heap"}
+
+// wrapped is the name of the struct lwsbt_heap in device/adapters/wrap.c.
+const wrapped = "lwsbt_wrapped"
+
+// wrappedProfile is the name of the struct lwsbt_profile there.
+const wrappedProfile = "lwsbt_wrapped_profile"
+
+// findHeap finds the list of blocks. It returns nil if there is none besides profiles.
+func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.Profile) (*core.Heap, error) {
+	blocks := o.only != "" || o.leaks || o.damage || len(o.bytes) > 0 // the flags need blocks
+	err := core.ErrNoHeap
+	var h *core.Heap
+	if len(profiles) == 0 || len(search.Owners)+len(search.Typed) > 0 {
+		search.Code, search.Shift = in.code()
+		h, err = in.FindHeap(search)
+	}
+	if err == nil && len(profiles) > 0 && h.Expected() == 0 && len(h.Damage)+len(h.Notes()) == 0 {
+		h, err = nil, core.ErrNoHeap
+	}
+	switch {
+	case err == nil && len(profiles) > 0 && profiles[0].Sample > 0:
+		return nil, cli.Usagef("the blocks of the profile at %#x are sampled, those of the list at %#x are not: --owner selects one of them",
+			profiles[0].Addr, h.Owners[0].Addr)
+	case !errors.Is(err, core.ErrNoHeap):
+		return h, err
+	case len(profiles) > 0 && blocks:
+		return nil, cli.Usagef("the blocks of the profile at %#x are in no list: not with --only, --leaks, --damage or --bytes", profiles[0].Addr)
+	case len(profiles) > 0:
+		return nil, nil
+	case len(search.Typed) > 0:
+		x := search.Typed[0]
+		return nil, cli.Usagef("the list of blocks is in %s at %#x, which is not in this image", x.Name, x.Addr)
+	}
+	return nil, cli.Usagef("no list of blocks with compressed backtraces in this image: only programs with libwebsockets or device/ linked have one%s", in.hint())
+}
+
+// search returns the candidates for the list of blocks, from --owner and from the
+// symbols of the files.
+func (o *heapOptions) search(in *input) (s core.Search, err error) {
+	if o.carve {
+		return s, nil
+	}
+	names := knownOwners
+	if len(o.owner) > 0 {
+		s.Strict = true
+		names = nil
+		for _, a := range o.owner {
+			if addr, err := strconv.ParseUint(a, 0, 64); err == nil {
+				s.Owners = append(s.Owners, core.Symbol{Addr: addr})
+			} else {
+				names = append(names, a)
+			}
+		}
+	}
+	for f := range in.loaded {
+		if len(names) == 0 {
+			break
+		}
+		list, err := in.Variables(f.path, f.bias, names...)
+		if err != nil && f.own && len(o.owner) == 0 {
+			in.note("%v: memory is searched for blocks instead", err)
+		}
+		s.Owners = append(s.Owners, list...)
+		if !s.Strict {
+			s.Typed = append(s.Typed, in.typed(f, wrapped, in.HeapVariables)...)
+		}
+	}
+	for _, n := range names {
+		if s.Strict && !slices.ContainsFunc(s.Owners, func(x core.Symbol) bool { return x.Name == n }) {
+			return s, cli.Usagef("--owner %s: no variable of this name%s", n, in.hint())
+		}
+	}
+	return s, nil
+}
+
+// profiles returns the tables of call paths, and removes them and their heaps from search.
+func (o *heapOptions) profiles(in *input, search *core.Search) ([]*core.Profile, error) {
+	if o.carve {
+		return nil, nil
+	}
+	var candidates []core.Symbol
+	for f := range in.loaded {
+		candidates = append(candidates, in.typed(f, wrappedProfile, in.ProfileVariables)...)
+	}
+	if search.Strict {
+		candidates = slices.DeleteFunc(candidates, func(x core.Symbol) bool {
+			return !slices.ContainsFunc(search.Owners, func(o core.Symbol) bool { return x.Addr == o.Addr || x.Name == o.Name })
+		})
+	}
+	if len(candidates) == 0 {
+		return nil, nil
+	}
+	code, shift := in.code()
+	list := in.FindProfiles(candidates, code, shift)
+	for _, p := range list {
+		if p.Sample != list[0].Sample {
+			return nil, cli.Usagef("the profiles at %#x and %#x are sampled differently: --owner selects one of them", list[0].Addr, p.Addr)
+		}
+		known := func(x core.Symbol) bool { return x.Addr == p.Addr || x.Addr == p.Heap || x.Name == p.Name }
+		search.Owners = slices.DeleteFunc(search.Owners, known)
+		search.Typed = slices.DeleteFunc(search.Typed, known)
+	}
+	return list, nil
+}
+
+// typed returns the variables of a file with one of the types of device/: that of wrap.c by its
+// name, others by debug information.
+func (in *input) typed(f *elfFile, name string, byType func(path string, bias uint64) ([]core.Symbol, error)) []core.Symbol {
+	list, _ := in.Variables(f.path, f.bias, name) // a file may have no symbols
+	more, err := byType(f.path, f.bias)
+	if err != nil {
+		in.note("%v", err)
+	}
+	return append(list, more...)
+}
+
+// hint returns which flags might help where nothing was found.
+func (in *input) hint() string {
+	if len(in.files) == 0 {
+		return "; -e FILE names the program, --owner its list"
+	}
+	return "; --owner names the list"
+}
+
+// code returns the code ranges of the files, and the shift of their offsets. (BT-CODE-3)
+func (in *input) code() (code []codec.Range, shift int) {
+	for f := range in.loaded {
+		file := f.open()
+		if file == nil {
+			continue
+		}
+		l, err := file.Layout()
+		if err != nil {
+			in.note("%v", err)
+		}
+		if len(code) == 0 {
+			shift = l.Shift
+		}
+		shift = min(shift, l.Shift)
+		for _, x := range l.Code {
+			x.Start = in.fit(x.Start + f.bias)
+			code = append(code, x)
+		}
+	}
+	return code, shift
+}
+
+// roots returns the data and bss of the program's files, and the variables of its
+// allocator.
+func (in *input) roots() (r core.Roots) {
+	for f := range in.loaded {
+		more, err := in.WritableRanges(f.path, f.bias)
+		if err != nil {
+			in.note("%v", err)
+		}
+		r.Data = append(r.Data, more...)
+		list, _ := in.Variables(f.path, f.bias, core.AllocatorData...) // a file may have none
+		r.Allocator = append(r.Allocator, list...)
+	}
+	return r
+}

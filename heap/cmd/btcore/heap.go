@@ -1,0 +1,270 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// heapOptions are the flags of btcore heap.
+type heapOptions struct {
+	owner  []string
+	carve  bool
+	leaks  bool
+	damage bool
+	only   string
+	bytes  []string
+	paths  bool
+}
+
+// heapCommand returns btcore heap.
+func heapCommand() *cobra.Command {
+	var in input
+	var o heapOptions
+	c := &cobra.Command{
+		Use:   "heap [flags] [CORE]",
+		Short: "print the heap as a recording, damaged blocks, or leaks",
+		Long: `
+heap finds the allocations of libwebsockets, or of lwsbt's device library, in
+an image, and prints them as a recording: ~h#boot, the modules, and a dump of
+~m# lines with the address of each block, for btheap and btdecode.
+
+With an ELF file with symbols, heap finds the list of blocks by the variable
+that holds it; otherwise it searches memory for blocks. With --damage, heap
+prints metadata that was overwritten, blocks that were written past their end,
+and what was not checked. With --leaks, it prints the blocks to which nothing
+points: no register, stack or data, and no reachable block.
+
+If the program counts by call path in a struct lwsbt_profile, heap prints the
+table: a dump of ~p# lines. With --paths, it prints any heap in this form.`,
+		Example: `
+btcore heap core -e app.elf > heap.rec           the heap, for btheap
+btcore heap --leaks core -e app.elf              what is leaked
+btcore heap --only leaked core -e app.elf | btheap top
+btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM
+btcore heap --paths core -e app.elf > heap.rec   a line for many blocks`,
+	}
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringArrayVar(&o.owner, "owner", nil, "find the list in variable `NAME`, or at 0xADDR")
+	f.BoolVar(&o.carve, "carve", false, "search all memory for blocks, and ignore the list")
+	f.BoolVar(&o.damage, "damage", false, "print overwritten metadata, the blocks that were probably written past their end, and what was not checked")
+	f.BoolVar(&o.leaks, "leaks", false, "print the leaked blocks, by call stack")
+	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, leaked, uncertain, damaged")
+	f.BoolVar(&o.paths, "paths", false, "print the recording by call path: ~p# lines, without addresses")
+	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
+	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or incomplete,
+2 usage, unreadable input or no heap in it, 3 something outside failed.`)
+	return in.command(c, "Heap", f, func(c *cobra.Command) error { return o.run(c, &in) })
+}
+
+// check rejects flags that exclude each other.
+func (o *heapOptions) check() error {
+	kinds := []string{"", "reachable", "leaked", "uncertain", "damaged"}
+	prints := o.leaks || o.damage || len(o.bytes) > 0 // instead of a recording
+	switch {
+	case !slices.Contains(kinds, o.only):
+		return cli.BadArgsf("--only %q: expected %s", o.only, strings.Join(kinds[1:], ", "))
+	case o.carve && len(o.owner) > 0:
+		return cli.BadArgsf("--carve and --owner: expected one of them")
+	case o.only != "" && prints:
+		return cli.BadArgsf("--only is for recordings: not with --leaks, --damage or --bytes")
+	case o.paths && prints:
+		return cli.BadArgsf("--paths is for recordings: not with --leaks, --damage or --bytes")
+	case len(o.bytes) > 0 && (o.leaks || o.damage):
+		return cli.BadArgsf("--bytes: not with --leaks or --damage")
+	}
+	return nil
+}
+
+func (o *heapOptions) run(c *cobra.Command, in *input) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if err := in.addRegs(); err != nil {
+		return err
+	}
+	search, err := o.search(in)
+	if err != nil {
+		return err
+	}
+	search.FollowsCall = in.followsCall()
+	profiles, err := o.profiles(in, &search)
+	if err != nil {
+		return err
+	}
+	h, err := o.findHeap(in, search, profiles)
+	if err != nil {
+		o.warn(c, in, nil, profiles)
+		return err
+	}
+	err = in.write(c, func(w io.Writer) error { return o.write(w, in, h, profiles) })
+	o.warn(c, in, h, profiles)
+	if err != nil {
+		return err
+	}
+	if len(in.Notes()) > 0 || h != nil && (len(h.Damage) > 0 || len(h.Notes()) > 0) {
+		return cli.Exit(cli.Short)
+	}
+	return nil
+}
+
+// addRegs adds the thread of --regs.
+func (in *input) addRegs() error {
+	if in.regs == "" {
+		return nil
+	}
+	regs, err := in.readRegs()
+	if err != nil {
+		return err
+	}
+	sp, ok := core.StackPointer(in.Machine, in.Word)
+	if !ok {
+		return cli.Usagef("--regs: the stack pointer of %v is not known", in.Machine)
+	}
+	t := core.Thread{PC: regs.PC}
+	t.SP, _ = regs.Get(sp)
+	for n := range maxDWARF {
+		if v, ok := regs.Get(n); ok {
+			t.Values = append(t.Values, v)
+		}
+	}
+	in.Threads = append(in.Threads, t)
+	return nil
+}
+
+// maxDWARF is above the DWARF number of every register that can hold an address.
+const maxDWARF = 128
+
+// write writes the output that the flags select.
+func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap, profiles []*core.Profile) error {
+	switch {
+	case len(o.bytes) > 0:
+		return writeBytes(w, in, h, o.bytes)
+	case o.leaks || o.damage:
+		names, err := in.symbols()
+		if err != nil {
+			return err
+		}
+		defer names.Close()
+		r := report{w: w, in: in, h: h, names: names}
+		if o.damage {
+			r.damage()
+		}
+		if o.leaks {
+			if o.damage {
+				fmt.Fprintln(w)
+			}
+			r.leaks(in.FindLeaks(h, in.roots()))
+		}
+		return nil
+	}
+	if !o.paths && len(profiles) == 0 {
+		return in.WriteRecording(w, h, o.keep(in, h))
+	}
+	d := core.PathDump{Profiles: profiles, Heap: h}
+	if h != nil {
+		d.Keep = o.keep(in, h)
+		d.Code, d.Shift = in.code()
+	}
+	return in.WritePaths(w, d)
+}
+
+// keep returns a function that reports whether --only selects a block; nil selects
+// every block.
+func (o *heapOptions) keep(in *input, h *core.Heap) func(int) bool {
+	kinds := map[string]core.Reach{"reachable": core.Reachable, "leaked": core.Leaked, "uncertain": core.Uncertain}
+	if o.only == "damaged" {
+		return func(i int) bool { return h.Blocks[i].Damaged }
+	}
+	kind, ok := kinds[o.only]
+	if !ok {
+		return nil
+	}
+	l := in.FindLeaks(h, in.roots())
+	for _, n := range l.Notes() {
+		in.note("%s", n)
+	}
+	return func(i int) bool { return l.Reach[i] == kind }
+}
+
+// warn writes notes, and the lists that were found, to standard error.
+func (o *heapOptions) warn(c *cobra.Command, in *input, h *core.Heap, profiles []*core.Profile) {
+	in.warn(c)
+	for _, p := range profiles {
+		n, _ := p.Live()
+		say(c, fmt.Sprintf("%s of %s in the profile at %#x (variable %s); %s found in memory",
+			cli.Count(n, "block"), cli.Count(len(p.Entries), "path"), p.Addr, p.Name, cli.Count(p.Found, "block")))
+	}
+	if h == nil {
+		return
+	}
+	for _, t := range h.Notes() {
+		say(c, t)
+	}
+	for _, x := range h.Owners {
+		by := "found by its blocks"
+		if !x.Carved {
+			by = "found by address"
+			if x.Name != "" {
+				by = "variable " + x.Name
+			}
+		}
+		say(c, fmt.Sprintf("%s in the list at %#x (%s)", cli.Count(x.Blocks, "block"), x.Addr, by))
+	}
+	if len(h.Damage) > 0 && !o.damage {
+		say(c, cli.Count(len(h.Damage), "damaged block")+": --damage says more")
+	}
+}
+
+// writeBytes prints the contents of the blocks that --bytes names, in hexadecimal.
+func writeBytes(w io.Writer, in *input, h *core.Heap, addrs []string) error {
+	for _, a := range addrs {
+		addr, err := strconv.ParseUint(a, 0, 64)
+		if err != nil {
+			return cli.BadArgsf("--bytes %q: expected 0xADDR", a)
+		}
+		i := slices.IndexFunc(h.Blocks, func(b core.Block) bool { return b.Addr <= addr && (addr-b.Addr < b.Size || addr == b.Addr) })
+		if i < 0 {
+			return cli.Usagef("--bytes %s: in no block", a)
+		}
+		b := h.Blocks[i]
+		if b.Blob == nil {
+			return cli.Usagef("--bytes %s: the size of the block at %#x was overwritten", a, b.Addr)
+		}
+		fmt.Fprintf(w, "%#x, %s\n", b.Addr, cli.Count(b.Size, "byte"))
+		if err := hexDump(w, in, b.Addr, b.Size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hexDump prints memory, 16 bytes per line, up to the first byte that is not in the image.
+func hexDump(w io.Writer, in *input, addr, size uint64) error {
+	for off := uint64(0); off < size; off += 16 {
+		var line [16]byte
+		n := in.Read(line[:min(16, size-off)], addr+off)
+		text := make([]byte, n)
+		for i, c := range line[:n] {
+			if text[i] = c; c < ' ' || c > '~' {
+				text[i] = '.'
+			}
+		}
+		if _, err := fmt.Fprintf(w, "%0*x  %-47s  %s\n", in.Word/4, addr+off, fmt.Sprintf("% x", line[:n]), text); err != nil {
+			return err
+		}
+		if n < 16 && off+uint64(n) < size {
+			fmt.Fprintf(w, "%s of %s are not in the image\n", cli.Count(size-off-uint64(n), "byte"), cli.Number(size))
+			break
+		}
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// deadProgram compiles heap/core/testdata/heap.c with device/ and has gdb write a core file
+// of it. It returns the addresses of its blocks by kind.
+func deadProgram(t *testing.T, flags ...string) (core, exe string, blocks map[string][]uint64) {
+	t.Helper()
+	src, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	exe, core = filepath.Join(dir, "app"), filepath.Join(dir, "core")
+	args := append([]string{"-g", "-O2", "-w", "-fexceptions", "-DON_DEVICE", "-I", filepath.Join(src, "device/include"),
+		"-o", exe, filepath.Join(src, "heap/core/testdata/heap.c")}, flags...)
+	for _, name := range strings.Fields("choose encode decode line head event parse heap alloc dump") {
+		args = append(args, filepath.Join(src, "device/src", name+".c"))
+	}
+	tool(t, "gcc", args...)
+	truth := filepath.Join(dir, "truth.txt")
+	out := tool(t, "gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break stop", "-ex", "run > "+truth,
+		"-ex", "generate-core-file "+core, exe)
+	text, err := os.ReadFile(truth)
+	if _, e := os.Stat(core); err != nil || e != nil {
+		t.Skipf("gdb cannot make core files here: %s", out)
+	}
+	blocks = map[string][]uint64{}
+	for _, line := range strings.Split(string(text), "\n") {
+		var addr, size uint64
+		var label string
+		if n, _ := fmt.Sscanf(line, "live %x %d %s", &addr, &size, &label); n == 3 {
+			if label != "kept" {
+				label = "leaked"
+			}
+			blocks[label] = append(blocks[label], addr)
+		}
+	}
+	return core, exe, blocks
+}
+
+// records returns the addresses of the ~m# lines of a recording in increasing order,
+// and checks the lines around them.
+func records(t *testing.T, out string) (list []uint64) {
+	t.Helper()
+	var begin, end codec.Header
+	bytes := uint64(0)
+	for _, line := range strings.Split(out, "\n") {
+		var h codec.Header
+		switch {
+		case strings.HasPrefix(line, codec.LeadInHeader):
+			if err := codec.ParseHeader(&h, []byte(line)); err != nil {
+				t.Fatal(err)
+			}
+			switch h.Verb {
+			case codec.VerbBegin:
+				begin = h
+			case codec.VerbEnd:
+				end = h
+			}
+		case strings.HasPrefix(line, codec.LeadIn):
+			var s codec.Stack
+			var u codec.User
+			blob, err := codec.ParseLine(nil, []byte(line))
+			if err == nil {
+				err = codec.DecodeUser(&s, &u, blob, 64)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr, ok := u.Get(codec.TagAddress)
+			if !ok || len(s.PCs) == 0 {
+				t.Fatalf("%s: no address, or no stack", line)
+			}
+			bytes += s.Size
+			list = append(list, addr)
+		}
+	}
+	for _, h := range []codec.Header{begin, end} {
+		n, _ := h.Uint("n")
+		b, _ := h.Uint("b")
+		if n != uint64(len(list)) || b != bytes {
+			t.Errorf("%+v, but %d records of %d bytes", h, len(list), bytes)
+		}
+	}
+	if why, _ := begin.Get("why"); why != "image" {
+		t.Errorf("why=%s", why)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestHeapOfACore(t *testing.T) {
+	core, exe, blocks := deadProgram(t)
+	kept, leaked := blocks["kept"], blocks["leaked"]
+	all := append(slices.Clone(kept), leaked...)
+	for _, l := range [][]uint64{kept, leaked, all} {
+		slices.Sort(l)
+	}
+	if len(kept) < 100 || len(leaked) != 11 {
+		t.Fatalf("the program has %d and %d blocks", len(kept), len(leaked))
+	}
+	cases := 3 // each reads the core file
+	if cmdtest.Full() {
+		cases = 8
+	}
+	for _, c := range []struct {
+		args string
+		want []uint64
+	}{
+		{"", all},
+		{"--only leaked", leaked},
+		{"--only reachable", kept},
+		{"--carve", all},
+		{"--owner lwsbt_heap", all},
+		{"-e " + exe, all},
+		{"--only damaged", nil},
+		{"--only uncertain", nil},
+	}[:cases] {
+		code, out, errs := execute(append([]string{"heap", core}, strings.Fields(c.args)...)...)
+		if got := records(t, out); code != cli.OK || !slices.Equal(got, c.want) {
+			t.Errorf("heap %s: exit code %d, %d records, want %d; %s", c.args, code, len(got), len(c.want), errs)
+		}
+		if !strings.Contains(out, "{{{module:0:"+exe+":elf:") {
+			t.Errorf("heap %s: the program is not among the modules", c.args)
+		}
+	}
+	// Contents of a block are printed only if --bytes asks for them.
+	for _, args := range [][]string{{"--leaks"}, {"--damage"}, {"--leaks", "--damage"}, nil} {
+		if _, out, errs := execute(append([]string{"heap", core}, args...)...); strings.Contains(out+errs, "hunter2") {
+			t.Errorf("heap %v prints the contents of a block", args)
+		}
+	}
+	for _, at := range []uint64{leaked[0], leaked[0] + 20} {
+		code, out, _ := execute("heap", core, "--bytes", fmt.Sprintf("%#x", at))
+		if code != cli.OK || strings.Count(out, "hunter2") != 1 || !strings.HasPrefix(out, fmt.Sprintf("%#x, ", leaked[0])) {
+			t.Errorf("--bytes %#x: exit code %d\n%s", at, code, out)
+		}
+	}
+	code, out, _ := execute("heap", core, "--leaks")
+	for _, want := range []string{"11 blocks leaked, ", "  leak_some  ", "in 7 blocks", "in 3 blocks that point to each other, and 1 more behind them", "103 blocks reachable"} {
+		if !strings.Contains(out, want) || code != cli.OK {
+			t.Errorf("--leaks: exit code %d, no %q in\n%s", code, want, out)
+		}
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--only lost", cli.Usage, `--only "lost": expected reachable, leaked, uncertain, damaged`},
+		{"--only leaked --leaks", cli.Usage, "--only is for recordings"},
+		{"--owner none", cli.Usage, "--owner none: no variable of this name"},
+		{"--owner 0x10", cli.Usage, "the owner at 0x10 is not in the image"},
+		{"--bytes 0x10", cli.Usage, "--bytes 0x10: in no block"},
+		{"--bytes here", cli.Usage, `--bytes "here": expected 0xADDR`},
+		{"--ram nowhere", cli.Usage, "no such file"},
+		{"--ram x=" + exe, cli.Usage, "expected 0xADDR=FILE"},
+		{"-o " + core, cli.Usage, "same file as the input"},
+		{"-o /nowhere/at/all", cli.Failed, "/nowhere/at/all"},
+		{core, cli.Usage, "2 core files, expected one"},
+	} {
+		code, _, errs := execute(append([]string{"heap", core}, strings.Fields(c.args)...)...)
+		if code != c.code || !strings.Contains(errs, c.want) {
+			t.Errorf("heap %s: exit code %d, %q; want %d, %q", c.args, code, errs, c.code, c.want)
+		}
+	}
+	if code, _, errs := execute("heap"); code != cli.Usage || !strings.Contains(errs, "no image") {
+		t.Errorf("heap without arguments: exit code %d, %q", code, errs)
+	}
+
+	// Of a truncated core file, btcore prints the blocks that it has, and reports that
+	// others are missing.
+	data, err := os.ReadFile(core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(t.TempDir(), "cut")
+	if err := os.WriteFile(cut, data[:len(data)-len(data)/3], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := execute("heap", cut)
+	if code == cli.OK || !strings.Contains(errs, "cut") {
+		t.Errorf("a cut core file: exit code %d, %q", code, errs)
+	}
+
+	// Another file with the name of the program is not used: neither its symbols nor
+	// its data.
+	if err := exec.Command("cp", "/bin/true", exe).Run(); err != nil {
+		t.Skip(err)
+	}
+	code, out, errs = execute("heap", core)
+	if got := records(t, out); code != cli.OK || !slices.Equal(got, all) || !strings.Contains(errs, "found by its blocks") {
+		t.Errorf("another file instead of the program: exit code %d, %d records; %s", code, len(got), errs)
+	}
+	if _, out, _ = execute("heap", core, "--leaks"); strings.Contains(out, "leak_some") {
+		t.Error("names of a program that is gone")
+	}
+}
+
+// For an image without a list of blocks, the error names the programs that have one.
+func TestHeapOfAnotherProgram(t *testing.T) {
+	ram := filepath.Join(t.TempDir(), "ram.bin")
+	if err := os.WriteFile(ram, make([]byte, 4096), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := execute("heap", "--ram", "0x20000000="+ram, "-e", exe)
+	if code != cli.Usage || !strings.Contains(errs, "only programs with libwebsockets or device/ linked have one; --owner names the list") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
+// TestHeapHelp checks that help fits 80 columns.
+func TestHeapHelp(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"heap", "--help"}, {"stacks", "--help"}} {
+		code, out, _ := execute(args...)
+		if code != cli.OK || !strings.Contains(out, "Exit codes:") {
+			t.Errorf("%v: exit code %d\n%s", args, code, out)
+		}
+		if m := regexp.MustCompile(`(?m)^ {20,}(\S+ ?\S*)\n {20,}\S`).FindStringSubmatch(out); m != nil {
+			t.Errorf("%v: %q stands alone in a line", args, m[1])
+		}
+		for _, line := range strings.Split(out, "\n") {
+			if len(line) > 80 {
+				t.Errorf("%v: over 80 columns: %s", args, line)
+			}
+		}
+	}
+}

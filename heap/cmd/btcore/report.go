@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// report prints damaged and leaked blocks.
+type report struct {
+	w     io.Writer
+	in    *input
+	h     *core.Heap
+	names *symbols
+
+	byAddr map[uint64]*core.Block // damaged blocks
+}
+
+// damage prints each damaged block with its damage and the block that was probably written
+// past its end.
+func (r *report) damage() {
+	if len(r.h.Damage) == 0 {
+		fmt.Fprintln(r.w, "No damage found.")
+		r.checked()
+		return
+	}
+	fmt.Fprintf(r.w, "%s of %s.\n", cli.Count(len(r.h.Damage), "damaged block"), cli.Number(len(r.h.Blocks)))
+	r.byAddr = map[uint64]*core.Block{}
+	for i := range r.h.Blocks {
+		if b := &r.h.Blocks[i]; b.Damaged {
+			r.byAddr[b.Addr] = b
+		}
+	}
+	for i := range r.h.Damage {
+		r.damaged(&r.h.Damage[i])
+	}
+	fmt.Fprintln(r.w)
+	r.checked()
+}
+
+// checked prints which checks were done and which were not.
+func (r *report) checked() {
+	ends, most, device := 0, uint64(0), false
+	for i := range r.h.Blocks {
+		if b := &r.h.Blocks[i]; b.Checked > 0 {
+			ends++
+			most = max(most, b.Checked)
+		}
+	}
+	for i := range r.h.Owners {
+		device = device || r.h.Owners[i].Device
+	}
+	n := len(r.h.Blocks)
+	fmt.Fprintf(r.w, "Checked: the metadata of %s", cli.Count(n, "block"))
+	if ends > 0 {
+		fmt.Fprintf(r.w, "; up to %s behind the end of %s", cli.Count(most, "byte"), cli.Count(ends, "block"))
+	}
+	fmt.Fprint(r.w, ".\nNot checked: ")
+	switch {
+	case !device:
+		fmt.Fprint(r.w, "short writes past the end of a block, behind which nothing known\n  was written; ")
+	case ends < n:
+		fmt.Fprintf(r.w, "short writes past the end of %s without spare bytes; ", cli.Count(n-ends, "block"))
+	}
+	fmt.Fprintln(r.w, "contents; freed memory.")
+}
+
+func (r *report) damaged(d *core.Damage) {
+	what := "The metadata of"
+	if d.Parts == core.DamagedEnd {
+		what = "Memory behind"
+	}
+	fmt.Fprintf(r.w, "\n%s the block at %#x was overwritten:\n", what, d.Addr)
+	for _, what := range d.What {
+		fmt.Fprintf(r.w, "  - %s\n", cli.Printable(what))
+	}
+	own := r.byAddr[d.Addr]
+	readable := own != nil && own.Blob != nil && d.Parts&(core.DamagedCalls|core.DamagedBlob) == 0
+	switch {
+	case d.Parts == core.DamagedEnd:
+		fmt.Fprintf(r.w, "  It looks like a write past the end of the block itself, of\n  %s, allocated by\n", cli.Count(own.Size, "byte"))
+		r.names.print(r.w, own.Blob, r.in.Word)
+		return
+	case d.Suspect >= 0 && &r.h.Blocks[d.Suspect] == own:
+		fmt.Fprintf(r.w, "  The bytes before the links are intact, so they were not overwritten from\n"+
+			"  below: it looks like a write before the start of the block itself, of\n  %s, allocated by\n", cli.Count(own.Size, "byte"))
+		r.names.print(r.w, own.Blob, r.in.Word)
+		return
+	case d.Suspect >= 0:
+		s := &r.h.Blocks[d.Suspect]
+		fmt.Fprintf(r.w, "  It looks like a write past the end of the block before it: %s at\n  %#x, ending %s before these links, allocated by\n",
+			cli.Count(s.Size, "byte"), s.Addr, cli.Count(d.Gap, "byte"))
+		r.names.print(r.w, s.Blob, r.in.Word)
+	default:
+		fmt.Fprintf(r.w, "  No block before it could have overflowed into it.\n")
+	}
+	if readable {
+		fmt.Fprintf(r.w, "  The block itself, of %s, was allocated by\n", cli.Count(own.Size, "byte"))
+		r.names.print(r.w, own.Blob, r.in.Word)
+	}
+}
+
+// maxAddrs is the most addresses printed for a group.
+const maxAddrs = 4
+
+// leaks prints the leaked blocks by call stack.
+func (r *report) leaks(l *core.Leaks) {
+	n, bytes := l.Count(r.h, core.Leaked)
+	reachable, kept := l.Count(r.h, core.Reachable)
+	unsure, unsureBytes := l.Count(r.h, core.Uncertain)
+	fmt.Fprintf(r.w, "%s leaked, %s, by %s.\n", cli.Count(n, "block"), cli.Count(bytes, "byte"), cli.Count(len(l.Groups), "call stack"))
+	fmt.Fprintf(r.w, "%s reachable, %s.\n", cli.Count(reachable, "block"), cli.Count(kept, "byte"))
+	if unsure > 0 {
+		fmt.Fprintf(r.w, "%s uncertain, %s: only heap memory that is in no block points to them,\n  or a pointer one byte past their end.\n",
+			cli.Count(unsure, "block"), cli.Count(unsureBytes, "byte"))
+	}
+	for _, t := range l.Notes() {
+		fmt.Fprintf(r.w, "(%s)\n", cli.Printable(t))
+	}
+	for i := range l.Groups {
+		r.leakGroup(&l.Groups[i])
+	}
+}
+
+func (r *report) leakGroup(g *core.LeakGroup) {
+	what := cli.Count(len(g.Direct), "block")
+	if g.Cycle {
+		what += " that point to each other"
+		if len(g.Direct) == 1 {
+			what = "1 block that points to itself"
+		}
+	}
+	if n := len(g.Indirect); n > 0 {
+		what += fmt.Sprintf(", and %s more behind them", cli.Number(n))
+	}
+	fmt.Fprintf(r.w, "\n%s in %s: %s\n", cli.Count(g.Bytes, "byte"), what, r.addrs(g.Direct))
+	for i, b := range g.Stacks {
+		if i == maxAddrs {
+			fmt.Fprintf(r.w, "  and by %s\n", cli.Count(len(g.Stacks)-i, "more call stack"))
+			break
+		}
+		if i > 0 {
+			fmt.Fprintln(r.w, "  and by")
+		}
+		r.names.print(r.w, r.h.Blocks[b].Blob, r.in.Word)
+	}
+}
+
+func (r *report) addrs(blocks []int) string {
+	var list []string
+	for i, b := range blocks {
+		if i == maxAddrs {
+			list = append(list, "…")
+			break
+		}
+		list = append(list, fmt.Sprintf("%#x", r.h.Blocks[b].Addr))
+	}
+	return strings.Join(list, " ")
+}

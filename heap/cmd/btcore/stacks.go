@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/heap/core/unwind"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// stacksOptions are the flags of btcore stacks.
+type stacksOptions struct {
+	thread   int
+	noTables bool
+	noScan   bool
+	max      int
+}
+
+// stacksCommand returns btcore stacks.
+func stacksCommand() *cobra.Command {
+	var in input
+	var o stacksOptions
+	c := &cobra.Command{
+		Use:   "stacks [flags] [CORE]",
+		Short: "print the call stack of each thread",
+		Long: `
+stacks prints the call stack of each thread of a core file. For the RAM of a
+device, it prints that of the thread whose registers are in a file (--regs). It
+uses unwind tables if the program has them; otherwise it reads the code of each
+function, to find how far the function lowered the stack pointer. The second
+column has the method by which a frame was found. A frame found by "scan" is a
+guess: a word of the stack is the address after a call.`,
+		Example: `
+btcore stacks core -e app.elf
+btcore stacks --ram 0x20000000=ram.bin --regs regs.txt -e fw.elf
+                                     regs.txt: "info registers" of gdb or qemu`,
+	}
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.IntVar(&o.thread, "thread", 0, "print only the thread with this `ID`")
+	f.BoolVar(&o.noTables, "no-tables", false, "do not use unwind tables")
+	f.BoolVar(&o.noScan, "no-scan", false, "do not guess frames: end the stack instead")
+	f.IntVar(&o.max, "max-frames", 256, "print at most `N` frames of a thread")
+	cli.ExitCodes(c, `0 as expected, 1 a file is missing or a stack ends in a guess,
+2 usage, unreadable input or no thread in it, 3 something outside failed.`)
+	return in.command(c, "Stacks", f, func(c *cobra.Command) error { return o.run(c, &in) })
+}
+
+// stackThread is a thread to unwind.
+type stackThread struct {
+	title string
+	regs  unwind.Regs
+}
+
+func (o *stacksOptions) run(c *cobra.Command, in *input) error {
+	if o.max < 1 {
+		return cli.BadArgsf("--max-frames %d: expected at least 1", o.max)
+	}
+	threads, err := o.threads(in)
+	if err != nil {
+		return err
+	}
+	p := stackPrinter{in: in, files: map[*unwind.Module]*symbol.File{}}
+	defer p.close()
+	p.load()
+	p.u.NoTables, p.u.NoScan, p.u.MaxFrames = o.noTables, o.noScan, o.max
+	err = in.write(c, func(w io.Writer) error {
+		for i, t := range threads {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			if err := p.print(w, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if p.u.Exhausted {
+		in.note("the stacks exceed the limit on work: the last ones end early")
+	}
+	if why := p.demangler.Why(); why != "" {
+		in.note("%s", why)
+	}
+	in.warn(c)
+	if err == nil && (p.guessed || len(in.notes) > 0 || len(in.Notes()) > 0) {
+		return cli.Exit(cli.Short)
+	}
+	return err
+}
+
+// threads returns the threads that the flags select.
+func (o *stacksOptions) threads(in *input) ([]stackThread, error) {
+	if in.regs != "" {
+		regs, err := in.readRegs()
+		if err != nil {
+			return nil, err
+		}
+		return []stackThread{{title: "thread of " + cli.Printable(in.regs), regs: regs}}, nil
+	}
+	var list []stackThread
+	for i := range in.Threads {
+		t := &in.Threads[i]
+		if o.thread != 0 && t.ID != o.thread {
+			continue
+		}
+		s := stackThread{title: fmt.Sprintf("thread %d", t.ID), regs: threadRegs(&in.Image, t)}
+		if t.Signal != 0 {
+			s.title += fmt.Sprintf(", signal %d", t.Signal)
+		}
+		list = append(list, s)
+	}
+	switch {
+	case len(list) > 0:
+		return list, nil
+	case o.thread != 0 && len(in.Threads) > 0:
+		return nil, cli.Usagef("--thread %d: not among the image's %d threads", o.thread, len(in.Threads))
+	}
+	return nil, cli.Usagef("no registers in this image; --regs FILE gives those of a thread")
+}
+
+// threadRegs returns a thread's registers for unwinding.
+func threadRegs(m *core.Image, t *core.Thread) unwind.Regs {
+	r := unwind.Regs{PC: t.PC}
+	for n, v := range t.Regs {
+		r.Set(n, v)
+	}
+	if m.Machine == elf.EM_ARM && len(t.Values) > 16 && t.Values[16]&0x20 != 0 { // CPSR.T
+		r.PC |= 1
+	}
+	return r
+}
+
+// stackPrinter unwinds threads and prints them.
+type stackPrinter struct {
+	in      *input
+	u       unwind.Unwinder
+	files   map[*unwind.Module]*symbol.File
+	guessed bool
+
+	demangler symbol.Demangler
+}
+
+// vdsoSize is the most bytes read of the kernel's object (vDSO).
+const vdsoSize = 64 << 10
+
+// load opens the files of the program, and the kernel's object (vDSO), which is only in
+// memory.
+func (p *stackPrinter) load() {
+	p.u.Memory = p.in
+	for f := range p.in.loaded {
+		o, err := unwind.Open(f.path)
+		if err != nil {
+			p.in.note("%v", err)
+			continue
+		}
+		m := &unwind.Module{Object: o, Bias: f.bias}
+		p.u.Modules = append(p.u.Modules, m)
+		if s, err := symbol.Open(f.path, symbol.DebugDirs()); err == nil {
+			p.files[m] = s
+		}
+	}
+	const atSysinfoEHDR = 33
+	if at := p.in.Auxv[atSysinfoEHDR]; at != 0 {
+		b := make([]byte, vdsoSize)
+		b = b[:p.in.Read(b, at)]
+		if o, err := unwind.NewObject(bytes.NewReader(b), "[vdso]"); err == nil && o.Machine == p.in.Machine {
+			p.u.Modules = append(p.u.Modules, &unwind.Module{Object: o, Bias: at - o.Low()})
+		}
+	}
+}
+
+func (p *stackPrinter) close() {
+	for _, m := range p.u.Modules {
+		m.Close()
+	}
+	for _, f := range p.files {
+		f.Close()
+	}
+}
+
+// print prints the stack of a thread.
+func (p *stackPrinter) print(w io.Writer, t stackThread) error {
+	in := p.in
+	if _, err := fmt.Fprintln(w, t.title); err != nil {
+		return err
+	}
+	frames := p.u.Walk(in.Machine, in.class(), in.ByteOrder(), t.regs)
+	for i := range frames {
+		f := &frames[i]
+		how := f.How.String()
+		if f.How == unwind.HowScan {
+			how += "?"
+			p.guessed = true
+		}
+		name, place := p.name(f)
+		pc := fmt.Sprintf("0x%0*x", in.PointerSize()*3/2, f.PC)
+		for j := range name {
+			if j > 0 {
+				pc = fmt.Sprintf("%*s", len(pc), "inlined")
+				how = ""
+			}
+			if _, err := fmt.Fprintf(w, "  %s  %-13s %s%s\n", pc, how, name[j], place[j]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// name returns the functions and lines of a frame, the innermost function first.
+func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
+	if f.Module == nil {
+		return []string{p.where(f.PC)}, []string{""}
+	}
+	pc := p.in.fit(f.Lookup() - f.Module.Bias)
+	if s := p.files[f.Module]; s != nil {
+		list, _ := s.Lookup(nil, pc)
+		for _, x := range list {
+			name, place := cli.Printable(p.demangler.Demangle(x.Func)), ""
+			if name == "" {
+				name = "??"
+			}
+			if x.File != "" && x.Line > 0 {
+				place = fmt.Sprintf("  %s:%d", cli.Printable(x.File), x.Line)
+			}
+			names, places = append(names, name), append(places, place)
+		}
+	}
+	if names == nil {
+		return []string{fmt.Sprintf("?? (in %s+%#x)", cli.Printable(f.Module.Path), pc)}, []string{""}
+	}
+	return names, places
+}
+
+// where describes an address that is in none of the files read.
+func (p *stackPrinter) where(pc uint64) string {
+	if m := p.in.MapAt(pc); m != nil && m.File != "" {
+		return fmt.Sprintf("?? (in %s, which was not read)", cli.Printable(m.File))
+	}
+	return "?? (in no file)"
+}

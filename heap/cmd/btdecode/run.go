@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cli/logflags"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// sink is an output format. It writes to a bufio.Writer, which keeps the first error.
+type sink interface {
+	// record takes a record that could be read, at least in part.
+	record(it *heaplog.Item)
+	// unreadable takes a record that could not be read.
+	unreadable(it *heaplog.Item)
+	// text takes the text between records.
+	text(p []byte)
+	// close writes the remaining output.
+	close()
+}
+
+// decode is one run of the command.
+func decode(c *cobra.Command, o *options) error {
+	ctx, stop := cli.Interruptible(context.Background())
+	defer stop()
+	if o.output == "" {
+		if err := cli.CheckStdout(c.OutOrStdout(), o.Inputs(o.args)); err != nil {
+			return err
+		}
+	}
+	var more []heaplog.Option
+	if o.convertTo != "" {
+		more = append(more, heaplog.NamesFirst())
+	}
+	note := o.Notes(c.ErrOrStderr(), "btdecode")
+	if note != nil && o.WaitsForTerminal(o.args, c.InOrStdin()) {
+		note("reading standard input")
+	}
+	r, err := o.Open(ctx, o.args, c.InOrStdin(), more...)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	out := logflags.Outcome{Flags: &o.Flags, Reader: r, Note: note}
+	err = cli.WriteOutput(o.output, o.Inputs(o.args), c.OutOrStdout(), func(w io.Writer) error {
+		if err := o.write(w, r, &out, c.OutOrStdout()); err != nil {
+			return err
+		}
+		return out.Nothing()
+	})
+	if err != nil && out.Nothing() == nil {
+		return err
+	}
+	return out.End()
+}
+
+// write writes record by record.
+func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outcome, stdout io.Writer) error {
+	w := bufio.NewWriterSize(out, 64<<10)
+	if o.convertTo != "" {
+		if err := o.convert(w, r, outcome); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
+	frames := newFrames(o, r)
+	s := o.newSink(w, r, frames, stdout)
+	for it, err := range r.Items() {
+		switch {
+		case err != nil:
+			err = outcome.Add(err)
+		case it.Kind == heaplog.KindIdle:
+			err = w.Flush()
+		case it.Kind == heaplog.KindText, it.Kind == heaplog.KindMark:
+			s.text(it.Text)
+		case it.Kind == heaplog.KindUnreadable:
+			s.unreadable(it)
+		case frames.keeps(it):
+			s.record(it)
+		}
+		if err == nil {
+			_, err = w.Write(nil) // the error of an earlier write
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.close()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	outcome.Unmatched(o.Filter.Unmatched(frames.matched))
+	return nil
+}
+
+// newSink returns the sink of --format.
+func (o *options) newSink(w *bufio.Writer, r *heaplog.Reader, frames *frames, stdout io.Writer) sink {
+	if o.format == "jsonl" {
+		return newJSONSink(w, o, frames)
+	}
+	t := newTextSink(w, o, frames, stdout)
+	if o.passthrough && o.Named() {
+		t.locate = r.Locate
+	}
+	return t
+}
+
+// cutNote describes the missing part of a cut record.
+func cutNote(it *heaplog.Item) string {
+	note := fmt.Sprintf(" [cut: %d of %d frames", len(it.Stack.PCs), it.Cut.Depth)
+	if !it.Cut.Sized {
+		note += ", no size"
+	}
+	return note + "]"
+}
+
+func moduleOf(a symbol.Addr) *symbol.Module {
+	if a.Location == nil {
+		return nil
+	}
+	return a.Location.Module
+}

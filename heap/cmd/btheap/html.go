@@ -1,0 +1,176 @@
+package main
+
+import (
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/report"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// html is the state of btheap html.
+type html struct {
+	*session
+	title   string
+	sources string
+	heap    cli.Size // 0 if it is not given
+}
+
+func htmlCommand() *cobra.Command {
+	h := &html{session: &session{}}
+	c := &cobra.Command{
+		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
+		Long: `html writes one HTML file that needs no network: the leaks, the dumps over time,
+a flame graph of each moment and of the difference between two, callers and
+callees of each function, with --sources its source lines, the growth, and the
+heap map if the log has addresses of blocks. For a
+recording with events, it has 40 moments, and the memory that was live at the
+peak, ever allocated, and temporary.`,
+		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --sources src --heap 256K -o heap.html device.log",
+		RunE: func(c *cobra.Command, files []string) error {
+			if h.output == "" && cli.IsTerminal(c.OutOrStdout()) {
+				return cli.BadArgsf("the page is not for a terminal: give -o FILE, or a pipe")
+			}
+			return h.run(c, files, func(w io.Writer) error {
+				if h.label == heaplog.ByThread { // the page has the call paths of each thread
+					h.label, h.view.By = heaplog.ByThreadPath, profile.ByLine
+				}
+				if err := h.readSeries(); err != nil {
+					return err
+				}
+				return h.write(w)
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&h.title, "title", "", "title the page `TEXT`")
+	f.StringVar(&h.sources, "sources", "", "show lines of the source files under `DIR`")
+	f.Var(&h.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
+	h.addAll(c, "Page", oneFrames, []string{"output"})
+	return c
+}
+
+// write writes the page.
+func (h *html) write(w io.Writer) error {
+	h.view.Modules = true
+	list, some := report.SomeDumps(h.dumps)
+	o := report.Options{Title: h.title, Subtitle: subtitle(h.dumps), Threads: h.label == heaplog.ByThreadPath}
+	if some != "" {
+		o.Notes = append(o.Notes, some)
+		h.note("%s --dump A..B chooses others.", some)
+	}
+	p, err := h.profile(list...)
+	if err != nil {
+		return err
+	}
+	if boot, _ := h.bootOf(list); len(boot) < len(list) {
+		if o.Growth, err = newView(h.view, boot...); err != nil {
+			return err
+		}
+	}
+	if o.Costs, err = h.costs(list); err != nil {
+		return err
+	}
+	if o.Leaks, err = h.leaks(); err != nil {
+		return err
+	}
+	if o.Map, err = h.heapMap(); err != nil {
+		return err
+	}
+	if h.sources != "" {
+		root, err := os.OpenRoot(h.sources)
+		if err != nil {
+			return cli.BadArgsf("--sources %w", err)
+		}
+		defer root.Close()
+		o.Sources = func(file string) ([]byte, bool) { return sourceUnder(root, file) }
+	}
+	return report.Write(w, p, o)
+}
+
+// maxSourceFile is the size of the largest source file that is read, in bytes.
+const maxSourceFile = 16 << 20
+
+// sourceUnder reads the source file with a name from debug information. It removes leading
+// directories from the name until a file exists. It never reads files outside of root.
+func sourceUnder(root *os.Root, name string) ([]byte, bool) {
+	parts := slices.DeleteFunc(strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '\\' }), func(s string) bool { return s == "." || s == ".." })
+	for ; len(parts) > 0; parts = parts[1:] {
+		path := strings.Join(parts, "/")
+		if info, err := root.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxSourceFile {
+			continue
+		}
+		if text, err := root.ReadFile(path); err == nil {
+			return text, true
+		}
+	}
+	return nil, false
+}
+
+// costs returns the values of call paths besides live memory.
+func (h *html) costs(list []*profile.Dump) (costs []report.Cost, err error) {
+	add := func(name, about string, d *profile.Dump) {
+		if d.Total.IsZero() || err != nil {
+			return
+		}
+		var p *profile.Profile
+		p, err = newView(h.view, d)
+		costs = append(costs, report.Cost{Name: name, About: about, Profile: p})
+	}
+	if r := h.replay; r != nil {
+		add("peak", "live when the most bytes were live, at "+seconds(r.Totals().PeakTime.Seconds())+" s", r.Peak())
+		add("allocated", "ever allocated, freed or not", r.Ever())
+		add("temporary", "freed by the next event of the same thread", r.Temporary())
+		return costs, err
+	}
+	steady, _ := profile.Steady(list...)
+	peak, ever := profile.NewBuilder(0), profile.NewBuilder(0)
+	for a := range list[steady].Allocations() {
+		if a.Peak > 0 {
+			peak.Add(a.Path, profile.Value{Bytes: a.Peak})
+		}
+		if !a.Ever.IsZero() {
+			ever.Add(a.Path, a.Ever)
+		}
+	}
+	name := list[steady].Name
+	add("peak", "the most bytes that each call path held until "+name+"; the sum is an upper bound", peak.End(profile.DumpInfo{Name: "peak"}))
+	add("allocated", "allocated from the boot to "+name+", freed or not", ever.End(profile.DumpInfo{Name: "allocated"}))
+	return costs, err
+}
+
+// leaks returns the leaks as in btheap leaks, or nil if there are too few dumps.
+func (h *html) leaks() (*report.Leaks, error) {
+	view := h.view
+	var err error
+	if view.Filter.Suppress, err = readSuppressions(nil, true); err != nil {
+		return nil, err
+	}
+	p, err := newView(view, h.dumps...)
+	if err != nil {
+		return nil, err
+	}
+	found := p.Leaks(profile.LeakOptions{Heap: uint64(h.heap)})
+	if found.Used == 0 {
+		return nil, nil
+	}
+	return report.NewLeaks(found), nil
+}
+
+// subtitle names the first and the last dump, and their log once if it is the same.
+func subtitle(list []*profile.Dump) string {
+	first, last := list[0], list[len(list)-1]
+	switch {
+	case len(list) == 1:
+		return title(first)
+	case first.File == last.File && first.Name != first.File && last.Name != last.File:
+		return title(first) + " to " + last.Name
+	}
+	return joined(list)
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+
+	"github.com/lwsbt/lwsbt/heap/internal/heapmap"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// object is a JSON object. heap/docs/btheap.schema.json describes those that --json writes.
+type object map[string]any
+
+// schemaVersion is the version of the schema. It changes when a field changes its meaning.
+const schemaVersion = 1
+
+// writeJSON writes the output of a command, indented by indent.
+func writeJSON(w io.Writer, indent, command string, fields object) error {
+	fields["command"], fields["version"] = command, schemaVersion
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	return e.Encode(fields)
+}
+
+// listJSON returns the objects of the elements of a list.
+func listJSON[T any](list []T, convert func(*T) any) []any {
+	objects := make([]any, len(list))
+	for i := range list {
+		objects[i] = convert(&list[i])
+	}
+	return objects
+}
+
+// dumpsJSON returns the objects of dumps.
+func dumpsJSON(dumps []*profile.Dump) []any {
+	return listJSON(dumps, func(d **profile.Dump) any { return dumpJSON(*d) })
+}
+
+func dumpJSON(d *profile.Dump) object {
+	j := object{"name": d.Name, "file": d.File, "boot": d.Boot, "number": d.Number, "records": d.Records, "complete": d.Complete(),
+		"bytes": d.Total.Bytes, "count": d.Total.Count}
+	if d.Line > 0 {
+		j["line"] = d.Line
+	}
+	if d.Timed {
+		j["time"] = d.Time.Seconds()
+	}
+	if d.Why != "" {
+		j["why"] = d.Why
+	}
+	if missing, known := d.Missing(); known {
+		j["missing"] = missing
+	}
+	return j
+}
+
+// leakDumpJSON returns the object of a dump with whether it was used.
+func leakDumpJSON(d *profile.LeakDump) any {
+	j := dumpJSON(d.Dump)
+	j["used"] = d.Used
+	if d.Reason != "" {
+		j["reason"] = d.Reason
+	}
+	return j
+}
+
+// leaksJSON returns the objects of the rows with evidence.
+func leaksJSON(rows []profile.Leak) []any {
+	list := []any{}
+	for i := range rows {
+		if r := &rows[i]; r.Verdict != profile.NoEvidence {
+			list = append(list, struct {
+				profile.Evidence
+				Stack  []profile.Site  `json:"stack"`
+				Values []profile.Value `json:"values"`
+			}{r.Evidence, r.Stack(), r.Points()})
+		}
+	}
+	return list
+}
+
+// foundJSON returns the fields that leaks and live share.
+func foundJSON(found *profile.Leaks, rows []profile.Leak) object {
+	j := object{"per": "dump", "used": found.Used, "leaks": leaksJSON(rows), "exhaustion": nil}
+	if found.Timed {
+		j["per"] = "hour"
+	}
+	if x := found.Exhaustion; x != nil {
+		to := &x.To
+		if math.IsInf(x.To, 1) { // the heap may never be full
+			to = nil
+		}
+		j["exhaustion"] = struct {
+			profile.Exhaustion
+			To *float64 `json:"to"`
+		}{*x, to}
+	}
+	return j
+}
+
+// writeJSON writes the output of btheap leaks. All rows with evidence are in it.
+func (l *leaks) writeJSON(w io.Writer, found *profile.Leaks, alive []aliveBlock) error {
+	j := foundJSON(found, found.Rows)
+	j["dumps"] = listJSON(found.Dumps, leakDumpJSON)
+	j["boots"], j["missing"], j["varied"], j["functions"] = found.Boots, found.Missing, found.Varied, leaksJSON(found.Functions)
+	if found.Timed {
+		j["span"] = found.Span.Seconds()
+	}
+	if l.alive > 0 {
+		j["alive"] = listJSON(alive, func(b *aliveBlock) any {
+			return object{"address": b.Addr, "bytes": b.Bytes, "dumps": b.dumps, "stack": b.stack}
+		})
+	}
+	return writeJSON(w, " ", "leaks", j)
+}
+
+// writeJSON writes the output of btheap live for the last dump, in a line.
+func (st *state) writeJSON(w io.Writer) error {
+	j := foundJSON(st.found, st.found.Sure())
+	j["dumps"] = []any{leakDumpJSON(&st.found.Dumps[len(st.dumps)-1])}
+	j["kept"], j["alarm"] = len(st.dumps), nil
+	if st.alarm != "" {
+		j["alarm"] = st.alarm
+	}
+	return writeJSON(w, "", "live", j)
+}
+
+// topJSON writes the output of btheap top.
+func (s *session) topJSON(w io.Writer, p *profile.Profile, cum, stacks bool) error {
+	j := object{"dumps": dumpsJSON(p.Dumps()), "total": p.Total(0), "weight": s.weight}
+	if stacks {
+		rows := p.Top(s.w, int(s.rows))
+		j["paths"] = listJSON(rows, func(r *profile.Row) any { return object{"stack": r.Stack(), "value": r.Value()} })
+		j["left"] = p.Len() - len(rows)
+	} else {
+		r := p.Sites(s.w, cum, int(s.rows))
+		j["sites"], j["left"] = append([]profile.SiteRow{}, r.Rows...), r.Sites-len(r.Rows)
+	}
+	return writeJSON(w, " ", "top", j)
+}
+
+// diffJSON writes the output of btheap diff.
+func (s *session) diffJSON(w io.Writer, p *profile.Profile, changes []profile.Change, left int) error {
+	paths := listJSON(changes, func(c *profile.Change) any {
+		return object{"stack": c.Stack(), "before": c.Before, "after": c.After}
+	})
+	return writeJSON(w, " ", "diff", object{"dumps": dumpsJSON(p.Dumps()), "weight": s.weight, "paths": paths, "left": left})
+}
+
+// growthJSON writes the output of btheap growth.
+func (s *session) growthJSON(w io.Writer, p *profile.Profile, total profile.Growth, rows []profile.Growth, left int) error {
+	paths := listJSON(rows, func(g *profile.Growth) any {
+		return object{"stack": g.Stack(), "slope": g.Slope, "every": g.Every, "values": g.Points()}
+	})
+	return writeJSON(w, " ", "growth", object{"dumps": dumpsJSON(p.Dumps()), "weight": s.weight, "slope": total.Slope, "every": total.Every,
+		"paths": paths, "left": left})
+}
+
+// writeJSON writes the output of btheap map.
+func (m *heapMap) writeJSON(w io.Writer) error {
+	j := object{"moments": listJSON(m.moments, func(x **moment) any { return (*x).sums }), "map": nil}
+	if m.heap != nil {
+		layout := m.heap.Layout(len(m.heap.Regions), 0)
+		var err error
+		if layout.Pins, layout.Left, err = m.pinned(); err != nil {
+			return err
+		}
+		j["map"] = struct {
+			Number int            `json:"number"`
+			Source heapmap.Source `json:"source"` // of the ranges
+			heapmap.Layout
+		}{m.of.sums.Number, m.heap.Source, layout}
+	}
+	return writeJSON(w, " ", "map", j)
+}

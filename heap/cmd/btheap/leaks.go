@@ -1,0 +1,253 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// leaks is the state of btheap leaks.
+type leaks struct {
+	*session
+	heap     cli.Size // 0 if it is not given
+	fail     string
+	format   string
+	alive    cli.Natural
+	suppress []string
+	defaults bool // do not use the default suppressions
+
+	limit rateLimit
+}
+
+func leaksCommand() *cobra.Command {
+	l := &leaks{session: &session{rows: 10}}
+	c := &cobra.Command{
+		Use: "leaks [flags] [FILE...]", Short: "what leaks, how fast, and how long the heap lasts",
+		Long: `leaks ranks the call paths by the evidence that they leak, over all dumps and
+boots of the logs, and calls them leak, probably or grows (docs/leaks.md). It
+uses dumps that lost up to a fifth of their blocks, and lowers its estimate of
+the growth to allow for the loss. It leaves out dumps written at the exit of a
+program. For a recording with events, it compares
+40 moments.`,
+		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",
+		RunE: func(c *cobra.Command, files []string) error {
+			if l.format != "text" && l.format != "gcc" {
+				return cli.BadArgsf("--format %q, expected text or gcc", l.format)
+			}
+			if err := l.checkFlags(); err != nil {
+				return err
+			}
+			return l.run(c, files, l.write)
+		},
+	}
+	f := c.Flags()
+	f.VarP(&l.rows, "rows", "n", "list `N` leaks, 0 for all")
+	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
+	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if the leaks, with those that are probable, grow by more than `RATE`: 1K/h, 64/dump")
+	f.Var(&l.alive, "alive", "list the blocks that lived for `N` dumps or more, with addresses")
+	f.StringVar(&l.format, "format", "text", "write `WHAT`: text, or gcc (FILE:LINE: warning: ...)")
+	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
+	f.BoolVar(&l.defaults, "no-default-suppressions", false, "also show pools of the C and C++ libraries and of the loader")
+	l.addAll(c, "Leaks", compareFrames, []string{"json", "output"})
+	c.MarkFlagsMutuallyExclusive("json", "format")
+	c.MarkFlagsMutuallyExclusive("alive", "format")
+	return c
+}
+
+// checkFlags reads the values of the flags that live has, too.
+func (l *leaks) checkFlags() (err error) {
+	if l.limit, err = parseRate(l.fail); err != nil {
+		return cli.BadArgs(err)
+	}
+	l.Filter.Suppress, err = readSuppressions(l.suppress, !l.defaults)
+	return cli.BadArgs(err)
+}
+
+// rateLimit is the value of --fail-over: bytes per hour or per dump.
+type rateLimit struct {
+	text    string
+	bytes   float64
+	perDump bool
+}
+
+// parseRate reads SIZE/UNIT, such as 1K/h.
+func parseRate(s string) (r rateLimit, err error) {
+	if s == "" {
+		return r, nil
+	}
+	size, unit, _ := strings.Cut(s, "/")
+	n, err := cli.ParseSize(size)
+	hours, ok := map[string]float64{"s": 1.0 / 3600, "min": 1.0 / 60, "h": 1, "day": 24, "week": 168, "dump": 1}[unit]
+	if err != nil || !ok {
+		return r, fmt.Errorf("--fail-over %q, expected SIZE/UNIT, such as 1K/h: the unit is s, min, h, day, week or dump", s)
+	}
+	return rateLimit{s, float64(n) / hours, unit == "dump"}, nil
+}
+
+// write writes the report and checks --fail-over.
+func (l *leaks) write(w io.Writer) error {
+	if err := l.readSeries(); err != nil {
+		return err
+	}
+	p, err := l.profile(l.dumps...)
+	if err != nil {
+		return err
+	}
+	found := p.Leaks(profile.LeakOptions{Heap: uint64(l.heap)})
+	if found.Used == 0 {
+		return l.tooFew(found)
+	}
+	var alive []aliveBlock
+	if l.alive > 0 {
+		if alive, err = l.findAlive(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case l.json:
+		err = l.writeJSON(w, found, alive)
+	case l.format == "gcc":
+		l.writeGCC(w, found)
+	default:
+		l.writeText(w, found)
+		if l.alive > 0 {
+			l.writeAlive(w, alive)
+		}
+		if text := l.hint(found); text != "" && cli.IsTerminal(l.c.ErrOrStderr()) {
+			l.note("%s", text)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return l.checkLimit(found)
+}
+
+// tooFew returns the error for input in which no boot has enough dumps.
+func (l *leaks) tooFew(found *profile.Leaks) error {
+	if len(found.Dumps) == 1 {
+		return l.onlyOne(found.Dumps[0].Dump)
+	}
+	var left []string
+	for _, d := range found.Dumps[:min(3, len(found.Dumps))] {
+		left = append(left, fmt.Sprintf("%s: %s", d.Name, d.Reason))
+	}
+	return fmt.Errorf("%s, expected three or more whole ones of a boot; %s", cli.Count(len(found.Dumps), "dump"), strings.Join(left, "; "))
+}
+
+// checkLimit makes --fail-over the error of the command after the report, if the leaks exceed it.
+func (l *leaks) checkLimit(found *profile.Leaks) error {
+	err := l.over(found)
+	if cli.Code(err) == cli.Short {
+		l.outcome = err
+		return nil
+	}
+	return err
+}
+
+// over returns an error if the leaks exceed --fail-over, or if it needs times that the log lacks.
+func (l *leaks) over(found *profile.Leaks) error {
+	if l.limit.text == "" || found.Used == 0 {
+		return nil
+	}
+	if !found.Timed && !l.limit.perDump {
+		return cli.Usagef("--fail-over %s: the dumps have no times: give SIZE/dump", l.limit.text)
+	}
+	rate, per := found.Rate, "hour"
+	if l.limit.perDump {
+		per = "dump"
+		if found.Timed {
+			rate *= found.Span.Hours() / float64(found.Used-found.Boots)
+		}
+	}
+	if rate <= l.limit.bytes {
+		return nil
+	}
+	return cli.Shortf("leaks %s bytes per %s, more than %s (--fail-over)", leaktext.Signed(rate), per, l.limit.text)
+}
+
+// writeText writes the report for people.
+func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
+	fmt.Fprintf(w, "%s in %s\n", leaktext.Headline(found), leaktext.Examined(found))
+	for _, text := range []string{leaktext.Exhaustion(found), leaktext.Fragmentation(found)} {
+		if text != "" {
+			fmt.Fprintln(w, text)
+		}
+	}
+	sure := slices.DeleteFunc(slices.Clone(found.Rows), func(r profile.Leak) bool { return !r.Verdict.Sure() }) // call paths; functions follow
+	sure, left := first(sure, l.rows)
+	l.writeLeaks(w, found, sure)
+	writeMore(w, "\n", left, "more leak")
+	if len(found.Functions) > 0 {
+		fmt.Fprint(w, "\nfunctions, with all their callers together:\n")
+		l.writeLeaks(w, found, found.Functions)
+		if found.Boots > 1 && slices.ContainsFunc(found.Rows, func(r profile.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
+			fmt.Fprintln(w, "\naddresses without names may differ by boot, and so may their call paths:\n--hide '^0x' leaves such addresses out, --maps may name them")
+		}
+	}
+	if grow := leaktext.Growing(found); len(grow) > 0 {
+		fmt.Fprintf(w, "\nMay be leaks (of %s without a leak, about %s would look like this, too):\n", cli.Count(found.Varied, "call path"), leaktext.Amount(found.Random)[1:])
+		l.writeLeaks(w, found, grow)
+	}
+	if lines := leaktext.Basis(found); len(lines) > 0 {
+		fmt.Fprintf(w, "\n%s\n", strings.Join(lines, "\n"))
+	}
+}
+
+// writeLeaks writes call paths, or functions with all their callers, with their evidence.
+func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Leak) {
+	for i := range list {
+		r := &list[i]
+		bars := sparkline(r.Points(), func(i int) bool { return found.Dumps[i].Used }, l.w, 24)
+		boots := ""
+		if r.Boots > 1 {
+			boots = fmt.Sprintf("  %d boots", r.Boots)
+		}
+		fmt.Fprintf(w, "\n%s  %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin),
+			cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, bars)
+		fmt.Fprintf(w, "  %s\n", leaktext.Evidence(r))
+		stack(w, r.Stack())
+	}
+}
+
+// hint returns how to get names of functions if no listed call path has any, else "". It is for
+// people at a terminal.
+func (l *leaks) hint(found *profile.Leaks) string {
+	listed := slices.DeleteFunc(slices.Clone(found.Rows), func(r profile.Leak) bool { return r.Verdict == profile.NoEvidence })
+	named := func(r profile.Leak) bool {
+		return slices.ContainsFunc(r.Stack(), func(s profile.Site) bool { return !unnamed(s) })
+	}
+	if len(l.Exes) > 0 || len(listed) == 0 || slices.ContainsFunc(listed, named) {
+		return ""
+	}
+	return "the call paths have no names of functions: name the ELF file of the program with -e"
+}
+
+// unnamed reports whether a call site is an address without a name.
+func unnamed(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }
+
+// writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
+func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
+	for _, r := range append(found.Sure(), leaktext.Growing(found)...) {
+		at, name, kind := "unknown:0", "(no frames)", "warning"
+		stack := r.Stack()
+		if len(stack) > 0 {
+			name = stack[0].Func
+		}
+		if i := slices.IndexFunc(stack, func(s profile.Site) bool { return s.File != "" && s.Line > 0 }); i >= 0 {
+			at, name = fmt.Sprintf("%s:%d", stack[i].File, stack[i].Line), stack[i].Func
+		}
+		if r.Verdict == profile.Grows {
+			kind = "note"
+		}
+		fmt.Fprintf(w, "%s: %s: %s: %s: %s, %s → %s blocks\n", at, kind, r.Verdict, name, leaktext.Rate(found, r.Rate, r.Margin),
+			cli.Number(r.First.Count), cli.Number(r.Last.Count))
+	}
+}

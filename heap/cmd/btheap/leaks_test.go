@@ -1,0 +1,346 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// device is a log of n dumps, an hour apart, of a device with 200 blocks that stay, a cache, and 3
+// blocks of 40 bytes more in each dump. Of each dump lost records are missing.
+func device(t testing.TB, n, lost int) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("~h#boot prog=fw w=32\n")
+	for d := range n {
+		var lines []string
+		for i := range 200 {
+			lines = append(lines, record(t, uint64(20+i%30), 0x401110, 0x401300, 0x401900))
+		}
+		for range 20 + 7*(d*5%8) {
+			lines = append(lines, record(t, 64, 0x401250, 0x401510, 0x401900))
+		}
+		for range 10 + 3*d {
+			lines = append(lines, record(t, 40, 0x401200, 0x401500, 0x401900))
+		}
+		fmt.Fprintf(&b, "~h#begin %d t=%d n=%d\n", d, uint64(d+1)*3_600_000_000, len(lines))
+		for i, line := range lines {
+			if lost == 0 || (i+d)%(len(lines)/lost) != 0 {
+				b.WriteString(line)
+			}
+		}
+		fmt.Fprintf(&b, "~h#end %d\n", d)
+	}
+	return b.String()
+}
+
+func TestLeaks(t *testing.T) {
+	clean, lossy := device(t, 12, 0), device(t, 12, 5)
+	log, lossyLog := logFile(t, "fw.log", clean), logFile(t, "lossy.log", lossy)
+	exit := logFile(t, "exit.log", clean+"~h#begin 12 t=46800000000 n=1 why=exit\n"+record(t, 20, 0x401110)+"~h#end 12\n")
+	boots := logFile(t, "boots.log", device(t, 6, 0)+device(t, 6, 0))
+	untimed := logFile(t, "untimed.log", regexp.MustCompile(` t=\d+`).ReplaceAllString(clean, ""))
+	suppress := logFile(t, "suppressions", "# known\nleak:^0x401200$\n")
+	bad := logFile(t, "bad", "# known\nrace:x\n")
+	one := logFile(t, "one.log", device(t, 1, 0))
+	announced := 0
+	for _, m := range regexp.MustCompile(` n=(\d+)`).FindAllStringSubmatch(lossy, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		announced += n
+	}
+	missing := fmt.Sprintf("%.1f %% of the blocks are missing", 100*(1-float64(strings.Count(lossy, "~m#"))/float64(announced)))
+	path := []string{"    0x401200\n    0x401500\n    0x401900\n"}
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says []string
+		errs string
+	}{
+		{"a leak", []string{log}, 0, append([]string{"1 leak in 12 dumps over 11 h\n\nleak  +120 ± 0 bytes per hour  10 → 43 blocks, 400 → 1,720 bytes", "kept memory grew in 11 of 11 intervals (2 if random), in both halves of the log, steadily\n"}, path...), ""},
+		{"with lost lines", []string{lossyLog}, 0, append([]string{"1 leak in 12 dumps over 11 h\n\nleak  +1"}, append(path, missing)...), "225 of 230 records: lines were lost (and 11 more notes: -v)\n"},
+		{"with an exit", []string{exit}, 0, append([]string{"1 leak in 12 dumps"}, append(path, "left out: dump 13 (written at the exit of the program)")...), ""},
+		{"of two boots", []string{boots}, 0, append([]string{"1 leak in 12 dumps of 2 boots over 10 h", "2 boots"}, path...), ""},
+		{"of two logs", []string{log, boots}, 0, append([]string{"1 leak in 24 dumps of 3 boots over 21 h"}, path...), ""},
+		{"without times", []string{untimed}, 0, []string{"1 leak in 12 dumps\n\nleak  +120 ± 0 bytes per dump"}, ""},
+		{"exhaustion as the allocator says", []string{logFile(t, "heap.log", strings.ReplaceAll(clean, "~h#end", "~h#heap size=65536 free=12000 largest=9000 min=11000\n~h#end"))}, 0, []string{"free 12,000 bytes: exhausted in 4.17 days at +120 ± 0 bytes per hour"}, ""},
+		{"exhaustion", []string{"--heap", "16K", log}, 0, []string{"free 3,448 bytes: exhausted in 28.7 h at"}, ""},
+		{"a limit that is kept", []string{"--fail-over", "121/h", log}, 0, nil, ""},
+		{"a limit that is not", []string{"--fail-over", "119/h", log}, 1, nil, "leaks +120 bytes per hour, more than 119/h (--fail-over)"},
+		{"a limit per dump", []string{"--fail-over", "119/dump", untimed}, 1, nil, "per dump, more than 119/dump"},
+		{"a limit per day", []string{"--fail-over", "3K/day", log}, 0, nil, ""},
+		{"a limit that needs times", []string{"--fail-over", "1K/h", untimed}, 2, nil, "the dumps have no times: give SIZE/dump"},
+		{"no rate", []string{"--fail-over", "1K", log}, 2, nil, `--fail-over "1K", expected SIZE/UNIT`},
+		{"no size", []string{"--heap", "big", log}, 2, nil, `--heap "big": expected a number of bytes`},
+		{"lines of a compiler", []string{"--format", "gcc", log}, 0, []string{"unknown:0: warning: leak: 0x401200: +120 ± 0 bytes per hour, 10 → 43 blocks\n"}, ""},
+		{"suppressed", []string{"--suppressions", suppress, log}, 0, []string{"no leak found in 12 dumps"}, ""},
+		{"other suppressions", []string{"--suppressions", bad, log}, 2, nil, bad + `:2: "race:x", expected leak:PATTERN`},
+		{"one dump", []string{one}, 2, nil, "one dump, expected two or more"},
+		{"three dumps", []string{logFile(t, "three.log", device(t, 3, 0))}, 0, []string{"no leak found", "too few dumps to say leak: give 7 or more of a boot"}, ""},
+	} {
+		checkSession(t, c.name, append([]string{"leaks"}, c.args...), c.code, c.says, c.errs)
+	}
+}
+
+// Logs of which each has one dump are one series, in the order given.
+func TestLeaksOfSingleDumps(t *testing.T) {
+	var logs []string
+	for i, dump := range strings.SplitAfter(device(t, 9, 0), "~h#begin ")[1:] {
+		logs = append(logs, logFile(t, fmt.Sprintf("%d.log", i), "~h#begin "+strings.TrimSuffix(dump, "~h#begin ")))
+	}
+	out, errs, code := command("", append([]string{"leaks"}, logs...)...)
+	if code != 0 || !strings.HasPrefix(out, "1 leak in 9 dumps\n") || !strings.Contains(out, "leak  +120 ± 0 bytes per dump") {
+		t.Errorf("exit code %d, %s%s", code, errs, out)
+	}
+}
+
+// A recording of events alone is sampled. Blocks of 16 bytes leak each 10 ms, others live for 5 ms.
+func TestLeaksOfEvents(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("~h#boot prog=x w=32\n")
+	event := func(kind, addr, us, size uint64, pcs ...uint64) {
+		var u codec.User
+		u.Set(codec.TagEvent, kind)
+		u.Set(codec.TagAddress, addr)
+		u.Set(codec.TagTime, us)
+		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(codec.AppendEventLine(nil, blob), '\n'))
+	}
+	for i := range uint64(500) {
+		event(codec.EventAllocated, 0x10000+i*16, i*10_000, 16, 0x401200, 0x401900)
+		event(codec.EventAllocated, 0x90000, i*10_000+1, 512, 0x401100, 0x401900)
+		event(codec.EventFreed, 0x90000, i*10_000+5_000, 0)
+	}
+	out, errs, code := command("", "leaks", logFile(t, "x.rec", b.String()))
+	if code != 0 || !strings.HasPrefix(out, "1 leak in 40 dumps over ") || !regexp.MustCompile(`leak  \+1,(59\d|60\d) ± [\d.]+ bytes per second `).MatchString(out) || !strings.Contains(out, "    0x401200\n") {
+		t.Errorf("exit code %d, %s%s", code, errs, out) // 16 bytes per 10 ms are 1,600 per second
+	}
+}
+
+// Blocks with addresses: of five dumps, one block is in all and another in the last three.
+func TestLeaksAlive(t *testing.T) {
+	var b strings.Builder
+	for d := range 5 {
+		fmt.Fprintf(&b, "~h#begin %d t=%d u=1\n", d, (d+1)*1_000_000)
+		block := func(addr, size uint64, pcs ...uint64) {
+			var u codec.User
+			u.Set(codec.TagAddress, addr)
+			blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Write(append(codec.AppendLine(nil, blob), '\n'))
+		}
+		block(0x20001000, 64, 0x401100, 0x401900)
+		block(0x20002000, uint64(100+d), 0x401100, 0x401900) // another block at one address
+		if d >= 2 {
+			block(0x20003000, 32, 0x401200, 0x401900)
+		}
+		fmt.Fprintf(&b, "~h#end %d\n", d)
+	}
+	log := logFile(t, "fw.log", b.String())
+	out, errs, code := command("", "leaks", "--alive", "3", log)
+	want := "2 blocks that lived for 3 dumps or more\n\n64 bytes in 1 block\n    0x401100\n    0x401900\n  0x20001000: 64 bytes, 5 dumps\n\n" +
+		"32 bytes in 1 block\n    0x401200\n    0x401900\n  0x20003000: 32 bytes, 3 dumps\n"
+	if code != 0 || !strings.HasSuffix(out, want) {
+		t.Errorf("exit code %d, %s%s, want %s", code, errs, out, want)
+	}
+	if _, errs, code := command("", "leaks", "--alive", "3", logFile(t, "none.log", device(t, 4, 0))); code != 2 || !strings.Contains(errs, "no dump with addresses") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	checkJSON(t, "leaks", "--alive", "3", log)
+}
+
+// Dumps that are printed newest first are told apart by what they end with. If one lost its
+// end, they cannot be.
+func TestUndecidedDumps(t *testing.T) {
+	var b strings.Builder
+	for n := 10; n < 16; n++ {
+		b.WriteString("heap:\n")
+		for i := n; i >= 0; i-- {
+			b.WriteString(record(t, 64, 0x401000+uint64(i)*16))
+		}
+	}
+	whole := logFile(t, "whole.log", b.String())
+	lost := logFile(t, "lost.log", strings.Replace(b.String(), record(t, 64, 0x401000), "", 1))
+	if out, errs, code := command("", "top", whole); code != 0 || !strings.Contains(out, "dump 6: 1,024 bytes in 16 allocations") {
+		t.Errorf("exit code %d, %s%s", code, errs, out)
+	}
+	for _, c := range []string{"top", "leaks", "growth", "diff"} {
+		if _, errs, code := command("", c, lost); code != 2 || !strings.Contains(errs, "looks like 5 dumps") || !strings.Contains(errs, "give --split REGEX, or --dump all to report on their sum\n") {
+			t.Errorf("%s: exit code %d, %s", c, code, errs)
+		}
+	}
+	for _, log := range []string{whole, lost} { // live does not wait for the end of the log
+		if out, errs, code := command("", "live", "--plain", log); code != 2 || out != "" || !strings.Contains(errs, "give --split REGEX\n") {
+			t.Errorf("live: exit code %d, %s%s", code, out, errs)
+		}
+	}
+	if out, errs, code := command("", "top", "-q", "--dump", "all", lost); code != 0 || errs != "" || !strings.Contains(out, "5,120 bytes in 80 allocations") {
+		t.Errorf("exit code %d, %s%s", code, errs, out)
+	}
+	if _, errs, code := command("", "top", "-q", lost); code != 2 || !strings.HasSuffix(errs, "at which line a dump begins, or --dump all to report on their sum\n") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
+// What is recorded beside the call path is a way to group.
+func TestByThreadAndSize(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("~h#begin 1 u=1\n")
+	for i, size := range []uint64{64, 64, 100} {
+		var u codec.User
+		u.Set(codec.TagThread, uint64(7+i%2))
+		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: []uint64{0x401100 + uint64(i)*16}, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(codec.AppendLine(nil, blob), '\n'))
+	}
+	b.WriteString("~h#end 1\n")
+	log := logFile(t, "fw.log", b.String())
+	for by, want := range map[string]string{
+		"thread": "       164  71.9      2        164  71.9      2  thread 7\n        64  28.1      1         64  28.1      1  thread 8\n",
+		"size":   "       128  56.1      2        128  56.1      2  64 bytes\n       100  43.9      1        100  43.9      1  100 bytes\n",
+	} {
+		if out, errs, code := command("", "top", "--by", by, log); code != 0 || !strings.HasSuffix(out, want) {
+			t.Errorf("%s: exit code %d, %s%s", by, code, errs, out)
+		}
+	}
+	if out, _, code := command("", "top", "--by", "thread", logFile(t, "none.log", device(t, 1, 0))); code != 0 || !strings.Contains(out, "(thread not recorded)") {
+		t.Errorf("exit code %d, %s", code, out)
+	}
+}
+
+// A stack of 31 frames was cut there: its outermost frame is no root.
+func TestCutStack(t *testing.T) {
+	var pcs []uint64
+	for i := range uint64(31) {
+		pcs = append(pcs, 0x401000+16*i)
+	}
+	log := record(t, 64, pcs...) + record(t, 32, pcs[:30]...)
+	out, errs, code := command(log, "tree", "--depth", "1", "-")
+	if code != 0 || !strings.Contains(out, "   64  66.7      1  (cut at 31 frames) ") || !strings.Contains(out, "   32  33.3      1  0x4011d0 ") {
+		t.Errorf("exit code %d, %s%s", code, errs, out)
+	}
+}
+
+// checkJSON validates what a command writes by the schema, and returns it.
+func checkJSON(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile("../../docs/btheap.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := command("", append(args, "--json")...)
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(out))
+	if err != nil || code != 0 {
+		t.Fatalf("%v: exit code %d, %s, %v", args, code, errs, err)
+	}
+	if err := schema.Validate(value); err != nil {
+		t.Errorf("%v: %v\n%s", args, err, out)
+	}
+	return value.(map[string]any)
+}
+
+func TestJSON(t *testing.T) {
+	log := logFile(t, "fw.log", device(t, 12, 4))
+	d := checkJSON(t, "leaks", "--heap", "64K", log)
+	row := d["leaks"].([]any)[0].(map[string]any)
+	if rate, err := row["rate"].(json.Number).Float64(); err != nil || rate < 100 || rate > 140 || row["verdict"] != "leak" || d["exhaustion"] == nil || d["per"] != "hour" {
+		t.Errorf("%v", row)
+	}
+	top := checkJSON(t, "top", "-n", "1", log)
+	if first := top["sites"].([]any)[0].(map[string]any); first["function"] != "0x401110" || top["left"].(json.Number) != "6" {
+		t.Errorf("%v", top)
+	}
+	whole := logFile(t, "whole.log", device(t, 5, 0))
+	for _, args := range [][]string{{"top", "--stacks", log}, {"top", "--by", "file", log}, {"growth", "--dump", "1..4", "--weight", "count", whole}, {"diff", whole}, {"dumps", log},
+		{"leaks", logFile(t, "short.log", device(t, 3, 0))}} {
+		checkJSON(t, args...)
+	}
+	// The schema rejects what is not in it.
+	schema, err := jsonschema.NewCompiler().Compile("../../docs/btheap.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(row, "margin")
+	if schema.Validate(map[string]any(d)) == nil {
+		t.Error("the schema takes a leak without margin")
+	}
+}
+
+// checkSession runs a command: its output has the texts of says in this order, and stderr
+// has errs, or nothing if that is "".
+func checkSession(t *testing.T, name string, args []string, wantCode int, says []string, wantErrs string) {
+	t.Helper()
+	out, errs, code := command("", args...)
+	rest := out
+	for _, s := range says {
+		i := strings.Index(rest, s)
+		if i < 0 {
+			t.Errorf("%s: no %q in\n%s", name, s, out)
+			break
+		}
+		rest = rest[i+len(s):]
+	}
+	if code != wantCode || !strings.Contains(errs, wantErrs) || wantErrs == "" && errs != "" {
+		t.Errorf("%s: exit code %d, want %d, %q, want %q", name, code, wantCode, errs, wantErrs)
+	}
+}
+
+// Without an ELF file, a person at a terminal is told how to get names.
+func TestHintOfNames(t *testing.T) {
+	found := func(names func(string) string) *profile.Leaks {
+		t.Helper()
+		var b profile.Builder
+		var dumps []*profile.Dump
+		for n := range uint64(12) {
+			var a symbol.Addr
+			a.PC = 0x401200
+			if name := names("connect"); name != "" {
+				a.Location = &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}}
+			}
+			b.Add(b.Path([]symbol.Addr{a}), profile.Value{Bytes: 100 * (n + 1), Count: n + 1})
+			dumps = append(dumps, b.End(profile.DumpInfo{Number: int64(n)}))
+		}
+		p, err := profile.New(dumps...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Leaks(profile.LeakOptions{})
+	}
+	none, named := found(func(string) string { return "" }), found(func(s string) string { return s })
+	for _, c := range []struct {
+		name  string
+		exes  []string
+		found *profile.Leaks
+		want  bool
+	}{
+		{"no names", nil, none, true}, {"an ELF file", []string{"fw.elf"}, none, false}, {"names", nil, named, false}, {"nothing", nil, &profile.Leaks{}, false},
+	} {
+		if len(c.found.Rows) > 0 && c.found.Rows[0].Verdict != profile.Leaking {
+			t.Fatalf("%s: %v, expected a leak", c.name, c.found.Rows[0].Verdict)
+		}
+		l := &leaks{session: &session{}}
+		l.Exes = c.exes
+		if text := l.hint(c.found); strings.Contains(text, "-e") != c.want {
+			t.Errorf("%s: %q", c.name, text)
+		}
+	}
+}

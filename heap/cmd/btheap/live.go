@@ -1,0 +1,327 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/printable"
+)
+
+// live is the state of btheap live.
+type live struct {
+	leaks
+	keep  int
+	ask   string
+	page  string // the file of the key p
+	plain bool
+}
+
+func liveCommand() *cobra.Command {
+	l := &live{leaks: leaks{session: &session{}}}
+	c := &cobra.Command{
+		Use: "live [flags] [FILE]", Short: "watch the heap of a running device",
+		Long: `live shows on a terminal what leaks, while a log grows or a device writes to a
+serial port: the leaks first, then what holds the most. If the output is not a
+terminal, it writes one line for each dump, or with --json one JSON object for
+each dump. It looks at the last dumps (--keep). Keys: up and down select a row,
+s changes the order, / filters, space freezes the screen, p saves the page of
+btheap html, a sends the line of --ask to the device, q quits.`,
+		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
+		RunE:    l.watch,
+	}
+	f := c.Flags()
+	f.StringVar(&l.page, "page", "heap.html", "the key p writes the page to `FILE`")
+	f.StringVar(&l.ask, "ask", "", "the key a sends `TEXT` and a line feed to the serial port")
+	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
+	f.StringVar(&l.fail, "fail-over", "", "show an alarm, and exit with 1, if what leaks, or probably does, grows by more than `RATE`: 1K/h, 64/dump")
+	f.IntVar(&l.keep, "keep", 240, "look at the last `N` dumps")
+	f.BoolVar(&l.plain, "plain", false, "write one line for each dump to a terminal, too")
+	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
+	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
+	l.addAll(c, "Live", compareFrames, []string{"json"})
+	for _, name := range []string{"dump", "follow"} { // live always follows, and reads all dumps
+		c.Flags().MarkHidden(name)
+	}
+	return c
+}
+
+// watch checks the flags, and shows the log on a terminal or prints it.
+func (l *live) watch(c *cobra.Command, files []string) error {
+	l.c, l.files = c, files
+	switch {
+	case len(files) > 1:
+		return cli.BadArgsf("%d files, expected one log", len(files))
+	case l.keep < 3:
+		return cli.BadArgsf("--keep %d, expected 3 dumps or more", l.keep)
+	case l.ask != "" && l.Serial == "":
+		return cli.BadArgsf("--ask needs --serial: nobody reads what is sent to a log")
+	}
+	if len(files) == 1 && files[0] != cli.Stdio && l.Serial == "" {
+		if info, err := os.Stat(files[0]); err == nil && info.Mode().IsRegular() {
+			l.Follow = true
+		}
+	}
+	if err := l.checkFlags(); err != nil {
+		return err
+	}
+	if err := l.check(); err != nil {
+		return err
+	}
+	defer l.close()
+	if err := l.open(heaplog.Refresh(time.Second)); err != nil {
+		return err
+	}
+	l.status = status{}
+	show := l.print
+	out := cli.File(c.OutOrStdout())
+	if out != nil && cli.IsTerminal(out) && !l.plain && !l.json && os.Getenv("TERM") != "dumb" {
+		show = func(io.Writer) error { return l.show(out) }
+	}
+	if err := show(c.OutOrStdout()); err != nil {
+		return err
+	}
+	if err := l.out.End(); err != nil {
+		return err
+	}
+	if err := l.undecided(); err != nil {
+		return err
+	}
+	return l.outcome
+}
+
+// recent holds the last dumps of a log.
+type recent struct {
+	dumps []*profile.Dump // dumps that have ended
+	open  *profile.Dump   // the dump that has not ended, or nil
+}
+
+// add adds a dump, and keeps the last dumps. It reports whether the dump has ended and is new.
+func (r *recent) add(d *profile.Dump, keep int) bool {
+	if !d.Ended {
+		r.open = d
+		return false
+	}
+	r.open = nil
+	if n := len(r.dumps); n > 0 && r.dumps[n-1].Index == d.Index {
+		r.dumps[n-1] = d
+		return false
+	}
+	r.dumps = append(r.dumps, d)
+	if n := len(r.dumps) - keep; n > 0 {
+		r.dumps = slices.Delete(r.dumps, 0, n)
+	}
+	return true
+}
+
+// read reads the log to its end and calls each with every dump, whether it has ended or not.
+func (l *live) read(each func(d *profile.Dump) error) error {
+	for d, err := range l.reader.Dumps() {
+		if err != nil {
+			err = l.out.Add(err)
+		} else if !d.Ended { // the log is read as far as it goes for now
+			err = l.undecided()
+		}
+		if err == nil && d != nil {
+			err = each(d)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// state is the evaluation of the last dumps.
+type state struct {
+	recent
+	p     *profile.Profile // nil if there is no dump
+	found *profile.Leaks
+	alarm string // "" if there is none
+}
+
+// judge looks for leaks in the last dumps.
+func (l *live) judge(r recent) (*state, error) {
+	st := &state{recent: r, found: &profile.Leaks{}}
+	if len(r.dumps) == 0 {
+		return st, nil
+	}
+	var err error
+	if st.p, err = newView(l.view, r.dumps...); err != nil {
+		return nil, err
+	}
+	st.found = st.p.Leaks(profile.LeakOptions{Heap: uint64(l.heap)})
+	if err := l.over(st.found); err != nil {
+		st.alarm = cli.Message(err)
+	}
+	return st, nil
+}
+
+// print writes a line for each dump.
+func (l *live) print(w io.Writer) error {
+	var r recent
+	var last *state
+	err := l.read(func(d *profile.Dump) (err error) {
+		if !r.add(d, l.keep) {
+			return nil
+		}
+		if last, err = l.judge(r); err != nil {
+			return err
+		}
+		if l.json {
+			return last.writeJSON(w)
+		}
+		_, err = fmt.Fprintln(w, last.line())
+		return err
+	})
+	if err != nil || last == nil {
+		return err
+	}
+	return l.checkLimit(last.found)
+}
+
+// line describes the last dump.
+func (st *state) line() string {
+	d := st.dumps[len(st.dumps)-1]
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", when(d), held(d))
+	if n := len(st.dumps); n > 1 && st.dumps[n-2].Boot == d.Boot {
+		fmt.Fprintf(&b, " (%s)", signed(profile.Sub(d.Total.Bytes, st.dumps[n-2].Total.Bytes)))
+	}
+	if !d.Complete() {
+		fmt.Fprintf(&b, ", %s", d.Incomplete())
+	}
+	fmt.Fprintf(&b, "; %s", st.finding())
+	if sure := st.found.Sure(); len(sure) > 0 {
+		r := &sure[0]
+		fmt.Fprintf(&b, ", %s", leaktext.Rate(st.found, r.Rate, r.Margin))
+		if stack := r.Stack(); len(stack) > 0 {
+			fmt.Fprintf(&b, ", %s", siteName(stack[0]))
+		}
+	}
+	if x := st.found.Exhaustion; x != nil {
+		fmt.Fprintf(&b, "; exhausted in %s", leaktext.Left(st.found))
+	}
+	if st.alarm != "" {
+		fmt.Fprintf(&b, "; ALARM: %s", st.alarm)
+	}
+	return printable.Text(b.String())
+}
+
+// when returns the name and the time of a dump.
+func when(d *profile.Dump) string {
+	s := fmt.Sprintf("dump %d", d.Index+1)
+	if d.Boot > 1 {
+		s += fmt.Sprintf(", boot %d", d.Boot)
+	}
+	if d.Timed {
+		s += ", " + leaktext.Duration(d.Time.Hours())
+	}
+	return s
+}
+
+// held describes the live memory of a dump.
+func held(d *profile.Dump) string {
+	return fmt.Sprintf("%s bytes in %s", cli.Number(d.Total.Bytes), cli.Count(d.Total.Count, "block"))
+}
+
+// finding returns a phrase with the number of leaks.
+func (st *state) finding() string {
+	if st.found.Used == 0 {
+		return cli.Count(len(st.dumps), "dump") + ", expected three or more whole ones"
+	}
+	return leaktext.Headline(st.found)
+}
+
+// show shows the screen until the user quits.
+func (l *live) show(out *os.File) error {
+	options := []tea.ProgramOption{tea.WithAltScreen(), tea.WithOutput(out), tea.WithoutSignalHandler()}
+	if in, ok := l.c.InOrStdin().(*os.File); ok && cli.IsTerminal(in) {
+		options = append(options, tea.WithInput(in))
+	} else { // standard input is the log, or nothing
+		options = append(options, tea.WithInputTTY())
+	}
+	name := "standard input"
+	switch {
+	case l.Serial != "":
+		name = l.Serial
+	case len(l.files) == 1 && l.files[0] != cli.Stdio:
+		name = l.files[0]
+	}
+	m := newScreen(name, cli.Color("auto", out))
+	m.save = l.save
+	if port := l.Port(); l.ask != "" && port != nil {
+		m.ask = func() error {
+			_, err := io.WriteString(port, l.ask+"\n")
+			return err
+		}
+		m.asked = l.ask
+	}
+	program := tea.NewProgram(m, options...)
+	latest, ended := make(chan recent, 1), make(chan error, 2)
+	go func() { ended <- l.feed(latest) }()
+	go func() { ended <- l.judgeAll(latest, program.Send) }()
+	_, err := program.Run()
+	l.stopReading()
+	for range cap(ended) {
+		if e := <-ended; err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return l.checkLimit(m.now.found)
+}
+
+// feed reads the log and sends the last dumps to the channel. It replaces a value in the
+// channel that was not received yet. At the end of the log it closes the channel.
+func (l *live) feed(latest chan recent) error {
+	defer close(latest)
+	var r recent
+	return l.read(func(d *profile.Dump) error {
+		r.add(d, l.keep)
+		select {
+		case <-latest:
+		default:
+		}
+		latest <- recent{slices.Clone(r.dumps), r.open}
+		return nil
+	})
+}
+
+// judgeAll evaluates the dumps in the channel, and sends the results.
+func (l *live) judgeAll(latest <-chan recent, send func(tea.Msg)) error {
+	for r := range latest {
+		st, err := l.judge(r)
+		if err != nil {
+			send(tea.Quit())
+			return err
+		}
+		send(st)
+	}
+	if l.ctx.Err() != nil { // an interrupt
+		send(tea.Quit())
+	} else {
+		send(endOfLog{})
+	}
+	return nil
+}
+
+// save writes the page of btheap html for these dumps, and returns the name of its file.
+func (l *live) save(dumps []*profile.Dump) (string, error) {
+	s := *l.session
+	s.dumps, s.Quiet, s.reader = dumps, true, nil // another goroutine uses the reader
+	h := &html{session: &s, heap: l.heap}
+	return l.page, cli.WriteOutput(l.page, s.Inputs(s.files), io.Discard, h.write)
+}

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heap/internal/heapmap"
+	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/table"
+)
+
+// heapMap is the state of btheap map.
+type heapMap struct {
+	*session
+	mapper  heapmap.Mapper
+	pick    int // number of the moment to report on, 0 for the last with a block
+	moments []*moment
+	heap    *heapmap.Map // of the moment of, nil if no moment has one
+	of      *moment
+}
+
+// moment is a dump, or the live blocks at a moment of a recording with events.
+type moment struct {
+	dump *profile.Dump
+	live bool // it is not a dump of the log
+	sums heapmap.Moment
+}
+
+// name returns the name of a moment.
+func (x *moment) name() string {
+	switch {
+	case x.live:
+		return x.dump.Name
+	case x.dump.Timed:
+		return fmt.Sprintf("dump %d, %s", x.sums.Number, leaktext.Duration(x.dump.Time.Hours()))
+	}
+	return fmt.Sprintf("dump %d", x.sums.Number)
+}
+
+// eachMoment calls add with each dump and its map, nil if its blocks have no addresses. If no dump
+// has a map, it adds n moments of the events, if there are any. fail is called with the errors of a
+// pass, and returns the errors that end the pass.
+func eachMoment(r *heaplog.Reader, m *heapmap.Mapper, n int, fail func(error) error, add func(*moment, *heapmap.Map)) error {
+	dumps, known := 0, false
+	take := func(d heaplog.DumpBlocks, live bool) {
+		x := m.Map(d.Dump, d.Blocks, d.Space)
+		known = known || x != nil
+		add(&moment{d.Dump, live, heapmap.NewMoment(d.Dump, x)}, x)
+	}
+	err := each(r.DumpBlocks(), fail, func(d heaplog.DumpBlocks) {
+		if d.Line == 0 && r.Replay() != nil { // what is live after the last event
+			return
+		}
+		dumps++
+		take(d, false)
+	})
+	if err != nil || known || r.Replay() == nil {
+		return err
+	}
+	err = each(r.Moments(n), fail, func(d heaplog.DumpBlocks) {
+		d.Index += dumps
+		take(d, true)
+	})
+	if err != nil {
+		return fmt.Errorf("%w (the events are read twice)", err)
+	}
+	return nil
+}
+
+func mapCommand() *cobra.Command {
+	m := &heapMap{session: &session{rows: 5}}
+	space := ""
+	c := &cobra.Command{
+		Use: "map [flags] [FILE...]", Short: "where in the heap blocks and holes are",
+		Long: `map shows where blocks lie in the heap: what is used and free, the largest hole
+in each dump, holes by size, and the call paths whose blocks keep holes apart.
+It needs dumps or events with addresses of blocks, or at least the values that
+the allocator reports (~h#heap). Of events, it shows 20 moments. The heap is
+that of --space, or of heap= in ~h#boot; without both, it is inferred from the
+blocks. Memory that belongs to no block in the log counts as free.`,
+		Example: "btheap map -e app.elf device.log\nbtheap map --space 20001000+8000 --dump 3 -e app.elf device.log",
+		RunE: func(c *cobra.Command, files []string) error {
+			if space != "" {
+				ranges, ok := codec.ParseRanges(space)
+				if !ok {
+					return cli.BadArgsf("--space %q, expected START+LENGTH,... in hexadecimal, such as 20001000+8000", space)
+				}
+				m.mapper.Regions = ranges
+			}
+			return m.run(c, files, m.write)
+		},
+	}
+	f := c.Flags()
+	f.VarP(&m.rows, "rows", "n", "list `N` call paths that keep holes apart, 0 for all")
+	f.StringVar(&space, "space", "", "the heap is at `RANGES`, START+LENGTH,... in hexadecimal")
+	m.addAll(c, "Map", compareFrames, []string{"json", "output"})
+	return c
+}
+
+// mapSteps is the number of listed moments of a recording with events.
+const mapSteps = 20
+
+// write reads the blocks of all dumps, or of events, and writes the map.
+func (m *heapMap) write(w io.Writer) error {
+	from, to := m.Selected()
+	if from != to {
+		return cli.BadArgsf("--dump %s, expected one dump", m.Dump)
+	}
+	m.pick = max(0, from)
+	m.ReadAll() // the picture needs the blocks of the boot, and the table the other dumps
+	if err := m.open(); err != nil {
+		return err
+	}
+	if err := eachMoment(m.reader, &m.mapper, mapSteps, m.out.Add, m.add); err != nil {
+		return err
+	}
+	if err := m.end(); err != nil {
+		return err
+	}
+	switch {
+	case m.pick > len(m.moments):
+		return cli.Usagef("--dump %d: the log has %d", m.pick, len(m.moments))
+	case m.heap == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil }):
+		return cli.Usagef("the log has neither block addresses nor ~h#heap lines")
+	case m.json:
+		return m.writeJSON(w)
+	case m.heap == nil:
+		m.writeMoments(w)
+		return nil
+	}
+	m.writeMap(w)
+	m.writeMoments(w)
+	m.writeSizes(w)
+	return m.writePins(w)
+}
+
+// add adds a moment. It keeps only the map to report on.
+func (m *heapMap) add(x *moment, full *heapmap.Map) {
+	m.moments = append(m.moments, x)
+	if full != nil && (m.pick == x.sums.Number || m.pick == 0 && (full.Count > 0 || m.heap == nil)) {
+		m.heap, m.of = full, x
+	}
+}
+
+// share formats a fraction as a percentage.
+func share(part float64) string { return strconv.FormatFloat(100*part, 'f', 1, 64) + " %" }
+
+// writeMap writes the sums of a dump and the picture of its heap.
+func (m *heapMap) writeMap(w io.Writer) {
+	x := m.heap
+	how := map[heapmap.Source]string{heapmap.Given: "--space", heapmap.Log: "as the log says", heapmap.Blocks: "inferred from the blocks"}[x.Source]
+	fmt.Fprintf(w, "%s: %s bytes of heap (%s)\n%s bytes used by %s; %s free in %s, the largest of %s: fragmentation %s\ngaps below %d bytes are not counted as holes\n",
+		m.of.name(), cli.Number(x.Size), how, cli.Number(x.Used), cli.Count(x.Count, "block"), cli.Number(x.Free), cli.Count(x.Holes, "hole"),
+		cli.Number(x.Largest), share(x.Fragmentation), x.LeastHole)
+	if x.Outside > 0 {
+		fmt.Fprintf(w, "%s outside of the heap\n", cli.Count(x.Outside, "block"))
+	}
+	if x.Overlap > 0 {
+		fmt.Fprintf(w, "%s overlap: the log lacks the lines that freed them, or is wrong\n", cli.Count(x.Overlap, "block"))
+	}
+	fmt.Fprintln(w)
+	const most, columns = 6, 64
+	for i, r := range x.Regions {
+		if i == most {
+			writeMore(w, "", len(x.Regions)-most, "more range")
+			break
+		}
+		lines := 4
+		if len(x.Regions) > 2 {
+			lines = 1
+		}
+		cells := picture(x.Cells(r, lines*columns))
+		for k := range lines {
+			at := r.Start + r.Length/uint64(lines)*uint64(k)
+			fmt.Fprintf(w, "  0x%08x %s\n", at, string(cells[k*columns:(k+1)*columns]))
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+// picture draws cells of which a fraction is used, 0 to 1.
+func picture(cells []float64) []rune {
+	shades := []rune("·░▒▓█")
+	out := make([]rune, len(cells))
+	for i, part := range cells {
+		level := 0
+		if part > 0 {
+			level = min(len(shades)-1, 1+int(part*float64(len(shades)-1)-1e-9))
+		}
+		out[i] = shades[level]
+	}
+	return out
+}
+
+// writeMoments writes a table of the dumps, with values from the blocks and from the
+// allocator's reports.
+func (m *heapMap) writeMoments(w io.Writer) {
+	blocks := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Blocks != nil })
+	reported := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil })
+	live := len(m.moments) > 0 && m.moments[len(m.moments)-1].live
+	tb := table.Table{Head: []string{"Dump", "Boot"}, Right: slices.Repeat([]bool{true}, 11)}
+	if blocks {
+		tb.Head = append(tb.Head, "Used", "Blocks", "Free", "Holes", "Largest", "Frag.")
+	}
+	if reported {
+		tb.Head = append(tb.Head, "Allocator", "Largest", "Frag.")
+	}
+	if live {
+		tb.Head[0] = "Time (s)"
+	}
+	for _, x := range m.moments {
+		row := []string{strconv.Itoa(x.sums.Number), strconv.Itoa(x.dump.Boot)}
+		if x.live {
+			row[0] = seconds(x.dump.Time.Seconds())
+		} else if live {
+			row[0] = fmt.Sprintf("dump %d", x.sums.Number)
+		}
+		if b := x.sums.Blocks; b != nil {
+			row = append(row, cli.Number(b.Used), cli.Number(b.Count), cli.Number(b.Free), cli.Number(b.Holes), cli.Number(b.Largest), share(b.Fragmentation))
+		} else if blocks {
+			row = append(row, "", "", "", "", "", "")
+		}
+		if a := x.sums.Allocator; a != nil {
+			row = append(row, cli.Number(a.Free), cli.Number(a.Largest), share(a.Fragmentation))
+		} else if reported {
+			row = append(row, "", "", "")
+		}
+		tb.Rows = append(tb.Rows, row)
+	}
+	tb.Write(w)
+	m.writeTrends(w)
+}
+
+// writeTrends draws the free memory and the largest hole over the moments.
+func (m *heapMap) writeTrends(w io.Writer) {
+	var free, largest []profile.Value
+	for _, x := range m.moments {
+		if b, a := x.sums.Blocks, x.sums.Allocator; b != nil {
+			free, largest = append(free, profile.Value{Bytes: b.Free}), append(largest, profile.Value{Bytes: b.Largest})
+		} else if a != nil {
+			free, largest = append(free, profile.Value{Bytes: a.Free}), append(largest, profile.Value{Bytes: a.Largest})
+		}
+	}
+	if len(free) > 2 {
+		fmt.Fprintf(w, "\nfree %s  largest hole %s\n", sparkline(free, nil, profile.Bytes, 24), sparkline(largest, nil, profile.Bytes, 24))
+	}
+}
+
+// writeSizes writes the histogram.
+func (m *heapMap) writeSizes(w io.Writer) {
+	fmt.Fprintln(w)
+	tb := table.Table{Head: []string{"Size", "Holes", "Bytes", "Blocks", "Bytes"}, Right: []bool{true, true, true, true, true}}
+	for _, x := range m.heap.Sizes() {
+		tb.Rows = append(tb.Rows, []string{fmt.Sprintf("%s to %s", cli.Number(x.Min), cli.Number(x.Max)), cli.Number(x.Holes), cli.Number(x.HoleBytes),
+			cli.Number(x.Blocks), cli.Number(x.BlockBytes)})
+	}
+	tb.Write(w)
+}
+
+// pinned returns the call paths that keep holes apart and that the flags do not leave out: the
+// first -n, and the number of others.
+func (m *heapMap) pinned() ([]heapmap.Pin, int, error) {
+	p, err := m.profile(m.of.dump)
+	if err != nil {
+		return nil, 0, err
+	}
+	list, left := heapmap.Name(m.heap.Pins(), p, int(m.rows))
+	return list, left, nil
+}
+
+// writePins writes the call paths that keep holes apart.
+func (m *heapMap) writePins(w io.Writer) error {
+	pins, left, err := m.pinned()
+	if err != nil {
+		return err
+	}
+	if len(pins) == 0 {
+		fmt.Fprintln(w, "\nno block lies between two holes that are larger than what is between them")
+		return nil
+	}
+	fmt.Fprintln(w, "\nblocks that keep holes apart (neither hole is smaller than the blocks between them):")
+	for _, x := range pins {
+		fmt.Fprintf(w, "\n%s bytes kept apart by %s of %s bytes, the most at %#x\n", cli.Number(x.Kept), cli.Count(x.Count, "block"), cli.Number(x.Bytes), x.Address)
+		stack(w, x.Stack)
+	}
+	writeMore(w, "\n", left, "more call path")
+	return nil
+}

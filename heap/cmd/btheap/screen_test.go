@@ -1,0 +1,220 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// states returns what live shows after each dump of a log.
+func states(t *testing.T, log string, keep int) (list []*state) {
+	t.Helper()
+	r, err := heaplog.Open(t.Context(), heaplog.Stream(strings.NewReader(log), "fw.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	l := &live{leaks: leaks{session: &session{}}}
+	l.limit, err = parseRate("100/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last recent
+	for d, err := range r.Dumps() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last.add(d, keep)
+		st, err := l.judge(recent{dumps: slices.Clone(last.dumps)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, st)
+	}
+	return list
+}
+
+// press sends keys to a screen, of which some have names, and runs the last command.
+func press(t *testing.T, m *screen, keys ...string) tea.Msg {
+	t.Helper()
+	named := map[string]tea.KeyType{"enter": tea.KeyEnter, "esc": tea.KeyEsc, "up": tea.KeyUp, "down": tea.KeyDown, "end": tea.KeyEnd,
+		"home": tea.KeyHome, "pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp, "backspace": tea.KeyBackspace, "ctrl+c": tea.KeyCtrlC}
+	var cmd tea.Cmd
+	for _, k := range keys {
+		msg := tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(k)}
+		if kind, ok := named[k]; ok {
+			msg = tea.KeyMsg{Type: kind}
+		}
+		if _, cmd = m.Update(msg); cmd != nil {
+			msg := cmd()
+			m.Update(msg)
+			if k == keys[len(keys)-1] {
+				return msg
+			}
+		}
+	}
+	return nil
+}
+
+// shows checks what is on the screen: each text, in this order.
+func shows(t *testing.T, m *screen, what string, texts ...string) {
+	t.Helper()
+	view := m.View()
+	rest := view
+	for _, s := range texts {
+		i := strings.Index(rest, s)
+		if i < 0 {
+			t.Fatalf("%s: no %q in\n%s", what, s, view)
+		}
+		rest = rest[i+len(s):]
+	}
+	lines := strings.Split(view, "\n")
+	if len(lines) != m.height {
+		t.Fatalf("%s: %d lines, want %d:\n%s", what, len(lines), m.height, view)
+	}
+	for _, l := range lines {
+		if n := ansi.StringWidth(l); n > m.width {
+			t.Fatalf("%s: %d columns, more than %d: %q", what, n, m.width, l)
+		}
+	}
+}
+
+// The blocks of the fixture: 200 stay (6,800 bytes), a cache of 64 bytes varies, 3 more of 40 bytes leak with
+// each dump.
+func TestScreen(t *testing.T) {
+	list := states(t, device(t, 12, 0), 240)
+	if len(list) != 12 {
+		t.Fatalf("%d dumps", len(list))
+	}
+	m := newScreen("fw.log", false)
+	m.Update(tea.WindowSizeMsg{Width: 100, Height: 24})
+	shows(t, m, "at first", "btheap live: fw.log\n", "no whole dump yet", "q quit")
+	press(t, m, "down", "up", "s", "s", "s", "s", "p")
+	shows(t, m, "keys without dumps", "no dump yet")
+	m.Update(list[0])
+	shows(t, m, "one dump", "dump 1, 1 h: ", "1 dump, expected three or more whole ones; too few to say leak")
+	m.Update(list[11])
+	head := []string{"dump 12, 12 h: ", "1 leak in 12 dumps over 11 h", "ALARM: leaks +120 bytes per hour, more than 100/h (--fail-over)", " per h "}
+	leak := ">leak             +120         1,720        43 "
+	shows(t, m, "the leak first", append(head, leak, "0x401200 < 0x401500 < 0x401900", "0x401110", "+1,320 bytes since the first of these dumps; kept memory grew in 11 of 11 intervals", "    0x401200\n    0x401500\n    0x401900\n")...)
+
+	press(t, m, "s")
+	shows(t, m, "by bytes", "by bytes", "0x401110", "0x401250", "0x401200")
+	press(t, m, "s")
+	shows(t, m, "by count", "by count", "0x401110", "0x401250", "0x401200")
+	press(t, m, "s")
+	shows(t, m, "by growth", "by growth", "0x401250", "0x401200", "0x401110")
+	press(t, m, "s", "end")
+	shows(t, m, "the last row", "by evidence", "0x401200", ">")
+	if m.selected != 2 {
+		t.Errorf("selected %d, want 2", m.selected)
+	}
+	press(t, m, "home", "/125x", "backspace", "0", "enter")
+	if view := m.View(); strings.Contains(view, "0x401110") || !strings.Contains(view, "0x401250") || !strings.Contains(view, "[filter 1250, Esc clears]") {
+		t.Errorf("filtered:\n%s", view)
+	}
+	press(t, m, "/", "(", "enter")
+	shows(t, m, "a wrong filter", `"(" is no regular expression`)
+	press(t, m, "esc")
+	shows(t, m, "no filter", "0x401200", "0x401110")
+
+	press(t, m, " ")
+	m.Update(list[3])
+	shows(t, m, "frozen", "[frozen; newer dumps have come]", "dump 12")
+	press(t, m, " ")
+	shows(t, m, "no longer", "btheap live: fw.log\n", "dump 4, 4 h")
+	m.Update(endOfLog{})
+	shows(t, m, "at the end", "[the log has ended]")
+
+	press(t, m, "a")
+	shows(t, m, "nothing to send", "--ask TEXT with --serial")
+	sent := 0
+	m.ask, m.asked = func() error { sent++; return nil }, "dump now"
+	press(t, m, "a")
+	shows(t, m, "sent", `sent "dump now"`)
+	m.ask = func() error { return errors.New("unplugged") }
+	press(t, m, "a")
+	shows(t, m, "not sent", "unplugged")
+	m.save = func(dumps []*profile.Dump) (string, error) { return fmt.Sprintf("%d.html", len(dumps)), nil }
+	press(t, m, "p")
+	shows(t, m, "saved", "wrote 4.html")
+	if sent != 1 {
+		t.Errorf("sent %d times", sent)
+	}
+	for _, key := range []string{"q", "ctrl+c"} {
+		if _, quit := press(t, m, key).(tea.QuitMsg); !quit {
+			t.Errorf("%s does not quit", key)
+		}
+	}
+}
+
+// At any size, the screen fits the terminal, and the selected row is on it.
+func TestScreenSizes(t *testing.T) {
+	st := states(t, device(t, 12, 0), 240)[11]
+	for _, size := range [][2]int{{20, 7}, {39, 10}, {80, 24}, {200, 60}} {
+		m := newScreen("fw.log", true)
+		m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+		m.Update(st)
+		press(t, m, "down", "down", "down", "pgup", "pgdown")
+		shows(t, m, fmt.Sprint(size), "\n\x1b[1m>")
+	}
+}
+
+// The last dumps are kept, and those before them forgotten.
+func TestRecent(t *testing.T) {
+	list := states(t, device(t, 12, 0), 5)
+	last := list[11].dumps
+	if len(last) != 5 || last[0].Name != "dump 8" || last[4].Name != "dump 12" {
+		t.Errorf("%d dumps, the first is %s", len(last), last[0].Name)
+	}
+}
+
+// A log of a hostile device cannot control the terminal.
+func TestScreenEscapes(t *testing.T) {
+	m := newScreen("a\x1b[2Jb\nc", false)
+	m.Update(states(t, device(t, 3, 0), 240)[2])
+	press(t, m, "/", "\x1b", "\u202e")
+	if view := m.View(); regexp.MustCompile("[\x00-\x09\x0b-\x1f\u202e]").MatchString(view) || !strings.Contains(view, `a\x1b[2Jb\nc`) {
+		t.Errorf("%q", view)
+	}
+}
+
+func TestLivePlain(t *testing.T) {
+	log := device(t, 12, 0)
+	out, errs, code := command(log, "live", "--fail-over", "100/h", "--heap", "16K")
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(lines) != 12 || code != 1 || !strings.Contains(errs, "leaks +120 bytes per hour, more than 100/h (--fail-over)") {
+		t.Fatalf("%d lines, exit code %d, %q\n%s", len(lines), code, errs, out)
+	}
+	// 200 blocks of 20 to 49 bytes are 6,800, the cache has 20 blocks of 64 bytes, and 10 blocks of 40 leak.
+	if want := "dump 1, 1 h: 8,480 bytes in 230 blocks; 1 dump, expected three or more whole ones"; lines[0] != want {
+		t.Errorf("%q, want %q", lines[0], want)
+	}
+	want := "1 leak, +120 ± 0 bytes per hour, 0x401200; exhausted in 28.7 h; ALARM: leaks +120 bytes per hour, more than 100/h (--fail-over)"
+	if !strings.HasSuffix(lines[11], want) {
+		t.Errorf("%q, want %q at the end", lines[11], want)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"a", "b"}, "2 files, expected one log"},
+		{[]string{"--keep", "2"}, "--keep 2, expected 3 dumps or more"},
+		{[]string{"--ask", "x"}, "--ask needs --serial"},
+		{[]string{"none.log"}, "none.log"},
+		{[]string{"--fail-over", "1"}, "expected SIZE/UNIT"},
+	} {
+		if _, errs, code := command("", append([]string{"live"}, c.args...)...); code != 2 || !strings.Contains(errs, c.want) {
+			t.Errorf("%v: exit code %d, %q, want %q", c.args, code, errs, c.want)
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cli/logflags"
+	"github.com/lwsbt/lwsbt/internal/printable"
+)
+
+// session holds the flags that several subcommands have, and the input.
+type session struct {
+	logflags.Flags
+	view     profile.View // a subcommand sets the default of View.By
+	by       string
+	weight   string
+	rows     cli.Natural // a subcommand sets the default
+	maxPaths cli.Natural
+	output   string
+	json     bool
+	at       string
+	noFold   bool
+
+	c       *cobra.Command
+	files   []string // arguments that are logs or profiles
+	label   heaplog.Label
+	w       profile.Weight
+	moment  func(r *profile.Replay) *profile.Dump // of --at, nil if it is not given
+	time    time.Duration                         // of moment, the largest if it is not at a time
+	ctx     context.Context                       // of reading
+	stop    context.CancelFunc
+	reader  *heaplog.Reader // nil if files of other profilers were read
+	out     logflags.Outcome
+	replay  *profile.Replay // of events, nil if there is none
+	badFree heaplog.Place   // of the first event that frees a block that is not live
+	dumps   []*profile.Dump
+	shown   *profile.Profile // the reported profile, nil if there is none
+	status  status
+	outcome error // error of the command after a successful report
+}
+
+// Flags that most commands read, by the groups in which help lists them.
+var (
+	symbolFlags = []string{"exe", "maps", "sysroot", "debug-dir", "adjust", "machine"}
+	inputFlags  = []string{"dump", "split", "only", "serial", "follow", "bare", "input-format", "strict", "quiet", "verbose"}
+	frameFlags  = []string{"hide", "show", "ignore", "focus", "basenames", "full-names"}
+)
+
+// Flags of commands that report on one dump.
+var (
+	oneFrames = append([]string{"no-fold"}, allFrames...)
+	allFrames = append([]string{"by"}, append(frameFlags, "at", "max-paths")...) // of reports in which no frame is folded
+	oneOutput = []string{"weight", "output"}
+
+	jsonOutput = []string{"weight", "json", "output"}
+)
+
+// Flags of commands that compare dumps. --at selects a single dump, so they do not
+// include it.
+var compareFrames = append([]string{"by", "no-fold"}, append(frameFlags, "max-paths")...)
+
+// own returns the flags that only btheap has.
+func (s *session) own() *pflag.FlagSet {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&s.by, "by", "", "group by `WHAT`: the line, function, file, module or address of the call site, or the thread or size of the block")
+	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
+	f.BoolVar(&s.view.FullNames, "full-names", false, "show C++ names with their arguments")
+	f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and their wrappers at the inner end of call paths")
+	f.StringVar(&s.at, "at", "", "for a recording with events, report the blocks that were live at `WHEN`: peak, end, or a time such as 2.5s")
+	f.Var(&s.maxPaths, "max-paths", "keep `N` distinct call paths, and add up the others as one (default 10 million)")
+	f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`: bytes or count")
+	f.BoolVar(&s.json, "json", false, "write JSON (heap/docs/btheap.schema.json)")
+	f.StringVarP(&s.output, "output", "o", "", "write to `FILE`")
+	return f
+}
+
+// add adds flags to a command, as a group in its help.
+func (s *session) add(c *cobra.Command, group string, names ...string) {
+	own := s.own()
+	for _, name := range names {
+		flag := own.Lookup(name)
+		if flag == nil {
+			s.Add(c, group, name)
+			continue
+		}
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.AddFlag(flag)
+		cli.AddFlags(c, group, f)
+		if name == "by" {
+			c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(append(profile.Granularities(), "thread", "size"), cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+}
+
+// addAll adds the flags of a report on call paths: symbols, input, frames and these. The flags
+// that the command has already are the first group.
+func (s *session) addAll(c *cobra.Command, first string, frames, output []string) {
+	cli.AddFlags(c, first, c.Flags())
+	s.add(c, "Symbols", symbolFlags...)
+	s.add(c, "Input", inputFlags...)
+	s.add(c, "Frames", frames...)
+	s.add(c, "Output", output...)
+}
+
+// check reads the values of the flags.
+func (s *session) check() (err error) {
+	if err := s.Flags.Check(s.files); err != nil {
+		return err
+	}
+	s.view.Filter, s.view.Fold = s.Filter, s.c.Flags().Lookup("no-fold") != nil && !s.noFold
+	switch s.by {
+	case "":
+	case "thread":
+		s.label, s.view.By = heaplog.ByThread, profile.ByFunction
+	case "size":
+		s.label, s.view.By = heaplog.BySize, profile.ByFunction
+	default:
+		if s.view.By, err = profile.ParseGranularity(s.by); err != nil {
+			return cli.BadArgsf("--by %w, thread, size", err)
+		}
+	}
+	switch s.weight {
+	case "", "bytes":
+	case "count":
+		s.w = profile.Count
+	default:
+		return cli.BadArgsf("--weight %q, expected bytes or count", s.weight)
+	}
+	s.time = math.MaxInt64
+	switch s.at {
+	case "":
+	case "peak":
+		s.moment = (*profile.Replay).Peak
+	case "end":
+		s.moment = (*profile.Replay).End
+	default:
+		s.moment = func(r *profile.Replay) *profile.Dump { return r.Live(s.time) }
+		if s.time, err = time.ParseDuration(s.at); err != nil || s.time < 0 {
+			return cli.BadArgsf("--at %q, expected peak, end, or a time such as 2.5s", s.at)
+		}
+	}
+	return nil
+}
+
+// status is a line on a terminal that is replaced by the next.
+type status struct {
+	w     io.Writer // nil if there is no terminal
+	shown string
+}
+
+func (l *status) show(text string) {
+	if l.w != nil && text != l.shown {
+		fmt.Fprintf(l.w, "\r\x1b[K%s", text)
+		l.shown = text
+	}
+}
+
+// dumps shows the number of dumps of a live log.
+func (l *status) dumps(list []*profile.Dump) {
+	text := "no dump yet"
+	if len(list) == 1 {
+		text = fmt.Sprintf("1 dump, %s bytes", cli.Number(list[0].Total.Bytes))
+	} else if n := len(list); n > 1 {
+		text = fmt.Sprintf("%d dumps, %s → %s bytes", n, cli.Number(list[0].Total.Bytes), cli.Number(list[n-1].Total.Bytes))
+	}
+	l.show(text + "; Ctrl-C prints the report")
+}
+
+// note prints a message to stderr, unless --quiet is given.
+func (s *session) note(format string, args ...any) {
+	if !s.Quiet {
+		s.warn(fmt.Sprintf(format, args...))
+	}
+}
+
+// warn prints a message to stderr.
+func (s *session) warn(text string) {
+	s.status.show("")
+	fmt.Fprintf(s.c.ErrOrStderr(), "btheap: %s\n", printable.Text(text))
+}
+
+// run checks the flags and writes a report, which reads the files first.
+func (s *session) run(c *cobra.Command, files []string, report func(w io.Writer) error) error {
+	s.c, s.files = c, files
+	if err := s.check(); err != nil {
+		return err
+	}
+	defer s.close()
+	err := cli.WriteOutput(s.output, s.Inputs(s.files), c.OutOrStdout(), func(w io.Writer) error {
+		b := bufio.NewWriterSize(w, 64<<10)
+		if err := report(b); err != nil {
+			return err
+		}
+		for _, e := range s.shown.Unmatched() {
+			s.note("--%s: matches no frame", e)
+		}
+		return b.Flush()
+	})
+	if err != nil {
+		return err
+	}
+	return s.outcome
+}
+
+func (s *session) close() {
+	if s.reader != nil {
+		s.reader.Close()
+	}
+	s.stopReading()
+}
+
+// stopReading restores the default effect of interrupts.
+func (s *session) stopReading() {
+	if s.stop != nil {
+		s.stop()
+	}
+}
+
+// open opens the logs.
+func (s *session) open(more ...heaplog.Option) (err error) {
+	s.ctx, s.stop = cli.Interruptible(context.Background())
+	if errs := s.c.ErrOrStderr(); !s.Quiet && s.Live() && cli.IsTerminal(errs) {
+		s.status.w = errs
+		more = append(more, heaplog.Refresh(time.Second))
+	}
+	if s.WaitsForTerminal(s.files, s.c.InOrStdin()) {
+		s.note("reading standard input")
+	}
+	more = append(more, heaplog.MaxPaths(int(s.maxPaths)), heaplog.GroupBy(s.label))
+	if s.reader, err = s.Open(s.ctx, s.files, s.c.InOrStdin(), more...); err != nil {
+		return err
+	}
+	s.out = logflags.Outcome{Flags: &s.Flags, Reader: s.reader, Note: func(text string) { s.note("%s", text) }, Warn: s.warn}
+	return nil
+}
+
+// wanted selects the dumps that read keeps.
+type wanted uint8
+
+const (
+	allDumps    wanted = iota
+	listedDumps        // all, even if none has a record, or if dumps may have been added up (Summary.Undecided)
+	lastDumps          // without --dump, those that latest needs
+)
+
+// read reads all input.
+func (s *session) read(which wanted) error {
+	profiles, err := s.profiles()
+	switch {
+	case err != nil:
+		return err
+	case profiles != nil && s.label != heaplog.ByPath:
+		return cli.BadArgsf("--by %s has no effect here: it is for logs, and %s is a heap profile", s.by, s.files[0])
+	case profiles != nil:
+		return s.readProfiles(profiles)
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	if s.moment != nil {
+		return s.readMoment()
+	}
+	return s.readDumps(which)
+}
+
+// readDumps reads the dumps of logs. A longer version of a growing dump replaces the
+// earlier version.
+func (s *session) readDumps(which wanted) error {
+	s.status.dumps(nil)
+	few := which == lastDumps && s.Dump == "" && !s.Live()
+	err := each(s.reader.Dumps(), s.out.Add, func(d *profile.Dump) {
+		if few {
+			s.dumps = append(leaveOut(s.dumps), d)
+			return
+		}
+		s.dumps = append(s.dumps[:d.Index], d)
+		s.status.dumps(s.dumps)
+	})
+	if err != nil {
+		return err
+	}
+	s.status.show("")
+	s.replay = s.reader.Replay()
+	if list := s.reader.Summary().BadFrees; len(list) > 0 {
+		s.badFree = list[0]
+	}
+	err = s.end()
+	switch {
+	case err != nil && (which != listedDumps || len(s.dumps) == 0):
+		return err
+	case len(s.dumps) == 0:
+		return fmt.Errorf("no dump")
+	}
+	if err := s.undecided(); err != nil && s.Dump == "" && which != listedDumps {
+		return fmt.Errorf("%w, or --dump all to report on their sum", err)
+	}
+	return nil
+}
+
+// each calls take with each value of a pass, and fail with each error. It returns the first error
+// that fail returns, which ends the pass.
+func each[T any](pass iter.Seq2[T, error], fail func(error) error, take func(T)) error {
+	for value, err := range pass {
+		if err == nil {
+			take(value)
+		} else if err := fail(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end ends a pass. It returns nil if there is something to report; outcome is then the error of
+// the command after the report.
+func (s *session) end() error {
+	if s.outcome = s.out.End(); cli.Code(s.outcome) == cli.Short {
+		return nil
+	}
+	return s.outcome
+}
+
+// profile returns the profile of dumps that the command reports on.
+func (s *session) profile(list ...*profile.Dump) (p *profile.Profile, err error) {
+	s.shown, err = newView(s.view, list...)
+	return s.shown, err
+}
+
+// newView returns a view of the profile of dumps.
+func newView(view profile.View, list ...*profile.Dump) (*profile.Profile, error) {
+	p, err := profile.New(list...)
+	if err != nil {
+		return nil, err
+	}
+	return p.View(view), nil
+}
+
+// width returns the maximum width of the report: the columns of the terminal, or 80; 0 for a
+// file.
+func (s *session) width() int {
+	out := s.c.OutOrStdout()
+	if s.output == "" && cli.IsTerminal(out) {
+		return cli.Width(out)
+	}
+	return 0
+}
+
+// title returns the name of a dump, with the name of its log.
+func title(d *profile.Dump) string {
+	s := d.Name
+	if d.File != "" && d.File != d.Name {
+		s = d.File + ", " + s
+	}
+	return s
+}
+
+// joined returns the names of the compared dumps.
+func joined(list []*profile.Dump) string {
+	return fmt.Sprintf("%s to %s", title(list[0]), title(list[len(list)-1]))
+}
+
+// first returns the first n elements of a list, all if n is 0, and the number of the others.
+func first[T any](list []T, n cli.Natural) (shown []T, left int) {
+	if n == 0 || len(list) <= int(n) {
+		return list, 0
+	}
+	return list[:n], len(list) - int(n)
+}

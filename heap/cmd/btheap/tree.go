@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/table"
+)
+
+func treeCommand() *cobra.Command {
+	s := &session{view: profile.View{By: profile.ByFunction}}
+	var o profile.TreeOptions
+	depth := cli.Natural(0)
+	c := &cobra.Command{
+		Use: "tree [flags] [FILE...]", Short: "the call tree, with the memory of each call",
+		Long:    "tree prints all call paths as a tree that begins at the outermost function, such\nas main, or with --callers at the allocation.",
+		Example: "btheap tree -e app.elf device.log\nbtheap tree --callers --depth 3 -e app.elf device.log",
+		RunE: func(c *cobra.Command, files []string) error {
+			if o.Min < 0 || o.Min > 100 {
+				return cli.BadArgsf("--min %g, expected a percentage", o.Min)
+			}
+			return s.run(c, files, func(w io.Writer) error {
+				o.Weight, o.Depth = s.w, int(depth)
+				return s.writeTree(w, o)
+			})
+		},
+	}
+	f := c.Flags()
+	f.Var(&depth, "depth", "show `N` levels of calls, 0 for all")
+	f.Float64Var(&o.Min, "min", 0.5, "add up calls that hold less than `PERCENT` of the total")
+	f.BoolVar(&o.Callers, "callers", false, "begin at the allocation, and go outward")
+	s.addAll(c, "Tree", oneFrames, oneOutput)
+	return c
+}
+
+// writeTree writes the call tree of a dump.
+func (s *session) writeTree(w io.Writer, o profile.TreeOptions) error {
+	p, err := s.one()
+	if err != nil {
+		return err
+	}
+	root := p.Tree(o)
+	fmt.Fprintf(w, "%s: %s bytes in %s\n\n", title(p.Dumps()[0]), cli.Number(root.Total.Bytes), cli.Count(root.Total.Count, "allocation"))
+	tb := table.Table{Head: []string{"Bytes", "%", "Count", "Call path"}, Right: []bool{true, true, true}, Width: s.width()}
+	r := treeRows{s.w, s.w.Of(root.Total), o.Min}
+	tb.Each = func(yield func([]string) bool) { r.below(root, "", yield) }
+	return tb.Write(w)
+}
+
+// treeRows makes the rows of a tree.
+type treeRows struct {
+	w     profile.Weight
+	total uint64
+	min   float64 // percent
+}
+
+// below yields the rows of a node's children and all below them.
+func (r *treeRows) below(n *profile.Node, indent string, yield func([]string) bool) bool {
+	row := func(v profile.Value, name string) bool {
+		return yield([]string{cli.Number(v.Bytes), percent(r.w.Of(v), r.total), cli.Number(v.Count), indent + name})
+	}
+	for _, c := range n.Children {
+		name := c.Site.String()
+		for len(c.Children) == 1 && c.Omitted == 0 && c.Children[0].Total == c.Total { // a chain is one line
+			c = c.Children[0]
+			name += " → " + c.Site.String()
+		}
+		if c.Below > 0 {
+			name += fmt.Sprintf(" (+%s)", cli.Count(c.Below, "call site"))
+		}
+		if !row(c.Total, name) || !r.below(c, indent+"  ", yield) {
+			return false
+		}
+	}
+	return n.Omitted == 0 || row(n.Rest, fmt.Sprintf("(%s below %g %%)", cli.Count(n.Omitted, "call site"), r.min))
+}
+
+func peekCommand() *cobra.Command {
+	s := &session{view: profile.View{By: profile.ByFunction}}
+	c := &cobra.Command{
+		Use: "peek [flags] FUNC [FILE...]", Short: "the callers and callees of a function",
+		Long:    "peek lists the callers and callees of each function that matches the regular\nexpression FUNC, as pprof's peek does.",
+		Example: "btheap peek '^xmalloc$' -e app.elf device.log",
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cli.BadArgsf("expected a regular expression for the function")
+			}
+			if info, err := os.Stat(args[0]); len(args) == 1 && err == nil && info.Mode().IsRegular() {
+				return cli.BadArgsf("%s is a file, expected FUNC, a regular expression, before it", args[0])
+			}
+			match, err := regexp.Compile(args[0])
+			if err != nil {
+				return cli.BadArgsf("FUNC: %w", err)
+			}
+			return s.run(c, args[1:], func(w io.Writer) error { return s.writePeeks(w, match) })
+		},
+	}
+	s.addAll(c, "Peek", allFrames, oneOutput)
+	return c
+}
+
+// writePeeks writes a table for each function that matches.
+func (s *session) writePeeks(w io.Writer, match *regexp.Regexp) error {
+	p, err := s.one()
+	if err != nil {
+		return err
+	}
+	list, err := p.Peek(match, s.w)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("no function matches %s", match)
+	}
+	for i := range list {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := s.writePeek(w, &list[i], s.w.Of(p.Total(0))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePeek writes the table of one function.
+func (s *session) writePeek(w io.Writer, p *profile.PeekRow, total uint64) error {
+	tb := table.Table{Head: []string{"Flat bytes", "Cum bytes", "%", "Count", "Call site"}, Right: []bool{true, true, true, true}, Width: s.width()}
+	row := func(flat, before string, r *profile.SiteRow) {
+		tb.Rows = append(tb.Rows, []string{flat, cli.Number(r.Cum.Bytes), percent(s.w.Of(r.Cum), total), cli.Number(r.Cum.Count), before + r.Site.String()})
+	}
+	for i := range p.Callers {
+		row("", "  called by ", &p.Callers[i])
+	}
+	row(cli.Number(p.Flat.Bytes), "", &p.SiteRow)
+	for i := range p.Callees {
+		row("", "  calls ", &p.Callees[i])
+	}
+	return tb.Write(w)
+}

@@ -1,0 +1,210 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// comparedProgram is a program of the system whose allocations are the same in each run.
+type comparedProgram struct {
+	name  string
+	args  []string
+	stdin string
+}
+
+func comparedPrograms(t testing.TB) []comparedProgram {
+	program := compile(t, "g++", "compare.cc", "-O2")
+	return []comparedProgram{
+		{name: "perl", args: []string{"perl", "-e", `my %h; for my $i (1..20000) { my %r=(a=>"x$i",b=>[1,2,3]); push @{$h{$i%100}},\%r if $i%10==0; }`}},
+		{name: "sqlite3", args: []string{"sqlite3", ":memory:"}, stdin: `
+create table t(a integer primary key, b text, c real);
+with recursive n(i) as (select 1 union all select i+1 from n where i<20000) insert into t select i, 'row '||i, i*1.5 from n;
+create index ti on t(b);
+select count(*), sum(c) from t where b like '%7%' group by a%10 order by 2;`},
+		{name: "python3", args: []string{"/usr/bin/python3", "-X", "utf8", "-"}, stdin: `
+import json,collections
+d=collections.defaultdict(list)
+for i in range(20000):
+    d[i%100].append(json.loads(json.dumps({'a':i,'b':[str(i)]*3})))`},
+		{name: "a C++ program", args: []string{program}},
+		{name: "bc", args: []string{"bc", "-q"}, stdin: "scale=200\nfor (i = 1; i < 2000; i++) s = s + sqrt(i)/i\ns\n"},
+		{name: "objdump -dl", args: []string{"objdump", "-d", "-l", program}},
+		{name: "openssl", args: []string{"openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-subj", "/CN=test", "-keyout", "/dev/null", "-out", "/dev/null"}},
+		{name: "awk", args: []string{"awk", `BEGIN { for (i = 0; i < 20000; i++) { n[i % 700] = n[i % 700] " " i; if (i % 50 == 0) delete n[i % 700] } for (k in n) s += length(n[k]); print s }`}},
+	}
+}
+
+// under runs the program under a tool. It returns its standard error, and the CPU seconds of
+// all processes.
+func (p comparedProgram) under(t testing.TB, tool ...string) (stderr string, cpu float64) {
+	t.Helper()
+	args := append(tool, p.args...)
+	if _, err := exec.LookPath(p.args[0]); err != nil {
+		t.Skipf("%v", err)
+	}
+	c := exec.Command(args[0], args[1:]...)
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PERL_HASH_SEED=0", "PYTHONHASHSEED=0", "LC_ALL=C.UTF-8",
+		"XDG_CACHE_HOME=" + shared, "LWSBT_TEST_BTRECORD=1"}
+	c.Stdin = strings.NewReader(p.stdin)
+	var errs strings.Builder
+	c.Stderr = &errs
+	if err := c.Run(); err != nil {
+		t.Fatalf("%q: %v: %s", args, err, errs.String())
+	}
+	s := c.ProcessState
+	return errs.String(), (s.UserTime() + s.SystemTime()).Seconds()
+}
+
+// heapTotals are sums over a whole run, and the live bytes at its peak and end.
+type heapTotals struct{ allocs, frees, bytes, peak, left int64 }
+
+// recordedTotals reads the totals of a recording.
+func recordedTotals(t *testing.T, file string) (s heapTotals) {
+	r, err := heaplog.Open(t.Context(), heaplog.Files(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for it, err := range r.Items() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if it.Kind == heaplog.KindMark && it.Header.Verb == "total" {
+			number := func(key string) int64 { v, _ := it.Header.Uint(key); return int64(v) }
+			s = heapTotals{number("allocs"), number("frees"), number("bytes"), number("peak"), number("live")}
+		}
+	}
+	return s
+}
+
+var dhatTotal = regexp.MustCompile(`(?m)(Total|At t-gmax|At t-end): +([0-9,]+) bytes in ([0-9,]+) blocks`)
+
+// dhatTotals reads what valgrind prints.
+func dhatTotals(text string) (s heapTotals) {
+	for _, m := range dhatTotal.FindAllStringSubmatch(text, -1) {
+		bytes, _ := strconv.ParseInt(strings.ReplaceAll(m[2], ",", ""), 10, 64)
+		blocks, _ := strconv.ParseInt(strings.ReplaceAll(m[3], ",", ""), 10, 64)
+		switch m[1] {
+		case "Total":
+			s.bytes, s.allocs = bytes, blocks
+		case "At t-gmax":
+			s.peak = bytes
+		case "At t-end":
+			s.left, s.frees = bytes, s.allocs-blocks
+		}
+	}
+	return s
+}
+
+// heaptrackTotals adds up a file of heaptrack: lines "a SIZE PATH" number allocations of a size
+// and a call path from 0; "+ N" allocates one, "- N" frees one.
+func heaptrackTotals(t *testing.T, file string) (s heapTotals) {
+	text, err := exec.Command("zstd", "-dcq", file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sizes []int64
+	for line := range strings.Lines(string(text)) {
+		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		word, _, _ := strings.Cut(rest, " ")
+		n, _ := strconv.ParseInt(word, 16, 64)
+		switch kind {
+		case "a":
+			sizes = append(sizes, n)
+		case "+":
+			s.allocs++
+			s.bytes += sizes[n]
+			s.left += sizes[n]
+			s.peak = max(s.peak, s.left)
+		case "-":
+			s.frees++
+			s.left -= sizes[n]
+		}
+	}
+	return s
+}
+
+// emergencyPool is a block of libstdc++, which heaptrack's library loads into each program.
+// heaptrack frees it at the end.
+const emergencyPool = 72704
+
+// TestComparison compares totals with DHAT and heaptrack, and logs them as
+// heap/docs/btrecord-compared.md has them. Variables of the environment that a tool adds make
+// differences of up to one in a thousand: programs copy the environment.
+func TestComparison(t *testing.T) {
+	cmdtest.Long(t)
+	cmdtest.Need(t, "valgrind", "heaptrack", "zstd")
+	table := ""
+	for _, p := range comparedPrograms(t) {
+		t.Run(p.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "out")
+			p.under(t, os.Args[0], "-q", "-o", file, "--")
+			ours := recordedTotals(t, file)
+			text, _ := p.under(t, "valgrind", "--tool=dhat", "--run-libc-freeres=no", "--run-cxx-freeres=no", "--dhat-out-file=/dev/null")
+			dhat := dhatTotals(text)
+			p.under(t, "heaptrack", "-o", file)
+			heaptrack := heaptrackTotals(t, file+".zst")
+			name := p.name
+			for i, s := range []heapTotals{ours, dhat, heaptrack} {
+				table += fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d |\n", name, []string{"btrecord", "DHAT", "heaptrack"}[i], s.allocs, s.frees, s.bytes, s.peak, s.left)
+				name = ""
+			}
+			near := func(what string, got, want, more int64) {
+				if d := max(got-want, want-got); want == 0 || d > want/1000+more {
+					t.Errorf("%s: %d, want %d", what, got, want)
+				}
+			}
+			near("allocations", ours.allocs, dhat.allocs, 0)
+			near("frees", ours.frees, dhat.frees, 0)
+			near("bytes", ours.bytes, dhat.bytes, 0)
+			near("peak", ours.peak, dhat.peak, 0)
+			near("left", ours.left, dhat.left, 0)
+			near("allocations by heaptrack", heaptrack.allocs, ours.allocs, 1)
+			near("frees by heaptrack", heaptrack.frees, ours.frees, 1)
+			near("bytes by heaptrack", heaptrack.bytes, ours.bytes, emergencyPool)
+			near("peak by heaptrack", heaptrack.peak, ours.peak, emergencyPool)
+			near("left by heaptrack", heaptrack.left, ours.left, emergencyPool)
+		})
+	}
+	t.Logf("| program | tool | allocations | frees | bytes | peak | left at the end |\n| --- | --- | --- | --- | --- | --- | --- |\n%s", table)
+}
+
+// BenchmarkCost measures the CPU time of a program and of the tool that records it: the least
+// of b.N runs.
+func BenchmarkCost(b *testing.B) {
+	cmdtest.Need(b, "heaptrack")
+	file := filepath.Join(b.TempDir(), "out")
+	record := []string{os.Args[0], "-q", "-o", file}
+	for _, p := range append(comparedPrograms(b), comparedProgram{name: "cat", args: []string{"cat", "/dev/null"}}) {
+		for _, tool := range []struct {
+			name string
+			args []string
+		}{
+			{"alone", nil},
+			{"btrecord", append(record, "--")},
+			{"events", append(record, "--events", "--")},
+			{"sample", append(record, "--sample", "512K", "--")},
+			{"heaptrack", []string{"heaptrack", "-o", file}},
+		} {
+			b.Run(p.name+"/"+tool.name, func(b *testing.B) {
+				least := 1e9
+				for b.Loop() {
+					_, cpu := p.under(b, tool.args...)
+					least = min(least, cpu)
+				}
+				b.ReportMetric(1000*least, "least-CPU-ms")
+			})
+		}
+	}
+}

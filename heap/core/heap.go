@@ -1,0 +1,234 @@
+package core
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// Heap holds the live allocations of a program, from the list of their metadata. (BT-MEM-1)
+//
+//	true start                                   Block.Addr
+//	│ unused │ bits and padding │ length │ node     │ Size bytes …
+//	         └────── Block.Blob ─────────┘ prev next owner
+type Heap struct {
+	Owners []Owner
+	// Blocks are in the order of their lists, the oldest first.
+	Blocks []Block
+	// Damage lists overwritten metadata, by address.
+	Damage []Damage
+	// User reports whether blobs have user fields after the size.
+	User bool
+
+	notes  notes
+	byAddr []int32 // indexes of Blocks, by address
+}
+
+// Owner is the head of a list of blocks, lws_dll2_owner_t or struct lwsbt_heap.
+type Owner struct {
+	Addr  uint64
+	Name  string // of the variable, "" if not known
+	Head  uint64
+	Tail  uint64
+	Count uint32 // the value in memory
+	// Carved reports whether the owner was found by the blocks that point to it.
+	Carved bool
+	Blocks int // number of blocks found
+	// Device reports whether the owner is a struct lwsbt_heap, identified by its mark. Each
+	// block is then followed by spare bytes with a known value, up to the next address that
+	// equals Spare modulo Align.
+	Device bool
+	Align  uint64
+	Spare  uint64
+
+	packing *packing // of packed stacks, or nil
+}
+
+// Block is a live allocation.
+type Block struct {
+	Addr uint64 // as returned to the program
+	Size uint64 // requested size in bytes
+	// Blob is the compressed stack: a subslice of the image, or converted from a packed
+	// stack (LWSBT_PACKED of device/). If it was overwritten, or lws had no space for it,
+	// Blob is nil and Size is unknown.
+	Blob  []byte
+	Owner int // index of Heap.Owners
+	// Carved reports whether the block was found by its own bytes, because no chain of
+	// intact links leads to it from its owner.
+	Carved bool
+	// Damaged reports whether Heap.Damage contains the block.
+	Damaged bool
+	// Checked is the number of spare bytes after the block that were checked for writes
+	// past its end; 0 if there are none.
+	Checked uint64
+
+	length uint64 // of the stack in memory, with its padding; 0 if it is not known
+}
+
+// Search holds the options of [Image.FindHeap].
+type Search struct {
+	// Owners are candidates for the head of the list. If none of them has a list,
+	// memory is searched for blocks.
+	Owners []Symbol
+	// Typed are variables whose type is that of an owner.
+	Typed []Symbol
+	// Strict restricts the search to Owners, which the user named.
+	Strict bool
+	// Code holds the code ranges of the program, for Shift. They are used to read packed
+	// stacks if the owner's own ranges are not in the image.
+	Code  []codec.Range
+	Shift int
+	// FollowsCall, if not nil, reports whether the code before an address is known, and
+	// whether the address follows a call.
+	FollowsCall func(pc uint64) (known, follows bool)
+}
+
+// MaxBlocks limits the number of blocks that are read from an image.
+const MaxBlocks = 1 << 23
+
+// ErrNoHeap is returned if an image has no list of blocks.
+var ErrNoHeap = errors.New("no heap found")
+
+// FindHeap finds the blocks of an image. It returns [ErrNoHeap] if there are none, or an error
+// that names the property of the image that must be set first.
+func (m *Image) FindHeap(s Search) (*Heap, error) {
+	if m.Word == 0 || m.Order == nil {
+		return nil, errors.New("raw memory does not tell its word size and byte order: give the ELF file of the program")
+	}
+	h := &Heap{}
+	f := &finder{m: m, h: h, ptr: uint64(m.PointerSize()), follows: s.FollowsCall, code: s.Code, shift: s.Shift,
+		nodes: map[uint64]*node{}, claims: map[uint64]bool{}, packings: map[uint64]*packing{}, damages: map[uint64]*Damage{}}
+	seen := map[uint64]bool{}
+	for _, sym := range s.Typed {
+		if o, ok := f.readOwner(sym.Addr); ok && !seen[o.Addr] && (o.Device || f.ownsBlocks(o)) {
+			seen[o.Addr] = true
+			o.Name = sym.Name
+			h.Owners = append(h.Owners, o)
+		}
+	}
+	for _, sym := range s.Owners {
+		if o, ok := f.readOwner(sym.Addr); ok && !seen[o.Addr] && (f.ownsBlocks(o) || s.Strict) {
+			seen[o.Addr] = true
+			o.Name = sym.Name
+			h.Owners = append(h.Owners, o)
+		} else if s.Strict && !ok {
+			return nil, fmt.Errorf("the owner at %#x is not in the image", sym.Addr)
+		}
+	}
+	if len(h.Owners) == 0 {
+		for _, o := range f.carveOwners() {
+			o.Name = nameOf(append(slices.Clip(s.Typed), s.Owners...), o.Addr)
+			h.Owners = append(h.Owners, o)
+		}
+	}
+	if len(h.Owners) == 0 {
+		o, ok := f.anyOwner(s)
+		if !ok {
+			return nil, ErrNoHeap
+		}
+		h.Owners = append(h.Owners, o)
+	}
+	for i := range h.Owners {
+		f.list(i)
+	}
+	h.finish(f)
+	return h, nil
+}
+
+// anyOwner returns an owner without blocks: a variable of the type of an owner, even if its
+// list was overwritten, or a candidate whose list is empty.
+func (f *finder) anyOwner(s Search) (o Owner, ok bool) {
+	for _, sym := range append(slices.Clip(s.Typed), s.Owners...) {
+		typed := slices.Contains(s.Typed, sym)
+		if o, ok := f.readOwner(sym.Addr); ok && (typed || o.Device || o.Head == 0 && o.Tail == 0 && o.Count == 0) {
+			o.Name = sym.Name
+			return o, true
+		}
+	}
+	return o, false
+}
+
+func nameOf(list []Symbol, addr uint64) string {
+	for _, s := range list {
+		if s.Addr == addr {
+			return s.Name
+		}
+	}
+	return ""
+}
+
+// Notes returns messages about parts of the lists that were rejected.
+func (h *Heap) Notes() []string { return h.notes.list() }
+
+// Bytes returns the sum of the sizes of all blocks, saturated at 2^64-1.
+func (h *Heap) Bytes() uint64 {
+	sum := uint64(0)
+	for i := range h.Blocks {
+		sum = addSize(sum, h.Blocks[i].Size)
+	}
+	return sum
+}
+
+// addSize returns a + b, saturated at 2^64-1: sizes in an image can have any value.
+func addSize(a, b uint64) uint64 {
+	if a+b < a {
+		return ^uint64(0)
+	}
+	return a + b
+}
+
+// Expected returns the expected number of blocks: the sum over all owners of the larger
+// of their count and the number of blocks found.
+func (h *Heap) Expected() int {
+	n := 0
+	for _, o := range h.Owners {
+		n += max(o.Blocks, int(o.Count))
+	}
+	return n
+}
+
+// sorted returns the indexes of blocks, by address.
+func (h *Heap) sorted() []int32 {
+	if len(h.byAddr) != len(h.Blocks) {
+		h.byAddr = make([]int32, len(h.Blocks))
+		for i := range h.byAddr {
+			h.byAddr[i] = int32(i)
+		}
+		slices.SortFunc(h.byAddr, func(a, b int32) int { return cmp.Compare(h.Blocks[a].Addr, h.Blocks[b].Addr) })
+	}
+	return h.byAddr
+}
+
+// finish runs the checks that need all blocks.
+func (h *Heap) finish(f *finder) {
+	h.User = f.userFields()
+	f.checkSizes()
+	f.checkCalls()
+	f.checkEnds()
+	f.suspect()
+	for i := range h.Owners {
+		if o := &h.Owners[i]; uint64(o.Count) != uint64(o.Blocks) {
+			h.notes.add("the owner at %#x counts %d blocks, %d were found", o.Addr, o.Count, o.Blocks)
+		}
+	}
+}
+
+// userFields reports whether at least one blob has user fields, and the bits after the size of
+// every blob are valid user fields.
+func (f *finder) userFields() bool {
+	var s codec.Stack
+	var u codec.User
+	some := false
+	for i := range f.h.Blocks {
+		if b := f.h.Blocks[i].Blob; b != nil {
+			if codec.DecodeUser(&s, &u, b, 64) != nil {
+				return false
+			}
+			some = some || u != (codec.User{})
+		}
+	}
+	return some
+}

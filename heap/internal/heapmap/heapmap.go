@@ -1,0 +1,335 @@
+// Package heapmap finds out where in the heap blocks and holes lie, and which call paths keep holes
+// apart. A group of adjacent blocks keeps two holes apart if it lies between them, and neither hole
+// is smaller than the group. If the group were freed, the two holes would be one.
+//
+//	var m heapmap.Mapper
+//	for d, err := range r.DumpBlocks() { // of a heaplog.Reader
+//		if x := m.Map(d.Dump, d.Blocks, d.Space); err == nil && x != nil {
+//			fmt.Println(d.Name, x.Free, x.Largest)
+//		}
+//	}
+package heapmap
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// Source is the source of the regions of a Map.
+type Source string
+
+const (
+	Given  Source = "flag"   // Mapper.Regions
+	Log    Source = "log"    // heap= of the ~h#boot line
+	Blocks Source = "blocks" // inferred: blocks that are at most 1 MiB apart
+)
+
+// Mapper maps the heap at one moment after the other. The zero Mapper is ready for use.
+type Mapper struct {
+	Regions []codec.Range // the address ranges of the heap; if nil, those of the log or of the blocks
+
+	last     *profile.Dump
+	inferred regions // of the blocks of the boot so far
+	gap      uint64  // smallest gap between two blocks in this boot
+}
+
+// Map returns the map of the blocks of a dump. space is the address ranges that the log has, nil if
+// it has none. The result is nil if there is no block, or if the dump is a difference.
+func (m *Mapper) Map(d *profile.Dump, blocks iter.Seq[profile.Block], space []codec.Range) *Map {
+	if m.last == nil || m.last.Boot != d.Boot || m.last.File != d.File {
+		m.inferred, m.gap = nil, math.MaxUint64
+	}
+	m.last = d
+	list := slices.Collect(blocks)
+	if len(list) == 0 || d.Diff {
+		return nil
+	}
+	slices.SortFunc(list, byAddress)
+	r, source := declared(m.Regions), Given
+	if m.Regions == nil && space != nil {
+		r, source = declared(space), Log
+	} else if m.Regions == nil {
+		m.inferred = m.inferred.grow(list)
+		r, source = slices.Clone(m.inferred), Blocks
+	}
+	m.gap = smallestGap(m.gap, list)
+	out := mapBlocks(r, list, leastHole(m.gap))
+	out.Source = source
+	return out
+}
+
+// endOf returns the address after the block, at most 2^64-1.
+func endOf(b profile.Block) uint64 { return addSaturated(b.Addr, b.Bytes) }
+
+func addSaturated(a, b uint64) uint64 {
+	if s, carry := bits.Add64(a, b, 0); carry == 0 {
+		return s
+	}
+	return 1<<64 - 1
+}
+
+// limit returns the address after a region, at most 2^64-1.
+func limit(r codec.Range) uint64 { return addSaturated(r.Start, r.Length) }
+
+// maxGap is the greatest distance, in bytes, between adjacent blocks of one heap, if the log
+// has no heap=.
+const maxGap = 1 << 20
+
+// Small gaps between blocks are headers and padding of the allocator. A hole has at least
+// slack bytes plus the smallest gap. A smallest gap over maxOverhead bytes counts as 0.
+const (
+	slack       = 32
+	maxOverhead = 128
+)
+
+// smallestGap returns the smallest distance in bytes between two blocks, at most least.
+func smallestGap(least uint64, sorted []profile.Block) uint64 {
+	for i := 1; i < len(sorted); i++ {
+		if before := endOf(sorted[i-1]); sorted[i].Addr >= before {
+			least = min(least, sorted[i].Addr-before)
+		}
+	}
+	return least
+}
+
+// leastHole returns the size of the smallest hole.
+func leastHole(gap uint64) uint64 {
+	if gap > maxOverhead {
+		gap = 0
+	}
+	return gap + slack
+}
+
+// regions is a sorted list of address ranges that do not overlap.
+type regions []codec.Range
+
+// declared returns the regions that a log declares.
+func declared(ranges []codec.Range) regions {
+	return regions(slices.Clone(ranges)).merge(0)
+}
+
+// grow adds blocks, and merges regions that are at most maxGap bytes apart.
+func (r regions) grow(blocks []profile.Block) regions {
+	for _, b := range blocks {
+		if b.Bytes > 0 {
+			r = append(r, codec.Range{Start: b.Addr, Length: endOf(b) - b.Addr})
+		}
+	}
+	return r.merge(maxGap)
+}
+
+// merge sorts the regions, and merges regions that are at most gap bytes apart.
+func (r regions) merge(gap uint64) regions {
+	slices.SortFunc(r, func(a, b codec.Range) int { return cmp.Compare(a.Start, b.Start) })
+	var list regions
+	for _, x := range r {
+		if n := len(list); n > 0 {
+			last := &list[n-1]
+			if end := limit(*last); x.Start <= addSaturated(end, gap) {
+				last.Length = max(end, limit(x)) - last.Start
+				continue
+			}
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// group is adjacent blocks that keep two holes apart. kept is the size of the smaller hole: the
+// bytes that freeing the group would join to the larger hole, besides the group's own.
+type group struct {
+	blocks []profile.Block
+	kept   uint64
+}
+
+// Map holds the blocks and holes of a heap.
+type Map struct {
+	Space
+	// Regions are the address ranges of the heap, in order. Source says where they are from.
+	Regions []codec.Range
+	Source  Source
+	// LeastHole is the size of the smallest hole in bytes. Smaller gaps between blocks are
+	// headers and padding.
+	LeastHole uint64
+
+	holes  []uint64 // their sizes; a hole is a gap between blocks, or between a block and the end of the heap
+	groups []group
+	blocks []profile.Block
+}
+
+// byAddress orders blocks by address.
+func byAddress(a, b profile.Block) int {
+	return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes))
+}
+
+// mapBlocks finds the holes of at least a number of bytes between blocks in regions. The blocks
+// are sorted by address.
+func mapBlocks(r regions, blocks []profile.Block, least uint64) *Map {
+	m := &Map{Regions: r, blocks: blocks, LeastHole: least}
+	rest := m.blocks
+	for _, region := range r {
+		m.Size += region.Length
+		for len(rest) > 0 && rest[0].Addr < region.Start {
+			m.Outside++
+			rest = rest[1:]
+		}
+		n := 0
+		for n < len(rest) && rest[n].Addr-region.Start < region.Length {
+			n++
+		}
+		m.region(region, rest[:n])
+		rest = rest[n:]
+	}
+	m.Outside += len(rest)
+	m.Holes, m.Fragmentation = len(m.holes), Fragmentation(m.Free, m.Largest)
+	return m
+}
+
+// region finds the holes of one region; the blocks begin in it.
+func (m *Map) region(r codec.Range, blocks []profile.Block) {
+	at, end, from := r.Start, limit(r), 0
+	before := uint64(0) // size of the hole before the group that begins with blocks[from]
+	gap := func(i int, next uint64) {
+		if next < at || next-at < m.LeastHole {
+			return
+		}
+		size := next - at
+		m.holes = append(m.holes, size)
+		m.Free += size
+		m.Largest = max(m.Largest, size)
+		if kept := min(before, size); kept > 0 && i > from && at-blocks[from].Addr <= kept {
+			m.groups = append(m.groups, group{blocks[from:i], kept})
+		}
+		before, from = size, i
+	}
+	for i, b := range blocks {
+		switch {
+		case b.Addr < at:
+			m.Overlap++
+		default:
+			gap(i, b.Addr)
+		}
+		m.Count++
+		if e := min(endOf(b), end); e > at {
+			m.Used += e - max(at, b.Addr)
+			at = e
+		}
+	}
+	gap(len(blocks), end)
+}
+
+// Pins returns the call paths that have blocks in a group that keeps holes apart, in descending
+// order of Kept. They have no Stack yet.
+func (m *Map) Pins() []Pin {
+	index := map[profile.Path]int{}
+	var list []Pin
+	var most, groups []uint64 // by index in list: the largest kept, and the number of groups when it was last added
+	for i, g := range m.groups {
+		for _, b := range g.blocks {
+			k, ok := index[b.Path]
+			if !ok {
+				k = len(list)
+				index[b.Path] = k
+				list, most, groups = append(list, Pin{Path: b.Path}), append(most, 0), append(groups, 0)
+			}
+			p := &list[k]
+			p.Count++
+			p.Bytes += b.Bytes
+			if g.kept > most[k] {
+				most[k], p.Address = g.kept, b.Addr
+			}
+			if groups[k] != uint64(i+1) {
+				groups[k] = uint64(i + 1)
+				p.Kept += g.kept
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Pin) int { return cmp.Compare(b.Kept, a.Kept) })
+	return list
+}
+
+// Name returns the first n pins whose call paths p shows, with their stacks, and the number of
+// further ones; n = 0 means all. p must be a profile of the dumps from which the pins were computed.
+func Name(pins []Pin, p *profile.Profile, n int) (list []Pin, left int) {
+	list = []Pin{}
+	for _, x := range pins {
+		var shown bool
+		switch x.Stack, shown = p.Stack(x.Path); {
+		case !shown:
+		case n > 0 && len(list) == n:
+			left++
+		default:
+			list = append(list, x)
+		}
+	}
+	return list, left
+}
+
+// Sizes counts the holes and blocks by size: those of 2^i to 2^(i+1)-1 bytes are one class.
+func (m *Map) Sizes() []SizeClass {
+	var classes [64]SizeClass
+	for _, size := range m.holes {
+		x := &classes[bits.Len64(size)-1]
+		x.Holes++
+		x.HoleBytes += size
+	}
+	for _, b := range m.blocks {
+		if b.Bytes > 0 {
+			x := &classes[bits.Len64(b.Bytes)-1]
+			x.Blocks++
+			x.BlockBytes += b.Bytes
+		}
+	}
+	list := []SizeClass{}
+	for i, x := range classes {
+		if x.Holes+x.Blocks > 0 {
+			x.Min = 1 << i
+			x.Max = x.Min + (x.Min - 1)
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// Layout returns the first n regions, each in a number of cells of equal size, and the sizes of
+// holes and blocks. It has no Pins.
+func (m *Map) Layout(n, cells int) Layout {
+	l := Layout{Ranges: []Range{}, LeastHole: m.LeastHole, Sizes: m.Sizes()}
+	for _, r := range m.Regions[:min(n, len(m.Regions))] {
+		out := Range{Start: r.Start, Length: r.Length}
+		for _, part := range m.Cells(r, cells) {
+			percent := int(100*part + 0.5)
+			if part > 0 {
+				percent = max(1, percent)
+			}
+			out.Cells = append(out.Cells, percent)
+		}
+		l.Ranges = append(l.Ranges, out)
+	}
+	return l
+}
+
+// Cells returns the used fraction, 0 to 1, of each of n equal parts of a region.
+func (m *Map) Cells(r codec.Range, n int) []float64 {
+	used, per := make([]float64, n), float64(r.Length)/float64(n)
+	for _, b := range m.blocks {
+		if b.Addr < r.Start || b.Addr-r.Start >= r.Length {
+			continue
+		}
+		from := float64(b.Addr - r.Start)
+		to := min(from+float64(b.Bytes), float64(r.Length))
+		for i := int(from / per); i < n && float64(i)*per < to; i++ {
+			used[i] += min(to, float64(i+1)*per) - max(from, float64(i)*per)
+		}
+	}
+	for i := range used {
+		used[i] = min(1, used[i]/per)
+	}
+	return used
+}

@@ -1,0 +1,239 @@
+// Package leaktext has the words in which reports tell what leaks.
+package leaktext
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/printable"
+)
+
+// Headline returns a sentence with the number of leaks.
+func Headline(found *profile.Leaks) string {
+	n := map[profile.Verdict]int{}
+	for _, r := range found.Sure() {
+		n[r.Verdict]++
+	}
+	for i := range found.Rows {
+		if found.Rows[i].Verdict == profile.Grows {
+			n[profile.Grows]++
+		}
+	}
+	var list []string
+	if k := n[profile.Leaking]; k > 0 {
+		list = append(list, printable.Count(k, "leak"))
+	}
+	if k := n[profile.Probably]; k > 0 {
+		list = append(list, printable.Count(k, "probable leak"))
+	}
+	switch {
+	case len(list) == 0 && n[profile.Grows] == 0:
+		return "no leak found"
+	case len(list) == 0:
+		return "no leak found (" + printable.Count(n[profile.Grows], "call path") + " may be one)"
+	}
+	return strings.Join(list, ", ")
+}
+
+// Examined returns a description of the examined dumps.
+func Examined(found *profile.Leaks) string {
+	s := printable.Count(found.Used, "dump")
+	if found.Boots > 1 {
+		s += fmt.Sprintf(" of %d boots", found.Boots)
+	}
+	if found.Timed {
+		s += " over " + Duration(found.Span.Hours())
+	}
+	return s
+}
+
+// Duration writes hours in a unit that gives a small number.
+func Duration(hours float64) string {
+	for _, u := range []struct {
+		hours float64
+		name  string
+	}{{24 * 365, "years"}, {24 * 2, "days"}, {1, "h"}, {1.0 / 60, "min"}} {
+		if hours < u.hours {
+			continue
+		}
+		if u.name == "days" {
+			u.hours = 24
+		}
+		if hours/u.hours > 1000 {
+			return "over 1,000 " + u.name
+		}
+		return strconv.FormatFloat(hours/u.hours, 'g', 3, 64) + " " + u.name
+	}
+	return strconv.FormatFloat(hours*3600, 'g', 3, 64) + " s"
+}
+
+// shortRun is the time below which rates are per second and not per hour.
+const shortRun = 2 * time.Minute
+
+// Rate writes a rate and its margin, bytes per hour or dump, such as
+// "+69.3 ± 6.5 bytes per dump".
+func Rate(found *profile.Leaks, v, margin float64) string {
+	per := "dump"
+	switch {
+	case found.Timed && found.Span < shortRun:
+		per, v, margin = "second", v/3600, margin/3600
+	case found.Timed:
+		per = "hour"
+	}
+	return fmt.Sprintf("%s ± %s bytes per %s", Amount(v), Amount(margin)[1:], per)
+}
+
+// span writes a time in the unit of the rates.
+func span(found *profile.Leaks, v float64) string {
+	switch {
+	case math.IsInf(v, 1):
+		return "never"
+	case found.Timed:
+		return Duration(v)
+	}
+	return Signed(math.Round(v))[1:]
+}
+
+// Left returns the time until the heap is full, such as "3 h (2 h to 5 h)".
+func Left(found *profile.Leaks) string {
+	x := found.Exhaustion
+	in := span(found, x.In)
+	if !found.Timed {
+		in += " dumps"
+	}
+	if from, to := span(found, x.From), span(found, x.To); from != to {
+		in += fmt.Sprintf(" (%s to %s)", from, to)
+	}
+	return in
+}
+
+// Exhaustion returns when the heap will be full, "" if it is not known.
+func Exhaustion(found *profile.Leaks) string {
+	x := found.Exhaustion
+	if x == nil {
+		return ""
+	}
+	return fmt.Sprintf("free %s bytes: exhausted in %s at %s", printable.Number(x.Free), Left(found), Rate(found, x.Rate, x.Margin))
+}
+
+// Fragmentation returns a message if the heap becomes fragmented: according to the allocator's
+// reports in the dumps of the last boot, the largest free block became a quarter smaller, but the
+// free memory did not become a tenth smaller. Otherwise, or with fewer than three reports, it
+// returns "".
+func Fragmentation(found *profile.Leaks) string {
+	dumps := found.Dumps
+	var list []profile.Heap
+	for i := range dumps {
+		if i > 0 && (dumps[i].Boot != dumps[i-1].Boot || dumps[i].File != dumps[i-1].File) {
+			list = list[:0]
+		}
+		if dumps[i].Heap.Known {
+			list = append(list, dumps[i].Heap)
+		}
+	}
+	if len(list) < 3 {
+		return ""
+	}
+	first, last := list[0], list[len(list)-1]
+	if float64(last.Largest) > 0.75*float64(first.Largest) || float64(last.Free) < 0.9*float64(first.Free) {
+		return ""
+	}
+	return fmt.Sprintf("fragmentation: the largest free block went from %s to %s bytes, what is free from %s to %s (btheap map)",
+		printable.Number(first.Largest), printable.Number(last.Largest), printable.Number(first.Free), printable.Number(last.Free))
+}
+
+// Amount writes a rate: with a fraction only if it is small.
+func Amount(v float64) string {
+	if math.Abs(v) >= 100 {
+		v = math.Round(v)
+	}
+	return Signed(v)
+}
+
+// Evidence describes the evidence of a call path.
+func Evidence(r *profile.Leak) string {
+	return fmt.Sprintf("kept memory grew in %d of %s (%.0f if random)%s", r.Rose, printable.Count(r.Intervals, "interval"), r.Chance, evidence(&r.Evidence))
+}
+
+// evidence describes the growth of kept memory: of the floor (see profile.Evidence).
+func evidence(e *profile.Evidence) string {
+	s := ", in both halves of the log"
+	if e.Evenness < 0.5 {
+		s = ", most of it in one half"
+	}
+	switch {
+	case e.Bend <= 0.12:
+		s += ", steadily"
+	case e.Bend > 0.25:
+		s += ", unevenly"
+	}
+	if e.ByBytes {
+		s += "; the blocks grow"
+	}
+	return s
+}
+
+// maxGrowing is the number of call paths that Growing returns.
+const maxGrowing = 3
+
+// Growing returns the call paths that grow, the first three, without those of functions that leak.
+func Growing(found *profile.Leaks) (list []profile.Leak) {
+	leaks := map[string]bool{}
+	for _, f := range found.Functions {
+		leaks[f.Stack()[0].Func] = true
+	}
+	for _, r := range found.Rows {
+		stack := r.Stack()
+		if r.Verdict == profile.Grows && len(list) < maxGrowing && !(len(stack) > 0 && leaks[stack[0].Func]) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Signed writes a growth per dump.
+func Signed(v float64) string {
+	s := strconv.FormatFloat(math.Abs(v), 'f', 1, 64)
+	whole, fraction, _ := strings.Cut(s, ".")
+	if n, err := strconv.ParseUint(whole, 10, 64); err == nil {
+		whole = printable.Number(n)
+	}
+	sign := "+"
+	if v < 0 {
+		sign = "-"
+	}
+	return sign + strings.TrimSuffix(whole+"."+fraction, ".0")
+}
+
+// Basis returns lines on the dumps that were left out, and on the limits of the answer.
+func Basis(found *profile.Leaks) (lines []string) {
+	left := map[string][]string{}
+	var reasons []string
+	for _, d := range found.Dumps {
+		if !d.Used {
+			if left[d.Reason] == nil {
+				reasons = append(reasons, d.Reason)
+			}
+			left[d.Reason] = append(left[d.Reason], d.Name)
+		}
+	}
+	for _, reason := range reasons {
+		names := left[reason]
+		if n := len(names) - 3; n > 0 {
+			names = append(slices.Clone(names[:3]), fmt.Sprintf("%d more", n))
+		}
+		lines = append(lines, fmt.Sprintf("left out: %s (%s)", strings.Join(names, ", "), reason))
+	}
+	if found.Missing > 0.0005 {
+		lines = append(lines, fmt.Sprintf("%.1f %% of the blocks are missing: rates are corrected, and paths are ranked by a low estimate", 100*found.Missing))
+	}
+	if !found.Enough {
+		lines = append(lines, "too few dumps to say leak: give 7 or more of a boot")
+	}
+	return lines
+}

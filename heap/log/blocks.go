@@ -1,0 +1,115 @@
+package heaplog
+
+import (
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// DumpBlocks is a dump with the blocks that have addresses in the log. Blocks is valid until
+// the next DumpBlocks is yielded. With an error, Dump is nil.
+type DumpBlocks struct {
+	*profile.Dump
+	// Blocks yields the blocks in the order of the log. For a dump that Moments yields, the
+	// order is undefined. For a differential dump, it yields only the blocks in the log, which
+	// are those of call paths that changed.
+	Blocks iter.Seq[profile.Block]
+	// Space is the address ranges of the heap, as the ~h#boot line has them (BT-HEAD-2); nil if
+	// it does not.
+	Space []codec.Range
+}
+
+// DumpBlocks yields the same dumps as [Reader.Dumps], each with its blocks.
+func (r *Reader) DumpBlocks() iter.Seq2[DumpBlocks, error] {
+	return exclusive(r, func(yield func(DumpBlocks, error) bool) { r.dumps(yield, true) })
+}
+
+// Moments yields n moments of a recording of events, at equal intervals of time. Each moment is
+// a dump of the blocks that are live at that time. The last moment of each boot is after the last
+// event of the boot. If no finished pass of Dumps has read the events, Moments first reads the
+// logs to find out how long the recording is. If n is less than 1, it yields an error.
+func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
+	return exclusive(r, func(yield func(DumpBlocks, error) bool) {
+		if n < 1 {
+			yield(DumpBlocks{}, fmt.Errorf("%d moments, expected 1 or more", n))
+			return
+		}
+		whole := r.Replay()
+		if whole == nil || !r.replayed {
+			whole = profile.NewReplay()
+			r.run(newEventConsumer(r, func(e *profile.Event, err error) bool { // errors are those of the second pass
+				if err == nil {
+					whole.Add(*e)
+				}
+				return true
+			}))
+		}
+		t := whole.Totals()
+		m := moments{step: max(1, (t.Last-t.First+time.Duration(n)-1)/time.Duration(n)), replay: profile.NewReplay(), yield: yield}
+		r.run(newEventConsumer(r, func(e *profile.Event, err error) bool {
+			if err != nil {
+				m.stopped = !yield(DumpBlocks{}, err)
+				return !m.stopped
+			}
+			return m.event(e, r.pass.sequence)
+		}))
+		if !m.stopped && m.boot > 0 {
+			m.take(m.last)
+		}
+	})
+}
+
+// moments yields the live blocks at each step.
+type moments struct {
+	step    time.Duration
+	replay  *profile.Replay
+	yield   func(DumpBlocks, error) bool
+	boot    int           // of the event before
+	last    time.Duration // of the event before
+	next    time.Duration // of the next moment
+	n       int           // of moments so far
+	space   []codec.Range // of the heap, in this boot
+	stopped bool
+}
+
+// event takes an event of the boot that q is in. It returns false if the caller wants no more
+// moments.
+func (m *moments) event(e *profile.Event, q *sequence) bool {
+	if e.Boot != m.boot {
+		if m.boot > 0 && !m.take(m.last) {
+			return false
+		}
+		m.boot, m.next, m.space = e.Boot, e.Time+m.step, q.space()
+	}
+	for ; e.Time > m.next; m.next += m.step {
+		if !m.take(m.next) {
+			return false
+		}
+	}
+	m.replay.Add(*e)
+	m.last = e.Time
+	return true
+}
+
+// take yields what is live now, as the moment at.
+func (m *moments) take(at time.Duration) bool {
+	d := *m.replay.End()
+	d.Name = fmt.Sprintf("live at %.3f s", at.Seconds())
+	d.Index, d.Number, d.Boot, d.Time = m.n, int64(m.n+1), m.boot, at
+	m.n++
+	m.stopped = !m.yield(DumpBlocks{Dump: &d, Blocks: m.replay.Blocks(), Space: m.space}, nil)
+	return !m.stopped
+}
+
+// blockOf returns the block of a record, if the record has its address.
+func blockOf(it *Item, path profile.Path) (b profile.Block, ok bool) {
+	if it.User == nil {
+		return b, false
+	}
+	b.Addr, ok = it.User.Get(codec.TagAddress)
+	b.Path, b.Bytes = path, it.Allocs[0].Bytes
+	return b, ok
+}

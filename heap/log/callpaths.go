@@ -1,0 +1,337 @@
+package heaplog
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heap/log/internal/process"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// callPaths turns the lines of call paths of one boot into call stacks. It knows the names of
+// the call paths, and the addresses of the code. Each boot has one. It can still be used when the
+// next boot has begun, for call paths whose names are not known yet.
+type callPaths struct {
+	process  *process.Process
+	boot     int          // its number
+	bootLine codec.Header // its ~h#boot line, empty if it has none
+	names    *callpath.Names
+	shared   bool // the boot before has used names
+	closed   bool // another boot has begun: process is no longer that of this boot
+
+	ranges   callpath.Ranges
+	shift    uint8 // of the boot line, 0 if it has none
+	from     codeSource
+	mappings []*symbol.Mapping // executable mappings of the log, by index in ranges
+	given    bool              // the user gives the memory map
+	file     *symbol.File      // whose own addresses the ranges are, nil if they are those in memory
+
+	addrs      map[callpath.Frame]symbol.Addr // frames of this boot
+	generation int                            // of the process when addrs was checked
+	outside    *int64                         // counts distinct frames outside of the code
+	problem    string                         // with the ELF file's note section, "" if there is none
+
+	cache   map[callpath.ID]builtPath // of paths without unknown names
+	cacheAt int                       // generation of the process for which cache is valid
+
+	entries []pathEntry // of the current line
+	blocks  []callpath.Block
+	frames  []callpath.Frame
+	pcs     []uint64 // addresses in memory of the current line, in a survey
+	lines   callpath.Sequence
+	events  callpath.Sequence
+	next    uint64 // number of the next block, by the line of events before
+}
+
+// codeSource is the source of the code ranges.
+type codeSource uint8
+
+const (
+	fromNothing codeSource = iota
+	fromELF                // the note section or the program headers of the ELF file
+	fromMap                // the executable mappings of the log
+	fromHeader             // the boot line
+)
+
+// pathEntry is an entry of a line of call paths. Its frames are those of id.
+type pathEntry struct {
+	callpath.Entry
+	id callpath.ID
+}
+
+// newCallPaths begins a boot. bootLine is its ~h#boot line, empty if it has none. last is the latest
+// boot that had lines of call paths, nil if there is none.
+func newCallPaths(r *Reader, bootLine codec.Header, last *callPaths, outside *int64) *callPaths {
+	c := &callPaths{process: r.process, bootLine: bootLine, given: len(r.maps) > 0, addrs: map[callpath.Frame]symbol.Addr{}, outside: outside}
+	if bootLine.Verb != "" {
+		c.lines.Known, c.events.Known = true, true
+		c.header()
+	}
+	if c.from == fromNothing {
+		c.elf()
+	}
+	// BT-NAME-3
+	if last != nil && callpath.KeepsNames(&last.bootLine, &c.bootLine) && last.from == c.from && (c.from == fromHeader || c.from == fromELF) {
+		c.names, c.shared = last.names, true
+	} else {
+		c.names = &callpath.Names{}
+	}
+	return c
+}
+
+// maxShift is the largest shift of a boot line; code offsets count units of 2^shift bytes.
+const maxShift = 4
+
+// header takes the code ranges of the boot line. (BT-CODE-1)
+func (c *callPaths) header() {
+	shift, _ := c.bootLine.Uint("shift")
+	c.shift = uint8(min(shift, maxShift))
+	code, ok := c.bootLine.Get("code")
+	if !ok {
+		return
+	}
+	list, _ := codec.ParseRanges(code)
+	c.ranges.Shift = c.shift
+	for _, x := range list {
+		c.ranges.Add(x, "")
+	}
+	c.from = fromHeader
+}
+
+// elf takes the code ranges of the ELF file that the user names. (BT-CODE-3, BT-NOTE-1)
+func (c *callPaths) elf() {
+	files := c.process.Files()
+	if len(files) == 0 {
+		return
+	}
+	l, err := files[0].Layout()
+	if err != nil {
+		c.problem = err.Error()
+	}
+	c.ranges.Shift = uint8(l.Shift)
+	for _, x := range l.Code {
+		c.ranges.Add(x, "")
+	}
+	c.from, c.file = fromELF, files[0]
+}
+
+// settle adds the executable mappings that the log has had since the last call, unless the
+// boot line has the code ranges. (BT-CODE-3)
+func (c *callPaths) settle() {
+	if c.closed || c.from == fromHeader {
+		return
+	}
+	list := c.process.Executable()
+	if len(list) <= len(c.mappings) {
+		return
+	}
+	if c.from != fromMap {
+		c.ranges, c.from, c.file = callpath.Ranges{Shift: c.shift}, fromMap, nil
+		clear(c.addrs)
+		if c.shared { // offsets of another map
+			c.names, c.shared = &callpath.Names{}, false
+		}
+	}
+	for _, m := range list[len(c.mappings):] {
+		c.mappings = append(c.mappings, &m)
+		c.ranges.Add(codec.Range{Start: m.Start, Length: m.End - m.Start}, fmt.Sprintf("%s %s %x", m.Module.Name, m.Module.BuildID, m.Offset))
+	}
+}
+
+// line reads the entries of a line. With locate, it names their addresses, too; otherwise it
+// only collects the addresses in memory. frames is the number of frames in the line; values reports
+// whether one of the entries is no definition.
+func (c *callPaths) line(l *callpath.Line, locate bool) (frames int64, values bool) {
+	c.settle()
+	c.entries, c.blocks, c.pcs = c.entries[:0], c.blocks[:0], c.pcs[:0]
+	var e callpath.Entry
+	for l.Next(&e) {
+		p := pathEntry{e, c.names.Add(&e.Path)}
+		p.Frames = nil
+		if l.Flags&callpath.Blocks != 0 && !e.Definition {
+			c.blocks = append(c.blocks, e.Blocks...)
+			p.Blocks = c.blocks[len(c.blocks)-len(e.Blocks):]
+		}
+		frames += int64(len(e.Frames))
+		for _, f := range e.Frames {
+			if locate {
+				c.addr(f)
+			} else if pc, _, ok := c.ranges.Address(f); ok && c.file == nil {
+				c.pcs = append(c.pcs, pc)
+			}
+		}
+		values = values || !e.Definition
+		c.entries = append(c.entries, p)
+	}
+	l.Rewind()
+	return frames, values
+}
+
+// named returns the path of a name.
+func (c *callPaths) named(name uint32) callpath.ID {
+	return c.names.Add(&callpath.Path{Base: callpath.Named, Outer: name})
+}
+
+// stack appends the addresses of a path, innermost first, as far as they are known, and
+// returns what the path begins with.
+func (c *callPaths) stack(dst []symbol.Addr, id callpath.ID) ([]symbol.Addr, callpath.Path) {
+	p := c.names.Path(id, c.frames)
+	c.frames = p.Frames
+	return c.addresses(dst, &p), p
+}
+
+// addresses appends the addresses of the frames of a path, innermost first.
+func (c *callPaths) addresses(dst []symbol.Addr, p *callpath.Path) []symbol.Addr {
+	c.settle()
+	for _, f := range slices.Backward(p.Frames) {
+		dst = append(dst, c.addr(f))
+	}
+	return dst
+}
+
+// addr returns the address of a frame. An address that has a name keeps it when the module is
+// gone.
+func (c *callPaths) addr(f callpath.Frame) symbol.Addr {
+	if g := c.process.Generation(); !c.closed && g != c.generation {
+		c.generation = g
+		for f, a := range c.addrs {
+			if len(a.Frames()) == 0 {
+				delete(c.addrs, f)
+			}
+		}
+	}
+	a, ok := c.addrs[f]
+	if !ok {
+		a = c.locate(f)
+		c.addrs[f] = a
+	}
+	return a
+}
+
+func (c *callPaths) locate(f callpath.Frame) symbol.Addr {
+	pc, index, ok := c.ranges.Address(f)
+	switch {
+	case !ok:
+		*c.outside++
+		return offsetAddr(f.Value)
+	case c.closed:
+		return symbol.Addr{PC: pc}
+	case c.from == fromMap && index >= 0 && !c.given:
+		return c.process.LocateMapping(c.mappings[index], pc)
+	case c.file != nil && !f.Escaped:
+		return c.process.LocateIn(c.file, pc)
+	}
+	return c.process.Locate(pc)
+}
+
+// CodeOffset returns the code offset of an address in a call path, if the log does not tell
+// which address the offset stands for: the offset is in none of the known code ranges. For all
+// other addresses, ok is false. (BT-CODE-2)
+func CodeOffset(a symbol.Addr) (offset uint64, ok bool) {
+	return a.PC, a.Location != nil && a.Location.Missing == missingCode
+}
+
+// missingCode is the reason why a code offset has no address.
+const missingCode = "the log does not say where the code is"
+
+// offsetAddr returns the Addr of a code offset that is in none of the known code ranges.
+func offsetAddr(x uint64) symbol.Addr {
+	name := fmt.Sprintf("code+%#x", x)
+	return symbol.Addr{PC: x, Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}, Missing: missingCode}}
+}
+
+// unknownOuter returns the outermost Addr of a call path whose outer frames have a name that
+// is not known.
+func (c *callPaths) unknownOuter(name uint32) symbol.Addr {
+	f := callpath.Frame{Value: callpath.MaxOffset + uint64(name)} // no frame has this offset
+	a, ok := c.addrs[f]
+	if !ok {
+		a = namedAddr("(outer frames not known)")
+		c.addrs[f] = a
+	}
+	return a
+}
+
+// othersAddr is the address of the path of no frames, for which a device counts the blocks of
+// paths that its table has no space for. (BT-NAME-1)
+var othersAddr = namedAddr("(all other call paths)")
+
+// namedAddr returns an address that is a name only.
+func namedAddr(name string) symbol.Addr {
+	return symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}}}
+}
+
+// builtPath is the call path of a Builder. All Builders of a pass share their call paths.
+type builtPath struct {
+	profile.Path
+	noOuter bool // its outer frames are missing
+}
+
+// path returns the call path of a Builder. If a name in it is unknown, it returns the path as far as
+// it is known, or with wait, nothing, and ok is false.
+func (c *callPaths) path(b *profile.Builder, id callpath.ID, wait bool) (x builtPath, ok bool) {
+	if g := c.process.Generation(); c.cache == nil || g != c.cacheAt {
+		c.cache, c.cacheAt = map[callpath.ID]builtPath{}, g
+	}
+	if x, ok = c.cache[id]; ok {
+		return x, true
+	}
+	p := c.names.Path(id, nil)
+	known := p.Base != callpath.Named
+	if !known && wait {
+		return x, false
+	}
+	if x = c.build(b, p); known {
+		c.cache[id] = x
+	}
+	return x, true
+}
+
+// build returns the call path of a Builder for a path.
+func (c *callPaths) build(b *profile.Builder, p callpath.Path) builtPath {
+	stack := c.addresses(nil, &p)
+	switch p.Base {
+	case callpath.Cut:
+		if len(stack) == 0 {
+			return builtPath{b.Path([]symbol.Addr{othersAddr}), false}
+		}
+		stack = append(stack, profile.CutAddr(len(stack)))
+	case callpath.Named:
+		stack = append(stack, c.unknownOuter(p.Outer))
+	}
+	return builtPath{b.Path(stack), p.Base != callpath.Whole}
+}
+
+// allocs appends the entries of the current line as Allocs.
+func (c *callPaths) allocs(dst []Alloc) []Alloc {
+	for i := range c.entries {
+		e := &c.entries[i]
+		a := Alloc{Value: profile.Value{Bytes: e.Bytes, Count: e.Live}, Name: c.names.Name(e.id), Definition: e.Definition, Blocks: e.Blocks,
+			Ever: profile.Value{Bytes: e.AllocBytes, Count: e.Allocs}, Peak: e.Peak}
+		var p callpath.Path
+		a.Stack, p = c.stack(nil, e.id)
+		a.NoOuter = p.Base == callpath.Named || p.Base == callpath.Cut && len(a.Stack) > 0
+		dst = append(dst, a)
+	}
+	return dst
+}
+
+// pathEvents appends the events of a line.
+func (c *callPaths) pathEvents(dst []PathEvent, l *callpath.Events) []PathEvent {
+	c.settle()
+	e := PathEvent{}
+	for l.Next(&e.Event) {
+		e.Stack, e.NoOuter = nil, false
+		if e.Kind == callpath.Allocated || e.Kind == callpath.Moved {
+			var p callpath.Path
+			e.Stack, p = c.stack(nil, c.named(e.Path))
+			e.NoOuter = p.Base != callpath.Whole
+		}
+		dst = append(dst, e)
+	}
+	l.Rewind()
+	return dst
+}

@@ -1,0 +1,264 @@
+package heaplog
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heap/log/internal/process"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Reader reads logs. See [Open].
+type Reader struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	closed bool
+	config
+	process  *process.Process
+	bases    bases
+	starts   []dumpStart       // of all dumps, for Items with Select; nil if not surveyed
+	groups   map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
+	pass     *pass             // the current or last one
+	running  bool              // a pass is not finished
+	names    []*callpath.Names // of each boot with call paths, if a survey has learned them
+	labels   labels
+	replay   *profile.Replay
+	replayed bool // replay has all events
+}
+
+// Open opens the logs that the options name. When ctx is done, every pass ends. An error in
+// an option is an [*OptionError]. The caller must close the Reader after use.
+func Open(ctx context.Context, options ...Option) (*Reader, error) {
+	if ctx == nil {
+		return nil, errors.New("the context is nil")
+	}
+	r := &Reader{}
+	r.symbols.DebugDirs = symbol.DebugDirs()
+	for _, o := range options {
+		if o.set == nil {
+			continue
+		}
+		if err := o.set(&r.config); err != nil {
+			return nil, &OptionError{o.name, err}
+		}
+	}
+	r.labels.by = r.label
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if err := readSnapshots(ctx, r.maps); err != nil {
+		return nil, &OptionError{"Maps", err}
+	}
+	var err error
+	if r.process, err = process.New(r.symbols); err != nil {
+		return nil, &OptionError{"Exe", err}
+	}
+	r.ctx, r.cancel = context.WithCancel(ctx) // ends what reads ahead
+	return r, nil
+}
+
+// Close closes all files and removes temporary files. A pass over a closed Reader fails.
+// Dumps that a pass yielded stay valid.
+func (r *Reader) Close() error {
+	if r.process == nil || r.closed {
+		return nil
+	}
+	r.closed = true
+	r.cancel()
+	r.process.Close()
+	for _, in := range r.inputs {
+		if in.Stream != nil {
+			in.Stream.Close()
+		}
+	}
+	return nil
+}
+
+// maxAddrs is the number of addresses, with their names, that a pass of Dumps caches. The
+// call paths of the dumps hold these names anyway.
+const maxAddrs = 1 << 24
+
+// Dumps yields each dump when it is complete. A recording that has only events yields one
+// dump at the end: the blocks that are then live.
+func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
+	return exclusive(r, func(yield func(*profile.Dump, error) bool) {
+		r.dumps(func(d DumpBlocks, err error) bool { return yield(d.Dump, err) }, false)
+	})
+}
+
+// dumps makes the pass, or the two passes, of Dumps.
+func (r *Reader) dumps(yield func(DumpBlocks, error) bool, blocks bool) {
+	r.process.Remember(maxAddrs)
+	a := newAssembler(r, yield, blocks)
+	r.replay, r.replayed = a.replay, false
+	r.run(a)
+	if q := r.pass.sequence; r.resplits(q) {
+		r.groups = q.found
+		first := a
+		a = newAssembler(r, yield, blocks)
+		a.skip, a.skipped, r.replay = first.yielded, first.failed, a.replay
+		r.run(a)
+	}
+	r.replayed = r.pass.finished
+}
+
+// resplits reports whether a pass has found how to tell apart dumps that it adds up, and
+// whether the logs can be read again. The next pass then yields these dumps and all later
+// ones.
+func (r *Reader) resplits(q *sequence) bool {
+	if r.groups != nil || len(q.found) == 0 {
+		return false
+	}
+	for _, in := range r.inputs {
+		if in.Live && (in.Stream == nil || !in.Stream.Ended) {
+			return false
+		}
+	}
+	return true
+}
+
+// Replay returns the replay of the events in the last pass of Dumps, nil if there were
+// none. A program that reads only events can use [Reader.Events] and [profile.NewReplay].
+func (r *Reader) Replay() *profile.Replay {
+	if r.replay == nil || r.replay.Totals().Events == 0 {
+		return nil
+	}
+	return r.replay
+}
+
+// Events yields the allocation events of a recording: allocations, frees, moves. An Event
+// is valid until the next one is yielded.
+func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
+	return exclusive(r, func(yield func(*profile.Event, error) bool) {
+		r.run(newEventConsumer(r, yield))
+	})
+}
+
+// Items yields all records, and the text between them, in order. It needs constant memory.
+func (r *Reader) Items() iter.Seq2[*Item, error] {
+	return exclusive(r, func(yield func(*Item, error) bool) {
+		r.process.Remember(0)
+		if r.selected && r.starts == nil || r.namesFirst && r.names == nil {
+			if err := r.survey(true); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		r.run(&itemConsumer{r: r, yield: yield})
+	})
+}
+
+// exclusive returns the iterator of a pass. It yields an error if the Reader is not open, or
+// if another pass is not finished.
+func exclusive[T any](r *Reader, run func(yield func(T, error) bool)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		switch {
+		case r.process == nil:
+			yield(none, errors.New("the Reader was not opened by Open"))
+			return
+		case r.closed:
+			yield(none, errors.New("the Reader is closed"))
+			return
+		case r.running:
+			yield(none, errors.New("another pass over the Reader is not finished"))
+			return
+		}
+		r.running = true
+		defer func() { r.running = false }()
+		run(yield)
+	}
+}
+
+// Locate returns the symbol.Addr of a code address at the current item of a pass: for
+// example, of an address that a panic prints as text.
+func (r *Reader) Locate(pc uint64) symbol.Addr {
+	if r.process == nil {
+		return symbol.Addr{PC: pc}
+	}
+	return r.process.Locate(pc)
+}
+
+// Summary returns the counts and notes of the current pass so far, or of the last pass.
+func (r *Reader) Summary() Summary {
+	if r.pass == nil {
+		return Summary{}
+	}
+	return r.pass.summary()
+}
+
+// run makes a pass.
+func (r *Reader) run(c consumer) {
+	if r.bases.wanted(r) {
+		if err := r.survey(false); err != nil {
+			c.fail(err)
+			return
+		}
+	}
+	newPass(r, c).run()
+}
+
+// itemConsumer yields items.
+type itemConsumer struct {
+	r     *Reader
+	yield func(*Item, error) bool
+	at    int // number of dumps in r.starts that have begun
+
+	allocs []Alloc
+	events []PathEvent
+}
+
+func (c *itemConsumer) item(p *pass, it *Item) bool {
+	it.Dump, it.Boot = p.sequence.count, p.sequence.bootNumber()
+	if c.r.starts != nil {
+		it.Dump = c.dump(p, it)
+		if !c.r.selectsDump(max(it.Dump, 1), len(c.r.starts)) {
+			return true
+		}
+	}
+	switch it.Kind {
+	case KindMark:
+		if it.Header.Verb == codec.VerbHeap {
+			it.Heap = &p.sequence.heap
+		}
+	case KindPaths:
+		c.allocs = p.paths.allocs(c.allocs[:0])
+		it.Allocs = c.allocs
+	case KindPathEvents:
+		c.events = p.paths.pathEvents(c.events[:0], it.events)
+		it.Events = c.events
+	}
+	return c.yield(it, nil)
+}
+
+// dump returns the number of the dump that an item is in or follows, as the survey found it.
+func (c *itemConsumer) dump(p *pass, it *Item) int {
+	for c.at < len(c.r.starts) {
+		next := c.r.starts[c.at]
+		if p.log < next.log || p.log == next.log && it.Offset < next.offset {
+			break
+		}
+		c.at++
+	}
+	return c.at
+}
+
+func (c *itemConsumer) fail(err error) bool { return c.yield(nil, err) }
+
+func (c *itemConsumer) end(*pass) bool { return true }
+
+// selectsDump reports whether Select selects dump n, from 1, of a total of all dumps.
+func (r *Reader) selectsDump(n, all int) bool {
+	from, to := r.from, r.to
+	if from < 0 {
+		from = all
+	}
+	if to < 0 {
+		to = all
+	}
+	return !r.selected || from <= n && n <= to
+}

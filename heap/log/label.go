@@ -1,0 +1,127 @@
+package heaplog
+
+import (
+	"fmt"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Label is a property by which [GroupBy] groups allocations.
+type Label uint8
+
+const (
+	ByPath       Label = iota // the call path
+	ByThread                  // the thread that allocated
+	BySize                    // the size of the block
+	ByThreadPath              // the call path, with the thread as its outermost frame
+)
+
+// GroupBy groups the allocations of dumps and events by a label, which replaces their call
+// paths. With ByThread or BySize, each call path has one frame, such as "thread 7" or
+// "64 bytes". With ByThreadPath, the frame of the thread is added to the call path. Lines of
+// call paths (~p#) record neither threads nor sizes: a dump with such lines is an error, unless
+// the label is ByPath.
+func GroupBy(l Label) Option {
+	return Option{"GroupBy", func(c *config) error {
+		if l > ByThreadPath {
+			return fmt.Errorf("%d, expected one of the constants", l)
+		}
+		c.label = l
+		return nil
+	}}
+}
+
+// labels makes the frames of a [Label].
+type labels struct {
+	by    Label
+	addrs map[string]symbol.Addr
+	names map[uint64]string // of the threads of this boot
+}
+
+// header takes the name of a thread, "~h#thread 7 name=mqtt". It counts for the blocks that
+// follow. A boot forgets the names.
+func (l *labels) header(h *codec.Header) {
+	switch h.Verb {
+	case codec.VerbBoot:
+		l.names = nil
+	case "thread":
+		name, ok := h.Get("name")
+		if !ok || !h.HasNumber || len(l.names) >= maxThreadNames {
+			return
+		}
+		if l.names == nil {
+			l.names = map[uint64]string{}
+		}
+		l.names[uint64(h.Number)] = printable.Text(name)
+	}
+}
+
+// maxThreadNames is the largest number of threads of a boot that have names.
+const maxThreadNames = 1 << 16
+
+// frame returns the address with a name.
+func (l *labels) frame(name string) symbol.Addr {
+	a, known := l.addrs[name]
+	if !known {
+		if l.addrs == nil {
+			l.addrs = map[string]symbol.Addr{}
+		}
+		a = namedAddr(name)
+		l.addrs[name] = a
+	}
+	return a
+}
+
+// size returns the frame of blocks of a size.
+func (l *labels) size(bytes uint64) symbol.Addr { return l.frame(fmt.Sprintf("%d bytes", bytes)) }
+
+// thread returns the frame of a thread.
+func (l *labels) thread(thread uint64, known bool) symbol.Addr {
+	if !known {
+		return l.frame("(thread not recorded)")
+	}
+	if name := l.names[thread]; name != "" {
+		return l.frame(fmt.Sprintf("thread %d %s", thread, name))
+	}
+	return l.frame(fmt.Sprintf("thread %d", thread))
+}
+
+// threadOf returns the frame of the thread of a record.
+func (l *labels) threadOf(it *Item) symbol.Addr {
+	if it.User == nil {
+		return l.thread(0, false)
+	}
+	return l.thread(it.User.Get(codec.TagThread))
+}
+
+// cutDepth is the number of frames at which libwebsockets and device/ cut a stack.
+const cutDepth = 31
+
+// pathOf returns the call path of a record.
+func (l *labels) pathOf(b *profile.Builder, it *Item) profile.Path {
+	d := it.decoded
+	switch {
+	case l.by == ByThread:
+		return b.Path([]symbol.Addr{l.threadOf(it)})
+	case l.by == BySize:
+		return b.Path([]symbol.Addr{l.size(it.Allocs[0].Bytes)})
+	case l.by == ByThreadPath:
+		return b.Path(append(wholeStack(d), l.threadOf(it)))
+	case !d.hasPath:
+		d.path, d.hasPath = b.Path(wholeStack(d)), true
+	}
+	return d.path
+}
+
+// wholeStack returns the stack of a record, with a frame that says so if it was cut.
+func wholeStack(d *decoded) []symbol.Addr {
+	stack := d.allocs[0].Stack
+	stack = stack[:len(stack):len(stack)]
+	if len(stack) >= cutDepth {
+		stack = append(stack, profile.CutAddr(len(stack)))
+	}
+	return stack
+}

@@ -1,0 +1,231 @@
+package heaplog
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/printable"
+)
+
+// noteList is a list of notes.
+type noteList []Note
+
+func (l *noteList) add(kind NoteKind, format string, args ...any) {
+	*l = append(*l, Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
+
+// notes returns the notes for the user on the whole pass.
+func (p *pass) notes(s *Summary) []Note {
+	t := &p.tally
+	list := noteList(slices.Clone(t.Notes))
+	for _, f := range s.Faults {
+		if !f.Cut {
+			list.add(NoteLoss, "%s unreadable (%s), the first at %v: %v", printable.Count(f.Count, "record"), f.Reason, f.Places[0], f.Errs[0])
+		}
+	}
+	if s.Cut > 0 {
+		list.add(NoteLoss, "%s cut short, the first at %v; the frames before the cut are kept", printable.Count(s.Cut, "record"), t.firstCut)
+	}
+	if t.badElements > 0 {
+		list.add(NoteLoss, "markup %v", t.firstBad)
+	}
+	if t.badElements > 1 {
+		list.add(NoteLoss, "markup: %s not understood", printable.Count(int64(t.badElements), "element"))
+	}
+	if s.Lossy > 0 {
+		list.add(NoteLoss, "the encoder kept only the low 31 bits of %s of %s: %s recovered, %s lost",
+			printable.Number(s.Lossy), printable.Count(s.Addresses, "address"), printable.Number(s.Inferred), printable.Number(s.Lost))
+		if s.Inferred == 0 && len(p.r.symbols.Files)+len(p.r.maps) == 0 && !p.r.process.Mapped() {
+			list[len(list)-1].Option = "Maps"
+		}
+	}
+	if t.ambiguous > 0 {
+		list.add(NoteLoss, "%s of these are lost because several addresses fit", printable.Number(t.ambiguous))
+	}
+	if t.lostSizes > 0 {
+		list.add(NoteLoss, "the encoder kept only the low 31 bits of %s over 4 GiB", printable.Count(t.lostSizes, "size"))
+	}
+	p.symbolNotes(&list)
+	list = append(list, t.dumpNotes...)
+	t.pathNotes(&list)
+	p.passNotes(&list)
+	return list
+}
+
+// symbolNotes adds notes on load bases and on missing symbols.
+func (p *pass) symbolNotes(list *noteList) {
+	b := &p.r.bases
+	if !b.live {
+		for _, text := range b.notes {
+			*list = append(*list, Note{NoteWrong, text, "Exe"})
+		}
+	}
+	for _, b := range b.current {
+		if b.Exact {
+			list.add(NoteInfo, "%s: inferred load base %#x: %v", b.File.Path, b.Bias, b)
+		} else {
+			list.add(NoteInfo, "%s: inferred load base %#x, of which the upper bits are not known: %v; addresses are the file's own", b.File.Path, b.Bias, b)
+		}
+	}
+	missing, mismatches := p.r.process.Notes()
+	for _, text := range missing {
+		list.add(NoteSymbols, "%s", text)
+	}
+	for _, text := range mismatches {
+		list.add(NoteWrong, "%s", text)
+	}
+}
+
+// passNotes adds notes on lost events, on dumps that may not have been recognized, and on
+// limits.
+func (p *pass) passNotes(list *noteList) {
+	t := &p.tally
+	if t.unended {
+		list.add(NoteLoss, "the recording of process %s has no dump at its end: it was cut, or the process was killed", t.process)
+	}
+	if t.LostEvents > 0 {
+		list.add(NoteLoss, "the recorder dropped %s: sums are too low or too high", printable.Count(t.LostEvents, "event"))
+	}
+	if text := p.sequence.undecided(); text != "" {
+		*list = append(*list, Note{NoteLoss, text, "Split"})
+	}
+	if t.saturated {
+		list.add(NoteLoss, "sums over 2^64-1 are reported as 2^64-1")
+	}
+	if t.otherPaths > 0 {
+		text := fmt.Sprintf("%s of call paths beyond the limit are added up as %q", printable.Count(t.otherPaths, "record"), profile.OtherName)
+		*list = append(*list, Note{NoteLoss, text, "MaxPaths"})
+	}
+}
+
+// dump takes what a dump lacks, from the finished dump and its marks. several reports whether there
+// are several logs.
+func (t *tally) dump(built *profile.Dump, d *dump, several bool) {
+	l := &built.Loss
+	t.otherPaths += l.OtherPaths
+	t.saturated = t.saturated || l.Saturated
+	var list []Note
+	note := func(kind NoteKind, format string, args ...any) {
+		list = append(list, Note{Kind: kind, Text: built.Name + fmt.Sprintf(format, args...)})
+	}
+	if text := d.missing(built); text != "" {
+		at := fmt.Sprintf("line %d", built.Line)
+		if several {
+			at = fmt.Sprintf("%s:%d", built.File, built.Line)
+		}
+		note(NoteLoss, " (%s): %s", at, text)
+	}
+	if l.NoSize > 0 {
+		note(NoteLoss, ": %s cut before the size, counted as 0 bytes", printable.Count(l.NoSize, "record"))
+	}
+	if d.headless {
+		note(NoteLoss, ": its ~h#begin was lost, so it may be incomplete")
+	}
+	if l.NoBase {
+		note(NoteLoss, ": has only what changed since dump number %d, which is missing or incomplete", built.Base)
+	}
+	if l.NoOuter > 0 {
+		note(NoteLoss, ": %s without outer frames", printable.Count(l.NoOuter, "call path"))
+	}
+	if l.Folded > 0 {
+		note(NoteLoss, ": %s counted under an outer frame of the call path: the table of the device was full", printable.Count(l.Folded, "block"))
+	}
+	if built.Sample > 0 {
+		bytesErr, _ := built.TotalStdErr()
+		note(NoteInfo, ": sampled, once in %s bytes: %s ± %s bytes (standard error)",
+			printable.Number(built.Sample), printable.Number(built.Total.Bytes), printable.Number(uint64(math.Round(bytesErr))))
+	}
+	if len(list) > 0 && t.notedDumps < maxNotedDumps {
+		t.notedDumps++
+		t.dumpNotes = append(t.dumpNotes, list...)
+	}
+}
+
+// missing returns how much of a finished dump is missing, "" if nothing is known to be.
+func (d *dump) missing(built *profile.Dump) string {
+	cut, a := d.marked && !d.ended, &d.Announced
+	records, lost := built.Records, built.Loss.Lines
+	unit, why := "records", "lines were lost"
+	if d.isPaths {
+		unit = "blocks"
+		if a.HasBytes {
+			unit = fmt.Sprintf("blocks and %s of %s bytes", printable.Number(d.Written.Bytes), printable.Number(a.Bytes))
+		}
+		if lost > 0 {
+			why = printable.Count(lost, "line") + " lost"
+		}
+	}
+	switch {
+	case cut && a.HasRecords && uint64(records) < a.Records:
+		return fmt.Sprintf("%s of %s %s, no ~h#end: it was cut", printable.Number(records), printable.Number(a.Records), unit)
+	case a.HasRecords && uint64(records) != a.Records:
+		return fmt.Sprintf("%s of %s %s: %s", printable.Number(records), printable.Number(a.Records), unit, why)
+	case a.HasBytes && d.Written.Bytes != a.Bytes && !built.Loss.Saturated:
+		return fmt.Sprintf("%s of %s bytes: lines were lost or changed", printable.Number(d.Written.Bytes), printable.Number(a.Bytes))
+	case cut:
+		return "has no ~h#end: it was cut"
+	case lost > 0:
+		return printable.Count(lost, "line") + " lost"
+	}
+	return ""
+}
+
+// pathNotes adds notes on lines of call paths.
+func (t *tally) pathNotes(list *noteList) {
+	if t.kind != "" {
+		list.add(NoteInfo, "dumps with k=%s are read as k=paths", printable.Text(t.kind))
+	}
+	if t.sameAddress > 0 {
+		list.add(NoteLoss, "%s in a dump at the address of another one: both count", printable.Count(t.sameAddress, "block"))
+	}
+	if t.peakParts > 0 {
+		list.add(NoteInfo, "peaks of %s were recorded in parts: their sums are upper bounds", printable.Count(t.peakParts, "call path"))
+	}
+	if t.outside > 0 {
+		list.add(NoteSymbols, "%s in no known code: no ELF file is given, and ~h#boot has no code=", printable.Count(t.outside, "code offset"))
+	}
+	if t.lostAllocs > 0 {
+		list.add(NoteLoss, "lines of events were lost, with %s", printable.Count(clampInt(t.lostAllocs), "allocation"))
+	} else if t.lostEventLines > 0 {
+		list.add(NoteLoss, "%s of events were lost", printable.Count(t.lostEventLines, "line"))
+	}
+}
+
+// lookedFor lists the lead-ins of records.
+const lookedFor = "~m#, ~b#, ~p#, ~e#, ~v#, and heap traces of other systems"
+
+// noRecord returns the error for a pass without a readable record.
+func (p *pass) noRecord() error {
+	t := &p.tally
+	text := ""
+	switch rejected := t.kinds[KindUnreadable]; {
+	case rejected == 1:
+		text = "the only record could not be read"
+	case rejected > 1:
+		text = fmt.Sprintf("none of %s could be read", printable.Count(rejected, "record"))
+	case t.begun > 0:
+		text = t.empty()
+	case len(p.r.inputs) > 1:
+		text = fmt.Sprintf("no records in %d logs: looked for %s", len(p.r.inputs), lookedFor)
+	default:
+		text = fmt.Sprintf("%s: no records in %s: looked for %s", p.r.inputs[0].Name, printable.Count(t.Bytes, "byte"), lookedFor)
+	}
+	return &noRecord{text}
+}
+
+// empty returns a note about a log whose dumps have no records.
+func (t *tally) empty() string {
+	text := fmt.Sprintf("%d dumps, all empty", t.begun)
+	if t.begun == 1 {
+		text = "1 dump, and it is empty"
+	}
+	switch {
+	case t.announced:
+		text = fmt.Sprintf("%s, but none of the records that they announce", printable.Count(t.begun, "dump"))
+	case !t.allocated:
+		text += ": does malloc reach the library (-Wl,--wrap=malloc and so on)?"
+	}
+	return text
+}

@@ -1,0 +1,121 @@
+package heaplog
+
+import (
+	"math"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// pathValues has the values of the call paths of a dump. If the dump is a difference, they
+// include those of its base.
+type pathValues struct {
+	boot     int
+	number   int64
+	complete bool // no line of the dump is missing
+
+	in      *callPaths // of the boot, nil if there are no paths
+	names   *callpath.Names
+	paths   []callpath.PathSum
+	own     int // number of paths that are the dump's own, before those of its base
+	records []pathRecord
+}
+
+// values returns the values of the call paths of the dump, nil if it is no dump of call paths.
+// base has those of the dump from which it is a difference, nil if that is missing. (BT-DUMP-3)
+func (d *dump) values(base *pathValues) *pathValues {
+	if !d.isPaths {
+		return nil
+	}
+	v := &pathValues{boot: d.Boot, number: d.Number, in: d.in, names: d.sum.Names, paths: d.sum.Paths(), records: d.records}
+	v.own = len(v.paths)
+	d.Loss.NoBase = d.Diff && (base == nil || !base.complete)
+	if !d.Diff || base == nil || base.in != nil && v.in != nil && base.names != v.names {
+		return v
+	}
+	if v.in == nil {
+		v.in, v.names = base.in, base.names
+	}
+	if base.in != nil {
+		v.paths = v.names.Apply(v.paths, base.paths)
+	}
+	for _, r := range base.records {
+		if _, changed := d.index[r.path]; !changed {
+			v.records = append(v.records[:len(v.records):len(v.records)], r)
+		}
+	}
+	return v
+}
+
+// path returns the call path of a Builder.
+func (v *pathValues) path(b *profile.Builder, id callpath.ID) builtPath {
+	if v.names != v.in.names {
+		return v.in.build(b, v.names.Path(id, nil))
+	}
+	x, _ := v.in.path(b, id, false)
+	return x
+}
+
+// addTo adds the values to the open dump of a Builder, and counts the own paths whose outer
+// frames are missing. saturated reports whether a sum has overflowed.
+func (v *pathValues) addTo(b *profile.Builder, loss *profile.Loss) (saturated bool) {
+	if v == nil {
+		return false
+	}
+	var round roundings
+	for i := range v.paths {
+		s := &v.paths[i]
+		path := v.path(b, s.ID)
+		if path.noOuter && i < v.own {
+			loss.NoOuter += int64(s.Entries)
+		}
+		saturated = saturated || s.Saturated
+		b.AddAllocation(round.allocation(path.Path, s))
+	}
+	for i := range v.records {
+		r := &v.records[i]
+		saturated = saturated || r.sum.Saturated
+		b.AddAllocation(round.allocation(r.path, &r.sum))
+	}
+	return saturated
+}
+
+// peaksInParts returns the number of call paths of the dump whose peak was recorded in parts.
+func (v *pathValues) peaksInParts() (n int64) {
+	for i := range v.own {
+		if v.paths[i].Peaks > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// roundings are the rounding errors of the bytes and blocks of a sampled dump.
+type roundings struct{ bytes, count rounding }
+
+// allocation returns the values of a call path: estimates, if the dump is sampled.
+func (r *roundings) allocation(p profile.Path, s *callpath.PathSum) profile.Allocation {
+	a := profile.Allocation{Path: p, Value: profile.Value{Bytes: s.Bytes, Count: s.Live},
+		Ever: profile.Value{Bytes: s.AllocBytes, Count: s.Allocs}, Peak: s.Peak}
+	if s.LiveEst == 0 && s.BytesEst == 0 {
+		return a
+	}
+	a.Value = profile.Value{Bytes: r.bytes.next(s.BytesEst), Count: r.count.next(s.LiveEst)}
+	a.BytesErr, a.CountErr = math.Sqrt(s.BytesVar), math.Sqrt(s.LiveVar)
+	return a
+}
+
+// rounding rounds estimates to integers whose sum is the rounded sum of the estimates. It is
+// the sum of the estimates less the sum of the integers so far.
+type rounding float64
+
+// next returns an integer less than 1 from v, at most 2^64-1.
+func (r *rounding) next(v float64) uint64 {
+	v += float64(*r)
+	n := math.Round(v)
+	*r = rounding(v - n)
+	if n >= 1<<64 {
+		return math.MaxUint64
+	}
+	return uint64(max(n, 0))
+}

@@ -1,0 +1,419 @@
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// LeakOptions are the options of [Profile.Leaks].
+type LeakOptions struct {
+	// Heap is the size of the device's heap in bytes. If it is 0, the free memory is that of
+	// Dump.Heap of the last used dump, if the allocator reported it.
+	Heap uint64
+}
+
+// Leaks is the result of [Profile.Leaks]. (heap/docs/leaks.md)
+type Leaks struct {
+	// Rows are the call paths whose floor rose, the most likely leak first: those with the
+	// verdict Leaking, then Probably, then the others, and within these by Score.
+	Rows []Leak
+	// Functions are the functions whose call paths together have the verdict Leaking or
+	// Probably, and a stronger one than any of these paths has alone. The call paths of a
+	// function are those whose innermost shown frame is in the function.
+	Functions []Leak
+	// Rate is the sum of the rows and functions of Sure, in bytes per hour if Timed is set, else
+	// per dump. The true rate is between Rate-Margin and Rate+Margin in 9 of 10 cases.
+	Rate, Margin float64
+	// Dumps has each dump of the profile, and whether it was used.
+	Dumps []LeakDump
+	Used  int // number of dumps used
+	Boots int // boots that have at least three used dumps
+	// Timed is set if the rates are per hour. Otherwise they are per dump, because the log has
+	// no times.
+	Timed bool
+	// Span is the sum over the boots of the time between the first and the last used dump, if
+	// Timed.
+	Span time.Duration
+	// Missing is the fraction of the blocks of the used dumps that the log lacks, 0 to 1.
+	Missing float64
+	// Varied is the number of call paths whose values differ between used dumps. It includes
+	// paths that are not in Rows.
+	Varied int
+	// Random is the expected number of call paths that get the verdict Grows although they do
+	// not leak. (heap/docs/leaks.md)
+	Random float64
+	// Longest is the largest number of used dumps in one boot.
+	Longest int
+	// Enough is set if the used dumps suffice for the verdict Leaking: if a call path that grows
+	// in every interval, steadily, gets it.
+	Enough bool
+	// Exhaustion is the time until the heap is full. It is nil if no row is Leaking or
+	// Probably, or if the free memory is not known.
+	Exhaustion *Exhaustion
+
+	sure []Leak
+}
+
+// Sure returns the rows that are Leaking or Probably, and then those of Functions of which no
+// call path is in these rows.
+func (l *Leaks) Sure() []Leak { return slices.Clone(l.sure) }
+
+// Leak is a call path, or a function with all its call paths, whose floor rose.
+type Leak struct {
+	Evidence
+	p     *Profile
+	rows  []uint32
+	stack []Site
+}
+
+// Stack returns the call sites, innermost first. Of a function, it is one site.
+func (l *Leak) Stack() []Site {
+	if l.stack != nil || l.p == nil {
+		return l.stack
+	}
+	return Row{l.p, int(l.rows[0])}.Stack()
+}
+
+// Points returns the value in each dump of the profile, used or not.
+func (l *Leak) Points() []Value {
+	if l.p == nil {
+		return nil
+	}
+	list := make([]Value, len(l.p.dumps))
+	l.p.addRows(list, l.rows)
+	return list
+}
+
+// LeakDump is a dump, and whether [Profile.Leaks] used it.
+type LeakDump struct {
+	*Dump
+	Used    bool
+	Reason  string  // why the dump was not used, "" if it was
+	Missing float64 // fraction of its blocks that the log lacks, from 0 to 1
+
+	boot  boot
+	timed bool
+}
+
+// Exhaustion is the time until the heap is full at the present rate. The unit is hours if
+// [Leaks.Timed] is set, else dumps.
+type Exhaustion struct {
+	Free uint64 `json:"free"` // bytes, after the last used dump
+	// Rate and Margin are those of Leaks.
+	Rate   float64 `json:"rate"`
+	Margin float64 `json:"margin"`
+	// In is the time until the heap is full at Rate. From is this time at Rate+Margin, and To
+	// at Rate-Margin. To is +Inf if Rate-Margin is 0 or less.
+	In   float64 `json:"in"`
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
+}
+
+// maxMissing is the largest fraction of missing blocks with which a dump is used.
+const maxMissing = 0.2
+
+// Leaks returns the call paths that leak, by the rule of heap/docs/leaks.md. It adds up the rise of
+// the floor over the boots, and never compares two boots. It uses dumps that lost up to a fifth
+// of their blocks, and lowers [Evidence].Gain to allow for the loss. It leaves out dumps without
+// an end, and dumps that programs write when they exit. If there are three or more dumps, and
+// each is from a different log, Leaks takes them as dumps of one boot, in the order of p.Dumps.
+func (p *Profile) Leaks(o LeakOptions) *Leaks {
+	l := &Leaks{Dumps: useDumps(p.Dumps())}
+	t := newLeakTrend(l.Dumps)
+	l.Boots, l.Used, l.Timed, l.Longest, l.Enough = len(t.boots), t.dumps, t.timed && t.dumps > 0, t.longest, t.enough()
+	if l.Timed {
+		l.Span = time.Duration(t.span * float64(time.Hour))
+	}
+	var want, have float64
+	for _, d := range l.Dumps {
+		if n := float64(d.Total.Count); d.Used {
+			have, want = have+n, want+n/(1-d.Missing)
+		}
+	}
+	if want > 0 {
+		l.Missing = 1 - have/want
+	}
+	if l.Used > 0 {
+		p.addLeaks(l, t)
+		p.addFunctions(l, t)
+	}
+	for i := range l.sure {
+		l.Rate += l.sure[i].Rate
+		l.Margin = math.Hypot(l.Margin, l.sure[i].Margin)
+	}
+	l.exhaust(o.Heap)
+	return l
+}
+
+// falseGrows returns the fraction of call paths without a leak that get the verdict Grows, by the
+// table in heap/docs/leaks.md.
+func falseGrows(dumps int) float64 {
+	if dumps < 14 {
+		return 0.03
+	}
+	return 0.01
+}
+
+// addLeaks examines all rows.
+func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
+	points := make([]Value, len(p.dumps))
+	for row := range p.rows().len() {
+		which := []uint32{uint32(row)}
+		clear(points)
+		p.addRows(points, which)
+		if varies(points, l.Dumps) {
+			l.Varied++
+		}
+		if e := t.examine(points); e.Gain > 0 {
+			l.Rows = append(l.Rows, Leak{Evidence: e, p: p, rows: which})
+		}
+	}
+	l.Random = falseGrows(l.Used) * float64(l.Varied)
+	sortLeaks(l.Rows)
+	for _, r := range l.Rows {
+		if r.Verdict.Sure() {
+			l.sure = append(l.sure, r)
+		}
+	}
+}
+
+// sortLeaks orders rows as in [Leaks.Rows].
+func sortLeaks(list []Leak) {
+	rank := func(e *Leak) int { return -max(0, int(e.Verdict)-int(Grows)) }
+	slices.SortFunc(list, func(a, b Leak) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.Score, a.Score), cmp.Compare(b.Gain, a.Gain), cmp.Compare(a.rows[0], b.rows[0]))
+	})
+}
+
+// addFunctions examines the sums of the call paths of each function.
+func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
+	best := map[string]Verdict{} // of the call paths of a function
+	for i := range l.Rows {
+		if stack := l.Rows[i].Stack(); len(stack) > 0 {
+			best[stack[0].Func] = max(best[stack[0].Func], l.Rows[i].Verdict)
+		}
+	}
+	view := p.view
+	view.By = ByFunction
+	p = p.View(view)
+	rows, points := p.rows(), make([]Value, len(p.dumps))
+	var order []uint32
+	bySite := map[uint32][]uint32{}
+	for row := range rows.len() {
+		if stack := rows.stack(row); len(stack) > 0 {
+			if bySite[stack[0]] == nil {
+				order = append(order, stack[0])
+			}
+			bySite[stack[0]] = append(bySite[stack[0]], uint32(row))
+		}
+	}
+	for _, number := range order {
+		clear(points)
+		p.addRows(points, bySite[number])
+		e, site := t.examine(points), rows.names.siteAt(number)
+		if e.Gain > 0 && e.Verdict.Sure() && e.Verdict > best[site.Func] {
+			l.Functions = append(l.Functions, Leak{Evidence: e, p: p, rows: bySite[number], stack: []Site{site}})
+		}
+	}
+	sortLeaks(l.Functions)
+	for _, f := range l.Functions {
+		if best[f.stack[0].Func] < Probably {
+			l.sure = append(l.sure, f)
+		}
+	}
+}
+
+// addRows adds the values of rows by dump.
+func (p *Profile) addRows(points []Value, which []uint32) {
+	rows := p.rows()
+	for _, row := range which {
+		for _, v := range rows.in(int(row)) {
+			points[v.dump].Add(v.Value)
+		}
+	}
+}
+
+// varies reports whether the values of the used dumps differ.
+func varies(points []Value, dumps []LeakDump) bool {
+	first := -1
+	for i, d := range dumps {
+		switch {
+		case !d.Used:
+		case first < 0:
+			first = i
+		case points[i] != points[first]:
+			return true
+		}
+	}
+	return false
+}
+
+// useDumps decides which dumps a trend uses.
+func useDumps(all []*Dump) []LeakDump {
+	list := steadyDumps(all, isSeries(all))
+	n := map[boot]int{}
+	for i := range list {
+		if list[i].Used {
+			n[list[i].boot]++
+		}
+	}
+	for i := range list {
+		if d := &list[i]; d.Used && n[d.boot] < minBootDumps {
+			d.Used, d.Reason = false, fmt.Sprintf("its boot has fewer than %d whole dumps", minBootDumps)
+		}
+	}
+	return list
+}
+
+// steadyDumps decides which dumps show a running program. If series is set, all are of one boot.
+func steadyDumps(all []*Dump, series bool) []LeakDump {
+	list := make([]LeakDump, len(all))
+	reader := 0               // of the dump: another one begins with a lower index
+	marked := 0               // dumps that announce how many blocks they have
+	untimed := map[boot]int{} // dumps without a time, less those with one
+	for i, d := range all {
+		if d == nil {
+			d = &Dump{}
+		}
+		if i > 0 && d.Index < list[i-1].Index {
+			reader++
+		}
+		list[i].Dump, list[i].boot, list[i].timed = d, boot{reader, d.File, d.Boot}, d.Timed
+		if series {
+			list[i].boot, list[i].timed = boot{}, d.Timed && d.Line == 0
+		}
+		if untimed[list[i].boot]++; list[i].timed {
+			untimed[list[i].boot] -= 2
+		}
+		missing, known := d.Missing()
+		list[i].Missing = missing
+		switch {
+		case !d.Ended:
+			list[i].Reason = "not ended yet"
+		case d.Cut && (!known || missing > 0):
+			list[i].Reason = "has no end"
+		case missing > maxMissing:
+			list[i].Reason = fmt.Sprintf("%.0f %% of its blocks are missing", 100*missing)
+		}
+		if known {
+			marked++
+		}
+	}
+	for i := range list {
+		d := &list[i]
+		if d.Reason == "" && (!d.Announced.HasRecords && marked > len(list)/2 || !d.timed && untimed[d.boot] < 0) {
+			d.Reason = "its beginning is missing"
+		}
+	}
+	leaveOutExits(list)
+	for i := range list {
+		list[i].Used = list[i].Reason == ""
+	}
+	return list
+}
+
+// leaveOutExits leaves out the dumps that programs write when they exit: those with why=exit,
+// and the last dump of a boot if it has less than half of the bytes of the dump before.
+func leaveOutExits(list []LeakDump) {
+	last := map[boot]int{}
+	before := map[boot]int{}
+	for i := range list {
+		d := &list[i]
+		switch {
+		case d.Reason != "":
+		case d.Why == "exit":
+			d.Reason = "written at the exit of the program"
+		default:
+			if at, ok := last[d.boot]; ok {
+				before[d.boot] = at
+			}
+			last[d.boot] = i
+		}
+	}
+	for boot, at := range last {
+		b, ok := before[boot]
+		if !ok {
+			continue
+		}
+		if bytes := func(d *LeakDump) float64 { return float64(d.Total.Bytes) / (1 - d.Missing) }; bytes(&list[at]) < bytes(&list[b])/2 {
+			list[at].Reason = "holds less than half of the dump before: the program was ending"
+		}
+	}
+}
+
+// exhaust computes when the heap is full.
+func (l *Leaks) exhaust(heap uint64) {
+	var last *Dump
+	for i := range l.Dumps {
+		if l.Dumps[i].Used {
+			last = l.Dumps[i].Dump
+		}
+	}
+	var x Exhaustion
+	switch {
+	case last == nil, heap == 0 && !last.Heap.Known:
+		return
+	case heap == 0:
+		x.Free = last.Heap.Free
+	default:
+		x.Free = heap - min(heap, last.Total.Bytes)
+	}
+	if x.Rate, x.Margin = l.Rate, l.Margin; x.Rate <= 0 {
+		return
+	}
+	free := float64(x.Free)
+	x.In, x.From, x.To = free/x.Rate, free/(x.Rate+x.Margin), math.Inf(1)
+	if x.Rate > x.Margin {
+		x.To = free / (x.Rate - x.Margin)
+	}
+	l.Exhaustion = &x
+}
+
+// Steady returns the index of the dump that shows the present state of a running program:
+//
+//   - the last dump that lost at most a fifth of its blocks and was not written at the exit of
+//     the program;
+//   - the last dump, if its boot has no such dump, and the last dump is complete;
+//   - the last dump, or -1 if there is no dump, if no boot has such a dump.
+//
+// reason is why the result is not the last dump, or what is wrong with the last dump.
+func Steady(dumps ...*Dump) (index int, reason string) {
+	list := steadyDumps(dumps, false)
+	last := len(list) - 1
+	for i := last; i >= 0; i-- {
+		if list[i].Used {
+			return i, list[last].Reason
+		}
+		if first := i == 0 || !list[i-1].sameBoot(&list[i]); first && list[last].Complete() && list[i].sameBoot(&list[last]) {
+			return last, "" // there is no other of this boot
+		}
+	}
+	if last >= 0 {
+		reason = list[last].Reason
+	}
+	return last, reason
+}
+
+// boot identifies a boot. Two Readers count the boots of their own logs.
+type boot struct {
+	reader int
+	file   string
+	number int
+}
+
+// sameBoot reports whether two dumps are of the same boot.
+func (d *LeakDump) sameBoot(o *LeakDump) bool { return d.boot == o.boot }
+
+// isSeries reports whether each dump is of another log, and there are three or more.
+func isSeries(dumps []*Dump) bool {
+	files := map[string]bool{}
+	for _, d := range dumps {
+		if d != nil {
+			files[d.File] = true
+		}
+	}
+	return len(dumps) >= 3 && len(files) == len(dumps)
+}

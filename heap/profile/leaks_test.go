@@ -1,0 +1,288 @@
+package profile_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// dumpOf describes a dump of a test: the blocks of call paths 1, 2, …, of 16 bytes each.
+type dumpOf struct {
+	boot   int
+	at     time.Duration // 0: not known
+	why    string
+	lost   uint64 // blocks that are announced and missing
+	cut    bool
+	blocks []uint64
+	bytes  uint64 // of path 1, instead of 16 per block
+}
+
+func leaksOf(t *testing.T, o profile.LeakOptions, dumps ...dumpOf) *profile.Leaks {
+	t.Helper()
+	p, err := profile.New(build(dumps)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Leaks(o)
+}
+
+func build(dumps []dumpOf) (list []*profile.Dump) {
+	b := profile.NewBuilder(0)
+	for _, d := range dumps {
+		total := uint64(0)
+		for i, n := range d.blocks {
+			v := profile.Value{Bytes: 16 * n, Count: n}
+			if i == 0 && d.bytes > 0 {
+				v.Bytes = d.bytes
+			}
+			b.Add(b.Path([]symbol.Addr{{PC: uint64(0x1000 * (i + 1))}}), v)
+			total += n
+		}
+		list = append(list, b.End(profile.DumpInfo{Boot: max(1, d.boot), Time: d.at, Timed: d.at > 0, Why: d.why, Cut: d.cut,
+			Announced: profile.Announced{Records: total + d.lost, HasRecords: true}}))
+	}
+	return list
+}
+
+// line returns n dumps of a boot with first, first+step, … blocks in path 1, and 100 in path 2.
+func line(boot, n int, first, step uint64) (list []dumpOf) {
+	for i := range n {
+		list = append(list, dumpOf{boot: boot, at: time.Duration(i+1) * time.Hour, blocks: []uint64{first + step*uint64(i), 100}})
+	}
+	return list
+}
+
+// A dump without a time, because its begin mark was lost, is left out: the rate stays one per hour.
+func TestLeaksLostBegin(t *testing.T) {
+	dumps := line(1, 10, 10, 3)
+	dumps[4].at = 0
+	l := leaksOf(t, profile.LeakOptions{}, dumps...)
+	if !l.Timed || l.Used != 9 || l.Dumps[4].Used || l.Dumps[4].Reason != "its beginning is missing" || len(l.Rows) != 1 || l.Rows[0].Rate != 48 {
+		t.Errorf("timed %t, %d used, %+v, %d rows", l.Timed, l.Used, l.Dumps[4].Reason, len(l.Rows))
+	}
+}
+
+// The highest z, that of a path that grows in each interval, is in the design's table of
+// thresholds: 2.4 with 4 dumps, 3.0, 3.6 and 4.8 with 8. So are the words.
+func TestLeaksStraightLine(t *testing.T) {
+	for _, c := range []struct {
+		dumps   int
+		z       float64
+		verdict profile.Verdict
+	}{{3, 1.7, profile.NoEvidence}, {4, 2.4, profile.Grows}, {5, 3.0, profile.Grows}, {6, 3.6, profile.Probably}, {8, 4.8, profile.Leaking}} {
+		l := leaksOf(t, profile.LeakOptions{Heap: 16 * (10 + 3*uint64(c.dumps-1) + 100 + 30)}, line(1, c.dumps, 10, 3)...)
+		if len(l.Rows) != 1 || l.Used != c.dumps || !l.Timed || l.Span != time.Duration(c.dumps-1)*time.Hour {
+			t.Fatalf("%d dumps: %d rows, %d used, timed %t, %v", c.dumps, len(l.Rows), l.Used, l.Timed, l.Span)
+		}
+		r := l.Rows[0]
+		if math.Abs(r.Z-c.z) > 0.06 || r.Verdict != c.verdict {
+			t.Errorf("%d dumps: z %.2f, %v, want %.1f, %v", c.dumps, r.Z, r.Verdict, c.z, c.verdict)
+		}
+		if r.Rate != 48 || r.Margin > 1e-9 || r.Bend > 1e-9 || r.Gain != float64(48*(c.dumps-1)) || r.Rose != c.dumps-1 {
+			t.Errorf("%d dumps: %+v, want 48 bytes per hour, exactly", c.dumps, r.Evidence)
+		}
+		if c.verdict < profile.Probably {
+			if l.Exhaustion != nil {
+				t.Errorf("%d dumps: %v, but the heap is exhausted in %v", c.dumps, c.verdict, l.Exhaustion.In)
+			}
+			continue
+		}
+		if x := l.Exhaustion; x == nil || x.Free != 480 || x.In != 10 || math.Abs(x.From-10) > 1e-9 || math.Abs(x.To-10) > 1e-9 {
+			t.Errorf("%d dumps: %+v, want 480 bytes free and 10 hours", c.dumps, x)
+		}
+	}
+}
+
+func TestLeaksWords(t *testing.T) {
+	shape := func(values ...uint64) (list []dumpOf) {
+		for i, v := range values {
+			list = append(list, dumpOf{at: time.Duration(i+1) * time.Hour, blocks: []uint64{v, 50}})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		name  string
+		dumps []dumpOf
+		want  profile.Verdict
+	}{
+		{"straight", shape(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), profile.Leaking},
+		{"with dips", shape(10, 20, 33, 40, 12, 60, 71, 80, 90, 99, 110, 121), profile.Grows},    // floor 10 12 12 12 12 60 71 …: too far from a line
+		{"peaks above a line", shape(10, 20, 90, 40, 50, 160, 60, 80, 95, 100), profile.Leaking}, // floor 10 20 40 40 50 60 60 80 95 100: z 4.3, D 0.11, h2 0.89
+		{"warm-up", shape(10, 60, 80, 90, 95, 97, 98, 99, 100, 100), profile.NoEvidence},
+		{"a step", shape(10, 10, 10, 10, 10, 90, 90, 90, 90, 90), profile.NoEvidence},
+		{"grows late", shape(10, 10, 10, 10, 10, 10, 30, 50, 70, 90), profile.NoEvidence},
+		{"shrinks", shape(100, 90, 80, 70, 60, 50, 40, 30, 20, 10), profile.NoEvidence},
+		{"noise", shape(50, 61, 43, 55, 47, 58, 49, 60, 44, 52), profile.NoEvidence},
+	} {
+		l := leaksOf(t, profile.LeakOptions{}, c.dumps...)
+		got := profile.NoEvidence
+		if len(l.Rows) > 0 {
+			got = l.Rows[0].Verdict
+		}
+		if got != c.want {
+			t.Errorf("%s: %v, want %v: %+v", c.name, got, c.want, l.Rows)
+		}
+	}
+}
+
+// One block that grows is examined by its bytes.
+func TestLeaksBuffer(t *testing.T) {
+	var dumps []dumpOf
+	for i := range 10 {
+		dumps = append(dumps, dumpOf{blocks: []uint64{1}, bytes: uint64(1000 + 64*i)})
+	}
+	l := leaksOf(t, profile.LeakOptions{}, dumps...)
+	if len(l.Rows) != 1 || !l.Rows[0].ByBytes || l.Rows[0].Verdict != profile.Leaking || math.Abs(l.Rows[0].Rate-64) > 1e-9 || l.Timed {
+		t.Errorf("%+v, want a leak of 64 bytes per dump", l.Rows)
+	}
+}
+
+// Boots are added up, and what cannot be compared is left out, with the reason.
+func TestLeaksDumps(t *testing.T) {
+	dumps := append(line(1, 8, 10, 3), line(2, 8, 10, 3)...)
+	dumps = append(dumps, dumpOf{boot: 2, at: 9 * time.Hour, blocks: []uint64{1, 1}})                        // an exit by its bytes
+	dumps = append(dumps, line(3, 2, 10, 3)...)                                                              // too few
+	dumps = append(dumps, dumpOf{boot: 4, at: time.Hour, why: "exit", blocks: []uint64{10, 100}})            // an exit by name
+	dumps = append(dumps, dumpOf{boot: 4, at: 2 * time.Hour, lost: 50, blocks: []uint64{10, 100}})           // too much lost
+	dumps = append(dumps, dumpOf{boot: 4, at: 3 * time.Hour, lost: 1, cut: true, blocks: []uint64{10, 100}}) // no end
+	l := leaksOf(t, profile.LeakOptions{}, dumps...)
+	if l.Used != 16 || l.Boots != 2 || len(l.Rows) != 1 || l.Rows[0].Rate != 48 || l.Rows[0].Verdict != profile.Leaking {
+		t.Errorf("%d dumps of %d boots used: %+v", l.Used, l.Boots, l.Rows)
+	}
+	for i, want := range []string{"holds less than half of the dump before: the program was ending", "its boot has fewer than 3 whole dumps",
+		"its boot has fewer than 3 whole dumps", "written at the exit of the program", "31 % of its blocks are missing", "has no end"} {
+		if d := l.Dumps[16+i]; d.Used || d.Reason != want {
+			t.Errorf("dump %d: used %t, %q, want %q", 17+i, d.Used, d.Reason, want)
+		}
+	}
+}
+
+// Each dump loses a different part of its blocks. The rate is that of the complete dumps,
+// within its margin.
+func TestLeaksLoss(t *testing.T) {
+	var dumps []dumpOf
+	for i := range 20 {
+		n, lost := uint64(100+20*i), uint64(2+i%5)
+		dumps = append(dumps, dumpOf{at: time.Duration(i+1) * time.Hour, lost: 2 * lost, blocks: []uint64{n - lost, n - lost}})
+	}
+	l := leaksOf(t, profile.LeakOptions{}, dumps...)
+	if len(l.Rows) != 2 || l.Missing < 0.01 || l.Missing > 0.03 {
+		t.Fatalf("%d rows, %.3f missing", len(l.Rows), l.Missing)
+	}
+	for _, r := range l.Rows {
+		if r.Verdict != profile.Leaking || math.Abs(r.Rate-320) > 0.5 || r.Gain >= 19*320 {
+			t.Errorf("%+v, want a leak of 320 bytes per hour, and less than the whole gain", r.Evidence)
+		}
+	}
+}
+
+func TestSteady(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		dumps  []dumpOf
+		want   int
+		reason bool
+	}{
+		{"the last", line(1, 3, 10, 1), 2, false},
+		{"an exit", append(line(1, 3, 10, 1), dumpOf{boot: 1, blocks: []uint64{1}}), 2, true},
+		{"cut", append(line(1, 3, 10, 1), dumpOf{boot: 1, cut: true, lost: 60, blocks: []uint64{13, 40}}), 2, true},
+		{"only an exit", []dumpOf{{why: "exit", blocks: []uint64{5}}}, 0, false},
+	} {
+		got, reason := profile.Steady(build(c.dumps)...)
+		if got != c.want || (reason != "") != c.reason {
+			t.Errorf("%s: %d, %q, want %d", c.name, got, reason, c.want)
+		}
+	}
+}
+
+func ExampleProfile_Leaks() {
+	b := profile.NewBuilder(0)
+	var dumps []*profile.Dump
+	for i := range 10 { // two blocks more in each dump
+		n := uint64(5 + 2*i)
+		b.Add(b.Path([]symbol.Addr{{PC: 0x8000284}}), profile.Value{Bytes: 24 * n, Count: n})
+		dumps = append(dumps, b.End(profile.DumpInfo{Boot: 1}))
+	}
+	p, err := profile.New(dumps...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range p.Leaks(profile.LeakOptions{Heap: 4096}).Rows {
+		fmt.Printf("%v: %v, %+.0f bytes per dump, %d -> %d blocks\n", r.Verdict, r.Stack()[0], r.Rate, r.First.Count, r.Last.Count)
+	}
+	// Output: leak: 0x8000284, +48 bytes per dump, 5 -> 23 blocks
+}
+
+// As many dumps as a verdict needs: 7 of one boot, 5 and 5 of two.
+func TestLeaksEnough(t *testing.T) {
+	for _, c := range []struct {
+		boots []int
+		want  bool
+	}{{[]int{6}, false}, {[]int{7}, true}, {[]int{5, 5}, false}, {[]int{6, 4}, true}, {[]int{2}, false}, {nil, false}} {
+		dumps := []dumpOf{{}}
+		for i, n := range c.boots {
+			dumps = append(dumps, line(i+2, n, 10, 3)...)
+		}
+		l := leaksOf(t, profile.LeakOptions{}, dumps...)
+		leaks := len(l.Sure()) == 1 && l.Sure()[0].Verdict == profile.Leaking
+		if l.Enough != c.want || leaks != c.want {
+			t.Errorf("%v: enough %v, leaks %v, want %v", c.boots, l.Enough, leaks, c.want)
+		}
+	}
+}
+
+// A function of which each boot has other call paths: the paths show nothing, their sum leaks.
+func TestLeaksOfFunctions(t *testing.T) {
+	b := profile.NewBuilder(0)
+	var dumps []*profile.Dump
+	for boot := range 2 {
+		for i := range 8 {
+			leak := symbol.Addr{PC: 0x1000, Location: &symbol.Location{Frames: []symbol.Frame{{Func: "keep", Name: "keep", File: "a.c", Line: 7}}}}
+			random := symbol.Addr{PC: uint64(0x7000_0000 + boot)} // of a library that is loaded at another address
+			n := uint64(10 + 3*i)
+			b.Add(b.Path([]symbol.Addr{leak, random}), profile.Value{Bytes: 16 * n, Count: n})
+			b.Add(b.Path([]symbol.Addr{{PC: 0x2000}}), profile.Value{Bytes: 1600, Count: 100})
+			dumps = append(dumps, b.End(profile.DumpInfo{Boot: boot + 1, Time: time.Duration(i+1) * time.Hour, Timed: true}))
+		}
+	}
+	p, err := profile.New(dumps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := p.Leaks(profile.LeakOptions{Heap: 16 * (100 + 31 + 30)})
+	sure := l.Sure()
+	if len(l.Functions) != 1 || len(sure) != 1 || sure[0].Verdict != profile.Leaking || fmt.Sprint(sure[0].Stack()) != "[keep]" {
+		t.Fatalf("%d functions, sure %v, want keep", len(l.Functions), sure)
+	}
+	// 3 blocks of 16 bytes per hour; 30 blocks are free.
+	if l.Rate != 48 || l.Exhaustion == nil || l.Exhaustion.In != 10 {
+		t.Errorf("rate %v, exhausted %+v, want 48 and 10 hours", l.Rate, l.Exhaustion)
+	}
+	if r := sure[0]; r.First.Count != 10 || r.Last.Count != 31 || r.Boots != 2 {
+		t.Errorf("%+v to %+v in %d boots", r.First, r.Last, r.Boots)
+	}
+}
+
+// Two Readers count their boots from 1.
+func TestLeaksOfTwoReaders(t *testing.T) {
+	var dumps []*profile.Dump
+	for _, file := range []string{"a.log", "b.log"} {
+		for _, d := range build(line(1, 7, 10, 3)) {
+			own := *d
+			own.File = file
+			dumps = append(dumps, &own)
+		}
+	}
+	p, err := profile.New(dumps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := p.Leaks(profile.LeakOptions{}); l.Boots != 2 || len(l.Sure()) != 1 || l.Sure()[0].Rate != 48 {
+		t.Errorf("%d boots, %d leaks, want 2 and one of 48 bytes per hour", l.Boots, len(l.Sure()))
+	}
+}

@@ -1,0 +1,222 @@
+//go:build linux
+
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Config is the configuration of a [Recorder].
+type Config struct {
+	Events    bool   // record each event
+	Addresses bool   // dumps have the address and size of each block
+	AtPeak    bool   // write a dump of the heap when it was largest
+	Inherited bool   // a child's recording begins with the blocks of its parent
+	Children  bool   // also record processes that the program starts
+	Lossy     bool   // drop events rather than let the program wait
+	Sample    uint64 // mean distance of samples in bytes; 0 records every allocation
+	StartOff  bool   // record nothing until a request On
+
+	// File is the memory to use, a memfd that can be sealed. If it is nil, New makes one.
+	File *os.File
+
+	// Slots is the number of rings, and Words the size of a ring in words of 8 bytes. 0
+	// means 4,096 rings (256 on 32-bit machines) of 32,768 words. Only rings that a thread
+	// uses take memory.
+	Slots, Words int
+}
+
+// memory is the memory shared with the programs. It is a memfd sealed against shrinking, so
+// that reading it never faults.
+type memory struct {
+	file  *os.File
+	bytes []byte
+	*header
+	slots  []slot
+	areas  []byte // of all slots
+	stride int    // bytes of an area
+	words  uint32 // of a ring
+	clock  clock
+}
+
+// newMemory creates the memory.
+func newMemory(c Config) (*memory, error) {
+	slots, words := cmp.Or(c.Slots, 4096), cmp.Or(c.Words, 32768)
+	if c.Slots == 0 && unsafe.Sizeof(uintptr(0)) == 4 {
+		slots = 256 // of 512 KB of addresses each
+	}
+	up := func(n int) int { return (n + 65535) &^ 65535 }
+	areaAt, area := up(headerBytes+slots*ringSlot), up(ringOwn+8*(words+ringSlack))
+	m := &memory{file: c.File, stride: area, words: uint32(words), clock: newClock()}
+	if err := m.create(areaAt + slots*area); err != nil {
+		return nil, fmt.Errorf("cannot create %d bytes of shared memory: %w", areaAt+slots*area, err)
+	}
+	m.areas = m.bytes[areaAt:]
+	m.header = (*header)(unsafe.Pointer(&m.bytes[0]))
+	m.slots = unsafe.Slice((*slot)(unsafe.Pointer(&m.bytes[headerBytes])), slots)
+	h := m.header
+	copy(h.magic[:], ringMagic)
+	h.version = ringVersion
+	h.slots, h.words = uint32(slots), uint32(words)
+	h.slotAt, h.areaAt, h.area = headerBytes, uint64(areaAt), uint64(area)
+	h.sample = c.Sample
+	h.recorder = uint32(os.Getpid())
+	if c.Children {
+		h.children = 1
+	}
+	h.clock = m.clock.kind
+	m.setRecording(!c.StartOff, c.Lossy)
+	return m, nil
+}
+
+// create creates the file, if there is none, and maps it.
+func (m *memory) create(size int) (err error) {
+	if m.file == nil {
+		fd, err := unix.MemfdCreate(fmt.Sprintf("%s%d", memoryName, os.Getpid()), unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+		if err != nil {
+			return err
+		}
+		m.file = os.NewFile(uintptr(fd), "shared memory")
+	}
+	defer func() {
+		if err != nil {
+			m.file.Close()
+		}
+	}()
+	fd := m.file.Fd()
+	if err := m.file.Truncate(int64(size)); err != nil {
+		return err
+	}
+	if _, err := unix.FcntlInt(fd, unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		return fmt.Errorf("cannot seal it: %w", err)
+	}
+	m.bytes, err = unix.Mmap(int(fd), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	return err
+}
+
+// path returns the path at which the program opens the memory.
+func (m *memory) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), m.file.Fd()) }
+
+func (m *memory) close() {
+	unix.Munmap(m.bytes)
+	m.file.Close()
+}
+
+// release frees the memory of the first rings, which processes keep mapped. They may
+// still write to a ring, but find no record in it.
+func (m *memory) release(rings int) {
+	for i := range m.slots[:rings] {
+		at := int64(m.areaAt) + int64(i*m.stride) + ringOwn
+		unix.Fallocate(int(m.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, int64(m.stride)-ringOwn)
+	}
+}
+
+func (m *memory) setRecording(on, lossy bool) {
+	mode := uint32(0)
+	if on {
+		mode |= modeAllocs | modeFrees
+	}
+	if lossy {
+		mode |= modeLossy
+	}
+	m.mode.Store(mode)
+}
+
+// ring returns the words of a slot's ring, with the slack. It does not read the position
+// from the header, which the program can change.
+func (m *memory) ring(i int) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(&m.areas[i*m.stride+ringOwn])), int(m.words)+ringSlack)
+}
+
+// sleep waits until a program wakes the recorder, but not longer than d.
+func (m *memory) sleep(d time.Duration) {
+	t := unix.NsecToTimespec(int64(d))
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&m.asleep)), futexWait, 1, uintptr(unsafe.Pointer(&t)), 0, 0)
+}
+
+// wake ends a sleep. It does not access the memory, which may be closed.
+func (m *memory) wake() { futexWakeOne(unsafe.Pointer(&m.asleep)) }
+
+const (
+	futexWait = 0 // between processes: without FUTEX_PRIVATE_FLAG
+	futexWake = 1
+)
+
+func futexWakeOne(p unsafe.Pointer) {
+	unix.Syscall(unix.SYS_FUTEX, uintptr(p), futexWake, 1)
+}
+
+// clock converts stamps to times.
+type clock struct {
+	kind  uint32
+	bits  uint // of a stamp
+	start time.Time
+	now   uint64  // µs since the start, at the last measurement
+	base  uint64  // the stamp at the start, of clockCycles
+	scale float64 // µs per cycle
+}
+
+// newClock returns the clock of this machine. It is the cycle counter if the kernel's clock
+// uses it, because the counter is then the same on all processors.
+func newClock() clock {
+	c := clock{kind: clockCount, bits: 32, start: time.Now()}
+	if haveCycles && kernelUsesCycles() {
+		c.kind, c.bits, c.base = clockCycles, 56, cycles()
+		time.Sleep(2 * time.Millisecond)
+		c.measure()
+	}
+	return c
+}
+
+// measure sets now and updates the rate of the clock, which becomes more exact over time.
+func (c *clock) measure() {
+	since := time.Since(c.start)
+	c.now = uint64(since.Microseconds())
+	if c.kind == clockCycles {
+		c.scale = float64(since) / 1000 / float64(cycles()-c.base)
+	}
+}
+
+func kernelUsesCycles() bool {
+	text, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+	name := strings.TrimSpace(string(text))
+	return err == nil && (name == "tsc" || name == "arch_sys_counter") || name == "kvm-clock" && stableCycles()
+}
+
+// stableCycles reports whether the cycle counter has a constant rate in all states. kvm-clock
+// then uses it, too.
+func stableCycles() bool {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	return err == nil && strings.Contains(string(text), " constant_tsc ") && strings.Contains(string(text), " nonstop_tsc ")
+}
+
+// before reports whether one stamp is before another.
+func (c *clock) before(a, b uint64) bool { return c.distance(a, b) < 0 }
+
+// distance returns a − b for stamps that differ by less than half their range.
+func (c *clock) distance(a, b uint64) int64 {
+	return int64((a-b)<<(64-c.bits)) >> (64 - c.bits)
+}
+
+// micros returns the time of a stamp in µs since the start of the clock.
+func (c *clock) micros(stamp uint64) uint64 {
+	if c.kind == clockCount {
+		return c.now
+	}
+	return uint64(max(0, float64(c.distance(stamp, c.base))*c.scale))
+}
+
+// now returns the current stamp.
+func (m *memory) now() uint64 {
+	if m.clock.kind == clockCount {
+		return uint64(m.count.Load())
+	}
+	return cycles() & (1<<56 - 1)
+}

@@ -1,0 +1,384 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/printable"
+)
+
+// data is the input of the script. Call paths are a tree from the outermost frame
+// inward: node 0 is its root, and a node's parent has a lower number.
+type data struct {
+	Subtitle string   `json:"subtitle"`
+	Notes    []string `json:"notes"`
+	Dumps    []dump   `json:"dumps"`
+	Open     int      `json:"open"`              // the dump to show first
+	OpenWhy  string   `json:"openWhy"`           // why Open is not the last dump
+	Threads  bool     `json:"threads,omitempty"` // the outermost frames are threads
+	Sites    [][4]any `json:"sites"`             // function, file, line, module
+	Parent   []int    `json:"parent"`
+	Site     []int    `json:"site"`
+	// Values has for each node with values: the node, the number of changes, and for each
+	// change the dump, and the bytes and the count from that dump on.
+	Values      []uint64            `json:"values"`
+	Costs       []cost              `json:"costs,omitempty"`
+	Growth      *[2][]grown         `json:"growth,omitempty"` // by bytes, by count
+	GrowthTotal *[2]grown           `json:"growthTotal,omitempty"`
+	GrowthBoot  int                 `json:"growthBoot,omitempty"` // boot of Growth, 0 for all
+	Leaks       *leaks              `json:"leaks,omitempty"`
+	Map         *heapMap            `json:"map,omitempty"`
+	Sources     map[string][]source `json:"sources,omitempty"`
+
+	sites map[profile.Site]int
+	nodes map[edge]int
+}
+
+type dump struct {
+	Name    string   `json:"name"`
+	Label   string   `json:"label"` // the same, short
+	Time    *float64 `json:"time"`  // seconds since the boot
+	Boot    int      `json:"boot"`
+	Bytes   uint64   `json:"bytes"`
+	Count   uint64   `json:"count"`
+	Warning string   `json:"warning,omitempty"`
+	Aside   string   `json:"aside,omitempty"` // why a complete dump cannot be compared
+	Steady  bool     `json:"steady"`          // it can be compared
+}
+
+type cost struct {
+	Name   string   `json:"name"`
+	About  string   `json:"about"`
+	Values []uint64 `json:"values"` // node, bytes, count; node, …
+}
+
+type grown struct {
+	Stack  []int    `json:"stack"` // sites, innermost first
+	Node   int      `json:"node"`  // 0 if the call path is not on the page
+	Points []uint64 `json:"points"`
+	Slope  float64  `json:"slope"`
+	Every  bool     `json:"every"`
+}
+
+type leaks struct {
+	Summary []string `json:"summary"`
+	Rows    []leak   `json:"rows"`
+}
+
+type leak struct {
+	Leak
+	Stack []int `json:"stack"`
+	Node  int   `json:"node"`
+}
+
+// edge is a call site below a node.
+type edge struct{ parent, site int }
+
+// largestExact is the largest whole number that the script's numbers hold exactly.
+const largestExact = 1<<53 - 1
+
+func newData(p *profile.Profile, o *Options) *data {
+	d := &data{Subtitle: printable.Text(o.Subtitle), Threads: o.Threads, Notes: []string{}, Sites: [][4]any{}, Parent: []int{-1}, Site: []int{-1}, Values: []uint64{},
+		sites: map[profile.Site]int{}, nodes: map[edge]int{}}
+	for _, n := range o.Notes {
+		d.Notes = append(d.Notes, printable.Text(n))
+	}
+	d.addDumps(p)
+	d.addRows(p)
+	if o.Growth == nil {
+		d.addGrowth(p)
+	} else if list := o.Growth.Dumps(); len(list) > 0 {
+		d.GrowthBoot = list[0].Boot
+		d.addGrowth(o.Growth)
+	}
+	for _, c := range o.Costs {
+		d.addCost(&c)
+	}
+	d.addLeaks(o.Leaks)
+	d.addMap(o.Map)
+	d.addSources(o.Sources)
+	return d
+}
+
+// addDumps adds the facts of the dumps.
+func (d *data) addDumps(p *profile.Profile) {
+	rounded := false
+	for i, from := range p.Dumps() {
+		total := p.Total(i)
+		rounded = rounded || total.Bytes > largestExact
+		out := dump{Name: printable.Text(from.Name), Label: fmt.Sprint(i + 1), Boot: from.Boot, Bytes: total.Bytes, Count: total.Count,
+			Warning: warning(from)}
+		if out.Name == "" {
+			out.Name = fmt.Sprintf("dump %d", i+1)
+		}
+		if from.Timed {
+			t := from.Time.Seconds()
+			out.Time = &t
+		}
+		d.Dumps = append(d.Dumps, out)
+	}
+	d.setAside(p.Dumps())
+	if rounded {
+		d.Notes = append(d.Notes, "Sums above 2^53 are rounded on this page.")
+	}
+	open, reason := profile.Steady(p.Dumps()...)
+	d.Open = max(0, open)
+	if last := len(d.Dumps) - 1; d.Open < last {
+		d.OpenWhy = fmt.Sprintf("Shown instead of the last, %s (%s).", d.Dumps[last].Name, printable.Text(reason))
+	}
+}
+
+// setAside marks the dumps that do not show a running program.
+func (d *data) setAside(dumps []*profile.Dump) {
+	for i, from := range dumps {
+		only := []*profile.Dump{from}
+		if i == len(dumps)-1 || dumps[i+1].Boot != from.Boot { // the last of a boot is compared with the one before
+			only = dumps[max(0, i-1) : i+1]
+			if only[0].Boot != from.Boot {
+				only = only[1:]
+			}
+		}
+		at, reason := profile.Steady(only...)
+		d.Dumps[i].Steady = at == len(only)-1 && reason == ""
+		if reason != "" && d.Dumps[i].Warning == "" {
+			d.Dumps[i].Aside = "It is not compared with others: " + printable.Text(reason) + "."
+		}
+	}
+}
+
+// warning describes the known missing part of a dump.
+func warning(d *profile.Dump) string {
+	var parts []string
+	if text := d.Incomplete(); text != "" {
+		parts = append(parts, text)
+	}
+	if n := d.Loss.NoSize; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d records were cut before their size and count as 0 bytes", n))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Incomplete: " + strings.Join(parts, "; ") + "."
+}
+
+// addGrowth adds the growth over the complete dumps, if there are two.
+func (d *data) addGrowth(p *profile.Profile) {
+	var complete []int // indexes of the complete dumps
+	for i, from := range p.Dumps() {
+		if from.Complete() {
+			complete = append(complete, i)
+		}
+	}
+	if len(complete) < 2 {
+		return
+	}
+	d.Growth, d.GrowthTotal = &[2][]grown{}, &[2]grown{}
+	for i, w := range []profile.Weight{profile.Bytes, profile.Count} {
+		trend := p.Growth(w)
+		add := func(g profile.Growth, at func(dump int) profile.Value) grown {
+			stack := d.stack(g.Stack())
+			out := grown{Stack: stack, Node: d.find(stack), Slope: g.Slope, Every: g.Every}
+			for _, dump := range complete {
+				out.Points = append(out.Points, w.Of(at(dump)))
+			}
+			return out
+		}
+		d.GrowthTotal[i] = add(trend.Total, p.Total)
+		d.Growth[i] = []grown{}
+		for _, g := range trend.Rows[:min(maxGrowth, len(trend.Rows))] {
+			d.Growth[i] = append(d.Growth[i], add(g, g.At))
+		}
+	}
+}
+
+// addCost adds a cost by call path. It adds paths that are not on the page.
+func (d *data) addCost(c *Cost) {
+	sums := map[int]profile.Value{}
+	for row := range c.Profile.Rows() {
+		v := row.Value()
+		if v.IsZero() {
+			continue
+		}
+		stack := d.stack(row.Stack())
+		node := d.find(stack)
+		if node == 0 && len(d.nodes) < 4*MaxPaths {
+			node = d.path(stack)
+		}
+		if node == 0 {
+			node = d.child(0, d.extraSite(profile.OtherName))
+		}
+		sum := sums[node]
+		sum.Add(v)
+		sums[node] = sum
+	}
+	out := cost{Name: printable.Text(c.Name), About: printable.Text(c.About), Values: []uint64{}}
+	for _, node := range slices.Sorted(maps.Keys(sums)) {
+		out.Values = append(out.Values, uint64(node), sums[node].Bytes, sums[node].Count)
+	}
+	d.Costs = append(d.Costs, out)
+}
+
+func (d *data) addLeaks(l *Leaks) {
+	if l == nil {
+		return
+	}
+	d.Leaks = &leaks{Summary: []string{}, Rows: []leak{}}
+	for _, s := range l.Summary {
+		d.Leaks.Summary = append(d.Leaks.Summary, printable.Text(s))
+	}
+	for _, r := range l.Rows {
+		stack := d.stack(r.Stack)
+		r.Rate, r.Text, r.Points = printable.Text(r.Rate), printable.Text(r.Text), append([]uint64{}, r.Points...)
+		d.Leaks.Rows = append(d.Leaks.Rows, leak{r, stack, d.find(stack)})
+	}
+}
+
+// stack returns the numbers of sites, which it adds if they are new, innermost first.
+func (d *data) stack(sites []profile.Site) []int {
+	list := make([]int, 0, len(sites))
+	for _, s := range sites {
+		n, known := d.sites[s]
+		if !known {
+			n = len(d.Sites)
+			d.sites[s] = n
+			d.Sites = append(d.Sites, [4]any{printable.Text(s.Func), printable.Text(s.File), s.Line, printable.Text(s.Module)})
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// addRows adds the call paths. Beyond the limits of a page, the smallest paths become one.
+func (d *data) addRows(p *profile.Profile) {
+	rows, rest := heaviest(slices.Collect(p.Rows()), len(d.Dumps))
+	if len(rest) > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("The page holds the %d call paths that hold most; the other %d are shown as one.", len(rows), len(rest)))
+	}
+	byNode := map[int][]profile.Row{}
+	for _, row := range rows {
+		node := d.path(d.stack(row.Stack()))
+		byNode[node] = append(byNode[node], row)
+	}
+	if len(rest) > 0 {
+		node := d.child(0, d.extraSite(profile.OtherName))
+		byNode[node] = append(rest, byNode[node]...)
+	}
+	sums := make([]profile.Value, len(d.Dumps))
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		clear(sums)
+		for _, row := range byNode[node] {
+			for i, v := range row.Values() {
+				sums[i].Add(v)
+			}
+		}
+		changes := appendChanges(nil, slices.All(sums), len(sums))
+		d.Values = append(d.Values, uint64(node), uint64(len(changes)/3))
+		d.Values = append(d.Values, changes...)
+	}
+}
+
+// appendChanges appends each dump whose value differs from that of the dump before, with the
+// bytes and the count. Dumps that values omits have the value 0.
+func appendChanges(dst []uint64, values iter.Seq2[int, profile.Value], dumps int) []uint64 {
+	next, before := 0, profile.Value{}
+	put := func(dump int, v profile.Value) {
+		if v != before {
+			dst = append(dst, uint64(dump), v.Bytes, v.Count)
+		}
+		before = v
+	}
+	for dump, v := range values {
+		if dump > next {
+			put(next, profile.Value{})
+		}
+		put(dump, v)
+		next = dump + 1
+	}
+	if next < dumps {
+		put(next, profile.Value{})
+	}
+	return dst
+}
+
+// heaviest returns the rows of a page, and the rest. If the page cannot hold all rows, it
+// holds the rows with the largest maximum of bytes, then of allocations.
+func heaviest(rows []profile.Row, dumps int) (heavy, rest []profile.Row) {
+	type sized struct {
+		most    profile.Value
+		changes int
+		row     profile.Row
+	}
+	list, sum := make([]sized, len(rows)), 0
+	var changes []uint64
+	for i, row := range rows {
+		changes = appendChanges(changes[:0], row.Values(), dumps)
+		s := &list[i]
+		s.row, s.changes = row, len(changes)/3
+		for k := 0; k < len(changes); k += 3 {
+			s.most.Bytes, s.most.Count = max(s.most.Bytes, changes[k+1]), max(s.most.Count, changes[k+2])
+		}
+		sum += s.changes
+	}
+	if len(rows) <= MaxPaths && sum <= maxChanges {
+		return rows, nil
+	}
+	slices.SortStableFunc(list, func(a, b sized) int {
+		return cmp.Or(cmp.Compare(b.most.Bytes, a.most.Bytes), cmp.Compare(b.most.Count, a.most.Count))
+	})
+	n, sum := 0, 0
+	for n < min(len(list), MaxPaths) && sum+list[n].changes <= maxChanges {
+		sum += list[n].changes
+		n++
+	}
+	for i := range list {
+		rows[i] = list[i].row
+	}
+	return rows[:n], rows[n:]
+}
+
+// path returns the node of a call path, which it adds if it is new.
+func (d *data) path(stack []int) int {
+	node := 0
+	for _, s := range slices.Backward(stack) {
+		node = d.child(node, s)
+	}
+	if node == 0 {
+		node = d.child(0, d.extraSite(noFrames))
+	}
+	return node
+}
+
+// find returns the node of a call path, or 0.
+func (d *data) find(stack []int) int {
+	node := 0
+	for _, s := range slices.Backward(stack) {
+		n, ok := d.nodes[edge{node, s}]
+		if !ok {
+			return 0
+		}
+		node = n
+	}
+	return node
+}
+
+// child returns the node of a site below a node.
+func (d *data) child(parent, site int) int {
+	n, ok := d.nodes[edge{parent, site}]
+	if !ok {
+		n = len(d.Parent)
+		d.nodes[edge{parent, site}] = n
+		d.Parent, d.Site = append(d.Parent, parent), append(d.Site, site)
+	}
+	return n
+}
+
+// noFrames is the name of call paths of which no frame is shown.
+const noFrames = "(no frames)"
+
+// extraSite returns the number of a site that is only a name.
+func (d *data) extraSite(name string) int { return d.stack([]profile.Site{{Func: name}})[0] }

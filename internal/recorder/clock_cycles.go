@@ -1,9 +1,0 @@
-//go:build linux && (amd64 || arm64)
-
-package recorder
-
-const haveCycles = true
-
-// cycles returns the cycle counter of the machine. No memory access after it is done
-// before it is read.
-func cycles() uint64
