@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"regexp"
 	"strings"
 
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
@@ -40,33 +39,6 @@ func ExampleReader_Dumps() {
 	// Output:
 	// 300 [fw.elf+0x1230 fw.elf+0x100]
 	// 24 [fw.elf+0x2000 fw.elf+0x200]
-}
-
-// How much each call path grows from dump to dump.
-func ExampleReader_Dumps_growth() {
-	const text = `
-== heap
-~b#size: 100, 0x401000 0x400000
-~b#size: 24, 0x402000 0x400000
-== heap
-~b#size: 100, 0x401000 0x400000
-~b#size: 100, 0x401000 0x400000
-~b#size: 24, 0x402000 0x400000
-`
-	r, err := heaplog.Open(context.Background(), heaplog.Stream(strings.NewReader(text), "mon.log"), heaplog.Split(regexp.MustCompile("^== heap")))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer r.Close()
-	p, err := profile.Collect(r.Dumps())
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, g := range p.Growth(profile.Bytes).Rows {
-		fmt.Printf("%+.0f bytes per dump: %v\n", g.Slope, g.Stack())
-	}
-	// Output:
-	// +100 bytes per dump: [0x401000 0x400000]
 }
 
 // Records decoded in place: the rest of the log stays as it is.

@@ -1,7 +1,7 @@
 // Package profile holds heap profiles and makes reports on them. A heap profile is the
 // allocations of one or more dumps, summed by call path.
 //
-//	records ─Builder→ Dump ─New→ Profile ─View→ Profile ─┬→ Top, Sites, Tree, Peek, Diff, Growth
+//	records ─Builder→ Dump ─New→ Profile ─View→ Profile ─┬→ Top, Sites, Tree, Peek, Diff
 //	events ──Replay──↗                                   └→ pprof, folded, speedscope, DHAT, …
 //
 // A [Builder] adds up the records of each dump. A [Dump] refers to the call paths of its

@@ -49,26 +49,6 @@ func ExampleProfile_Top() {
 	// 8 [0x9000 main]
 }
 
-// What grows from dump to dump.
-func ExampleProfile_Growth() {
-	var b profile.Builder
-	var dumps []*profile.Dump
-	for i := range uint64(4) {
-		b.Add(b.Path([]symbol.Addr{cacheAddr, mainAddr}), profile.Value{Bytes: 4096 * (i + 1), Count: i + 1})
-		b.Add(b.Path([]symbol.Addr{parseAddr, mainAddr}), profile.Value{Bytes: 100, Count: 1})
-		dumps = append(dumps, b.End(profile.DumpInfo{Name: fmt.Sprint("dump ", i+1)}))
-	}
-	p, err := profile.New(dumps...)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, g := range p.View(profile.View{By: profile.ByFunction}).Growth(profile.Bytes).Rows {
-		fmt.Printf("%+.0f bytes per dump: %v\n", g.Slope, g.Stack())
-	}
-	// Output:
-	// +4096 bytes per dump: [cache_add main]
-}
-
 // What is live at the peak of a recording of events.
 func ExampleReplay() {
 	var b profile.Builder

@@ -254,60 +254,6 @@ func TestManyDumps(t *testing.T) {
 	}
 }
 
-// Slopes are those of a spreadsheet's SLOPE over 0, 1, 2, …
-func TestGrowth(t *testing.T) {
-	for _, c := range []struct {
-		points []uint64
-		slope  float64
-		every  bool
-	}{
-		{[]uint64{10, 20, 30, 40}, 10, true},
-		{[]uint64{10, 30, 20, 40}, 8, false},
-		{[]uint64{5, 6}, 1, true},
-		{[]uint64{0, 100}, 100, true},
-		{[]uint64{1, 2, 4, 8}, 2.3, true},
-		{[]uint64{0, 0, 6, 0}, 0.6, false},
-		{[]uint64{0, 0, 0, 6}, 1.8, false},
-		{[]uint64{5, 5}, 0, false},
-		{[]uint64{7, 3, 2}, -2.5, false},
-		{[]uint64{1 << 60, 1 << 60, 1 << 60}, 0, false},
-	} {
-		var b Builder
-		var dumps []*Dump
-		path, other := b.Path([]symbol.Addr{bare(1)}), b.Path([]symbol.Addr{bare(2)})
-		for _, v := range c.points {
-			b.Add(path, Value{v, 0})
-			dumps = append(dumps, b.End(DumpInfo{}))
-			b.Add(other, Value{1 << 40, 1})
-			dumps = append(dumps, b.End(DumpInfo{Cut: true})) // left out
-		}
-		trend := newProfile(t, dumps...).Growth(Bytes)
-		if g := trend.Total; math.Abs(g.Slope-c.slope) > 1e-9 || g.Every != c.every || g.Stack() != nil {
-			t.Errorf("%v, total: slope %v, in every dump %v; want %v, %v", c.points, g.Slope, g.Every, c.slope, c.every)
-		}
-		if c.slope <= 0 {
-			if len(trend.Rows) > 0 {
-				t.Errorf("%v: grows by %v", c.points, trend.Rows[0].Slope)
-			}
-			continue
-		}
-		if len(trend.Rows) != 1 || math.Abs(trend.Rows[0].Slope-c.slope) > 1e-9 || trend.Rows[0].Every != c.every {
-			t.Errorf("%v: %+v, want %v, %v", c.points, trend.Rows, c.slope, c.every)
-		}
-	}
-	p := both(t, View{By: ByFunction})
-	g := p.Growth(Bytes)
-	if len(g.Rows) != 1 || g.Rows[0].Stack()[0].Func != "xmalloc" || g.Rows[0].Slope != 250 || !g.Rows[0].Every || g.Rows[0].Value().Bytes != 400 {
-		t.Errorf("growth: %+v", g.Rows)
-	}
-	if g.Total.Slope != 405-185 {
-		t.Errorf("total: %+v", g.Total)
-	}
-	if g := first(t, View{}).Growth(Bytes); g.Rows != nil || g.Total != (Growth{}) {
-		t.Errorf("one dump grows: %+v", g)
-	}
-}
-
 func TestSums(t *testing.T) {
 	var b Builder
 	path := b.Path([]symbol.Addr{bare(0x10)})
@@ -518,7 +464,7 @@ func isEmpty(t *testing.T, p *Profile) {
 		t.Errorf("a row: %v", row)
 	}
 	list, err := p.Peek(regexp.MustCompile(""), 7)
-	if p.Len()+len(p.Top(Bytes, -1))+len(p.Sites(9, true, -3).Rows)+len(p.Diff(Bytes))+len(p.Growth(Count).Rows)+len(list) != 0 || err != nil {
+	if p.Len()+len(p.Top(Bytes, -1))+len(p.Sites(9, true, -3).Rows)+len(p.Diff(Bytes))+len(list) != 0 || err != nil {
 		t.Error("something in nothing", err)
 	}
 	if p.Total(-1) != (Value{}) || p.Total(5) != (Value{}) || len(p.Tree(TreeOptions{}).Children) != 0 {

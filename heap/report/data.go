@@ -26,14 +26,11 @@ type data struct {
 	Site     []int    `json:"site"`
 	// Values has for each node with values: the node, the number of changes, and for each
 	// change the dump, and the bytes and the count from that dump on.
-	Values      []uint64            `json:"values"`
-	Costs       []cost              `json:"costs,omitempty"`
-	Growth      *[2][]grown         `json:"growth,omitempty"` // by bytes, by count
-	GrowthTotal *[2]grown           `json:"growthTotal,omitempty"`
-	GrowthBoot  int                 `json:"growthBoot,omitempty"` // boot of Growth, 0 for all
-	Leaks       *leaks              `json:"leaks,omitempty"`
-	Map         *heapMap            `json:"map,omitempty"`
-	Sources     map[string][]source `json:"sources,omitempty"`
+	Values  []uint64            `json:"values"`
+	Costs   []cost              `json:"costs,omitempty"`
+	Leaks   *leaks              `json:"leaks,omitempty"`
+	Map     *heapMap            `json:"map,omitempty"`
+	Sources map[string][]source `json:"sources,omitempty"`
 
 	sites map[profile.Site]int
 	nodes map[edge]int
@@ -55,14 +52,6 @@ type cost struct {
 	Name   string   `json:"name"`
 	About  string   `json:"about"`
 	Values []uint64 `json:"values"` // node, bytes, count; node, …
-}
-
-type grown struct {
-	Stack  []int    `json:"stack"` // sites, innermost first
-	Node   int      `json:"node"`  // 0 if the call path is not on the page
-	Points []uint64 `json:"points"`
-	Slope  float64  `json:"slope"`
-	Every  bool     `json:"every"`
 }
 
 type leaks struct {
@@ -90,12 +79,6 @@ func newData(p *profile.Profile, o *Options) *data {
 	}
 	d.addDumps(p)
 	d.addRows(p)
-	if o.Growth == nil {
-		d.addGrowth(p)
-	} else if list := o.Growth.Dumps(); len(list) > 0 {
-		d.GrowthBoot = list[0].Boot
-		d.addGrowth(o.Growth)
-	}
 	for _, c := range o.Costs {
 		d.addCost(&c)
 	}
@@ -164,36 +147,6 @@ func warning(d *profile.Dump) string {
 		return ""
 	}
 	return "Incomplete: " + strings.Join(parts, "; ") + "."
-}
-
-// addGrowth adds the growth over the complete dumps, if there are two.
-func (d *data) addGrowth(p *profile.Profile) {
-	var complete []int // indexes of the complete dumps
-	for i, from := range p.Dumps() {
-		if from.Complete() {
-			complete = append(complete, i)
-		}
-	}
-	if len(complete) < 2 {
-		return
-	}
-	d.Growth, d.GrowthTotal = &[2][]grown{}, &[2]grown{}
-	for i, w := range []profile.Weight{profile.Bytes, profile.Count} {
-		trend := p.Growth(w)
-		add := func(g profile.Growth, at func(dump int) profile.Value) grown {
-			stack := d.stack(g.Stack())
-			out := grown{Stack: stack, Node: d.find(stack), Slope: g.Slope, Every: g.Every}
-			for _, dump := range complete {
-				out.Points = append(out.Points, w.Of(at(dump)))
-			}
-			return out
-		}
-		d.GrowthTotal[i] = add(trend.Total, p.Total)
-		d.Growth[i] = []grown{}
-		for _, g := range trend.Rows[:min(maxGrowth, len(trend.Rows))] {
-			d.Growth[i] = append(d.Growth[i], add(g, g.At))
-		}
-	}
 }
 
 // addCost adds a cost by call path. It adds paths that are not on the page.

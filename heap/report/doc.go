@@ -1,5 +1,5 @@
 // Package report writes profiles as one self-contained HTML file: a flame graph, a
-// table, the dumps over time, their differences and their growth.
+// table, the dumps over time and their differences.
 //
 //	profile.Profile ─Write→ page.html (style, script and data inside)
 //

@@ -300,34 +300,6 @@ func TestFunctions(t *testing.T) {
 	wantText(t, ctx, ".side", "strdup_url", "400 bytes", "CALLERS")
 }
 
-func TestGrowth(t *testing.T) {
-	ctx := browser(t, writePage(t, pageOf(t, leak, report.Options{}))+"#tab=growth")
-	wantText(t, ctx, "#panel", "1 call path grew in every dump.")
-	row := eval[string](t, ctx, `document.querySelector("tbody tr").innerText`)
-	for _, want := range []string{"+100", "400", "yes", "strdup_url"} {
-		if !strings.Contains(row, want) {
-			t.Errorf("the first call path is %q, no %q in it", row, want)
-		}
-	}
-	click(t, ctx, "td.name button") // opens the path in the graph
-	if got := width(t, ctx, "strdup_url"); got != 100 {
-		t.Errorf("strdup_url takes %d%% of the graph", got)
-	}
-}
-
-// The growth of one boot says which.
-func TestGrowthOfBoot(t *testing.T) {
-	p := firmware.profile(t)
-	boot, err := profile.New(p.Dumps()[firmware.dumps:]...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := browser(t, writePage(t, write(t, p, report.Options{Growth: boot.View(profile.View{Modules: true})}))+"#tab=growth")
-	wantText(t, ctx, "#panel", "19 complete dumps of boot 2")
-	click(t, ctx, "td.name button")
-	wantText(t, ctx, "[role=tab][aria-selected=true]", "Flame graph")
-}
-
 // The leaks are the first tab. A row opens its call path in the graph.
 func TestLeaks(t *testing.T) {
 	ctx := browser(t, writePage(t, write(t, firmware.profile(t), report.Options{Leaks: sampleLeaks})))
@@ -425,7 +397,7 @@ func TestAddress(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	stacks := []stack{{append([]string{"main"}, hostile...), []profile.Value{v(100, 1), v(200, 1), v(300, 1)}}}
 	page := pageOf(t, stacks, report.Options{Title: hostile[0], Subtitle: hostile[1], Notes: hostile})
-	for _, tab := range []string{"flame", "functions", "functions&fn=1", "growth"} {
+	for _, tab := range []string{"flame", "functions", "functions&fn=1"} {
 		ctx := browser(t, writePage(t, page)+"#tab="+tab)
 		do(t, ctx, chromedp.Sleep(100*time.Millisecond))
 		title := do(t, ctx, chromedp.Title())
@@ -439,7 +411,7 @@ func TestHostileNames(t *testing.T) {
 			clickFrame(t, ctx, hostile[0])
 			wantText(t, ctx, "#about", `</script>`)
 		} else {
-			wantText(t, ctx, "#panel", map[string]string{"functions": `"quoted" & 'single'`, "functions&fn=1": "<img src=x", "growth": `line one\nline two`}[tab])
+			wantText(t, ctx, "#panel", map[string]string{"functions": `"quoted" & 'single'`, "functions&fn=1": "<img src=x"}[tab])
 		}
 	}
 }
@@ -483,7 +455,7 @@ func TestDarkAndLight(t *testing.T) {
 // Nothing reaches out of a window 390 pixels wide, on any tab.
 func TestNarrow(t *testing.T) {
 	url := writePage(t, write(t, firmware.profile(t), report.Options{Title: "sensord", Leaks: sampleLeaks}))
-	for _, tab := range []string{"leaks", "flame", "functions", "functions&fn=0", "growth"} {
+	for _, tab := range []string{"leaks", "flame", "functions", "functions&fn=0"} {
 		ctx := browser(t, url+"#tab="+tab)
 		do(t, ctx, chromedp.EmulateViewport(390, 844))
 		do(t, ctx, chromedp.Sleep(150*time.Millisecond))
@@ -554,7 +526,7 @@ func TestScreenshots(t *testing.T) {
 	url := writePage(t, write(t, firmware.profile(t), report.Options{Title: "sensord 2.4.1", Subtitle: "serial.log, dump 1 to dump 20", Leaks: sampleLeaks, Sources: numbered}))
 	for _, width := range []int64{1280, 390} {
 		for _, theme := range []string{"light", "dark"} {
-			for name, view := range map[string]string{"leaks": "tab=leaks", "flame": "tab=flame", "inverted": "tab=flame&invert=1", "diff": "tab=flame&dump=39&base=31", "functions": "tab=functions&fn=8", "growth": "tab=growth"} {
+			for name, view := range map[string]string{"leaks": "tab=leaks", "flame": "tab=flame", "inverted": "tab=flame&invert=1", "diff": "tab=flame&dump=39&base=31", "functions": "tab=functions&fn=8"} {
 				ctx := browser(t, url+"#"+view+"&theme="+theme)
 				do(t, ctx, chromedp.EmulateViewport(width, 900))
 				do(t, ctx, chromedp.Sleep(200*time.Millisecond))

@@ -49,7 +49,6 @@ const (
 	MaxPaths   = 100_000   // call paths
 	MaxDumps   = 500       // dumps
 	maxChanges = 3_000_000 // values that differ from those in the dump before
-	maxGrowth  = 200       // call paths of the growth page
 )
 
 // SomeDumps selects the dumps for a page: all, or, if there are more than MaxDumps, some
@@ -84,10 +83,6 @@ type Options struct {
 	Map      *Map     // heap map; nil for no such tab. Of more than MaxDumps moments, the page shows some at even distances
 	Leaks    *Leaks   // leaks, the first tab if there are any; nil for no such tab
 
-	// Growth has the dumps of the boot whose growth is shown, in the view of the page. If it
-	// is nil, growth is shown for all dumps of the page.
-	Growth *profile.Profile
-
 	// Sources returns the text of a source file by its name in the profile, and whether it
 	// was found. The page holds the lines around each call site. nil for no sources.
 	Sources func(file string) (text []byte, found bool)
@@ -118,9 +113,8 @@ type Leak struct {
 	Text    string         `json:"text"`   // the evidence
 }
 
-// Write writes the page of a profile, which has 1 to MaxDumps dumps. Growth is computed
-// from the complete dumps. The page opens on the dump that [profile.Steady] returns, with
-// the reason if it is not the last.
+// Write writes the page of a profile, which has 1 to MaxDumps dumps. The page opens
+// on the dump that [profile.Steady] returns, with the reason if it is not the last.
 func Write(w io.Writer, p *profile.Profile, o Options) error {
 	if n := len(p.Dumps()); n == 0 || n > MaxDumps {
 		return fmt.Errorf("report: %d dumps, expected 1 to %d", n, MaxDumps)

@@ -154,41 +154,6 @@ func bytesIn(values []uint64, dump uint64) (sum uint64) {
 	return sum
 }
 
-// Growth uses complete dumps: the third of the leak's four dumps lost its end.
-func TestGrowthOfCompleteDumps(t *testing.T) {
-	var page bytes.Buffer
-	if err := report.Write(&page, profileOf(t, leak, 2), report.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	var d struct {
-		Dumps  []struct{}
-		Growth [2][]struct {
-			Points []uint64
-			Slope  float64
-		}
-		GrowthTotal [2]struct{ Points []uint64 }
-	}
-	if err := json.Unmarshal(dataBlock.FindSubmatch(page.Bytes())[1], &d); err != nil {
-		t.Fatal(err)
-	}
-	if len(d.Dumps) != 4 || len(d.Growth[0]) != 1 {
-		t.Fatalf("%d dumps, of which %d call paths grow; want 4, 1", len(d.Dumps), len(d.Growth[0]))
-	}
-	if g := d.Growth[0][0]; !slices.Equal(g.Points, []uint64{100, 200, 400}) || g.Slope != 150 {
-		t.Errorf("the leak: %v, slope %v; want [100 200 400], 150", g.Points, g.Slope)
-	}
-	if got := d.GrowthTotal[0].Points; !slices.Equal(got, []uint64{2524, 1224, 1424}) {
-		t.Errorf("the total: %v, want [2524 1224 1424]", got)
-	}
-	page.Reset()
-	if err := report.Write(&page, profileOf(t, leak, 0, 1, 2), report.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Contains(dataBlock.Find(page.Bytes()), []byte(`"growth":`)) {
-		t.Error("one complete dump has growth")
-	}
-}
-
 // A page has each value once for as long as it stays the same.
 func TestChanges(t *testing.T) {
 	stacks := []stack{{[]string{"a", "main"}, []profile.Value{v(1, 1), v(1, 1), v(0, 0), v(1, 1), v(1, 1)}}, {[]string{"main"}, []profile.Value{v(0, 0), v(0, 0), v(7, 2), v(7, 2), v(7, 2)}}}

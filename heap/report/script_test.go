@@ -44,7 +44,7 @@ func TestAccessible(t *testing.T) {
 	needFull(t)
 	script := cmdtest.Axe(t)
 	url := writePage(t, write(t, firmware.profile(t), report.Options{Title: "sensord", Subtitle: "serial.log", Notes: []string{"2 lines were lost."}, Sources: numbered, Leaks: sampleLeaks, Map: sampleMap()}))
-	for _, view := range []string{"tab=leaks", "tab=flame&dump=39&base=31&search=lws", "tab=functions&fn=0&dump=30", "tab=growth", "tab=map"} {
+	for _, view := range []string{"tab=leaks", "tab=flame&dump=39&base=31&search=lws", "tab=functions&fn=0&dump=30", "tab=map"} {
 		for _, theme := range []string{"light", "dark"} {
 			for _, width := range map[string][]int64{"light": {1280}, "dark": {1280, 390}}[theme] {
 				ctx := browser(t, url+"#"+view+"&theme="+theme)

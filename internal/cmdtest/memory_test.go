@@ -144,7 +144,7 @@ var memoryCases = func() (list []memoryCase) {
 	add(kept(fixedMemory, perPath, mostMemory),
 		"btstats ONE",
 		"btheap top ONE", "btheap top -e ELF ONE", "btheap top --stacks ONE", "btheap tree ONE", "btheap tree --depth 3 -e ELF ONE",
-		"btheap peek ^main -e ELF ONE", "btheap diff TWO", "btheap growth TWO",
+		"btheap peek ^main -e ELF ONE", "btheap diff TWO",
 		"btheap export -F speedscope ONE", "btheap export -F csv ONE")
 	add(kept(fixedMemory, perLargest, mostMemory), "btheap export -F dhat ONE")
 	add(kept(fixedMemory, perLargest, mostPprof), "btheap export -F pprof ONE")

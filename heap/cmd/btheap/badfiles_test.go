@@ -10,7 +10,7 @@ func TestBadFiles(t *testing.T) {
 	log := logFile(t, "fw.log", leaking(t, false))
 	for _, args := range []func(file string) []string{
 		func(file string) []string { return []string{"top", file} },
-		func(file string) []string { return []string{"growth", file} },
+		func(file string) []string { return []string{"dumps", file} },
 		func(file string) []string { return []string{"leaks", file} },
 		func(file string) []string { return []string{"map", file} },
 		func(file string) []string { return []string{"diff", "-q", log, file} },

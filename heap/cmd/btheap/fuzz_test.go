@@ -22,9 +22,9 @@ func FuzzCommand(f *testing.F) {
 	}
 	f.Add(serial[:4000], uint16(0x1ff))
 	f.Fuzz(func(t *testing.T, log []byte, set uint16) {
-		commands := [][]string{{"top"}, {"tree", "--min", "0"}, {"growth", "-n", "0"}, {"diff", "-n", "0"}, {"dumps"}, {"html"}, {"events"},
+		commands := [][]string{{"top"}, {"tree", "--min", "0"}, {"diff", "-n", "0"}, {"dumps"}, {"html"}, {"events"},
 			{"export", "-F", "dhat"}, {"export", "-F", "speedscope"}, {"export", "-F", "csv"},
-			{"leaks"}, {"leaks", "--json", "--heap", "1M"}, {"top", "--json"}, {"growth", "--json"}, {"leaks", "--alive", "2"}, {"tree", "--by", "size"}, {"map"}}
+			{"leaks"}, {"leaks", "--json", "--heap", "1M"}, {"top", "--json"}, {"diff", "--json"}, {"leaks", "--alive", "2"}, {"tree", "--by", "size"}, {"map"}}
 		n := int(set) % len(commands)
 		args := append([]string{}, commands[n]...)
 		for i, flag := range []string{"--split=a", "--dump=1..2", "--by=module", "--hide=4", "--weight=count", "--max-paths=2", "--bare"} {

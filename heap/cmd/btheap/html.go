@@ -28,7 +28,7 @@ func htmlCommand() *cobra.Command {
 		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
 		Long: `html writes one HTML file that needs no network: the leaks, the dumps over time,
 a flame graph of each moment and of the difference between two, callers and
-callees of each function, with --sources its source lines, the growth, and the
+callees of each function, with --sources its source lines, and the
 heap map if the log has addresses of blocks. For a
 recording with events, it has 40 moments, and the memory that was live at the
 peak, ever allocated, and temporary.`,
@@ -68,11 +68,6 @@ func (h *html) write(w io.Writer) error {
 	p, err := h.profile(list...)
 	if err != nil {
 		return err
-	}
-	if boot, _ := h.bootOf(list); len(boot) < len(list) {
-		if o.Growth, err = newView(h.view, boot...); err != nil {
-			return err
-		}
 	}
 	if o.Costs, err = h.costs(list); err != nil {
 		return err

@@ -149,15 +149,6 @@ func (s *session) diffJSON(w io.Writer, p *profile.Profile, changes []profile.Ch
 	return writeJSON(w, " ", "diff", object{"dumps": dumpsJSON(p.Dumps()), "weight": s.weight, "paths": paths, "left": left})
 }
 
-// growthJSON writes the output of btheap growth.
-func (s *session) growthJSON(w io.Writer, p *profile.Profile, total profile.Growth, rows []profile.Growth, left int) error {
-	paths := listJSON(rows, func(g *profile.Growth) any {
-		return object{"stack": g.Stack(), "slope": g.Slope, "every": g.Every, "values": g.Points()}
-	})
-	return writeJSON(w, " ", "growth", object{"dumps": dumpsJSON(p.Dumps()), "weight": s.weight, "slope": total.Slope, "every": total.Every,
-		"paths": paths, "left": left})
-}
-
 // writeJSON writes the output of btheap map.
 func (m *heapMap) writeJSON(w io.Writer) error {
 	j := object{"moments": listJSON(m.moments, func(x **moment) any { return (*x).sums }), "map": nil}

@@ -181,7 +181,7 @@ func TestUndecidedDumps(t *testing.T) {
 	if out, errs, code := command("", "top", whole); code != 0 || !strings.Contains(out, "dump 6: 1,024 bytes in 16 allocations") {
 		t.Errorf("exit code %d, %s%s", code, errs, out)
 	}
-	for _, c := range []string{"top", "leaks", "growth", "diff"} {
+	for _, c := range []string{"top", "leaks", "diff"} {
 		if _, errs, code := command("", c, lost); code != 2 || !strings.Contains(errs, "looks like 5 dumps") || !strings.Contains(errs, "give --split REGEX, or --dump all to report on their sum\n") {
 			t.Errorf("%s: exit code %d, %s", c, code, errs)
 		}
@@ -270,7 +270,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("%v", top)
 	}
 	whole := logFile(t, "whole.log", device(t, 5, 0))
-	for _, args := range [][]string{{"top", "--stacks", log}, {"top", "--by", "file", log}, {"growth", "--dump", "1..4", "--weight", "count", whole}, {"diff", whole}, {"dumps", log},
+	for _, args := range [][]string{{"top", "--stacks", log}, {"top", "--by", "file", log}, {"diff", "--dump", "1..4", "--weight", "count", whole}, {"diff", whole}, {"dumps", log},
 		{"leaks", logFile(t, "short.log", device(t, 3, 0))}} {
 		checkJSON(t, args...)
 	}

@@ -1,5 +1,5 @@
 // Btheap reads logs with heap dumps and shows which functions hold memory: call sites,
-// call trees, differences, growth, exports and an HTML page.
+// call trees, differences, exports and an HTML page.
 package main
 
 import (
@@ -45,7 +45,7 @@ func newCommand() *cobra.Command {
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)
-	root.AddCommand(leaksCommand(), liveCommand(), topCommand(), treeCommand(), peekCommand(), diffCommand(), growthCommand(), dumpsCommand(), mapCommand(),
+	root.AddCommand(leaksCommand(), liveCommand(), topCommand(), treeCommand(), peekCommand(), diffCommand(), dumpsCommand(), mapCommand(),
 		eventsCommand(), htmlCommand(), exportCommand())
 	return root
 }

@@ -107,27 +107,20 @@ func TestReports(t *testing.T) {
 		{"tree of callers", []string{"tree", "--callers", "--dump", "1", "--depth", "1", "--min", "50", log}, 0, []string{"0x401200 (+2 call sites)", "(2 call sites below 50 %)"}, ""},
 		{"peek", []string{"peek", "401500", "--dump", "1", log}, 0, []string{"called by 0x401900", "0x401500", "calls 0x401200"}, ""},
 		{"peek at nothing", []string{"peek", "nosuch", log}, 2, nil, "no function matches nosuch"},
-		{"growth", []string{"growth", log}, 0, []string{"4 dumps", "total +12,298 bytes per dump", "+12,288 bytes per dump, in every dump  ▁▃▅█\n  20,480 → 57,344 bytes, 5 → 14 allocations\n", "    0x401200\n    0x401500\n    0x401900\n", "+10 bytes per dump", "0x401250"}, ""},
-		{"growth in every dump", []string{"growth", "--every", "-n", "0", log}, 0, []string{"in every dump"}, ""},
-		{"growth within bounds", []string{"growth", "--fail-on-growth", "12299/dump", log}, 0, []string{"per dump"}, ""},
-		{"growth past bounds", []string{"growth", "--fail-on-growth", "12297/dump", log}, 1, []string{"per dump"}, "grows by +12,298 bytes per dump, more than 12,297"},
-		{"growth past all bounds", []string{"growth", "--fail-on-growth", "36913", log}, 1, nil, "grew by 36,914 bytes"},
-		{"growth past a limit with a unit", []string{"growth", "--fail-on-growth", "36K", log}, 1, nil, "grew by 36,914 bytes, more than 36,864"},
-		{"growth of one dump", []string{"growth", one}, 2, nil, one + ": one dump, expected two or more; --split REGEX says at which line a dump begins"},
-		{"growth of one marked dump", []string{"growth", first}, 2, nil, first + ": one dump, expected two or more; btrecord --interval 10s writes one every 10 s"},
-		{"growth of one of four", []string{"growth", "--dump", "2", log}, 2, nil, "; the input has 4: give another --dump"},
-		{"diff of one marked dump", []string{"diff", first}, 2, nil, "btrecord --interval 10s"},
-		{"growth up to a dump that is not finished", []string{"growth", cut}, 0, []string{"total +12,288 bytes per dump  ▁▄█·\n", "+12,288 bytes per dump, in every dump  ▁▄█·\n  20,480 → 45,056"}, "incomplete dumps are left out: dump 4 (26 of 27 records)"},
-		{"growth without a dump that lost lines", []string{"growth", "-n", "1", lostInTwo}, 0, []string{"in every dump  ▁·▅█\n  20,480 → 57,344"}, "incomplete dumps are left out: dump 2 (21 of 42 records)"},
-		{"growth of one dump and a part", []string{"growth", "--fail-on-growth", "1", unfinished}, 2, nil, unfinished + ": 1 of 2 dumps complete, expected two or more; not complete: dump 2 ("},
-		{"a limit, and a dump that is not finished", []string{"growth", "--fail-on-growth", "24577", cut}, 0, nil, "left out"},
+		{"diff past bounds in a log", []string{"diff", "--fail-on-growth", "36913", log}, 1, nil, "grew by 36,914 bytes"},
+		{"diff past a limit with a unit", []string{"diff", "--fail-on-growth", "36K", log}, 1, nil, "grew by 36,914 bytes, more than 36,864"},
+		{"diff of one dump", []string{"diff", one}, 2, nil, one + ": one dump, expected two or more; --split REGEX says at which line a dump begins"},
+		{"diff of one marked dump", []string{"diff", first}, 2, nil, first + ": one dump, expected two or more; btrecord --interval 10s writes one every 10 s"},
+		{"diff of one of four", []string{"diff", "--dump", "2", log}, 2, nil, "; the input has 4: give another --dump"},
+		{"diff of one dump and a part", []string{"diff", "--fail-on-growth", "1", unfinished}, 2, nil, unfinished + ": 1 of 2 dumps complete, expected two or more; not complete: dump 2 ("},
+		{"a limit, and a dump that is not finished", []string{"diff", "--fail-on-growth", "24577", cut}, 0, nil, "left out"},
 		{"diff up to a dump that is not finished", []string{"diff", cut}, 0, []string{"dump 1 to", "dump 3", "18 → 24 allocations"}, "incomplete dumps are left out: dump 4"},
 		{"diff of logs, one not finished", []string{"diff", one, cut}, 0, []string{"18 → 24 allocations"}, ""},
-		{"growth of the last boot", []string{"growth", boots}, 0, []string{"4 dumps: " + boots + ", dump 5 to ", "total +12,298 bytes per dump"}, "2 boots; these are the dumps of boot 2; --dump all selects those of all boots"},
-		{"growth of all boots", []string{"growth", "--dump", "all", boots}, 0, []string{"8 dumps"}, ""},
-		{"growth of the last boot with two dumps", []string{"growth", oneMore}, 0, []string{"4 dumps: ", "dump 5 to ", "dump 8"}, "3 boots; these are the dumps of boot 2;"},
+		{"diff of the last boot with two dumps", []string{"diff", oneMore}, 0, []string{"dump 5 to ", "dump 8"}, "3 boots; these are the dumps of boot 2; --dump all selects those of all boots"},
+		{"diff of all boots", []string{"diff", "--dump", "all", boots}, 0, []string{"dump 1 to ", "dump 8"}, ""},
+		{"a limit holds for the last boot", []string{"diff", "--fail-on-growth", "36913", boots}, 1, nil, "grew by 36,914 bytes"},
+		{"diff without a dump that lost lines", []string{"diff", lostInTwo}, 0, []string{"dump 1 to ", "dump 4", "20,480 → 57,344"}, "incomplete dumps are left out: dump 2 (21 of 42 records)"},
 		{"diff of the last boot", []string{"diff", boots}, 0, []string{"dump 5 to", "dump 8"}, "2 boots"},
-		{"a limit holds for the last boot", []string{"growth", "--fail-on-growth", "12297/dump", boots}, 1, nil, "grows by +12,298 bytes per dump"},
 		{"numbers that go back are a boot", []string{"dumps", boots}, 0, []string{"4     1       3", "5     2       0", "8     2       3"}, ""},
 		{"dumps without a record", []string{"top", empty}, 2, nil, "4 dumps, all empty: does malloc reach the library (-Wl,--wrap=malloc and so on)?"},
 		{"a list of those", []string{"dumps", empty}, 2, []string{"1     1       0             0 of 0      0", "4     1 "}, "4 dumps, all empty: does malloc"},
@@ -154,7 +147,6 @@ func TestReports(t *testing.T) {
 		{"events, split", []string{"events", "--split", "x", log}, 2, nil, "unknown flag: --split"},
 		{"symbols of dumps", []string{"dumps", "-e", "x.elf", log}, 2, nil, "unknown shorthand flag: 'e'"},
 		{"a moment as a dump", []string{"dumps", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
-		{"growth of a moment", []string{"growth", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
 		{"diff of a moment", []string{"diff", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
 		{"a page by count", []string{"html", "--weight", "count", log}, 2, nil, "unknown flag: --weight"},
 		{"pprof by file", []string{"export", "-F", "pprof", "--by", "file", log}, 2, nil, "--by has no effect here: --format pprof"},
@@ -179,7 +171,7 @@ func TestReports(t *testing.T) {
 }
 
 func TestHelpFits(t *testing.T) {
-	for _, c := range append([]string{""}, "leaks", "top", "tree", "peek", "diff", "growth", "dumps", "events", "html", "export") {
+	for _, c := range append([]string{""}, "leaks", "top", "tree", "peek", "diff", "dumps", "events", "html", "export") {
 		args := []string{"--help"}
 		if c != "" {
 			args = []string{c, "--help"}
@@ -197,7 +189,7 @@ func TestHelpFits(t *testing.T) {
 			}
 		}
 	}
-	for c, flags := range map[string][]string{"dumps": {"--exe", "--hide", "--by", "--at", "--weight"}, "diff": {"--at"}, "growth": {"--at"},
+	for c, flags := range map[string][]string{"dumps": {"--exe", "--hide", "--by", "--at", "--weight"}, "diff": {"--at"},
 		"events": {"--dump", "--split"}, "html": {"--weight"}} {
 		help, _, _ := command("", c, "--help")
 		for _, f := range flags {

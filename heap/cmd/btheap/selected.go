@@ -16,7 +16,7 @@ import (
 // This file selects the dumps that a command reports on:
 //
 //	top, tree, peek, export  the last steady dump, the moment of --at, or the sum of those of --dump
-//	diff, growth             complete dumps: the first and last, or all, of the last boot with two
+//	diff                     complete dumps: the first and last of the last boot with two
 //	leaks, html              all dumps; of a recording with events and few dumps, moments of the events
 
 // leaveOut returns the last dumps of a log, to which another will be added, without those that

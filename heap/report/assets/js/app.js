@@ -19,7 +19,7 @@ function startPage() {
   // ---- controls; they are made once, so that they keep the focus ----
 
   const choose = (id, label, options, change) => el("label", {}, label, el("select", {id, onchange: e => set(change(e.target.value))}, options.map(([v, t]) => el("option", {value: v}, t))));
-  const tabs = [["leaks", "Leaks"], ["flame", "Flame graph"], ["functions", "Functions"], ["growth", "Growth"], ["map", "Heap map"]].filter(([t]) => hasTab(m, t));
+  const tabs = [["leaks", "Leaks"], ["flame", "Flame graph"], ["functions", "Functions"], ["map", "Heap map"]].filter(([t]) => hasTab(m, t));
   const dumpOptions = dumps.map((d, i) => [i, boots.length > 1 ? `${d.name}, boot ${d.boot}` : d.name]);
   const modules = [...new Set(m.sites.map(s => s[3]).filter(Boolean))].sort();
   const threads = threadsOf(m);
@@ -114,7 +114,7 @@ function startPage() {
     byID("found").textContent = matching ? foundText(matching, found.plain) : "";
     const panel = byID("panel");
     panel.replaceChildren();
-    view = {leaks: drawLeaks, flame: drawFlame, functions: drawFunctions, growth: drawGrowth, map: drawMap}[s.tab](ctx, panel);
+    view = {leaks: drawLeaks, flame: drawFlame, functions: drawFunctions, map: drawMap}[s.tab](ctx, panel);
   }
 
   function foundText(matching, plain) {

@@ -1,6 +1,6 @@
 // What is shown, and its form in the address, so that a view can be sent.
 
-const tabNames = ["leaks", "flame", "functions", "growth", "map"];
+const tabNames = ["leaks", "flame", "functions", "map"];
 
 // newState returns the state of a page that is opened without one.
 function newState(m) {
@@ -64,7 +64,6 @@ function writeState(m, s) {
 function hasTab(m, tab) {
   switch (tab) {
   case "leaks": return !!m.data.leaks;
-  case "growth": return !!m.data.growth;
   case "map": return !!m.data.map;
   }
   return true;

@@ -223,27 +223,6 @@ function openPath(ctx, row) {
   if (row.node > 0) ctx.set({tab: "flame", invert: false, cost: "live", search: "", only: false, module: "", thread: "", group: ctx.state.group, zoom: String(row.node)});
 }
 
-// drawGrowth draws the call paths that grew, as btheap growth lists them.
-function drawGrowth(ctx, panel) {
-  const {m, state} = ctx, {growth, growthTotal} = m.data, unitName = state.weight === COUNT ? "allocations" : "bytes";
-  const rows = growth[state.weight].filter(g => !ctx.hits || g.stack.some(s => ctx.hits[ctx.keys[s]]));
-  const every = rows.filter(g => g.every).length, total = growthTotal[state.weight], points = g => g.points.map(grouped).join(", ");
-  panel.append(el("p", {}, every ? `${plural(every, "call path")} grew in every dump.` : "No call path grew in every dump.",
-    ` Total: ${signed(total.slope)} ${unitName} per dump, ${grouped(total.points[0])} → ${grouped(total.points[total.points.length - 1])}. `,
-    el("span", {class: "muted"}, `The slope is that of a straight line fitted by least squares to the ${unitName} of ${plural(total.points.length, "complete dump")}${m.data.growthBoot ? ` of boot ${m.data.growthBoot}` : ""}.`)));
-  const table = newTable({caption: "call paths that grew", rows, sort: "slope", open: r => openPath(ctx, r), columns: [
-    {id: "path", title: "Call path", hint: "innermost first", name: true, value: r => r.stack.map(s => m.sites[s][0]).join(" ").toLowerCase(), cell: r => pathCell(ctx, r.stack, () => openPath(ctx, r))},
-    {id: "slope", title: "Slope", hint: "per dump", num: true, value: r => r.slope, cell: r => changeSpan(r.slope)},
-    {id: "first", title: "First", num: true, low: true, value: r => r.points[0], cell: r => grouped(r.points[0])},
-    {id: "last", title: "Last", num: true, value: r => r.points[r.points.length - 1], cell: r => grouped(r.points[r.points.length - 1])},
-    {id: "every", title: "Every dump", low: true, value: r => r.every ? "yes" : "", cell: r => r.every ? "yes" : ""},
-    {id: "line", title: "Over the dumps", low: true, fixed: true, value: r => r.slope, cell: r => sparkline(r.points, points(r))},
-  ]});
-  panel.append(table.box);
-  table.resize();
-  return {resize: table.resize, redraw() {}};
-}
-
 // drawLeaks draws the ranked leaks, as btheap leaks lists them.
 function drawLeaks(ctx, panel) {
   const {m} = ctx, {leaks} = m.data;
