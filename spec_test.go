@@ -3,6 +3,7 @@ package lwsbt
 import (
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,6 +21,16 @@ var (
 	clauseHead  = regexp.MustCompile(`(?m)^\*\*(BT-[A-Z0-9]+-[1-9][0-9]*)\*\*`)
 	clauseRange = regexp.MustCompile(`BT-[A-Z0-9]+-[0-9]+ *(?:to|–|-|\.\.\.?) *(?:BT-[A-Z0-9]+-)?[0-9]+\b`)
 )
+
+// specFile returns the text of a file of the specification.
+func specFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := Spec.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
 
 // sources calls f with each file of code, tests or not.
 func sources(t *testing.T, f func(path, text string)) {
@@ -48,11 +59,13 @@ func sources(t *testing.T, f func(path, text string)) {
 // that SPEC.md lacks, and no range of clauses.
 func TestClausesAreNamedInCode(t *testing.T) {
 	clauses := map[string]bool{}
-	for _, m := range clauseHead.FindAllStringSubmatch(Spec, -1) {
-		clauses[m[1]] = true
+	for _, name := range SpecFiles {
+		for _, m := range clauseHead.FindAllStringSubmatch(specFile(t, name), -1) {
+			clauses[m[1]] = true
+		}
 	}
 	if len(clauses) < 55 {
-		t.Fatalf("%d clauses in SPEC.md, want at least 55", len(clauses))
+		t.Fatalf("%d clauses in the specification, want at least 55", len(clauses))
 	}
 	named := map[string]bool{}
 	sources(t, func(path, text string) {
@@ -90,25 +103,44 @@ func TestClausesAreNamedInCode(t *testing.T) {
 	}
 }
 
-// The contents of SPEC.md list its sections, and links lead to headings.
+// The contents of SPEC.md list the sections of all its files. Each link leads to its heading,
+// in SPEC.md or from one file to another.
 func TestSpecContents(t *testing.T) {
-	_, contents, _ := strings.Cut(Spec, "## Contents\n")
-	contents, body, _ := strings.Cut(contents, "\n## 1. ")
-	anchor := func(heading string) string {
-		heading = strings.ToLower(heading)
-		heading = regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(heading, "")
-		return strings.ReplaceAll(heading, " ", "-")
+	heading := regexp.MustCompile(`(?m)^##+ (.+)$`)
+	link := regexp.MustCompile(`\]\(([^)#:]*)#([^)]+)\)`)
+	anchors := map[string]bool{}
+	var want, got []string
+	for _, name := range SpecFiles {
+		for _, m := range heading.FindAllStringSubmatch(specFile(t, name), -1) {
+			anchors[name+"#"+anchor(m[1])] = true
+			if strings.HasPrefix(m[0], "## ") && m[1] != "Contents" {
+				want = append(want, name+"#"+anchor(m[1]))
+			}
+		}
 	}
-	listed := regexp.MustCompile(`\]\(#([^)]+)\)`).FindAllStringSubmatch(contents, -1)
-	var want []string
-	for _, m := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch("## 1. "+body, -1) {
-		want = append(want, anchor(m[1]))
+	for _, name := range SpecFiles {
+		for _, m := range link.FindAllStringSubmatch(specFile(t, name), -1) {
+			to := name
+			if m[1] != "" {
+				to = path.Join(path.Dir(name), m[1])
+			}
+			if to += "#" + m[2]; !anchors[to] {
+				t.Errorf("%s links to %s, which has no such heading", name, to)
+			}
+			if name == "SPEC.md" {
+				got = append(got, to)
+			}
+		}
 	}
-	var got []string
-	for _, m := range listed {
-		got = append(got, m[1])
-	}
-	if len(want) < 20 || !slices.Equal(got, want) {
+	slices.Sort(want)
+	slices.Sort(got)
+	if got = slices.Compact(got); len(want) < 20 || !slices.Equal(got, want) {
 		t.Errorf("contents link to\n%s\nheadings are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+}
+
+// anchor returns the anchor of a heading, as GitHub makes it.
+func anchor(heading string) string {
+	heading = regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(heading, " ", "-")
 }

@@ -118,7 +118,7 @@ func cover(spec *Spec, set *Set) (*coverage, error) {
 		}
 	}
 	for _, v := range set.Vectors {
-		if v.File != SpecFile {
+		if strings.HasPrefix(v.File, BuiltinDir) {
 			count(v, false)
 		}
 	}
@@ -128,7 +128,7 @@ func cover(spec *Spec, set *Set) (*coverage, error) {
 	for _, clause := range c.clauses {
 		for _, m := range clause.musts {
 			if m.vector && m.accepts+m.rejects == 0 {
-				fault("%s:%d: %s has no vector: %s", SpecFile, clause.Row, m.ID, clip(m.Text))
+				fault("%s:%d: %s has no vector: %s", clause.File, clause.Row, m.ID, clip(m.Text))
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func (c *clauseCoverage) count(v *Vector, example bool, fault func(string, ...an
 // execute runs the examples. An example without an answer, or with a wrong one, is a fault.
 func (c *coverage) execute(examples []*Vector, fault func(string, ...any)) error {
 	if len(examples) == 0 {
-		fault("%s has no examples to execute", SpecFile)
+		fault("SPEC.md has no examples to execute")
 		return nil
 	}
 	set := &Set{}

@@ -12,15 +12,11 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/lwsbt/lwsbt"
 	"github.com/lwsbt/lwsbt/conformance/vectors"
 )
 
 // BuiltinDir is the directory of the embedded vectors in the repository.
 const BuiltinDir = "conformance/vectors"
-
-// SpecFile is the file name of the examples of SPEC.md.
-const SpecFile = "SPEC.md"
 
 // Set holds vectors from any number of files. IDs are unique.
 type Set struct {
@@ -101,7 +97,7 @@ func compileGlob(glob string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$")
 }
 
-// Builtin returns the handwritten vectors and the examples of SPEC.md.
+// Builtin returns the handwritten vectors and the examples of the specification.
 func Builtin() (*Set, error) {
 	set := &Set{}
 	names, err := fs.Glob(vectors.FS, "*.btv")
@@ -121,7 +117,7 @@ func Builtin() (*Set, error) {
 			return nil, err
 		}
 	}
-	spec, err := ParseSpec(SpecFile, lwsbt.Spec)
+	spec, err := parseBuiltinSpec()
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +127,7 @@ func Builtin() (*Set, error) {
 	return set, set.Check()
 }
 
-// Load reads .btv files and the examples in .md files. For a directory, it reads all .btv files
+// Load reads .btv files and the examples in .md files, of which a file with clauses alone has none. For a directory, it reads all .btv files
 // in it and below; "-" is stdin.
 func Load(paths []string, stdin io.Reader) (*Set, error) {
 	set := &Set{}
@@ -166,7 +162,7 @@ func (s *Set) load(file string, stdin io.Reader) error {
 	if strings.HasSuffix(name, ".md") {
 		var spec *Spec
 		if spec, err = ParseSpec(name, string(text)); err == nil {
-			vectors = spec.Examples
+			return s.Add(spec.Examples...)
 		}
 	} else {
 		vectors, err = Parse(name, text)

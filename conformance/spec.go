@@ -68,11 +68,12 @@ func (c Clause) sentenceWith(must string) string {
 	return c.Text
 }
 
-// Clause is a numbered rule of SPEC.md.
+// Clause is a numbered rule of the specification.
 type Clause struct {
 	ID   string
 	Text string // text of the clause in one line, without the ID
-	Row  int    // line of SPEC.md
+	File string // such as SPEC.md
+	Row  int    // line of the file
 
 	paragraphs []string // text by paragraph and list item
 }
@@ -130,7 +131,20 @@ func (s *Spec) Clause(id string) *Clause {
 	return nil
 }
 
-// ParseSpec reads SPEC.md. A clause begins with a paragraph that starts with its ID in bold, and
+// add appends the clauses and examples of another file.
+func (s *Spec) add(file *Spec) error {
+	for _, c := range file.Clauses {
+		if old := s.Clause(c.ID); old != nil {
+			return &ParseError{c.File, c.Row, fmt.Sprintf("clause %s again, expected it once: %s:%d has it", c.ID, old.File, old.Row)}
+		}
+		s.byID[c.ID] = len(s.Clauses)
+		s.Clauses = append(s.Clauses, c)
+	}
+	s.Examples = append(s.Examples, file.Examples...)
+	return nil
+}
+
+// ParseSpec reads a file of the specification. A clause begins with a paragraph that starts with its ID in bold, and
 // ends at the next clause or heading. Fenced blocks of type `btv` are examples, which are
 // executed; those of type `text` are drawings. Any other fenced block is an error.
 func ParseSpec(name, text string) (*Spec, error) {
@@ -202,7 +216,7 @@ func (p *specParser) words() error {
 		}
 		p.current = len(s.Clauses)
 		s.byID[m[1]] = p.current
-		s.Clauses = append(s.Clauses, Clause{ID: m[1], Row: p.at + 1})
+		s.Clauses = append(s.Clauses, Clause{ID: m[1], File: p.name, Row: p.at + 1})
 		line = strings.TrimPrefix(line, m[0])
 	}
 	if strings.HasPrefix(line, "#") {
@@ -223,11 +237,29 @@ func (p *specParser) words() error {
 	return nil
 }
 
-// BuiltinSpec returns the SPEC.md of this module. A test checks that it parses.
+// BuiltinSpec returns the specification of this module, all of its files. A test checks that they parse.
 var BuiltinSpec = sync.OnceValue(func() *Spec {
-	s, err := ParseSpec(SpecFile, lwsbt.Spec)
+	s, err := parseBuiltinSpec()
 	if err != nil {
 		return &Spec{}
 	}
 	return s
 })
+
+func parseBuiltinSpec() (*Spec, error) {
+	all := &Spec{byID: map[string]int{}}
+	for _, name := range lwsbt.SpecFiles {
+		text, err := lwsbt.Spec.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		file, err := ParseSpec(name, string(text))
+		if err != nil {
+			return nil, err
+		}
+		if err := all.add(file); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

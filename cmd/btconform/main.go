@@ -28,7 +28,7 @@ standard input. Without VECTORS, the built-in ones are used.`
 const examples = `
 btconform                              the codec, on the built-in vectors
 btconform ./ref-c/vectors              the codec, on recorded blobs of lws
-btconform SPEC.md                      the codec, on the examples of SPEC.md
+btconform SPEC.md spec/*.md            the codec, on the examples of these
 btconform -- ./decoder --fast          your program
 btconform --run 'delta/*' -- ./decoder
 btconform --format junit -- ./decoder > report.xml

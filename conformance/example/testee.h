@@ -4,9 +4,9 @@
  *
  *   testee.c         the protocol: requests in, answers out; faults and memory
  *   testee_ops.c     the operations of the protocol
- *   testee_blob.c    Part I: reads blobs (sections 3 to 7, 12 to 15)
+ *   testee_blob.c    Part I: reads blobs (sections 2 to 6, 12 to 15)
  *   testee_encode.c  Part I: writes blobs (sections 8, 9, 14, 15)
- *   testee_text.c    base64, ~b# lines, records in a text (section 2)
+ *   testee_text.c    base64, ~b# lines, records in a text (section 7)
  *   testee_log.c     Part II: headers and recordings (sections 16, 17)
  *   testee_digits.c  Part III: digits, CRCs and code offsets (sections 18, 19)
  *   testee_paths.c   Part III: reads ~p# lines (sections 20 to 23)

@@ -98,7 +98,7 @@ def significant(value):
 
 
 def read_frames(r, depth, word):
-    """Reads depth frames behind the depth field. (section 6)"""
+    """Reads depth frames behind the depth field. (section 5)"""
     s = Stack()
     for n in range(depth):
         at = r.pos
@@ -341,7 +341,7 @@ def encode_event(s, machine, search):
     return encode(s, machine, search)
 
 
-# -- Text (section 2)
+# -- Text (section 7)
 
 STANDARD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 

@@ -1,4 +1,4 @@
-/* Reads blobs: sections 3 to 7 of SPEC.md, and 12 to 15. */
+/* Reads blobs: sections 2 to 6 of SPEC.md, and 12 to 15. */
 #include <string.h>
 
 #include "testee.h"
@@ -33,7 +33,7 @@ static uint64_t value(struct bits *b, int word, int *count)
 	return field(b, *count);
 }
 
-/* Reads frames; after a fault, s holds the frames before it. (section 6) */
+/* Reads frames; after a fault, s holds the frames before it. (section 5) */
 static void read_frames(struct bits *b, int depth, int word, struct stack *s)
 {
 	for (s->depth = 0; s->depth < depth; s->depth++) {

@@ -1,4 +1,4 @@
-/* Text: base64, ~b# lines, and the records in a text (section 2 of SPEC.md). */
+/* Text: base64, ~b# lines, and the records in a text (section 7 of SPEC.md). */
 #include <string.h>
 
 #include "testee.h"
