@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lwsbt/lwsbt/internal/table"
+	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 // width is the maximum width of rendered text, in columns.
@@ -51,7 +51,7 @@ func WriteText(w io.Writer, sections []Section) error {
 
 // text writes the table. The last column is wrapped to the width.
 func (t *Table) text(out io.Writer) error {
-	rendered := table.Table{Head: t.Head, Right: t.numeric()}
+	rendered := cli.Table{Head: t.Head, Right: t.numeric()}
 	last := len(t.Head) - 1
 	room := t.room()
 	for _, row := range t.Rows {

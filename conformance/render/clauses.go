@@ -45,8 +45,7 @@ func renderClauses(out io.Writer, r *conformance.Report) error {
 			tally(id, res)
 		}
 	}
-	t := NewTable(w, 1)
-	t.Header([]string{"clause", "right", "wrong", "refuses", "accepts", "crash", "hang", "skip"})
+	t := newTable(1, "clause", "right", "wrong", "refuses", "accepts", "crash", "hang", "skip")
 	ids := make([]string, 0, len(counts))
 	for _, c := range conformance.BuiltinSpec().Clauses {
 		ids = append(ids, c.ID)
@@ -57,13 +56,11 @@ func renderClauses(out io.Writer, r *conformance.Report) error {
 		}
 		row := []string{id}
 		row = appendCounts(row, counts[id][:]...)
-		if err := t.Append(row); err != nil {
-			return err
-		}
+		t.Rows = append(t.Rows, row)
 	}
-	if err := t.Render(); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s %s; %d vectors, seed %d\n", cli.Printable(r.Name), cli.Printable(r.Version), r.Vectors, r.Seed)
+	fmt.Fprintf(w, "\n%s %s; %d vectors, seed %d\n", cli.Printable(r.Name), cli.Printable(r.Version), r.Vectors, r.Seed)
 	return w.err
 }

@@ -53,12 +53,11 @@ func Matrix(w io.Writer, encoders []interop.MatrixEncoder, decoders []*interop.M
 		}
 	}
 	out := &stickyWriter{w: w}
-	t := NewTable(out, 1)
 	header := []string{"encoder", "blobs"}
 	for i := range columns {
 		header = append(header, letter(i))
 	}
-	t.Header(header)
+	t := newTable(1, header...)
 	for n := range encoders {
 		e := &encoders[n]
 		row := []string{e.Name, strconv.Itoa(len(e.Blobs))}
@@ -72,14 +71,12 @@ func Matrix(w io.Writer, encoders []interop.MatrixEncoder, decoders []*interop.M
 			}
 			row = append(row, text)
 		}
-		if err := t.Append(row); err != nil {
-			return gaps, err
-		}
+		t.Rows = append(t.Rows, row)
 	}
-	if err := t.Render(); err != nil {
+	if err := t.Write(out); err != nil {
 		return gaps, err
 	}
-	fmt.Fprintln(out, "ok: all blobs read as encoded; ~: of values over 31 bits, only the low 31 bits;")
+	fmt.Fprintln(out, "\nok: all blobs read as encoded; ~: of values over 31 bits, only the low 31 bits;")
 	fmt.Fprintln(out, "a number: how many blobs were not read. Equal decoders share a column:")
 	for i, c := range columns {
 		fmt.Fprintf(out, "  %s  %s\n", letter(i), wrapNames(c.names, 5))

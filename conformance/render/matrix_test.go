@@ -26,12 +26,11 @@ func TestMatrixTable(t *testing.T) {
 		t.Errorf("%d gaps (%v), want 2", gaps, err)
 	}
 	const want = `
-┌─────────┬───────┬────┬─────┬───┐
-│ encoder │ blobs │  A │   B │ C │
-├─────────┼───────┼────┼─────┼───┤
-│ e       │     3 │ ok │   2 │ ~ │
-│ f       │     0 │ ok │ old │ ? │
-└─────────┴───────┴────┴─────┴───┘
+encoder  blobs   A    B  C
+----------------------------
+e            3  ok    2  ~
+f            0  ok  old  ?
+
 ok: all blobs read as encoded; ~: of values over 31 bits, only the low 31 bits;
 a number: how many blobs were not read. Equal decoders share a column:
   A  a, d

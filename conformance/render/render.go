@@ -15,8 +15,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/conformance"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/tw"
 )
 
 // Formats returns the format names that [Report] accepts.
@@ -212,18 +210,16 @@ func groups(w *stickyWriter, r *conformance.Report) error {
 			counts[k][4]++
 		}
 	}
-	t := NewTable(w, 2)
-	t.Header([]string{"vectors", "op", "pass", "fail", "known", "skip", "warn"})
+	t := newTable(2, "vectors", "op", "pass", "fail", "known", "skip", "warn")
 	for _, k := range order {
 		row := []string{k.group, string(k.op)}
 		row = appendCounts(row, counts[k][:]...)
-		if err := t.Append(row); err != nil {
-			return err
-		}
+		t.Rows = append(t.Rows, row)
 	}
-	if err := t.Render(); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
+	fmt.Fprintln(w)
 	return w.err
 }
 
@@ -239,23 +235,13 @@ func appendCounts(row []string, numbers ...int) []string {
 	return row
 }
 
-// NewTable returns a table in the style of this package: at most Width columns wide, with the
-// first text columns left-aligned and the other columns, which are numbers, right-aligned.
-func NewTable(w io.Writer, text int) *tablewriter.Table {
-	align := make([]tw.Align, 16)
-	for i := range align {
-		align[i] = tw.AlignRight
-		if i < text {
-			align[i] = tw.AlignLeft
-		}
+// newTable returns a table whose first text columns are text, and the others numbers.
+func newTable(text int, head ...string) *cli.Table {
+	t := &cli.Table{Head: head, Right: make([]bool, len(head))}
+	for i := range t.Right {
+		t.Right[i] = i >= text
 	}
-	return tablewriter.NewTable(w,
-		tablewriter.WithMaxWidth(Width),
-		tablewriter.WithHeaderAutoFormat(tw.Off),
-		tablewriter.WithHeaderAlignment(tw.AlignLeft),
-		tablewriter.WithAlignment(align),
-		tablewriter.WithRowAutoWrap(tw.WrapNormal),
-	)
+	return t
 }
 
 func renderTAP(out io.Writer, r *conformance.Report) error {

@@ -11,7 +11,6 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/table"
 )
 
 func leaksCommand() *cobra.Command {
@@ -166,7 +165,7 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 		fmt.Fprintf(w, "no function names: paths are matched by address (btfleet symbols add)\n")
 	}
 	changed := 0
-	t := &table.Table{Head: []string{"evidence", "change", "bytes/device", "before", "after", "devices", "call site"}, Right: []bool{false, false, true, true, true, true}}
+	t := &cli.Table{Head: []string{"evidence", "change", "bytes/device", "before", "after", "devices", "call site"}, Right: []bool{false, false, true, true, true, true}}
 	for _, r := range d.Rows {
 		if r.Evidence != query.NoEvidence {
 			changed++

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/table"
 )
 
 func buildsCommand() *cobra.Command {
@@ -22,7 +21,7 @@ func buildsCommand() *cobra.Command {
 		if q.json {
 			return writeJSON(c.OutOrStdout(), list)
 		}
-		t := &table.Table{Head: []string{"build", "firmware", "devices", "dumps", "bytes/device", "free", "last dump (UTC)"},
+		t := &cli.Table{Head: []string{"build", "firmware", "devices", "dumps", "bytes/device", "free", "last dump (UTC)"},
 			Right: []bool{false, false, true, true, true, true}}
 		for _, b := range list {
 			t.Rows = append(t.Rows, []string{short(b.Build), cli.Printable(b.Firmware), cli.Number(b.Devices), cli.Number(b.Dumps), bytesOf(b.Bytes), bytesOf(b.HeapFree), when(b.Last)})
@@ -48,7 +47,7 @@ func devicesCommand() *cobra.Command {
 		if q.json {
 			return writeJSON(c.OutOrStdout(), list)
 		}
-		t := &table.Table{Head: []string{"device", "firmware", "boots", "dumps", "bytes", "free", "last dump (UTC)"},
+		t := &cli.Table{Head: []string{"device", "firmware", "boots", "dumps", "bytes", "free", "last dump (UTC)"},
 			Right: []bool{false, false, true, true, true, true}}
 		for _, d := range list {
 			t.Rows = append(t.Rows, []string{cli.Printable(d.Device), firmware(d.Firmware, d.Build), cli.Number(d.Boots), cli.Number(d.Dumps),
@@ -94,7 +93,7 @@ them, in their last dumps. Median and p95 are of the devices that hold it.`,
 		if q.json {
 			return writeJSON(c.OutOrStdout(), list)
 		}
-		t := &table.Table{Head: []string{"bytes/device", "blocks", "median", "p95", "devices", "call site"}, Right: []bool{true, true, true, true, true}}
+		t := &cli.Table{Head: []string{"bytes/device", "blocks", "median", "p95", "devices", "call site"}, Right: []bool{true, true, true, true, true}}
 		for _, r := range list {
 			t.Rows = append(t.Rows, []string{bytesOf(r.Mean), fmt.Sprintf("%.1f", r.Blocks), bytesOf(r.Median), bytesOf(r.P95), cli.Number(r.Devices), where(r.Stack)})
 		}
@@ -117,7 +116,7 @@ func deviceCommand() *cobra.Command {
 		if q.json {
 			return writeJSON(w, l)
 		}
-		t := &table.Table{Head: []string{"received (UTC)", "firmware", "uptime", "bytes", "blocks", "free", "lost", "why"},
+		t := &cli.Table{Head: []string{"received (UTC)", "firmware", "uptime", "bytes", "blocks", "free", "lost", "why"},
 			Right: []bool{false, false, true, true, true, true, true}}
 		for _, d := range l.Dumps {
 			up, lost := "-", fmt.Sprintf("%.1f %%", 100*d.Lost)
@@ -134,7 +133,7 @@ func deviceCommand() *cobra.Command {
 			return err
 		}
 		fmt.Fprintf(w, "\nFrom the first whole dump to the last:\n")
-		t = &table.Table{Head: []string{"bytes", "before", "after", "call site"}, Right: []bool{true, true, true}}
+		t = &cli.Table{Head: []string{"bytes", "before", "after", "call site"}, Right: []bool{true, true, true}}
 		for _, p := range cut(q, l.Paths) {
 			t.Rows = append(t.Rows, []string{signed(p.After - p.Before), bytesOf(p.Before), bytesOf(p.After), where(p.Stack)})
 		}
@@ -159,7 +158,7 @@ columns fleet/docs/fleet.md describes. It cannot change the store.`,
 		if q.json {
 			return writeJSON(c.OutOrStdout(), r)
 		}
-		t := &table.Table{Right: make([]bool, len(r.Columns))}
+		t := &cli.Table{Right: make([]bool, len(r.Columns))}
 		for _, name := range r.Columns {
 			t.Head = append(t.Head, cli.Printable(name))
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/table"
 )
 
 // question holds the flags and the state of the commands that query a store.
@@ -175,7 +174,7 @@ func hours(h float64) string {
 func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
 // write writes a table that fits the terminal.
-func write(w io.Writer, t *table.Table) error {
+func write(w io.Writer, t *cli.Table) error {
 	t.Width = cli.Width(w)
 	return t.Write(w)
 }

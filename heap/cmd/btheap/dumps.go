@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/table"
 )
 
 func dumpsCommand() *cobra.Command {
@@ -33,7 +32,7 @@ func (s *session) writeDumps(w io.Writer) error {
 	if s.json {
 		return writeJSON(w, " ", "dumps", object{"dumps": dumpsJSON(s.dumps)})
 	}
-	tb := table.Table{Head: []string{"Dump", "Boot", "Number", "Time (s)", "Records", "Bytes", "Begins"}, Right: []bool{true, true, true, true, true, true}, Width: s.width()}
+	tb := cli.Table{Head: []string{"Dump", "Boot", "Number", "Time (s)", "Records", "Bytes", "Begins"}, Right: []bool{true, true, true, true, true, true}, Width: s.width()}
 	number, _ := s.Selected()
 	switch {
 	case number == 0:

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/table"
 )
 
 // siteEvents has the columns of a call site: the sums of its call paths.
@@ -70,7 +69,7 @@ func (s *session) writeEvents(w io.Writer, order string) error {
 	list := bySite(p, d, s.replay)
 	sortSites(list, order, s.w)
 	list, left := first(list, s.rows)
-	tb := table.Table{Head: []string{"Live bytes", "Count", "Allocated", "Count", "Temporary", "Mean life (s)", "Call site"},
+	tb := cli.Table{Head: []string{"Live bytes", "Count", "Allocated", "Count", "Temporary", "Mean life (s)", "Call site"},
 		Right: []bool{true, true, true, true, true, true}, Width: s.width()}
 	for _, l := range list {
 		life := "-"

@@ -14,7 +14,6 @@ import (
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/table"
 )
 
 // heapMap is the state of btheap map.
@@ -206,7 +205,7 @@ func (m *heapMap) writeMoments(w io.Writer) {
 	blocks := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Blocks != nil })
 	reported := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil })
 	live := len(m.moments) > 0 && m.moments[len(m.moments)-1].live
-	tb := table.Table{Head: []string{"Dump", "Boot"}, Right: slices.Repeat([]bool{true}, 11)}
+	tb := cli.Table{Head: []string{"Dump", "Boot"}, Right: slices.Repeat([]bool{true}, 11)}
 	if blocks {
 		tb.Head = append(tb.Head, "Used", "Blocks", "Free", "Holes", "Largest", "Frag.")
 	}
@@ -257,7 +256,7 @@ func (m *heapMap) writeTrends(w io.Writer) {
 // writeSizes writes the histogram.
 func (m *heapMap) writeSizes(w io.Writer) {
 	fmt.Fprintln(w)
-	tb := table.Table{Head: []string{"Size", "Holes", "Bytes", "Blocks", "Bytes"}, Right: []bool{true, true, true, true, true}}
+	tb := cli.Table{Head: []string{"Size", "Holes", "Bytes", "Blocks", "Bytes"}, Right: []bool{true, true, true, true, true}}
 	for _, x := range m.heap.Sizes() {
 		tb.Rows = append(tb.Rows, []string{fmt.Sprintf("%s to %s", cli.Number(x.Min), cli.Number(x.Max)), cli.Number(x.Holes), cli.Number(x.HoleBytes),
 			cli.Number(x.Blocks), cli.Number(x.BlockBytes)})

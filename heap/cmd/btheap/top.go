@@ -9,7 +9,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/table"
 )
 
 func topCommand() *cobra.Command {
@@ -52,7 +51,7 @@ func (s *session) writeStacks(w io.Writer, p *profile.Profile) error {
 	fmt.Fprintf(w, "%s: %s bytes in %s, %s\n\n", title(p.Dumps()[0]), cli.Number(total.Bytes), cli.Count(total.Count, "allocation"),
 		cli.Count(p.Len(), "call stack"))
 	rows := p.Top(s.w, int(s.rows))
-	tb := table.Table{Head: []string{"Bytes", "%", "Count", "Call stack, innermost frame first"}, Right: []bool{true, true, true}, Width: s.width()}
+	tb := cli.Table{Head: []string{"Bytes", "%", "Count", "Call stack, innermost frame first"}, Right: []bool{true, true, true}, Width: s.width()}
 	tb.Each = func(yield func([]string) bool) {
 		for _, row := range rows {
 			v := row.Value()
@@ -81,7 +80,7 @@ func (s *session) writeTop(w io.Writer, p *profile.Profile, cum bool) error {
 	r := p.Sites(s.w, cum, int(s.rows))
 	fmt.Fprintf(w, "%s: %s bytes in %s, %s, %s\n\n", title(p.Dumps()[0]), cli.Number(r.Total.Bytes), cli.Count(r.Total.Count, "allocation"),
 		cli.Count(r.Paths, "call path"), cli.Count(r.Sites, "call site"))
-	tb := table.Table{Head: []string{"Flat bytes", "%", "Count", "Cum bytes", "%", "Count", "Call site"},
+	tb := cli.Table{Head: []string{"Flat bytes", "%", "Count", "Cum bytes", "%", "Count", "Call site"},
 		Right: []bool{true, true, true, true, true, true}, Width: s.width()}
 	tb.Each = func(yield func([]string) bool) {
 		for _, a := range r.Rows {

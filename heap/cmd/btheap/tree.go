@@ -10,7 +10,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/table"
 )
 
 func treeCommand() *cobra.Command {
@@ -47,7 +46,7 @@ func (s *session) writeTree(w io.Writer, o profile.TreeOptions) error {
 	}
 	root := p.Tree(o)
 	fmt.Fprintf(w, "%s: %s bytes in %s\n\n", title(p.Dumps()[0]), cli.Number(root.Total.Bytes), cli.Count(root.Total.Count, "allocation"))
-	tb := table.Table{Head: []string{"Bytes", "%", "Count", "Call path"}, Right: []bool{true, true, true}, Width: s.width()}
+	tb := cli.Table{Head: []string{"Bytes", "%", "Count", "Call path"}, Right: []bool{true, true, true}, Width: s.width()}
 	r := treeRows{s.w, s.w.Of(root.Total), o.Min}
 	tb.Each = func(yield func([]string) bool) { r.below(root, "", yield) }
 	return tb.Write(w)
@@ -131,7 +130,7 @@ func (s *session) writePeeks(w io.Writer, match *regexp.Regexp) error {
 
 // writePeek writes the table of one function.
 func (s *session) writePeek(w io.Writer, p *profile.PeekRow, total uint64) error {
-	tb := table.Table{Head: []string{"Flat bytes", "Cum bytes", "%", "Count", "Call site"}, Right: []bool{true, true, true, true}, Width: s.width()}
+	tb := cli.Table{Head: []string{"Flat bytes", "Cum bytes", "%", "Count", "Call site"}, Right: []bool{true, true, true, true}, Width: s.width()}
 	row := func(flat, before string, r *profile.SiteRow) {
 		tb.Rows = append(tb.Rows, []string{flat, cli.Number(r.Cum.Bytes), percent(s.w.Of(r.Cum), total), cli.Number(r.Cum.Count), before + r.Site.String()})
 	}
