@@ -1,7 +1,7 @@
 package conformance
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/codec/recording"
 )
 
 // Codec starts a testee in this process: the codec of this module, with its log reader for scanning.
@@ -48,9 +48,9 @@ func askCodec(r *Request) (a Answer) {
 	case r.Op == OpSalvage:
 		return codecSalvage(r.Data, r.word())
 	case r.Op == OpScan:
-		return codecScan(r.Data)
+		a.Words = codecScan(r.Data)
 	case r.Op == OpLog:
-		return codecLog(r.Data)
+		a.Words = codecLog(r.Data)
 	case r.Op == OpHline:
 		var h codec.Header
 		if err = codec.ParseHeader(&h, r.Data); err == nil {
@@ -273,73 +273,32 @@ func codecSalvage(data []byte, word int) Answer {
 // codecScan lists the records in a text: the letter of the lead-in, its byte offset, and the
 // length of the record in bytes. It includes records that cannot be read, but no ~b# that does
 // not begin in the form of a record. (BT-TEXT-3)
-func codecScan(text []byte) Answer {
-	log, err := openText(text)
-	if err != nil {
-		return rejectAnswer(err)
-	}
-	defer log.Close()
+func codecScan(text []byte) string {
 	var found []string
-	for it, err := range log.Items() {
-		if err == nil && it.Kind != heaplog.KindText && it.Kind != heaplog.KindIdle && isRecord(it) { // a text without records is an answer, too
-			found = append(found, fmt.Sprintf("%c@%d+%d", it.Text[1], it.Offset-1, len(it.Text)))
+	for it := range recording.Items(text) {
+		if it.Found() {
+			found = append(found, fmt.Sprintf("%c@%d+%d", it.Text[1], it.Offset, len(it.Text)))
 		}
 	}
-	if len(found) == 0 {
-		found = []string{"-"}
-	}
-	return Answer{Outcome: OK, Words: strings.Join(found, " "), Bit: -1}
+	return cmp.Or(strings.Join(found, " "), "-")
 }
 
-// openText opens a text without decompression or conversion from UTF-16, whatever its first
-// bytes are. It puts a line end before the text, so offsets are higher by 1.
-func openText(text []byte) (*heaplog.Reader, error) {
-	log := append([]byte{'\n'}, text...)
-	return heaplog.Open(context.Background(), heaplog.Stream(bytes.NewReader(log), "text"), heaplog.Unnamed())
-}
-
-// isRecord reports whether an item is a record. A ~b# that does not begin in the form of a
-// record is not one. (BT-TEXT-3)
-func isRecord(it *heaplog.Item) bool {
-	var s codec.Stack
-	return it.Kind != heaplog.KindUnreadable || it.Text[1] != 'b' || codec.ParseDecoded(&s, it.Text) == nil
-}
-
-// codecLog lists the records in a recording with their values and the number of their dump. It
-// reads a record at the word size of its boot, and with user fields if its dump has them.
+// codecLog lists the records in a recording with their values and the number of their dump.
 // (BT-REC-1, BT-REC-2, BT-HEAD-4)
-func codecLog(text []byte) Answer {
-	log, err := openText(text)
-	if err != nil {
-		return rejectAnswer(err)
-	}
-	defer log.Close()
+func codecLog(text []byte) string {
+	var log recording.Log
 	var found []string
-	boot, open := 0, "-"
-	for it, err := range log.Items() {
-		switch {
-		case err != nil || it.Kind == heaplog.KindText || it.Kind == heaplog.KindIdle || !isRecord(it):
-			continue // a text without records is an answer, too
-		case it.Kind == heaplog.KindMark:
-			switch it.Header.Verb {
-			case codec.VerbBoot:
-				boot++
-				open = "-"
-			case codec.VerbBegin:
-				open = strconv.FormatUint(uint64(it.Header.Number), 10)
-			case codec.VerbEnd:
-				open = "-"
-			}
-			continue
-		case strings.IndexByte("hpv", it.Text[1]) >= 0:
+	for it := range recording.Items(text) {
+		p := log.Add(it)
+		if !it.Found() || strings.IndexByte("mbe", it.Text[1]) < 0 {
 			continue
 		}
-		of := open
-		if it.Text[1] == 'e' {
-			of = "-"
+		of := "-"
+		if p.Dump != nil && it.Text[1] != 'e' {
+			of = strconv.FormatUint(uint64(p.Dump.Begin.Number), 10)
 		}
-		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", it.Text[1], it.Offset-1, len(it.Text), boot, of)
-		if it.Err != nil && (it.Cut == nil || it.Kind != heaplog.KindDecoded) {
+		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", it.Text[1], it.Offset, len(it.Text), p.Boot.Number, of)
+		if it.Err != nil && (it.Cut == nil || it.Kind != recording.KindDecoded) {
 			item += "reject"
 		} else {
 			v := Value{Size: it.Stack.Size, PCs: it.Stack.PCs}
@@ -350,10 +309,31 @@ func codecLog(text []byte) Answer {
 		}
 		found = append(found, item)
 	}
-	if len(found) == 0 {
-		found = []string{"-"}
+	return cmp.Or(strings.Join(found, " "), "-")
+}
+
+// codecDumps lists the dumps of call paths in a log.
+func codecDumps(text []byte) string {
+	var out []pathDump
+	for _, d := range recording.Dumps(text) {
+		m := d.Missing()
+		x := pathDump{Number: uint64(d.Begin.Number), Boot: d.Boot.Number, Open: d.End == nil, NoBase: d.NoBase,
+			Lost: [3]string{strconv.FormatInt(m.Lines, 10), "-", "-"}}
+		if m.HasBlocks {
+			x.Lost[1] = strconv.FormatInt(m.Blocks, 10)
+		}
+		if m.HasBytes {
+			x.Lost[2] = strconv.FormatInt(m.Bytes, 10)
+		}
+		paths, names, _ := d.Settle()
+		for _, s := range paths {
+			if s.Live > 0 || s.Bytes > 0 {
+				x.Paths = append(x.Paths, pathTotal{names.Path(s.ID, nil), s, s.LiveEst > 0 || s.BytesEst > 0})
+			}
+		}
+		out = append(out, x)
 	}
-	return Answer{Outcome: OK, Words: strings.Join(found, " "), Bit: -1}
+	return dumpsWords(out)
 }
 
 func rejectAnswer(err error) Answer {

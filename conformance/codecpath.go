@@ -17,7 +17,7 @@ func codecPaths(r *Request) (a Answer, err error) {
 	case OpVline:
 		a.Words, err = codecVline(r.Data)
 	case OpDumps:
-		a.Words, err = codecDumps(r.Data)
+		a.Words = codecDumps(r.Data)
 	case OpPencode:
 		a.Data, err = codecPencode(r.Words)
 	case OpVencode:

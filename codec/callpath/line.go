@@ -66,6 +66,7 @@ type Line struct {
 	base    Base
 	outer   uint32
 	own     []Frame
+	kept    int // frames of own that the previous entry has, too
 	blocks  []Block
 	address uint64 // of the previous block, in units
 }
@@ -102,7 +103,7 @@ func (l *Line) Parse(text []byte) error {
 // reset makes the entry at digit start the next one.
 func (l *Line) reset(start int) {
 	l.start, l.r.pos = start, start
-	l.any, l.base, l.outer, l.own, l.address = false, 0, 0, l.own[:0], 0
+	l.any, l.base, l.outer, l.own, l.kept, l.address = false, 0, 0, l.own[:0], 0, 0
 }
 
 // Rewind makes the first entry the next one.
@@ -128,13 +129,17 @@ func (l *Line) Next(e *Entry) bool {
 	return r.reason == ""
 }
 
+// Kept returns how many of its outermost frames the entry that Next returned last took over from
+// the entry before it. (BT-ENTRY-1)
+func (l *Line) Kept() int { return l.kept }
+
 // frames reads base and frames of an entry. (BT-ENTRY-1, BT-ENTRY-2)
 func (l *Line) frames(r *reader) {
 	at := r.pos
 	k := r.number()
 	ref := Frame{}
 	if k < 4 {
-		l.base, l.outer, l.own = Base(min(k, uint64(Named))), 0, l.own[:0]
+		l.base, l.outer, l.own, l.kept = Base(min(k, uint64(Named))), 0, l.own[:0], 0
 		if l.base == Named {
 			l.outer = r.name()
 		}
@@ -153,7 +158,7 @@ func (l *Line) frames(r *reader) {
 		} else if keep > 0 {
 			ref = l.own[keep-1]
 		}
-		l.own = l.own[:keep]
+		l.own, l.kept = l.own[:keep], keep
 	}
 	at = r.pos
 	n := r.number()

@@ -73,6 +73,9 @@ func (n *Names) Add(p *Path) ID {
 	return id
 }
 
+// Extend returns the ID of a path and one more frame, as Add does.
+func (n *Names) Extend(id ID, f Frame) ID { return n.child(id, f) }
+
 // child returns the path that consists of a parent and one more frame.
 func (n *Names) child(parent ID, f Frame) ID {
 	e := edge{parent, f}
