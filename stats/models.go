@@ -18,7 +18,7 @@ func ModelSections(all []ModelReport) []Section {
 			switch {
 			case f.Name == FormRaw32 && word == 32, f.Name == FormRaw64 && word == 64:
 				raw = f
-			case f.Name == FormLws:
+			case f.Name == FormRecorded, f.Name == FormLws:
 				lws = f
 			case f.Name == FormBest:
 				best = f

@@ -26,6 +26,10 @@ func WriteText(w io.Writer, sections []Section) error {
 			out.WriteString("\n")
 		}
 		fmt.Fprintf(&out, "%s\n%s\n", s.Title, strings.Repeat("=", utf8.RuneCountInString(s.Title)))
+		paragraph(&out, s.Lead)
+		for _, c := range s.Code {
+			out.WriteString("    " + c + "\n")
+		}
 		for _, t := range s.Tables {
 			out.WriteString("\n")
 			if t.Title != "" {
@@ -35,18 +39,20 @@ func WriteText(w io.Writer, sections []Section) error {
 				return err
 			}
 		}
-		if len(s.Notes)+len(s.Code) > 0 {
-			out.WriteString("\n")
-		}
-		for _, n := range s.Notes {
-			out.WriteString(strings.Join(wrap(n, width-2), "\n  ") + "\n")
-		}
-		for _, c := range s.Code {
-			out.WriteString("    " + c + "\n")
-		}
+		paragraph(&out, s.Notes)
 	}
 	_, err := w.Write(out.Bytes())
 	return err
+}
+
+// paragraph writes sentences after an empty line, each in lines of its own.
+func paragraph(out *bytes.Buffer, sentences []string) {
+	for i, n := range sentences {
+		if i == 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(strings.Join(wrap(n, width-2), "\n  ") + "\n")
+	}
 }
 
 // text writes the table. The last column is wrapped to the width.
@@ -120,6 +126,12 @@ func WriteMarkdown(w io.Writer, sections []Section) error {
 			out.WriteString("\n")
 		}
 		fmt.Fprintf(&out, "## %s\n", s.Title)
+		for _, n := range s.Lead {
+			out.WriteString("\n" + n + "\n")
+		}
+		if len(s.Code) > 0 {
+			fmt.Fprintf(&out, "\n```\n%s\n```\n", strings.Join(s.Code, "\n"))
+		}
 		for _, t := range s.Tables {
 			out.WriteString("\n")
 			if t.Title != "" {
@@ -141,9 +153,6 @@ func WriteMarkdown(w io.Writer, sections []Section) error {
 		}
 		for _, n := range s.Notes {
 			out.WriteString("\n" + n + "\n")
-		}
-		if len(s.Code) > 0 {
-			fmt.Fprintf(&out, "\n```\n%s\n```\n", strings.Join(s.Code, "\n"))
 		}
 	}
 	_, err := w.Write(out.Bytes())

@@ -80,11 +80,11 @@ type DepthCount struct {
 type Compression struct {
 	Forms  []Form `json:"forms"`
 	Frames uint64 `json:"frames"`
-	// Recorded is the number of blobs under FormLws that are in the dump. The others are
+	// Recorded is the number of blobs under FormRecorded that are in the dump. The others are
 	// computed, for stacks recorded without a blob.
 	Recorded uint64 `json:"recorded"`
 	// Lossy reports whether upper bits of addresses are lost; all forms except raw and
-	// FormLws are then computed from estimated addresses. Compared allocations were encoded
+	// FormRecorded are then computed from estimated addresses. Compared allocations were encoded
 	// again as lws does; Differ is the number of these whose length then differs from the
 	// recorded length. It shows how good the estimate is.
 	Lossy    bool      `json:"lossy"`
@@ -99,15 +99,16 @@ type Compression struct {
 
 // Names of forms.
 const (
-	FormRaw32 = "raw, 32-bit words"
-	FormRaw64 = "raw, 64-bit words"
-	FormLws   = "lws blob"
-	FormBest  = "best search"
-	FormExact = "exact machine"
-	FormDepot = "stack depot"
-	FormText  = "dump as text"
-	FormGzip  = "dump by gzip"
-	FormZstd  = "dump by zstd"
+	FormRaw32    = "raw, 32-bit words"
+	FormRaw64    = "raw, 64-bit words"
+	FormRecorded = "as recorded"
+	FormLws      = "as lws encodes" // instead of FormRecorded if no blob was recorded
+	FormBest     = "best search"
+	FormExact    = "exact machine"
+	FormDepot    = "stack depot"
+	FormText     = "dump as text"
+	FormGzip     = "dump by gzip"
+	FormZstd     = "dump by zstd"
 )
 
 // Form is one way to store the stacks and sizes of all allocations.
@@ -239,7 +240,11 @@ func (v *view) compression(lws counts, worse [2]uint64) Compression {
 	best := v.newLens(v.machine, codec.SearchBest)
 	each(FormRaw32, v.raw(32), false)
 	each(FormRaw64, v.raw(64), false)
-	each(FormLws, lws, v.blobs == 0)
+	if v.blobs > 0 {
+		each(FormRecorded, lws, false)
+	} else {
+		each(FormLws, lws, true)
+	}
 	each(FormBest, best, out.Lossy)
 	each(FormExact, v.newLens(exact(v.machine), codec.SearchLws), out.Lossy)
 	depot, fits32 := v.depot()

@@ -10,8 +10,45 @@ import (
 
 // Sections returns the report as tables.
 func (r *Report) Sections() []Section {
-	return []Section{r.dumpSection(), r.compressionSection(), r.bitsSection(), r.snipSection(),
+	return []Section{r.adviceSection(), r.dumpSection(), r.compressionSection(), r.bitsSection(), r.snipSection(),
 		r.overheadSection(), r.callPathsSection()}
+}
+
+// adviceSection returns the answers: whether compression is worth it, and which frames need not
+// be stored.
+func (r *Report) adviceSection() Section {
+	s := Section{ID: "advice", Title: "Advice"}
+	for _, v := range r.Compression.Verdicts {
+		s.Lead = append(s.Lead, v.sentence(r.Dump.Records))
+	}
+	sn, a := &r.Snip, &r.Snip.Recommend
+	pre, post := r.settings()
+	if a.Pre+a.Post == 0 {
+		s.Lead = append(s.Lead, fmt.Sprintf("Recommended: %s.", a.Why))
+	} else {
+		merged := "No two call paths become the same"
+		if a.Merged > 0 {
+			merged = fmt.Sprintf("%s of %s call paths become the same as another", text(a.Merged), text(sn.Cells[0].Paths))
+		}
+		s.Lead = append(s.Lead, fmt.Sprintf("Recommended: %s %d, %s %d, which saves %s of %s bytes (%s): %s. %s.", pre, sn.CapturedPre+a.Pre,
+			post, sn.CapturedPost+a.Post, text(a.Saved), count(sn.Cells[0].Bytes), text(percent(ratio(uint64(a.Saved), sn.Cells[0].Bytes))), a.Why, merged))
+		t := Table{ID: "dropped", Title: "Frames that this leaves out", Head: []string{"end", "level", "stacks", "frame", "why"}}
+		for _, f := range a.Frames {
+			t.Rows = append(t.Rows, []any{f.End, fmt.Sprint(f.Level), f.Stacks, strings.TrimSpace(f.Name + " " + f.Address), f.Why})
+		}
+		s.Tables = append(s.Tables, t)
+	}
+	s.Code = slices.Concat(a.CMake, a.Fields)
+	s.Notes = append(s.Notes, fmt.Sprintf("Assumes that the dump was captured with %s %d, %s %d; --captured sets these.", pre, sn.CapturedPre, post, sn.CapturedPost))
+	return s
+}
+
+// settings returns the names of the settings that leave out innermost and outermost frames.
+func (r *Report) settings() (pre, post string) {
+	if r.Dump.Log.Device {
+		return "skip", "post"
+	}
+	return "PRE", "POST"
 }
 
 func (r *Report) dumpSection() Section {
@@ -86,7 +123,7 @@ func (r *Report) compressionSection() Section {
 	sampled := false
 	for _, f := range c.Forms {
 		name := f.Name
-		if f.Estimated && f.Name != FormLws {
+		if f.Estimated && f.Name != FormRecorded && f.Name != FormLws {
 			name += " ~"
 		}
 		sampled = sampled || f.Name == FormGzip && f.Estimated
@@ -96,12 +133,7 @@ func (r *Report) compressionSection() Section {
 		}
 	}
 	s.Tables = []Table{total, each}
-	for _, v := range c.Verdicts {
-		s.Notes = append(s.Notes, v.sentence(r.Dump.Records))
-	}
-	if c.Recorded == 0 {
-		s.Notes = append(s.Notes, "No blob was recorded: the lws blob is what lws would have written.")
-	} else if c.Recorded < r.Dump.Records {
+	if c.Recorded > 0 && c.Recorded < r.Dump.Records {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s of %s blobs are as recorded, the others what lws would have written.",
 			count(c.Recorded), count(r.Dump.Records)))
 	}
@@ -115,8 +147,12 @@ func (r *Report) compressionSection() Section {
 		}
 		s.Notes = append(s.Notes, note)
 	} else if c.Differ > 0 {
+		who := "was this dump written by another encoder than lws's?"
+		if r.Dump.Log.Device {
+			who = "device/ chooses the shortest."
+		}
 		s.Notes = append(s.Notes, fmt.Sprintf("Encoded again as lws does, %s of %s blobs have another length than "+
-			"recorded: was this dump written by another encoder than lws's?", count(c.Differ), count(c.Compared)))
+			"recorded: %s", count(c.Differ), count(c.Compared), who))
 	}
 	if sampled {
 		s.Notes = append(s.Notes, fmt.Sprintf("gzip and zstd are extrapolated from the first %s of %s bytes of records.",
@@ -151,10 +187,11 @@ func (r *Report) bitsSection() Section {
 
 func (r *Report) snipSection() Section {
 	sn := &r.Snip
-	pre, post, title := "PRE", "POST", "4. SNIP_PRE and SNIP_POST"
+	pre, post := r.settings()
+	title := "4. SNIP_PRE and SNIP_POST"
 	full := "32 frames, the most that lws captures"
 	if r.Dump.Log.Device {
-		pre, post, title = "skip", "post", "4. Frames to leave out: skip and post"
+		title = "4. Frames to leave out: skip and post"
 		full = "31 frames, the most by default (LWSBT_HEAP_DEPTH)"
 	}
 	s := Section{ID: "snip", Title: title}
@@ -176,28 +213,10 @@ func (r *Report) snipSection() Section {
 	grid("ratio", "Relative to raw stacks of the same frames, in words of the machine", func(c SnipCell) any { return percent(c.Ratio) })
 	grid("saved", "Bytes saved over the dump", func(c SnipCell) any { return c.Saved })
 	grid("paths", "Distinct call paths", func(c SnipCell) any { return c.Paths })
-	a := sn.Recommend
-	s.Notes = append(s.Notes, fmt.Sprintf("Assumes that the dump was captured with %s %d, %s %d; --captured sets these.", pre, sn.CapturedPre, post, sn.CapturedPost))
 	if sn.Full > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s have %s: with a larger %s or %s, frames "+
 			"farther out would take the place of those left out, so these cost more than the tables say.", printable.Count(sn.Full, "stack"), full, pre, post))
 	}
-	if a.Pre+a.Post == 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("Recommended: %s.", a.Why))
-	} else {
-		merged := "No two call paths become the same"
-		if a.Merged > 0 {
-			merged = fmt.Sprintf("%s of %s call paths become the same as another", text(a.Merged), text(sn.Cells[0].Paths))
-		}
-		s.Notes = append(s.Notes, fmt.Sprintf("Recommended: %s %d, %s %d: %s. This saves %s of %s bytes. %s.",
-			pre, sn.CapturedPre+a.Pre, post, sn.CapturedPost+a.Post, a.Why, text(a.Saved), count(sn.Cells[0].Bytes), merged))
-		t := Table{ID: "dropped", Title: fmt.Sprintf("Frames that the recommended %s and %s leave out", pre, post), Head: []string{"end", "level", "stacks", "frame", "why"}}
-		for _, f := range a.Frames {
-			t.Rows = append(t.Rows, []any{f.End, fmt.Sprint(f.Level), f.Stacks, strings.TrimSpace(f.Name + " " + f.Address), f.Why})
-		}
-		s.Tables = append(s.Tables, t)
-	}
-	s.Code = slices.Concat(a.CMake, a.Fields)
 	return s
 }
 

@@ -154,7 +154,11 @@ func (c check) compression() {
 	for _, f := range c.r.Compression.Forms {
 		forms[f.Name] = f
 	}
-	for name, lens := range map[string][]int{stats.FormRaw32: raw32, stats.FormRaw64: raw64, stats.FormLws: lws,
+	encoded := stats.FormRecorded
+	if strings.HasSuffix(c.name, " decoded") {
+		encoded = stats.FormLws
+	}
+	for name, lens := range map[string][]int{stats.FormRaw32: raw32, stats.FormRaw64: raw64, encoded: lws,
 		stats.FormBest: c.lens(bestLen), stats.FormExact: lws} {
 		f := forms[name]
 		c.same(name, f.Bytes, sum(lens))
@@ -377,7 +381,7 @@ func TestOddBlobs(t *testing.T) {
 		}
 	}
 	for _, f := range r.Compression.Forms {
-		if f.Name == stats.FormLws && (f.Bytes*8 != bits || f.Bytes != 6+19+14) {
+		if f.Name == stats.FormRecorded && (f.Bytes*8 != bits || f.Bytes != 6+19+14) {
 			t.Errorf("%d bytes in blobs, %d bits in fields", f.Bytes, bits)
 		}
 	}
@@ -386,7 +390,8 @@ func TestOddBlobs(t *testing.T) {
 	}
 }
 
-// The report states that another encoder than lws's may have written the dump.
+// The report states that another encoder than lws's may have written the dump, but not of a
+// log of device/.
 func TestAnotherEncoder(t *testing.T) {
 	c := stats.NewCollector(64)
 	for n := range uint64(10) {
@@ -397,16 +402,46 @@ func TestAnotherEncoder(t *testing.T) {
 		}
 		c.Add(&s, blob, nil)
 	}
-	r := c.Report(options(codec.MachineExact32))
-	if r.Compression.Differ != 10 {
-		t.Errorf("%d of 10 differ", r.Compression.Differ)
+	for _, device := range []bool{false, true} {
+		o := options(codec.MachineExact32)
+		o.Log.Device = device
+		r := c.Report(o)
+		if r.Compression.Differ != 10 {
+			t.Errorf("%d of 10 differ", r.Compression.Differ)
+		}
+		var out bytes.Buffer
+		if err := stats.WriteText(&out, r.Sections()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "another encoder"); got == device {
+			t.Errorf("log of device/: %v, the report asks for another encoder: %v", device, got)
+		}
+	}
+}
+
+// The verdicts and the advice come first.
+func TestAdviceFirst(t *testing.T) {
+	c := stats.NewCollector(32)
+	for n := range uint64(10) {
+		s := codec.Stack{PCs: []uint64{0x406600 + n, 0x401000, 0x401100, 0x401200, 0x401300, 0x401400}, Size: 1}
+		blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, codec.SearchLws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Add(&s, blob, nil)
 	}
 	var out bytes.Buffer
-	if err := stats.WriteText(&out, r.Sections()); err != nil {
+	if err := stats.WriteText(&out, c.Report(options(codec.MachineExact32)).Sections()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "another encoder") {
-		t.Error("the report does not say so")
+	rest := out.String()
+	for _, want := range []string{"32-bit words: compression ", "64-bit words: compression saves ", "Recommended: PRE 2, POST 3, which saves ",
+		"    -DLWS_COMPRESSED_BACKTRACES_SNIP_POST=3", "outermost", "1. Dump", "as recorded"} {
+		i := strings.Index(rest, want)
+		if i < 0 {
+			t.Fatalf("no %q, or not in order, in\n%s", want, out.String())
+		}
+		rest = rest[i:]
 	}
 }
 

@@ -12,9 +12,10 @@ import (
 type Section struct {
 	ID     string // in CSV
 	Title  string
+	Lead   []string // sentences before the tables
+	Code   []string // lines to copy, after Lead
 	Tables []Table
-	Notes  []string // sentences
-	Code   []string // lines to copy
+	Notes  []string // sentences after the tables
 }
 
 // Table is rows of cells: strings, whole numbers, or the types below. The first

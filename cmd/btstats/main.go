@@ -43,7 +43,7 @@ input. The machine that encoded the log is inferred, unless --machine names it:
 exact32, exact64, wrap32, wrap64, zero32 or zero64. With --model, btstats
 reports on synthetic stacks instead.`,
 		Example: `btstats --captured 2,1 serial.log
-btstats -e app.elf --hide '^(lws_|_lws_)' --section snip serial.log
+btstats -e app.elf --hide '^(lws_|_lws_)' --section advice serial.log
 btstats --model cortex-m,x86_64-pie --section models`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,7 +84,7 @@ func (c *config) addFlags(root *cobra.Command) {
 	}
 	group("Output", func(f *pflag.FlagSet) {
 		f.StringVar(&c.format, "format", "table", "write format `NAME`: table, markdown, csv or json")
-		f.StringSliceVar(&c.sections, "section", nil, "print only sections `NAME,...` of dump, compression, bits, snip, overhead, paths, and with --model also models (default: all)")
+		f.StringSliceVar(&c.sections, "section", nil, "print only sections `NAME,...` of advice, dump, compression, bits, snip, overhead, paths, and with --model also models (default: all)")
 	})
 	group("Dump", func(f *pflag.FlagSet) {
 		f.StringVar(&c.captured, "captured", "", "`PRE,POST`: the SNIP_PRE and SNIP_POST that the dump was captured with, or skip and post of device/ (default: 2,1, or 0,0 for device/)")
@@ -139,7 +139,7 @@ func (c *config) check(flags *pflag.FlagSet, args []string) error {
 	return c.checkMode(flags.Changed)
 }
 
-var sectionNames = []string{"models", "dump", "compression", "bits", "snip", "overhead", "paths"}
+var sectionNames = []string{"advice", "models", "dump", "compression", "bits", "snip", "overhead", "paths"}
 
 // wanted returns the sections that --section names.
 func (c *config) wanted(all []stats.Section) []stats.Section {
@@ -176,8 +176,8 @@ func (c *config) checkMode(changed func(flag string) bool) error {
 	for _, name := range []string{"exe", "maps", "debug-dir", "hide", "captured"} {
 		switch {
 		case !changed(name):
-		case len(c.sections) > 0 && !slices.Contains(c.sections, "snip"):
-			return fmt.Errorf("--%s has no effect without --section snip", name)
+		case len(c.sections) > 0 && !slices.Contains(c.sections, "advice") && !(name == "captured" && slices.Contains(c.sections, "snip")):
+			return fmt.Errorf("--%s has no effect without --section advice", name)
 		case c.rebase != "" && name != "captured":
 			return fmt.Errorf("--%s has no effect with --rebase: the addresses are others", name)
 		}

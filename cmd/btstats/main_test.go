@@ -136,7 +136,7 @@ func TestExitCodes(t *testing.T) {
 		{"-", "\x1f\x8bxx", 2, "<stdin>: gzip"},
 		{"", "", 2, "expected a FILE"},
 		{"--format xml GOOD", "", 2, `--format "xml": expected table, markdown, csv or json`},
-		{"--section all GOOD", "", 2, `--section "all": expected some of models dump compression`},
+		{"--section all GOOD", "", 2, `--section "all": expected some of advice models dump compression`},
 		{"--section dump --format json GOOD", "", 2, "no effect with --format json"},
 		{"--section dump,bits GOOD", "", 0, ""},
 		{"--machine z80 GOOD", "", 2, `--machine: machine "z80" is none of exact32`},
@@ -157,8 +157,8 @@ func TestExitCodes(t *testing.T) {
 		{"--exe nosuch.elf GOOD", "", 2, "nosuch.elf: no such file"},
 		{"--interval 1s GOOD", "", 2, "--interval has no effect without --follow"},
 		{"--model cortex-m --interval 1s", "", 2, "--interval has no effect with --model"},
-		{"--section dump --exe nosuch.elf GOOD", "", 2, "--exe has no effect without --section snip"},
-		{"--section dump,bits --captured 1,1 GOOD", "", 2, "--captured has no effect without --section snip"},
+		{"--section dump --exe nosuch.elf GOOD", "", 2, "--exe has no effect without --section advice"},
+		{"--section dump,bits --captured 1,1 GOOD", "", 2, "--captured has no effect without --section advice"},
 		{"--rebase 0x1000 --maps nosuch GOOD", "", 2, "--maps has no effect with --rebase"},
 		{"--rebase 0x1000 --captured 1,1 GOOD", "", 0, ""},
 		{"--seed 2 GOOD", "", 2, "--seed has no effect without --model"},
@@ -370,7 +370,7 @@ func TestNamesOfDroppedFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := run([]string{"--captured", "0,0", "--section", "snip", "-e", exe, log}, nil, &out, &errs); code != 0 {
+	if code := run([]string{"--captured", "0,0", "--section", "advice", "-e", exe, log}, nil, &out, &errs); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	for _, want := range []string{"heap_alloc 0x", "_start 0x"} {
@@ -405,7 +405,7 @@ func TestDeviceLog(t *testing.T) {
 		{records.String(), []string{"SNIP_PRE and SNIP_POST", "PRE 2, POST 1", "SNIP_PRE=3\n    -DLWS_COMPRESSED_BACKTRACES_SNIP_POST=3", "padding to a pointer", cli.Number(total[4]), "lws's wrapper"}, []string{"heap.skip", "two words"}},
 	} {
 		var stdout, errs bytes.Buffer
-		if code := run([]string{"--machine", "exact32", "--section", "snip,overhead", "-"}, strings.NewReader(c.log), &stdout, &errs); code != 0 {
+		if code := run([]string{"--machine", "exact32", "--section", "advice,snip,overhead", "-"}, strings.NewReader(c.log), &stdout, &errs); code != 0 {
 			t.Fatalf("exit code %d: %s", code, errs.String())
 		}
 		for _, want := range c.says {
