@@ -51,7 +51,7 @@ func passesAll(t *testing.T, command ...string) {
 	asked := map[Op]int{}
 	for _, r := range report.Results {
 		asked[r.Op]++
-		if r.Status != Pass {
+		if r.Status != Pass && !pending(r.ID) {
 			t.Errorf("%s %s: %s (%+v)", r.ID, r.Op, r.Status, r.Failure)
 		}
 	}

