@@ -22,7 +22,11 @@ type Heap struct {
 	Damage []Damage
 	// User reports whether blobs have user fields after the size.
 	User bool
+	// Foreign reports whether the blocks were found in the structures of an allocator. Owners
+	// are then the allocator's arenas.
+	Foreign bool
 
+	inside []span // memory of the allocator, if Foreign
 	notes  notes
 	byAddr []int32 // indexes of Blocks, by address
 }
@@ -66,6 +70,7 @@ type Block struct {
 	Checked uint64
 
 	length uint64 // of the stack in memory, with its padding; 0 if it is not known
+	header uint64 // of an allocator, in bytes, if Heap.Foreign
 }
 
 // Search holds the options of [Image.FindHeap].

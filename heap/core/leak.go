@@ -80,7 +80,7 @@ var AllocatorData = []string{"main_arena", "__malloc_av_"}
 func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 	l := &Leaks{Reach: make([]Reach, len(h.Blocks))}
 	g := newGraph(m, h)
-	roots, heap := m.rootSpans(g.used, from)
+	roots, heap := m.rootSpans(h, g.used, from)
 	mark := func(r Reach) func(int) {
 		return func(i int) {
 			if l.Reach[i] < r {
@@ -157,15 +157,15 @@ func newGraph(m *Image, h *Heap) *graph {
 		}
 		if i+1 < len(g.index) {
 			next := &h.Blocks[g.index[i+1]]
-			end = min(end, max(b.Addr+1, next.Addr-3*ptr-max(next.length, 2)))
+			end = min(end, max(b.Addr+1, next.Addr-h.headerSize(next, ptr)))
 		}
 		g.addr, g.end = append(g.addr, b.Addr), append(g.end, end)
 		if b.Blob != nil && b.Size > 0 {
 			g.stop[b.Addr+b.Size] = at
 		}
-		g.used = append(g.used, span{b.Addr - 3*ptr - max(b.length, 2), end})
+		g.used = append(g.used, span{b.Addr - min(b.Addr, h.headerSize(b, ptr)), end})
 	}
-	g.used = normal(g.used)
+	g.used = normal(append(g.used, h.inside...))
 	return g
 }
 
@@ -297,7 +297,7 @@ const threadBlock = 4096
 
 // rootSpans divides the writable memory of the program into roots (stacks, data and bss) and
 // heap memory outside all blocks. Memory below a stack pointer belongs to neither.
-func (m *Image) rootSpans(used []span, from Roots) (roots, heap []span) {
+func (m *Image) rootSpans(h *Heap, used []span, from Roots) (roots, heap []span) {
 	var known []span // data and bss of files
 	for _, r := range append(slices.Clone(from.Data), m.Maps...) {
 		if r.File != "" && r.Write {
@@ -327,16 +327,11 @@ func (m *Image) rootSpans(used []span, from Roots) (roots, heap []span) {
 			arenas = append(arenas, arena)
 		}
 		if i, _ := slices.BinarySearch(stacks, a.start); i < len(stacks) && stacks[i] < a.end {
-			low := stacks[i] - min(stacks[i], redZone(m.Machine))
-			// The unused part of the stack extends down to the next other memory.
-			from := a.start
-			for _, s := range append(overlap([]span{a}, known), blocks...) {
-				if s.end <= low {
-					from = max(from, s.end)
-				}
-			}
-			dead = append(dead, span{from, max(from, low)})
+			dead = append(dead, unused(a, stacks[i]-min(stacks[i], redZone(m.Machine)), append(overlap([]span{a}, known), blocks...)))
 		}
+	}
+	if h.Foreign { // all memory of the allocator is known
+		return subtract(subtract(normal(m.areas()), used), normal(dead)), nil
 	}
 	// The data of a file is a root even if blocks are in it.
 	inData := overlap(arenas, known)
@@ -354,6 +349,18 @@ func (m *Image) rootSpans(used []span, from Roots) (roots, heap []span) {
 	heap = subtract(overlap(all, arenas), normal(dead))
 	roots = subtract(subtract(all, arenas), normal(dead))
 	return roots, heap
+}
+
+// unused returns the unused part of the stack below an address: it extends down to the next other
+// memory.
+func unused(area span, low uint64, others []span) span {
+	from := area.start
+	for _, s := range others {
+		if s.start < low { // a stack in data or in a block: other variables are below it
+			from = max(from, min(s.end, low))
+		}
+	}
+	return span{from, max(from, low)}
 }
 
 // areas returns the writable memory of the program, by map if there are maps. It omits

@@ -171,13 +171,17 @@ func (g *graph) stacks(leaked []int32, members []int32) (list []int) {
 	return list
 }
 
-// stackKey returns the call stack of a block as bytes, without the size.
+// stackKey returns the call stack of a block as bytes, without the size. Blocks of an allocator
+// that stores no call stacks are distinguished by their size.
 func (g *graph) stackKey(block int) string {
 	var s codec.Stack
 	if b := g.h.Blocks[block].Blob; b == nil || codec.DecodeWord(&s, b, g.m.Word) != nil {
 		return ""
 	}
 	var out []byte
+	if g.h.Foreign && len(s.PCs) == 0 {
+		out = binary.BigEndian.AppendUint64(out, s.Size)
+	}
 	for _, pc := range s.PCs {
 		out = binary.BigEndian.AppendUint64(out, pc)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/heap/core/alloc"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -46,7 +47,25 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 		x := search.Typed[0]
 		return nil, cli.Usagef("the list of blocks is in %s at %#x, which is not in this image", x.Name, x.Addr)
 	}
+	if !search.Strict && !o.carve {
+		if h, err := o.findForeign(in, nil); !errors.Is(err, alloc.ErrNone) {
+			return h, err
+		}
+	}
 	return nil, cli.Usagef("no list of blocks with compressed backtraces in this image: only programs with libwebsockets or device/ linked have one%s", in.hint())
+}
+
+// findForeign finds the blocks in the structures of allocators.
+func (o *heapOptions) findForeign(in *input, kinds []alloc.Kind) (*core.Heap, error) {
+	arenas, err := in.findArenas(kinds)
+	if err != nil {
+		return nil, err
+	}
+	o.arenas = arenas
+	if n := unproven(arenas); len(n) > 0 && o.only != "" && o.only != "damaged" {
+		return nil, cli.Usagef("--only %s: %s", o.only, n[0])
+	}
+	return alloc.Core(&in.Image, arenas), nil
 }
 
 // search returns the candidates for the list of blocks, from --owner and from the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/heap/core/alloc"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -23,6 +25,9 @@ type heapOptions struct {
 	only   string
 	bytes  []string
 	paths  bool
+
+	allocator string
+	arenas    []*alloc.Heap // of allocators, if no list of blocks was found
 }
 
 // heapCommand returns btcore heap.
@@ -43,6 +48,10 @@ prints metadata that was overwritten, blocks that were written past their end,
 and what was not checked. With --leaks, it prints the blocks to which nothing
 points: no register, stack or data, and no reachable block.
 
+If there is no list, heap reads the structures of the program's allocator, so
+that programs without libwebsockets have their blocks, too, without call stacks.
+--allocator NAME reads those of one allocator in any case.
+
 If the program counts by call path in a struct lwsbt_profile, heap prints the
 table: a dump of ~p# lines. With --paths, it prints any heap in this form.`,
 		Example: `
@@ -59,6 +68,7 @@ btcore heap --paths core -e app.elf > heap.rec   a line for many blocks`,
 	f.BoolVar(&o.leaks, "leaks", false, "print the leaked blocks, by call stack")
 	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, leaked, uncertain, damaged")
 	f.BoolVar(&o.paths, "paths", false, "print the recording by call path: ~p# lines, without addresses")
+	f.StringVar(&o.allocator, "allocator", "", "read the blocks of allocator `NAME`: "+strings.Join(alloc.Names(), ", "))
 	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
 	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or incomplete,
 2 usage, unreadable input or no heap in it, 3 something outside failed.`)
@@ -78,6 +88,8 @@ func (o *heapOptions) check() error {
 		return cli.BadArgsf("--only is for recordings: not with --leaks, --damage or --bytes")
 	case o.paths && prints:
 		return cli.BadArgsf("--paths is for recordings: not with --leaks, --damage or --bytes")
+	case o.allocator != "" && (o.carve || len(o.owner) > 0):
+		return cli.BadArgsf("--allocator: not with --owner or --carve")
 	case len(o.bytes) > 0 && (o.leaks || o.damage):
 		return cli.BadArgsf("--bytes: not with --leaks or --damage")
 	}
@@ -91,16 +103,7 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	if err := in.addRegs(); err != nil {
 		return err
 	}
-	search, err := o.search(in)
-	if err != nil {
-		return err
-	}
-	search.FollowsCall = in.followsCall()
-	profiles, err := o.profiles(in, &search)
-	if err != nil {
-		return err
-	}
-	h, err := o.findHeap(in, search, profiles)
+	h, profiles, err := o.find(in)
 	if err != nil {
 		o.warn(c, in, nil, profiles)
 		return err
@@ -110,10 +113,36 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	if err != nil {
 		return err
 	}
-	if len(in.Notes()) > 0 || h != nil && (len(h.Damage) > 0 || len(h.Notes()) > 0) {
+	if len(in.Notes()) > 0 || h != nil && (len(h.Damage) > 0 || len(h.Notes()) > 0) || len(unproven(o.arenas)) > 0 {
 		return cli.Exit(cli.Short)
 	}
 	return nil
+}
+
+// find finds the heap that the flags select.
+func (o *heapOptions) find(in *input) (*core.Heap, []*core.Profile, error) {
+	kinds, err := allocators(o.allocator)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(kinds) > 0 {
+		h, err := o.findForeign(in, kinds)
+		if errors.Is(err, alloc.ErrNone) {
+			err = cli.Usagef("no heap of %s in this image%s", o.allocator, in.hint())
+		}
+		return h, nil, err
+	}
+	search, err := o.search(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	search.FollowsCall = in.followsCall()
+	profiles, err := o.profiles(in, &search)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := o.findHeap(in, search, profiles)
+	return h, profiles, err
 }
 
 // addRegs adds the thread of --regs.
@@ -162,6 +191,10 @@ func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap, profiles []*co
 			if o.damage {
 				fmt.Fprintln(w)
 			}
+			if n := unproven(o.arenas); len(n) > 0 {
+				fmt.Fprintf(w, "No leaks are reported: %s.\n", cli.Printable(n[0]))
+				return nil
+			}
 			r.leaks(in.FindLeaks(h, in.roots()))
 		}
 		return nil
@@ -209,7 +242,14 @@ func (o *heapOptions) warn(c *cobra.Command, in *input, h *core.Heap, profiles [
 	for _, t := range h.Notes() {
 		say(c, t)
 	}
+	for _, t := range unproven(o.arenas) {
+		say(c, t)
+	}
+	describe(c, o.arenas)
 	for _, x := range h.Owners {
+		if h.Foreign {
+			break
+		}
 		by := "found by its blocks"
 		if !x.Carved {
 			by = "found by address"

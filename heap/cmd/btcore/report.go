@@ -78,7 +78,7 @@ func (r *report) damaged(d *core.Damage) {
 		fmt.Fprintf(r.w, "  - %s\n", cli.Printable(what))
 	}
 	own := r.byAddr[d.Addr]
-	readable := own != nil && own.Blob != nil && d.Parts&(core.DamagedCalls|core.DamagedBlob) == 0
+	readable := !r.h.Foreign && own != nil && own.Blob != nil && d.Parts&(core.DamagedCalls|core.DamagedBlob) == 0
 	switch {
 	case d.Parts == core.DamagedEnd:
 		fmt.Fprintf(r.w, "  It looks like a write past the end of the block itself, of\n  %s, allocated by\n", cli.Count(own.Size, "byte"))
@@ -91,6 +91,10 @@ func (r *report) damaged(d *core.Damage) {
 		return
 	case d.Suspect >= 0:
 		s := &r.h.Blocks[d.Suspect]
+		if r.h.Foreign {
+			fmt.Fprintf(r.w, "  It looks like a write past the end of the block before it: %s at\n  %#x.\n", cli.Count(s.Size, "byte"), s.Addr)
+			return
+		}
 		fmt.Fprintf(r.w, "  It looks like a write past the end of the block before it: %s at\n  %#x, ending %s before these links, allocated by\n",
 			cli.Count(s.Size, "byte"), s.Addr, cli.Count(d.Gap, "byte"))
 		r.names.print(r.w, s.Blob, r.in.Word)
@@ -111,7 +115,11 @@ func (r *report) leaks(l *core.Leaks) {
 	n, bytes := l.Count(r.h, core.Leaked)
 	reachable, kept := l.Count(r.h, core.Reachable)
 	unsure, unsureBytes := l.Count(r.h, core.Uncertain)
-	fmt.Fprintf(r.w, "%s leaked, %s, by %s.\n", cli.Count(n, "block"), cli.Count(bytes, "byte"), cli.Count(len(l.Groups), "call stack"))
+	by := cli.Count(len(l.Groups), "call stack")
+	if r.h.Foreign {
+		by = cli.Count(len(l.Groups), "size")
+	}
+	fmt.Fprintf(r.w, "%s leaked, %s, by %s.\n", cli.Count(n, "block"), cli.Count(bytes, "byte"), by)
 	fmt.Fprintf(r.w, "%s reachable, %s.\n", cli.Count(reachable, "block"), cli.Count(kept, "byte"))
 	if unsure > 0 {
 		fmt.Fprintf(r.w, "%s uncertain, %s: only heap memory that is in no block points to them,\n  or a pointer one byte past their end.\n",
@@ -138,6 +146,9 @@ func (r *report) leakGroup(g *core.LeakGroup) {
 	}
 	fmt.Fprintf(r.w, "\n%s in %s: %s\n", cli.Count(g.Bytes, "byte"), what, r.addrs(g.Direct))
 	for i, b := range g.Stacks {
+		if r.h.Foreign {
+			break
+		}
 		if i == maxAddrs {
 			fmt.Fprintf(r.w, "  and by %s\n", cli.Count(len(g.Stacks)-i, "more call stack"))
 			break

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/heap/core/alloc"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// allocators checks the value of --allocator.
+func allocators(name string) ([]alloc.Kind, error) {
+	if name == "" {
+		return nil, nil
+	}
+	k, ok := alloc.ParseKind(name)
+	if !ok {
+		return nil, cli.BadArgsf("--allocator %q: expected %s", name, strings.Join(alloc.Names(), ", "))
+	}
+	return []alloc.Kind{k}, nil
+}
+
+// findArenas finds the heaps of allocators.
+func (in *input) findArenas(only []alloc.Kind) ([]*alloc.Heap, error) {
+	p := alloc.Program{Variables: func(names ...string) (list []core.Symbol) {
+		for f := range in.loaded {
+			more, _ := in.Variables(f.path, f.bias, names...) // a file may have no symbols
+			list = append(list, more...)
+		}
+		slices.SortStableFunc(list, func(a, b core.Symbol) int { return slices.Index(names, a.Name) - slices.Index(names, b.Name) })
+		return list
+	}, Data: in.roots().Data}
+	heaps, err := alloc.Find(&in.Image, p, only...)
+	var missing *alloc.MissingError
+	if errors.As(err, &missing) {
+		in.note("%v", err)
+		return nil, cli.Exit(cli.Short)
+	}
+	return heaps, err
+}
+
+// unproven returns the failed checks of heaps.
+func unproven(heaps []*alloc.Heap) (list []string) {
+	for _, h := range heaps {
+		for _, p := range h.Proof {
+			if p.Want != p.Got {
+				list = append(list, fmt.Sprintf("%s is unproven: %s: expected %#x, found %#x", h.Name, p.Check, p.Want, p.Got))
+			}
+		}
+	}
+	return list
+}
+
+// describe prints what was found in each arena.
+func describe(c *cobra.Command, heaps []*alloc.Heap) {
+	for _, h := range heaps {
+		used, bytes := h.Count(alloc.Used)
+		free, holes := h.Count(alloc.Free)
+		say(c, fmt.Sprintf("%s at %#x: %s in %s, %s free in %s, the largest %s", h.Name, h.Addr,
+			cli.Count(bytes, "byte"), cli.Count(used, "block"), cli.Count(holes, "byte"), cli.Count(free, "hole"), cli.Number(h.Largest())))
+		if w, ok := h.InTheWay(); ok {
+			say(c, fmt.Sprintf("without the block at %#x of %s, the largest hole would have %s", w.Block.Addr,
+				cli.Count(w.Block.Size, "byte"), cli.Number(w.Hole)))
+		}
+		if h.Proven() && len(h.Proof) > 0 {
+			var checks []string
+			for _, p := range h.Proof {
+				checks = append(checks, p.Check)
+			}
+			say(c, "proven: "+strings.Join(checks, "; "))
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// modelFirmware runs heap/core/alloc/testdata/model.c, which has no line of this repository's
+// library, on a board with newlib-nano. It returns the arguments for its image.
+func modelFirmware(t *testing.T) []string {
+	t.Helper()
+	model, err := filepath.Abs("../../core/alloc/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, ram, addr := cmdtest.Board(t, "cortex-m3", filepath.Join(model, "../../../cmd/btcore/testdata/firmware"),
+		"-g", "-Os", "-DBARE", "--specs=nano.specs", filepath.Join(model, "model.c"), filepath.Join(model, "bare.c"))
+	return []string{"--ram", fmt.Sprintf("%#x=%s", addr, ram), "-e", exe}
+}
+
+// The heap of an allocator: a recording, leaks, and what is said on it.
+func TestHeapOfAnAllocator(t *testing.T) {
+	image := modelFirmware(t)
+	run := func(args ...string) (int, string, string) {
+		return execute(append(append([]string{"heap"}, args...), image...)...)
+	}
+	code, out, errs := run()
+	if n := strings.Count(out, "\n~m#"); code != cli.OK || n != 282 || !strings.Contains(out, "~h#begin 0 n=282 b=") {
+		t.Errorf("exit code %d, %d records; %s", code, n, errs)
+	}
+	for _, want := range []string{"newlib-nano at 0x2000", " bytes in 282 blocks, ", "proven: the blocks end at the end of the heap, which the variable at 0x2000"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("no %q in %s", want, errs)
+		}
+	}
+	code, out, _ = run("--allocator", "newlib-nano", "--leaks", "--damage")
+	if code != cli.OK || !strings.Contains(out, "16 blocks leaked, ") || !strings.Contains(out, "266 blocks reachable") || !strings.Contains(out, "No damage found.") {
+		t.Errorf("--leaks: exit code %d\n%s", code, out)
+	}
+	if strings.Contains(out, "call stack") {
+		t.Errorf("call stacks, which this allocator does not store:\n%s", out)
+	}
+	code, out, errs = run("--paths")
+	if code != cli.OK || strings.Count(out, "\n~p#") == 0 || !strings.Contains(out, "n=282") {
+		t.Errorf("--paths: exit code %d: %s\n%s", code, errs, out)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--allocator dlmalloc", `--allocator "dlmalloc": expected freertos`},
+		{"--allocator freertos", "no heap of freertos in this image"},
+		{"--allocator newlib-nano --carve", "--allocator: not with --owner or --carve"},
+	} {
+		if code, _, errs := run(strings.Fields(c.args)...); code != cli.Usage || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: exit code %d, %q; want %q", c.args, code, errs, c.want)
+		}
+	}
+
+	// Without the RAM of the heap, the error names it.
+	exe := image[len(image)-1]
+	part := filepath.Join(t.TempDir(), "part.bin")
+	cut(t, strings.SplitN(image[1], "=", 2)[1], part, 0x1000)
+	code, _, errs = execute("heap", "--ram", "0x20000000="+part, "-e", exe)
+	if code == cli.OK {
+		t.Errorf("RAM without the heap: exit code 0; %s", errs)
+	}
+	cut(t, strings.SplitN(image[1], "=", 2)[1], part, 0x3000)
+	code, out, errs = execute("heap", "--leaks", "--ram", "0x20000000="+part, "-e", exe)
+	if code != cli.Short || !strings.Contains(out, "No leaks are reported: newlib-nano is unproven") {
+		t.Errorf("RAM with a part of the heap: exit code %d, %s\n%s", code, errs, out)
+	}
+}
+
+// cut copies the beginning of a file.
+func cut(t *testing.T, from, to string, size int) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data[:size], 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The commands of heap/docs/any-heap.md.
+func TestAnyHeapDocs(t *testing.T) {
+	document, err := filepath.Abs("../../docs/any-heap.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := modelFirmware(t)
+	dir := t.TempDir()
+	cut(t, strings.SplitN(image[1], "=", 2)[1], filepath.Join(dir, "ram.bin"), 1<<16)
+	exe, err := os.ReadFile(image[len(image)-1])
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "fw.elf"), exe, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	numbers := regexp.MustCompile(`0x[0-9a-f]+|\b[\d,]+ (bytes|free)|largest [\d,]+|have \d+`) // they depend on the compiler
+	cmdtest.Session{Document: document, Least: 2, Update: *update,
+		Plain: func(s string) string { return numbers.ReplaceAllString(s, "#") },
+		Run: func(_ *testing.T, line string) (string, error) {
+			args := strings.Fields(line)
+			if args[0] != "btcore" {
+				return "", fmt.Errorf("expected btcore")
+			}
+			code, out, errs := execute(args[1:]...)
+			if code > cli.Short {
+				return out, fmt.Errorf("exit code %d: %s", code, errs)
+			}
+			if out == "" {
+				out = errs
+			}
+			return out, nil
+		},
+	}.Test(t)
+}

@@ -1,0 +1,270 @@
+// Package alloc finds the blocks of common allocators in a memory image, by the structures of the
+// allocators themselves. The program needs no instrumentation.
+//
+//	Image, symbols ─Find→ Heaps: blocks, damage, proof ─Core→ core.Heap: leaks, recordings
+//
+// Each heap has a proof: what the allocator's own variables say, beside what was found. A heap
+// whose proof fails is not complete; leaks must not be computed from it.
+//
+// Images are not trusted. Headers are checked before they are followed, all loops are bounded by
+// the size of the image, and searches for the next intact header have a budget.
+package alloc
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+)
+
+// Kind is an allocator.
+type Kind uint8
+
+const (
+	FreeRTOS   Kind = iota // heap_2, heap_4 and heap_5
+	Newlib                 // mallocr.c, Doug Lea's malloc
+	NewlibNano             // nano-mallocr.c, until newlib 4.x
+	Picolibc               // the same file in picolibc
+	kinds
+)
+
+var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc"}
+
+// String returns the name of the allocator, as the command line takes it.
+func (k Kind) String() string {
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
+// Names returns the names of all allocators.
+func Names() []string { return names[:] }
+
+// ParseKind returns the allocator with a name.
+func ParseKind(name string) (Kind, bool) {
+	i := slices.Index(names[:], name)
+	return Kind(max(i, 0)), i >= 0
+}
+
+// State is the state of a block.
+type State uint8
+
+const (
+	Used     State = iota
+	Free           // in the allocator's list of free blocks
+	Cached         // free, but in a list for fast reuse: its header is that of a used block
+	Internal       // of the allocator
+)
+
+// Block is a block of an allocator.
+type Block struct {
+	Addr   uint64 // as returned to the program
+	Size   uint64 // usable bytes
+	Header uint64 // bytes of the header before Addr
+	// Min and Max are the range of the requested size. They are equal if the allocator stores
+	// it.
+	Min, Max uint64
+	State    State
+	Damaged  bool     // the header was overwritten; Size ends at the next intact header
+	Stack    []uint64 // return addresses, if the allocator stores them
+}
+
+// Damage is a header that was overwritten.
+type Damage struct {
+	Addr   uint64 // of the header
+	What   string // what was found, and what was expected
+	Before int    // index of the block before the header, which was probably written past its end; -1 if there is none
+	Block  int    // index of the block of the header
+	Lost   uint64 // bytes from the header to the next intact one
+}
+
+// Proof is a property of a heap that the allocator's variables and the blocks must agree in.
+type Proof struct {
+	Check     string
+	Want, Got uint64
+}
+
+// Heap is an arena of an allocator.
+type Heap struct {
+	Kind   Kind
+	Name   string // of the allocator and the arena
+	Addr   uint64
+	Ranges []core.Map // the allocator's memory, with its variables
+	Blocks []Block    // by address
+	Damage []Damage
+	Proof  []Proof
+}
+
+// Proven reports whether all checks of the proof agree.
+func (h *Heap) Proven() bool {
+	return !slices.ContainsFunc(h.Proof, func(p Proof) bool { return p.Want != p.Got })
+}
+
+// Count returns the number of blocks in a state, and the sum of their usable bytes.
+func (h *Heap) Count(s State) (blocks int, bytes uint64) {
+	for i := range h.Blocks {
+		if h.Blocks[i].State == s {
+			blocks++
+			bytes += h.Blocks[i].Size
+		}
+	}
+	return blocks, bytes
+}
+
+// Largest returns the largest free block, 0 if there is none.
+func (h *Heap) Largest() (size uint64) {
+	for i := range h.Blocks {
+		if h.Blocks[i].State == Free {
+			size = max(size, h.Blocks[i].Size)
+		}
+	}
+	return size
+}
+
+func (h *Heap) prove(check string, want, got uint64) {
+	h.Proof = append(h.Proof, Proof{check, want, got})
+}
+
+// own adds a variable of the allocator to the ranges of the heap.
+func (h *Heap) own(start, size uint64) {
+	if end := start + size; end > start {
+		h.Ranges = append(h.Ranges, core.Map{Start: start, End: end, Write: true})
+	}
+}
+
+// Program is what is known about the program of an image.
+type Program struct {
+	// Variables returns the variables with one of the names, in the order of the names.
+	Variables func(names ...string) []core.Symbol
+	Data      []core.Map // data and bss of its files
+}
+
+// ErrNone is returned if an image has no heap of a known allocator.
+var ErrNone = errors.New("no heap of a known allocator")
+
+// MissingError reports that the image lacks memory that the heap is in.
+type MissingError struct {
+	Name       string // of the heap
+	Start, End uint64
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s is at %#x to %#x, which is not in this image", e.Name, e.Start, e.End)
+}
+
+// finder is a search for heaps.
+type finder struct {
+	m      *core.Image
+	p      Program
+	ptr    uint64 // size of a pointer in bytes
+	budget int    // probes left for searches
+	blocks int    // blocks left
+}
+
+// Find finds the heaps of an image. If kinds are given, it looks only for these. It returns
+// [ErrNone] if there is none, and a [MissingError] if the image lacks the memory of a heap.
+func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
+	if m.Word == 0 || m.Order == nil {
+		return nil, errors.New("raw memory does not tell its word size and byte order: give the ELF file of the program")
+	}
+	if p.Variables == nil {
+		p.Variables = func(...string) []core.Symbol { return nil }
+	}
+	f := &finder{m: m, p: p, ptr: uint64(m.PointerSize()), budget: maxProbes, blocks: core.MaxBlocks}
+	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc}
+	err = ErrNone
+	for k := range kinds {
+		if len(only) > 0 && !slices.Contains(only, k) {
+			continue
+		}
+		list, e := search[k]()
+		if e != nil && errors.Is(err, ErrNone) {
+			err = e
+		}
+		heaps = append(heaps, list...)
+	}
+	if len(heaps) > 0 {
+		return heaps, nil
+	}
+	return nil, err
+}
+
+// variable returns the address of a variable, 0 if there is none in the image.
+func (f *finder) variable(name string) (core.Symbol, bool) {
+	for _, s := range f.p.Variables(name) {
+		if _, ok := f.m.Uint(s.Addr, 1); ok {
+			return s, true
+		}
+	}
+	return core.Symbol{}, false
+}
+
+// pointer returns the value of a variable of the size of a pointer. It adds the variable to the
+// ranges of a heap.
+func (f *finder) pointer(h *Heap, name string) (uint64, bool) {
+	s, ok := f.variable(name)
+	if !ok {
+		return 0, false
+	}
+	h.own(s.Addr, f.ptr)
+	return f.m.Pointer(s.Addr)
+}
+
+// Core returns the used blocks of heaps as a heap of package core.
+func Core(m *core.Image, heaps []*Heap) *core.Heap {
+	var arenas []core.Arena
+	for _, h := range heaps {
+		a := core.Arena{Name: h.Name, Addr: h.Addr, Ranges: h.Ranges}
+		index := make([]int, len(h.Blocks)) // of the arena's block at or before a block
+		for i := range h.Blocks {
+			if b := &h.Blocks[i]; b.State == Used {
+				size := b.Size
+				if b.Min == b.Max {
+					size = b.Max
+				}
+				a.Blocks = append(a.Blocks, core.ArenaBlock{Addr: b.Addr, Size: size, Header: b.Header, Damaged: b.Damaged, Stack: b.Stack})
+			}
+			index[i] = len(a.Blocks) - 1
+		}
+		for _, d := range h.Damage {
+			x := core.ArenaDamage{Addr: d.Addr, Header: d.Addr, What: d.What, Suspect: -1}
+			if d.Block >= 0 {
+				x.Addr = h.Blocks[d.Block].Addr
+			}
+			if d.Before >= 0 && h.Blocks[d.Before].State == Used {
+				x.Suspect = index[d.Before]
+			}
+			a.Damage = append(a.Damage, x)
+		}
+		arenas = append(arenas, a)
+	}
+	return m.NewHeap(arenas)
+}
+
+func up(v, align uint64) uint64 { return (v + align - 1) &^ (align - 1) }
+
+// Way is a used block between two holes.
+type Way struct {
+	Block Block
+	Hole  uint64 // size in bytes of the hole that there would be without the block
+}
+
+// InTheWay returns the block without which the largest hole would be largest. ok is false if no
+// block is between holes that are larger together than the largest hole.
+func (h *Heap) InTheWay() (w Way, ok bool) {
+	largest := h.Largest()
+	for i := 1; i+1 < len(h.Blocks); i++ {
+		before, b, after := &h.Blocks[i-1], &h.Blocks[i], &h.Blocks[i+1]
+		if b.State != Used || before.State != Free || after.State != Free {
+			continue
+		}
+		size := after.Addr + after.Size - before.Addr
+		near := b.Addr-before.Addr-before.Size <= b.Header+16 && after.Addr-b.Addr-b.Size <= after.Header+16
+		if near && size > largest && size > w.Hole {
+			w, ok = Way{*b, size}, true
+		}
+	}
+	return w, ok
+}

@@ -1,0 +1,114 @@
+package alloc
+
+import "fmt"
+
+// maxProbes is the number of places that the searches for intact headers may try in one image.
+const maxProbes = 1 << 25
+
+// The number of intact headers in a row that end a search for the next one. Headers that are only
+// a size need more.
+const (
+	confirm     = 3
+	confirmSize = 12
+)
+
+// chain is a range of memory that is full of chunks: each begins with a header that has its size.
+type chain struct {
+	f          *finder
+	h          *Heap
+	start, end uint64
+	align      uint64 // of chunks, relative to start
+	confirm    int
+	// read reads the header of a chunk. why is not empty if the header cannot be one.
+	read func(addr uint64) (c chunk, why string)
+	// last reports whether the chain may end at an address before end; nil if it may not.
+	last func(addr uint64) bool
+}
+
+// chunk is a header with the memory that belongs to it.
+type chunk struct {
+	size  uint64 // to the next header, with this header
+	block Block
+}
+
+// walk appends the blocks of the chain to the heap, in order of addresses. Where a header is not
+// intact, it goes on at the next place from which the headers are. It returns the end of the
+// chain: c.end if the chain is complete.
+func (c *chain) walk() uint64 {
+	for at := c.start; at < c.end; {
+		if c.f.blocks == 0 {
+			return at
+		}
+		x, why := c.read(at)
+		if why == "" && x.size > c.end-at {
+			why = fmt.Sprintf("a size of %#x, expected up to %#x", x.size, c.end-at)
+		}
+		if why == "" {
+			c.add(x.block)
+			at += x.size
+			continue
+		}
+		if c.last != nil && c.last(at) {
+			return at
+		}
+		next, ok := c.resync(at)
+		if !ok {
+			return at
+		}
+		c.damaged(at, next, why)
+		at = next
+	}
+	return c.end
+}
+
+func (c *chain) add(b Block) {
+	c.f.blocks--
+	c.h.Blocks = append(c.h.Blocks, b)
+}
+
+// damaged adds a damaged header, and a block that ends at the next intact header.
+func (c *chain) damaged(at, next uint64, why string) {
+	before := len(c.h.Blocks) - 1
+	header := c.header()
+	b := Block{Addr: at + min(header, next-at), Header: min(header, next-at), Damaged: true}
+	b.Size = next - b.Addr
+	b.Max = b.Size
+	c.add(b)
+	c.h.Damage = append(c.h.Damage, Damage{Addr: at, What: why, Before: before, Block: len(c.h.Blocks) - 1, Lost: next - at})
+}
+
+// header returns the size of the headers: that of the last block, if there is one.
+func (c *chain) header() uint64 {
+	if n := len(c.h.Blocks); n > 0 {
+		return c.h.Blocks[n-1].Header
+	}
+	return 2 * c.f.ptr
+}
+
+// resync returns the first place after a damaged header from which the headers are intact up to
+// the end of the chain, or at least the next few.
+func (c *chain) resync(at uint64) (next uint64, ok bool) {
+	for p := at + c.align; p < c.end; p += c.align {
+		if c.f.budget <= 0 {
+			return 0, false
+		}
+		if c.intact(p) {
+			return p, true
+		}
+	}
+	return c.end, true // the damaged chunk is the last
+}
+
+// intact reports whether the headers from p on are.
+func (c *chain) intact(p uint64) bool {
+	n := 0
+	for ; n < c.confirm && p < c.end; n++ {
+		c.f.budget--
+		x, why := c.read(p)
+		if why != "" || x.size > c.end-p {
+			return false
+		}
+		p += x.size
+	}
+	return n > 0
+}

@@ -1,0 +1,91 @@
+package alloc
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// overwritten counts the effects of overwritten headers.
+type overwritten struct {
+	cases, detected, lost, invented int
+}
+
+// overwrite overwrites the header of each of the program's blocks in turn.
+func (s *stopped) overwrite(t *testing.T, kind Kind, text []byte) (o overwritten) {
+	t.Helper()
+	m, p := s.open(t)
+	heaps, err := Find(m, p, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers := map[uint64]uint64{}
+	known := map[uint64]bool{}
+	for _, h := range heaps {
+		for _, b := range h.Blocks {
+			headers[b.Addr] = b.Header
+			known[b.Addr] = true
+		}
+	}
+	most := 40
+	if cmdtest.Full() {
+		most = 300
+	}
+	step := max(1, len(s.readTruth(t))/most)
+	for i := 0; i < len(s.truth); i += step {
+		x := s.truth[i]
+		o.cases++
+		if text == nil {
+			text = make([]byte, headers[x.addr])
+		}
+		m, p := s.open(t, patch{x.addr - headers[x.addr], text})
+		heaps, err := Find(m, p, kind)
+		if err != nil {
+			t.Errorf("block at %#x: %v", x.addr, err)
+			continue
+		}
+		found, detected := map[uint64]bool{}, false
+		for _, h := range heaps {
+			detected = detected || len(h.Damage) > 0 || !h.Proven()
+			for _, b := range h.Blocks {
+				if b.State != Used {
+					continue
+				}
+				if found[b.Addr] = true; !known[b.Addr] && !b.Damaged {
+					o.invented++
+				}
+			}
+		}
+		if detected {
+			o.detected++
+		}
+		for _, y := range s.truth {
+			if y != x && !found[y.addr] {
+				o.lost++
+			}
+		}
+		m.Close()
+	}
+	return o
+}
+
+// TestOverwrittenHeaders overwrites each header by text and by zeros: the damage is detected, and
+// the blocks around it are still found.
+func TestOverwrittenHeaders(t *testing.T) {
+	for _, s := range systems() {
+		t.Run(s.name, func(t *testing.T) {
+			if !slices.Contains(quick, s.name) {
+				cmdtest.Long(t)
+			}
+			p := s.run(t)
+			for _, text := range [][]byte{[]byte("ABCD"), []byte("ABCDEFGH"), nil} { // nil: zeros
+				o := p.overwrite(t, s.kind, text)
+				t.Logf("%q: %d of %d detected, %d other blocks lost, %d invented", text, o.detected, o.cases, o.lost, o.invented)
+				if o.cases < 30 || o.detected < o.cases*99/100 || o.lost > max(1, o.cases/20) || o.invented > max(1, o.cases/20) {
+					t.Errorf("%q: %+v", text, o)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,184 @@
+package alloc
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+)
+
+const (
+	fuzzBase = 0x20000000
+	heapSize = 4 << 10
+)
+
+// hostile returns an image of RAM whose variables are at addresses that their names choose.
+func hostile(t testing.TB, data []byte, word int) (*core.Image, Program) {
+	t.Helper()
+	m := &core.Image{Word: word, Order: binary.LittleEndian}
+	t.Cleanup(m.Close)
+	name := filepath.Join(t.TempDir(), "ram")
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.AddRAM(fuzzBase, name); err != nil {
+		t.Fatal(err)
+	}
+	return m, Program{Data: []core.Map{{Start: fuzzBase, End: fuzzBase + 4096, Write: true, File: "fw.elf"}},
+		Variables: func(names ...string) (list []core.Symbol) {
+			for _, n := range names {
+				list = append(list, core.Symbol{Name: n, Addr: variableAt(n), Size: heapSize})
+			}
+			return list
+		}}
+}
+
+// variableAt returns the address of a variable in images of hostile.
+func variableAt(name string) uint64 {
+	if name == "ucHeap" {
+		return fuzzBase + 4096
+	}
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return fuzzBase + uint64(h.Sum32()%120)*32
+}
+
+// check checks what holds for each result: blocks are in order and do not overlap, and each is in the
+// image or has a damaged header.
+func checkHeaps(t *testing.T, m *core.Image, p Program, end uint64) {
+	t.Helper()
+	start := time.Now()
+	for k := range kinds {
+		heaps, err := Find(m, p, k)
+		if err != nil {
+			continue
+		}
+		for _, h := range heaps {
+			last := uint64(0)
+			for i := range h.Blocks {
+				b := &h.Blocks[i]
+				if b.Addr-b.Header < last && h.Name != "FreeRTOS heap_5" {
+					t.Fatalf("%s: the block at %#x begins before %#x", h.Name, b.Addr, last)
+				}
+				if b.Min > b.Max || b.Addr+b.Size < b.Addr {
+					t.Fatalf("%s: block at %#x: sizes %d, %d, %d", h.Name, b.Addr, b.Size, b.Min, b.Max)
+				}
+				if last = b.Addr; b.Addr-b.Header >= end {
+					t.Fatalf("%s: the block at %#x is not in the image", h.Name, b.Addr)
+				}
+			}
+			for _, d := range h.Damage {
+				if d.Block >= len(h.Blocks) || d.Before >= len(h.Blocks) {
+					t.Fatalf("%s: damage of block %d, behind %d, of %d", h.Name, d.Block, d.Before, len(h.Blocks))
+				}
+			}
+		}
+		l := m.FindLeaks(Core(m, heaps), core.Roots{Data: p.Data})
+		_ = l
+	}
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("took %v", d)
+	}
+}
+
+// ram is memory that a test fills.
+type ram struct {
+	data []byte
+	word int
+}
+
+func (r *ram) put(addr uint64, values ...uint64) {
+	for _, v := range values {
+		if r.word == 64 {
+			binary.LittleEndian.PutUint64(r.data[addr-fuzzBase:], v)
+		} else {
+			binary.LittleEndian.PutUint32(r.data[addr-fuzzBase:], uint32(v))
+		}
+		addr += uint64(r.word / 8)
+	}
+}
+
+// hostileRAM returns images with heaps that lie.
+func hostileRAM(word int) map[string][]byte {
+	const size = 4096 + heapSize + 1024
+	heap := uint64(fuzzBase + 4096)
+	top := uint64(1) << (word - 1)
+	step := uint64(word / 4) // smallest chunk, in bytes
+	list := map[string][]byte{}
+	add := func(name string, fill func(r *ram)) {
+		r := &ram{make([]byte, size), word}
+		fill(r)
+		list[name] = r.data
+	}
+	start := func(r *ram) {
+		r.put(variableAt("xStart"), heap, 0)
+		r.put(variableAt("pxEnd"), heap+heapSize-step)
+		r.put(variableAt("__malloc_sbrk_start"), heap)
+		r.put(variableAt("__malloc_sbrk_base"), heap)
+		r.put(variableAt("__malloc_free_list"), heap)
+		r.put(variableAt("__malloc_av_")+2*uint64(word/8), heap+heapSize)
+	}
+	add("zeros", func(r *ram) { start(r) })
+	add("a free list that is a loop", func(r *ram) { start(r); r.put(heap, heap, 64) })
+	add("sizes near the end of the address space", func(r *ram) {
+		start(r)
+		for at := heap; at < heap+heapSize; at += step {
+			r.put(at, top-1, ^uint64(0)-7)
+		}
+	})
+	add("smallest chunks", func(r *ram) {
+		start(r)
+		for at := heap; at < heap+heapSize; at += step {
+			r.put(at, 0, step|top)
+		}
+	})
+	add("each second header is wrong", func(r *ram) {
+		start(r)
+		for at := heap; at < heap+heapSize; at += 2 * step {
+			r.put(at, 0, step|top, 3, 5)
+		}
+	})
+	add("sizes that lead nowhere", func(r *ram) {
+		start(r)
+		for i, at := uint64(0), heap; at < heap+heapSize; i, at = i+1, at+step/2 {
+			r.put(at, 8+i%64*8)
+		}
+	})
+	return list
+}
+
+// TestHostileImages finds no panic, no endless loop and no overlapping blocks in images that lie.
+func TestHostileImages(t *testing.T) {
+	for _, word := range []int{32, 64} {
+		for name, data := range hostileRAM(word) {
+			t.Run(name, func(t *testing.T) {
+				m, p := hostile(t, data, word)
+				checkHeaps(t, m, p, fuzzBase+uint64(len(data)))
+			})
+		}
+	}
+}
+
+func FuzzFind(f *testing.F) {
+	for _, word := range []int{32, 64} {
+		for _, data := range hostileRAM(word) {
+			f.Add(slices.Clone(data), word == 64)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, wide bool) {
+		if len(data) == 0 || len(data) > 1<<20 {
+			return
+		}
+		word := 32
+		if wide {
+			word = 64
+		}
+		m, p := hostile(t, data, word)
+		checkHeaps(t, m, p, fuzzBase+uint64(len(data)))
+	})
+}

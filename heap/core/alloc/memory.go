@@ -1,0 +1,75 @@
+package alloc
+
+import (
+	"cmp"
+	"encoding/binary"
+	"sort"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+)
+
+func byAddr(a, b Block) int { return cmp.Compare(a.Addr, b.Addr) }
+
+// word reads a word of 4 or 8 bytes.
+func word(b []byte, size uint64, order binary.ByteOrder) uint64 {
+	if size == 8 {
+		return order.Uint64(b)
+	}
+	return uint64(order.Uint32(b))
+}
+
+// words calls visit for each aligned word of the memory between start and end, until visit
+// returns false or the budget is used up.
+func (f *finder) words(start, end uint64, visit func(addr, v uint64) bool) {
+	segs := f.m.Segments()
+	order := f.m.ByteOrder()
+	first := sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= start })
+	for i := first; i < len(segs) && segs[i].Addr < end; i++ {
+		s := &segs[i]
+		if s.ELF {
+			continue
+		}
+		off := up(max(start, s.Addr), f.ptr) - s.Addr
+		for ; off+f.ptr <= uint64(len(s.Data)) && s.Addr+off < end && f.budget > 0; off += f.ptr {
+			f.budget--
+			if !visit(s.Addr+off, word(s.Data[off:], f.ptr, order)) {
+				return
+			}
+		}
+	}
+}
+
+// holds returns the address of a variable of the program that holds a value, outside of the memory
+// between start and end.
+func (f *finder) holds(start, end uint64, want func(v uint64) bool, found func(addr, v uint64)) {
+	for _, r := range f.data() {
+		f.words(r.Start, r.End, func(addr, v uint64) bool {
+			if (addr < start || addr >= end) && want(v) {
+				found(addr, v)
+			}
+			return true
+		})
+	}
+}
+
+// data returns the data of the program's files.
+func (f *finder) data() []core.Map {
+	list := f.p.Data
+	for _, r := range f.m.Maps {
+		if r.File != "" && r.Write {
+			list = append(list[:len(list):len(list)], r)
+		}
+	}
+	return list
+}
+
+// contiguous returns the end of the known memory that begins at an address.
+func (f *finder) contiguous(addr uint64) uint64 {
+	for {
+		s := f.m.Find(addr)
+		if s == nil || s.End() < addr {
+			return addr
+		}
+		addr = s.End()
+	}
+}

@@ -1,0 +1,234 @@
+package alloc
+
+import (
+	"fmt"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+)
+
+// newlib finds the heap of newlib's mallocr.c. The chain of chunks goes from __malloc_sbrk_base to
+// the top chunk, the first bin of __malloc_av_.
+func (f *finder) newlib() ([]*Heap, error) {
+	av, ok := f.variable("__malloc_av_")
+	if !ok {
+		return nil, ErrNone
+	}
+	h := &Heap{Kind: Newlib, Name: "newlib"}
+	base, ok := f.pointer(h, "__malloc_sbrk_base")
+	top, there := f.m.Pointer(av.Addr + 2*f.ptr)
+	if !ok || !there || base == ^uint64(0)>>(64-8*f.ptr) { // not used yet
+		return nil, ErrNone
+	}
+	h.own(av.Addr, max(av.Size, 4*f.ptr))
+	t := &tags{finder: f, end: top, align: 2 * f.ptr, flags: 3, unwanted: 2}
+	start := up(base, t.align)
+	size, ok := f.m.Pointer(top + f.ptr)
+	if size &^= 3; !ok || top < start {
+		return nil, &MissingError{h.Name, start, top + 2*f.ptr}
+	}
+	h.Addr = start
+	c := chain{f: f, h: h, start: start, end: top, align: t.align, confirm: confirm, read: t.chunk}
+	h.prove("the blocks end at the top chunk", top, c.walk())
+	if info, ok := f.variable("__malloc_current_mallinfo"); ok { // its first number is that of all bytes
+		if all, ok := f.m.Uint(info.Addr, int(f.ptr)); ok {
+			h.prove("bytes from the system", all, top+size-base)
+		}
+	}
+	if size > 2*f.ptr {
+		h.Blocks = append(h.Blocks, Block{Addr: top + 2*f.ptr, Size: size - 2*f.ptr, Header: f.ptr, State: Free})
+	}
+	h.own(base, top+size-base)
+	return []*Heap{h}, nil
+}
+
+// nanoHeap reads the chunks of newlib-nano and of picolibc, which have only a size:
+//
+//	│ size │ padding up to the alignment of blocks │ block …
+type nanoHeap struct {
+	*finder
+	h     *Heap
+	pad   uint64 // alignment of blocks behind the size, in bytes; 0 if blocks are directly behind
+	unit  uint64 // of sizes
+	spare uint64 // the most bytes of a chunk beyond its header and the requested size
+	free  map[uint64]bool
+}
+
+func (n *nanoHeap) chunk(addr uint64) (c chunk, why string) {
+	size, ok := n.m.Pointer(addr)
+	switch {
+	case !ok:
+		return c, "no memory"
+	case size < 2*n.ptr || size%n.unit != 0 || size >= 1<<(8*n.ptr-1):
+		return c, fmt.Sprintf("the size of the header is %#x, expected a multiple of %d from %d on", size, n.unit, 2*n.ptr)
+	}
+	b := Block{Addr: addr + n.ptr}
+	if n.pad > 0 {
+		b.Addr = up(b.Addr, n.pad)
+	}
+	b.Header = b.Addr - addr
+	if size < b.Header {
+		return c, fmt.Sprintf("the size of the header is %#x, expected %d or more", size, b.Header)
+	}
+	if pad := b.Header - n.ptr; pad > 0 && !n.free[addr] { // malloc stores the negative distance
+		if v, _ := n.m.Uint(addr+pad, 4); v != uint64(-uint32(pad)) {
+			return c, fmt.Sprintf("the distance to the header is %d, expected -%d", int32(v), pad)
+		}
+	}
+	b.Size = size - b.Header
+	b.Max, b.Min = b.Size, b.Size-min(b.Size, n.spare)
+	return chunk{size, b}, ""
+}
+
+// mark sets the state of the blocks by the list of free chunks. It reports whether each element of
+// the list is a chunk.
+func (n *nanoHeap) mark() bool {
+	found := 0
+	for i := range n.h.Blocks {
+		b := &n.h.Blocks[i]
+		if b.State = Used; n.free[b.Addr-b.Header] {
+			b.State = Free
+			found++
+		}
+	}
+	return found == len(n.free)
+}
+
+// list reads the list of free chunks. ahead is the distance from the header to what the links point
+// to, link that from the header to the link.
+func (n *nanoHeap) list(first, ahead, link uint64) {
+	for at := first; at != 0; {
+		addr := at - ahead
+		next, ok := n.m.Pointer(addr + link)
+		if !ok || addr%n.ptr != 0 || n.free[addr] || len(n.free) >= core.MaxBlocks {
+			n.h.prove("the list of free blocks ends", 0, at)
+			return
+		}
+		n.free[addr] = true
+		at = next
+	}
+}
+
+// proveFree compares the number of chunks in the list of free chunks with those found.
+func (n *nanoHeap) proveFree() {
+	found, _ := n.h.Count(Free)
+	n.h.prove("free blocks", uint64(len(n.free)), uint64(found))
+}
+
+// nano finds the heap of newlib's nano-mallocr.c. It does not store the end of the heap; a variable
+// of the program's _sbrk does.
+func (f *finder) nano() ([]*Heap, error) {
+	if _, ok := f.variable("__malloc_sbrk_top"); ok {
+		return nil, ErrNone // picolibc
+	}
+	h := &Heap{Kind: NewlibNano, Name: "newlib-nano"}
+	base, ok := f.pointer(h, "__malloc_sbrk_start")
+	first, listed := f.pointer(h, "__malloc_free_list")
+	if !ok || !listed || base == 0 {
+		return nil, ErrNone
+	}
+	start := up(base, f.ptr)
+	limit := f.contiguous(start)
+	if limit == start {
+		return nil, &MissingError{h.Name, start, start + f.ptr}
+	}
+	h.Addr = start
+	n := &nanoHeap{finder: f, h: h, pad: 8, unit: f.ptr, spare: 8 + f.ptr - 1 + 3*f.ptr, free: map[uint64]bool{}}
+	n.list(first, 0, f.ptr)
+	end, found := n.breakAt(start, limit)
+	c := chain{f: f, h: h, start: start, end: limit, align: f.ptr, confirm: confirmSize, read: n.chunk}
+	if found > 0 {
+		c.end = end
+		h.own(found, f.ptr)
+		h.prove(fmt.Sprintf("the blocks end at the end of the heap, which the variable at %#x has", found), end, c.walk())
+	} else {
+		c.last = func(uint64) bool { return true }
+		end = c.walk()
+		size, _ := f.m.Pointer(end)
+		h.prove("a variable of _sbrk with the end of the heap", end, 0)
+		h.prove("the blocks end where the memory was never used", 0, size)
+	}
+	h.own(start, end-start)
+	n.mark()
+	n.proveFree()
+	return []*Heap{h}, nil
+}
+
+// breakAt finds the end of the heap: the last end of a chunk that is in a variable outside of the
+// heap. It returns 0 as the variable if there is none.
+func (n *nanoHeap) breakAt(start, limit uint64) (end, variable uint64) {
+	ends := map[uint64]bool{}
+	at := start
+	for at < limit && len(ends) < core.MaxBlocks {
+		c, why := n.chunk(at)
+		if why != "" || c.size > limit-at {
+			break
+		}
+		at += c.size
+		ends[at] = true
+	}
+	own := n.h.Ranges
+	n.holds(start, limit, func(v uint64) bool { return v > start && v <= limit && (ends[v] || v > at) }, func(addr, v uint64) {
+		for _, r := range own {
+			if addr >= r.Start && addr < r.End {
+				return
+			}
+		}
+		if !ends[v] && !n.resumes(at, v) {
+			return
+		}
+		if v > end {
+			end, variable = v, addr
+		}
+	})
+	return end, variable
+}
+
+// resumes reports whether chunks behind a damaged one end at an address.
+func (n *nanoHeap) resumes(damaged, end uint64) bool {
+	for p := damaged + n.ptr; p < end && n.budget > 0; p += n.ptr {
+		at, count := p, 0
+		for at < end {
+			n.budget--
+			c, why := n.chunk(at)
+			if why != "" || c.size > end-at {
+				break
+			}
+			at += c.size
+			count++
+		}
+		if at == end && count >= confirm {
+			return true
+		}
+	}
+	return false
+}
+
+// picolibc finds the heap of picolibc, whose malloc stores the end of its heap. Chunks are aligned
+// so that the blocks directly behind the size are.
+func (f *finder) picolibc() ([]*Heap, error) {
+	h := &Heap{Kind: Picolibc, Name: "picolibc"}
+	base, ok := f.pointer(h, "__malloc_sbrk_start")
+	end, has := f.pointer(h, "__malloc_sbrk_top")
+	first, listed := f.pointer(h, "__malloc_free_list")
+	if !ok || !has || !listed || base == 0 {
+		return nil, ErrNone
+	}
+	if _, ok := f.m.Bytes(base, end-base); !ok || end < base {
+		return nil, &MissingError{h.Name, base, end}
+	}
+	h.Addr = base
+	n := &nanoHeap{finder: f, h: h, unit: 8, spare: 2*16 + 3*f.ptr, free: map[uint64]bool{}}
+	c := chain{f: f, h: h, start: base, end: end, align: 8, confirm: confirmSize, read: n.chunk}
+	h.prove("the blocks end at __malloc_sbrk_top", end, c.walk())
+	checks := len(h.Proof)
+	for _, ahead := range []uint64{0, f.ptr} { // links point to the header in 1.8, to the block in later versions
+		clear(n.free)
+		h.Proof = h.Proof[:checks]
+		if n.list(first, ahead, f.ptr); n.mark() && len(h.Proof) == checks {
+			break
+		}
+	}
+	h.own(base, end-base)
+	n.proveFree()
+	return []*Heap{h}, nil
+}

@@ -1,0 +1,329 @@
+package alloc
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// stopped is the image of testdata/model.c at its end.
+type stopped struct {
+	exe   string
+	core  string            // or
+	ram   map[uint64]string // file by address
+	regs  bool              // the image has registers
+	truth []truth
+}
+
+// truth is a block that the program has allocated.
+type truth struct {
+	addr, size uint64
+	leaked     bool
+}
+
+// tool runs a program.
+func tool(t *testing.T, dir string, argv ...string) string {
+	t.Helper()
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Dir = dir
+	out, err := c.CombinedOutput()
+	if err != nil {
+		if bytes.Contains(out, []byte("specs")) {
+			t.Skipf("no C library for %s: %s", argv[0], out)
+		}
+		t.Fatalf("%q: %v\n%s", argv, err, out)
+	}
+	return string(out)
+}
+
+// source returns the absolute path of a file of testdata.
+func source(t *testing.T, name string) string {
+	t.Helper()
+	p, err := filepath.Abs(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// native compiles model.c for this machine, and has gdb write a core file at its end.
+func native(t *testing.T, compiler string, flags ...string) *stopped {
+	t.Helper()
+	cmdtest.Need(t, compiler, "gdb")
+	dir := t.TempDir()
+	s := &stopped{exe: filepath.Join(dir, "app"), core: filepath.Join(dir, "core"), regs: true}
+	argv := append([]string{compiler, "-g", "-O2", "-o", s.exe, source(t, "model.c")}, flags...)
+	tool(t, dir, argv...)
+	out := tool(t, dir, "gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break stop", "-ex", "run",
+		"-ex", "generate-core-file "+s.core, s.exe)
+	if _, err := os.Stat(s.core); err != nil {
+		t.Skipf("gdb cannot make core files here: %s", out)
+	}
+	return s
+}
+
+// guest compiles model.c for another machine, where it aborts under qemu, which writes a core file.
+func guest(t *testing.T, triple, qemu string, flags ...string) *stopped {
+	t.Helper()
+	cmdtest.Need(t, triple+"-gcc", qemu, "bash")
+	dir := t.TempDir()
+	s := &stopped{exe: filepath.Join(dir, "app"), regs: true}
+	tool(t, dir, append([]string{triple + "-gcc", "-g", "-O2", "-static", "-DABORT", "-o", s.exe, source(t, "model.c")}, flags...)...)
+	c := exec.Command("bash", "-c", "ulimit -c unlimited; exec "+qemu+" ./app")
+	c.Dir = dir
+	out, _ := c.CombinedOutput() // it aborts
+	list, _ := filepath.Glob(filepath.Join(dir, "qemu_app_*.core"))
+	if len(list) != 1 {
+		t.Skipf("%s writes no core file here: %s", qemu, out)
+	}
+	s.core = list[0]
+	return s
+}
+
+// firmware runs model.c on a board without an operating system.
+func firmware(t *testing.T, board string, flags ...string) *stopped {
+	t.Helper()
+	flags = append([]string{"-g", "-Os", "-DBARE", source(t, "model.c"), source(t, "bare.c")}, flags...)
+	exe, ram, addr := cmdtest.Board(t, board, source(t, "../../../cmd/btcore/testdata/firmware"), flags...)
+	return &stopped{exe: exe, ram: map[uint64]string{addr: ram}}
+}
+
+// open opens the image. Patches are bytes that replace those at an address.
+func (s *stopped) open(t testing.TB, patches ...patch) (*core.Image, Program) {
+	t.Helper()
+	m := &core.Image{}
+	t.Cleanup(m.Close)
+	check := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	for _, p := range patches {
+		name := filepath.Join(t.TempDir(), "patch")
+		check(os.WriteFile(name, p.bytes, 0o600))
+		check(m.AddRAM(p.addr, name))
+	}
+	if s.core != "" {
+		check(m.AddFile(s.core))
+	}
+	for addr, file := range s.ram {
+		check(m.AddRAM(addr, file))
+	}
+	check(m.Describe(s.exe))
+	bias := uint64(0)
+	for _, x := range m.Modules() {
+		if filepath.Base(x.Path) == filepath.Base(s.exe) {
+			bias = x.Bias
+		}
+	}
+	check(m.AddELF(s.exe, bias))
+	data, err := m.WritableRanges(s.exe, bias)
+	check(err)
+	return m, Program{Data: data, Variables: func(names ...string) []core.Symbol {
+		list, err := m.Variables(s.exe, bias, names...)
+		check(err)
+		return list
+	}}
+}
+
+type patch struct {
+	addr  uint64
+	bytes []byte
+}
+
+// readTruth reads the table of the program.
+func (s *stopped) readTruth(t *testing.T) []truth {
+	t.Helper()
+	if s.truth != nil {
+		return s.truth
+	}
+	m, p := s.open(t)
+	word := uint64(m.PointerSize())
+	value := func(name string) (addr, v uint64) {
+		list := p.Variables(name)
+		if len(list) != 1 {
+			t.Fatalf("%d variables %s", len(list), name)
+		}
+		v, ok := m.Pointer(list[0].Addr)
+		if !ok {
+			t.Fatalf("%s is not in the image", name)
+		}
+		return list[0].Addr, v
+	}
+	_, n := value("truth_count")
+	if _, failed := value("failed"); failed > 0 || n < 100 {
+		t.Fatalf("the program has %d blocks, and %d allocations failed", n, failed)
+	}
+	at, _ := value("truth")
+	for i := range n {
+		var x [3]uint64
+		for j := range x {
+			x[j], _ = m.Pointer(at + (3*i+uint64(j))*word)
+		}
+		if m.Word == 32 {
+			x[0] |= 0xffffffff << 32
+		}
+		s.truth = append(s.truth, truth{^x[0], x[1], x[2] != 0})
+	}
+	slices.SortFunc(s.truth, func(a, b truth) int { return int(int64(a.addr - b.addr)) })
+	return s.truth
+}
+
+// compare compares the used blocks with those of the program. others is the number of blocks that
+// the C library may have. It returns the heaps.
+func (s *stopped) compare(t *testing.T, kind Kind, others int) []*Heap {
+	t.Helper()
+	want := s.readTruth(t)
+	m, p := s.open(t)
+	heaps, err := Find(m, p, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[uint64]*Block{}
+	for _, h := range heaps {
+		for _, x := range h.Proof {
+			if x.Want != x.Got {
+				t.Errorf("%s: %s: want %#x, got %#x", h.Name, x.Check, x.Want, x.Got)
+			}
+		}
+		if len(h.Proof) < 2 {
+			t.Errorf("%s: %d checks", h.Name, len(h.Proof))
+		}
+		for _, d := range h.Damage {
+			t.Errorf("%s: damage at %#x: %s", h.Name, d.Addr, d.What)
+		}
+		for i := range h.Blocks {
+			if b := &h.Blocks[i]; b.State == Used {
+				used[b.Addr] = b
+			}
+		}
+	}
+	found := 0
+	for _, x := range want {
+		b := used[x.addr]
+		if b == nil {
+			t.Errorf("missed: a block of %d bytes at %#x", x.size, x.addr)
+			continue
+		}
+		found++
+		if x.size > b.Size || x.size < b.Min || x.size > b.Max {
+			t.Errorf("block at %#x: %d usable bytes, requested %d to %d; the program requested %d", x.addr, b.Size, b.Min, b.Max, x.size)
+		}
+		delete(used, x.addr)
+	}
+	if len(used) > others {
+		t.Errorf("%d blocks that the program does not have, up to %d expected", len(used), others)
+		for a, b := range used {
+			t.Logf("  %#x, %d bytes", a, b.Size)
+		}
+	}
+	t.Logf("%d of %d blocks, %d others", found, len(want), len(used))
+	return heaps
+}
+
+// leaks compares the leaks with those of the program.
+func (s *stopped) leaks(t *testing.T, heaps []*Heap, hidden int) {
+	t.Helper()
+	m, p := s.open(t)
+	h := Core(m, heaps)
+	l := m.FindLeaks(h, core.Roots{Data: p.Data})
+	want := map[uint64]bool{}
+	n := 0
+	for _, x := range s.readTruth(t) {
+		want[x.addr] = x.leaked
+		if x.leaked {
+			n++
+		}
+	}
+	if n < 10 {
+		t.Fatalf("the program has %d leaks", n)
+	}
+	for i, r := range l.Reach {
+		addr := h.Blocks[i].Addr
+		if leaked, known := want[addr]; known && r == core.Leaked && !leaked {
+			t.Errorf("the block at %#x is not leaked", addr)
+		} else if leaked && r != core.Leaked {
+			n--
+			if hidden--; hidden < 0 {
+				t.Errorf("the leak at %#x is not found", addr)
+			}
+		}
+	}
+	t.Logf("%d leaks found", n)
+}
+
+// freeRTOSSource returns the path of an allocator of FreeRTOS.
+func freeRTOSSource(t *testing.T, name string) string {
+	dir := os.Getenv("FREERTOS_KERNEL")
+	if dir == "" {
+		t.Skip("no sources of FreeRTOS: set FREERTOS_KERNEL to a clone of FreeRTOS-Kernel")
+	}
+	p := filepath.Join(dir, "portable/MemMang", name+".c")
+	if _, err := os.Stat(p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// system is an allocator on a machine.
+type system struct {
+	name   string
+	kind   Kind
+	others int // blocks of the C library
+	hidden int // leaks that stale words may hide
+	run    func(t *testing.T) *stopped
+}
+
+func systems() []system {
+	rtos := func(heap, board string, flags ...string) func(*testing.T) *stopped {
+		return func(t *testing.T) *stopped {
+			flags := append([]string{"-DFREERTOS", "-DOTHER", "-D" + strings.ToUpper(heap), "-I", source(t, "freertos"),
+				source(t, "freertos/setup.c"), freeRTOSSource(t, heap)}, flags...)
+			if board == "" {
+				return native(t, "gcc", flags...)
+			}
+			return firmware(t, board, append(flags, "-DMOST=150")...)
+		}
+	}
+	board := func(name string, flags ...string) func(*testing.T) *stopped {
+		return func(t *testing.T) *stopped { return firmware(t, name, flags...) }
+	}
+	return []system{
+		{"heap_4", FreeRTOS, 0, 0, rtos("heap_4", "")},
+		{"heap_4-protected", FreeRTOS, 0, 0, rtos("heap_4", "", "-DconfigENABLE_HEAP_PROTECTOR=1")},
+		{"heap_4-align32", FreeRTOS, 0, 0, rtos("heap_4", "", "-DALIGNMENT=32")},
+		{"heap_5", FreeRTOS, 0, 0, rtos("heap_5", "")},
+		{"heap_2", FreeRTOS, 0, 0, rtos("heap_2", "")},
+		{"heap_4-cortex-m3", FreeRTOS, 0, 0, rtos("heap_4", "cortex-m3")},
+		{"heap_4-riscv32", FreeRTOS, 0, 0, rtos("heap_4", "riscv32", "-DALIGNMENT=16")},
+		{"heap_5-cortex-m3", FreeRTOS, 0, 0, rtos("heap_5", "cortex-m3")},
+		{"newlib", Newlib, 0, 0, board("cortex-m3")},
+		{"newlib-nano", NewlibNano, 0, 1, board("cortex-m3", "--specs=nano.specs")},
+		{"picolibc", Picolibc, 0, 0, board("riscv32")},
+	}
+}
+
+// quick are the systems of the short test.
+var quick = []string{"newlib-nano", "picolibc"}
+
+// TestBlocks compares the blocks of each allocator with those of a program that keeps a table, and
+// the leaks.
+func TestBlocks(t *testing.T) {
+	for _, s := range systems() {
+		t.Run(s.name, func(t *testing.T) {
+			if !slices.Contains(quick, s.name) {
+				cmdtest.Long(t)
+			}
+			p := s.run(t)
+			p.leaks(t, p.compare(t, s.kind, s.others), s.hidden)
+		})
+	}
+}

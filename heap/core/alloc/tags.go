@@ -1,0 +1,58 @@
+package alloc
+
+import "fmt"
+
+// tags reads chunks with boundary tags, of Doug Lea's malloc and those derived from it (glibc,
+// newlib). A chunk overlaps the first word of the next one:
+//
+//	│ size of previous chunk, if free │ size and flags │ block … ┊ its last word │ size and flags │
+//	  ↑ chunk                                                      ↑ next chunk
+//
+// Flags: bit 0, the previous chunk is used; bit 1, mapped; in glibc bit 2, not of the main arena. So
+// the state of a chunk is in the header of the next one.
+type tags struct {
+	*finder
+	end      uint64 // of the chain: the header of the top chunk, whose bit 0 is set
+	align    uint64
+	flags    uint64 // mask of flags
+	unwanted uint64 // flags that no chunk has
+}
+
+// size reads the size of a chunk.
+func (t *tags) size(addr uint64) (size, flags uint64, why string) {
+	v, ok := t.m.Pointer(addr + t.ptr)
+	if !ok {
+		return 0, 0, "no memory"
+	}
+	size, flags = v&^t.flags, v&t.flags
+	switch {
+	case size < 4*t.ptr || size%t.align != 0:
+		return 0, 0, fmt.Sprintf("the size of the header is %#x, expected a multiple of %d from %d on", size, t.align, 4*t.ptr)
+	case size > t.end-addr:
+		return 0, 0, fmt.Sprintf("the size of the header is %#x, expected up to %#x", size, t.end-addr)
+	case flags&t.unwanted != 0:
+		return 0, 0, fmt.Sprintf("the flags of the header are %d", flags)
+	}
+	return size, flags, ""
+}
+
+func (t *tags) chunk(addr uint64) (c chunk, why string) {
+	size, _, why := t.size(addr)
+	if why != "" {
+		return c, why
+	}
+	b := Block{Addr: addr + 2*t.ptr, Size: size - t.ptr, Header: t.ptr}
+	b.Max = b.Size
+	b.Min = b.Size - min(b.Size, t.align-1+3*t.ptr)
+	if next := addr + size; next < t.end {
+		_, flags, damaged := t.size(next)
+		if damaged == "" && flags&1 == 0 {
+			again, _ := t.m.Pointer(next)
+			if again != size {
+				return c, fmt.Sprintf("the size of the header is %#x, behind the block it is %#x", size, again)
+			}
+			b.State = Free
+		}
+	}
+	return chunk{size, b}, ""
+}

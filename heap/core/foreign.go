@@ -1,0 +1,125 @@
+package core
+
+import (
+	"encoding/binary"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// Arena is memory of an allocator that has no metadata of libwebsockets or device/. Its blocks
+// were found in the structures of the allocator itself.
+type Arena struct {
+	Name string // of the allocator and of the arena
+	Addr uint64
+	// Ranges is the memory of the allocator, with its variables. Apart from the blocks, the
+	// program stores nothing there: no pointer in it counts.
+	Ranges []Map
+	Blocks []ArenaBlock
+	Damage []ArenaDamage
+}
+
+// ArenaBlock is a block of an [Arena].
+type ArenaBlock struct {
+	Addr   uint64 // as returned to the program
+	Size   uint64 // usable size in bytes, or the requested size if the allocator stores it
+	Header uint64 // number of bytes of the allocator's header before Addr
+	// Damaged reports whether the header was overwritten. Size is then the distance to the next
+	// intact block.
+	Damaged bool
+	Stack   []uint64 // return addresses, the innermost first; nil if the allocator stores none
+}
+
+// ArenaDamage describes an overwritten header.
+type ArenaDamage struct {
+	Addr    uint64 // of the block
+	Header  uint64 // address of the header
+	What    string
+	Suspect int // index of the arena's block before the header, -1 if there is none
+}
+
+// NewHeap returns a heap of the blocks of arenas. Each block has a blob, without call stack if
+// its stack is not known. NewHeap omits blocks beyond [MaxBlocks], and notes it.
+func (m *Image) NewHeap(arenas []Arena) *Heap {
+	h := &Heap{Foreign: true}
+	machine := codec.MachineExact64
+	if m.Word == 32 {
+		machine = codec.MachineExact32
+	}
+	f := foreign{h: h, machine: machine, blobs: map[string][]byte{}}
+	for i := range arenas {
+		f.add(&arenas[i])
+	}
+	return h
+}
+
+// foreign builds a heap from arenas.
+type foreign struct {
+	h       *Heap
+	machine codec.Machine
+	blobs   map[string][]byte // by size and call stack
+	key     []byte
+}
+
+// add adds an arena.
+func (f *foreign) add(a *Arena) {
+	h := f.h
+	blocks := a.Blocks
+	if n := MaxBlocks - len(h.Blocks); len(blocks) > n {
+		h.notes.add("more than %d blocks: the others are left out", MaxBlocks)
+		blocks = blocks[:n]
+	}
+	first := len(h.Blocks)
+	for i := range blocks {
+		b := &blocks[i]
+		blob, err := f.blob(b)
+		if err != nil {
+			h.notes.add("the block at %#x is left out: %v", b.Addr, err)
+			continue
+		}
+		h.Blocks = append(h.Blocks, Block{Addr: b.Addr, Size: b.Size, Blob: blob, Owner: len(h.Owners), Damaged: b.Damaged, header: b.Header})
+	}
+	n := len(h.Blocks) - first
+	h.Owners = append(h.Owners, Owner{Addr: a.Addr, Name: a.Name, Count: uint32(n), Blocks: n})
+	for _, d := range a.Damage {
+		x := Damage{Addr: d.Addr, node: d.Header, Suspect: -1}
+		x.say(DamagedNode, "%s", d.What)
+		if d.Suspect >= 0 && d.Suspect < n && n == len(a.Blocks) {
+			b := &h.Blocks[first+d.Suspect]
+			x.Suspect = first + d.Suspect
+			x.Gap = d.Header - min(d.Header, addSize(b.Addr, b.Size))
+		}
+		h.Damage = append(h.Damage, x)
+	}
+	for _, r := range a.Ranges {
+		h.inside = append(h.inside, span{r.Start, r.End})
+	}
+}
+
+// blob returns the blob of a block. Blocks with the same size and call stack share one.
+func (f *foreign) blob(b *ArenaBlock) ([]byte, error) {
+	s := codec.Stack{PCs: b.Stack[:min(len(b.Stack), codec.MaxDepth)], Size: b.Size}
+	f.key = binary.LittleEndian.AppendUint64(f.key[:0], s.Size)
+	for _, pc := range s.PCs {
+		f.key = binary.LittleEndian.AppendUint64(f.key, pc)
+	}
+	if blob, ok := f.blobs[string(f.key)]; ok {
+		return blob, nil
+	}
+	blob, err := codec.AppendBlob(nil, &s, f.machine, codec.SearchLws)
+	if err != nil { // an address that is none of this machine
+		s.PCs = nil
+		blob, err = codec.AppendBlob(nil, &s, f.machine, codec.SearchLws)
+	}
+	if err == nil {
+		f.blobs[string(f.key)] = blob
+	}
+	return blob, err
+}
+
+// headerSize returns the number of bytes of metadata directly before a block.
+func (h *Heap) headerSize(b *Block, ptr uint64) uint64 {
+	if h.Foreign {
+		return b.header
+	}
+	return 3*ptr + max(b.length, 2)
+}
