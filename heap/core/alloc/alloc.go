@@ -172,7 +172,7 @@ func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
 	if p.Variables == nil {
 		p.Variables = func(...string) []core.Symbol { return nil }
 	}
-	f := &finder{m: m, p: p, ptr: uint64(m.PointerSize()), budget: maxProbes, blocks: core.MaxBlocks}
+	f := &finder{m: m, p: p, ptr: uint64(m.PointerSize()), budget: probes(m), blocks: core.MaxBlocks}
 	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc}
 	err = ErrNone
 	for k := range kinds {

@@ -1,9 +1,26 @@
 package alloc
 
-import "fmt"
+import (
+	"fmt"
 
-// maxProbes is the number of places that the searches for intact headers may try in one image.
-const maxProbes = 1 << 25
+	"github.com/lwsbt/lwsbt/heap/core"
+)
+
+// The number of places that all searches in one image may try: probesPerWord for each of its words,
+// and minProbes to maxProbes.
+const (
+	probesPerWord = 16
+	minProbes     = 1 << 16
+	maxProbes     = 1 << 27
+)
+
+func probes(m *core.Image) int {
+	bytes := uint64(0)
+	for i := range m.Segments() {
+		bytes += uint64(len(m.Segments()[i].Data))
+	}
+	return int(min(minProbes+bytes/uint64(m.PointerSize())*probesPerWord, maxProbes))
+}
 
 // The number of intact headers in a row that end a search for the next one. Headers that are only
 // a size need more.
