@@ -16,18 +16,22 @@ type setting struct {
 	dumps int // of all boots
 	boots int
 	lossy bool // each log loses 1 to 5 % of its lines
+
+	world  string // of worldLeak, or ""
+	rhythm bool   // the load of all paths that do not leak follows the day
 }
 
 // simulated is a log: the value of each call path in each dump, and the path that leaks.
 type simulated struct {
-	boot []int      // by dump, from 1
-	at   []float64  // by dump: hours since the boot
-	kept []float64  // by dump: fraction of the blocks that the log has
-	seen [][]amount // by path and dump, without lost blocks
-	all  []amount   // by dump: all live blocks
-	leak int        // index of the path that leaks, -1 if none
-	kind string     // of the leak
-	rate float64    // of the leak, bytes per hour
+	boot  []int      // by dump, from 1
+	at    []float64  // by dump: hours since the boot
+	kept  []float64  // by dump: fraction of the blocks that the log has
+	seen  [][]amount // by path and dump, without lost blocks
+	all   []amount   // by dump: all live blocks
+	leak  int        // index of the path that leaks, -1 if none
+	kind  string     // of the leak
+	rate  float64    // of the leak at the end of the log, bytes per hour
+	since float64    // hours from the beginning of the log to that of the leak
 }
 
 // amount is the live memory of a call path.
@@ -52,11 +56,18 @@ func simulate(rng *rand.Rand, s setting, leaking bool) *simulated {
 	}
 	heap := 0.0
 	for i := range list {
+		if s.rhythm {
+			list[i].follow(hours)
+		}
 		heap += list[i].level * list[i].size
 	}
 	if leaking {
 		w.leak = rng.IntN(len(list))
-		list[w.leak] = w.newLeak(rng, heap, hours)
+		if s.world != "" {
+			list[w.leak] = w.worldLeak(rng, s.world, heap, hours)
+		} else {
+			list[w.leak] = w.newLeak(rng, heap, hours)
+		}
 	}
 	loss := 0.0
 	if s.lossy {
@@ -138,6 +149,18 @@ func lose(rng *rand.Rand, a amount, p float64) amount {
 		}
 	}
 	return amount{n, a.bytes * n / a.count}
+}
+
+// follow makes the number of blocks follow the time of day: half as many at night.
+func (s *source) follow(hours float64) {
+	shape := s.shape
+	s.shape = func(rng *rand.Rand, u []float64) []float64 {
+		v := shape(rng, u)
+		for i := range v {
+			v[i] *= 0.75 - 0.25*math.Cos(2*math.Pi*u[i]*hours/24)
+		}
+		return v
+	}
 }
 
 func uniform(rng *rand.Rand, from, to float64) float64 { return from + (to-from)*rng.Float64() }

@@ -3,7 +3,6 @@ package profile
 import (
 	"fmt"
 	"math"
-	"time"
 )
 
 // Verdict classifies a call path by the evidence that it leaks. The words and the thresholds
@@ -38,8 +37,8 @@ func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil 
 // of the boot. Blocks below the floor were allocated and not freed since.
 type Evidence struct {
 	Verdict Verdict `json:"verdict"`
-	// Rate is the growth of the floor in bytes per hour if [Leaks.Timed] is set, else per
-	// dump. The true rate is between Rate-Margin and Rate+Margin in 9 of 10 cases.
+	// Rate is the present growth of the floor in bytes per hour if [Leaks.Timed] is set, else
+	// per dump. The true rate is between Rate-Margin and Rate+Margin in 9 of 10 cases.
 	Rate   float64 `json:"rate"`
 	Margin float64 `json:"margin"`
 	// Rose is the number of intervals between dumps in which the floor rose, of Intervals.
@@ -67,10 +66,13 @@ type Evidence struct {
 	First Value `json:"first"`
 	Last  Value `json:"last"`
 	Boots int   `json:"boots"` // number of examined boots
+	// Since is the index in [Leaks.Dumps] of the dump since which the floor grows: the first
+	// examined dump, unless the path grew later than that. Rate and Margin are those of the last
+	// part of this time if the rate changed meanwhile.
+	Since int `json:"since"`
+	// Changed is set if the rate changed during the log: Rate is then not the mean of the log.
+	Changed bool `json:"changed"`
 }
-
-// minBootDumps is the least number of dumps of a boot that is examined.
-const minBootDumps = 3
 
 // thresholds of the verdicts: all three must hold.
 var thresholds = []struct {
@@ -83,109 +85,71 @@ var thresholds = []struct {
 	{Grows, 2, 0.40, 0.50, 0},
 }
 
-// trendBoot has the examined dumps of a boot.
-type trendBoot struct {
-	dumps []int     // indexes in the profile
-	at    []float64 // hours, or number of the dump, increasing
-	kept  []float64 // fraction of the blocks that the log has, more than 0
-}
-
-// leakTrend examines call paths, one after the other.
-type leakTrend struct {
-	boots   []trendBoot
-	dumps   int // examined
-	longest int // dumps of the longest boot
-	timed   bool
-
-	chance, variance float64 // of the number of intervals that rise in random order
-	span             float64 // sum over the boots, hours or dumps
-	value, floor     []float64
-}
-
-// newLeakTrend returns the trend over the dumps that are used, of which each boot has at
-// least minBootDumps.
-func newLeakTrend(dumps []LeakDump) *leakTrend {
-	t := &leakTrend{timed: true}
-	byBoot := map[boot]int{}
-	count := map[boot]int{} // of all dumps
-	for i, d := range dumps {
-		count[d.boot]++
-		if !d.Used {
-			continue
-		}
-		n, known := byBoot[d.boot]
-		if !known {
-			n = len(t.boots)
-			byBoot[d.boot] = n
-			t.boots = append(t.boots, trendBoot{})
-		}
-		b := &t.boots[n]
-		if len(b.dumps) > 0 {
-			before := dumps[b.dumps[len(b.dumps)-1]].Time
-			t.timed = t.timed && d.Time > before
-		}
-		t.timed = t.timed && d.timed
-		b.dumps = append(b.dumps, i)
-		b.at = append(b.at, float64(count[d.boot]))
-		b.kept = append(b.kept, 1-d.Missing)
-	}
-	for i := range t.boots {
-		b := &t.boots[i]
-		for j, d := range b.dumps {
-			if t.timed {
-				b.at[j] = float64(dumps[d].Time) / float64(time.Hour)
-			}
-		}
-		k := len(b.dumps)
-		t.dumps += k
-		t.longest = max(t.longest, k)
-		t.span += b.at[k-1] - b.at[0]
-		for j := 2.0; j <= float64(k); j++ { // the floor of the j-th dump from the end is a new minimum with probability 1/j
-			t.chance += 1 / j
-			t.variance += 1/j - 1/(j*j)
-		}
-	}
-	t.value, t.floor = make([]float64, t.longest), make([]float64, t.longest)
-	return t
-}
-
-// enough reports whether a path that rises steadily in every interval is Leaking.
-func (t *leakTrend) enough() bool {
-	rose := float64(t.dumps - len(t.boots))
-	return t.dumps > 0 && (rose-t.chance)/math.Sqrt(t.variance) >= thresholds[0].z && t.longest >= thresholds[0].dumps
-}
+// faster are the thresholds of a path whose rate grows from the beginning: its floor rises in
+// most intervals of the first half already, and is nowhere above a straight line.
+var faster = struct {
+	z, d, h2, above, early float64
+	dumps                  int
+}{z: 4, d: 0.35, h2: 0.35, above: 0.05, early: 0.7, dumps: 12}
 
 // examine applies the rule to the values of a call path, by index of the dump.
-func (t *leakTrend) examine(points []Value) (e Evidence) {
-	e.Boots = len(t.boots)
+func (t *leakTrend) examine(points []Value) Evidence {
 	if t.dumps == 0 {
+		return Evidence{Boots: len(t.boots)}
+	}
+	scale := 1.0 // mean bytes per block
+	byBytes := t.still(points)
+	if !byBytes {
+		scale = t.meanSize(points)
+	}
+	t.setFloors(points, byBytes)
+	e, s := t.evaluate(points, scale, byBytes)
+	if s.faster(&e) && t.longest >= faster.dumps {
+		e.Verdict = Leaking
+	}
+	e.Since = t.boots[0].dumps[0]
+	since, now := t.changes()
+	if now == (moment{}) {
 		return e
 	}
-	e.Intervals, e.Chance = t.dumps-len(t.boots), t.chance
-	size := 1.0 // mean bytes per block
-	if e.ByBytes = t.still(points); !e.ByBytes {
-		size = t.meanSize(points)
+	e.Changed, e.Since = true, t.boots[since.boot].dumps[since.dump]
+	part := t.from(now)
+	p, _ := part.evaluate(points, scale, byBytes)
+	e.Rate, e.Margin = p.Rate, p.Margin
+	switch {
+	case p.Rate <= p.Margin: // the growth has ended
+		e.Verdict = min(e.Verdict, Grows)
+	case p.Verdict == Leaking && t.contrast(now):
+		e.Verdict, e.Score = max(e.Verdict, Probably), math.Max(e.Score, p.Score)
+	default:
+		e.Verdict = max(e.Verdict, min(p.Verdict, Grows))
 	}
-	var s rise
+	return e
+}
+
+// evaluate applies the rule to the floors of the trend.
+func (t *trend) evaluate(points []Value, scale float64, byBytes bool) (e Evidence, s rise) {
+	e.Boots, e.ByBytes = len(t.boots), byBytes
+	e.Intervals, e.Chance = t.dumps-len(t.boots), t.chance
 	most := math.Inf(-1)
 	for i := range t.boots {
 		b := &t.boots[i]
-		if gain := s.add(t, b, points, e.ByBytes); gain >= most {
+		if gain := s.add(b, byBytes); gain >= most {
 			most, e.First, e.Last = gain, points[b.dumps[0]], points[b.dumps[len(b.dumps)-1]]
 		}
 	}
 	e.Rose = s.rose
 	e.Z = (float64(s.rose) - t.chance) / math.Sqrt(t.variance)
 	if s.total <= 0 {
-		return e
+		return e, s
 	}
 	e.Bend = s.bend / s.total
 	e.Evenness = 2 * math.Min(s.early, s.late) / s.total
-	e.Rate = s.total * size / t.span
-	e.Margin = student90(t.dumps-len(t.boots)) * math.Sqrt(s.squares) * size / t.span
-	e.Gain = math.Max(0, s.total-2*math.Sqrt(s.lost)) * size
+	e.Rate = s.total * scale / t.span
+	e.Margin = student90(t.dumps-len(t.boots)) * math.Sqrt(s.squares) * scale / t.span
+	e.Gain = math.Max(0, s.total-2*math.Sqrt(s.lost)) * scale
 	if e.Gain == 0 {
-		return e
+		return e, s
 	}
 	even := math.Sqrt(math.Max(0, float64(s.rose)-t.chance)/(float64(t.dumps)-t.chance) + 0.02)
 	quality := math.Pow(math.Max(0, 1-e.Bend), 3) * math.Max(0, e.Evenness) * even
@@ -196,77 +160,56 @@ func (t *leakTrend) examine(points []Value) (e Evidence) {
 			break
 		}
 	}
-	return e
-}
-
-// still reports whether the number of blocks hardly changes, as with one growing buffer.
-func (t *leakTrend) still(points []Value) bool {
-	changes := 0.0
-	for i := range t.boots {
-		b := &t.boots[i]
-		for j := 1; j < len(b.dumps); j++ {
-			changes += math.Abs(float64(points[b.dumps[j]].Count)/b.kept[j] - float64(points[b.dumps[j-1]].Count)/b.kept[j-1])
-		}
-	}
-	return changes <= 0.2*float64(t.dumps)
-}
-
-// meanSize returns the mean size of a block in bytes.
-func (t *leakTrend) meanSize(points []Value) float64 {
-	var bytes, count float64
-	for i := range t.boots {
-		for _, d := range t.boots[i].dumps {
-			bytes, count = bytes+float64(points[d].Bytes), count+float64(points[d].Count)
-		}
-	}
-	if count == 0 {
-		return 0
-	}
-	return bytes / count
+	return e, s
 }
 
 // rise adds up the rise of the floor over the boots, in blocks or bytes.
 type rise struct {
 	total, early, late float64
 	bend               float64 // sum of the largest distances from a straight line
+	above              float64 // sum of the largest distances above it
 	lost               float64 // variance because of missing blocks
 	squares            float64 // sum of the squared distances of each step from the mean
 	rose               int
+	// of the first halves of the boots
+	roseEarly, intervalsEarly int
+}
+
+// faster reports whether a path with this evidence rises faster and faster.
+func (s *rise) faster(e *Evidence) bool {
+	l := &faster
+	return e.Gain > 0 && e.Z >= l.z && e.Bend <= l.d && e.Evenness >= l.h2 && s.above <= l.above*s.total &&
+		float64(s.roseEarly) >= l.early*float64(s.intervalsEarly)
 }
 
 // add adds the rise in a boot, and returns it.
-func (s *rise) add(t *leakTrend, b *trendBoot, points []Value, byBytes bool) (gain float64) {
-	k := len(b.dumps)
-	x, f := t.value[:k], t.floor[:k]
-	step := 0.5 // least rise: half a block; for bytes, more than alignment adds
-	for i, d := range b.dumps {
-		if byBytes {
-			x[i], step = float64(points[d].Bytes)/b.kept[i], 8
-		} else {
-			x[i] = float64(points[d].Count) / b.kept[i]
-		}
-	}
-	f[k-1] = x[k-1]
-	for i := k - 2; i >= 0; i-- {
-		f[i] = math.Min(x[i], f[i+1])
-	}
+func (s *rise) add(b *trendBoot, byBytes bool) (gain float64) {
+	f, k := b.floor, len(b.floor)
 	gain = f[k-1] - f[0]
 	span := b.at[k-1] - b.at[0]
-	half, bend := k-2, 0.0
+	half := k - 2
+	var bend, above float64
 	for i := range f {
 		u := (b.at[i] - b.at[0]) / span
 		if u >= 0.5 && i >= 1 && i < half {
 			half = i
 		}
 		if gain > 0 {
-			bend = math.Max(bend, math.Abs((f[i]-f[0])/gain-u))
+			off := f[i] - f[0] - gain*u
+			bend, above = math.Max(bend, math.Abs(off)), math.Max(above, off)
 		}
 		if i == 0 {
 			continue
 		}
+		if u <= 0.5 {
+			s.intervalsEarly++
+		}
 		d := f[i] - f[i-1]
-		if d > step {
+		if d > b.step {
 			s.rose++
+			if u <= 0.5 {
+				s.roseEarly++
+			}
 		}
 		d -= gain / span * (b.at[i] - b.at[i-1])
 		s.squares += float64(k) / float64(k-1) * d * d
@@ -274,10 +217,11 @@ func (s *rise) add(t *leakTrend, b *trendBoot, points []Value, byBytes bool) (ga
 	s.total += gain
 	s.early += f[half] - f[0]
 	s.late += f[k-1] - f[half]
-	s.bend += math.Max(0, gain) * bend
+	s.bend += bend
+	s.above += above
 	if !byBytes {
 		for _, i := range []int{0, k - 1} {
-			s.lost += x[i] * (1 - b.kept[i]) / b.kept[i]
+			s.lost += b.value[i] * (1 - b.kept[i]) / b.kept[i]
 		}
 	}
 	return gain

@@ -45,6 +45,10 @@ type Leaks struct {
 	// Random is the expected number of call paths that get the verdict Grows although they do
 	// not leak. (heap/docs/leaks.md)
 	Random float64
+	// Load is the growth of the typical call path as a fraction, if it is a tenth or more: the
+	// load of the program grew. Call paths that grow up to three times as much are not Sure, and
+	// none is Leaking if it is a quarter or more.
+	Load float64
 	// Longest is the largest number of used dumps in one boot.
 	Longest int
 	// Enough is set if the used dumps suffice for the verdict Leaking: if a call path that grows
@@ -160,17 +164,21 @@ func falseGrows(dumps int) float64 {
 // addLeaks examines all rows.
 func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 	points := make([]Value, len(p.dumps))
+	var growths []float64
 	for row := range p.rows().len() {
 		which := []uint32{uint32(row)}
 		clear(points)
 		p.addRows(points, which)
+		e := t.examine(points)
 		if varies(points, l.Dumps) {
 			l.Varied++
+			growths = append(growths, e.growth())
 		}
-		if e := t.examine(points); e.Gain > 0 {
+		if e.Gain > 0 {
 			l.Rows = append(l.Rows, Leak{Evidence: e, p: p, rows: which})
 		}
 	}
+	l.leaveOutLoad(growths)
 	l.Random = falseGrows(l.Used) * float64(l.Varied)
 	sortLeaks(l.Rows)
 	for _, r := range l.Rows {
@@ -178,6 +186,41 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 			l.sure = append(l.sure, r)
 		}
 	}
+}
+
+// minLoadPaths is the least number of call paths whose values vary of which a common growth
+// can be told.
+const minLoadPaths = 8
+
+// leaveOutLoad lowers the verdict of rows that grow as the typical call path does: then the
+// load grows, or the day begins. growths has those of all call paths whose values vary.
+func (l *Leaks) leaveOutLoad(growths []float64) {
+	if len(growths) < minLoadPaths {
+		return
+	}
+	slices.Sort(growths)
+	typical := growths[len(growths)/2]
+	if typical < 0.1 {
+		return
+	}
+	l.Load = typical
+	for i := range l.Rows {
+		e := &l.Rows[i].Evidence
+		switch {
+		case e.growth() <= 3*typical+2/math.Sqrt(float64(max(e.First.Count, 1))):
+			e.Verdict = min(e.Verdict, Grows)
+		case typical >= 0.25:
+			e.Verdict = min(e.Verdict, Probably)
+		}
+	}
+}
+
+// growth returns the growth between First and Last, as a fraction of First.
+func (e *Evidence) growth() float64 {
+	if e.ByBytes {
+		return (float64(e.Last.Bytes) - float64(e.First.Bytes)) / float64(max(e.First.Bytes, 1))
+	}
+	return (float64(e.Last.Count) - float64(e.First.Count)) / float64(max(e.First.Count, 1))
 }
 
 // sortLeaks orders rows as in [Leaks.Rows].

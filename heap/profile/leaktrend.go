@@ -1,0 +1,146 @@
+package profile
+
+import (
+	"math"
+	"time"
+)
+
+// minBootDumps is the least number of dumps of a boot that is examined.
+const minBootDumps = 3
+
+// trendBoot has the examined dumps of a boot, and the values of the call path under
+// examination.
+type trendBoot struct {
+	dumps []int     // indexes in the profile
+	at    []float64 // hours, or number of the dump, increasing
+	kept  []float64 // fraction of the blocks that the log has, more than 0
+
+	value []float64 // blocks or bytes, corrected for loss
+	floor []float64 // the least value at the dump or any later one of the boot
+	step  float64   // least rise of the floor that counts
+}
+
+// trend is a part of a log: some boots, of which the first may begin with any of its dumps.
+type trend struct {
+	boots   []trendBoot
+	dumps   int // examined
+	longest int // dumps of the longest boot
+
+	chance, variance float64 // of the number of intervals that rise in random order
+	span             float64 // sum over the boots, hours or dumps
+}
+
+// leakTrend examines call paths, one after the other, over a whole log.
+type leakTrend struct {
+	trend
+	timed bool
+	steps []floorStep // of the call path
+}
+
+// newLeakTrend returns the trend over the dumps that are used, of which each boot has at
+// least minBootDumps.
+func newLeakTrend(dumps []LeakDump) *leakTrend {
+	t := &leakTrend{timed: true}
+	byBoot := map[boot]int{}
+	count := map[boot]int{} // of all dumps
+	for i, d := range dumps {
+		count[d.boot]++
+		if !d.Used {
+			continue
+		}
+		n, known := byBoot[d.boot]
+		if !known {
+			n = len(t.boots)
+			byBoot[d.boot] = n
+			t.boots = append(t.boots, trendBoot{})
+		}
+		b := &t.boots[n]
+		if len(b.dumps) > 0 {
+			before := dumps[b.dumps[len(b.dumps)-1]].Time
+			t.timed = t.timed && d.Time > before
+		}
+		t.timed = t.timed && d.timed
+		b.dumps = append(b.dumps, i)
+		b.at = append(b.at, float64(count[d.boot]))
+		b.kept = append(b.kept, 1-d.Missing)
+	}
+	for i := range t.boots {
+		b := &t.boots[i]
+		for j, d := range b.dumps {
+			if t.timed {
+				b.at[j] = float64(dumps[d].Time) / float64(time.Hour)
+			}
+		}
+		b.value, b.floor = make([]float64, len(b.dumps)), make([]float64, len(b.dumps))
+	}
+	t.trend = newTrend(t.boots)
+	return t
+}
+
+// newTrend returns the trend over boots.
+func newTrend(boots []trendBoot) trend {
+	t := trend{boots: boots}
+	for i := range boots {
+		k := len(boots[i].dumps)
+		t.dumps += k
+		t.longest = max(t.longest, k)
+		t.span += boots[i].at[k-1] - boots[i].at[0]
+		for j := 2.0; j <= float64(k); j++ { // the floor of the j-th dump from the end is a new minimum with probability 1/j
+			t.chance += 1 / j
+			t.variance += 1/j - 1/(j*j)
+		}
+	}
+	return t
+}
+
+// setFloors computes the floors of a call path from its values, by index of the dump.
+func (t *trend) setFloors(points []Value, byBytes bool) {
+	for n := range t.boots {
+		b := &t.boots[n]
+		b.step = 0.5 // half a block; for bytes, more than alignment adds
+		for i, d := range b.dumps {
+			if byBytes {
+				b.value[i], b.step = float64(points[d].Bytes)/b.kept[i], 8
+			} else {
+				b.value[i] = float64(points[d].Count) / b.kept[i]
+			}
+		}
+		least := math.Inf(1)
+		for i := len(b.value) - 1; i >= 0; i-- {
+			least = math.Min(least, b.value[i])
+			b.floor[i] = least
+		}
+	}
+}
+
+// enough reports whether a path that rises steadily in every interval is Leaking.
+func (t *leakTrend) enough() bool {
+	rose := float64(t.dumps - len(t.boots))
+	return t.dumps > 0 && (rose-t.chance)/math.Sqrt(t.variance) >= thresholds[0].z && t.longest >= thresholds[0].dumps
+}
+
+// still reports whether the number of blocks hardly changes, as with one growing buffer.
+func (t *trend) still(points []Value) bool {
+	changes := 0.0
+	for i := range t.boots {
+		b := &t.boots[i]
+		for j := 1; j < len(b.dumps); j++ {
+			changes += math.Abs(float64(points[b.dumps[j]].Count)/b.kept[j] - float64(points[b.dumps[j-1]].Count)/b.kept[j-1])
+		}
+	}
+	return changes <= 0.2*float64(t.dumps)
+}
+
+// meanSize returns the mean size of a block in bytes.
+func (t *trend) meanSize(points []Value) float64 {
+	var bytes, count float64
+	for i := range t.boots {
+		for _, d := range t.boots[i].dumps {
+			bytes, count = bytes+float64(points[d].Bytes), count+float64(points[d].Count)
+		}
+	}
+	if count == 0 {
+		return 0
+	}
+	return bytes / count
+}

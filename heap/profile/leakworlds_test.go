@@ -1,0 +1,154 @@
+package profile_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// worlds are kinds of logs whose leak has no constant rate from the beginning.
+var worlds = []struct {
+	name string
+	setting
+}{
+	{"begins mid-life", setting{dumps: 100, boots: 1, world: "begins"}},
+	{"begins mid-life, lossy", setting{dumps: 100, boots: 1, world: "begins", lossy: true}},
+	{"begins in one of 3 boots", setting{dumps: 100, boots: 3, world: "begins"}},
+	{"begins with boot 2 or 3", setting{dumps: 100, boots: 3, world: "begins with a boot"}},
+	{"rate grows with time", setting{dumps: 100, boots: 1, world: "faster"}},
+	{"ends", setting{dumps: 100, boots: 1, world: "ends"}},
+	{"12 short boots", setting{dumps: 120, boots: 12}},
+	{"a day's rhythm in all paths", setting{dumps: 100, boots: 1, rhythm: true}},
+}
+
+// worldLeak makes a leak of one of the worlds: a path that gains a part of the heap.
+func (w *simulated) worldLeak(rng *rand.Rand, world string, heap, hours float64) source {
+	gain := heap * math.Exp(uniform(rng, math.Log(0.02), math.Log(0.4)))
+	boots := float64(w.boot[len(w.boot)-1])
+	s := source{level: 1, size: 8 * math.Round(math.Exp(uniform(rng, math.Log(2), math.Log(128))))}
+	w.kind = world
+	at := uniform(rng, 0.1, 0.7) // of the log
+	if world == "begins with a boot" {
+		at = math.Round(uniform(rng, 0.5, boots-0.5)) / boots
+	}
+	var leaked func(x float64) float64 // share of the gain, by share of the log
+	switch world {
+	case "faster":
+		leaked, w.rate = func(x float64) float64 { return x * x }, 2*gain/hours
+	case "ends":
+		leaked = func(x float64) float64 { return math.Min(1, x/at) }
+	default:
+		leaked = func(x float64) float64 { return math.Max(0, x-at) / (1 - at) }
+		w.rate, w.since = gain/(1-at)/hours, at*hours
+	}
+	boot := 0.0
+	s.shape = func(rng *rand.Rand, u []float64) []float64 {
+		v := make([]float64, len(u))
+		total, before := 0.0, leaked(boot/boots)
+		for i := range u {
+			now := leaked((boot + u[i]) / boots)
+			total += poisson(rng, gain/s.size*(now-before))
+			v[i], before = total, now
+		}
+		boot++
+		return v
+	}
+	return s
+}
+
+// worldScore counts what the rule says in one of the worlds.
+type worldScore struct {
+	first, sure        share // of logs with a leak
+	leaks, probably    int   // paths accused that do not leak
+	logs               int
+	rate, since, cover share // of leaks found: rate within 30 %, since within a tenth of the log, rate within the margin
+}
+
+func (s *worldScore) add(w *simulated) {
+	l := w.profile().Leaks(profile.LeakOptions{})
+	s.logs++
+	found := false
+	for i := range l.Rows {
+		r := &l.Rows[i]
+		n, _ := strconv.ParseUint(r.Stack()[0].Func, 0, 64) // the address of path 0 is 1
+		leak := w.leak >= 0 && int(n)-1 == w.leak
+		if i == 0 && w.leak >= 0 {
+			s.first.add(leak)
+		}
+		if !leak {
+			if r.Verdict == profile.Leaking {
+				s.leaks++
+			} else if r.Verdict == profile.Probably {
+				s.probably++
+			}
+			continue
+		}
+		if found = r.Verdict.Sure(); found {
+			at, hours := w.moment(r.Since), w.moment(len(w.at)-1)
+			s.rate.add(math.Abs(w.rate/r.Rate-1) <= 0.3)
+			s.since.add(math.Abs(at-w.since) <= 0.1*hours)
+			s.cover.add(math.Abs(r.Rate-w.rate) <= r.Margin)
+		}
+	}
+	if w.leak >= 0 {
+		s.sure.add(found)
+	}
+}
+
+// moment returns the hours from the beginning of the log to a dump.
+func (w *simulated) moment(dump int) float64 {
+	hours := w.at[dump]
+	for i := range dump {
+		if w.boot[i] != w.boot[i+1] {
+			hours += w.at[i]
+		}
+	}
+	return hours
+}
+
+// The rule says since when a leak grows, and how fast it grows now. LWSBT_FULL=1 prints the
+// table of heap/docs/leaks.md; otherwise there are fewer logs, and the limits are wider.
+func TestLeakWorlds(t *testing.T) {
+	logs := 30
+	if cmdtest.Full() {
+		logs = 150
+	}
+	scores := map[string]*worldScore{}
+	var table strings.Builder
+	for k, world := range worlds {
+		s := &worldScore{}
+		scores[world.name] = s
+		for log := range 2 * logs {
+			s.add(simulate(rand.New(rand.NewPCG(1125, uint64(k)<<32|uint64(log))), world.setting, log%2 == 0))
+		}
+		fmt.Fprintf(&table, "\n| %s | %.0f | %.0f | %.2f | %.2f | %s | %s | %s |", world.name, s.first.percent(), s.sure.percent(),
+			float64(s.leaks)/float64(s.logs), float64(s.probably)/float64(s.logs), s.rate, s.since, s.cover)
+		if float64(s.leaks) > 0.1*float64(s.logs) {
+			t.Errorf("%s: %d false leaks in %d logs", world.name, s.leaks, s.logs)
+		}
+	}
+	t.Logf("percentages: leak first, said to be a leak or probably one; false leaks and false probable leaks per log; "+
+		"of leaks found: rate within 30 %%, since within a tenth of the log, rate within the margin:%s", &table)
+	for name, least := range map[string]float64{"begins in one of 3 boots": 85, "begins with boot 2 or 3": 90, "rate grows with time": 75} {
+		s := scores[name]
+		if s.sure.percent() < least || s.rate.percent() < 80 || s.since.percent() < 80 {
+			t.Errorf("%s: %.0f %% found; rate right in %.0f %%, since in %.0f %%", name, s.sure.percent(), s.rate.percent(), s.since.percent())
+		}
+	}
+	if s := scores["ends"]; s.sure.yes > s.sure.of/10 {
+		t.Errorf("%d of %d leaks that ended are still leaks", s.sure.yes, s.sure.of)
+	}
+}
+
+func (s share) String() string {
+	if s.of == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f", s.percent())
+}
