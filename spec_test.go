@@ -132,10 +132,13 @@ func TestSpecContents(t *testing.T) {
 			}
 		}
 	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if got = slices.Compact(got); len(want) < 20 || !slices.Equal(got, want) {
-		t.Errorf("contents link to\n%s\nheadings are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	if len(want) < 20 {
+		t.Errorf("%d sections, expected at least 20", len(want))
+	}
+	for _, section := range want {
+		if !slices.Contains(got, section) {
+			t.Errorf("SPEC.md has no link to %s", section)
+		}
 	}
 }
 
