@@ -7,7 +7,7 @@
 // the real library. [Run] runs each several times: as written, and with changed spill
 // bits, which must make no difference. A [Testee] is the implementation under test: the
 // codec of this module in process, a program that speaks BTP/1 through pipes, or the stock
-// tool of lws. README.md beside this file describes both formats.
+// tool of lws. README.md describes BTP/1, and btv/README.md the form of vectors.
 //
 // The runner finds fields and spill bits by the codec, and reads by it the lines that an
 // implementation writes. Tests compare the codec with an independent reader, package naive,

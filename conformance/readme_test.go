@@ -9,16 +9,21 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
+// readme returns the documents of the protocol and of the form of vectors.
 func readme(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
+	var all string
+	for _, name := range []string{"README.md", "btv/README.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(text)
 	}
-	return string(text)
+	return all
 }
 
-// README.md names every key, operation, machine and outcome.
+// README.md and btv/README.md name every key, operation, machine and outcome.
 func TestReadmeIsComplete(t *testing.T) {
 	text := readme(t)
 	var words []string
@@ -61,7 +66,7 @@ func TestReadmeIsComplete(t *testing.T) {
 	}
 }
 
-// The record shown in README.md is a vector, and the entry of known failures is valid.
+// The record shown in btv/README.md is a vector, and the entry of known failures is valid.
 func TestReadmeExamples(t *testing.T) {
 	text := regexp.MustCompile(`(?m)^    `).ReplaceAllString(readme(t), "")
 	_, btv, _ := strings.Cut(text, "## .btv\n\n")

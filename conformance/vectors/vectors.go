@@ -1,7 +1,7 @@
 // Package vectors carries the vectors by hand, for tests of other modules: it
 // imports nothing but the standard library.
 //
-// Files are *.btv; ../README.md describes their form. The examples of SPEC.md are
+// Files are *.btv; ../btv/README.md describes their form. The examples of SPEC.md are
 // vectors, too, and not among these files.
 package vectors
 
