@@ -601,7 +601,7 @@ func TestMemoryPerPath(t *testing.T) {
 	t.Logf("%.0f bytes per call path", per)
 }
 
-// The sizes of a dump as ~p# lines are near those of docs/callpaths.md for the same captures,
+// The sizes of a dump as ~p# lines are near those of docs/notes/callpaths.md for the same captures,
 // which use the code ranges of the memory maps: perl 3,366 bytes, i386sql 8,982, cc1 15,398,
 // git00 15,063. Ranges inferred from addresses differ a little.
 func TestCallPathsAsMeasured(t *testing.T) {

@@ -136,9 +136,9 @@ func references(t testing.TB) []reference {
 	}
 }
 
-// TestSizes measures the table of docs/callpaths.md, compares it with the document, and prints it.
+// TestSizes measures the table of docs/notes/callpaths.md, compares it with the document, and prints it.
 func TestSizes(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/callpaths.md")
+	doc, err := os.ReadFile("../../docs/notes/callpaths.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestSizes(t *testing.T) {
 		text := fmt.Sprintf(format, args...)
 		t.Log(text)
 		if !bytes.Contains(doc, []byte(text+"\n")) {
-			t.Errorf("docs/callpaths.md lacks %s", text)
+			t.Errorf("docs/notes/callpaths.md lacks %s", text)
 		}
 	}
 	row("| set | allocations | paths | `~m#` lines | `~p#` lines | of it | per path | in hash order | lines of 240 | named | by name |")
