@@ -76,7 +76,7 @@ func mayNumber(verb string) bool {
 func numberFault(key, value string) (expected string) {
 	switch key {
 	case "t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak",
-		"l", "base", "sample", "cut", "shift", "size", "free", "largest", "min":
+		"l", "base", "sample", "cut", "shift", "size", "free", "largest", "min", "parent":
 		v, n, ok := parseUint([]byte(value), 0, 10)
 		if !ok || n != len(value) {
 			return "expected a number in decimal, below 2^64"

@@ -53,6 +53,8 @@ const (
 	itemMoved     = 2
 	itemOther     = 3
 
+	maxFreedAge = 1<<62 - 1 // the item is 4 times the age, plus its kind
+
 	otherTime   = 0
 	otherThread = 1
 	otherFreed  = 2
@@ -232,18 +234,20 @@ type EventsWriter struct {
 // Append adds an event to the current line. If the event does not fit, Append first
 // appends the current line and a line end to dst, and begins a new line. It ignores
 // e.Number: Allocated and Moved begin block w.Next. Append returns dst unchanged and an
-// [*codec.Error] for an event that cannot be encoded: Old is w.Next or more (reason age), or
-// Address is not a multiple of the unit (reason unit). (BT-VLINE-1)
+// [*codec.Error] for an event that cannot be encoded: Old is w.Next or more, or a block is
+// freed whose age is 2^62 or more (reason age); or the unit is over MaxUnit, or Address is
+// not a multiple of it (reason unit). (BT-VLINE-1, BT-VLINE-4, BT-PREJ-2)
 func (w *EventsWriter) Append(dst []byte, e Event) ([]byte, error) {
 	switch {
-	case w.Flags&^Blocks != 0 || w.Unit > MaxUnit:
-		panic("callpath: EventsWriter: flags or a unit that no line is written with")
-	case e.Kind == Freed || e.Kind == Moved:
-		if e.Old >= w.Next || w.Next-e.Old >= 1<<62 {
-			return dst, refuse(codec.ReasonAge, "BT-VLINE-4", "a block that did not begin before")
-		}
-	}
-	if w.Flags&Blocks != 0 && e.Address&(1<<w.Unit-1) != 0 {
+	case w.Flags&^Blocks != 0:
+		panic("callpath: EventsWriter: flags that no line is written with")
+	case w.Unit > MaxUnit:
+		return dst, refuse(codec.ReasonUnit, "BT-VLINE-1", "the unit is over 12")
+	case (e.Kind == Freed || e.Kind == Moved) && e.Old >= w.Next:
+		return dst, refuse(codec.ReasonAge, "BT-VLINE-4", "a block that did not begin before")
+	case e.Kind == Freed && w.Next-e.Old > maxFreedAge:
+		return dst, refuse(codec.ReasonAge, "BT-VLINE-4", "a block of an age of 2^62 or more")
+	case w.Flags&Blocks != 0 && e.Address&(1<<w.Unit-1) != 0:
 		return dst, refuse(codec.ReasonUnit, "BT-VLINE-4", "an address that is no multiple of the unit")
 	}
 	limit := w.Limit

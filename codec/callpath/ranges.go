@@ -32,8 +32,8 @@ type segment struct {
 
 // Add appends a range and returns its index, from 0. module names the file mapped there; it
 // may be "". Adding an equal range of an equal module again returns the index of the first.
-// Where ranges overlap, the last one added counts. Bytes after the last whole unit have no
-// code offset. (BT-CODE-1, BT-CODE-3)
+// Where ranges overlap, the last one added counts. Bytes after the last whole unit are not
+// part of the range. (BT-CODE-1, BT-CODE-2, BT-CODE-3)
 func (r *Ranges) Add(x codec.Range, module string) int {
 	at := slices.IndexFunc(r.spans, func(s span) bool { return s.Range == x && s.module == module })
 	if at < 0 {
@@ -65,13 +65,14 @@ func (r *Ranges) cover(x segment) {
 	r.index = slices.Insert(index, at, x)
 }
 
-// Units returns the number of code offsets of all ranges.
-func (r *Ranges) Units() uint64 {
-	if len(r.spans) == 0 {
-		return 0
+// Units returns the number of units of all ranges, at most 2^64 − 1. (BT-CODE-2)
+func (r *Ranges) Units() (n uint64) {
+	if len(r.spans) > 0 {
+		s := &r.spans[len(r.spans)-1]
+		n = s.first
+		addTo(&n, s.units)
 	}
-	s := &r.spans[len(r.spans)-1]
-	return s.first + s.units
+	return n
 }
 
 // Frame returns the frame of an address: its code offset, or the address itself if it has
@@ -81,7 +82,9 @@ func (r *Ranges) Frame(address uint64) Frame {
 	if i > 0 && address <= r.index[i-1].last {
 		s := &r.spans[r.index[i-1].span]
 		in := address - s.Start
-		if x := s.first + in>>r.Shift; in&(1<<r.Shift-1) == 0 && x < MaxOffset {
+		x := s.first
+		addTo(&x, in>>r.Shift)
+		if in&(1<<r.Shift-1) == 0 && x < MaxOffset {
 			return Frame{Value: x}
 		}
 	}
