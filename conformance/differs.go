@@ -117,7 +117,9 @@ func (v *Vector) checkControlIn(control *Vector) error {
 	if v.Words != "" {
 		return v.checkControlWords(control)
 	}
-	if v.In == nil || control.In == nil || control.Blob == nil && control.Text == nil || v.Machine != control.Machine || v.Search != control.Search {
+	// Of two faults the first one counts: the control vector is then refused for the other one.
+	other := control.Rejects() && v.Rejects() && control.Want.Reason != v.Want.Reason
+	if v.In == nil || control.In == nil || control.Blob == nil && control.Text == nil && !other || v.Machine != control.Machine || v.Search != control.Search {
 		return fmt.Errorf("control vector %s is not to encode on the same machine", control.ID)
 	}
 	a, b := v.In, control.In

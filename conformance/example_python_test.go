@@ -19,7 +19,7 @@ func TestExampleInPython(t *testing.T) {
 	}
 	ops := map[Op]int{}
 	for _, r := range report.Results {
-		if r.Status != Pass && !pending(r.ID) {
+		if r.Status != Pass {
 			t.Errorf("%s %s: %s (%+v)", r.ID, r.Op, r.Status, r.Failure)
 		}
 		ops[r.Op]++

@@ -265,21 +265,3 @@ func TestCoverageFaults(t *testing.T) {
 		t.Error("which clauses need vectors is wrong")
 	}
 }
-
-// The naive reader of dumps gives the results written by hand.
-func TestNaiveDumpsAgree(t *testing.T) {
-	n := 0
-	for _, v := range builtinSet(t).Vectors {
-		if !v.Has(OpDumps) {
-			continue
-		}
-		n++
-		got := dumpsWords(naiveDumps(*v.Text))
-		if sortedDumps(got) != sortedDumps(v.Want.Words) && !pending(v.ID) {
-			t.Errorf("%s:\n%s, want\n%s", v.ID, got, v.Want.Words)
-		}
-	}
-	if n < 60 {
-		t.Errorf("%d vectors of dumps, want at least 60", n)
-	}
-}

@@ -46,10 +46,10 @@ func newRoot() *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE:    func(c *cobra.Command, args []string) error { return o.test(c, args) },
 	})
+	root.AddCommand(newList(), newMatrix(), newServe())
 	root.DisableFlagsInUseLine = true
 	cli.ExitCodes(root, exitCodes)
 	cli.AddFlags(root, "Testing", o.flags())
-	root.AddCommand(newList(), newMutants(), newMatrix(), newServe())
 	for _, c := range root.Commands() {
 		c.DisableFlagsInUseLine = true
 	}

@@ -1,225 +1,149 @@
-/*
- * The protocol: reads requests, and answers them (BTP/1, ../README.md).
- * testee.h lists the other files.
+/* A minimal testee: it decodes blobs (SPEC.md, sections 3 to 7), and answers "skip" to all else.
  *
- *   cc -o testee testee*.c -lm && btconform -- ./testee
+ *     cc -std=c99 -o testee testee.c && btconform -- ./testee
  */
-#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "testee.h"
+#define MAX_DEPTH 32
+#define LEAST_32_FRAMES 46 /* bytes of 32 frames and a size, at least (BT-DEPTH-2) */
 
-/* -- Faults, memory, and the answer */
+static char line[1 << 18]; /* longer than any request */
+static uint8_t blob[sizeof line / 2];
 
-struct fault fault;
-
-void reject(const char *reason, long bit)
-{
-	if (fault.reason)
-		return;
-	fault.reason = reason;
-	fault.bit = bit;
-}
-
-struct fault take_fault(void)
-{
-	struct fault f = fault;
-
-	fault.reason = NULL;
-	return f;
-}
-
-static void *checked(void *memory)
-{
-	if (!memory) {
-		fputs("testee: out of memory\n", stderr);
-		exit(1);
-	}
-	return memory;
-}
-
-union chunk {			/* stands before memory of need() */
-	union chunk *next;
-	uint64_t number;	/* what follows is aligned for all types that are used here */
-	double real;
+struct reader {
+	size_t pos, end; /* in bits; the length begins at end */
+	int word;
+	const char *reason; /* of the first fault, NULL if there is none */
 };
 
-static union chunk *chunks;
+struct stack {
+	unsigned depth;
+	uint64_t pc[MAX_DEPTH], size;
+};
 
-void *need(size_t size)
+static uint64_t fault(struct reader *r, const char *reason)
 {
-	union chunk *c = checked(calloc(1, sizeof *c + size));
-
-	c->next = chunks;
-	chunks = c;
-	return c + 1;
+	if (r->reason == NULL)
+		r->reason = reason;
+	return 0;
 }
 
-static void free_all(void)
+/* field reads a value of width bits, and passes over its spill bit. (BT-FIELD-1, BT-FIELD-4) */
+static uint64_t field(struct reader *r, unsigned width)
 {
-	while (chunks) {
-		union chunk *next = chunks->next;
+	uint64_t v = 0;
 
-		free(chunks);
-		chunks = next;
-	}
+	if (r->reason != NULL || r->end - r->pos < width + 1)
+		return fault(r, "truncated");
+	for (; width > 0; width--, r->pos++)
+		v = v << 1 | (uint64_t)(blob[r->pos / 8] >> (7 - r->pos % 8) & 1);
+	r->pos++;
+	return v;
 }
 
-/* Arrays have space for 8, 16, 32, and so on. */
-void *grow(void *array, size_t n, size_t each)
+/* value reads a count and so many bits. (BT-COUNT-2, BT-COUNT-4) */
+static uint64_t value(struct reader *r)
 {
-	void *larger;
+	unsigned count = (unsigned)field(r, 6);
 
-	if (array && (n < 8 || (n & (n - 1))))
-		return array;
-	larger = need((n < 8 ? 8 : 2 * n) * each);
-	if (n)
-		memcpy(larger, array, n * each);
-	return larger;
+	if (count == 0)
+		count = 64;
+	if (count > (unsigned)r->word)
+		return fault(r, "count");
+	return field(r, count);
 }
 
-static char *answer;
-static size_t answer_len, answer_size;
-
-void put(const char *format, ...)
+/* frame reads frame n. (BT-ITEM-1, BT-DELTA-2, BT-DELTA-3, BT-DELTA-4, BT-DELTA-5, BT-DELTA-6) */
+static uint64_t frame(struct reader *r, const struct stack *s, unsigned n)
 {
-	va_list args;
-	int n;
+	unsigned back;
+	uint64_t sign, v;
 
-	va_start(args, format);
-	n = vsnprintf(NULL, 0, format, args);
-	va_end(args);
-	if (answer_len + (size_t)n >= answer_size) {
-		answer_size = 2 * answer_size + (size_t)n + 1;
-		answer = checked(realloc(answer, answer_size));
-	}
-	va_start(args, format);
-	vsnprintf(answer + answer_len, answer_size - answer_len, format, args);
-	va_end(args);
-	answer_len += (size_t)n;
+	if (field(r, 1) == 0)
+		return value(r);
+	if (r->reason == NULL && n == 0)
+		return fault(r, "delta-first");
+	back = (unsigned)field(r, 3) + 1;
+	if (r->reason == NULL && back > n)
+		return fault(r, "back");
+	sign = field(r, 1);
+	v = value(r);
+	if (r->reason != NULL)
+		return 0;
+	v = sign ? s->pc[n - back] - v : s->pc[n - back] + v;
+	return r->word == 32 ? (uint32_t)v : v;
 }
 
-struct bytes take_back(void)
+/* body reads frames and size of a stack of that depth. It returns the reason of a rejection, or NULL. */
+static const char *body(struct reader r, struct stack *s, unsigned depth)
 {
-	struct bytes text = { memcpy(need(answer_len + 1), answer, answer_len), answer_len };
-
-	answer_len = 0;
-	return text;
+	for (s->depth = 0; s->depth < depth && r.reason == NULL; s->depth++)
+		s->pc[s->depth] = frame(&r, s, s->depth);
+	s->size = value(&r);
+	return r.reason;
 }
 
-/* -- Words of a request */
-
-const char *option(char **words, const char *key)
+/* decode reads a blob of n bytes. (BT-BLOB-2, BT-BLOB-4, BT-DEPTH-2) */
+static const char *decode(size_t n, int word, struct stack *s)
 {
-	size_t n = strlen(key);
+	struct reader r = {0, 0, word, NULL};
+	size_t length;
+	unsigned depth;
+	const char *as_32, *as_0;
 
-	for (; *words; words++)
-		if (!strncmp(*words, key, n) && (*words)[n] == '=')
-			return *words + n + 1;
-	return NULL;
-}
-
-const char *must(char **words, const char *key)
-{
-	const char *value = option(words, key);
-
-	if (!value)
-		reject(MALFORMED, -1);
-	return value ? value : "";
-}
-
-/* -- The loop */
-
-static void hello(void)
-{
-	printf("hello btp=1 name=example version=1 ops=");
-	for (const struct operation *o = operations; o->name; o++)
-		printf("%s%s", o == operations ? "" : ",", o->name);
-	puts(" machines=exact32,exact64,wrap32,wrap64,zero32,zero64 searches=lws,best");
-}
-
-static void run(const struct operation *o, struct request *r, const char *id)
-{
-	const char *word = option(r->words, "word");
-
-	r->op = o->name;
-	r->word = word && !strcmp(word, "32") ? 32 : 64;
-	r->data = from_hex(r->words[0] ? r->words[0] : "-");
-	answer_len = 0;
-	take_fault();
-	o->run(r);
-	if (fault.reason && !strcmp(fault.reason, MALFORMED))
-		printf("skip %s malformed\n", id);
-	else if (fault.reason && fault.bit >= 0)
-		printf("reject %s %s bit=%ld\n", id, fault.reason, fault.bit);
-	else if (fault.reason)
-		printf("reject %s %s\n", id, fault.reason);
-	else if (!strcmp(o->verb, "text")) {
-		printf("text %s ", id);
-		for (size_t i = 0; i < answer_len; i++)
-			printf("%02x", (unsigned char)answer[i]);
-		puts(answer_len ? "" : "-");
-	} else {
-		printf("%s %s ", o->verb, id);
-		fwrite(answer, 1, answer_len, stdout);
-		puts("");
-	}
-}
-
-/* Splits a request into words, and answers it. */
-static void serve(char *line)
-{
-	char **words = NULL;
-	size_t n = 0;
-	struct request r = { NULL, { NULL, 0 }, 64, NULL };
-
-	for (char *at = line; at; ) {
-		words = grow(words, n, sizeof *words);
-		words[n++] = at;
-		at = strchr(at, ' ');
-		if (at)
-			*at++ = 0;
-	}
-	words = grow(words, n, sizeof *words);
-	words[n] = NULL;
-	if (!strcmp(words[0], "hello")) {
-		hello();
-		return;
-	}
 	if (n < 2)
-		return;
-	r.words = words + 2;
-	for (const struct operation *o = operations; o->name; o++)
-		if (!strcmp(words[0], o->name) && n - 2 >= o->words) {
-			run(o, &r, words[1]);
-			return;
-		}
-	printf("skip %s unsupported\n", words[1]);
+		return "short";
+	length = (size_t)blob[n - 2] << 8 | blob[n - 1];
+	if (length != n)
+		return length == 0 ? "empty" : "length";
+	r.end = 8 * (n - 2);
+	depth = (unsigned)field(&r, 5);
+	if (depth > 0 || r.reason != NULL)
+		return body(r, s, depth);
+	if ((as_32 = body(r, s, MAX_DEPTH)) == NULL || (as_0 = body(r, s, 0)) == NULL)
+		return NULL;
+	return n - 2 >= LEAST_32_FRAMES ? as_32 : as_0;
+}
+
+/* bytes reads hexadecimal into blob and returns their number. */
+static size_t bytes(const char *hex)
+{
+	size_t n = 0;
+	unsigned b;
+
+	for (; sscanf(hex, "%2x", &b) == 1; hex += 2)
+		blob[n++] = (uint8_t)b;
+	return n;
 }
 
 int main(void)
 {
-	size_t len = 0, size = 1 << 16;
-	char *line = checked(malloc(size));
+	static char hex[sizeof line];
+	char op[32], id[32];
+	int word;
+	unsigned i;
+	struct stack s;
+	const char *reason;
 
-	while (fgets(line + len, (int)(size - len), stdin)) {
-		len += strlen(line + len);
-		if (len == size - 1 && line[len - 1] != '\n') {	/* there is more of it */
-			size *= 2;
-			line = checked(realloc(line, size));
-			continue;
+	while (fgets(line, sizeof line, stdin) != NULL && strncmp(line, "quit", 4) != 0) {
+		if (strncmp(line, "hello", 5) == 0) {
+			printf("hello btp=1 name=minimal version=1 ops=decode\n");
+		} else if (sscanf(line, "decode %31s %262143s word=%d", id, hex, &word) == 3) {
+			if ((reason = decode(bytes(hex), word, &s)) != NULL) {
+				printf("reject %s %s\n", id, reason);
+			} else {
+				printf("ok %s size=%llu pcs=%s", id, (unsigned long long)s.size, s.depth == 0 ? "-" : "");
+				for (i = 0; i < s.depth; i++)
+					printf(i == 0 ? "%llx" : ",%llx", (unsigned long long)s.pc[i]);
+				printf("\n");
+			}
+		} else if (sscanf(line, "%31s %31s", op, id) == 2) {
+			printf("skip %s unsupported\n", id);
 		}
-		line[strcspn(line, "\n")] = 0;
-		len = 0;
-		if (!strcmp(line, "quit"))
-			break;
-		serve(line);
-		free_all();
-		fflush(stdout);		/* the runner waits for it */
+		fflush(stdout); /* the runner waits for the answer */
 	}
-	free(line);
-	free(answer);
 	return 0;
 }

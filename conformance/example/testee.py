@@ -298,11 +298,15 @@ def choose(pcs, n, machine, search):
     return best if delta < plain or delta == plain and counts[1] == 64 else literal
 
 
-def write_frames(w, s, search):
+def check_stack(s, machine):  # BT-REJ-2
     if len(s.pcs) > 32:
-        raise Reject("frames")  # BT-REJ-2
-    if w.machine.endswith("32") and max(s.pcs + [s.size]) >> 32:
+        raise Reject("frames")
+    if machine.endswith("32") and max(s.pcs + [s.size]) >> 32:
         raise Reject("word")
+
+
+def write_frames(w, s, search):
+    check_stack(s, w.machine)
     w.field(len(s.pcs) % 32, 5)
     for n, pc in enumerate(s.pcs):
         base, d, sign = choose(s.pcs, n, w.machine, search)
@@ -330,14 +334,14 @@ EVENTS = {0: (1,), 1: (1,), 2: (1, 6)}  # the fields that an event must have (BT
 
 
 def encode_event(s, machine, search):
-    """Returns the blob of an event. (BT-EVT-2, BT-EVT-3)"""
+    """Returns the blob of an event. (BT-EVT-2, BT-EVT-4)"""
+    check_stack(s, machine)  # frame 31, too, and before the fields (BT-REJ-2)
     fields = dict(s.user)
-    if len(s.pcs) <= 32:  # more are refused for that
-        if fields.get(5) not in EVENTS or any(tag not in fields for tag in EVENTS[fields[5]]):
-            raise Reject("event")
-        if 6 in fields and fields[5] != 2:
-            raise Reject("event")
-        s.pcs = s.pcs[:31]
+    if fields.get(5) not in EVENTS or any(tag not in fields for tag in EVENTS[fields[5]]):
+        raise Reject("event")
+    if 6 in fields and fields[5] != 2:
+        raise Reject("event")
+    s.pcs = s.pcs[:31]
     return encode(s, machine, search)
 
 
@@ -443,7 +447,7 @@ def scan(text):
 # -- Headers (section 16)
 
 NUMBERS = ("t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak",
-           "l", "base", "sample", "cut", "shift", "size", "free", "largest", "min")
+           "l", "base", "sample", "cut", "shift", "size", "free", "largest", "min", "parent")
 NUMBERED = ("begin", "end")
 NOT_NUMBERED = ("boot", "map", "load", "total", "lost", "heap")  # other verbs may have a number
 
@@ -477,20 +481,20 @@ def parse_header(text):
         if not m or re.search(r"~[mbehpv]#", word):
             raise bad
         name, value = m.groups()
-        plain = re.sub(r"%(..)", lambda e: chr(int(e.group(1), 16)), value)
+        told = re.sub(r"%(..)", lambda e: chr(int(e.group(1), 16)), value)
         if name in NUMBERS and name not in names:  # of equal keys the first counts
-            if not re.fullmatch(r"[0-9]+", plain, re.ASCII) or number(plain, 10) is None:
+            if not re.fullmatch(r"[0-9]+", told, re.ASCII) or number(told, 10) is None:
                 raise bad
-            if name == "w" and number(plain, 10) not in (32, 64):
+            if name == "w" and number(told, 10) not in (32, 64):
                 raise bad
             limits = {"shift": (0, 4), "base": (0, (1 << 32) - 1), "sample": (1, 1 << 64)}  # BT-HEAD-6
             least, most = limits.get(name, (0, 1 << 64))
-            if not least <= number(plain, 10) <= most:
+            if not least <= number(told, 10) <= most:
                 raise bad
-        if name in ("code", "heap") and name not in names and not ranges_fit(plain):
+        if name in ("code", "heap") and name not in names and not ranges_fit(told):
             raise bad
         names.add(name)
-        keys.append("%s=%s" % (name, "".join(c if "!" <= c <= "}" and c != "%" else "%%%02X" % ord(c) for c in plain)))
+        keys.append("%s=%s" % (name, "".join(c if "!" <= c <= "}" and c != "%" else "%%%02X" % ord(c) for c in told)))
     return " ".join([verb, dump] + keys)
 
 
@@ -748,43 +752,48 @@ def read_paths(text):
     return " ".join([head] + [str(e) for e in entries])
 
 
-def name_of(e):  # BT-NAME-1
-    def mix(h, x):
-        g = (h ^ x) * 0x9E3779B1 & 0xFFFFFFFF
-        return g ^ g >> 15
+def mix(h, x):  # BT-NAME-1
+    g = (h ^ x) * 0x9E3779B1 & 0xFFFFFFFF
+    return g ^ g >> 15
 
-    h = e.name if e.base == 2 else e.base
+
+def mix_frame(h, x):
+    if isinstance(x, str):
+        a = int(x[1:], 16)
+        return mix(mix(mix(h, 0xFFFFFFFF), a & 0xFFFFFFFF), a >> 32)
+    return mix(h, x)
+
+
+def root_of(e):
+    return e.name if e.base == 2 else e.base
+
+
+def name_of(e):
+    h = root_of(e)
     for x in e.frames:
-        if isinstance(x, str):
-            a = int(x[1:], 16)
-            h = mix(mix(mix(h, 0xFFFFFFFF), a & 0xFFFFFFFF), a >> 32)
-        else:
-            h = mix(h, x)
+        h = mix_frame(h, x)
     return h
 
 
 class Dump:
     """A dump of call paths: its begin, its end or None, and the entries between. (BT-DUMP-1)"""
 
-    def __init__(self, number, boot, told, keys):
-        self.number, self.boot, self.told, self.begin, self.end = number, boot, told, keys, None
+    def __init__(self, number, boot, names, keys):
+        self.number, self.boot, self.names, self.begin, self.end = number, boot, names, keys, None
         self.entries, self.lines, self.gaps, self.blocks, self.bytes = [], 0, 0, 0, 0
         self.sums, self.lost, self.no_base = {}, None, False
 
     def add_up(self, earlier):
         """Adds up the entries by path. earlier are the dumps before this one. (BT-DUMP-2)"""
-        paths, rate = learn(self.told), int(self.begin.get("sample", "0"))
+        rate = int(self.begin.get("sample", "0"))
         for e in self.entries:
-            e = with_frames(self.told, whole(paths, e))
-            key = e.path() if e.base < 2 else name_of(e)
-            total = self.sums.setdefault(key, [e, dict.fromkeys("live bytes allocs ever peak".split(), 0), [0.0, 0.0]])
-            if len(e.frames) > len(total[0].frames):
-                total[0] = e
             values = values_of(e)
+            e = self.names.resolve(e)
+            total = self.sums.setdefault(e.path(), [e, dict.fromkeys("live bytes allocs ever peak".split(), 0), [0.0, 0.0]])
             for name in total[1]:
-                total[1][name] += values[name]
-            self.blocks, self.bytes = self.blocks + values["live"], self.bytes + values["bytes"]
-            for live, size in values["blocks"] or [(values["live"], values["bytes"])] if rate else []:
+                total[1][name] = add(total[1][name], values[name])
+            self.blocks, self.bytes = add(self.blocks, values["live"]), add(self.bytes, values["bytes"])
+            for live, size in (values["blocks"] or [(values["live"], values["bytes"])]) if rate else []:
                 chance = -math.expm1(-size / live / rate) if live and size else 1  # BT-DUMP-5
                 total[2] = [total[2][0] + live / chance, total[2][1] + size / chance]
         self.lose()
@@ -819,60 +828,93 @@ class Dump:
         return " ".join([head] + sorted(lines))
 
 
+def add(a, b):
+    return min(a + b, (1 << 64) - 1)  # BT-DUMP-2
+
+
 def values_of(e):
     """Returns the values of an entry, and its blocks as pairs of 1 and the size."""
     words = dict(word.split("=", 1) for word in e.values.split(";"))
     sizes = [int(b.split("+")[1]) for b in words.get("blocks", "-").split(",") if b != "-"]
     allocs, ever = map(int, words.get("ever", "0,0").split(","))
-    return {"live": int(words["live"]), "bytes": int(words.get("bytes", sum(sizes))), "allocs": allocs, "ever": ever,
+    return {"live": int(words["live"]), "bytes": int(words.get("bytes", add(sum(sizes), 0))), "allocs": allocs, "ever": ever,
             "peak": int(words.get("peak", "0")), "blocks": [(1, size) for size in sizes]}
 
 
-def whole(paths, e):
-    """Puts the frames of a known name in its place. (BT-NAME-2)"""
-    found = paths.get(e.name, []) if e.base == 2 else []
-    if len(found) == 1 and len(found[0].frames) + len(e.frames) <= 1024:
-        return Entry(found[0].base, 0, found[0].frames + e.frames, e.values)
-    return e
+def begin(e):
+    """Returns a path that begins with name 0 or 1 as one of base 0 or 1. (BT-NAME-2)"""
+    return Entry(e.name, 0, e.frames, e.values) if e.base == 2 and e.name < 2 else e
 
 
-def with_frames(entries, e):
-    """Puts frames that other lines tell behind another name in the place of an unknown one. (BT-NAME-2)"""
-    for o in entries if e.base == 2 else []:
-        for n in range(1, len(o.frames) + 1) if o.base == 2 else []:
-            outer = Entry(2, o.name, o.frames[:n])
-            if name_of(outer) == e.name and n + len(e.frames) <= 1024:
-                return with_frames(entries, Entry(2, o.name, outer.frames + e.frames, e.values))
-    return e
+class Names:
+    """The paths that lines tell from a boot on, up to one that forgets them. (BT-NAME-2)"""
+
+    def __init__(self):
+        self.told = {}  # by name: the path that it stands for, None if two differ
+        self.seen = set()
+
+    def tell(self, e):
+        e = begin(e)
+        key, h = (e.base, e.name), root_of(e)
+        for n, x in enumerate(e.frames, 1):
+            key, h = (key, x), mix_frame(h, x)
+            if key in self.seen:
+                continue
+            self.seen.add(key)
+            if e.base == 2 and h == e.name:
+                continue  # a path that leads to its own name
+            c = Entry(e.base, e.name, e.frames[:n])
+            if h not in self.told:
+                self.told[h] = c
+            elif self.told[h] is not None:
+                self.told[h] = more(self.told[h], c)
+
+    def resolve(self, e):
+        """Puts frames in the place of names as far as these are known."""
+        w = begin(e)
+        while w.base == 2:
+            found = self.told.get(w.name)
+            if found is None:
+                break
+            if len(found.frames) + len(w.frames) > 1024:
+                return begin(e)
+            w = Entry(found.base, found.name, found.frames + w.frames, e.values)
+        return w
 
 
-def learn(entries):
-    """Returns the paths that entries tell, by name. (BT-NAME-2)"""
-    paths, count = {0: [Entry(0, 0, [])], 1: [Entry(1, 0, [])]}, None
-    while count != sum(map(len, paths.values())):
-        count = sum(map(len, paths.values()))
-        for e in entries:
-            e = whole(paths, e)
-            for n in range(1, len(e.frames) + 1) if e.base < 2 else []:
-                outer = Entry(e.base, 0, e.frames[:n])
-                same = paths.setdefault(name_of(outer), [])
-                if all(outer.path() != p.path() for p in same):
-                    same.append(outer)
-    return paths
+def more(a, b):
+    """Returns the one of two paths with a name that says more, None if they differ."""
+    if len(a.frames) < len(b.frames):
+        a, b = b, a
+    if a.frames[len(a.frames) - len(b.frames) :] != b.frames:
+        return None
+    if len(a.frames) > len(b.frames):
+        return None if b.base < 2 else a
+    return a if a.base < 2 else b
 
 
 def keeps_names(before, keys):
     """Reports whether a boot keeps the names of the one before. (BT-NAME-3)"""
-    return before is not None and "build" in keys and "code" in keys and all(
-        keys.get(key) == before.get(key) for key in ("build", "code")) and int(keys.get("shift", "0")) == int(before.get("shift", "0"))
+    if before is None or any(key not in boot for key in ("build", "code") for boot in (before, keys)):
+        return False
+    return keys["build"] == before["build"] and code_of(keys) == code_of(before)
+
+
+def code_of(keys):
+    """Returns shift and ranges as numbers."""
+    return int(keys.get("shift", "0")), [[int(n, 16) for n in r.split("+")] for r in keys["code"].split(",")]
 
 
 def read_dumps(text):
     """Returns the words of the dumps of a log. (Section 24)"""
-    dumps, dump, boot, told, before, word, following = [], None, 0, [], None, 64, None
+    dumps, dump, boot, names, before, word, fields, following = [], None, 0, Names(), None, 64, False, None
     for place in [] if scan(text) == "-" else scan(text).split(" "):
         kind, start, size = place[0], *map(int, place[2:].split("+"))
         record = text[start : start + size]
+        if kind in "mb" and dump:
+            dump.blocks = add(dump.blocks, 1)
+            dump.bytes = add(dump.bytes, size_of(kind, record, word, fields))
+            continue
         try:
             if kind == "h":
                 verb, number, *keys = parse_header(record).split(" ")
@@ -884,11 +926,12 @@ def read_dumps(text):
                 if verb == "boot":
                     boot, word, following = boot + 1, int(keys.get("w", "64")), 0
                     if not keeps_names(before, keys):
-                        told = []
+                        names = Names()
                     before = keys
                 elif verb == "begin":
-                    dump = Dump(number, boot, told, keys)
+                    dump = Dump(number, boot, names, keys)
                     dumps.append(dump)
+                    fields = int(keys.get("u", "0")) == 1
             elif kind == "p":
                 words = read_paths(record).split(" ")
                 number, sequence = (int(w.split("=")[1]) for w in words[1:3])
@@ -903,17 +946,25 @@ def read_dumps(text):
                 for path, values in (w.split(";", 1) for w in words[3:] if not w.startswith("unit=")):
                     e = parse_path(path)
                     e.values = values
-                    told.append(e)
+                    names.tell(e)
                     if mine and values != "def":
                         dump.entries.append(e)
-            elif kind in "mb" and dump:
-                dump.blocks += 1
-                dump.bytes += (parse_decoded(record) if kind == "b" else decode(parse_line(record, "~m#"), word)[0]).size
         except Reject:
             continue
     for n, dump in enumerate(dumps):
         dump.add_up(dumps[:n])
     return " ".join(map(str, dumps)) or "-"
+
+
+def size_of(kind, record, word, fields):
+    """Returns the size that a record has, 0 if it cannot be read. (BT-HEAD-4)"""
+    try:
+        if kind == "b":
+            return parse_decoded(record).size
+        blob = parse_line(record, "~m#")
+        return (read_fields(blob, word, event=False) if fields else decode(blob, word)[0]).size
+    except Reject:
+        return 0
 
 
 def keys_of(words):
@@ -1084,6 +1135,7 @@ def write_events(words):
     h = {key: int(value) for key, value in keys_of(head).items()}
     flags, unit, at, paths = h["flags"], h.get("unit", 0), 0, []
     time, thread, block = h["t"], h["thread"], h["next"]
+    check_addresses([], unit)
     w = Digits()
     w.put_fixed(flags, 1)
     w.put_fixed(h["seq"], 3)
@@ -1097,13 +1149,13 @@ def write_events(words):
         check_addresses([e["addr"]] if "addr" in e else [], unit)
         if int(e["t"]) != time:
             w.put_number(3)
-            w.put_number(int(e["t"]) - time)
+            w.put_number((int(e["t"]) - time) % (1 << 64))
         if int(e["thread"]) != thread:
             w.put_number(4 + 3)
             w.put_number(int(e["thread"]))
         time, thread = int(e["t"]), int(e["thread"])
         age = block - int({"free": e.get("n"), "move": e.get("old")}.get(kind, -1))
-        if not 0 < age <= block and kind in ("free", "move"):
+        if kind in ("free", "move") and not 0 < age <= block or kind == "free" and age >> 62:
             raise Reject("age")
         if kind == "free":
             w.put_number(4 * age + 1)
@@ -1145,10 +1197,9 @@ def offsets(words):
         address, found, before = int(word, 16), None, 0
         for start, length in ranges:
             d = address - start
-            if 0 <= d < length:
+            if 0 <= d and d >> shift < length >> shift:
                 x = before + (d >> shift)
-                fits = d >> shift < length >> shift and d % (1 << shift) == 0 and x < 1 << 27
-                found = "%x" % x if fits else None
+                found = "%x" % x if d % (1 << shift) == 0 and x < 1 << 27 else None
             before += length >> shift
         out.append(found or "@" + word)
     return ",".join(out)

@@ -19,7 +19,7 @@ var (
 	numberedVerbs = []string{"begin", "end"}
 	plainVerbs    = []string{"boot", "map", "load", "total", "lost", "heap"}
 	numberKeys    = []string{"t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak",
-		"l", "base", "sample", "cut", "shift", "size", "free", "largest", "min"}
+		"l", "base", "sample", "cut", "shift", "size", "free", "largest", "min", "parent"}
 	whys = []string{"exit", "signal", "interval", "peak", "request", "image", "exec", "fork"}
 )
 

@@ -223,7 +223,7 @@ func (l *logReader) listed(kind rune, v conformance.Value, err error) bool {
 // without leading zeros; "" if there is none.
 func number(words []string, name string, last bool) string {
 	found := ""
-	for _, word := range words[2:] {
+	for _, word := range words[min(2, len(words)):] {
 		if value, ok := strings.CutPrefix(word, name+"="); ok && (found == "" || last) {
 			if found = strings.TrimLeft(value, "0"); found == "" {
 				found = "0"

@@ -27,34 +27,20 @@ func All() []Mutant { return slices.Clone(mutants) }
 // Start starts the mutant. The zero Mutant has no bug.
 func (m Mutant) Start(context.Context) (conformance.Testee, error) { return impl{m.Name}, nil }
 
-// Killed is a mutant with the vectors that it fails.
-type Killed struct {
-	Mutant
-	By []string // IDs of the vectors that fail, in the order of the set; empty if the mutant survives
-}
-
-// Kill runs the vectors of set, as written, on every mutant, and returns the vectors that
-// each mutant fails.
-func Kill(ctx context.Context, set *conformance.Set) ([]Killed, error) {
-	return kill(ctx, set, mutants)
-}
-
-func kill(ctx context.Context, set *conformance.Set, mutants []Mutant) ([]Killed, error) {
-	all := make([]Killed, 0, len(mutants))
-	for _, m := range mutants {
-		report, err := conformance.Run(ctx, set, m.Start, conformance.Options{Written: true})
-		if err != nil {
-			return nil, err
+// Killer returns the ID of a vector that the mutant fails, as written; "" if it passes all.
+func (m Mutant) Killer(ctx context.Context, set *conformance.Set) (id string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	_, err = conformance.Run(ctx, set, m.Start, conformance.Options{Written: true, Failed: func(r *conformance.Result) {
+		if id == "" {
+			id = r.ID
 		}
-		k := Killed{Mutant: m}
-		for _, r := range report.Results {
-			if r.Status == conformance.Fail && !slices.Contains(k.By, r.ID) {
-				k.By = append(k.By, r.ID)
-			}
-		}
-		all = append(all, k)
+		cancel()
+	}})
+	if id != "" {
+		err = nil // the run was ended
 	}
-	return all, nil
+	return id, err
 }
 
 // impl is a codec with the named bug, or without a bug if the name is empty. It works one bit at

@@ -1,62 +1,13 @@
 package mutant
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// dumpMutants have bugs in reading dumps of call paths: names, sums, differences, losses.
-var dumpMutants = []Mutant{
-	{Name: "dumps-last-entry", Bug: "only the last of several entries of a path counts"},
-	{Name: "dumps-first-entry", Bug: "only the first of several entries of a path counts"},
-	{Name: "dumps-added-up-by-line", Bug: "entries of a path in different lines are not added up"},
-	{Name: "dumps-any-line", Bug: "lines of other dumps count"},
-	{Name: "dumps-number-not-mod-64", Bug: "the number of the dump is not taken mod 64"},
-	{Name: "dumps-need-k", Bug: "lines in a dump without k do not count"},
-	{Name: "dumps-only-known-k", Bug: "a dump with an unknown k is left out"},
-	{Name: "dumps-any-k-is-diff", Bug: "a dump with an unknown k and a base is read as a difference"},
-	{Name: "dumps-cut-paths-are-whole", Bug: "a path with outer frames cut equals the path without them"},
-	{Name: "dumps-escaped-are-offsets", Bug: "an escaped frame equals the frame with the same offset"},
-	{Name: "dumps-boot-keeps-open", Bug: "a boot header does not close a dump"},
-	{Name: "dumps-blocks-at-one-address-once", Bug: "only one of two blocks at one address counts"},
-	{Name: "dumps-definitions-count", Bug: "a definition counts as a live block"},
-	{Name: "dumps-peak-is-largest", Bug: "the peak of a path is the largest of its entries"},
-	{Name: "dumps-ever-once", Bug: "the allocations since the boot are those of the last entry"},
-	{Name: "dumps-names-not-known", Bug: "names are not replaced by frames"},
-	{Name: "dumps-names-told-before", Bug: "names that are defined later are not replaced"},
-	{Name: "dumps-names-of-own-lines", Bug: "names that lines of other dumps define are not known"},
-	{Name: "dumps-names-of-definitions", Bug: "only definitions define names"},
-	{Name: "dumps-names-not-of-definitions", Bug: "definitions do not define names"},
-	{Name: "dumps-names-of-whole-paths", Bug: "paths do not define the names of their outer parts"},
-	{Name: "dumps-names-of-names", Bug: "a path that begins with a name does not define its own name"},
-	{Name: "dumps-names-of-no-frames", Bug: "names 0 and 1 are not known"},
-	{Name: "dumps-names-with-frames", Bug: "a name with frames after it is not replaced"},
-	{Name: "dumps-unknown-names-dropped", Bug: "entries with an unknown name do not count"},
-	{Name: "dumps-unknown-names-are-one", Bug: "all entries with unknown names count as one path"},
-	{Name: "dumps-unknown-names-by-words", Bug: "paths with unknown names differ if they are written differently"},
-	{Name: "dumps-first-of-two-paths", Bug: "the first of two paths with a name is used"},
-	{Name: "dumps-last-of-two-paths", Bug: "the last of two paths with a name is used"},
-	{Name: "dumps-boot-keeps-names", Bug: "a boot keeps all names"},
-	{Name: "dumps-boot-forgets-names", Bug: "a boot forgets all names"},
-	{Name: "dumps-boot-by-code", Bug: "a boot with equal code keeps the names, whatever its build"},
-	{Name: "dumps-boot-by-build", Bug: "a boot with an equal build keeps the names, whatever its code"},
-	{Name: "dumps-boot-any-shift", Bug: "a boot with another shift keeps the names"},
-	{Name: "dumps-boot-of-any-before", Bug: "a boot with the build of any boot before keeps its names"},
-	{Name: "dumps-diff-alone", Bug: "a difference is not applied to its base"},
-	{Name: "dumps-diff-added", Bug: "the values of a difference are added to those of the base"},
-	{Name: "dumps-diff-keeps-removed", Bug: "a path that a difference removes keeps the values of the base"},
-	{Name: "dumps-diff-removes-0-bytes", Bug: "a path with blocks of 0 bytes is removed"},
-	{Name: "dumps-diff-of-written-base", Bug: "a difference is applied to the written entries of its base"},
-	{Name: "dumps-diff-of-last", Bug: "a difference is applied to the dump before"},
-	{Name: "dumps-diff-first-entry", Bug: "only the first of several entries of a difference replaces the base"},
-	{Name: "dumps-diff-by-words", Bug: "a path of the base is replaced only if it is written in the same way"},
-	{Name: "dumps-scaled-as-one", Bug: "the entries of a path are scaled by the mean size of all"},
-	{Name: "dumps-scaled-by-mean", Bug: "blocks are scaled by their mean size"},
-	{Name: "dumps-scaled-by-rate", Bug: "values are scaled by R / size"},
-}
 
 // told holds the entries of lines, which define names.
 type told struct{ entries []*pathEntry }
@@ -77,12 +28,17 @@ type pathBlock struct{ address, size uint64 }
 
 type pathDump struct {
 	number, boot string
-	begin        []string // words of the header
+	begin, end   []string // words of the headers; end is nil if it has none
 	told         *told
 	entries      []*pathEntry
 	lines        []int // in which they are
+	read         int64 // its lines
+	gaps         int64 // lines missing before these
+	count, bytes uint64
 	written      []*pathSum
 	sums         []*pathSum
+	lost         [3]string
+	noBase       bool
 }
 
 type pathSum struct {
@@ -101,11 +57,16 @@ type dumpReader struct {
 	told  []*told // by boot
 	open  *pathDump
 	dumps []*pathDump
+	log   logReader // reads records
+	next  int       // sequence of the next line; -1 if it is not known
 }
 
 // pathDumps returns the dumps of a log in words. (Section 24)
 func (b impl) pathDumps(text string) string {
-	d := &dumpReader{impl: b, boots: [][]string{{}}, told: []*told{{}}}
+	d := &dumpReader{impl: b, boots: [][]string{{}}, told: []*told{{}}, log: logReader{word: 64}, next: -1}
+	if d.has("dumps-sequence-from-0") {
+		d.next = 0
+	}
 	for n, place := range strings.Fields(d.plain.scan(text).Words) {
 		var kind rune
 		var at, size int
@@ -116,16 +77,27 @@ func (b impl) pathDumps(text string) string {
 		case 'h':
 			if head, err := d.plain.hline(item); err == nil {
 				d.header(strings.Split(head.Words, " "))
+			} else if strings.HasPrefix(item, "~h#boot") && d.has("dumps-rejected-boot") {
+				d.header([]string{"boot", "-"})
 			}
 		case 'p':
 			if line, err := d.plain.pline(item); err == nil {
 				d.line(strings.Split(line.Words, " "), n)
+			} else if d.open != nil && d.has("dumps-rejected-lines-count") {
+				d.open.read++
 			}
+		case 'v':
+			if d.next >= 0 && d.has("dumps-v-lines-count") {
+				d.next++
+			}
+		default:
+			d.record(kind, item)
 		}
 	}
 	var words []string
 	for i, p := range d.dumps {
 		d.addUp(p)
+		d.lose(p)
 		d.apply(p, d.dumps[:i])
 		words = append(words, d.words(p)...)
 	}
@@ -135,6 +107,7 @@ func (b impl) pathDumps(text string) string {
 	return strings.Join(words, " ")
 }
 
+// header processes a header. (BT-REC-1, BT-HEAD-4, BT-DUMP-1)
 func (d *dumpReader) header(words []string) {
 	switch words[0] {
 	case "boot":
@@ -143,6 +116,10 @@ func (d *dumpReader) header(words []string) {
 		if !d.has("dumps-boot-keeps-open") {
 			d.open = nil
 		}
+		if !d.has("dumps-boot-keeps-sequence") {
+			d.next = 0
+		}
+		d.log.boots(words)
 	case "begin":
 		d.open = nil
 		if k := value(words, "k"); d.has("dumps-only-known-k") && k != "" && k != "paths" && k != "diff" {
@@ -150,14 +127,44 @@ func (d *dumpReader) header(words []string) {
 		}
 		d.open = &pathDump{number: words[1], boot: strconv.Itoa(len(d.boots) - 1), begin: words, told: d.told[len(d.told)-1]}
 		d.dumps = append(d.dumps, d.open)
+		d.log.begins(words, "")
 	case "end":
+		if d.open != nil && (words[1] == d.open.number || d.has("dumps-any-end-completes")) {
+			d.open.end = words
+		}
 		d.open = nil
+	case "map", "load", "lost", "total", "heap", "thread":
+		if d.has("dumps-any-header-closes") {
+			d.open = nil
+		}
 	}
+}
+
+// record counts a record. (BT-HEAD-4, BT-DUMP-1)
+func (d *dumpReader) record(kind rune, text string) {
+	if d.open == nil || kind == 'e' && !d.has("dumps-events-count") {
+		return
+	}
+	log := d.log
+	if d.has("dumps-word-ignored") {
+		log.word = 64
+	}
+	if d.has("dumps-user-fields-ignored") {
+		log.fields = false
+	}
+	v, err := log.logged(kind, text)
+	switch {
+	case err != nil && d.has("dumps-unreadable-not-counted"):
+		return
+	case err != nil:
+		v.Size = 0
+	}
+	d.open.count, d.open.bytes = d.add64(d.open.count, 1), d.add64(d.open.bytes, v.Size)
 }
 
 // value returns the value of the first key of that name.
 func value(words []string, name string) string {
-	for _, word := range words[2:] {
+	for _, word := range words[min(2, len(words)):] {
 		if v, ok := strings.CutPrefix(word, name+"="); ok {
 			return v
 		}
@@ -165,21 +172,14 @@ func value(words []string, name string) string {
 	return ""
 }
 
+func hasKey(words []string, name string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, name+"=") })
+}
+
 // names returns the entries whose names are valid in a boot. (BT-NAME-3)
 func (d *dumpReader) names(boot []string) *told {
-	last := len(d.boots) - 1
-	for i := last; i >= 0; i-- {
-		before := d.boots[i]
-		if len(before) == 0 {
-			break
-		}
-		build := value(boot, "build") != "" && value(boot, "build") == value(before, "build")
-		code := value(boot, "code") != "" && value(boot, "code") == value(before, "code")
-		shift := number(boot, "shift", false) == number(before, "shift", false) || d.has("dumps-boot-any-shift")
-		switch {
-		case d.has("dumps-boot-forgets-names"):
-		case d.has("dumps-boot-keeps-names"), build && code && shift,
-			d.has("dumps-boot-by-code") && code && shift, d.has("dumps-boot-by-build") && build && shift:
+	for i := len(d.boots) - 1; i >= 0 && len(d.boots[i]) > 0; i-- {
+		if d.keepsNames(d.boots[i], boot) {
 			return d.told[i]
 		}
 		if !d.has("dumps-boot-of-any-before") {
@@ -189,19 +189,118 @@ func (d *dumpReader) names(boot []string) *told {
 	return &told{}
 }
 
+// keepsNames reports whether a boot keeps the names of the boot before. (BT-NAME-3)
+func (d *dumpReader) keepsNames(before, boot []string) bool {
+	same := func(key string) bool {
+		return hasKey(boot, key) && hasKey(before, key) && value(boot, key) == value(before, key)
+	}
+	build, code := same("build"), d.sameRanges(value(before, "code"), value(boot, "code"))
+	shift := cmp.Or(number(boot, "shift", false), "0") == cmp.Or(number(before, "shift", false), "0")
+	switch d.bug {
+	case "dumps-boot-forgets-names":
+		return false
+	case "dumps-boot-keeps-names":
+		return true
+	case "dumps-boot-by-code":
+		build = true
+	case "dumps-boot-by-build":
+		code = true
+	case "dumps-boot-any-shift":
+		shift = true
+	case "dumps-boot-build-in-any-case":
+		build = strings.EqualFold(value(boot, "build"), value(before, "build"))
+	case "dumps-boot-build-of-20-digits":
+		a, b := value(boot, "build"), value(before, "build")
+		build = a != "" && a[:min(20, len(a))] == b[:min(20, len(b))]
+	case "dumps-boot-build-as-number":
+		build = strings.TrimLeft(value(boot, "build"), "0") == strings.TrimLeft(value(before, "build"), "0")
+	case "dumps-boot-code-as-text":
+		code = same("code")
+	case "dumps-boot-shift-as-text":
+		shift = value(boot, "shift") == value(before, "shift")
+	case "dumps-boot-all-keys":
+		return slices.Equal(boot, before) && build && code && shift
+	}
+	return build && code && shift
+}
+
+// sameRanges reports whether two lists of ranges are equal.
+func (d *dumpReader) sameRanges(a, b string) bool {
+	list := func(text string) (ranges []string) {
+		for _, number := range strings.FieldsFunc(strings.ToLower(text), func(c rune) bool { return c == '+' || c == ',' }) {
+			ranges = append(ranges, strings.TrimLeft(number, "0"))
+		}
+		return ranges
+	}
+	x, y := list(a), list(b)
+	switch d.bug {
+	case "dumps-boot-first-range":
+		x, y = x[:min(2, len(x))], y[:min(2, len(y))]
+	case "dumps-boot-ranges-without-lengths":
+		for i := 1; i < min(len(x), len(y)); i += 2 {
+			x[i], y[i] = "", ""
+		}
+	case "dumps-boot-ranges-in-any-order":
+		slices.Sort(x)
+		slices.Sort(y)
+	}
+	return len(x) > 0 && slices.Equal(x, y)
+}
+
+// gap returns the number of lines that are missing before a line. (BT-DUMP-4)
+func (d *dumpReader) gap(sequence int) int64 {
+	late := 2048
+	switch d.bug {
+	case "dumps-late-from-2047":
+		late = 2049
+	case "dumps-late-from-2049":
+		late = 2047
+	case "dumps-nothing-is-late":
+		late = 4096
+	}
+	gap := 0
+	if d.next >= 0 {
+		gap = (sequence - d.next + 4096) % 4096
+	}
+	if gap >= late {
+		if !d.has("dumps-late-lines-move-on") {
+			return 0
+		}
+		gap = 0
+	}
+	d.next = (sequence + 1) % 4096
+	return int64(gap)
+}
+
+// line processes a line. (BT-DUMP-2)
 func (d *dumpReader) line(words []string, line int) {
 	dump, _ := strconv.ParseUint(strings.TrimPrefix(words[1], "dump="), 10, 64)
+	sequence, _ := strconv.Atoi(strings.TrimPrefix(words[2], "seq="))
+	late := d.next >= 0 && (sequence-d.next+4096)%4096 >= 2048
+	gap := d.gap(sequence)
 	mine := false
 	if d.open != nil {
 		n, _ := strconv.ParseUint(d.open.number, 10, 64)
+		if d.has("dumps-number-of-16-bits") {
+			n = min(n, math.MaxUint16)
+		}
 		mine = n%64 == dump && !d.has("dumps-number-not-mod-64") || n == dump || d.has("dumps-any-line")
 		mine = mine && (!d.has("dumps-need-k") || value(d.open.begin, "k") != "")
+	}
+	if late && d.has("dumps-late-lines-do-not-count") {
+		mine = false
+	}
+	if d.open != nil && (mine || d.has("dumps-gap-of-any-line")) {
+		d.open.gaps += gap
+	}
+	if mine || d.open != nil && d.has("dumps-all-lines-are-read") {
+		d.open.read++
 	}
 	for _, word := range words[3:] {
 		if strings.HasPrefix(word, "unit=") {
 			continue
 		}
-		e := parsePathEntry(word)
+		e := d.parsePathEntry(word)
 		e.dump = d.open
 		names := d.told[len(d.told)-1]
 		names.entries = append(names.entries, e)
@@ -216,7 +315,7 @@ func (d *dumpReader) line(words []string, line int) {
 }
 
 // parsePathEntry reads an entry in words.
-func parsePathEntry(word string) *pathEntry {
+func (b impl) parsePathEntry(word string) *pathEntry {
 	parts := strings.Split(word, ";")
 	e := &pathEntry{entry: parsePath(parts[0])}
 	for _, part := range parts[1:] {
@@ -242,261 +341,12 @@ func parsePathEntry(word string) *pathEntry {
 				n, _ := strconv.ParseUint(size, 10, 64)
 				if size != "" {
 					e.blocks = append(e.blocks, pathBlock{at, n})
-					e.bytes += n
+					if e.bytes += n; e.bytes < n && !b.has("dumps-block-sums-wrap") {
+						e.bytes = math.MaxUint64
+					}
 				}
 			}
 		}
 	}
 	return e
-}
-
-// ---- names
-
-// key identifies a path. (BT-NAME-2)
-func (d *dumpReader) key(e *entry) string {
-	base := e.base
-	switch {
-	case base >= 2 && d.has("dumps-unknown-names-are-one"):
-		return "unknown"
-	case base >= 2 && !d.has("dumps-unknown-names-by-words"):
-		return fmt.Sprintf("%08x", d.nameOf(e.base, e.name, e.frames))
-	case base == 1 && d.has("dumps-cut-paths-are-whole"):
-		base = 0
-	}
-	text := d.plain.pathWords(&entry{base: base, name: e.name, frames: e.frames})
-	if d.has("dumps-escaped-are-offsets") {
-		text = strings.ReplaceAll(text, "@", "")
-	}
-	return text
-}
-
-// known returns the paths that are defined for a dump, by name.
-func (d *dumpReader) known(p *pathDump) map[uint32][]entry {
-	known := map[uint32][]entry{0: {{base: 0}}, 1: {{base: 1}}}
-	if d.has("dumps-names-of-no-frames") {
-		clear(known)
-	}
-	for more := true; more; {
-		more = false
-		for _, e := range p.told.entries {
-			if !d.tells(e, p) {
-				continue
-			}
-			w := e.entry
-			if !d.has("dumps-names-of-names") {
-				w = d.whole(known, w)
-			}
-			for n := 1; w.base < 2 && n <= len(w.frames); n++ {
-				outer := entry{base: w.base, frames: w.frames[:n]}
-				if d.has("dumps-names-of-whole-paths") && n < len(w.frames) {
-					continue
-				}
-				name := d.nameOf(outer.base, 0, outer.frames)
-				same := func(o entry) bool { return o.base == outer.base && slices.Equal(o.frames, outer.frames) }
-				if !slices.ContainsFunc(known[name], same) {
-					known[name], more = append(known[name], outer), true
-				}
-			}
-		}
-	}
-	return known
-}
-
-// tells reports whether an entry defines names for a dump. Without a bug, all entries do.
-func (d *dumpReader) tells(e *pathEntry, p *pathDump) bool {
-	switch d.bug {
-	case "dumps-names-of-own-lines":
-		return e.dump == p
-	case "dumps-names-not-of-definitions":
-		return !e.def
-	case "dumps-names-of-definitions":
-		return e.def
-	case "dumps-names-told-before":
-		return !d.later(e, p)
-	}
-	return true
-}
-
-// later reports whether an entry was read after a dump began.
-func (d *dumpReader) later(e *pathEntry, p *pathDump) bool {
-	return e.dump == nil && len(p.entries) > 0 && slices.Index(p.told.entries, e) > slices.Index(p.told.entries, p.entries[0]) ||
-		e.dump != nil && slices.Index(d.dumps, e.dump) > slices.Index(d.dumps, p)
-}
-
-// whole returns an entry whose name, if known, is replaced by frames.
-func (d *dumpReader) whole(known map[uint32][]entry, e entry) entry {
-	list := known[e.name]
-	if e.base < 2 || len(list) == 0 || d.has("dumps-names-not-known") || e.base == 3 && d.has("dumps-names-with-frames") {
-		return e
-	}
-	found := list[0]
-	if len(list) > 1 {
-		switch {
-		case d.has("dumps-first-of-two-paths"):
-		case d.has("dumps-last-of-two-paths"):
-			found = list[len(list)-1]
-		default:
-			return e
-		}
-	}
-	return entry{base: found.base, frames: slices.Concat(found.frames, e.frames)}
-}
-
-// ---- values
-
-// addUp adds up the entries of a dump. (BT-DUMP-2)
-func (d *dumpReader) addUp(p *pathDump) {
-	known := d.known(p)
-	seen := map[uint64]bool{}
-	for i, e := range p.entries {
-		w := *e
-		w.entry = d.whole(known, e.entry)
-		if w.base >= 2 && d.has("dumps-unknown-names-dropped") {
-			continue
-		}
-		if d.has("dumps-blocks-at-one-address-once") {
-			for _, b := range e.blocks {
-				if seen[b.address] {
-					w.live, w.bytes = w.live-1, w.bytes-b.size
-				}
-				seen[b.address] = true
-			}
-		}
-		s := &pathSum{pathEntry: w, key: d.key(&w.entry), line: p.lines[i]}
-		d.scale(s, p)
-		at := slices.IndexFunc(p.sums, func(o *pathSum) bool {
-			return o.key == s.key && (!d.has("dumps-added-up-by-line") || o.line == s.line)
-		})
-		switch {
-		case at < 0:
-			p.sums = append(p.sums, s)
-		case d.has("dumps-last-entry"):
-			p.sums[at] = s
-		case d.has("dumps-first-entry"), d.has("dumps-diff-first-entry") && value(p.begin, "k") == "diff":
-		default:
-			d.add(p.sums[at], s, p)
-		}
-	}
-	p.written = p.sums
-}
-
-// add adds the values of another entry of the path.
-func (d *dumpReader) add(s, o *pathSum, p *pathDump) {
-	s.live, s.bytes, s.allocs, s.ever = s.live+o.live, s.bytes+o.bytes, s.allocs+o.allocs, s.ever+o.ever
-	if len(o.frames) > len(s.frames) {
-		s.entry = o.entry
-	}
-	if d.has("dumps-ever-once") {
-		s.allocs, s.ever = o.allocs, o.ever
-	}
-	if d.has("dumps-peak-is-largest") {
-		s.peak = max(s.peak, o.peak)
-	} else {
-		s.peak += o.peak
-	}
-	s.estimate[0], s.estimate[1] = s.estimate[0]+o.estimate[0], s.estimate[1]+o.estimate[1]
-	if d.has("dumps-scaled-as-one") {
-		s.blocks = nil
-		d.scale(s, p)
-	}
-}
-
-// scale estimates the values of an entry of a sampled dump. (BT-DUMP-5)
-func (d *dumpReader) scale(s *pathSum, p *pathDump) {
-	rate, err := strconv.ParseUint(number(p.begin, "sample", false), 10, 64)
-	if err != nil {
-		return
-	}
-	s.scaled = true
-	s.estimate = [2]float64{}
-	add := func(live, bytes uint64) {
-		chance := 1.0
-		if live > 0 && bytes > 0 {
-			size := float64(bytes) / float64(live)
-			chance = 1 - math.Exp(-size/float64(rate))
-			if d.has("dumps-scaled-by-rate") {
-				chance = min(1, size/float64(rate))
-			}
-		}
-		s.estimate[0], s.estimate[1] = s.estimate[0]+float64(live)/chance, s.estimate[1]+float64(bytes)/chance
-	}
-	if len(s.blocks) == 0 || d.has("dumps-scaled-by-mean") {
-		add(s.live, s.bytes)
-		return
-	}
-	for _, b := range s.blocks {
-		add(1, b.size)
-	}
-}
-
-// apply applies a difference to its base. (BT-DUMP-3)
-func (d *dumpReader) apply(p *pathDump, earlier []*pathDump) {
-	k := value(p.begin, "k")
-	isDiff := k == "diff" || d.has("dumps-any-k-is-diff") && k != "" && k != "paths"
-	p.sums = slices.Clone(p.sums)
-	for _, base := range slices.Backward(earlier) {
-		if !isDiff || d.has("dumps-diff-alone") {
-			break
-		}
-		if !d.has("dumps-diff-of-last") && (base.number != number(p.begin, "base", false) || base.boot != p.boot) {
-			continue
-		}
-		from := base.sums
-		if d.has("dumps-diff-of-written-base") {
-			from = base.written
-		}
-		known := d.known(p)
-		for _, s := range from {
-			d.merge(p, s, known)
-		}
-		break
-	}
-	p.sums = slices.DeleteFunc(p.sums, func(s *pathSum) bool {
-		return s.bytes == 0 && (s.live == 0 || d.has("dumps-diff-removes-0-bytes"))
-	})
-}
-
-// merge adds a path of the base.
-func (d *dumpReader) merge(p *pathDump, s *pathSum, known map[uint32][]entry) {
-	key := s.key
-	if w := d.whole(known, s.entry); !d.has("dumps-diff-by-words") {
-		key = d.key(&w)
-	}
-	i := slices.IndexFunc(p.sums, func(o *pathSum) bool {
-		if d.has("dumps-diff-by-words") {
-			return slices.ContainsFunc(p.entries, func(e *pathEntry) bool {
-				return d.plain.pathWords(&e.entry) == d.plain.pathWords(&s.entry)
-			}) && o.key == key
-		}
-		return o.key == key
-	})
-	switch {
-	case i < 0:
-		p.sums = append(p.sums, s)
-	case d.has("dumps-diff-added"):
-		p.sums[i].live += s.live
-		p.sums[i].bytes += s.bytes
-	case d.has("dumps-diff-keeps-removed") && p.sums[i].live == 0:
-		p.sums[i] = s
-	}
-}
-
-// words returns the dump in words, without ;missing=, which readers need not report.
-func (d *dumpReader) words(p *pathDump) []string {
-	head := fmt.Sprintf("dump=%s;boot=%s;missing=-,-,-", p.number, p.boot)
-	words := []string{head}
-	for _, s := range p.sums {
-		word := fmt.Sprintf("%s;live=%d;bytes=%d", d.plain.pathWords(&s.entry), s.live, s.bytes)
-		if s.allocs > 0 || s.ever > 0 {
-			word += fmt.Sprintf(";ever=%d,%d", s.allocs, s.ever)
-		}
-		if s.peak > 0 {
-			word += fmt.Sprintf(";peak=%d", s.peak)
-		}
-		if s.scaled {
-			word += fmt.Sprintf(";est=%.0f,%.0f", s.estimate[0], s.estimate[1])
-		}
-		words = append(words, word)
-	}
-	return words
 }

@@ -292,6 +292,9 @@ func (b impl) vencode(text string) ([]byte, error) {
 	head := keys(keyValues(words[:n]))
 	p := &putter{b: b}
 	flags, unit := head.number("flags"), head.number("unit")
+	if unit > 12 && !b.has("w-event-unit-over-12") {
+		return nil, errUnit
+	}
 	p.fixed(flags, 1)
 	p.fixed(head.number("seq"), 3)
 	if flags&1 != 0 {
@@ -345,7 +348,11 @@ func (w *eventWriter) event(word string) error {
 	if kind == "free" {
 		age = w.next - e.number("n")
 	}
-	if (kind == "free" || kind == "move") && (age == 0 || age > w.next) && !b.has("w-any-age") {
+	limit := w.next
+	if kind == "free" && !b.has("w-freed-age-over-62-bits") || kind == "move" && b.has("w-moved-age-of-62-bits") {
+		limit = min(limit, 1<<62-1)
+	}
+	if (kind == "free" || kind == "move") && (age == 0 || age > limit) && !b.has("w-any-age") {
 		return errAge
 	}
 	if e.hex("addr")&(1<<w.unit-1) != 0 && !b.has("w-event-address-rounded-down") {

@@ -2,6 +2,7 @@ package mutant
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -150,43 +151,64 @@ func (b impl) offsets(words string) string {
 		out[i] = frame{true, address}.String()
 		before := uint64(0)
 		for n, r := range b.ordered(c) {
-			if x, ok := b.offset(c, r, address, before); ok && !(n > 0 && b.has("code-first-range-alone")) {
-				out[i] = frame{x: x}.String()
+			f, holds := b.offset(c, r, address, before)
+			if holds && !(n > 0 && b.has("code-first-range-alone")) && !(f.escaped && b.has("code-earlier-range-counts")) {
+				out[i] = f.String()
 				if b.has("code-first-range-counts") {
 					break
 				}
 			}
 			if !b.has("code-each-range-from-0") {
-				before += b.units(c, r)
+				before = b.sum(before, b.units(c, r))
 			}
 		}
 	}
 	return strings.Join(out, ",")
 }
 
-// offset returns the code offset of an address in range r. before is the code offset of the
-// beginning of r.
-func (b impl) offset(c code, r [2]uint64, address, before uint64) (x uint64, ok bool) {
+// sum returns a sum of units. (BT-CODE-2)
+func (b impl) sum(x, y uint64) uint64 {
+	switch {
+	case b.has("code-sums-of-32-bits"):
+		return uint64(uint32(x + y))
+	case x+y < x && !b.has("code-sums-wrap"):
+		return math.MaxUint64
+	}
+	return x + y
+}
+
+// offset returns the frame of an address, if range r holds the address. before is the code
+// offset of the beginning of r. (BT-CODE-2)
+func (b impl) offset(c code, r [2]uint64, address, before uint64) (f frame, holds bool) {
 	d := address - r[0]
 	if b.has("code-of-32-bits") {
 		d = uint64(uint32(address) - uint32(r[0]))
 	}
-	inside := d>>c.shift < b.units(c, r) || d == r[1] && b.has("code-end-included")
-	if b.has("code-end-wraps") {
+	inside := address >= r[0] && d>>c.shift < b.units(c, r) || d == r[1] && b.has("code-end-included")
+	switch {
+	case b.has("code-of-32-bits"):
+		inside = d>>c.shift < b.units(c, r)
+	case b.has("code-end-wraps"):
 		inside = address >= r[0] && address < r[0]+r[1]
+	case b.has("code-holds-trailing-bytes"):
+		inside = address >= r[0] && d < r[1]
 	}
 	whole := d&(1<<c.shift-1) == 0 || b.has("code-rounded-down")
 	if b.has("code-multiple-of-the-address") {
 		whole = address&(1<<c.shift-1) == 0
 	}
-	x = before + d>>c.shift
+	x := b.sum(before, d>>c.shift)
 	switch {
 	case b.has("code-not-shifted"):
 		x = before<<c.shift + d
 	case b.has("code-from-the-first-range"):
 		x = (address - c.ranges[0][0]) >> c.shift
 	}
-	return x, inside && whole && (x < 1<<27 || b.has("code-of-28-bits")) && !(x == 0 && b.has("code-offset-0-escaped"))
+	if d>>c.shift >= b.units(c, r) && b.has("code-holds-trailing-bytes") || !whole || x >= 1<<27 && !b.has("code-of-28-bits") ||
+		x == 0 && b.has("code-offset-0-escaped") {
+		return frame{true, address}, inside
+	}
+	return frame{x: x}, inside
 }
 
 // addresses returns the addresses of frames; ? stands for an offset outside the code.
