@@ -1,11 +1,14 @@
 package lwsbt
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +17,13 @@ import (
 
 const module = "github.com/lwsbt/lwsbt"
 
-// layout lists the packages of this module and what each may import, tests apart:
-// other packages of the module, and libraries. Bytes flow one way, from a log line
-// to a report. A package or an import that is not listed changes the design.
+// public lists the packages that promise compatibility from the first release on: what they
+// export changes only with a new major version. All other packages promise none.
+var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "symbol", "heap/log", "heap/profile"}
+
+// layout lists the packages of the three modules (this one, heap/ and fleet/) and what each may
+// import, tests apart: other packages of ours, and libraries, "*" for any. Bytes flow one
+// way, from a log line to a report. A package or an import that is not listed changes the design.
 var layout = map[string]struct{ packages, libraries string }{
 	".":               {},
 	"codec":           {},
@@ -59,8 +66,8 @@ var layout = map[string]struct{ packages, libraries string }{
 	"device/tools/functable": {packages: "device/tools/functions"},
 	"device/tools/functions": {},
 
-	"fuzz":  {packages: "codec codec/callpath heap/log gen gen/gentest conformance corpus"},
-	"ref-c": {}, "ref-c/stacks": {packages: "gen"},
+	"fuzz":         {packages: "codec codec/callpath heap/log gen gen/gentest conformance corpus"},
+	"ref-c/stacks": {packages: "gen"},
 
 	"internal/bitstring":     {},
 	"heap/internal/heapfile": {packages: "codec symbol internal/printable internal/decompress", libraries: "github.com/google/pprof"},
@@ -80,38 +87,46 @@ var layout = map[string]struct{ packages, libraries string }{
 	"cmd/btstats":       {packages: "codec gen heap/log stats symbol internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btrecord": {packages: "device internal/cli heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sys"},
 	"heap/cmd/btdecode": {packages: "codec codec/callpath symbol heap/profile heap/log internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
+
+	"fleet/cmd/btfleet":        {packages: "fleet/ingest fleet/page fleet/push fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli", libraries: "*"},
+	"fleet/ingest":             {packages: "codec symbol heap/log heap/profile fleet/store"},
+	"fleet/page":               {packages: "heap/profile heap/report internal/cli fleet/push fleet/query"},
+	"fleet/push":               {packages: "fleet/query", libraries: "*"},
+	"fleet/query":              {packages: "heap/profile fleet/store", libraries: "*"},
+	"fleet/server":             {packages: "fleet/ingest fleet/store", libraries: "*"},
+	"fleet/simulate":           {packages: "codec/callpath fleet/store"},
+	"fleet/store":              {libraries: "*"},
+	"fleet/symbols":            {packages: "codec/callpath symbol heap/log fleet/store"},
+	"fleet/internal/fleettest": {packages: "codec/callpath"},
 }
 
 func TestImportsFollowTheLayout(t *testing.T) {
 	seen := map[string]bool{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && (d.Name() == "testdata" || d.Name() != "." && strings.HasPrefix(d.Name(), ".")) {
 			return errOrSkip(err)
 		}
-		if _, err := os.Stat(filepath.Join(path, "go.mod")); d.IsDir() && path != "." && err == nil {
-			return fs.SkipDir // a module of its own
-		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 			return nil
 		}
-		dir := filepath.ToSlash(filepath.Dir(path))
+		dir := filepath.ToSlash(filepath.Dir(file))
 		seen[dir] = true
 		may, known := layout[dir]
 		if !known {
-			t.Errorf("%s: %s is not a package of the layout", path, dir)
+			t.Errorf("%s: %s is not a package of the layout", file, dir)
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
 		if err != nil {
 			return err
 		}
-		for _, spec := range file.Imports {
+		for _, spec := range parsed.Imports {
 			name, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
 				return err
 			}
 			if !allowed(name, strings.Fields(may.packages), strings.Fields(may.libraries)) {
-				t.Errorf("%s imports %s, which %s may not", path, name, dir)
+				t.Errorf("%s imports %s, which %s may not", file, name, dir)
 			}
 		}
 		return nil
@@ -119,11 +134,99 @@ func TestImportsFollowTheLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"codec", "heap/log", "symbol", "stats", "gen", "conformance"} {
+	for dir := range layout {
 		if !seen[dir] {
 			t.Errorf("no Go file in %s", dir)
 		}
 	}
+}
+
+// The modules do not replace each other, so that "go install MODULE/cmd/NAME@latest" works.
+// Each requires the version that its workspace replaces, until that is tagged.
+func TestModules(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	required := regexp.MustCompile(`(?m)^(?:require)?\s+` + regexp.QuoteMeta(module) + `(/heap)? (v\S+)`)
+	replaced := regexp.MustCompile(`(?m)^(?:replace)?\s+` + regexp.QuoteMeta(module) + `(/heap)? (v\S+) =>`)
+	for dir, want := range map[string]int{".": 0, "heap": 1, "fleet": 2} {
+		text := read(filepath.Join(dir, "go.mod"))
+		if strings.Contains(text, "replace") {
+			t.Errorf("%s/go.mod has a replace directive", dir)
+		}
+		versions := required.FindAllStringSubmatch(text, -1)
+		if len(versions) != want {
+			t.Errorf("%s/go.mod requires %d other modules of ours, want %d", dir, len(versions), want)
+		}
+		work := replaced.FindAllStringSubmatch(read(filepath.Join(map[string]string{"fleet": "fleet"}[dir], "go.work")), -1)
+		for _, v := range versions {
+			if !slices.ContainsFunc(work, func(r []string) bool { return slices.Equal(r[1:], v[1:]) }) {
+				t.Errorf("%s/go.mod requires %s%s %s, which its go.work does not replace", dir, module, v[1], v[2])
+			}
+		}
+	}
+}
+
+// What a public package exports has no type of a package that is not public.
+func TestPublicPackages(t *testing.T) {
+	for _, dir := range public {
+		if _, known := layout[dir]; !known {
+			t.Errorf("%s is not a package of the layout", dir)
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s: %d files, %v", dir, len(files), err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, from := range exposed(parsed) {
+				if !slices.Contains(public, from) {
+					t.Errorf("%s exports a declaration with %s of %s, which is not public", file, name, from)
+				}
+			}
+		}
+	}
+}
+
+// exposed returns the names of our other packages in exported declarations of a file, with the
+// directories of these packages.
+func exposed(file *ast.File) map[string]string {
+	imports := map[string]string{} // directory by name
+	for _, spec := range file.Imports {
+		if dir, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/"); ok {
+			name := path.Base(dir)
+			if spec.Name != nil {
+				name = spec.Name.Name
+			}
+			imports[name] = dir
+		}
+	}
+	ast.FileExports(file) // drops what is not exported, and bodies of functions
+	found := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BlockStmt:
+			return false
+		case *ast.ValueSpec: // its values may be anything
+			n.Values = nil
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && imports[x.Name] != "" {
+				found[x.Name+"."+n.Sel.Name] = imports[x.Name]
+			}
+		}
+		return true
+	})
+	return found
 }
 
 func errOrSkip(err error) error {
@@ -143,5 +246,5 @@ func allowed(name string, packages, libraries []string) bool {
 	if first, _, _ := strings.Cut(name, "/"); !strings.Contains(first, ".") {
 		return true // the standard library
 	}
-	return slices.ContainsFunc(libraries, func(l string) bool { return name == l || strings.HasPrefix(name, l+"/") })
+	return slices.ContainsFunc(libraries, func(l string) bool { return l == "*" || name == l || strings.HasPrefix(name, l+"/") })
 }

@@ -2,8 +2,6 @@ module github.com/lwsbt/lwsbt/fleet
 
 go 1.26.0
 
-replace github.com/lwsbt/lwsbt => ../
-
 require (
 	connectrpc.com/connect v1.19.2
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.3
@@ -16,7 +14,8 @@ require (
 	github.com/grafana/pyroscope/api v1.6.0
 	github.com/johannesboyne/gofakes3 v1.2.0
 	github.com/klauspost/compress v1.20.3
-	github.com/lwsbt/lwsbt v0.0.0
+	github.com/lwsbt/lwsbt v0.1.0
+	github.com/lwsbt/lwsbt/heap v0.1.0
 	github.com/mochi-mqtt/server/v2 v2.7.9
 	github.com/parquet-go/parquet-go v0.32.0
 	github.com/prometheus/client_golang v1.25.0

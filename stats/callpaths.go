@@ -12,7 +12,7 @@ import (
 )
 
 // CallPaths holds the size of the dump if it were recorded by call path: as text in the lines
-// of SPEC.md, Part III, and in the memory of a device. Sizes are in bytes.
+// of spec/callpaths.md, and in the memory of a device. Sizes are in bytes.
 type CallPaths struct {
 	Paths   int          `json:"paths"` // distinct call paths that were encoded
 	Records uint64       `json:"records"`

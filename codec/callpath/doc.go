@@ -1,5 +1,5 @@
 // Package callpath reads and writes call paths and their live blocks, as specified in
-// SPEC.md, Part III: lines of call paths (~p#), lines of their events (~v#), the names of
+// spec/callpaths.md: lines of call paths (~p#), lines of their events (~v#), the names of
 // paths, and the code ranges to which frames are relative. It does no I/O.
 //
 //	~p# line ──Line──> Entry: a Path, its live blocks and bytes

@@ -15,7 +15,7 @@ import (
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
-// The example of SPEC.md, Part III: 3 blocks of 96 bytes, 1 of 512.
+// The example of spec/callpaths.md: 3 blocks of 96 bytes, 1 of 512.
 const (
 	pathBoot   = "~h#boot w=32 build=5ca1ab1e dev=kitchen fw=1.2 code=8000000+60000 shift=1\n"
 	pathWhole  = "~p#ABFAADQoh7FRNQEgDFCIFBspCgQRtA\n" // dump 1, line 5

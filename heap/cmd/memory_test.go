@@ -1,6 +1,7 @@
 //go:build linux
 
-package cmdtest
+// Package cmd_test measures the memory of the commands.
+package cmd_test
 
 import (
 	"bufio"
@@ -18,18 +19,19 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 var (
-	update = flag.Bool("update", false, "measure a million and ten million call paths, and write ../../heap/docs/memory.md anew")
+	update = flag.Bool("update", false, "measure a million and ten million call paths, and write ../docs/memory.md anew")
 	sizes  = flag.String("paths", "", "measure `N,N` call paths instead")
 	by     = flag.String("by", "", "run each command by this `COMMAND`, such as nice")
 )
 
 // document has the table of TestMemory, between these lines.
 const (
-	document   = "../../heap/docs/memory.md"
-	tableStart = "<!-- by go test ./internal/cmdtest -run Memory -update -timeout 3h -->\n"
+	document   = "../docs/memory.md"
+	tableStart = "<!-- by go test ./heap/cmd -run Memory -update -timeout 3h -->\n"
 	tableEnd   = "<!-- end -->\n"
 )
 
@@ -155,7 +157,7 @@ var memoryCases = func() (list []memoryCase) {
 // Every command stays within its memory limit for any input. The table in the documentation
 // has the measurements of this test.
 func TestMemory(t *testing.T) {
-	all := Full() || *update
+	all := cmdtest.Full() || *update
 	if !all && *sizes == "" {
 		t.Skip("LWSBT_FULL is not set")
 	}
@@ -167,8 +169,8 @@ func TestMemory(t *testing.T) {
 		list = "50000"
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"btdecode", "btheap", "btstats"} {
-		cmd := exec.Command("go", "build", "-o", dir, "../../cmd/"+name)
+	for _, name := range []string{"./btdecode", "./btheap", "../../cmd/btstats"} {
+		cmd := exec.Command("go", "build", "-o", dir, name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
