@@ -26,6 +26,10 @@ const (
 	Dump Request = "dump" // write a dump now
 )
 
+// memoryRequest is a program's request for the descriptor of the memory, which it cannot open: the
+// answer is a byte with the descriptor.
+const memoryRequest Request = "memory"
+
 // socketName returns the name of a recorder's abstract socket, which leaves no file behind.
 func socketName(recorder int) string { return fmt.Sprintf("@lwsbt.%d", recorder) }
 
@@ -51,6 +55,10 @@ func (r *Recorder) serve(conn *net.UnixConn) {
 	var request Request
 	var pid int
 	_, err := fmt.Fscanf(io.LimitReader(conn, 64), "%s %d\n", &request, &pid)
+	if err == nil && request == memoryRequest {
+		conn.WriteMsgUnix([]byte{0}, syscall.UnixRights(int(r.memory.file.Fd())), nil)
+		return
+	}
 	if err != nil || request != On && request != Off && request != Dump {
 		fmt.Fprintln(conn, "error expected on, off or dump, and a PID")
 		return
@@ -141,8 +149,8 @@ func (r *Recorder) answer(request Request, pid int) string {
 	if request != Dump {
 		return r.turn(request == On)
 	}
-	for k, p := range r.processes {
-		if int(k.pid) == pid && p.begun {
+	for _, p := range r.processes {
+		if p.host == pid && p.begun {
 			blocks, bytes := p.dump("request", p.time(r.memory.now()), false)
 			return fmt.Sprintf("ok dump %d, %s, %s", p.dumps-1, printable.Count(blocks, "allocation"), printable.Count(bytes, "byte"))
 		}

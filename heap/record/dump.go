@@ -4,6 +4,7 @@ package record
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -126,4 +127,21 @@ func (p *process) faults() string {
 		text += fmt.Sprintf("; %d blocks whose end was not seen in time", n)
 	}
 	return text
+}
+
+// incomplete returns an error that says why not all events were recorded, or nil.
+func (p *process) incomplete() error {
+	unseen := 0
+	for _, n := range p.owed {
+		unseen += n
+	}
+	switch {
+	case p.hooks == hooksNone:
+		return errors.New("the program has a malloc of its own, whose calls cannot be recorded")
+	case p.account.lost > 0:
+		return fmt.Errorf("%d events were lost", p.account.lost)
+	case unseen > 0 && p.config.Sample == 0:
+		return fmt.Errorf("%d frees were not seen", unseen)
+	}
+	return p.bad
 }

@@ -3,9 +3,12 @@
 package record
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -13,9 +16,10 @@ import (
 // executable finds that a process executed a program that is not recorded: a static one, or
 // one that runs as another user. A program that is recorded has an image of its own.
 type executable struct {
-	path  string    // of the recorded program, as the kernel has it
-	other string    // another program that the process runs
-	since time.Time // of other
+	path   string    // of the recorded program, as the kernel has it
+	other  string    // another program that the process runs
+	since  time.Time // of other
+	reason string    // why it is not recorded, once it is known
 }
 
 // startTime is the longest time that a recorded program needs for its first record.
@@ -38,7 +42,11 @@ func (e *executable) begin(pid int, name string) {
 func (e *executable) look(pid int, now time.Time) {
 	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	switch {
-	case err != nil || e.unrecorded(now): // gone, or known
+	case err != nil: // gone
+	case e.unrecorded(now):
+		if e.reason == "" {
+			e.reason = whyNot(pid)
+		}
 	case path == e.path || path == e.path+" (deleted)":
 		e.other = ""
 	case path != e.other:
@@ -49,4 +57,53 @@ func (e *executable) look(pid int, now time.Time) {
 // unrecorded reports whether the process runs another program, which is not recorded.
 func (e *executable) unrecorded(now time.Time) bool {
 	return e.other != "" && now.Sub(e.since) > startTime
+}
+
+// whyNot returns the reason why the program that a process runs is not recorded.
+func whyNot(pid int) string {
+	proc := fmt.Sprintf("/proc/%d/", pid)
+	t := &Target{Path: proc + "exe"}
+	if t.read(); t.loader == "" && t.Warning != "" {
+		return "it " + t.Warning
+	}
+	if gainedPrivileges(proc) {
+		return "it gained privileges as it started (setuid, setgid or file capabilities): the loader ignores preloaded libraries then"
+	}
+	text, err := os.ReadFile(proc + "environ")
+	switch {
+	case err != nil:
+		return "it runs as another user"
+	case !hasVariable(text, ringEnv, ""):
+		return "its environment has no " + ringEnv + ", as after env -i"
+	case !hasVariable(text, "LD_PRELOAD", "lwsbt"):
+		return "the LD_PRELOAD of its environment does not name the library"
+	}
+	return "it runs as another user, or in another namespace where it cannot open the library or the memory of btrecord"
+}
+
+// hasVariable reports whether an environment has a variable whose value contains a text.
+func hasVariable(environ []byte, name, text string) bool {
+	for v := range bytes.SplitSeq(environ, []byte{0}) {
+		key, value, ok := strings.Cut(string(v), "=")
+		if ok && key == name && strings.Contains(value, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// gainedPrivileges reports whether the loader of a process ignores the environment.
+func gainedPrivileges(proc string) bool {
+	const secure = 23 // AT_SECURE
+	text, err := os.ReadFile(proc + "auxv")
+	word := strconv.IntSize / 8
+	for ; err == nil && len(text) >= 2*word; text = text[2*word:] {
+		if word == 8 && binary.NativeEndian.Uint64(text) == secure {
+			return binary.NativeEndian.Uint64(text[8:]) != 0
+		}
+		if word == 4 && binary.NativeEndian.Uint32(text) == secure {
+			return binary.NativeEndian.Uint32(text[4:]) != 0
+		}
+	}
+	return false
 }

@@ -4,6 +4,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"time"
@@ -24,30 +25,28 @@ func (r *Recorder) image(t *thread, rec *record) error {
 		return fmt.Errorf("a word of %d bits", bits)
 	}
 	name, _ := text(w[5:], rec.pathBytes())
+	p := &process{key: key, parent: parent, name: name, word: bits, config: &r.config, clock: &r.memory.clock, hooks: rec.hooks()}
+	p.host = r.hostPID(pid, parent, t.image)
 	if name == "" {
-		name, _ = os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		p.name, _ = os.Readlink(fmt.Sprintf("/proc/%d/exe", p.host))
 	}
-	for k, old := range r.processes {
-		if k.pid == pid { // it executed this program
+	for _, old := range r.processes {
+		if old.host == p.host { // it executed this program
 			r.finish(old, "exec")
 		}
 	}
-	p := &process{key: key, parent: parent, name: name, word: bits, config: &r.config, clock: &r.memory.clock}
 	from := r.processes[processKey{parent, w[3]}]
 	if r.root == 0 {
-		r.root, p.parent = pid, 0
-	} else if pid != r.root {
-		// A PID of another namespace denotes another process here.
-		p.foreign = parent == 0 || from != nil && from.foreign
+		r.root, p.parent = p.host, 0
 	}
 	// A program that the process executes goes on in its recording.
-	if r.outputs[pid] == nil {
-		r.outputs[pid] = newOutput(r.create(int(pid), pid == r.root))
+	if r.outputs[p.host] == nil {
+		r.outputs[p.host] = r.open(p)
 	}
-	p.out = r.outputs[pid]
+	p.out = r.outputs[p.host]
 	t.proc = p
 	r.processes[key] = p
-	p.exe.begin(int(pid), name)
+	p.exe.begin(p.host, name)
 	p.modules.reset()
 	p.tree.reset()
 	var inherited liveTable
@@ -61,31 +60,57 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	return nil
 }
 
+// open opens the recording of a process.
+func (r *Recorder) open(p *process) *output {
+	name := fmt.Sprint(p.host)
+	if p.host < 0 {
+		name = fmt.Sprint(p.key.pid)
+	}
+	root := p.host == r.root
+	if !root {
+		if r.used[name]++; r.used[name] > 1 { // by an earlier process of this PID
+			name = fmt.Sprintf("%s.%d", name, r.used[name])
+		}
+	}
+	o := newOutput(r.create(name, root))
+	o.name = name
+	return o
+}
+
 // scan releases the slots of ended threads, and ends the recordings of ended processes.
 func (r *Recorder) scan(now time.Time) {
 	r.scanned = now
+	quiet := map[*process]bool{}
+	for _, p := range r.processes {
+		quiet[p] = true
+	}
 	for t := range r.all {
-		if t.proc != nil && t.proc.foreign || now.Sub(t.active) < time.Second || t.head.Load() != t.ring.tail {
+		if r.config.Events && t.proc != nil && now.Sub(t.active) < 2*scanEvery {
+			t.proc.thread(t)
+		}
+		if now.Sub(t.active) < time.Second || t.head.Load() != t.ring.tail {
+			delete(quiet, t.proc)
 			continue
 		}
-		if unix.Tgkill(int(t.pid), int(t.tid), 0) == unix.ESRCH && t.state.Load() != slotFree {
+		if (t.proc == nil || !t.proc.foreign()) && unix.Tgkill(int(t.pid), int(t.tid), 0) == unix.ESRCH && t.state.Load() != stateFree {
 			r.release(t)
 		}
 	}
 	for _, p := range r.processes {
-		if p.foreign {
-			continue
-		}
-		p.exe.look(int(p.key.pid), now)
-		if p.key.pid != r.root && !Running(int(p.key.pid)) {
-			r.gone(p.key.pid)
+		switch {
+		case p.host == r.root:
+			p.exe.look(p.host, now)
+		case p.host < 0 && quiet[p] || p.host >= 0 && !Running(p.host):
+			r.gone(p.host)
+		case p.host >= 0:
+			p.exe.look(p.host, now)
 		}
 	}
 	// A process may have ended while it was filling in a slot.
 	for i := range r.memory.slots[:r.top] {
 		s := &r.memory.slots[i]
-		if r.threads[i] == nil && s.state.Load() == slotFilling && s.pid != 0 && !Running(int(s.pid)) {
-			s.state.CompareAndSwap(slotFilling, slotFree)
+		if r.threads[i] == nil && s.state.Load() == stateFilling && s.pid != 0 && !r.namespaces && !Running(int(s.pid)) {
+			s.state.CompareAndSwap(stateFilling, stateFree)
 		}
 	}
 }
@@ -104,41 +129,26 @@ func Running(pid int) bool {
 	return len(tasks) > 1
 }
 
-// idle ends the recordings of processes in other PID namespaces, if no other processes
-// remain and they record nothing. It reports whether no process remains.
-func (r *Recorder) idle(now time.Time) bool {
-	for _, p := range r.processes {
-		if !p.foreign {
-			return false
-		}
-	}
-	for t := range r.all {
-		if now.Sub(t.active) < time.Second {
-			return len(r.processes) == 0
-		}
-	}
-	for _, p := range r.processes {
-		r.gone(p.key.pid)
-	}
-	return true
-}
-
 // gone ends the recording of a process that ended.
-func (r *Recorder) gone(pid uint32) {
+func (r *Recorder) gone(host int) {
 	r.round() // reads all that it wrote; while others write, there may be no last round
-	for k, p := range r.processes {
-		if k.pid == pid {
+	for _, p := range r.processes {
+		if p.host == host {
 			r.finish(p, "exit")
 		}
 	}
-	for t := range r.all {
-		if t.pid == pid {
-			r.release(t)
-		}
-	}
-	if o := r.outputs[pid]; o != nil && pid != r.root {
+	if o := r.outputs[host]; o != nil && host != r.root {
 		o.close()
-		delete(r.outputs, pid)
+		delete(r.outputs, host)
+	}
+}
+
+// goneAll ends the recordings of all processes.
+func (r *Recorder) goneAll() {
+	for r.round() > 0 {
+	}
+	for _, p := range r.processes {
+		r.gone(p.host)
 	}
 }
 
@@ -150,27 +160,37 @@ func (r *Recorder) finish(p *process, why string) {
 			t.countLost()
 		}
 	}
-	s := Summary{PID: int(p.key.pid), Root: p.key.pid == r.root, Text: p.String(), out: p.out}
+	s := Summary{Name: p.out.name, Root: p.host == r.root, Text: p.String(), Err: p.incomplete(), out: p.out}
 	if p.begun {
 		p.finish(why, p.time(r.memory.now()))
 	}
 	if p.exe.unrecorded(time.Now()) {
-		r.note("process %d executed %s, which is not recorded: it is static, or runs as another user", p.key.pid, p.exe.other)
+		r.note("process %d executed %s, which is not recorded: %s", p.host, p.exe.other, p.exe.reason)
+	}
+	for t := range r.all {
+		if t.proc == p {
+			r.release(t)
+		}
 	}
 	r.ended = append(r.ended, s)
 }
 
 // end closes all recordings.
-func (r *Recorder) end() ([]Summary, []string) {
+func (r *Recorder) end() (result Result) {
+	r.goneAll()
 	if n := r.memory.slotless.Load(); n > 0 {
-		r.note("%d events were lost: more than %d threads at once", n, len(r.memory.slots))
+		result.Err = fmt.Errorf("%d events were lost: no ring was free for their threads or signal handlers", n)
+		if r.top == len(r.memory.slots) {
+			result.Err = fmt.Errorf("%d events were lost: more than %d threads at once", n, r.top)
+		}
 	}
 	for _, o := range r.outputs {
 		o.close()
 	}
 	for i := range r.ended {
 		s := &r.ended[i]
-		s.Err = s.out.err
+		s.Err = cmp.Or(s.out.err, s.Err)
 	}
-	return r.ended, r.notes
+	result.Processes, result.Notes = r.ended, r.notes
+	return result
 }

@@ -33,17 +33,21 @@ type Config struct {
 	Slots, Words int
 }
 
+// headerBytes is the place of the header, a page.
+const headerBytes = 4096
+
 // memory is the memory shared with the programs. It is a memfd sealed against shrinking, so
 // that reading it never faults.
 type memory struct {
 	file  *os.File
 	bytes []byte
 	*header
-	slots  []slot
-	areas  []byte // of all slots
-	stride int    // bytes of an area
-	words  uint32 // of a ring
-	clock  clock
+	slots   []slot
+	areas   []byte // of all slots
+	stride  int    // bytes of an area
+	words   uint32 // of a ring
+	clock   clock
+	unwatch func()
 }
 
 // newMemory creates the memory.
@@ -73,6 +77,7 @@ func newMemory(c Config) (*memory, error) {
 	}
 	h.clock = m.clock.kind
 	m.setRecording(!c.StartOff, c.Lossy)
+	m.unwatch = m.guard()
 	return m, nil
 }
 
@@ -104,7 +109,10 @@ func (m *memory) create(size int) (err error) {
 // path returns the path at which the program opens the memory.
 func (m *memory) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), m.file.Fd()) }
 
+// close lets the programs go on without being recorded.
 func (m *memory) close() {
+	m.mode.Store(0)
+	m.unwatch()
 	unix.Munmap(m.bytes)
 	m.file.Close()
 }

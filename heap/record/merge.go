@@ -43,7 +43,7 @@ func (r *Recorder) round() int {
 	}
 	for t := range r.all {
 		t.give()
-		if t.state.Load() == slotLeft && t.head.Load() == t.ring.tail {
+		if t.state.Load() == stateLeft && t.head.Load() == t.ring.tail {
 			r.release(t)
 		}
 	}
@@ -64,7 +64,7 @@ func (r *Recorder) take() {
 	r.top = max(r.top, min(len(r.memory.slots), int(r.memory.top.Load())))
 	for i := range r.memory.slots[:r.top] {
 		if r.threads[i] == nil {
-			if s := r.memory.slots[i].state.Load(); s == slotTaken || s == slotLeft {
+			if s := r.memory.slots[i].state.Load(); s == stateTaken || s == stateLeft {
 				r.threads[i] = newThread(r.memory, i)
 				r.threads[i].active = time.Now()
 			}
@@ -84,15 +84,18 @@ func (r *Recorder) release(t *thread) {
 	t.slot.lost.Store(0)
 	t.waiting.Store(0)
 	t.room.Store(0)
-	t.state.Store(slotFree)
+	t.state.Store(stateFree)
 }
 
 // broken ends the recording of a thread whose ring is corrupt.
 func (r *Recorder) broken(t *thread, err error) {
 	t.bad = true
 	r.note("process %d, thread %d: the recording of this thread ended: %v; the program wrote over shared memory", t.pid, t.tid, err)
-	if t.proc != nil && t.proc.begun {
-		t.proc.text = append(t.proc.text, "~h#lost\n"...)
+	if t.proc != nil {
+		t.proc.bad = fmt.Errorf("the recording of thread %d ended early", t.tid)
+		if t.proc.begun {
+			t.proc.text = append(t.proc.text, "~h#lost\n"...)
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func (p *process) load(rec *record) error {
 	if name == "" {
 		name = "[vdso]"
 	}
-	mod := module{base: rec.words[1], name: absolute(int(p.key.pid), name), buildID: fmt.Sprintf("%x", id)}
+	mod := module{base: rec.words[1], name: absolute(p.host, name), buildID: fmt.Sprintf("%x", id)}
 	for i := range n {
 		relative, w := rec.words[3+2*i], rec.words[4+2*i]
 		s := segment{(mod.base + relative) & (1<<p.word - 1), w >> 3, flagsOf(elf.ProgFlag(w & 7)), relative}

@@ -12,6 +12,7 @@ import (
 
 // output writes a recording, compressed by zstd. The file is readable up to the last flush.
 type output struct {
+	name    string // of the process
 	file    io.WriteCloser
 	z       *zstd.Encoder
 	pending int // bytes since the last flush

@@ -19,10 +19,12 @@ type process struct {
 	config *Config
 	clock  *clock
 	out    *output
-	// foreign reports whether the process is in another PID namespace, so that its PID has
-	// no meaning here.
-	foreign bool
-	exe     executable
+	// host is the PID here, where key.pid is that of the process's own PID namespace. It is
+	// negative for a process of another namespace that is not found.
+	host  int
+	hooks int   // hooksLibrary, ...
+	bad   error // why not all of it was recorded
+	exe   executable
 
 	modules modules
 	tree    tree
@@ -44,6 +46,9 @@ type process struct {
 	forks   []fork // heaps for children that may record
 	pruneAt int    // number of paths at which prune removes empty paths
 }
+
+// foreign reports whether the process is in another PID namespace.
+func (p *process) foreign() bool { return p.host != int(p.key.pid) }
 
 type processKey struct {
 	pid   uint32
@@ -106,8 +111,11 @@ func (p *process) time(stamp uint64) uint64 {
 
 // thread writes the name of a thread other than the first, unless the recording has it.
 func (p *process) thread(t *thread) {
+	if !p.begun || !p.config.Events || t.tid == t.pid || p.foreign() {
+		return
+	}
 	name := t.name()
-	if !p.begun || !p.config.Events || t.tid == t.pid || name == "" || p.threads[t.tid] == name {
+	if name == "" || p.threads[t.tid] == name {
 		return
 	}
 	p.threads[t.tid] = name

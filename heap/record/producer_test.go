@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,15 +31,14 @@ type producer struct {
 // produce takes a slot.
 func produce(m *memory, i int, pid, tid uint32, image uint64) *producer {
 	s := &m.slots[i]
-	if !s.state.CompareAndSwap(slotFree, slotFilling) {
+	if !s.state.CompareAndSwap(stateFree, stateFilling) {
 		panic("the slot is taken")
 	}
 	s.pid, s.tid, s.image = pid, tid, image
-	copy(s.name[:], "producer")
 	if top := m.top.Load(); top <= uint32(i) {
 		m.top.Store(uint32(i) + 1)
 	}
-	s.state.Store(slotTaken)
+	s.state.Store(stateTaken)
 	return &producer{m: m, slot: s, ring: m.ring(i), place: map[string]uint8{}}
 }
 
@@ -81,7 +81,7 @@ func (p *producer) stack(size uint64, frames []uint64) (flags uint64, words []ui
 		kept++
 	}
 	p.last = frames
-	return flagFrames, append([]uint64{at<<48 | size, uint64(kept)<<16 | uint64(len(frames)-kept)}, frames[kept:]...)
+	return ringFrames, append([]uint64{at<<48 | size, uint64(kept)<<16 | uint64(len(frames)-kept)}, frames[kept:]...)
 }
 
 func (p *producer) allocated(addr, size uint64, frames []uint64) {
@@ -132,7 +132,11 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-func (r *recording) create(pid int, _ bool) (io.WriteCloser, error) {
+func (r *recording) create(name string, _ bool) (io.WriteCloser, error) {
+	pid, err := strconv.Atoi(name)
+	if err != nil {
+		return nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.files == nil {

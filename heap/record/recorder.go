@@ -33,25 +33,30 @@ type Recorder struct {
 	config  Config
 	memory  *memory
 	control net.Listener // nil if it takes no requests
-	create  func(pid int, root bool) (io.WriteCloser, error)
+	create  func(name string, root bool) (io.WriteCloser, error)
 
 	threads   []*thread // by slot, nil if it is free
 	top       int       // slots from here on were never taken
 	merge     []*thread // threads with records to merge, a heap by stamp
 	processes map[processKey]*process
-	outputs   map[uint32]*output // by PID
+	outputs   map[int]*output // by host PID
+	used      map[string]int  // names of recordings
 	ended     []Summary
-	root      uint32
+	root      int  // host PID, 0 if there is none
 	over      bool // the first process has ended or is detached
+	last      bool // and so have all others
 	on        bool
 	scanned   time.Time // last scan
 	notes     []string
 	calls     chan func() // for the loop of Run
+
+	namespaces bool // there are processes of other PID namespaces
+	unknown    int  // processes without a host PID
 }
 
 // Summary is the result of the recording of one process.
 type Summary struct {
-	PID  int
+	Name string // of the process: its PID, unless that is taken
 	Root bool
 	Text string // totals
 	Err  error  // why the recording is incomplete, or nil
@@ -60,14 +65,14 @@ type Summary struct {
 
 // New creates the shared memory and listens for requests. create opens the recording of a
 // process.
-func New(c Config, create func(pid int, root bool) (io.WriteCloser, error)) (*Recorder, error) {
+func New(c Config, create func(name string, root bool) (io.WriteCloser, error)) (*Recorder, error) {
 	m, err := newMemory(c)
 	if err != nil {
 		return nil, err
 	}
 	r := &Recorder{config: c, memory: m, create: create, on: !c.StartOff,
 		threads: make([]*thread, len(m.slots)), processes: map[processKey]*process{},
-		outputs: map[uint32]*output{}, calls: make(chan func(), 1)}
+		outputs: map[int]*output{}, used: map[string]int{}, calls: make(chan func(), 1)}
 	if r.control, err = net.Listen("unix", socketName(os.Getpid())); err != nil {
 		r.note("cannot take requests of btrecord ctl: %v", err)
 	} else {
@@ -79,21 +84,26 @@ func New(c Config, create func(pid int, root bool) (io.WriteCloser, error)) (*Re
 // Variable returns the variable of the environment that the program needs.
 func (r *Recorder) Variable() string { return "LWSBT_RING=" + r.memory.path() }
 
-// Ended notifies the recorder that the first process has ended.
+// Left notifies the recorder that the first process has ended. Over follows.
+func (r *Recorder) Left(pid int) { r.call(func() { r.gone(pid) }) }
+
+// Ended notifies the recorder that the first process has ended. The recording ends with the last
+// of the other processes, as far as is known.
 func (r *Recorder) Ended(pid int) {
 	r.call(func() {
-		r.gone(uint32(pid))
+		r.gone(pid)
 		r.over = true
 	})
 }
+
+// Over notifies the recorder that no process that could be recorded is left.
+func (r *Recorder) Over() { r.call(func() { r.over, r.last = true, true }) }
 
 // Detached notifies the recorder that all processes go on without being recorded.
 func (r *Recorder) Detached() {
 	r.call(func() {
 		r.turn(false)
-		for _, p := range r.processes {
-			r.gone(p.key.pid)
-		}
+		r.goneAll()
 		r.memory.release(r.top)
 		r.over = true
 	})
@@ -139,9 +149,16 @@ const (
 	scanEvery  = 250 * time.Millisecond
 )
 
-// Run records until the process of Ended and all other recorded processes have ended. It
-// returns the results and notes for the user.
-func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
+// Result is the result of a recording.
+type Result struct {
+	Processes []Summary
+	Notes     []string // for the user
+	Err       error    // why the recording is incomplete, apart from the errors of processes
+}
+
+// Run records until the process of Ended and all other recorded processes have ended, or until
+// Over.
+func (r *Recorder) Run(interval time.Duration) Result {
 	sleep := shortSleep
 	next := time.Now().Add(interval)
 	for {
@@ -176,7 +193,7 @@ func (r *Recorder) Run(interval time.Duration) ([]Summary, []string) {
 			f()
 		default:
 		}
-		if r.over && r.idle(now) {
+		if r.over && (r.last || len(r.processes) == 0) {
 			return r.end()
 		}
 		r.memory.sleep(sleep)

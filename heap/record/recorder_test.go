@@ -146,8 +146,8 @@ func newTest(t *testing.T, c Config) (*Recorder, *recording, func() ([]Summary, 
 	}
 	done := make(chan result, 1)
 	go func() {
-		s, n := r.Run(0)
-		done <- result{s, n}
+		got := r.Run(0)
+		done <- result{got.Processes, got.Notes}
 	}()
 	return r, &rec, func() ([]Summary, []string) {
 		t.Helper()
@@ -207,7 +207,8 @@ func storm(t *testing.T, clock uint32, c Config) (text string, live []blockOf) {
 	var summaries []Summary
 	var notes []string
 	go func() {
-		summaries, notes = r.Run(0)
+		result := r.Run(0)
+		summaries, notes = result.Processes, result.Notes
 		close(done)
 	}()
 	h := heap{top: 1 << 20}
@@ -412,7 +413,7 @@ func TestDamagedRingIsDrained(t *testing.T) {
 
 // A recording that cannot be created is an error, and the program does not wait.
 func TestNoOutput(t *testing.T) {
-	r, err := New(Config{Slots: 8, Words: 4096}, func(int, bool) (io.WriteCloser, error) { return nil, fs.ErrPermission })
+	r, err := New(Config{Slots: 8, Words: 4096}, func(string, bool) (io.WriteCloser, error) { return nil, fs.ErrPermission })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +426,8 @@ func TestNoOutput(t *testing.T) {
 		}
 		r.Ended(testPID)
 	}()
-	summaries, notes := r.Run(0)
+	result := r.Run(0)
+	summaries, notes := result.Processes, result.Notes
 	if len(summaries) != 1 || summaries[0].Err != fs.ErrPermission || len(notes) != 0 {
 		t.Errorf("summaries %+v, notes %q", summaries, notes)
 	}

@@ -75,7 +75,7 @@ func (r *ring) next(rec *record) error {
 	left := r.head - r.tail
 	word := r.load(0)
 	*rec = record{stamp: r.stamp, kind: uint8(word & 15)}
-	frames := word>>4&flagFrames != 0
+	frames := word>>4&ringFrames != 0
 	var n uint32
 	switch rec.kind {
 	case kindAllocated, kindMoveEnds:
@@ -132,6 +132,7 @@ func (rec *record) pathBytes() int { return int(rec.lengths & 0xffff) }
 func (rec *record) idBytes() int   { return int(rec.lengths >> 16 & 0xff) }
 func (rec *record) segments() int  { return int(rec.lengths >> 24 & 0xff) }
 func (rec *record) wordBits() int  { return int(rec.lengths>>32&0xff) * 8 }
+func (rec *record) hooks() int     { return int(rec.lengths >> 40 & 0xff) }
 
 // up8 returns the number of words for a number of bytes.
 func up8(bytes int) uint32 { return uint32((bytes + 7) / 8) }

@@ -110,7 +110,7 @@ func newRing(t testing.TB, c ringConfig) *ringReader {
 	r := &ringReader{path: f.Name(), mem: mem, slots: make([]ringSlot, c.slots), stop: make(chan struct{}), done: make(chan error, 1)}
 	e := binary.NativeEndian
 	copy(mem, "lwsbtrng")
-	for at, v := range map[int]uint32{8: 3, 12: uint32(c.slots), 16: uint32(c.words), 20: slotAt, 40: uint32(c.clock),
+	for at, v := range map[int]uint32{8: 4, 12: uint32(c.slots), 16: uint32(c.words), 20: slotAt, 40: uint32(c.clock),
 		44: uint32(c.children), 56: uint32(os.Getpid()), 64: c.mode} {
 		e.PutUint32(mem[at:], v)
 	}

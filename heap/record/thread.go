@@ -3,8 +3,9 @@
 package record
 
 import (
-	"bytes"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 	"unsafe"
 )
@@ -39,11 +40,10 @@ func newThread(m *memory, i int) *thread {
 	return t
 }
 
-// name returns the current name in the slot.
+// name returns the name that the thread has now, "" if it has ended.
 func (t *thread) name() string {
-	name := t.slot.name
-	b, _, _ := bytes.Cut(name[:], []byte{0})
-	return string(b)
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/comm", t.pid, t.tid))
+	return strings.TrimSuffix(string(text), "\n")
 }
 
 // give publishes tail, so that the program can reuse the words before it.

@@ -47,6 +47,9 @@ func noCalls(t *testing.T) string {
 	return ""
 }
 
+// oldGDB is in the error of a GDB that does not know all registers of the processor.
+const oldGDB = "Couldn't write extended state status"
+
 // told is a running testdata/attach.c.
 type told struct {
 	t   *testing.T

@@ -3,17 +3,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,30 +43,32 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if c.Flags().Changed("pid") {
 		return o.attach(c)
 	}
-	t, err := findTarget(args[0])
+	t, err := record.FindTarget(args[0])
 	if err != nil {
-		return err
+		return exit(err)
 	}
 	if err := o.sameAs(t); err != nil {
 		return err
 	}
-	if t.warning != "" {
-		fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s %s; it runs, but is not recorded\n", cli.Printable(t.path), t.warning)
-		p, err := start(args, os.Environ())
+	if t.Warning != "" {
+		fmt.Fprintf(c.ErrOrStderr(), "btrecord: %s %s; it runs, but is not recorded\n", cli.Printable(t.Path), cli.Printable(t.Warning))
+		p, err := record.Start(args, os.Environ(), false)
 		if err != nil {
-			return err
+			return exit(err)
 		}
-		code, err := p.wait()
-		if err == nil && code == 0 {
-			return failed(notRecorded, "%s %s: nothing was recorded", t.path, t.warning)
+		if err := p.Wait(func() {}, func() {}); err != nil {
+			return failed(notRecorded, "%w", err)
 		}
-		return ends(code, err)
+		if p.ExitCode() == 0 {
+			return failed(notRecorded, "%s %s: nothing was recorded", t.Path, t.Warning)
+		}
+		return cli.Exit(p.ExitCode())
 	}
-	library, err := o.findLibrary(t)
+	library, err := t.Library(context.Background(), o.library, o.cc)
 	if err != nil {
-		return err
+		return exit(err)
 	}
-	return o.record(c, args, library)
+	return o.record(c, args, t, library)
 }
 
 // check checks the options.
@@ -104,21 +104,22 @@ func failed(code int, format string, args ...any) error {
 	return &cli.Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// findLibrary returns the path of the library to preload.
-func (o *options) findLibrary(t *target) (path string, err error) {
-	if o.library == "" {
-		path, err = t.findLibrary(o.cc)
-	} else if path, err = filepath.Abs(o.library); err == nil {
-		err = t.checkLibrary(path)
+// exit returns the error that makes btrecord end for a reason of package record.
+func exit(err error) error {
+	var e *record.Error
+	if !errors.As(err, &e) {
+		return err
 	}
-	if err == nil && strings.ContainsAny(path, " :") {
-		err = cli.Usagef("%s: the loader cannot preload a library with a space or colon in its path", path)
+	codes := map[record.Reason]int{record.NotRecorded: notRecorded, record.NotRunnable: notRunnable, record.NotFound: notFound,
+		record.Unusable: cli.Usage, record.Failed: cli.Failed}
+	if e.Reason == record.BadArgument {
+		return cli.BadArgs(e.Err)
 	}
-	return path, err
+	return &cli.Error{Code: codes[e.Reason], Err: e.Err}
 }
 
 // record runs a program and records it.
-func (o *options) record(c *cobra.Command, args []string, library string) error {
+func (o *options) record(c *cobra.Command, args []string, t *record.Target, library string) error {
 	note := o.noter(c)
 	output, path, err := o.createOutput(args[0])
 	if err != nil {
@@ -132,26 +133,73 @@ func (o *options) record(c *cobra.Command, args []string, library string) error 
 	if old := os.Getenv("LD_PRELOAD"); old != "" {
 		library += ":" + old
 	}
-	p, err := start(args, append(os.Environ(), "LD_PRELOAD="+library, r.Variable()))
+	p, err := record.Start(args, append(os.Environ(), "LD_PRELOAD="+library, r.Variable()), o.children)
+	if err != nil {
+		return exit(err)
+	}
+	go func() {
+		if err := p.Wait(func() { r.Left(p.Process.Pid) }, r.Over); err != nil {
+			note("%v", err)
+		}
+		r.Over()
+	}()
+	n, err := o.finish(r, path, note)
+	switch {
+	case err == nil && n == 0 && t.Hint != "":
+		err = failed(notRecorded, "nothing was recorded: the program %s", t.Hint)
+	case err == nil && n == 0:
+		err = failed(notRecorded, "nothing was recorded: the program did not load the library")
+	}
+	if err != nil {
+		if p.ExitCode() != 0 {
+			note("the program ended with status %d", p.ExitCode())
+		}
+		return err
+	}
+	return cli.Exit(p.ExitCode())
+}
+
+// attach records a running process, until it ends, a signal comes, or the time is over.
+func (o *options) attach(c *cobra.Command) error {
+	t, err := record.AttachTarget(o.pid)
+	if err != nil {
+		return exit(err)
+	}
+	name, err := os.Readlink(t.Path)
+	if err != nil {
+		return failed(notRecorded, "process %d: %w", o.pid, err)
+	}
+	ctx, stop := cli.Interruptible(context.Background())
+	defer stop()
+	library, err := t.Library(ctx, o.library, o.cc)
+	if err != nil {
+		return exit(err)
+	}
+	output, path, err := o.createOutput(strings.TrimSuffix(name, " (deleted)"))
 	if err != nil {
 		return err
 	}
-	var code int
-	var waitErr error
-	go func() {
-		code, waitErr = p.wait()
-		r.Ended(p.Process.Pid)
-	}()
-	n, err := o.finish(r, path, note)
-	if err == nil && n == 0 {
-		err = failed(notRecorded, "nothing was recorded: the program did not load the library")
+	a, err := record.Attach(o.pid, library, func(memory *os.File) (*record.Recorder, error) { return o.newRecorder(memory, output, path) })
+	if err != nil {
+		output.Close()
+		if output != os.Stdout {
+			os.Remove(path)
+		}
+		return exit(err)
 	}
-	if code != 0 || waitErr != nil {
-		if err != nil {
+	defer a.Close()
+	note := o.noter(c)
+	note("recording process %d into %s; Ctrl-C ends it", o.pid, path)
+	if o.duration > 0 {
+		ctx, stop = context.WithTimeout(ctx, o.duration)
+		defer stop()
+	}
+	go func() {
+		if err := a.Wait(ctx); err != nil {
 			note("%v", err)
 		}
-		return ends(code, waitErr)
-	}
+	}()
+	_, err = o.finish(a.Recorder, path, note)
 	return err
 }
 
@@ -169,11 +217,11 @@ func (o *options) noter(c *cobra.Command) func(format string, args ...any) {
 func (o *options) newRecorder(file, output *os.File, path string) (*record.Recorder, error) {
 	r, err := record.New(record.Config{Events: o.events, Addresses: o.addresses, AtPeak: o.atPeak, Children: o.children,
 		Inherited: o.inherited, Lossy: o.lossy, StartOff: o.startOff, Sample: o.rate, File: file,
-	}, func(pid int, root bool) (io.WriteCloser, error) {
+	}, func(name string, root bool) (io.WriteCloser, error) {
 		if root {
 			return output, nil
 		}
-		return os.Create(childPath(path, pid))
+		return os.Create(path + "." + name)
 	})
 	if err != nil {
 		return nil, failed(notRecorded, "%w", err)
@@ -181,48 +229,48 @@ func (o *options) newRecorder(file, output *os.File, path string) (*record.Recor
 	return r, nil
 }
 
-func childPath(path string, pid int) string { return fmt.Sprintf("%s.%d", path, pid) }
-
 // finish records until the end, and prints the results. It returns the number of recordings, and
 // an error if one is incomplete.
 func (o *options) finish(r *record.Recorder, path string, note func(string, ...any)) (n int, err error) {
-	recorded, notes := r.Run(o.interval)
-	for _, text := range notes {
+	result := r.Run(o.interval)
+	for _, text := range result.Notes {
 		note("%s", text)
 	}
-	for _, s := range recorded {
+	for _, s := range result.Processes {
 		file := path
 		if !s.Root {
-			file = childPath(path, s.PID)
+			file += "." + s.Name
+		}
+		if s.Text != "" {
+			note("%s: %s", file, s.Text)
 		}
 		if s.Err != nil {
+			if err != nil {
+				note("%v", err)
+			}
 			err = failed(notRecorded, "%s: the recording is not complete: %w", file, s.Err)
-			continue
 		}
-		note("%s: %s", file, s.Text)
+	}
+	if result.Err != nil {
+		if err != nil {
+			note("%v", err)
+		}
+		err = failed(notRecorded, "the recording is not complete: %w", result.Err)
 	}
 	if o.verbose {
 		note("%s", r.Memory())
 	}
-	return len(recorded), err
-}
-
-// ends returns the error that makes btrecord end as the program did.
-func ends(code int, err error) error {
-	if err != nil {
-		return failed(notRecorded, "%w", err)
-	}
-	return cli.Exit(code)
+	return len(result.Processes), err
 }
 
 // sameAs returns an error if the recording would overwrite the program, its
 // script or the library.
-func (o *options) sameAs(t *target) error {
+func (o *options) sameAs(t *record.Target) error {
 	output, err := os.Stat(o.output)
 	if o.output == "" || err != nil {
 		return nil
 	}
-	for _, path := range []string{t.path, t.script, o.library} {
+	for _, path := range []string{t.Path, t.Script, o.library} {
 		if info, err := os.Stat(path); err == nil && os.SameFile(info, output) {
 			return cli.Usagef("%s: is the same file as %s; it would be lost", o.output, path)
 		}
@@ -264,45 +312,4 @@ func createNew(base string) (*os.File, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s.rec and all its numbered names exist; see -o", base)
-}
-
-// program is a running program with the streams of this process.
-type program struct {
-	*exec.Cmd
-	signals chan os.Signal
-}
-
-// start starts the program.
-func start(args, env []string) (*program, error) {
-	p := &program{exec.Command(args[0], args[1:]...), make(chan os.Signal, 8)}
-	p.Env = env
-	p.Stdin, p.Stdout, p.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// A terminal sends its interrupt and quit signals to the program, too. The others are
-	// forwarded.
-	signal.Notify(p.signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
-	if err := p.Start(); err != nil {
-		return nil, failed(notRunnable, "%w", err)
-	}
-	return p, nil
-}
-
-// wait waits for the program and returns its exit code, or 128 + the number of the signal
-// that ended it.
-func (p *program) wait() (code int, err error) {
-	go func() {
-		for s := range p.signals {
-			if s != os.Interrupt && s != syscall.SIGQUIT {
-				p.Process.Signal(s)
-			}
-		}
-	}()
-	err = p.Wait()
-	signal.Stop(p.signals)
-	if p.ProcessState == nil {
-		return 0, err
-	}
-	if status := p.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
-		return 128 + int(status.Signal()), nil
-	}
-	return p.ProcessState.ExitCode(), nil
 }

@@ -28,6 +28,7 @@ static align_fn real_memalign, real_aligned_alloc;
 static posix_memalign_fn real_posix_memalign;
 
 uintptr_t allocator_lo, allocator_size;
+uint8_t program_hooks;
 
 /* Until the real ones are found, dlsym itself may allocate: from here, and that is
  * never freed. */

@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "preload.h"
+#include "process.h"
 
 void *pages(size_t bytes)
 {
@@ -25,7 +25,17 @@ void *pages(size_t bytes)
 
 /* ---------------------------------------------------------------- single pages */
 
-/* The kernel reads a new signal mask before it looks what to do with it: EFAULT
+/* The kernel compares a word before it waits for it to change: EFAULT says that it
+ * could not, EAGAIN that it was another one, ETIMEDOUT that the wait, of no time, is over. */
+static bool by_futex(uintptr_t page)
+{
+	static const struct timespec none;
+
+	return syscall(FUTEX_CALL, page, FUTEX_WAIT | FUTEX_PRIVATE, 0x6c777362, &none) &&
+		(errno == EAGAIN || errno == ETIMEDOUT);
+}
+
+/* For emulators: the kernel reads a new signal mask before it looks what to do with it. EFAULT
  * says that it could not, EINVAL that there is nothing such to do. Nothing changes. */
 static bool by_mask(uintptr_t page)
 {
@@ -47,7 +57,7 @@ static bool (*way)(uintptr_t page);
  * be read. */
 void memory_start(void)
 {
-	bool (*const ways[])(uintptr_t) = {by_mask, by_copy};
+	bool (*const ways[])(uintptr_t) = {by_futex, by_mask, by_copy};
 	uintptr_t here = (uintptr_t)&self & ~(PAGE - 1), guard;
 	void *p = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 

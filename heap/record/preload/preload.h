@@ -18,8 +18,10 @@
  *   memory.c    which memory can be read
  *
  * All runs inside calls of the program's, in any thread, in signal handlers, after
- * fork. So in a hook there is no lock, no allocation, and no system call, but where a
- * ring is taken, is full, or where memory that was not read before has to be checked.
+ * fork. So in a hook there is no lock and no allocation. The only system calls are those
+ * that allocators make: mprotect, mremap and munmap where a ring is taken, and futex
+ * where it is full, or where memory that was not read before has to be checked. The
+ * program may have a filter that kills it for any other. heap/docs/btrecord.md lists them.
  */
 #ifndef LWSBT_PRELOAD_H
 #define LWSBT_PRELOAD_H
@@ -79,6 +81,7 @@ extern struct gate *gate;
 bool begin(void);
 void thread_end_wanted(void);	/* has the thread's rings left at its end */
 extern uint64_t image;
+extern uint8_t program_hooks;	/* enum ring_hooks */
 extern char **environ;
 
 /* ---------------------------------------------------------------- hooks.c */
@@ -168,6 +171,7 @@ struct own {
 	uint64_t *words;		/* the ring */
 	uint32_t head, limit, mask;	/* at limit, see make_room */
 	struct ring_slot *slot;
+	uintptr_t entered;		/* the frame that records the last event */
 	uint8_t before;			/* the place of the last stack */
 	struct last last;
 	struct place place[RING_PLACES];

@@ -7,11 +7,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "process.h"
@@ -28,9 +30,9 @@ struct gate *gate = &shut;
 uint64_t image;
 
 static struct ring_header *ring;	/* as the gate, and in a forked child, too */
-static pid_t owner;
+pid_t owner;
 static uint64_t parent_image, forked;
-static pid_t parent;
+static pid_t parent, child; /* child: the process, if the C library forked it */
 static uint32_t told; /* the image's record: not every machine has atomic bytes */
 
 /* ---------------------------------------------------------------- threads' ends */
@@ -62,24 +64,25 @@ void thread_end_wanted(void)
 
 /* ---------------------------------------------------------------- the image */
 
-void image_tell(struct own *o)
+bool image_tell(struct own *o)
 {
 	uint32_t no = 0;
 
 	if (!__atomic_compare_exchange_n(&told, &no, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return;
+		return false;
 	size_t path = strlen(program_path), words = (path + 7) / 8;
 	uint64_t *w = reserve(o); /* it is the first: there is room for it */
 	if (!w)
-		return;
+		return false;
 	memset(w + 5, 0, words * 8);
 	memcpy(w + 5, program_path, path);
 	w[1] = (uint32_t)owner | (uint64_t)parent << 32;
-	w[2] = path | (uint64_t)WORD << 32;
+	w[2] = path | (uint64_t)WORD << 32 | (uint64_t)program_hooks << 40;
 	w[3] = parent_image;
 	w[4] = forked;
 	w[0] = word0(stamp(), 0, RING_IMAGE);
 	publish(o, (uint32_t)(5 + words));
+	return true;
 }
 
 /* ---------------------------------------------------------------- the start */
@@ -100,6 +103,29 @@ int ring_open(void)
 	return -1;
 }
 
+/* ring_ask asks btrecord for a descriptor of the memory: in another mount namespace, /proc
+ * may not have btrecord. Its socket has no place in the file system. */
+static NOINLINE int ring_ask(const char *path)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	char request[] = "memory 0\n", space[CMSG_SPACE(sizeof(int))], byte;
+	struct iovec part = {&byte, 1};
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+	int f = -1, s, pid = (int)strtol(path + (strncmp(path, "/proc/", 6) ? strlen(path) : 6), NULL, 10);
+
+	if (pid <= 0 || (s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0)
+		return -1;
+	size_t n = (size_t)snprintf(to.sun_path + 1, sizeof to.sun_path - 1, "lwsbt.%d", pid);
+	if (!connect(s, (struct sockaddr *)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) &&
+	    send(s, request, sizeof request - 1, MSG_NOSIGNAL) == sizeof request - 1 && recvmsg(s, &m, MSG_CMSG_CLOEXEC) == 1) {
+		struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+		if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+			memcpy(&f, CMSG_DATA(c), sizeof f);
+	}
+	close(s);
+	return f;
+}
+
 static bool fits(const struct ring_header *h, uint64_t bytes)
 {
 	return !memcmp(h->magic, RING_MAGIC, sizeof h->magic) && h->version == RING_VERSION && h->slots && h->slots <= 65536 &&
@@ -108,23 +134,30 @@ static bool fits(const struct ring_header *h, uint64_t bytes)
 		h->area_at >= h->slot_at + (uint64_t)h->slots * RING_SLOT && bytes >= h->area_at + h->slots * h->area;
 }
 
-static struct ring_header *map(const char *path)
+/* map maps the header and the slots. *file is a descriptor of the file. */
+static struct ring_header *map(const char *path, int *file)
 {
 	struct ring_header h;
-	void *p = MAP_FAILED;
 	struct stat info;
-	int f;
+	int f = open(path, O_RDWR | O_CLOEXEC);
 
-	if (strlen(path) >= sizeof ring_path || (f = open(path, O_RDWR | O_CLOEXEC)) < 0)
+	if (f < 0)
+		f = ring_ask(path);
+	if (f < 0)
 		return NULL;
-	if (read(f, &h, sizeof h) == (ssize_t)sizeof h && !fstat(f, &info) && fits(&h, (uint64_t)info.st_size)) {
+	if (strlen(path) < sizeof ring_path && pread(f, &h, sizeof h, 0) == (ssize_t)sizeof h && !fstat(f, &info) &&
+	    fits(&h, (uint64_t)info.st_size)) {
 		strcpy(ring_path, path);
 		device = info.st_dev;
 		inode = info.st_ino;
-		p = mmap(NULL, h.slot_at + h.slots * RING_SLOT, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+		void *p = mmap(NULL, h.slot_at + h.slots * RING_SLOT, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+		if (p != MAP_FAILED) {
+			*file = f;
+			return p;
+		}
 	}
 	close(f);
-	return p == MAP_FAILED ? NULL : p;
+	return NULL;
 }
 
 /* ours reports whether this process is to be recorded. The first is. */
@@ -154,19 +187,24 @@ static void before_fork(void)
 static void in_child(void)
 {
 	forked = self.forked;
+	child = (pid_t)thread_id();
 	gate->ring = NULL; /* where the kernel did not do it */
 }
 
 bool process_start(const char *path)
 {
-	if (!path || !*path || !(ring = map(path)))
+	int file;
+
+	if (!path || !*path || !(ring = map(path, &file)))
 		return false;
 	owner = getpid();
 	memory_start();
 	madvise(ring, ring->slot_at + ring->slots * RING_SLOT, MADV_DONTDUMP);
 	struct gate *page = pages(PAGE);
 	modules_start();
-	if (!ours() || !page || !slots_start(ring) || !walk_start() || (ring->sample && !sample_start())) {
+	bool ok = ours() && page && slots_start(ring, file) && walk_start() && (!ring->sample || sample_start());
+	close(file);
+	if (!ok) {
 		ring = NULL;
 		return false;
 	}
@@ -190,10 +228,12 @@ void child_start(void)
 		return;
 	memset(self.own, 0, sizeof self.own);
 	self.level = 0;
-	self.tid = 0;
 	self.random = 0;
 	parent = owner;
-	owner = getpid();
+	/* Of a fork that the C library does not know, only the kernel knows the number. */
+	owner = child ? child : getpid();
+	self.tid = (uint32_t)owner;
+	child = 0;
 	if (!ours()) {
 		ring = NULL;
 		return;

@@ -4,15 +4,31 @@
 #ifndef LWSBT_PROCESS_H
 #define LWSBT_PROCESS_H
 
+#include <sys/syscall.h>
+#include <time.h>
+
 #include "preload.h"
 
-bool slots_start(const struct ring_header *r);
+/* linux/futex.h is not there for every C library. */
+#if defined(SYS_futex_time64)
+#define FUTEX_CALL (sizeof(time_t) > sizeof(long) ? SYS_futex_time64 : SYS_futex)
+#else
+#define FUTEX_CALL SYS_futex
+#endif
+#define FUTEX_WAIT 0
+#define FUTEX_WAKE 1
+#define FUTEX_PRIVATE 128
+
+/* file is a descriptor of the memory, which may be closed later. */
+bool slots_start(const struct ring_header *r, int file);
 /* ring_open opens the file; -1: it cannot be reached. */
 int ring_open(void);
-/* image_tell puts the record of the process into its first ring. */
+uint32_t thread_id(void);
+extern pid_t owner;	/* the process */
 /* child_start begins recording in a forked child, if it is to be recorded. */
 void child_start(void);
-void image_tell(struct own *o);
+/* image_tell puts the record of the process into its first ring, and reports whether it did. */
+bool image_tell(struct own *o);
 /* process_start begins recording into the file at path, and reports whether it did. */
 bool process_start(const char *path);
 

@@ -11,13 +11,37 @@
 
 #include "preload.h"
 
+/*
+ * A signal handler may leave a recording by siglongjmp, which never comes to its end then.
+ * abandoned returns the level without such recordings: on the thread's own stack, a frame
+ * is gone if the current one is not below it. On another stack that cannot be known.
+ */
+static NOINLINE unsigned abandoned(unsigned level, uintptr_t frame)
+{
+	for (; level > 0; level--) {
+		struct own *o = self.own[level - 1];
+		if (!o || frame < o->entered || !on_stack(frame) || !on_stack(o->entered))
+			break;
+		walk_begin(o); /* what it wrote may not be published */
+	}
+	return level;
+}
+
 /* What is between enter and leave is not interrupted by this thread but by signal
  * handlers, which find the level raised. */
-static inline unsigned enter(void)
+static inline __attribute__((always_inline)) unsigned enter(void)
 {
 	unsigned level = self.level;
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
 
-	self.level = (uint8_t)(level + 1);
+	if (UNLIKELY(level))
+		level = abandoned(level, frame);
+	if (LIKELY(level < LEVELS)) {
+		if (LIKELY(self.own[level]))
+			self.own[level]->entered = frame;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		self.level = (uint8_t)(level + 1);
+	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return level;
 }

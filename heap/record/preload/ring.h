@@ -1,6 +1,7 @@
 /*
  * The shared memory between a recorded program and its recorder: the one
- * description of it. btrecord makes a file of this layout, and names it to the
+ * description of it, from which "go test ./heap/record -run Layout -update" makes
+ * layout.go. btrecord makes a file of this layout, and names it to the
  * program in the environment variable LWSBT_RING. The program writes records into
  * rings, a ring for each thread; btrecord reads them.
  *
@@ -20,13 +21,17 @@
 
 #define RING_ENV "LWSBT_RING"		/* the file's absolute path */
 #define RING_MAGIC "lwsbtrng"
-#define RING_VERSION 3
+#define RING_VERSION 4
 #define RING_SLOT 256u			/* bytes */
 #define RING_OWN (256u << 10)		/* bytes */
 #define RING_RECORD_MAX 1088u		/* words: the longest record */
 #define RING_SLACK RING_RECORD_MAX
 #define RING_DEPTH 1024u		/* frames of a stack, at most */
 #define RING_PLACES 32u
+#define RING_DIED 0x40000000u		/* in alive */
+
+/* Both sides access these fields at the same time: only by atomic operations. */
+#define RING_SHARED
 
 /*
  * The header. btrecord fills it before the program starts. The comments of fields describe
@@ -45,22 +50,23 @@ struct ring_header {
 	uint32_t children;		/*  44: 1: processes other than root are recorded, too */
 	uint64_t sample;		/*  48: mean distance of samples in bytes; 0: everything */
 	uint32_t recorder;		/*  56: its pid */
-	uint32_t reserved;		/*  60 */
+	RING_SHARED uint32_t alive;	/*  60: 0, or a word in the robust list of a thread of btrecord, not
+					 *      0: the kernel sets RING_DIED as btrecord ends, however it does */
 
-	uint32_t mode;			/*  64: RING_ALLOCS | ...; changes at any time */
-	uint32_t root;			/*  68: 0; then pid of the first process that is recorded */
-	uint32_t slotless;		/*  72: events lost as no slot was free: the program adds */
-	uint32_t top;			/*  76: no slot from here on was ever taken. The program raises it
+	RING_SHARED uint32_t mode;	/*  64: RING_ALLOCS | ...; changes at any time */
+	RING_SHARED uint32_t root;	/*  68: 0; then pid of the first process that is recorded */
+	RING_SHARED uint32_t slotless;	/*  72: events lost as no slot was free: the program adds */
+	RING_SHARED uint32_t top;	/*  76: no slot from here on was ever taken. The program raises it
 					 *      before the slot is TAKEN */
 	uint32_t pad1[12];
 
-	uint32_t asleep;		/* 128: futex: btrecord sets 1 and waits while it is 1; the
+	RING_SHARED uint32_t asleep;	/* 128: futex: btrecord sets 1 and waits while it is 1; the
 					 *      program sets 0 and wakes it */
-	uint32_t beat;			/* 132: btrecord adds 1 each time it has looked at the rings,
+	RING_SHARED uint32_t beat;	/* 132: btrecord adds 1 each time it has looked at the rings,
 					 *      at least once per second */
 	uint32_t pad2[14];
 
-	uint32_t count;			/* 192: with RING_COUNT, the next stamp */
+	RING_SHARED uint32_t count;	/* 192: with RING_COUNT, the next stamp */
 	uint32_t pad3[15];
 };
 
@@ -87,22 +93,21 @@ enum ring_mode {
 
 /* A slot: four lines of 64 bytes. */
 struct ring_slot {
-	uint32_t state;			/*   0: enum ring_state */
+	RING_SHARED uint32_t state;	/*   0: enum ring_state */
 	uint32_t pid, tid;		/*   4, 8 */
 	uint32_t reserved;		/*  12 */
 	uint64_t image;			/*  16: the stamp at the start of the process or of the program in
 					 *      it: (pid, image) is what is recorded as one */
-	char name[16];			/*  24: of the thread, when it began to allocate and when it ended */
-	uint32_t pad0[6];
+	uint32_t pad0[10];
 
-	uint32_t head;			/*  64: words published: store-release by the program */
-	uint32_t lost;			/*  68: events that this ring lost so far (RING_LOSSY). The program adds
+	RING_SHARED uint32_t head;	/*  64: words published: store-release by the program */
+	RING_SHARED uint32_t lost;	/*  68: events that this ring lost so far (RING_LOSSY). The program adds
 					 *      before it publishes a later record */
 	uint32_t pad1[14];
 
-	uint32_t tail;			/* 128: words read: store-release by btrecord */
-	uint32_t waiting;		/* 132: 1 while the thread waits as the ring is full */
-	uint32_t room;			/* 136: futex: after it stored tail, with a full fence, btrecord adds 1
+	RING_SHARED uint32_t tail;	/* 128: words read: store-release by btrecord */
+	RING_SHARED uint32_t waiting;	/* 132: 1 while the thread waits as the ring is full */
+	RING_SHARED uint32_t room;	/* 136: futex: after it stored tail, with a full fence, btrecord adds 1
 					 *      here and wakes one if waiting is 1 */
 	uint32_t pad2[13];
 
@@ -110,7 +115,7 @@ struct ring_slot {
 };
 
 /*
- * The program takes a free slot by a compare-and-swap to FILLING, fills pid to name,
+ * The program takes a free slot by a compare-and-swap to FILLING, fills pid to image,
  * and stores TAKEN with release. LEFT: the thread is through with it. btrecord reads the
  * rest, sets head, tail, lost, waiting and room to 0, then stores FREE with release. It
  * does the same with a slot that is not FREE and whose process or thread is gone, or
@@ -163,6 +168,13 @@ enum ring_kind {
 
 #define RING_FRAMES 1u		/* flag: frames follow */
 
+/* Which malloc is recorded. */
+enum ring_hooks {
+	RING_HOOKS_LIBRARY = 0,	/* that of a shared library */
+	RING_HOOKS_PROGRAM = 1,	/* that of the program, whose functions are patched */
+	RING_HOOKS_NONE = 2,	/* of a program with its own malloc, only what bypasses it */
+};
+
 /* How a stack ends: word 3, end. */
 enum ring_end {
 	RING_END_OUTERMOST = 0,	/* at the outermost frame */
@@ -174,10 +186,10 @@ enum ring_end {
 /*
  * MODULE and IMAGE: word 2:
  *
- *    63     40 39     32 31      24 23          16 15           0
- *   | 0       | word    | segments | build ID     | path         |
+ *    63     48 47     40 39     32 31      24 23          16 15           0
+ *   | 0       | hooks   | word    | segments | build ID     | path         |
  *
- * word: bytes of a word, 4 or 8, of IMAGE. segments: their number, of MODULE. build ID, path:
+ * word: bytes of a word, 4 or 8, of IMAGE. hooks: enum ring_hooks, of IMAGE. segments: their number, of MODULE. build ID, path:
  * bytes. These follow the other words, build ID first, each filled with zeroes up to a whole word.
  *
  * MODULE: word 1: the load base (address minus address in the file). From word 3 on, two words

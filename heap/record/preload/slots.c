@@ -3,64 +3,121 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <limits.h>
-#include <signal.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "process.h"
 
-/* linux/futex.h is not there for every C library. */
-#if defined(SYS_futex_time64)
-#define FUTEX_CALL (sizeof(time_t) > sizeof(long) ? SYS_futex_time64 : SYS_futex)
-#else
-#define FUTEX_CALL SYS_futex
-#endif
-#define FUTEX_WAIT 0
-#define FUTEX_WAKE 1
-
 /* ---------------------------------------------------------------- memory */
 
-/* The areas of the slots that this process had so far: they stay mapped, and the slot
- * with the lowest number is taken, so there are as many as threads at a time. */
-static struct own **areas;
-
 /*
- * area_map maps the area of a slot. The file can no longer be opened if the process closed
- * its descriptors, or changed its user or root. Then mremap with an old size of 0 maps the
- * file a second time, up to the end of the area, and the part before the area is unmapped.
+ * Areas are mapped without access, several at a time, and each becomes accessible as its
+ * slot is taken: a program that locks all its memory takes no pages for the others. They
+ * stay mapped. The slot with the lowest number is taken, so there are about as many as
+ * threads at a time.
+ *
+ * The program may have closed the file, and may be killed if it opens one. So a page of
+ * the file is mapped from the start: mremap with an old size of 0 maps it a second time, and
+ * as much of the file as is wanted.
  */
-static struct own *area_map(struct ring_header *r, uint32_t slot)
-{
-	uint64_t from = r->area_at + slot * r->area, to = from + r->area;
-	void *p = MAP_FAILED;
-	int f = ring_open();
+#define CHUNK 8u /* areas */
 
-	if (f >= 0) {
-		p = mmap(NULL, (size_t)r->area, PROT_READ | PROT_WRITE, MAP_SHARED, f, (off_t)from);
-		close(f);
+static struct own **areas;	/* by slot, accessible */
+static char **chunks;		/* by slot / CHUNK, mapped */
+static void *seed;
+static bool duplicates;		/* mremap does so: not in every emulator */
+
+static void *file_part(const struct ring_header *r, uint64_t from, uint64_t size)
+{
+	void *p = MAP_FAILED;
+
+	if (duplicates && from + size <= SIZE_MAX / 2) {
+		p = mremap(seed, 0, (size_t)(from + size), MREMAP_MAYMOVE);
+		if (p != MAP_FAILED) {
+			munmap(p, (size_t)from);
+			p = (char *)p + from;
+		}
+	} else if (!duplicates) {
+		int f = ring_open();
+		if (f >= 0) {
+			p = mmap(NULL, (size_t)size, PROT_NONE, MAP_SHARED, f, (off_t)from);
+			close(f);
+		}
 	}
-	if (p == MAP_FAILED && to <= SIZE_MAX / 2 && (p = mremap(r, 0, (size_t)to, MREMAP_MAYMOVE)) != MAP_FAILED) {
-		munmap(p, (size_t)from);
-		p = (char *)p + from;
+	(void)r;
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static char *chunk_of(const struct ring_header *r, uint32_t slot)
+{
+	char **chunk = &chunks[slot / CHUNK], *none = NULL, *p = __atomic_load_n(chunk, __ATOMIC_ACQUIRE);
+	uint32_t first = slot / CHUNK * CHUNK, n = r->slots - first < CHUNK ? r->slots - first : CHUNK;
+
+	if (p)
+		return p;
+	p = file_part(r, r->area_at + first * r->area, n * r->area);
+	if (p && !__atomic_compare_exchange_n(chunk, &none, p, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		munmap(p, (size_t)(n * r->area)); /* another thread was faster */
+		p = none;
 	}
-	if (p == MAP_FAILED)
-		return NULL;
-	madvise(p, (size_t)r->area, MADV_DONTDUMP);
 	return p;
 }
 
-bool slots_start(const struct ring_header *r)
+/* area_map makes the area of a slot accessible. */
+static struct own *area_map(const struct ring_header *r, uint32_t slot)
 {
+	char *p = chunk_of(r, slot);
+
+	p = p ? p + slot % CHUNK * r->area : file_part(r, r->area_at + slot * r->area, r->area); /* little is left */
+	if (!p || mprotect(p, (size_t)r->area, PROT_READ | PROT_WRITE))
+		return NULL;
+	return (struct own *)(void *)p;
+}
+
+bool slots_start(const struct ring_header *r, int file)
+{
+	uint32_t n = (r->slots + CHUNK - 1) / CHUNK;
+
 	areas = pages(r->slots * sizeof *areas);
-	return areas;
+	chunks = pages(n * sizeof *chunks);
+	seed = mmap(NULL, PAGE, PROT_NONE, MAP_SHARED, file, 0);
+	if (!areas || !chunks || seed == MAP_FAILED)
+		return false;
+	madvise(seed, PAGE, MADV_DONTDUMP); /* and what is made of it */
+	void *p = mremap(seed, 0, 2 * PAGE, MREMAP_MAYMOVE);
+	duplicates = p != MAP_FAILED && p != seed;
+	if (duplicates)
+		munmap(p, 2 * PAGE);
+	return true;
+}
+
+/* futex returns 0 or an error. */
+static int futex(uint32_t *word, int op, uint32_t value, const struct timespec *time)
+{
+	return syscall(FUTEX_CALL, word, op, value, time, NULL, 0) < 0 ? errno : 0;
+}
+
+static void wake_recorder(struct ring_header *r)
+{
+	if (__atomic_load_n(&r->asleep, __ATOMIC_SEQ_CST) &&
+	    __atomic_exchange_n(&r->asleep, 0, __ATOMIC_SEQ_CST))
+		futex(&r->asleep, FUTEX_WAKE, 1, NULL);
 }
 
 /* ---------------------------------------------------------------- taking one */
+
+/* A thread's clock has its number: the C library knows it without asking the kernel. */
+uint32_t thread_id(void)
+{
+	clockid_t clock;
+
+	if (pthread_getcpuclockid(pthread_self(), &clock))
+		return (uint32_t)syscall(SYS_gettid);
+	return ~(uint32_t)(clock >> 3);
+}
 
 static struct ring_slot *slot_at(struct ring_header *r, uint32_t i)
 {
@@ -99,16 +156,16 @@ static struct own *take(struct ring_header *r)
 		return NULL;
 	}
 	if (!self.tid)
-		self.tid = (uint32_t)syscall(SYS_gettid);
-	slot->pid = (uint32_t)getpid();
+		self.tid = thread_id();
+	slot->pid = (uint32_t)owner;
 	slot->tid = self.tid;
 	slot->image = image;
-	prctl(PR_GET_NAME, slot->name);
 	o->words = (uint64_t *)(void *)((char *)o + RING_OWN);
 	o->head = 0;
 	o->mask = r->words - 1;
 	o->limit = r->words / 2;
 	o->slot = slot;
+	o->entered = UINTPTR_MAX;
 	walk_begin(o);
 	__atomic_store_n(&slot->state, RING_TAKEN, __ATOMIC_RELEASE);
 	return o;
@@ -131,7 +188,8 @@ NOINLINE struct own *own_take(unsigned level)
 	self.own[level] = o;
 	if (level == 0)
 		thread_end_wanted();
-	image_tell(o);
+	if (image_tell(o))
+		wake_recorder(r); /* it looks at the process while there is one */
 	errno = e;
 	return o;
 }
@@ -143,50 +201,44 @@ void own_leave(void)
 		if (!o)
 			continue;
 		self.own[i] = NULL;
-		prctl(PR_GET_NAME, o->slot->name);
 		__atomic_store_n(&o->slot->state, RING_LEFT, __ATOMIC_RELEASE);
 	}
 }
 
 /* ---------------------------------------------------------------- a full ring */
 
-static void futex(uint32_t *word, int op, uint32_t value, const struct timespec *time)
-{
-	if (syscall(FUTEX_CALL, word, op, value, time, NULL, 0) < 0 &&
-	    errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
-		nanosleep(&(struct timespec){0, 1000000}, NULL); /* forbidden to us */
-}
-
-static void wake_recorder(struct ring_header *r)
-{
-	if (__atomic_load_n(&r->asleep, __ATOMIC_SEQ_CST) &&
-	    __atomic_exchange_n(&r->asleep, 0, __ATOMIC_SEQ_CST))
-		futex(&r->asleep, FUTEX_WAKE, 1, NULL);
-}
-
-static uint64_t milliseconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/* A recorder that is gone, or does nothing for so long, is not waited for. */
-#define GONE 1000u
+/* A recorder that has ended, or does nothing for so long, is not waited for. */
+#define WAIT 100u	/* milliseconds */
 #define STUCK 30000u
 
-static bool given_up(struct ring_header *r, uint32_t *beat, uint64_t *since)
+/* wait_room waits for WAIT ms, or until btrecord has read something. It reports whether
+ * it waited to the end. */
+static bool wait_room(struct ring_slot *s, uint32_t room)
+{
+	int e = futex(&s->room, FUTEX_WAIT, room, &(struct timespec){0, WAIT * 1000000});
+
+	if (!e || e == EAGAIN || e == EINTR || e == ETIMEDOUT)
+		return e == ETIMEDOUT;
+	/* It is forbidden to us: some WAIT ms, but other calls may be, too. */
+	for (uint32_t i = 0; i < 30000000u; i++) {
+		if (__atomic_load_n(&s->room, __ATOMIC_RELAXED) != room)
+			return false;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	}
+	return true;
+}
+
+/* given_up reports whether nobody reads the ring any more. late: waits since the last beat. */
+static bool given_up(struct ring_header *r, uint32_t *beat, uint32_t *late)
 {
 	uint32_t b = __atomic_load_n(&r->beat, __ATOMIC_RELAXED);
-	uint64_t t = milliseconds();
 
-	if (b != *beat) {
-		*beat = b;
-		*since = t;
-	} else if (t - *since >= GONE && kill((pid_t)r->recorder, 0) && errno == ESRCH)
+	if (__atomic_load_n(&r->alive, __ATOMIC_RELAXED) & RING_DIED)
 		__atomic_store_n(&r->mode, 0, __ATOMIC_RELAXED);
-	else if (t - *since >= STUCK)
+	else if (b != *beat) {
+		*beat = b;
+		*late = 0;
+	} else if (*late >= STUCK / WAIT)
 		__atomic_fetch_or(&r->mode, RING_LOSSY, __ATOMIC_RELAXED);
 	return !(r->mode & (RING_ALLOCS | RING_FREES)) || r->mode & RING_LOSSY;
 }
@@ -213,16 +265,15 @@ NOINLINE bool make_room(struct own *o)
 
 	wake_recorder(r);
 	if (!ok && !(__atomic_load_n(&r->mode, __ATOMIC_RELAXED) & RING_LOSSY)) {
-		uint32_t beat = __atomic_load_n(&r->beat, __ATOMIC_RELAXED);
-		uint64_t since = milliseconds();
+		uint32_t beat = __atomic_load_n(&r->beat, __ATOMIC_RELAXED), late = 0;
 
 		for (;;) {
 			uint32_t room = __atomic_load_n(&o->slot->room, __ATOMIC_ACQUIRE);
 			__atomic_store_n(&o->slot->waiting, 1, __ATOMIC_SEQ_CST);
-			if ((ok = room_now(o)) || given_up(r, &beat, &since))
+			if ((ok = room_now(o)) || given_up(r, &beat, &late))
 				break;
 			wake_recorder(r);
-			futex(&o->slot->room, FUTEX_WAIT, room, &(struct timespec){0, 100000000});
+			late += wait_room(o->slot, room);
 		}
 		__atomic_store_n(&o->slot->waiting, 0, __ATOMIC_RELAXED);
 	}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package record
 
 import (
 	"bufio"
@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 // gdb calls functions in a process, through GDB's machine interface.
@@ -48,7 +46,7 @@ func stopProcess(pid int) (*gdb, error) {
 	}
 	if err != nil {
 		g.close()
-		return nil, failed(notRecorded, "process %d: %w", pid, err)
+		return nil, fail(NotRecorded, "process %d: %w", pid, err)
 	}
 	return g, nil
 }
@@ -71,9 +69,9 @@ func startGDB(pid int) (*gdb, error) {
 	}
 	if err := g.cmd.Start(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
-			return nil, failed(notRecorded, "--pid needs gdb, which is not installed")
+			return nil, fail(NotRecorded, "--pid needs gdb, which is not installed")
 		}
-		return nil, failed(notRecorded, "gdb: %w", err)
+		return nil, fail(NotRecorded, "gdb: %w", err)
 	}
 	g.in = in
 	go func() {
@@ -88,7 +86,7 @@ func startGDB(pid int) (*gdb, error) {
 		if strings.Contains(err.Error(), "not permitted") {
 			hint = "; /proc/sys/kernel/yama/ptrace_scope may forbid it: try as root"
 		}
-		return nil, failed(notRecorded, "cannot attach to process %d: %w%s", pid, err, hint)
+		return nil, fail(NotRecorded, "cannot attach to process %d: %w%s", pid, err, hint)
 	}
 	return g, nil
 }
@@ -318,7 +316,7 @@ func (g *gdb) load(path string) (handle string, err error) {
 	}
 	why, err := g.call(`((char*(*)(void))dlerror)()`)
 	if _, text, ok := strings.Cut(why, " "); err == nil && ok {
-		return "", cli.Failedf("the process cannot load the library: %s", cString(text))
+		return "", fail(Failed, "the process cannot load the library: %s", cString(text))
 	}
-	return "", cli.Failedf("the process cannot load the library %s", path)
+	return "", fail(Failed, "the process cannot load the library %s", path)
 }

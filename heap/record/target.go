@@ -1,9 +1,10 @@
 //go:build linux
 
-package main
+package record
 
 import (
 	"bufio"
+	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -18,52 +19,53 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/lwsbt/lwsbt/heap/record"
-	"github.com/lwsbt/lwsbt/internal/cli"
+	"golang.org/x/sys/unix"
 )
 
-// target is the program to run, or the interpreter of a script.
-type target struct {
-	path    string
-	script  string // the script to run, if path is its interpreter
+// Target is the program to run, or the interpreter of a script.
+type Target struct {
+	Path    string
+	Script  string // the script to run, if Path is its interpreter
 	machine elf.Machine
 	class   elf.Class
 	order   elf.Data
 	loader  string
 	musl    bool
-	// warning is the reason why the program cannot be recorded, or "".
-	warning string
+	// Hint says what may be the reason if nothing is recorded, or is "".
+	Hint string
+	// Warning is the reason why the program cannot be recorded, or "".
+	Warning string
 }
 
-// findTarget looks at a program before it runs.
-func findTarget(name string) (*target, error) {
+// FindTarget looks at a program before it runs.
+func FindTarget(name string) (*Target, error) {
 	if name == "" {
-		return nil, cli.BadArgsf("the name of the program is empty")
+		return nil, fail(BadArgument, "the name of the program is empty")
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-			return nil, failed(notFound, "%s: no such program", name)
+			return nil, fail(NotFound, "%s: no such program", name)
 		}
-		return nil, failed(notRunnable, "%w", err)
+		return nil, fail(NotRunnable, "%w", err)
 	}
-	t := &target{path: path}
+	t := &Target{Path: path}
 	for range 4 { // a script's interpreter may be a script
-		interpreter, err := scriptInterpreter(t.path)
+		interpreter, err := scriptInterpreter(t.Path)
 		if err != nil {
 			return nil, err
 		}
 		if interpreter == "" {
 			break
 		}
-		if t.script == "" {
-			t.script = t.path
+		if t.Script == "" {
+			t.Script = t.Path
 		}
-		t.path = interpreter
+		t.Path = interpreter
 	}
-	info, err := os.Stat(t.path)
-	if err != nil && t.script != "" {
-		err = fmt.Errorf("%s: its interpreter %w", t.script, err)
+	info, err := os.Stat(t.Path)
+	if err != nil && t.Script != "" {
+		err = fmt.Errorf("%s: its interpreter %w", t.Script, err)
 	}
 	if err != nil {
 		return nil, err
@@ -72,8 +74,11 @@ func findTarget(name string) (*target, error) {
 	if err := t.runsHere(); err != nil {
 		return nil, err
 	}
-	if t.warning == "" && gainsPrivileges(info) {
-		t.warning = "is setuid or setgid: the loader ignores preloaded libraries then; run it as its owner"
+	if t.Warning == "" && gainsPrivileges(info) {
+		t.Warning = "is setuid or setgid: the loader ignores preloaded libraries then; run it as its owner"
+	}
+	if t.Warning == "" && os.Getuid() != 0 && hasCapabilities(t.Path) {
+		t.Warning = "has file capabilities: the loader ignores preloaded libraries then; run it as root, or a copy of it"
 	}
 	return t, nil
 }
@@ -92,15 +97,15 @@ func scriptInterpreter(path string) (string, error) {
 	}
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {
-		return "", cli.Usagef("%s: no interpreter after #!", path)
+		return "", fail(Unusable, "%s: no interpreter after #!", path)
 	}
 	return fields[0], nil
 }
 
-func (t *target) read() {
-	f, err := elf.Open(t.path)
+func (t *Target) read() {
+	f, err := elf.Open(t.Path)
 	if err != nil {
-		t.warning = fmt.Sprintf("is not an ELF file that can be read (%v)", elfError(err))
+		t.Warning = fmt.Sprintf("is not an ELF file that can be read (%v)", elfError(err))
 		return
 	}
 	defer f.Close()
@@ -115,10 +120,16 @@ func (t *target) read() {
 		}
 	}
 	if loader == "" {
-		t.warning = "is a static program: it has no loader to preload a library"
+		t.Warning = "is a static program: it has no loader to preload a library"
 		return
 	}
 	t.loader = loader
+	libraries, _ := f.ImportedLibraries()
+	for _, l := range libraries {
+		if strings.HasPrefix(l, "libasan.") {
+			t.Hint = "was built with AddressSanitizer, which accepts a preloaded library only with ASAN_OPTIONS=verify_asan_link_order=0"
+		}
+	}
 	t.musl = strings.Contains(loader, "ld-musl")
 }
 
@@ -137,7 +148,7 @@ var crossCompilers = map[elf.Machine][]string{
 
 // runsHere returns an error with the reason if the kernel cannot run the target. It
 // returns nil if it cannot tell.
-func (t *target) runsHere() error {
+func (t *Target) runsHere() error {
 	if t.machine == elf.EM_NONE {
 		return nil
 	}
@@ -148,14 +159,14 @@ func (t *target) runsHere() error {
 		if list := t.compilers(); len(list) > 0 {
 			cc = list[0]
 		}
-		return cli.Usagef("%s is a program for %s, and this machine is %s: record it where it runs, with a library made by btrecord library --cc %s",
-			t.path, strings.TrimPrefix(t.machine.String(), "EM_"), strings.TrimPrefix(here[0].String(), "EM_"), cc)
+		return fail(Unusable, "%s is a program for %s, and this machine is %s: record it where it runs, with a library made by btrecord library --cc %s",
+			t.Path, strings.TrimPrefix(t.machine.String(), "EM_"), strings.TrimPrefix(here[0].String(), "EM_"), cc)
 	}
 	if t.loader == "" || len(emulators) > 0 {
 		return nil
 	}
 	if _, err := os.Stat(t.loader); err != nil {
-		return cli.Usagef("%s (%s) cannot run here: its loader is missing: %w", t.path, t.describe(), err)
+		return fail(Unusable, "%s (%s) cannot run here: its loader is missing: %w", t.Path, t.describe(), err)
 	}
 	return nil
 }
@@ -169,8 +180,14 @@ func gainsPrivileges(info fs.FileInfo) bool {
 		info.Mode()&fs.ModeSetgid != 0 && int(st.Gid) != os.Getgid()
 }
 
+// hasCapabilities reports whether a file gives capabilities to the process that executes it.
+func hasCapabilities(path string) bool {
+	n, err := unix.Getxattr(path, "security.capability", nil)
+	return err == nil && n > 0
+}
+
 // compilers lists the compilers that may build a library for the target, the best first.
-func (t *target) compilers() []string {
+func (t *Target) compilers() []string {
 	native := t.machine == machines[runtime.GOARCH][0] && (t.class == elf.ELFCLASS64) == (strconv.IntSize == 64)
 	switch {
 	case t.musl && native:
@@ -187,7 +204,7 @@ func (t *target) compilers() []string {
 	return crossCompilers[t.machine]
 }
 
-func (t *target) describe() string {
+func (t *Target) describe() string {
 	libc := "glibc"
 	if t.musl {
 		libc = "musl"
@@ -196,14 +213,14 @@ func (t *target) describe() string {
 }
 
 // findLibrary builds the library for the target with the first compiler that succeeds.
-func (t *target) findLibrary(cc string) (string, error) {
+func (t *Target) findLibrary(ctx context.Context, cc string) (string, error) {
 	list := t.compilers()
 	if cc != "" {
 		list = []string{cc}
 	}
-	err := cli.Failedf("no C compiler is known for its machine (%s); see --cc and --library", t.describe())
+	err := fail(Failed, "no C compiler is known for its machine (%s); see --cc and --library", t.describe())
 	for i, cc := range list {
-		path, e := cachedLibrary(cc)
+		path, e := cachedLibrary(ctx, cc)
 		if e == nil {
 			return path, nil
 		}
@@ -212,6 +229,20 @@ func (t *target) findLibrary(cc string) (string, error) {
 		}
 	}
 	return "", err
+}
+
+// Library returns the path of the library to preload: file, or if that is "", one that is built by
+// cc, or if that is "", by a compiler of the target.
+func (t *Target) Library(ctx context.Context, file, cc string) (path string, err error) {
+	if file == "" {
+		path, err = t.findLibrary(ctx, cc)
+	} else if path, err = filepath.Abs(file); err == nil {
+		err = t.checkLibrary(path)
+	}
+	if err == nil && strings.ContainsAny(path, " :") {
+		err = fail(Unusable, "%s: the loader cannot preload a library with a space or colon in its path; XDG_CACHE_HOME=DIR names another directory", path)
+	}
+	return path, err
 }
 
 // elfError returns an error of reading an ELF file in words for users.
@@ -223,18 +254,18 @@ func elfError(err error) error {
 }
 
 // checkLibrary returns an error if a library does not fit the target.
-func (t *target) checkLibrary(path string) error {
+func (t *Target) checkLibrary(path string) error {
 	f, err := elf.Open(path)
 	if err != nil {
-		return cli.Usagef("%s: %w, expected a library that btrecord library built", path, elfError(err))
+		return fail(Unusable, "%s: %w, expected a library that btrecord library built", path, elfError(err))
 	}
 	defer f.Close()
 	if f.Machine != t.machine || f.Class != t.class || f.Data != t.order {
-		return cli.Usagef("%s is for %v, and %s for %v", path, f.Machine, t.path, t.machine)
+		return fail(Unusable, "%s is for %v, and %s for %v", path, f.Machine, t.Path, t.machine)
 	}
 	symbols, _ := f.DynamicSymbols()
-	if !slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == record.LibrarySymbol }) {
-		return cli.Usagef("%s: of another version, expected a library that btrecord library of this version built", path)
+	if !slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == LibrarySymbol }) {
+		return fail(Unusable, "%s: of another version, expected a library that btrecord library of this version built", path)
 	}
 	return nil
 }
