@@ -83,9 +83,9 @@ var layout = map[string]struct{ packages, libraries string }{
 	"cmd/btconform":     {packages: "codec conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btcore":   {packages: "codec symbol heap/core heap/core/alloc heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btheap":   {packages: "codec heap/log heap/profile heap/internal/heapmap heap/report heap/internal/heapfile heap/internal/leaktext internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
-	"heap/record":       {packages: "codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
+	"heap/record":       {packages: "device codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec gen heap/log stats symbol internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btrecord": {packages: "device internal/cli heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sys"},
+	"heap/cmd/btrecord": {packages: "internal/cli heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btdecode": {packages: "codec codec/callpath symbol heap/profile heap/log internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 
 	"fleet/cmd/btfleet":        {packages: "fleet/ingest fleet/page fleet/push fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli", libraries: "*"},

@@ -41,6 +41,7 @@ const (
 	kindUnloaded   = 8
 	kindImage      = 9
 	kindFork       = 10
+	kindElsewhere  = 11
 	hooksLibrary   = 0
 	hooksProgram   = 1
 	hooksNone      = 2

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -184,6 +185,8 @@ func (r *Recorder) apply(t *thread, rec *record) error {
 		return p.load(rec)
 	case kindUnloaded:
 		p.modules.unload()
+	case kindElsewhere:
+		p.bad = errors.New("what the program loaded by dlmopen has an allocator of its own, which is not recorded")
 	case kindFork:
 		if r.config.Inherited {
 			p.mark(rec.stamp)

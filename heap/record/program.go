@@ -4,6 +4,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -35,6 +36,9 @@ func Start(args, env []string, adopt bool) (*Program, error) {
 	// forwarded.
 	signal.Notify(p.signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	if err := p.Cmd.Start(); err != nil {
+		if errors.Is(err, unix.EMFILE) {
+			err = fmt.Errorf("%w: btrecord needs 14, see ulimit -n", err)
+		}
 		return nil, fail(NotRunnable, "%w", err)
 	}
 	return p, nil

@@ -98,7 +98,7 @@ func (r *ring) next(rec *record) error {
 	case kindFreed, kindMoveBegins:
 		n = 2
 		rec.address = r.load(1)
-	case kindMoveFailed, kindMoveFreed, kindUnloaded, kindFork:
+	case kindMoveFailed, kindMoveFreed, kindUnloaded, kindFork, kindElsewhere:
 		n = 1
 	case kindModule:
 		rec.lengths = r.load(2)

@@ -1,6 +1,7 @@
 /*
  * Recording a process that runs already: btrecord --pid has gdb load the library, which
- * changes nothing, and call lwsbt_attach.
+ * changes nothing, and call lwsbt_attach. And recording modules that do not see the preloaded
+ * library, as RTLD_DEEPBIND has it.
  *
  * A module calls malloc through a slot of its own memory, where the dynamic linker put
  * the address of the function. Attaching puts the hooks into the slots of all modules
@@ -27,10 +28,13 @@
 static void *attached_dlopen(const char *name, int flags);
 static void *attached_dlsym(void *handle, const char *name);
 
-#define LOADING 2
+static void *attached_dlmopen(long space, const char *name, int flags);
+
+#define LOADING 3
 static struct hook loading[LOADING] = {
 	{"dlopen", (void *)attached_dlopen, NULL},
 	{"dlsym", (void *)attached_dlsym, NULL},
+	{"dlmopen", (void *)attached_dlmopen, NULL},
 };
 
 static struct hook *hook_of(const char *name)
@@ -84,6 +88,8 @@ static bool exchange(const struct object *o, void **slot, const ElfW(Sym) *symbo
 
 	if (!h || !h->real || (uintptr_t)slot % WORD || !inside(o->info, (uintptr_t)slot, PF_W))
 		return false;
+	if (program_hooks && h >= hooks && h < hooks + HOOKS)
+		return false; /* libraries call the program's */
 	void *now = __atomic_load_n(slot, __ATOMIC_RELAXED);
 	if (!attach)
 		return now == h->ours && set_slot(o, slot, h->real);
@@ -192,6 +198,39 @@ static void *attached_dlsym(void *handle, const char *name)
 	return ((void *(*)(void *, const char *))loading[1].real)(handle, name);
 }
 
+/* The modules of another namespace have a C library of their own. */
+static void *attached_dlmopen(long space, const char *name, int flags)
+{
+	if (__atomic_load_n(&attached, __ATOMIC_RELAXED)) {
+		exchange_all(true);
+		if (space && gate->ring) /* LM_ID_BASE is 0 */
+			record_elsewhere();
+	}
+	return ((void *(*)(long, const char *, int))loading[2].real)(space, name, flags);
+}
+
+/* ---------------------------------------------------------------- preloaded */
+
+static void *next(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+static void start(void *(*find)(const char *))
+{
+	for (unsigned i = 0; i < HOOKS; i++)
+		hooks[i].real = find(hooks[i].name);
+	for (unsigned i = 0; i < LOADING; i++)
+		loading[i].real = find(loading[i].name);
+}
+
+void modules_exchange(void)
+{
+	start(next);
+	attached = true;
+	exchange_all(true);
+}
+
 /* ---------------------------------------------------------------- for gdb */
 
 /* used finds the function that the program calls. Of a program that takes a function's
@@ -199,7 +238,7 @@ static void *attached_dlsym(void *handle, const char *name)
 static void *used(const char *name)
 {
 	void *p = dlsym(RTLD_DEFAULT, name);
-#ifdef RTLD_DL_SYMENT
+#ifdef __GLIBC__
 	Dl_info info;
 	const ElfW(Sym) *symbol = NULL;
 
@@ -225,7 +264,7 @@ EXPORT int lwsbt_memory(int recorder)
 
 /* lwsbt_attach begins recording into the memory of lwsbt_memory, and closes it. It
  * returns the number of slots that lead to the hooks now; 0: nothing is recorded, -1: the
- * library was preloaded, -2: the memory cannot be used. */
+ * library was preloaded, -2: the memory cannot be used, -3: the program has its own malloc. */
 EXPORT int lwsbt_attach(int fd)
 {
 	char path[32];
@@ -233,11 +272,10 @@ EXPORT int lwsbt_attach(int fd)
 
 	if (module_at((uintptr_t)dlsym(RTLD_DEFAULT, "lwsbt_attach"), &m) && (uintptr_t)of_module - m.start >= m.end - m.start)
 		return -1;
+	if (program_has_malloc())
+		return -3;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	for (unsigned i = 0; i < HOOKS; i++)
-		hooks[i].real = used(hooks[i].name);
-	for (unsigned i = 0; i < LOADING; i++)
-		loading[i].real = used(loading[i].name);
+	start(used);
 	hooks_attach(used);
 	bool started = process_start(path);
 	close(fd);

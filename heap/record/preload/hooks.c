@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,7 +30,6 @@ static align_fn real_memalign, real_aligned_alloc;
 static posix_memalign_fn real_posix_memalign;
 
 uintptr_t allocator_lo, allocator_size;
-uint8_t program_hooks;
 
 /* Until the real ones are found, dlsym itself may allocate: from here, and that is
  * never freed. */
@@ -91,21 +92,61 @@ static void find_allocator(void)
 	}
 }
 
-/* start finds the real functions, and begins to record. Before the C library has
- * set itself up there is no environment, so nothing to go by: wait for that. */
+/* The program's preinit_array runs before the C library has the environment: the kernel has
+ * it, too. Before the C library is ready for this, it does not say that there is one thread. */
+extern char __libc_single_threaded __attribute__((weak));
+
+static char *early_ring(void)
+{
+	static char value[PATH_MAX];
+	static const char name[] = RING_ENV "=";
+	char text[4096];
+	size_t at = 0, in = 0; /* of the variable: bytes of its name that fit, and of its value */
+	bool begins = true;
+	ssize_t n;
+
+	if (!&__libc_single_threaded || !__libc_single_threaded)
+		return NULL;
+	int f = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+	while (f >= 0 && (n = read(f, text, sizeof text)) > 0)
+		for (ssize_t i = 0; i < n; i++) {
+			if (at == sizeof name - 1 && in < sizeof value - 1) {
+				value[in++] = text[i];
+				if (!text[i]) {
+					close(f);
+					return value;
+				}
+			} else if (begins && text[i] == name[at])
+				at++;
+			else {
+				begins = !text[i];
+				at = 0;
+			}
+		}
+	if (f >= 0)
+		close(f);
+	return NULL;
+}
+
+/* start finds the real functions, and begins to record once there is an environment. */
 static void start(void)
 {
 	int e = errno;
+	char *ring = NULL;
 
 	if (!real_free) {
 		state = STARTING;
 		find_real(next);
 		state = RAW;
 	}
-	if (environ) {
+	if (environ || (ring = early_ring())) {
 		state = STARTING;
+		if (!ring)
+			ring = getenv(RING_ENV);
 		find_allocator();
-		process_start(getenv(RING_ENV));
+		if (ring && *ring)
+			program_start();
+		process_start(ring);
 		state = STARTED;
 	}
 	errno = e;
@@ -131,28 +172,8 @@ static __attribute__((constructor)) void loaded(void)
 {
 	if (state == RAW)
 		start();
-}
-
-/* on reports whether events of this mode are recorded. */
-static inline bool on(uint32_t mode)
-{
-	struct ring_header *r = gate->ring;
-
-	if (UNLIKELY(!r) && !begin())
-		return false;
-	return __atomic_load_n(&gate->ring->mode, __ATOMIC_RELAXED) & mode;
-}
-
-/* keep records an allocation, if it is sampled. */
-static inline void keep(void *p, size_t n, const struct regs *from)
-{
-	const struct ring_header *r = gate->ring;
-
-	if (!sampled(r, n))
-		return;
-	if (UNLIKELY(r->sample))
-		sample_add((uintptr_t)p);
-	record_alloc(p, n, from);
+	if (gate->ring)
+		modules_exchange();
 }
 
 /* ---------------------------------------------------------------- C */

@@ -9,6 +9,8 @@
  *   slots.c     rings: taking one, waiting while it is full, leaving it
  *   process.c   start, fork, threads' ends
  *   attach.c    start in a process that runs already
+ *   program.c   functions of programs with their own malloc
+ *   patch.c     patching such functions
  *   places.c    call stacks that the thread had before
  *   walk.c      others, frame by frame
  *   walk_code.c stacks of machines without tables
@@ -64,6 +66,7 @@ struct thread {
 	uint64_t forked;		/* stamp of the fork that is under way, or was the last */
 	uintptr_t lo, hi;		/* of its stack: memory that can be read; 0: not known */
 	uintptr_t gap;			/* no part of its stack is below */
+	uintptr_t outer;		/* the frame of a call of the program's allocator; 0: none */
 };
 
 extern __thread struct thread self __attribute__((tls_model("initial-exec")));
@@ -317,6 +320,7 @@ void record_free(void *p, uintptr_t caller);
 /* record_move of a block by realloc: real carries it out. */
 void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(void *, size_t));
 void record_fork(void);
+void record_elsewhere(void);
 void record_unloaded(void);
 
 /* Sampling: sampled reports whether an allocation of n bytes is recorded; sample_has

@@ -32,6 +32,37 @@ bool image_tell(struct own *o);
 /* process_start begins recording into the file at path, and reports whether it did. */
 bool process_start(const char *path);
 
+/* on reports whether events of this mode are recorded. */
+static inline bool on(uint32_t mode)
+{
+	struct ring_header *r = gate->ring;
+
+	if (UNLIKELY(!r) && !begin())
+		return false;
+	return __atomic_load_n(&gate->ring->mode, __ATOMIC_RELAXED) & mode;
+}
+
+/* keep records an allocation, if it is sampled. */
+static inline void keep(void *p, size_t n, const struct regs *from)
+{
+	const struct ring_header *r = gate->ring;
+
+	if (!sampled(r, n))
+		return;
+	if (UNLIKELY(r->sample))
+		sample_add((uintptr_t)p);
+	record_alloc(p, n, from);
+}
+
+/* ---------------------------------------------------------------- program.c */
+
+/* program_start has the functions of a program with its own malloc recorded, if there
+ * are such: see program_hooks. */
+void program_start(void);
+bool program_has_malloc(void);
+
+/* ---------------------------------------------------------------- attaching */
+
 /* The functions of hooks.c for which those of the C library are exchanged where the
  * process runs already. real is for attach.c. */
 #define HOOKS 12
@@ -40,6 +71,8 @@ struct hook {
 	void *ours, *real;
 };
 extern struct hook hooks[HOOKS];
+/* modules_exchange has the hooks called by modules that would bypass a preloaded library. */
+void modules_exchange(void);
 /* hooks_attach has the hooks call the functions that find returns. */
 void hooks_attach(void *(*find)(const char *));
 

@@ -152,6 +152,17 @@ void record_unloaded(void)
 	leave(level);
 }
 
+void record_elsewhere(void)
+{
+	unsigned level = enter();
+	struct own *o = own_at(level);
+	uint64_t *w = o ? reserve(o) : NULL;
+
+	if (w)
+		put(o, w, stamp(), RING_ELSEWHERE, 1);
+	leave(level);
+}
+
 void record_fork(void)
 {
 	unsigned level = enter();

@@ -164,6 +164,8 @@ enum ring_kind {
 				 * RING_MODULE before a stack has it */
 	RING_IMAGE = 9,		/* see below: the first record of an image */
 	RING_FORK = 10,		/* 1 word: the process is about to fork. The child's IMAGE has this stamp */
+	RING_ELSEWHERE = 11,	/* 1 word: modules of a namespace of dlmopen, which have an allocator of
+				 * their own, are not recorded */
 };
 
 #define RING_FRAMES 1u		/* flag: frames follow */

@@ -1,0 +1,301 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// linuxCase is a program that is hard to record.
+type linuxCase struct {
+	name    string
+	program func(t testing.TB) string
+	args    []string
+	flags   []string // of btrecord
+	code    int      // 0: that of the program
+	says    string   // in the messages of btrecord
+	full    bool     // takes some time
+}
+
+// linux returns a program of testdata/linux.
+func linux(source string, flags ...string) func(testing.TB) string {
+	return func(t testing.TB) string {
+		cc := "gcc"
+		if strings.HasSuffix(source, ".cc") {
+			cc = "g++"
+		}
+		return compile(t, cc, "linux/"+source, append([]string{"-O0", "-pthread"}, flags...)...)
+	}
+}
+
+// static returns a program of testdata/linux with a static allocator, if that is installed.
+func static(source, library string) func(testing.TB) string {
+	return func(t testing.TB) string {
+		out, err := exec.Command("gcc", "-print-file-name="+library).Output()
+		path := strings.TrimSpace(string(out))
+		if err != nil || !filepath.IsAbs(path) {
+			t.Skipf("%s is not installed", library)
+		}
+		cmdtest.Need(t, "g++")
+		cc := "gcc"
+		if strings.HasSuffix(source, ".cc") {
+			cc = "g++"
+		}
+		return compile(t, cc, "linux/"+source, "-O0", "-pthread", "-Wl,--whole-archive", path, "-Wl,--no-whole-archive", "-lm", "-ldl", "-lstdc++")
+	}
+}
+
+func linuxCases(t testing.TB) []linuxCase {
+	a := linux("plugin.c", "-O1", "-fPIC", "-shared", "-DN=a")(t)
+	b := linux("plugin.c", "-O1", "-fPIC", "-shared", "-DN=b")(t)
+	children := []string{"--children"}
+	sandbox, processes, modules, stacks := linux("sandbox.c"), linux("processes.c"), linux("modules.c", "-ldl"), linux("stacks.c")
+	list := []linuxCase{
+		{name: "a filter of a browser", program: sandbox, args: []string{"browser"}},
+		{name: "another root and user", program: sandbox, args: []string{"jail", t.TempDir()}},
+		{name: "closed files", program: sandbox, args: []string{"closed"}},
+		{name: "posix_spawn, vfork, clone, fork", program: processes, args: []string{"ways"}, flags: children},
+		{name: "a daemon", program: processes, args: []string{"daemon", "0"}, flags: children},
+		{name: "a daemon that allocates late", program: processes, args: []string{"daemon", "300000"}, flags: children},
+		{name: "a PID namespace", program: processes, args: []string{"namespace"}, flags: children},
+		{name: "kill", program: processes, args: []string{"kill"}},
+		{name: "abort", program: processes, args: []string{"abort"}},
+		{name: "a segmentation fault", program: processes, args: []string{"segv"}},
+		{name: "an exec that fails", program: processes, args: []string{"execfails"}},
+		{name: "_exit", program: processes, args: []string{"_exit"}},
+		{name: "RTLD_DEEPBIND", program: modules, args: []string{"deepbind", a, b}},
+		{name: "RTLD_DEEPBIND, lazily", program: modules, args: []string{"lazy", a, b}},
+		{name: "dlmopen", program: modules, args: []string{"dlmopen", a, b}, code: 125, says: "dlmopen"},
+		{name: "modules at one address", program: modules, args: []string{"again", a, b}},
+		{name: "modules of iconv", program: modules, args: []string{"iconv", a, b}},
+		{name: "a module in memory", program: modules, args: []string{"memory", a, b}},
+		{name: "fibers", program: stacks, args: []string{"fibers"}},
+		{name: "code that changes", program: stacks, args: []string{"code"}},
+		{name: "a signal handler", program: stacks, args: []string{"handler"}},
+		{name: "before and after main", program: linux("early.c")},
+		{name: "each function", program: linux("calls.c")},
+		{name: "operators", program: linux("sized.cc")},
+		{name: "threads", program: linux("threads.c"), args: []string{"1000", "200"}},
+		{name: "4,100 threads at once", program: linux("threads.c"), args: []string{"0", "4100"}, code: 125, says: "more than 4096 threads", full: true},
+		{name: "own malloc", program: linux("own.c")},
+		{name: "static jemalloc", program: static("mix.c", "libjemalloc.a")},
+		{name: "static tcmalloc", program: static("mix.c", "libtcmalloc_minimal.a")},
+		{name: "static jemalloc, operators", program: static("sized.cc", "libjemalloc.a")},
+	}
+	for call, number := range map[string]int{"openat": syscall.SYS_OPENAT, "prctl": syscall.SYS_PRCTL, "gettid": syscall.SYS_GETTID,
+		"getpid": syscall.SYS_GETPID, "kill": syscall.SYS_KILL, "nanosleep": syscall.SYS_NANOSLEEP, "ioctl": syscall.SYS_IOCTL} {
+		list = append(list, linuxCase{name: "a filter for " + call, program: sandbox, args: []string{fmt.Sprint(number)}})
+	}
+	return list
+}
+
+// Programs that are hard to record run under btrecord as they do alone, and the recording has what
+// they count themselves.
+func TestLinux(t *testing.T) {
+	for _, c := range linuxCases(t) {
+		t.Run(c.name, func(t *testing.T) {
+			if c.full {
+				cmdtest.Long(t)
+			}
+			c.run(t)
+		})
+	}
+}
+
+func (c *linuxCase) run(t *testing.T) {
+	program := append([]string{c.program(t)}, c.args...)
+	alone, want := aloneOutput(t, program)
+	if alone == 77 {
+		t.Skip("this is not permitted here")
+	}
+	r := recorded(t, slices.Concat(c.flags, []string{"--"}, program)...)
+	code := c.code
+	if code == 0 {
+		code = alone
+	}
+	if r.code != code || !strings.Contains(r.errs, c.says) {
+		t.Fatalf("exit status %d, want %d: %s", r.code, code, r.errs)
+	}
+	if got := sortedLines(r.out); got != sortedLines(want) {
+		t.Errorf("it printed %q, alone %q", got, want)
+	}
+	if c.code != 0 {
+		return
+	}
+	counted := map[string]profile.Value{}
+	for line := range strings.Lines(want) {
+		var function, bytes string
+		var n uint64
+		if _, err := fmt.Sscan(line, &function, &n, &bytes); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		v := counted[function]
+		v.Count += n
+		var b int64
+		if _, err := fmt.Sscan(bytes, &b); err == nil {
+			v.Bytes += uint64(b)
+		}
+		counted[function] = v
+	}
+	if len(counted) == 0 {
+		t.Fatalf("the program printed %q", want)
+	}
+	files, _ := filepath.Glob(r.file + ".*")
+	got := map[string]profile.Value{}
+	for _, file := range append(files, r.file) {
+		for _, d := range readPaths(t, file, false) {
+			for function, v := range counted {
+				sum, now := got[function], through(d, function)
+				if sum.Count += now.Count; v.Bytes > 0 {
+					sum.Bytes += now.Bytes
+				}
+				got[function] = sum
+			}
+		}
+	}
+	for function, v := range counted {
+		if got[function] != v {
+			t.Errorf("%s has %+v, and counts %+v: %s", function, got[function], v, r.errs)
+		}
+	}
+}
+
+// aloneOutput runs a program alone, and returns its exit status and its output.
+func aloneOutput(t *testing.T, program []string) (int, string) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	c := exec.CommandContext(ctx, program[0], program[1:]...)
+	out, err := c.Output() // a daemon has the pipe, too
+	if ctx.Err() != nil || c.ProcessState == nil {
+		t.Fatalf("alone: %v", err)
+	}
+	if status := c.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+		return 128 + int(status.Signal()), string(out)
+	}
+	return c.ProcessState.ExitCode(), string(out)
+}
+
+func sortedLines(s string) string {
+	lines := slices.Sorted(strings.Lines(s))
+	return strings.Join(lines, "")
+}
+
+// A program that leaves realloc by siglongjmp, again and again, is recorded to its end.
+func TestLeftByJump(t *testing.T) {
+	program := linux("stacks.c")(t)
+	allocator := linux("jump.c", "-fPIC", "-shared", "-fno-builtin")(t)
+	file := filepath.Join(t.TempDir(), "rec")
+	c := btrecord(t, "-o", file, "--", program, "jumps", "10000")
+	c.Env = append(c.Env, "LD_PRELOAD="+allocator)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	err := c.Run()
+	if err != nil || !strings.Contains(errs.String(), "left 10000 times") || strings.Contains(errs.String(), "lost") {
+		t.Fatalf("%v: %s", err, errs.String())
+	}
+	dumps := read(t, file)
+	if got := through(dumps[len(dumps)-1], "keep"); got != (profile.Value{Count: 1000, Bytes: 30000}) {
+		t.Errorf("%+v, want 1,000 blocks of 30 bytes", got)
+	}
+}
+
+// Whatever the status of the program, a recording that is not complete ends with 125.
+func TestIncomplete(t *testing.T) {
+	for _, args := range [][]string{{"-o", "/dev/full", "--", "sh", "-c", "exit 3"}, {"--lossy", "--", modes(t), "threads", "300000"}} {
+		r := recorded(t, args...)
+		if r.code != 125 || !strings.Contains(r.errs, "not complete") {
+			t.Errorf("%v: exit status %d, want 125: %s", args, r.code, r.errs)
+		}
+	}
+}
+
+// A container's process cannot see btrecord in its /proc, and has a PID of its own.
+func TestNamespaces(t *testing.T) {
+	cmdtest.Need(t, "unshare")
+	program := linux("processes.c")(t)
+	for _, flags := range []string{"-Ur -p -f", "-Ur -p -f --mount-proc"} {
+		args := append(strings.Fields(flags), program, "daemon", "0")
+		if out, err := exec.Command("unshare", append(strings.Fields(flags), "true")...).CombinedOutput(); err != nil {
+			t.Skipf("unshare %s: %s", flags, out)
+		}
+		c := linuxCase{program: func(testing.TB) string { p, _ := exec.LookPath("unshare"); return p }, args: args, flags: []string{"--children"}}
+		t.Run(flags, c.run)
+	}
+}
+
+// Without a writable home there is another place for the library, and with few files it is found
+// in the cache.
+func TestCache(t *testing.T) {
+	program := linux("calls.c")(t)
+	run := func(t *testing.T, env []string, shell string) (int, string) {
+		t.Helper()
+		c := btrecord(t)
+		c.Path = "/bin/sh"
+		c.Args = []string{"sh", "-c", shell, "sh", os.Args[0], filepath.Join(t.TempDir(), "rec"), program}
+		c.Env = append(c.Env, env...)
+		out, _ := c.CombinedOutput()
+		return c.ProcessState.ExitCode(), string(out)
+	}
+	const record = `exec "$1" -o "$2" -- "$3"`
+	temp := t.TempDir()
+	none := []string{"XDG_CACHE_HOME=", "HOME=/nonexistent/home", "TMPDIR=" + temp}
+	if os.Getuid() == 0 {
+		none[1] = "HOME=/proc/home" // where root cannot write, either
+	}
+	if code, out := run(t, none, record); code != 0 {
+		t.Errorf("without a home: exit status %d: %s", code, out)
+	}
+	if err := os.Chmod(filepath.Join(temp, fmt.Sprintf("lwsbt-%d", os.Getuid())), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := run(t, none, record); code != 3 || !strings.Contains(out, "XDG_CACHE_HOME") {
+		t.Errorf("a directory that others can write: exit status %d: %s", code, out)
+	}
+	if code, out := run(t, nil, record); code != 0 {
+		t.Fatalf("exit status %d: %s", code, out)
+	}
+	if code, out := run(t, nil, "ulimit -n 20; "+record); code != 0 {
+		t.Errorf("20 files: exit status %d: %s", code, out)
+	}
+	if code, out := run(t, nil, "ulimit -n 10; "+record); code != 126 || !strings.Contains(out, "ulimit -n") {
+		t.Errorf("10 files: exit status %d: %s", code, out)
+	}
+}
+
+// Programs that the loader does not let record say so.
+func TestReasons(t *testing.T) {
+	asan := compile(t, "gcc", "linux/calls.c", "-fsanitize=address")
+	if exec.Command(asan).Run() == nil {
+		if r := recorded(t, "--", asan); r.code != 125 || !strings.Contains(r.errs, "verify_asan_link_order=0") {
+			t.Errorf("AddressSanitizer: exit status %d: %s", r.code, r.errs)
+		}
+	}
+	if r := recorded(t, "--", "env", "sh", "-c", "exec env -i sleep 2"); !strings.Contains(r.errs, "env -i") {
+		t.Errorf("env -i: exit status %d: %s", r.code, r.errs)
+	}
+	capable := filepath.Join(t.TempDir(), "capable")
+	text, err := os.ReadFile(linux("calls.c")(t))
+	if err == nil {
+		err = os.WriteFile(capable, text, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("setcap"); err != nil || os.Getuid() != 0 || exec.Command("setcap", "cap_net_raw+ep", capable).Run() != nil {
+		t.Skip("setcap is not permitted here")
+	}
+}
