@@ -26,10 +26,12 @@ const (
 	Newlib                 // mallocr.c, Doug Lea's malloc
 	NewlibNano             // nano-mallocr.c, until newlib 4.x
 	Picolibc               // the same file in picolibc
+	Glibc
+	MuslNG // musl's mallocng
 	kinds
 )
 
-var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc"}
+var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc", "glibc", "musl"}
 
 // String returns the name of the allocator, as the command line takes it.
 func (k Kind) String() string {
@@ -173,7 +175,7 @@ func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
 		p.Variables = func(...string) []core.Symbol { return nil }
 	}
 	f := &finder{m: m, p: p, ptr: uint64(m.PointerSize()), budget: probes(m), blocks: core.MaxBlocks}
-	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc}
+	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc, Glibc: f.glibc, MuslNG: f.mallocng}
 	err = ErrNone
 	for k := range kinds {
 		if len(only) > 0 && !slices.Contains(only, k) {

@@ -65,7 +65,7 @@ func (c *chain) walk() uint64 {
 			at += x.size
 			continue
 		}
-		if c.last != nil && c.last(at) {
+		if _, known := c.f.m.Uint(at, 1); !known || c.last != nil && c.last(at) {
 			return at
 		}
 		next, ok := c.resync(at)

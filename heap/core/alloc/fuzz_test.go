@@ -131,6 +131,10 @@ func hostileRAM(word int) map[string][]byte {
 			r.put(at, top-1, ^uint64(0)-7)
 		}
 	})
+	add("a top chunk larger than memory", func(r *ram) {
+		start(r)
+		r.put(heap+heapSize, 0, ^uint64(0)-7)
+	})
 	add("smallest chunks", func(r *ram) {
 		start(r)
 		for at := heap; at < heap+heapSize; at += step {
@@ -147,6 +151,42 @@ func hostileRAM(word int) map[string][]byte {
 		start(r)
 		for i, at := uint64(0), heap; at < heap+heapSize; i, at = i+1, at+step/2 {
 			r.put(at, 8+i%64*8)
+		}
+	})
+	arena := func(r *ram, next, top, system uint64) {
+		p := uint64(word / 8)
+		const bins = fuzzBase + 1024
+		for i := uint64(0); i < binPairs; i++ {
+			r.put(bins+2*i*p, bins+2*i*p-2*p, bins+2*i*p-2*p)
+		}
+		r.put(bins-2*p, top)
+		r.put(bins+2*binPairs*p+16, next, 0, 1, system, system)
+	}
+	main := uint64(fuzzBase + 1024 - word/8*14)
+	if word == 32 {
+		main = fuzzBase + 1024 - 60
+	}
+	add("an arena without memory", func(r *ram) { arena(r, main, ^uint64(0)-64, 4096) })
+	add("an arena that is larger than memory", func(r *ram) {
+		arena(r, main, heap+heapSize-64, top+heapSize)
+		r.put(heap+heapSize-64, 0, 64|1)
+	})
+	add("a ring of arenas that does not end", func(r *ram) { arena(r, main+8, heap, 64) })
+	add("an arena of smallest chunks", func(r *ram) {
+		arena(r, main, heap+heapSize-64, heapSize)
+		for at := heap; at < heap+heapSize; at += 2 * step {
+			r.put(at, 0, 2*step|1, heap, heap)
+		}
+	})
+	add("a context of musl", func(r *ram) {
+		at := uint64(fuzzBase + 512)
+		r.put(at, 0x1234567, 0x1234567)
+		for i := at + 8; i < at+128; i += uint64(word / 8) {
+			r.put(i, heap)
+		}
+		r.put(heap, 0x1234567, 0x1234567, heap, 99, heap)
+		for i := heap + 64; i < heap+heapSize; i += uint64(word / 8) {
+			r.put(i, heap+i%512*8)
 		}
 	})
 	return list

@@ -34,10 +34,9 @@ func (f *finder) newlib() ([]*Heap, error) {
 			h.prove("bytes from the system", all, top+size-base)
 		}
 	}
-	if size > 2*f.ptr {
-		h.Blocks = append(h.Blocks, Block{Addr: top + 2*f.ptr, Size: size - 2*f.ptr, Header: f.ptr, State: Free})
+	if f.topChunk(h, top, size) {
+		h.own(base, top+size-base)
 	}
-	h.own(base, top+size-base)
 	return []*Heap{h}, nil
 }
 

@@ -56,10 +56,16 @@ func source(t *testing.T, name string) string {
 // native compiles model.c for this machine, and has gdb write a core file at its end.
 func native(t *testing.T, compiler string, flags ...string) *stopped {
 	t.Helper()
+	return nativeOf(t, compiler, "model.c", flags...)
+}
+
+// nativeOf is like native, for another program.
+func nativeOf(t *testing.T, compiler, program string, flags ...string) *stopped {
+	t.Helper()
 	cmdtest.Need(t, compiler, "gdb")
 	dir := t.TempDir()
 	s := &stopped{exe: filepath.Join(dir, "app"), core: filepath.Join(dir, "core"), regs: true}
-	argv := append([]string{compiler, "-g", "-O2", "-o", s.exe, source(t, "model.c")}, flags...)
+	argv := append([]string{compiler, "-g", "-O2", "-o", s.exe, source(t, program)}, flags...)
 	tool(t, dir, argv...)
 	out := tool(t, dir, "gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break stop", "-ex", "run",
 		"-ex", "generate-core-file "+s.core, s.exe)
@@ -221,8 +227,11 @@ func (s *stopped) compare(t *testing.T, kind Kind, others int) []*Heap {
 	}
 	if len(used) > others {
 		t.Errorf("%d blocks that the program does not have, up to %d expected", len(used), others)
+		n := 0
 		for a, b := range used {
-			t.Logf("  %#x, %d bytes", a, b.Size)
+			if n++; n <= 5 {
+				t.Logf("  %#x, %d bytes", a, b.Size)
+			}
 		}
 	}
 	t.Logf("%d of %d blocks, %d others", found, len(want), len(used))
@@ -308,11 +317,25 @@ func systems() []system {
 		{"newlib", Newlib, 0, 0, board("cortex-m3")},
 		{"newlib-nano", NewlibNano, 0, 1, board("cortex-m3", "--specs=nano.specs")},
 		{"picolibc", Picolibc, 0, 0, board("riscv32")},
+		{"glibc", Glibc, 0, 0, func(t *testing.T) *stopped { return native(t, "gcc") }},
+		{"glibc-threads", Glibc, 40, 8, func(t *testing.T) *stopped { return nativeOf(t, "gcc", "threads.c", "-pthread") }},
+		{"musl-threads", MuslNG, 40, 8, func(t *testing.T) *stopped { return nativeOf(t, "musl-gcc", "threads.c", "-pthread") }},
+		{"glibc-static", Glibc, 6, 0, func(t *testing.T) *stopped { return native(t, "gcc", "-static") }},
+		{"glibc-i386", Glibc, 6, 2, func(t *testing.T) *stopped { return guest(t, "i686-linux-gnu", "qemu-i386") }},
+		{"glibc-armhf", Glibc, 6, 2, func(t *testing.T) *stopped { return guest(t, "arm-linux-gnueabihf", "qemu-arm") }},
+		{"glibc-aarch64", Glibc, 6, 2, func(t *testing.T) *stopped { return guest(t, "aarch64-linux-gnu", "qemu-aarch64") }},
+		{"glibc-riscv64", Glibc, 6, 2, func(t *testing.T) *stopped { return guest(t, "riscv64-linux-gnu", "qemu-riscv64") }},
+		{"glibc-mips", Glibc, 6, 2, func(t *testing.T) *stopped { return guest(t, "mips-linux-gnu", "qemu-mips") }},
+		{"glibc-mipsel", Glibc, 6, 2, func(t *testing.T) *stopped { return guest(t, "mipsel-linux-gnu", "qemu-mipsel") }},
+		{"glibc-ppc", Glibc, 6, 2, func(t *testing.T) *stopped { return guest(t, "powerpc-linux-gnu", "qemu-ppc") }},
+		{"glibc-s390x", Glibc, 6, 2, func(t *testing.T) *stopped { return guest(t, "s390x-linux-gnu", "qemu-s390x") }},
+		{"musl", MuslNG, 0, 0, func(t *testing.T) *stopped { return native(t, "musl-gcc", "-static") }},
+		{"musl-shared", MuslNG, 0, 0, func(t *testing.T) *stopped { return native(t, "musl-gcc") }},
 	}
 }
 
 // quick are the systems of the short test.
-var quick = []string{"newlib-nano", "picolibc"}
+var quick = []string{"newlib-nano", "picolibc", "glibc"}
 
 // TestBlocks compares the blocks of each allocator with those of a program that keeps a table, and
 // the leaks.

@@ -43,7 +43,7 @@ func (t *tags) chunk(addr uint64) (c chunk, why string) {
 	}
 	b := Block{Addr: addr + 2*t.ptr, Size: size - t.ptr, Header: t.ptr}
 	b.Max = b.Size
-	b.Min = b.Size - min(b.Size, t.align-1+3*t.ptr)
+	b.Min = b.Size - min(b.Size, t.align-1+4*t.ptr) // a rest of 4 words or less is not split off
 	if next := addr + size; next < t.end {
 		_, flags, damaged := t.size(next)
 		if damaged == "" && flags&1 == 0 {
@@ -55,4 +55,19 @@ func (t *tags) chunk(addr uint64) (c chunk, why string) {
 		}
 	}
 	return chunk{size, b}, ""
+}
+
+// topChunk adds the last chunk of an arena, which is free. It reports whether the chunk is in the
+// image.
+func (f *finder) topChunk(h *Heap, top, size uint64) bool {
+	_, ok := f.m.Uint(top+size-1, 1)
+	_, begins := f.m.Uint(top, 1)
+	if !ok || !begins || size < 2*f.ptr || top+size < top {
+		h.prove(fmt.Sprintf("the top chunk at %#x is in the image", top), 1, 0)
+		return false
+	}
+	if size > 2*f.ptr {
+		h.Blocks = append(h.Blocks, Block{Addr: top + 2*f.ptr, Size: size - 2*f.ptr, Header: f.ptr, State: Free})
+	}
+	return true
 }

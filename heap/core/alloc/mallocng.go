@@ -1,0 +1,167 @@
+package alloc
+
+import (
+	"slices"
+)
+
+// musl's mallocng (since 1.2.1). Its context is found by its secret, which each page of metadata
+// begins with; symbols are not needed:
+//
+//	context: secret, 8 bytes │ page size, on some machines │ init │ mappings │ free meta │ available │ 3 numbers │ first area │ …
+//	area:    secret │ next area │ number of slots │ meta …
+//	meta:    previous │ next │ group │ mask of available slots │ mask of freed slots │ last slot:5, freeable:1, class:6, pages
+//	group:   meta │ … 16 bytes │ slots
+//	slot:    … -3: index:5, reserved:3 │ -2: offset from the group / 16 │ block │ spare bytes │ their number, if 5 or more
+//
+// So the requested size is exact.
+
+const unit = 16
+
+// classes are the sizes of slots in units.
+var classes = [48]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 20, 25, 31, 36, 42, 50, 63, 72, 84, 102, 127,
+	146, 170, 204, 255, 292, 340, 409, 511, 584, 682, 818, 1023, 1169, 1364, 1637, 2047, 2340, 2730, 3276, 4095, 4680, 5460, 6552, 8191}
+
+// mallocng is one context.
+type mallocng struct {
+	*finder
+	h      *Heap
+	used   [len(classes)]uint64 // slots of each class
+	broken uint64               // slots and groups whose headers are not intact
+}
+
+func (f *finder) mallocng() ([]*Heap, error) {
+	context, head := f.context()
+	if context == 0 {
+		return nil, ErrNone
+	}
+	n := &mallocng{finder: f, h: &Heap{Kind: MuslNG, Name: "musl mallocng", Addr: context}}
+	first, _ := f.m.Pointer(head)
+	secret, _ := f.m.Uint(context, 8)
+	n.areas(first, secret)
+	slices.SortFunc(n.h.Blocks, byAddr)
+	usage := head + (3+uint64(len(classes)))*f.ptr // behind the last area, unused areas, and the active groups
+	var want, got uint64
+	for i := range n.used {
+		v, _ := f.m.Pointer(usage + uint64(i)*f.ptr)
+		want, got = want+v, got+n.used[i]
+	}
+	n.h.prove("slots of all classes", want, got)
+	n.h.prove("slots whose header is not intact", 0, n.broken)
+	n.h.own(context, usage+uint64(len(classes))*f.ptr+64-context)
+	return []*Heap{n.h}, nil
+}
+
+// context returns the addresses of the context and of its pointer to the first area.
+func (f *finder) context() (context, head uint64) {
+	for _, r := range f.data() {
+		f.words(r.Start, r.End, func(addr, _ uint64) bool {
+			secret, ok := f.m.Uint(addr, 8)
+			if !ok || secret == 0 || addr%8 != 0 && f.ptr == 8 {
+				return true
+			}
+			for _, size := range []uint64{0, f.ptr} { // of the page size
+				at := addr + 8 + size + 8 + 5*f.ptr
+				area, _ := f.m.Pointer(at)
+				if check, ok := f.m.Uint(area, 8); ok && area != 0 && area%4096 == 0 && check == secret {
+					context, head = addr, at
+					return false
+				}
+			}
+			return true
+		})
+		if context != 0 {
+			break
+		}
+	}
+	return context, head
+}
+
+// areas reads the pages of metadata.
+func (n *mallocng) areas(area, secret uint64) {
+	seen := map[uint64]bool{}
+	size := up(3*n.ptr+8+n.ptr, 8) // of meta
+	for area != 0 && !seen[area] {
+		seen[area] = true
+		check, ok := n.m.Uint(area, 8)
+		count, _ := n.m.Uint(area+8+n.ptr, 4)
+		if !ok || check != secret || count > 4096/size {
+			n.broken++
+			return
+		}
+		n.h.own(area, 4096)
+		slots := up(area+8+n.ptr+4, n.ptr)
+		for i := range count {
+			n.meta(slots + i*size)
+		}
+		area, _ = n.m.Pointer(area + 8)
+	}
+}
+
+// meta reads the slots of a group.
+func (n *mallocng) meta(addr uint64) {
+	group, ok := n.m.Pointer(addr + 2*n.ptr)
+	if !ok || group == 0 {
+		return // not used
+	}
+	avail, _ := n.m.Uint(addr+3*n.ptr, 4)
+	freed, _ := n.m.Uint(addr+3*n.ptr+4, 4)
+	bits, _ := n.m.Pointer(addr + 3*n.ptr + 8)
+	last, freeable, class, pages := bits&31, bits>>5&1, bits>>6&63, bits>>12
+	back, there := n.m.Pointer(group)
+	if !there || back != addr || class >= uint64(len(classes)) && (last > 0 || pages == 0) {
+		n.broken++
+		return
+	}
+	stride := pages*4096 - unit
+	if last > 0 || pages == 0 {
+		stride = classes[class] * unit
+	}
+	if class < uint64(len(classes)) && freeable == 1 {
+		n.used[class] += last + 1
+	}
+	n.h.own(group, unit+(last+1)*stride)
+	for i := range last + 1 {
+		if n.blocks == 0 {
+			return
+		}
+		n.blocks--
+		start := group + unit + i*stride
+		if (avail|freed)>>i&1 == 1 {
+			n.h.Blocks = append(n.h.Blocks, Block{Addr: start, Size: stride - 4, Header: 4, State: Free})
+			continue
+		}
+		n.h.Blocks = append(n.h.Blocks, n.slot(group+unit, start, i, stride))
+	}
+}
+
+// slot reads a used slot.
+func (n *mallocng) slot(storage, start, index, stride uint64) Block {
+	at, end := start, start+stride-4
+	if mark, _ := n.m.Uint(start-3, 1); mark == 7<<5 { // the block does not begin at the slot
+		off, _ := n.m.Uint(start-2, 2)
+		at += off * unit
+	}
+	b := Block{Addr: at, Size: end - at, Header: 4, Max: end - at}
+	mark, _ := n.m.Uint(at-3, 1)
+	off, ok := n.m.Uint(at-2, 2)
+	if big, _ := n.m.Uint(at-4, 1); big != 0 {
+		off, _ = n.m.Uint(at-8, 4)
+		b.Header = 8
+	}
+	spare := mark >> 5
+	if spare == 5 {
+		spare, _ = n.m.Uint(end-4, 4)
+	}
+	switch {
+	case at >= end || !ok || mark&31 != index || off != (at-storage)/unit || spare > end-at && spare != 6:
+		n.broken++
+		b = Block{Addr: start, Size: stride - 4, Header: 4, Max: stride - 4, Damaged: true}
+		n.h.Damage = append(n.h.Damage, Damage{Addr: start - 4, What: "the header does not fit its slot", Before: len(n.h.Blocks) - 1, Block: len(n.h.Blocks), Lost: stride})
+	case mark>>5 == 6: // the slot holds a group
+		b.State = Internal
+	default:
+		b.Max -= spare
+		b.Min = b.Max
+	}
+	return b
+}
