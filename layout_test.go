@@ -39,6 +39,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"heap/core":                 {packages: "codec codec/callpath symbol internal/arch internal/decompress"},
 	"heap/core/alloc":           {packages: "heap/core"},
+	"heap/core/graph":           {packages: "heap/core"},
 	"heap/log":                  {packages: "codec codec/callpath symbol heap/profile heap/log/internal/foreign heap/log/internal/input heap/log/internal/process internal/printable"},
 	"heap/log/internal/input":   {packages: "internal/decompress", libraries: "golang.org/x/text"},
 	"heap/log/internal/foreign": {packages: "codec"},
@@ -81,7 +82,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/cli":           {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term github.com/olekukonko/tablewriter"},
 
 	"cmd/btconform":     {packages: "codec conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btcore":   {packages: "codec symbol heap/core heap/core/alloc heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"heap/cmd/btcore":   {packages: "codec symbol heap/core heap/core/alloc heap/core/graph heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btheap":   {packages: "codec heap/log heap/profile heap/internal/heapmap heap/report heap/internal/heapfile heap/internal/leaktext internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec gen heap/log stats symbol internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},

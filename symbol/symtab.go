@@ -242,8 +242,8 @@ type Variable struct {
 	Addr, Size uint64 // size in bytes, 0 if the table does not give it
 }
 
-// Variables returns the variables of the symbol table that have one of the names, in table
-// order. A stripped file has only the dynamic symbol table. ok is false if there is no
+// Variables returns the variables of the symbol table that have one of the names, or all if no name
+// is given, in table order. A stripped file has only the dynamic symbol table. ok is false if there is no
 // table.
 func (f *File) Variables(names ...string) (list []Variable, ok bool) {
 	defer f.faulted(debug.SetPanicOnFault(true), nil)
@@ -259,7 +259,7 @@ func (f *File) Variables(names ...string) (list []Variable, ok bool) {
 			continue
 		}
 		name := stringAt(strings, uint64(sym.name))
-		if slices.ContainsFunc(names, func(n string) bool { return n == string(name) }) {
+		if len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return n == string(name) }) {
 			list = append(list, Variable{string(name), sym.addr, sym.size})
 		}
 	}

@@ -191,6 +191,11 @@ func (g *graph) ends(v uint64) {
 
 // pointers calls visit for each pointer to a block in a span.
 func (g *graph) pointers(s span, visit func(int)) {
+	g.pointersAt(s, func(_ uint64, block int) { visit(block) })
+}
+
+// pointersAt is like pointers; visit has the address of the pointer, too.
+func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
 	if len(g.addr) == 0 {
 		return
 	}
@@ -215,7 +220,7 @@ func (g *graph) pointers(s span, visit func(int)) {
 				if i, ok := g.find(v); !ok {
 					g.ends(v)
 				} else if !g.isFreeList(part.Addr+uint64(off+at), v, i) {
-					visit(i)
+					visit(part.Addr+uint64(off+at), i)
 				}
 			}
 		}

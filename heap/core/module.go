@@ -141,7 +141,7 @@ type Symbol struct {
 	Size uint64 // in bytes, 0 if not known
 }
 
-// Variables returns the variables of an ELF file with one of these names. bias is the
+// Variables returns the variables of an ELF file with one of these names, or all if no name is given. bias is the
 // address in memory minus the address in the file.
 func (m *Image) Variables(path string, bias uint64, names ...string) (found []Symbol, err error) {
 	f, err := symbol.Open(path, nil)

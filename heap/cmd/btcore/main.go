@@ -28,10 +28,11 @@ prints the contents of blocks only with --bytes.`,
 		Example: `
 btcore heap core -e app.elf | btheap top         what holds the memory
 btcore heap --leaks core -e app.elf              leaks
+btcore holds core -e app.elf                     which variables hold it
 btcore heap --damage --ram 0x20000000=ram.bin -e fw.elf
 btcore stacks core -e app.elf                    the call stacks`,
 		Args: cobra.NoArgs,
 	})
-	root.AddCommand(heapCommand(), stacksCommand())
+	root.AddCommand(heapCommand(), holdsCommand(), stacksCommand())
 	return root
 }

@@ -35,6 +35,7 @@ type chain struct {
 	h          *Heap
 	start, end uint64
 	align      uint64 // of chunks, relative to start
+	least      uint64 // size of a chunk
 	confirm    int
 	// read reads the header of a chunk. why is not empty if the header cannot be one.
 	read func(addr uint64) (c chunk, why string)
@@ -105,7 +106,7 @@ func (c *chain) header() uint64 {
 // resync returns the first place after a damaged header from which the headers are intact up to
 // the end of the chain, or at least the next few.
 func (c *chain) resync(at uint64) (next uint64, ok bool) {
-	for p := at + c.align; p < c.end; p += c.align {
+	for p := at + up(c.least, c.align); p < c.end; p += c.align {
 		if c.f.budget <= 0 {
 			return 0, false
 		}

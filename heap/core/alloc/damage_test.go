@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -35,10 +36,13 @@ func (s *stopped) overwrite(t *testing.T, kind Kind, text []byte) (o overwritten
 	step := max(1, len(s.readTruth(t))/most)
 	for i := 0; i < len(s.truth); i += step {
 		x := s.truth[i]
-		o.cases++
 		if text == nil {
 			text = make([]byte, headers[x.addr])
 		}
+		if now, _ := m.Bytes(x.addr-headers[x.addr], uint64(len(text))); bytes.Equal(now, text) {
+			continue // nothing to overwrite
+		}
+		o.cases++
 		m, p := s.open(t, patch{x.addr - headers[x.addr], text})
 		heaps, err := Find(m, p, kind)
 		if err != nil {
@@ -82,7 +86,11 @@ func TestOverwrittenHeaders(t *testing.T) {
 			for _, text := range [][]byte{[]byte("ABCD"), []byte("ABCDEFGH"), nil} { // nil: zeros
 				o := p.overwrite(t, s.kind, text)
 				t.Logf("%q: %d of %d detected, %d other blocks lost, %d invented", text, o.detected, o.cases, o.lost, o.invented)
-				if o.cases < 30 || o.detected < o.cases*99/100 || o.lost > max(1, o.cases/20) || o.invented > max(1, o.cases/20) {
+				least := o.cases * 99 / 100
+				if s.kind == MuslNG && text == nil { // zeros are a valid header of the first slot of a group
+					least = o.cases * 80 / 100
+				}
+				if o.cases < 30 || o.detected < least || o.lost > max(1, o.cases/20) || o.invented > max(1, o.cases/20) {
 					t.Errorf("%q: %+v", text, o)
 				}
 			}

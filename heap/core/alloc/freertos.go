@@ -99,7 +99,7 @@ func (r *freeRTOS) missing(start, size uint64) error {
 
 // region walks the chunks of a region.
 func (r *freeRTOS) region(start, end uint64) {
-	c := chain{f: r.finder, h: r.h, start: start, end: end, align: r.align, confirm: confirm, read: r.chunk}
+	c := chain{f: r.finder, h: r.h, start: start, end: end, align: r.align, least: r.header + r.align, confirm: confirm, read: r.chunk}
 	r.h.prove(fmt.Sprintf("the blocks from %#x on end at the end mark", start), end, c.walk())
 }
 
@@ -189,7 +189,7 @@ func (r *freeRTOS) regions() []uint64 {
 // reaches reports whether chunks lead from the start of a region to its end. A few may be damaged.
 func (r *freeRTOS) reaches(start, end uint64) bool {
 	f := *r.finder
-	c := chain{f: &f, h: &Heap{}, start: start, end: end, align: r.align, confirm: confirm, read: r.chunk}
+	c := chain{f: &f, h: &Heap{}, start: start, end: end, align: r.align, least: r.header + r.align, confirm: confirm, read: r.chunk}
 	ok := c.walk() == end && len(c.h.Blocks) > 4*len(c.h.Damage)
 	r.budget = f.budget
 	return ok
@@ -232,7 +232,7 @@ func (r *freeRTOS) heap2(first uint64, array core.Symbol) ([]*Heap, error) {
 		marks = marks || why == "" && c.block.State == Used
 		return c, why
 	}
-	c := chain{f: r.finder, h: r.h, start: start, end: start + total, align: r.align, confirm: confirm, read: read}
+	c := chain{f: r.finder, h: r.h, start: start, end: start + total, align: r.align, least: r.header + r.align, confirm: confirm, read: read}
 	r.h.prove("the blocks end at the end of the heap", start+total, c.walk())
 	r.own(array.Addr, array.Size)
 	r.proveFree(free, 0)

@@ -154,7 +154,7 @@ func (g *glibc) first(addr uint64) uint64 { return up(addr+2*g.ptr, g.align) - 2
 
 func (g *glibc) chain(h *Heap, start, end uint64, unwanted uint64) *chain {
 	t := &tags{finder: g.finder, end: end, align: g.align, flags: 7, unwanted: unwanted}
-	return &chain{f: g.finder, h: h, start: start, end: end, align: g.align, confirm: confirm, read: t.chunk}
+	return &chain{f: g.finder, h: h, start: start, end: end, align: g.align, least: 4 * g.ptr, confirm: confirm, read: t.chunk}
 }
 
 func (g *glibc) mainArena(h *Heap, top, end, system uint64) {

@@ -145,7 +145,9 @@ func (n *mallocng) slot(storage, start, index, stride uint64) Block {
 	mark, _ := n.m.Uint(at-3, 1)
 	off, ok := n.m.Uint(at-2, 2)
 	if big, _ := n.m.Uint(at-4, 1); big != 0 {
-		off, _ = n.m.Uint(at-8, 4)
+		if off, _ = n.m.Uint(at-8, 4); off <= 0xffff {
+			ok = false
+		}
 		b.Header = 8
 	}
 	spare := mark >> 5

@@ -27,7 +27,7 @@ func (f *finder) newlib() ([]*Heap, error) {
 		return nil, &MissingError{h.Name, start, top + 2*f.ptr}
 	}
 	h.Addr = start
-	c := chain{f: f, h: h, start: start, end: top, align: t.align, confirm: confirm, read: t.chunk}
+	c := chain{f: f, h: h, start: start, end: top, align: t.align, least: 4 * f.ptr, confirm: confirm, read: t.chunk}
 	h.prove("the blocks end at the top chunk", top, c.walk())
 	if info, ok := f.variable("__malloc_current_mallinfo"); ok { // its first number is that of all bytes
 		if all, ok := f.m.Uint(info.Addr, int(f.ptr)); ok {
@@ -134,7 +134,7 @@ func (f *finder) nano() ([]*Heap, error) {
 	n := &nanoHeap{finder: f, h: h, pad: 8, unit: f.ptr, spare: 8 + f.ptr - 1 + 3*f.ptr, free: map[uint64]bool{}}
 	n.list(first, 0, f.ptr)
 	end, found := n.breakAt(start, limit)
-	c := chain{f: f, h: h, start: start, end: limit, align: f.ptr, confirm: confirmSize, read: n.chunk}
+	c := chain{f: f, h: h, start: start, end: limit, align: f.ptr, least: 2 * f.ptr, confirm: confirmSize, read: n.chunk}
 	if found > 0 {
 		c.end = end
 		h.own(found, f.ptr)
@@ -217,7 +217,7 @@ func (f *finder) picolibc() ([]*Heap, error) {
 	}
 	h.Addr = base
 	n := &nanoHeap{finder: f, h: h, unit: 8, spare: 2*16 + 3*f.ptr, free: map[uint64]bool{}}
-	c := chain{f: f, h: h, start: base, end: end, align: 8, confirm: confirmSize, read: n.chunk}
+	c := chain{f: f, h: h, start: base, end: end, align: 8, least: 2 * f.ptr, confirm: confirmSize, read: n.chunk}
 	h.prove("the blocks end at __malloc_sbrk_top", end, c.walk())
 	checks := len(h.Proof)
 	for _, ahead := range []uint64{0, f.ptr} { // links point to the header in 1.8, to the block in later versions

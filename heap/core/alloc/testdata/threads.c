@@ -59,7 +59,7 @@ static void *work(void *arg)
 			continue;
 		}
 		struct block **at = &mine;
-		for (uintptr_t k = (r >> 5) % count; k > 0; k--)
+		for (uintptr_t k = (r >> 5) % (count < 60 ? count : 60); k > 0; k--)
 			at = &(*at)->next;
 		struct block *b = *at;
 		*at = b->next;

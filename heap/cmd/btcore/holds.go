@@ -1,0 +1,253 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/heap/core/graph"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// holdsOptions are the flags of btcore holds.
+type holdsOptions struct {
+	heapOptions
+	path  string
+	json  bool
+	pprof string
+	most  int
+}
+
+// holdsCommand returns btcore holds.
+func holdsCommand() *cobra.Command {
+	var in input
+	var o holdsOptions
+	c := &cobra.Command{
+		Use:   "holds [flags] [CORE]",
+		Short: "print which variables hold the blocks of the heap",
+		Long: `
+holds prints what would be free without a variable: the blocks that are
+reachable only through it. Blocks that several variables reach are shared; they
+are listed by their size, with the variable that has the shortest path to them.
+A block that a global variable reaches is not charged to a stack.
+
+With --path, it prints the shortest way from a variable to one block.`,
+		Example: `
+btcore holds core -e app.elf                     what holds the memory
+btcore holds core -e app.elf --path 0x55d0c0a31b90
+btcore holds --ram 0x20000000=ram.bin -e fw.elf --pprof held.pb.gz
+btheap html held.pb.gz -o held.html              as a flame graph`,
+	}
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&o.path, "path", "", "print the way from a variable to the block that holds `0xADDR`")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	f.StringVar(&o.pprof, "pprof", "", "write the retained blocks, by holder, to `FILE` for pprof and btheap")
+	f.IntVarP(&o.most, "number", "n", 20, "print up to `N` holders; 0: all")
+	f.StringVar(&o.allocator, "allocator", "", "read the blocks of one allocator, as btcore heap")
+	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or incomplete,
+2 usage, unreadable input or no heap in it, 3 something outside failed.`)
+	return in.command(c, "Holders", f, func(c *cobra.Command) error { return o.run(c, &in) })
+}
+
+func (o *holdsOptions) run(c *cobra.Command, in *input) error {
+	if o.most < 0 {
+		return cli.BadArgsf("-n %d: expected 0 or more", o.most)
+	}
+	if o.path != "" && (o.json || o.pprof != "") {
+		return cli.BadArgsf("--path: not with --json or --pprof")
+	}
+	if err := in.addRegs(); err != nil {
+		return err
+	}
+	o.leaks = true // blocks are needed
+	h, _, err := o.find(in)
+	if err != nil {
+		in.warn(c)
+		return err
+	}
+	names := in.rootNames()
+	g := graph.Build(&in.Image, h, in.roots(), names.at)
+	err = in.write(c, func(w io.Writer) error { return o.write(w, in, g, names) })
+	o.warn(c, in, h, nil)
+	if err != nil {
+		return err
+	}
+	if len(in.Notes()) > 0 || len(h.Damage) > 0 || len(h.Notes()) > 0 || len(unproven(o.arenas)) > 0 {
+		return cli.Exit(cli.Short)
+	}
+	return nil
+}
+
+func (o *holdsOptions) write(w io.Writer, in *input, g *graph.Graph, names *rootNames) error {
+	if o.path != "" {
+		return o.writePath(w, g, names)
+	}
+	t := g.Dominators()
+	if o.pprof != "" {
+		if err := writeHeld(o.pprof, in, t.Paths()); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		return o.writeJSON(w, in, g, t)
+	}
+	o.table(w, in, g, t)
+	return nil
+}
+
+// holderName describes a holder.
+func holderName(g *graph.Graph, h *graph.Holder) string {
+	name := cli.Printable(g.Roots[h.Root].Name)
+	if !h.Shared {
+		return name
+	}
+	size := cli.Count(h.Most, "byte")
+	if h.Least < h.Most {
+		size = cli.Number(h.Least) + " to " + size
+	}
+	return fmt.Sprintf("%s of %s, shared: %s is nearest", cli.Count(len(h.Top), "block"), size, name)
+}
+
+// table prints the holders.
+func (o *holdsOptions) table(w io.Writer, in *input, g *graph.Graph, t *graph.Tree) {
+	all := float64(max(g.Heap.Bytes(), 1))
+	line := func(bytes uint64, blocks int, name string) {
+		fmt.Fprintf(w, "%11s  %5.1f  %8s  %s\n", cli.Number(bytes), 100*float64(bytes)/all, cli.Number(blocks), name)
+	}
+	fmt.Fprintf(w, "%11s  %5s  %8s  %s\n", "Retained", "%", "Blocks", "Holder")
+	fmt.Fprintln(w, "--------------------------------------------------------------------------")
+	list := t.Holders()
+	var bytes uint64
+	blocks, left := 0, 0
+	for i := range list {
+		h := &list[i]
+		if o.most > 0 && i >= o.most {
+			bytes, blocks, left = bytes+h.Bytes, blocks+h.Blocks, left+1
+			continue
+		}
+		line(h.Bytes, h.Blocks, holderName(g, h))
+	}
+	if left > 0 {
+		line(bytes, blocks, cli.Count(left, "more holder"))
+	}
+	if bytes, blocks := g.Unreached(); blocks > 0 {
+		if len(unproven(o.arenas)) > 0 {
+			line(bytes, blocks, "not reached; the heap is unproven")
+		} else {
+			line(bytes, blocks, "leaked: btcore heap --leaks")
+		}
+	}
+}
+
+// jsonHolder is a holder in JSON.
+type jsonHolder struct {
+	Holder string   `json:"holder"`
+	Shared bool     `json:"shared"`
+	Bytes  uint64   `json:"bytes"`
+	Blocks int      `json:"blocks"`
+	Least  uint64   `json:"least,omitempty"` // sizes of the blocks of Top
+	Most   uint64   `json:"most,omitempty"`
+	Top    []string `json:"top,omitempty"` // up to 4 of them
+}
+
+func (o *holdsOptions) writeJSON(w io.Writer, in *input, g *graph.Graph, t *graph.Tree) error {
+	out := struct {
+		Bytes    uint64       `json:"bytes"`
+		Blocks   int          `json:"blocks"`
+		Leaked   uint64       `json:"leaked_bytes"`
+		LeakedN  int          `json:"leaked_blocks"`
+		Unproven []string     `json:"unproven,omitempty"`
+		Holders  []jsonHolder `json:"holders"`
+	}{Bytes: g.Heap.Bytes(), Blocks: len(g.Heap.Blocks), Unproven: unproven(o.arenas), Holders: []jsonHolder{}}
+	out.Leaked, out.LeakedN = g.Unreached()
+	for i, h := range t.Holders() {
+		if o.most > 0 && i >= o.most {
+			break
+		}
+		x := jsonHolder{Holder: g.Roots[h.Root].Name, Shared: h.Shared, Bytes: h.Bytes, Blocks: h.Blocks, Least: h.Least, Most: h.Most}
+		for _, b := range h.Top[:min(len(h.Top), maxAddrs)] {
+			x.Top = append(x.Top, fmt.Sprintf("%#x", g.Heap.Blocks[b].Addr))
+		}
+		out.Holders = append(out.Holders, x)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(out)
+}
+
+// writePath prints the way to a block.
+func (o *holdsOptions) writePath(w io.Writer, g *graph.Graph, names *rootNames) error {
+	addr, err := strconv.ParseUint(o.path, 0, 64)
+	if err != nil {
+		return cli.BadArgsf("--path %q: expected 0xADDR", o.path)
+	}
+	block := -1
+	for i := range g.Heap.Blocks {
+		if b := &g.Heap.Blocks[i]; addr == b.Addr || addr > b.Addr && addr-b.Addr < b.Size {
+			block = i
+		}
+	}
+	if block < 0 {
+		return cli.Usagef("--path %s: in no block", o.path)
+	}
+	at := func(i int) string {
+		return fmt.Sprintf("%#x  %s", g.Heap.Blocks[i].Addr, cli.Count(g.Heap.Blocks[i].Size, "byte"))
+	}
+	fmt.Fprintln(w, at(block))
+	path := g.Path(block)
+	for _, s := range path {
+		switch {
+		case s.Block >= 0:
+			fmt.Fprintf(w, "  +%d of %s\n", s.At-g.Heap.Blocks[s.Block].Addr, at(s.Block))
+		case s.At != 0:
+			fmt.Fprintf(w, "  in %s\n", cli.Printable(names.place(s.At)))
+		default:
+			fmt.Fprintf(w, "  in %s\n", cli.Printable(g.Roots[s.Root].Name))
+		}
+	}
+	if len(path) == 0 {
+		fmt.Fprintln(w, "  no variable, stack or register leads to it")
+	}
+	return nil
+}
+
+// writeHeld writes a profile whose stacks are ways down the dominator tree.
+func writeHeld(name string, in *input, paths []graph.Path) error {
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
+		DefaultSampleType: "inuse_space", PeriodType: &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1}
+	known := map[string]*profile.Location{}
+	location := func(name string) *profile.Location {
+		l := known[name]
+		if l == nil {
+			f := &profile.Function{ID: uint64(len(p.Function) + 1), Name: cli.Printable(name)}
+			l = &profile.Location{ID: f.ID, Line: []profile.Line{{Function: f}}}
+			known[name] = l
+			p.Function, p.Location = append(p.Function, f), append(p.Location, l)
+		}
+		return l
+	}
+	for _, x := range paths {
+		s := &profile.Sample{Value: []int64{int64(x.Blocks), int64(min(x.Bytes, 1<<63-1))}}
+		for i := len(x.Names) - 1; i >= 0; i-- {
+			s.Location = append(s.Location, location(x.Names[i]))
+		}
+		p.Sample = append(p.Sample, s)
+	}
+	return cli.WriteOutput(name, in.paths(), os.Stdout, func(w io.Writer) error { return p.Write(w) })
+}
+
+// writable returns the data and bss of a file.
+func (in *input) writable(f *elfFile) []core.Map {
+	if f.data == nil {
+		f.data, _ = in.WritableRanges(f.path, f.bias)
+		f.data = append([]core.Map{}, f.data...)
+	}
+	return f.data
+}

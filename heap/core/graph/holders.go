@@ -1,0 +1,137 @@
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// Holder is a root, or blocks of similar sizes that have the same nearest root, with what is
+// reachable only through them.
+type Holder struct {
+	Root int // index of Graph.Roots
+	// Shared reports whether several roots reach the blocks Top, so that none of them holds them
+	// alone. Root is then the nearest.
+	Shared bool
+	Top    []int // blocks; empty if a root is the holder
+	// Least and Most are the sizes of the smallest and largest block of Top, in bytes. Both are in
+	// the same range from a power of two to the next.
+	Least, Most uint64
+
+	Bytes  uint64
+	Blocks int
+}
+
+// Holders returns the holders that no other block holds, the largest first. Each reachable block is
+// counted once.
+func (t *Tree) Holders() []Holder {
+	type key struct {
+		root int
+		bits int // of the size
+	}
+	groups := map[key]*Holder{}
+	var list []*Holder
+	for _, v := range t.order[1:] {
+		if t.idom[v] != 0 || t.blocks[v] == 0 {
+			continue
+		}
+		b, isBlock := t.g.block(int(v))
+		if !isBlock {
+			list = append(list, &Holder{Root: int(v) - 1, Bytes: t.bytes[v], Blocks: t.blocks[v]})
+			continue
+		}
+		root, _ := t.g.Nearest(b)
+		size := t.g.Heap.Blocks[b].Size
+		k := key{root, bits.Len64(size)}
+		h := groups[k]
+		if h == nil {
+			h = &Holder{Root: root, Shared: true, Least: size}
+			groups[k] = h
+			list = append(list, h)
+		}
+		h.Top = append(h.Top, b)
+		h.Least, h.Most = min(h.Least, size), max(h.Most, size)
+		h.Bytes, h.Blocks = plus(h.Bytes, t.bytes[v]), h.Blocks+t.blocks[v]
+	}
+	slices.SortStableFunc(list, func(a, b *Holder) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(t.g.Roots[a.Root].Name, t.g.Roots[b.Root].Name), cmp.Compare(a.Least, b.Least))
+	})
+	out := make([]Holder, len(list))
+	for i, h := range list {
+		slices.Sort(h.Top)
+		out[i] = *h
+	}
+	return out
+}
+
+// Unreached returns the blocks that no root reaches.
+func (g *Graph) Unreached() (bytes uint64, blocks int) {
+	for i := range g.Heap.Blocks {
+		if !g.Reached(i) {
+			bytes, blocks = plus(bytes, g.Heap.Blocks[i].Size), blocks+1
+		}
+	}
+	return bytes, blocks
+}
+
+// Path is a way down the dominator tree, with the blocks at its end.
+type Path struct {
+	Names  []string // the root first; equal names in a row are one
+	Bytes  uint64
+	Blocks int
+}
+
+// maxNames is the most names in a Path.
+const maxNames = 100
+
+// Paths returns the dominator tree, merged by the names of its nodes: roots have theirs, blocks their
+// size. Blocks that no root reaches have the path "leaked".
+func (t *Tree) Paths() []Path {
+	type step struct {
+		path int32
+		name string
+	}
+	list := []Path{{}}
+	next := map[step]int32{}
+	at := make([]int32, t.g.Nodes())
+	enter := func(from int32, name string) int32 {
+		p := list[from].Names
+		if n := len(p); n > 0 && p[n-1] == name || n == maxNames {
+			return from
+		}
+		k := step{from, name}
+		id, ok := next[k]
+		if !ok {
+			id = int32(len(list))
+			next[k] = id
+			list = append(list, Path{Names: append(slices.Clip(slices.Clone(p)), name)})
+		}
+		return id
+	}
+	count := func(id int32, block int) {
+		list[id].Bytes, list[id].Blocks = plus(list[id].Bytes, t.g.Heap.Blocks[block].Size), list[id].Blocks+1
+	}
+	for _, v := range t.order[1:] {
+		b, isBlock := t.g.block(int(v))
+		if !isBlock {
+			at[v] = enter(0, t.g.Roots[v-1].Name)
+			continue
+		}
+		from := at[t.idom[v]]
+		if t.idom[v] == 0 {
+			root, _ := t.g.Nearest(b)
+			from = enter(0, "shared: "+t.g.Roots[root].Name)
+		}
+		at[v] = enter(from, blockName(t.g.Heap.Blocks[b].Size))
+		count(at[v], b)
+	}
+	for i := range t.g.Heap.Blocks {
+		if !t.g.Reached(i) {
+			count(enter(enter(0, "leaked"), blockName(t.g.Heap.Blocks[i].Size)), i)
+		}
+	}
+	return slices.DeleteFunc(list, func(p Path) bool { return p.Blocks == 0 })
+}
+
+func blockName(size uint64) string { return fmt.Sprintf("block of %d bytes", size) }
