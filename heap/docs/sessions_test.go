@@ -1,4 +1,5 @@
-// Package docs is the documents of the heap tools. Its test runs the commands that they show.
+// Package docs is the documents of the heap tools. Its test runs the commands that they show,
+// and those of documents of the format that also need the heap tools.
 package docs
 
 import (
@@ -13,9 +14,9 @@ import (
 var update = flag.Bool("update", false, "write what the commands print into the documents")
 
 func TestSessions(t *testing.T) {
-	commands := []string{"../../cmd/btstats", "../cmd/btdecode", "../cmd/btheap", "../cmd/btrecord", "../examples/largest"}
+	commands := []string{"../../cmd/btconform", "../../cmd/btstats", "../cmd/btdecode", "../cmd/btheap", "../cmd/btrecord", "../examples/largest"}
 	cmdtest.Documents(t, "../..", commands, map[string]int{"live.md": 7, "leak.md": 6, "leaks.md": 1, "map.md": 3, "report.md": 7,
-		"btdecode.md": 2, "btheap.md": 2, "btrecord.md": 5, "library.md": 2, "systems.md": 2}, *update)
+		"btdecode.md": 2, "btheap.md": 2, "btrecord.md": 5, "library.md": 2, "systems.md": 2, "../README.md": 5, "../../README.md": 8, "../../docs/notes/units.md": 2}, *update)
 }
 
 func TestLength(t *testing.T) {

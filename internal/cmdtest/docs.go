@@ -13,6 +13,7 @@ import (
 // Documents runs the shell sessions of documents, each of which has at least the given number
 // of them, in an empty directory with links to what the
 // repository has at its top, as if it were a clone; the commands of the packages are in PATH.
+// The command go runs at the top itself, because it does not follow links.
 // Packages and top are relative to the directory of the test.
 func Documents(t *testing.T, top string, packages []string, documents map[string]int, update bool) {
 	if runtime.GOOS != "linux" {
@@ -33,7 +34,13 @@ func Documents(t *testing.T, top string, packages []string, documents map[string
 	for file, least := range documents {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			Session{Document: file, Least: least, Update: update, Run: Shell(clone(t, top), env)}.Test(t)
+			linked, real := Shell(clone(t, top), env), Shell(top, env)
+			Session{Document: file, Least: least, Update: update, Run: func(t *testing.T, line string) (string, error) {
+				if strings.HasPrefix(line, "go ") {
+					return real(t, line)
+				}
+				return linked(t, line)
+			}}.Test(t)
 		})
 	}
 }
