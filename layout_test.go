@@ -29,7 +29,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"codec":           {},
 	"codec/callpath":  {packages: "codec"},
 	"codec/recording": {packages: "codec codec/callpath"},
-	"symbol":          {packages: "codec internal/arch symbol/internal/dwarf internal/elfnote internal/printable internal/sysroot", libraries: "github.com/ianlancetaylor/demangle"},
+	"symbol":          {packages: "codec internal/arch symbol/internal/dwarf internal/elfnote internal/printable internal/sysroot", libraries: "github.com/ianlancetaylor/demangle github.com/therootcompany/xz"},
 	"internal/arch":   {},
 
 	"symbol/internal/dwarf": {},

@@ -87,6 +87,9 @@ func (f *File) readSymbols() (t *symbolTable) {
 			break
 		}
 	}
+	if t.dynamic {
+		f.addMini(t)
+	}
 	sort.SliceStable(t.functions, func(i, j int) bool {
 		a, b := &t.functions[i], &t.functions[j]
 		switch {

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -231,6 +232,9 @@ func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 			}
 			names, places = append(names, name), append(places, place)
 		}
+	}
+	if f.Trampoline && (len(names) != 1 || !strings.Contains(names[0], "restore") && !strings.Contains(names[0], "sigreturn")) {
+		return []string{"<signal handler called>"}, []string{""} // the symbol before it is another function's
 	}
 	if names == nil {
 		return []string{fmt.Sprintf("?? (in %s+%#x)", cli.Printable(f.Module.Path), pc)}, []string{""}

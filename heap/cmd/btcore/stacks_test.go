@@ -124,6 +124,43 @@ func TestStacksOfACore(t *testing.T) {
 	}
 }
 
+// overflowProgram runs out of stack, which its handler does not: that is on another one.
+const overflowProgram = `
+#include <signal.h>
+#include <stdlib.h>
+volatile int sink;
+__attribute__((noinline)) int over(int n) { volatile char b[FRAME]; b[0] = n; return over(n + 1) + b[0]; }
+__attribute__((noinline)) static void handler(int sig) { sink = sig; abort(); }
+int main(void) {
+	static char stack[1 << 16];
+	stack_t ss = { .ss_sp = stack, .ss_size = sizeof stack };
+	struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_ONSTACK };
+	sigaltstack(&ss, NULL);
+	sigaction(SIGSEGV, &sa, NULL);
+	return over(0);
+}
+`
+
+// A stack that overflowed is found below the handler's, though its stack pointer is in the guard page.
+func TestStacksAfterOverflow(t *testing.T) {
+	for _, flags := range [][]string{{"-O0", "-DFRAME=200"}, {"-O1", "-fomit-frame-pointer", "-DFRAME=20000", "-fno-optimize-sibling-calls"}} {
+		dir := t.TempDir()
+		src, exe, core := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "core")
+		if err := os.WriteFile(src, []byte(overflowProgram), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmdtest.NeedToRun(t, "gcc")
+		tool(t, "gcc", append(flags, "-g", "-static", "-o", exe, src)...)
+		tool(t, "gdb", "-q", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "handle SIGSEGV nostop noprint pass",
+			"-ex", "run", "-ex", "generate-core-file "+core, exe)
+		text := btcore(t, 0, "stacks", core, "-e", exe, "--max-frames", "60")
+		_, names := ourFrames(text)
+		if got := strings.Join(names, " "); !strings.Contains(got, "handler") || strings.Count(got, " over") < 40 {
+			t.Errorf("%v: 40 frames of over are expected below handler:\n%s", flags, text)
+		}
+	}
+}
+
 func TestStacksUsage(t *testing.T) {
 	dir := t.TempDir()
 	ram, regs := filepath.Join(dir, "ram.bin"), filepath.Join(dir, "regs")

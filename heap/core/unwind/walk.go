@@ -39,6 +39,10 @@ type Frame struct {
 	How    How
 	Signal bool    // interrupted by a signal: PC is not a return address
 	Module *Module // nil if no module holds PC
+
+	// Trampoline reports whether a signal handler returns to this frame, code of the C
+	// library or the kernel that often has no symbol.
+	Trampoline bool
 }
 
 // Lookup returns the address to symbolize for the frame: inside the call, not after it.
@@ -154,6 +158,7 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 		if how == HowSignal && !w.interrupted(cur.SP, sp) {
 			break
 		}
+		frames[len(frames)-1].Trampoline = how == HowSignal
 		cur = Frame{PC: next.PC, SP: sp, How: how, Signal: how == HowSignal, Module: w.module(a.addr(next.PC))}
 		if cur.Module == nil && !w.isTrampoline(next.PC) {
 			break
@@ -172,7 +177,7 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 // interrupted code. The handler may run on a separate stack anywhere in memory. So that no
 // stack is walked twice, interrupted returns false if the walk has already passed sp.
 func (w *walker) interrupted(from, sp uint64) bool {
-	if _, mapped := w.word(sp); !mapped {
+	if !w.stackAt(sp) {
 		return false
 	}
 	w.passed = append(w.passed, span{w.low, max(from, w.low) + 1})
@@ -181,6 +186,24 @@ func (w *walker) interrupted(from, sp uint64) bool {
 	}
 	w.low = sp
 	return true
+}
+
+// maxGuard is the most bytes that an overflowing stack pointer is below the stack: the gap that
+// Linux keeps free below a stack, and as much for a large frame.
+const maxGuard = 2 << 20
+
+// stackAt reports whether sp is on a stack, or below one that overflowed.
+func (w *walker) stackAt(sp uint64) bool {
+	const page = 4096
+	if _, mapped := w.word(sp); mapped {
+		return true
+	}
+	for at := sp&^(page-1) + page; at > sp && at-sp < maxGuard; at += page {
+		if _, mapped := w.word(at); mapped {
+			return true
+		}
+	}
+	return false
 }
 
 // step finds the caller of cur.
