@@ -1,4 +1,4 @@
-/* A minimal testee: it decodes blobs (SPEC.md, sections 3 to 7), and answers "skip" to all else.
+/* A minimal testee: it decodes blobs (SPEC.md, sections 2 to 6), and answers "skip" to all else.
  *
  *     cc -std=c99 -o testee testee.c && btconform -- ./testee
  */
