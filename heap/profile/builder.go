@@ -17,18 +17,27 @@ type Path struct {
 	id uint32
 }
 
-// stack returns the address numbers of the path.
-func (p Path) stack() []uint32 {
+// appendNumbers appends the numbers of the path's addresses, innermost first.
+func (p Path) appendNumbers(dst []uint32) []uint32 {
 	if p.in == nil {
-		return nil
+		return dst
 	}
-	return p.in.at(p.id)
+	return p.in.append(dst, p.id)
 }
 
 // Append appends the addresses of the path, innermost first.
 func (p Path) Append(dst []symbol.Addr) []symbol.Addr {
-	for _, n := range p.stack() {
+	if p.in == nil {
+		return dst
+	}
+	node, tail := p.in.stack(p.id)
+	for _, n := range tail {
 		dst = append(dst, *p.in.addrs.at(int(n)))
+	}
+	for node != 0 {
+		n := p.in.nodes.at(int(node))
+		dst = append(dst, *p.in.addrs.at(int(n.value)))
+		node = n.parent
 	}
 	return dst
 }
@@ -39,7 +48,7 @@ func (p Path) Frames() iter.Seq[symbol.Frame] {
 	return func(yield func(symbol.Frame) bool) {
 		var f Filter
 		var frames []symbol.Frame
-		for _, n := range p.stack() {
+		for _, n := range p.appendNumbers(nil) {
 			frames, _ = f.Frames(frames[:0], *p.in.addrs.at(int(n)))
 			for _, f := range frames {
 				if !yield(f) {
@@ -75,8 +84,11 @@ func CutAddr(frames int) symbol.Addr {
 // Other reports whether the path represents all call paths beyond the limit of its
 // [Builder].
 func (p Path) Other() bool {
-	s := p.stack()
-	return len(s) == 1 && *p.in.addrs.at(int(s[0])) == otherAddr
+	if p.in == nil {
+		return false
+	}
+	n, ok := p.in.innermost(p.id)
+	return ok && *p.in.addrs.at(int(n)) == otherAddr && p.in.length(p.id, 2) == 1
 }
 
 // DefaultMaxPaths is the default limit for the call paths of a [Builder]. With so many, of 16
@@ -86,8 +98,15 @@ const DefaultMaxPaths = 10_000_000
 // maxAddrs is the limit for distinct addresses.
 const maxAddrs = 1 << 24
 
+// paths are the call paths of a Builder: stacks of numbers of addresses.
+type paths struct {
+	stackTree
+	addrs array[symbol.Addr]
+}
+
 // Builder adds up allocations by call path, one dump after another. Its memory depends on
-// the number of distinct call paths, and not on the number of allocations. Another
+// the number of distinct call paths and of their addresses, of which paths share the outer ones,
+// and not on the number of allocations. Another
 // goroutine may read a Dump while the Builder continues. The zero Builder is equivalent to
 // NewBuilder(0).
 type Builder struct {
@@ -101,7 +120,6 @@ type Builder struct {
 // interner numbers the addresses and call paths of a Builder and its forks.
 type interner struct {
 	paths    *paths
-	byStack  stackSet
 	byAddr   hashes
 	files    map[any]uint32 // numbers of files and of locations without file
 	module   *symbol.Module // the last one, with its number in files
@@ -121,8 +139,7 @@ func NewBuilder(maxPaths int) *Builder {
 	if maxPaths <= 0 {
 		maxPaths = DefaultMaxPaths
 	}
-	in := &paths{}
-	return &Builder{interner: &interner{paths: in, byStack: stackSet{stacks: &in.stacks}, files: map[any]uint32{}, maxPaths: maxPaths}}
+	return &Builder{interner: &interner{paths: &paths{}, files: map[any]uint32{}, maxPaths: maxPaths}}
 }
 
 func (b *Builder) init() {
@@ -141,35 +158,64 @@ func (b *Builder) Fork() *Builder {
 // Path returns the call path of the addresses, innermost first. Two addresses in files are
 // equal if file and address within the file are equal, whatever the load base. Beyond the
 // limits, Path returns the path for which [Path.Other] is true.
-func (b *Builder) Path(addrs []symbol.Addr) Path {
+func (b *Builder) Path(addrs []symbol.Addr) Path { return b.PathFrom(Callers{}, addrs) }
+
+// Callers are the outer addresses of call paths of a [Builder], which the paths have in common.
+// The zero Callers has no address.
+type Callers struct {
+	in   *paths // nil if there are none
+	node uint32
+}
+
+// overLimit is the node of Callers with an address beyond maxAddrs.
+const overLimit = 1<<32 - 1
+
+// Callers returns the Callers that consist of the addresses, innermost first, and then of outer,
+// which this Builder has returned.
+func (b *Builder) Callers(outer Callers, addrs []symbol.Addr) Callers {
 	b.init()
-	if b.paths.addrs.n+len(addrs) > maxAddrs {
+	if outer.node == overLimit || b.paths.addrs.n+len(addrs) > maxAddrs {
+		return Callers{b.paths, overLimit}
+	}
+	b.numbers(addrs)
+	return Callers{b.paths, b.paths.node(outer.node, b.stack)}
+}
+
+// PathFrom returns the call path of the addresses, innermost first, and then those of outer, which
+// this Builder has returned. Its time and memory depend on the number of addresses only.
+func (b *Builder) PathFrom(outer Callers, addrs []symbol.Addr) Path {
+	b.init()
+	if outer.node == overLimit || b.paths.addrs.n+len(addrs) > maxAddrs {
 		return b.otherPath()
 	}
+	b.numbers(addrs)
+	return b.path(outer.node, b.stack)
+}
+
+// numbers sets stack to the numbers of addresses.
+func (b *interner) numbers(addrs []symbol.Addr) {
 	b.stack = b.stack[:0]
 	for i := range addrs {
 		b.stack = append(b.stack, b.addr(&addrs[i]))
 	}
-	return b.path(b.stack)
 }
 
-// path returns the call path with these numbers of addresses.
-func (b *interner) path(stack []uint32) Path {
-	id, hash, found := b.byStack.find(stack)
+// path returns the call path of a node and the numbers of addresses below it.
+func (b *interner) path(node uint32, stack []uint32) Path {
+	p, found := b.paths.find(node, stack)
 	switch {
 	case found:
-	case b.paths.start.n >= b.maxPaths:
+	case b.paths.size() >= b.maxPaths:
 		return b.otherPath()
 	default:
-		id = b.paths.push(stack)
-		b.byStack.index.add(hash, id)
+		p.id = b.paths.push(p)
 	}
-	return Path{b.paths, id}
+	return Path{b.paths, p.id}
 }
 
 func (b *interner) otherPath() Path {
 	if b.other.in == nil {
-		b.other = Path{b.paths, b.byStack.add([]uint32{b.addr(&otherAddr)})}
+		b.other = Path{b.paths, b.paths.add(0, []uint32{b.addr(&otherAddr)})}
 	}
 	return b.other
 }

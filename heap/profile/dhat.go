@@ -23,7 +23,7 @@ type dhatPath struct {
 // live blocks and no lifetimes, so its file announces no lifetimes ("bklt"), and the totals
 // are the live values. Events have lifetimes. Accesses ("bkacc") are not recorded.
 func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
-	f := &dhatFile{names: p.names(), texts: []string{"[root]"}, numbers: map[string]uint32{}, known: map[uint32][]uint32{}, entries: newStackSet()}
+	f := &dhatFile{names: p.names(), texts: []string{"[root]"}, numbers: map[string]uint32{}, known: map[uint32][]uint32{}}
 	d, _ := p.last()
 	events := o.Replay != nil
 	verb, end := "Live", d.Time
@@ -32,10 +32,12 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 		if d.Len() > 0 { // an empty dump has no names
 			f.names = newNames([]*Dump{d}, *f.names.view)
 		}
+		f.begin()
 		f.addReplay(o.Replay)
 	} else {
-		for _, a := range f.names.showing(d.Allocations()) {
-			f.add(a.stack(), dhatPath{total: a.Value})
+		f.begin()
+		for a := range f.names.showing(d.Allocations()) {
+			f.add(a.id, dhatPath{total: a.Value})
 		}
 	}
 	fmt.Fprintf(w, "{\"dhatFileVersion\":2\n,\"mode\":\"heap\",\"verb\":%q\n,\"bklt\":%t,\"bkacc\":false\n", verb, events)
@@ -50,11 +52,13 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 		fmt.Fprintf(w, ",\"tg\":%d\n", o.Replay.totals.PeakTime.Microseconds())
 	}
 	w.WriteString(",\"pps\":\n [")
+	var frames []uint32
 	for entry := range f.sums {
 		if entry > 0 {
 			w.WriteString(" ,")
 		}
-		f.sums[entry].write(w, f.entries.at(uint32(entry)), events)
+		frames = f.entries.append(frames[:0], uint32(entry))
+		f.sums[entry].write(w, frames, events)
 	}
 	w.WriteString(" ]\n,\"ftbl\":\n [")
 	writeJoined(w, " ,", slices.Values(f.texts), func(text string) {
@@ -72,36 +76,36 @@ type dhatFile struct {
 	texts   []string
 	numbers map[string]uint32   // by text
 	known   map[uint32][]uint32 // numbers of its frames, by address
-	entries stackSet
-	sums    []dhatPath // by entry
-	stack   []uint32
+	entries stackTree           // of numbers of texts
+	sums    []dhatPath          // by entry
+	translation
+}
+
+// begin prepares for paths of names.
+func (f *dhatFile) begin() {
+	if f.names.in != nil {
+		f.translation = translation{from: &f.names.in.stackTree, to: &f.entries, list: f.frames, none: func() []uint32 { return []uint32{f.number("(no frames)")} }}
+	}
 }
 
 func (f *dhatFile) addReplay(r *Replay) {
 	lifetimes := r.lifetimes()
-	var buf []uint32
+	paths := shownPaths{names: f.names}
 	for i := range r.paths {
 		s := &r.paths[i]
 		if s.Total.IsZero() || s.path.in != f.names.in {
 			continue
 		}
-		if _, shown := f.names.stack(&buf, s.path.id); shown {
-			f.add(s.path.stack(), dhatPath{s.Total, s.Max, r.atPeak(s), s.Live, lifetimes[i]})
+		if paths.shows(s.path.id) {
+			f.add(s.path.id, dhatPath{s.Total, s.Max, r.atPeak(s), s.Live, lifetimes[i]})
 		}
 	}
 }
 
 // add adds a call path. The maximum of an entry is the sum of the maxima of its paths,
 // which is an upper bound.
-func (f *dhatFile) add(path []uint32, v dhatPath) {
-	f.stack = f.stack[:0]
-	for _, addr := range path {
-		f.stack = append(f.stack, f.frames(addr)...)
-	}
-	if len(f.stack) == 0 {
-		f.stack = append(f.stack, f.number("(no frames)"))
-	}
-	entry := int(f.entries.add(f.stack))
+func (f *dhatFile) add(path uint32, v dhatPath) {
+	entry := int(f.stack(path))
 	if entry == len(f.sums) {
 		f.sums = append(f.sums, dhatPath{})
 	}

@@ -235,8 +235,9 @@ func sortLeaks(list []Leak) {
 func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 	best := map[string]Verdict{} // of the call paths of a function
 	for i := range l.Rows {
-		if stack := l.Rows[i].Stack(); len(stack) > 0 {
-			best[stack[0].Func] = max(best[stack[0].Func], l.Rows[i].Verdict)
+		if site, ok := p.rows().innermost(int(l.Rows[i].rows[0])); ok {
+			name := p.names().siteAt(site).Func
+			best[name] = max(best[name], l.Rows[i].Verdict)
 		}
 	}
 	view := p.view
@@ -246,11 +247,11 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 	var order []uint32
 	bySite := map[uint32][]uint32{}
 	for row := range rows.len() {
-		if stack := rows.stack(row); len(stack) > 0 {
-			if bySite[stack[0]] == nil {
-				order = append(order, stack[0])
+		if site, ok := rows.innermost(row); ok {
+			if bySite[site] == nil {
+				order = append(order, site)
 			}
-			bySite[stack[0]] = append(bySite[stack[0]], uint32(row))
+			bySite[site] = append(bySite[site], uint32(row))
 		}
 	}
 	for _, number := range order {

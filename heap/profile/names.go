@@ -74,10 +74,18 @@ func usedAddrs(dumps []*Dump, addrs int, needed bool) []bool {
 		return nil
 	}
 	used := make([]bool, addrs)
+	var seen []bool // by node
 	for _, d := range dumps {
 		for a := range d.all() {
-			for _, addr := range a.stack() {
+			node, tail := a.in.stack(a.id)
+			for _, addr := range tail {
 				used[addr] = true
+			}
+			if n := int(node) + 1; n > len(seen) {
+				seen = slices.Grow(seen, n-len(seen))[:n]
+			}
+			for ; node != 0 && !seen[node]; node = a.in.nodes.at(int(node)).parent {
+				seen[node], used[a.in.nodes.at(int(node)).value] = true, true
 			}
 		}
 	}
@@ -208,50 +216,82 @@ func (n *names) sites(stack []uint32) []Site {
 	return list
 }
 
-// stack returns the numbers of a path's sites, innermost first, and reports whether the
-// view shows the path at all. The caller must not change the stack; it may be in buf.
-func (n *names) stack(buf *[]uint32, path uint32) (stack []uint32, shown bool) {
-	if n.same {
-		return n.in.at(path), true
+// list returns the numbers of the sites of an address, innermost first, with allocates. The
+// caller must not change it.
+func (n *names) list(buf *[1]uint32, addr uint32) []uint32 {
+	s := n.shown[addr]
+	if s.flags&isList != 0 {
+		return n.lists[s.site]
 	}
-	stack, shown = (*buf)[:0], n.view.Filter.Focus == nil
-	for _, addr := range n.in.at(path) {
-		s := n.shown[addr]
-		if s.flags&isIgnored != 0 {
-			return nil, false
-		}
-		shown = shown || s.flags&isFocused != 0
-		if s.flags&isList == 0 {
-			stack = append(stack, s.site)
-		} else {
-			stack = append(stack, n.lists[s.site]...)
-		}
+	buf[0] = s.site
+	return buf[:]
+}
+
+// shownPaths decides which call paths the view shows.
+type shownPaths struct {
+	*names
+	known []uint8 // by node: flags of its addresses, and isKnown
+}
+
+const isKnown = 1 << 7
+
+func (s *shownPaths) shows(path uint32) bool {
+	f := &s.view.Filter
+	if f.Ignore == nil && f.Suppress == nil && f.Focus == nil {
+		return true
 	}
+	node, tail := s.in.stack(path)
+	flags := s.flags(node)
+	for _, addr := range tail {
+		flags |= s.shown[addr].flags
+	}
+	return flags&isIgnored == 0 && (f.Focus == nil || flags&isFocused != 0)
+}
+
+// flags returns the flags of the addresses of a node and its parents.
+func (s *shownPaths) flags(node uint32) uint8 {
+	if n := int(node) + 1; n > len(s.known) {
+		s.known = slices.Grow(s.known, n-len(s.known))[:n]
+	}
+	var chain []uint32
+	for ; node != 0 && s.known[node] == 0; node = s.in.nodes.at(int(node)).parent {
+		chain = append(chain, node)
+	}
+	flags := s.known[node]
+	for _, node := range slices.Backward(chain) {
+		flags |= isKnown | s.shown[s.in.nodes.at(int(node)).value].flags
+		s.known[node] = flags
+	}
+	return flags
+}
+
+// stack returns the numbers of a path's sites, innermost first, and reports whether the view
+// shows the path at all.
+func (n *names) stack(path uint32) (stack []uint32, shown bool) {
+	if !(&shownPaths{names: n}).shows(path) {
+		return nil, false
+	}
+	var buf [1]uint32
+	for _, addr := range n.in.append(nil, path) {
+		stack = append(stack, n.list(&buf, addr)...)
+	}
+	from := 0
 	if n.view.Fold {
-		stack = fold(stack)
+		from = max(0, slices.IndexFunc(stack, kept))
 	}
-	*buf = stack
-	return stack, shown
+	unmark(stack)
+	return stack[from:], true
 }
 
-// fold removes the marked sites at the inner end of a stack, unless all sites are marked,
-// and the marks of the others.
-func fold(stack []uint32) []uint32 {
-	inner := slices.IndexFunc(stack, func(site uint32) bool { return site&allocates == 0 })
-	stack = slices.Delete(stack, 0, max(0, inner))
-	for i := range stack {
-		stack[i] &^= allocates
-	}
-	return stack
-}
+// kept reports whether the function of a site is no allocator.
+func kept(site uint32) bool { return site&allocates == 0 }
 
-// showing yields the allocations whose call paths the view shows, each with its stack, which
-// is valid until the next.
-func (n *names) showing(list iter.Seq[Allocation]) iter.Seq2[[]uint32, Allocation] {
-	return func(yield func([]uint32, Allocation) bool) {
-		var buf []uint32
+// showing yields the allocations whose call paths the view shows.
+func (n *names) showing(list iter.Seq[Allocation]) iter.Seq[Allocation] {
+	return func(yield func(Allocation) bool) {
+		paths := shownPaths{names: n}
 		for a := range list {
-			if stack, shown := n.stack(&buf, a.id); shown && !yield(stack, a) {
+			if paths.shows(a.id) && !yield(a) {
 				return
 			}
 		}

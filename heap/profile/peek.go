@@ -3,6 +3,8 @@ package profile
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"math/bits"
 	"regexp"
 	"slices"
 )
@@ -27,25 +29,31 @@ func (p *Profile) Peek(match *regexp.Regexp, w Weight) ([]PeekRow, error) {
 	if match == nil {
 		return nil, fmt.Errorf("profile: expected a regular expression")
 	}
-	k := &peek{names: p.names(), match: match, calls: map[call]Value{}}
-	k.known = make([]*PeekRow, k.names.count())
-	d, _ := p.last()
-	for stack, a := range k.names.showing(d.Allocations()) {
-		k.add(stack, a.Value)
-		if len(k.rows) > maxPeeked {
-			return nil, fmt.Errorf("%s matches over %d functions, expected fewer", match, maxPeeked)
-		}
+	rows := p.rows()
+	_, last := p.last()
+	k := &peek{names: rows.names, rows: rows, dump: last, match: match, calls: map[call]Value{}}
+	k.known, k.innermost = make([]*PeekRow, k.names.count()), make([]int, k.names.count())
+	if last >= 0 {
+		p.lastOutline().visit(k, 0)
+	}
+	if len(k.found) > maxPeeked {
+		return nil, fmt.Errorf("%s matches over %d functions, expected fewer", match, maxPeeked)
 	}
 	return k.report(w), nil
 }
 
-// peek collects the report of Peek.
+// peek is a visitor that collects the report of Peek.
 type peek struct {
 	names *names
+	rows  *rows
+	dump  int
 	match *regexp.Regexp
 	known []*PeekRow // by site, nil if not known yet, noMatch if the function does not match
-	rows  []*PeekRow // of the sites that match
+	found []*PeekRow // of the sites that match
 	calls map[call]Value
+
+	open      []openCall
+	innermost []int // by site: 1 + index of the innermost one in open
 }
 
 var noMatch = new(PeekRow)
@@ -59,23 +67,95 @@ type call struct {
 
 const otherCalls = 1<<32 - 1 // the value of call.other beyond the limit
 
-// add adds a stack.
-func (k *peek) add(stack []uint32, v Value) {
-	for i, s := range stack {
-		r := k.row(s)
-		if r == noMatch || slices.Contains(stack[:i], s) { // a recursive call counts once
-			continue
-		}
-		r.Cum.Add(v)
-		if i == 0 {
+// openCall is a call site that has been entered. A recursive call counts once, where it is
+// innermost: so own leaves out the rows in which the same site is below.
+type openCall struct {
+	site  uint32
+	outer int // 1 + index of the same site outside of this one, 0 if there is none
+	own   wide
+	all   wide // all rows below
+	again wide // of the callee that is open: rows in which this site is below
+}
+
+func (k *peek) enter(site uint32) {
+	k.open = append(k.open, openCall{site: site, outer: k.innermost[site]})
+	k.innermost[site] = len(k.open)
+}
+
+func (k *peek) item(row uint32) {
+	if last := len(k.open) - 1; last >= 0 {
+		v := k.rows.value(int(row), k.dump)
+		x := &k.open[last]
+		x.own.add(wideOf(v))
+		x.all.add(wideOf(v))
+		if r := k.row(x.site); r != noMatch {
 			r.Flat.Add(v)
-		} else {
-			k.addCall(call{r, stack[i-1], true}, v)
-		}
-		if i+1 < len(stack) {
-			k.addCall(call{r, stack[i+1], false}, v)
 		}
 	}
+}
+
+func (k *peek) leave() {
+	last := len(k.open) - 1
+	x := k.open[last]
+	k.open = k.open[:last]
+	k.innermost[x.site] = x.outer
+	r := k.row(x.site)
+	if own := x.own.value(); r != noMatch && !own.IsZero() {
+		r.Cum.Add(own)
+		if last > 0 {
+			k.addCall(call{r, k.open[last-1].site, false}, own)
+		}
+	}
+	if x.outer > 0 {
+		k.open[x.outer-1].again.add(x.all)
+	}
+	if last == 0 {
+		return
+	}
+	caller := &k.open[last-1]
+	caller.all.add(x.all)
+	through := x.all
+	through.sub(caller.again)
+	caller.again = wide{}
+	caller.own.add(through)
+	if v := through.value(); !v.IsZero() {
+		if r := k.row(caller.site); r != noMatch {
+			k.addCall(call{r, x.site, true}, v)
+		}
+	}
+}
+
+// wide is a Value whose sums have 128 bits, so that parts can be subtracted again.
+type wide struct{ bytes, count [2]uint64 } // the lower half first
+
+func wideOf(v Value) wide { return wide{[2]uint64{v.Bytes}, [2]uint64{v.Count}} }
+
+func (w *wide) add(o wide) {
+	for _, x := range []struct{ sum, v *[2]uint64 }{{&w.bytes, &o.bytes}, {&w.count, &o.count}} {
+		var carry uint64
+		x.sum[0], carry = bits.Add64(x.sum[0], x.v[0], 0)
+		x.sum[1] += x.v[1] + carry
+	}
+}
+
+func (w *wide) sub(o wide) {
+	for _, x := range []struct{ sum, v *[2]uint64 }{{&w.bytes, &o.bytes}, {&w.count, &o.count}} {
+		var borrow uint64
+		x.sum[0], borrow = bits.Sub64(x.sum[0], x.v[0], 0)
+		x.sum[1] -= x.v[1] + borrow
+	}
+}
+
+// value returns the sums, limited to 64 bits.
+func (w *wide) value() Value {
+	v := Value{w.bytes[0], w.count[0]}
+	if w.bytes[1] > 0 {
+		v.Bytes = math.MaxUint64
+	}
+	if w.count[1] > 0 {
+		v.Count = math.MaxUint64
+	}
+	return v
 }
 
 // row returns the row of a site, or noMatch.
@@ -85,7 +165,7 @@ func (k *peek) row(number uint32) *PeekRow {
 		*r = noMatch
 		if site := k.names.siteAt(number); k.match.MatchString(site.Func) {
 			*r = &PeekRow{SiteRow: SiteRow{Site: site}}
-			k.rows = append(k.rows, *r)
+			k.found = append(k.found, *r)
 		}
 	}
 	return *r
@@ -117,7 +197,7 @@ func (k *peek) report(w Weight) (list []PeekRow) {
 	order := func(a, b SiteRow) int {
 		return cmp.Or(cmp.Compare(w.Of(b.Cum), w.Of(a.Cum)), cmp.Compare(a.Site.String(), b.Site.String()))
 	}
-	for _, r := range k.rows {
+	for _, r := range k.found {
 		slices.SortFunc(r.Callers, order)
 		slices.SortFunc(r.Callees, order)
 		list = append(list, *r)

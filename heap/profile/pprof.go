@@ -30,9 +30,11 @@ func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
 		x.prof.SampleType = append([]*pprof.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}}, x.prof.SampleType...)
 	}
 	clamped := false
-	for _, a := range x.names.showing(d.all()) {
+	var stack []uint32
+	for a := range x.names.showing(d.all()) {
 		s := &pprof.Sample{Label: x.labels}
-		for _, addr := range a.stack() {
+		stack = a.appendNumbers(stack[:0])
+		for _, addr := range stack {
 			if !x.names.hidden(addr) {
 				s.Location = append(s.Location, x.location(addr))
 			}
@@ -215,7 +217,7 @@ func (r *pprofReader) path(locations []*pprof.Location) Path {
 		}
 		r.stack = append(r.stack, n)
 	}
-	return r.b.path(r.stack)
+	return r.b.path(0, r.stack)
 }
 
 func (r *pprofReader) addr(l *pprof.Location) symbol.Addr {

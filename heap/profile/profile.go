@@ -131,7 +131,6 @@ func (p *Profile) Stack(path Path) (sites []Site, shown bool) {
 	case path.in != n.in:
 		return nil, false
 	}
-	var buf []uint32
-	stack, shown := n.stack(&buf, path.id)
+	stack, shown := n.stack(path.id)
 	return n.sites(stack), shown
 }

@@ -10,10 +10,10 @@ import (
 // with a value in each dump. Rows are in the order in which they were first met.
 type rows struct {
 	names  *names
-	stacks stackSet // by row, unless paths is set
-	paths  []uint32 // by row, if each path is a row
-	buf    []uint32
-	start  []uint32 // by row: index of its first value; plus the end
+	stacks *stackTree // of sites; by row, unless paths is set
+	paths  []uint32   // the stacks by row, if each path is a row and stacks are those of the Builder
+	shown  []int      // by dump: number of call paths that the view shows
+	start  []uint32   // by row: index of its first value; plus the end
 	values []rowValue
 	total  []Value // by dump: sum of the call paths that the view shows
 }
@@ -28,7 +28,8 @@ type rowValue struct {
 const notShown = 1<<32 - 1
 
 func newRows(dumps []*Dump, n *names) *rows {
-	r := &rows{names: n, stacks: newStackSet(), total: make([]Value, len(dumps))}
+	r := &rows{names: n, total: make([]Value, len(dumps)), shown: make([]int, len(dumps))}
+	add := r.adder()
 	most := 0
 	for _, d := range dumps {
 		if d.Len() > 0 {
@@ -40,7 +41,7 @@ func newRows(dumps []*Dump, n *names) *rows {
 	for i, d := range dumps {
 		for j, id := range d.ids {
 			if rowOf[id] == 0 {
-				rowOf[id] = r.add(id)
+				rowOf[id] = add(id)
 			}
 			row := rowOf[id]
 			if row == notShown {
@@ -53,24 +54,40 @@ func newRows(dumps []*Dump, n *names) *rows {
 				*c = rowCount{c.values + 1, uint32(i)}
 			}
 			r.total[i].Add(d.values[j])
+			r.shown[i]++
 		}
 	}
-	r.stacks.index = hashes{} // nothing is added from here on
+	if !n.same {
+		r.stacks.index = hashes{} // nothing is added from here on
+	}
 	r.fill(dumps, rowOf, counts)
 	return r
 }
 
-// add returns 1 + the row of a call path, or notShown.
-func (r *rows) add(path uint32) uint32 {
-	if r.names.same {
-		r.paths = append(r.paths, path)
-		return uint32(len(r.paths))
+// adder returns a function that returns 1 + the row of a call path, or notShown. It adds the row
+// if it is new.
+func (r *rows) adder() func(path uint32) uint32 {
+	n := r.names
+	if n.same {
+		r.paths = []uint32{}
+		if n.in != nil {
+			r.stacks = &n.in.stackTree
+		}
+		return func(path uint32) uint32 {
+			r.paths = append(r.paths, path)
+			return uint32(len(r.paths))
+		}
 	}
-	stack, shown := r.names.stack(&r.buf, path)
-	if !shown {
-		return notShown
+	r.stacks = new(stackTree)
+	var buf [1]uint32
+	t := translation{from: &n.in.stackTree, to: r.stacks, fold: n.view.Fold, list: func(addr uint32) []uint32 { return n.list(&buf, addr) }}
+	shown := shownPaths{names: n}
+	return func(path uint32) uint32 {
+		if !shown.shows(path) {
+			return notShown
+		}
+		return 1 + t.stack(path)
 	}
-	return r.stacks.add(stack) + 1
 }
 
 // rowCount is the number of dumps in which a row has a value, and the last of these dumps.
@@ -104,14 +121,19 @@ func (r *rows) fill(dumps []*Dump, rowOf []uint32, counts []rowCount) {
 // len returns the number of rows.
 func (r *rows) len() int { return len(r.start) - 1 }
 
-// stack returns the numbers of a row's sites, innermost first. The caller must not
-// change it.
-func (r *rows) stack(row int) []uint32 {
+// stackOf returns the number of a row's stack in r.stacks.
+func (r *rows) stackOf(row int) uint32 {
 	if r.paths != nil {
-		return r.names.in.at(r.paths[row])
+		return r.paths[row]
 	}
-	return r.stacks.at(uint32(row))
+	return uint32(row)
 }
+
+// stack appends the numbers of a row's sites, innermost first.
+func (r *rows) stack(dst []uint32, row int) []uint32 { return r.stacks.append(dst, r.stackOf(row)) }
+
+// innermost returns the number of the innermost site of a row; ok is false if it has none.
+func (r *rows) innermost(row int) (site uint32, ok bool) { return r.stacks.innermost(r.stackOf(row)) }
 
 // in returns the values of a row by dump.
 func (r *rows) in(row int) []rowValue { return r.values[r.start[row]:r.start[row+1]] }
@@ -140,7 +162,7 @@ func (r Row) Stack() []Site {
 		return nil
 	}
 	rows := r.p.rows()
-	return rows.names.sites(rows.stack(r.number))
+	return rows.names.sites(rows.stack(nil, r.number))
 }
 
 // Value returns the value of the row in the last dump.

@@ -21,30 +21,22 @@ type SiteReport struct {
 // Sites returns the n heaviest call sites of the last dump, the heaviest first, or all if n
 // is 0 or less. They are ordered by cumulative value if byCum is set, else by flat value.
 func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
-	names := p.names()
-	d, _ := p.last()
-	flat, cum := make([]Value, names.count()), make([]cumSum, names.count())
+	rows := p.rows()
+	names := rows.names
+	_, last := p.last()
+	sums := siteSums{rows: rows, dump: last, flat: make([]Value, names.count()), cum: make([]Value, names.count()), open: make([]uint32, names.count())}
 	var report SiteReport
-	for stack, a := range names.showing(d.Allocations()) {
-		report.Total.Add(a.Value)
-		report.Paths++
-		if len(stack) > 0 {
-			flat[stack[0]].Add(a.Value)
-		}
-		for _, s := range stack {
-			if sum := &cum[s]; sum.paths != report.Paths { // a recursive call counts once
-				sum.paths = report.Paths
-				sum.Add(a.Value)
-			}
-		}
+	if last >= 0 {
+		report.Total, report.Paths = rows.total[last], rows.shown[last]
+		p.lastOutline().visit(&sums, 0)
 	}
 	all := func(yield func(site) bool) {
-		for i := range cum {
-			if cum[i].IsZero() {
+		for i, cum := range sums.cum {
+			if cum.IsZero() {
 				continue
 			}
 			report.Sites++
-			if !yield(site{flat[i], cum[i].Value, uint32(i)}) {
+			if !yield(site{sums.flat[i], cum, uint32(i)}) {
 				return
 			}
 		}
@@ -55,10 +47,44 @@ func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
 	return report
 }
 
-// cumSum is a cumulative sum.
-type cumSum struct {
-	Value
-	paths int // SiteReport.Paths after the last addition
+// siteSums is a visitor that adds up the rows by call site.
+type siteSums struct {
+	rows      *rows
+	dump      int
+	flat, cum []Value  // by site
+	open      []uint32 // by site: how often it has been entered and not left
+	below     []openSite
+}
+
+// openSite is a site that has been entered, and the sum of the rows below it so far.
+type openSite struct {
+	site uint32
+	sum  Value
+}
+
+func (s *siteSums) enter(site uint32) {
+	s.below = append(s.below, openSite{site: site})
+	s.open[site]++
+}
+
+func (s *siteSums) item(row uint32) {
+	if last := len(s.below) - 1; last >= 0 {
+		v := s.rows.value(int(row), s.dump)
+		s.flat[s.below[last].site].Add(v)
+		s.below[last].sum.Add(v)
+	}
+}
+
+func (s *siteSums) leave() {
+	last := len(s.below) - 1
+	x := s.below[last]
+	s.below = s.below[:last]
+	if s.open[x.site]--; s.open[x.site] == 0 { // a recursive call counts once
+		s.cum[x.site].Add(x.sum)
+	}
+	if last > 0 {
+		s.below[last-1].sum.Add(x.sum)
+	}
 }
 
 // site is a site with its sums.

@@ -3,6 +3,7 @@ package profile
 import (
 	"bufio"
 	"cmp"
+	"iter"
 	"slices"
 )
 
@@ -26,15 +27,13 @@ func writeSpeedscope(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, er
 	w.WriteString(`,"activeProfileIndex":0,"shared":{"frames":[`)
 	rows, number := p.rows(), map[uint32]uint64{} // by site
 	frames := func(yield func(Site) bool) {
-		for row := range p.lastRows() {
-			for _, s := range slices.Backward(rows.stack(row.number)) {
-				if _, known := number[s]; known {
-					continue
-				}
-				number[s] = uint64(len(number))
-				if !yield(rows.names.siteAt(s)) {
-					return
-				}
+		for s := range p.lastSites() {
+			if _, known := number[s]; known {
+				continue
+			}
+			number[s] = uint64(len(number))
+			if !yield(rows.names.siteAt(s)) {
+				return
 			}
 		}
 	}
@@ -48,15 +47,44 @@ func writeSpeedscope(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, er
 	return inexact(d, "speedscope"), err
 }
 
+// lastSites yields the sites of the rows with a value in the last dump, each row from the outermost
+// site inward, those of a node of the tree once.
+func (p *Profile) lastSites() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		rows := p.rows()
+		var seen []bool // by node
+		var stack []uint32
+		for row := range p.lastRows() {
+			node, tail := rows.stacks.stack(rows.stackOf(row.number))
+			if n := int(node) + 1; n > len(seen) {
+				seen = slices.Grow(seen, n-len(seen))[:n]
+			}
+			stack = append(stack[:0], tail...)
+			for node != 0 && !seen[node] {
+				n := rows.stacks.nodes.at(int(node))
+				seen[node] = true
+				stack, node = append(stack, n.value), n.parent
+			}
+			for _, site := range slices.Backward(stack) {
+				if !yield(site) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // writeSpeedscopeProfile writes the rows with one weight. number has the numbers of the sites.
 func (p *Profile) writeSpeedscopeProfile(w *bufio.Writer, number map[uint32]uint64, total Value, weight Weight, name string) {
 	rows := p.rows()
 	w.WriteString(`{"type":"sampled","name":` + name + `,"startValue":0,"endValue":`)
 	writeUint(w, weight.Of(total))
 	w.WriteString(`,"samples":[`)
+	var stack []uint32
 	writeJoined(w, ",\n", p.lastRows(), func(row lastRow) {
 		w.WriteByte('[')
-		for i, s := range slices.Backward(rows.stack(row.number)) {
+		stack = rows.stack(stack[:0], row.number)
+		for i, s := range slices.Backward(stack) {
 			writeUint(w, number[s])
 			if i > 0 {
 				w.WriteByte(',')

@@ -3,10 +3,7 @@ package profile
 import (
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
-
-	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // chunkBits is the base-2 logarithm of the number of elements in a chunk.
@@ -38,40 +35,6 @@ func (a *array[T]) push(v T) {
 	}
 	a.n++
 	*a.at(a.n - 1) = v
-}
-
-// stacks numbers stacks, which are lists of 32-bit numbers: of addresses or of call
-// sites, innermost first.
-type stacks struct {
-	start  array[uint64]   // of each stack: its block << 32 | its index there
-	blocks array[[]uint32] // stacks one after the other, each behind its length
-	used   int             // elements of the last block
-}
-
-// blockSize is the number of elements of a block, unless one stack is longer.
-const blockSize = 1 << 12
-
-// at returns the stack with number id, which must be below start.n. The caller must
-// not change it.
-func (s *stacks) at(id uint32) []uint32 {
-	at := *s.start.at(int(id))
-	block := (*s.blocks.at(int(at >> 32)))[uint32(at):]
-	return block[1 : 1+block[0]]
-}
-
-// push appends a stack and returns its number.
-func (s *stacks) push(stack []uint32) uint32 {
-	need := 1 + len(stack)
-	if s.blocks.n == 0 || len(*s.blocks.at(s.blocks.n - 1))-s.used < need {
-		s.blocks.push(make([]uint32, max(blockSize, need)))
-		s.used = 0
-	}
-	block := (*s.blocks.at(s.blocks.n - 1))[s.used:]
-	block[0] = uint32(len(stack))
-	copy(block[1:], stack)
-	s.start.push(uint64(s.blocks.n-1)<<32 | uint64(s.used))
-	s.used += need
-	return uint32(s.start.n - 1)
 }
 
 // hashes is an open-addressed hash table of numbers. A Go map takes twice as long for
@@ -115,6 +78,16 @@ func (h *hashes) add(hash, number uint32) {
 	h.n++
 }
 
+// replace replaces a number that is in the table by another one with the same hash.
+func (h *hashes) replace(hash, old, number uint32) {
+	mask := uint32(len(h.slots) - 1)
+	i := hash & mask
+	for h.slots[i].number != old+1 {
+		i = (i + 1) & mask
+	}
+	h.slots[i].number = number + 1
+}
+
 func (h *hashes) put(s slot) {
 	mask := uint32(len(h.slots) - 1)
 	i := s.hash & mask
@@ -132,39 +105,4 @@ var seeds = [2]uint64{rand.Uint64(), rand.Uint64() | 1}
 func mix(h, v uint64) uint64 {
 	hi, lo := bits.Mul64(h^v^seeds[0], seeds[1])
 	return hi ^ lo
-}
-
-// stackSet is stacks without duplicates.
-type stackSet struct {
-	*stacks
-	index hashes
-}
-
-func newStackSet() stackSet { return stackSet{stacks: new(stacks)} }
-
-// find returns the number of a stack, and its hash.
-func (s *stackSet) find(stack []uint32) (id, hash uint32, found bool) {
-	h := uint64(len(stack))
-	for _, v := range stack {
-		h = mix(h, uint64(v))
-	}
-	hash = uint32(h)
-	id, found = s.index.find(hash, func(n uint32) bool { return slices.Equal(s.at(n), stack) })
-	return id, hash, found
-}
-
-// add returns the number of a stack, and adds the stack if it is new.
-func (s *stackSet) add(stack []uint32) uint32 {
-	id, hash, found := s.find(stack)
-	if !found {
-		id = s.push(stack)
-		s.index.add(hash, id)
-	}
-	return id
-}
-
-// paths is the call paths of a [Builder]: stacks of numbers of addresses.
-type paths struct {
-	stacks
-	addrs array[symbol.Addr]
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/csv"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -59,14 +60,26 @@ func writeFolded(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error)
 	}
 	rows := p.rows()
 	text, rank := rows.names.ranked()
-	order := stackOrder{rows: rows, rank: rank, outermost: true}
-	list := p.branches()
-	order.sort(list, 0)
+	// Sites with equal texts are one site.
+	byText := new(stackTree)
+	var site [1]uint32
+	t := translation{from: rows.stacks, to: byText, list: func(number uint32) []uint32 {
+		site[0] = rank[number]
+		return site[:]
+	}}
+	order := newOutline(byText, func(yield func(row, stack uint32) bool) {
+		for row := range p.lastRows() {
+			if !yield(uint32(row.number), t.stack(rows.stackOf(row.number))) {
+				return
+			}
+		}
+	})
 	_, last := p.last()
-	for _, b := range list {
-		stack := rows.stack(int(b.row))
-		for i := len(stack) - 1; i >= 0; i-- {
-			w.WriteString(text(stack[i]))
+	var stack []uint32
+	for row := range order.ordered(0) {
+		stack = rows.stack(stack[:0], int(row))
+		for i, site := range slices.Backward(stack) {
+			w.WriteString(text(site))
 			if i > 0 {
 				w.WriteByte(';')
 			}
@@ -75,7 +88,7 @@ func writeFolded(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error)
 			w.WriteString("(no frames)")
 		}
 		w.WriteByte(' ')
-		writeUint(w, o.Weight.Of(rows.value(int(b.row), last)))
+		writeUint(w, o.Weight.Of(rows.value(int(row), last)))
 		if err := w.WriteByte('\n'); err != nil {
 			return nil, err
 		}

@@ -2,7 +2,6 @@ package profile
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 )
 
@@ -25,125 +24,217 @@ type TreeOptions struct {
 	Min     float64 // nodes that hold less than this part of the total, in percent, are added up
 }
 
+// maxCallers is the largest number of nodes of a tree with TreeOptions.Callers. Call paths share
+// their outer frames in memory, and so the nodes of other trees, but not their inner ones.
+const maxCallers = 2_000_000
+
 // Tree returns the call paths of the last dump merged from the outermost frame inward.
-// The root is no call site.
+// The root is no call site. A tree with TreeOptions.Callers has 2,000,000 nodes at most; the
+// others are counted as Below.
 func (p *Profile) Tree(o TreeOptions) *Node {
 	_, last := p.last()
 	root := &Node{Total: p.Total(last)}
-	t := &tree{stackOrder: stackOrder{rows: p.rows(), outermost: !o.Callers}, TreeOptions: o, dump: last, total: o.Weight.Of(root.Total)}
-	t.grow(root, p.branches(), 0)
+	rows := p.rows()
+	if o.Callers {
+		t := &callersTree{rows, last}
+		grow(&treeGrower[[]branch]{o, rows.names, o.Weight.Of(root.Total), maxCallers, t.parts, t.count}, root, t.branches(p), 0)
+		return root
+	}
+	t := newCalleesTree(p.lastOutline(), func(row uint32) Value { return rows.value(int(row), last) })
+	grow(&treeGrower[outlinePart]{o, rows.names, o.Weight.Of(root.Total), -1, t.parts, t.count}, root, outlinePart{}, 0)
 	return root
 }
 
-// tree makes the nodes of a tree.
-type tree struct {
+// treeGrower makes the nodes of a tree. P is a place in the tree.
+type treeGrower[P any] struct {
 	TreeOptions
-	stackOrder
-	dump  int
+	names *names
 	total uint64
+	left  int                   // number of nodes that may be made, -1 for any
+	parts func(P) []treePart[P] // directly below a place; valid until those of another place that is not below
+	count func(P) int           // of all below a place
+}
+
+// treePart is a call site below a place, and its own place.
+type treePart[P any] struct {
+	site  uint32
+	total Value
+	at    P
 }
 
 // grow adds all descendants of a node. depth is the depth of the node, 0 for the root.
-func (t *tree) grow(node *Node, list []branch, depth int) {
-	type child struct {
-		*Node
-		branches []branch
-		site     uint32
-	}
-	var children []child
-	for site, branches := range t.split(list, depth) {
-		var total Value
-		for _, b := range branches {
-			total.Add(t.rows.value(int(b.row), t.dump))
-		}
-		if 100*float64(t.Weight.Of(total))/max(1, float64(t.total)) < t.Min {
+func grow[P any](t *treeGrower[P], node *Node, at P, depth int) {
+	children := t.parts(at)
+	n := 0
+	for _, c := range children {
+		if 100*float64(t.Weight.Of(c.total))/max(1, float64(t.total)) < t.Min {
 			node.Omitted++
-			node.Rest.Add(total)
+			node.Rest.Add(c.total)
 			continue
 		}
-		children = append(children, child{&Node{Site: t.rows.names.siteAt(site), Total: total}, branches, site})
+		children[n] = c
+		n++
 	}
-	slices.SortFunc(children, func(a, b child) int {
-		return cmp.Or(cmp.Compare(t.Weight.Of(b.Total), t.Weight.Of(a.Total)), cmp.Compare(a.Site.String(), b.Site.String()), cmp.Compare(a.site, b.site))
+	children = children[:n]
+	slices.SortFunc(children, func(a, b treePart[P]) int {
+		if c := cmp.Compare(t.Weight.Of(b.total), t.Weight.Of(a.total)); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(t.names.siteAt(a.site).String(), t.names.siteAt(b.site).String()), cmp.Compare(a.site, b.site))
 	})
-	for _, c := range children {
-		node.Children = append(node.Children, c.Node)
+	for i, c := range children {
+		if t.left == 0 {
+			for _, c := range children[i:] {
+				node.Below += 1 + t.count(c.at)
+			}
+			return
+		}
+		t.left--
+		child := &Node{Site: t.names.siteAt(c.site), Total: c.total}
+		node.Children = append(node.Children, child)
 		if t.Depth > 0 && depth+1 >= t.Depth {
-			c.Below = t.count(c.branches, depth+1)
+			child.Below = t.count(c.at)
 		} else {
-			t.grow(c.Node, c.branches, depth+1)
+			grow(t, child, c.at, depth+1)
 		}
 	}
 }
 
-// count returns the number of nodes below a node.
-func (t *tree) count(list []branch, depth int) (n int) {
-	for _, branches := range t.split(list, depth) {
-		n += 1 + t.count(branches, depth+1)
+// calleesTree is a tree from the outermost frame inward.
+type calleesTree struct {
+	*outline
+	value func(row uint32) Value
+	total []Value // by node
+	below []int   // by node: number of call sites below it
+}
+
+func newCalleesTree(o *outline, value func(row uint32) Value) *calleesTree {
+	t := &calleesTree{outline: o, value: value, total: make([]Value, len(o.child)), below: make([]int, len(o.child))}
+	for node := len(o.child) - 1; node >= 0; node-- {
+		for p := range o.parts(uint32(node)) {
+			t.total[node].Add(t.totalOf(&p))
+			if p.value != noValue {
+				t.below[node] += 1 + t.count(t.inner(p))
+			}
+		}
 	}
-	return n
+	return t
 }
 
-// stackOrder orders the stacks of rows by their sites, a stack before those that continue it.
-type stackOrder struct {
-	rows      *rows
-	rank      []uint32 // by site: sort key; nil to sort by the site itself
-	outermost bool     // the outermost site is the first
+func (t *calleesTree) totalOf(p *outlinePart) Value {
+	if p.node != 0 {
+		return t.total[p.node]
+	}
+	return t.value(t.items[p.item].number)
 }
 
-// branch is a row and the sort key of the last split: 1 + the site of the row's stack at that
-// depth, or 1 + the rank of the site, or 0 if the stack ends before.
-type branch struct{ key, row uint32 }
+// inner returns the place below a part.
+func (t *calleesTree) inner(p outlinePart) outlinePart {
+	if p.node == 0 && len(p.tail) > 0 {
+		p.tail = p.tail[:len(p.tail)-1]
+		if p.value = outermost(p.tail); len(p.tail) == 0 {
+			p.node = noValue // nothing is below
+		}
+	}
+	return p
+}
 
-// branches returns the rows with a value in the last dump.
-func (p *Profile) branches() (list []branch) {
-	for row := range p.lastRows() {
-		list = append(list, branch{row: uint32(row.number)})
+// parts returns the call sites directly below a place: a node, or the rest of a tail.
+func (t *calleesTree) parts(at outlinePart) (list []treePart[outlinePart]) {
+	switch {
+	case at.node == noValue:
+	case len(at.tail) > 0:
+		list = append(list, treePart[outlinePart]{at.value, t.totalOf(&at), t.inner(at)})
+	default:
+		for p := range t.outline.parts(at.node) {
+			if p.value != noValue {
+				list = append(list, treePart[outlinePart]{p.value, t.totalOf(&p), t.inner(p)})
+			}
+		}
 	}
 	return list
 }
 
-// split orders a list by the sites at a depth, from 0, and yields each site, or its rank, with
-// its rows. Stacks that end before that depth come first in the list.
-func (o *stackOrder) split(list []branch, depth int) iter.Seq2[uint32, []branch] {
-	for i := range list {
-		list[i].key = o.key(list[i].row, depth)
-	}
-	slices.SortFunc(list, func(a, b branch) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.row, b.row))
-	})
-	return func(yield func(uint32, []branch) bool) {
-		for from, to := 0, 0; from < len(list); from = to {
-			key := list[from].key
-			for to = from; to < len(list) && list[to].key == key; to++ {
-			}
-			if key > 0 && !yield(key-1, list[from:to]) {
-				return
-			}
-		}
-	}
-}
-
-// key returns the sort key of a row at a depth: see branch.
-func (o *stackOrder) key(row uint32, depth int) uint32 {
-	stack := o.rows.stack(int(row))
-	if depth >= len(stack) {
+func (t *calleesTree) count(at outlinePart) int {
+	switch {
+	case at.node == noValue:
 		return 0
+	case len(at.tail) > 0:
+		return len(at.tail)
 	}
-	if o.outermost {
-		depth = len(stack) - 1 - depth
-	}
-	if o.rank != nil {
-		return 1 + o.rank[stack[depth]]
-	}
-	return 1 + stack[depth]
+	return t.below[at.node]
 }
 
-// sort orders a list by all sites from a depth on.
-func (o *stackOrder) sort(list []branch, depth int) {
-	for _, same := range o.split(list, depth) {
-		if len(same) > 1 {
-			o.sort(same, depth+1)
+// callersTree is a tree from the innermost frame outward.
+type callersTree struct {
+	rows *rows
+	dump int
+}
+
+// branch is a row and a place in its stack: the next value is that of its tail, or else of the
+// node.
+type branch struct {
+	row, node uint32
+	tail      uint32 // number of values of the tail before the place
+	key       uint32 // next value
+}
+
+// branches returns the rows with a value in the last dump.
+func (t *callersTree) branches(p *Profile) (list []branch) {
+	for row := range p.lastRows() {
+		node, _ := t.rows.stacks.stack(t.rows.stackOf(row.number))
+		list = append(list, branch{row: uint32(row.number), node: node})
+	}
+	return list
+}
+
+// next moves a branch outward, and returns the value that it passes; ok is false at the end.
+func (t *callersTree) next(b *branch) (value uint32, ok bool) {
+	_, tail := t.rows.stacks.stack(t.rows.stackOf(int(b.row)))
+	switch {
+	case int(b.tail) < len(tail):
+		b.tail++
+		return tail[b.tail-1], true
+	case b.node == 0:
+		return 0, false
+	}
+	n := t.rows.stacks.nodes.at(int(b.node))
+	b.node = n.parent
+	return n.value, true
+}
+
+// parts orders a list by the next values, and returns each with its branches.
+func (t *callersTree) parts(list []branch) (parts []treePart[[]branch]) {
+	n := 0
+	for _, b := range list {
+		value, ok := t.next(&b)
+		if b.key = value; ok {
+			list[n] = b
+			n++
 		}
 	}
+	list = list[:n]
+	slices.SortFunc(list, func(a, b branch) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.row, b.row)) })
+	for from, to := 0, 0; from < len(list); from = to {
+		var total Value
+		for to = from; to < len(list) && list[to].key == list[from].key; to++ {
+			total.Add(t.rows.value(int(list[to].row), t.dump))
+		}
+		parts = append(parts, treePart[[]branch]{list[from].key, total, list[from:to]})
+	}
+	return parts
+}
+
+func (t *callersTree) count(list []branch) (n int) {
+	if len(list) == 1 {
+		b := list[0]
+		for ok := true; ok; n++ {
+			_, ok = t.next(&b)
+		}
+		return n - 1
+	}
+	for _, p := range t.parts(list) {
+		n += 1 + t.count(p.at)
+	}
+	return n
 }

@@ -1,0 +1,133 @@
+package profile
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+)
+
+// outline has what is directly below each node of a tree of stacks, for the stacks of some items,
+// such as rows.
+type outline struct {
+	tree        *stackTree
+	child, next []uint32 // by node: its first child, and the next child of its parent; 0 if there is none
+	first       []uint32 // by node: 1 + index of its first item
+	items       []outlineItem
+}
+
+// outlineItem is an item: its number, and its stack.
+type outlineItem struct {
+	stack  uint32
+	number uint32
+	next   uint32 // 1 + index of the next item of the same node
+}
+
+// newOutline returns the outline of items with their stacks.
+func newOutline(tree *stackTree, items iter.Seq2[uint32, uint32]) *outline {
+	o := &outline{tree: tree, child: make([]uint32, 1), first: make([]uint32, 1)}
+	var nodes []uint32 // of the items
+	for number, stack := range items {
+		node, _ := tree.stack(stack)
+		o.items = append(o.items, outlineItem{stack: stack, number: number})
+		nodes = append(nodes, node)
+		if n := int(node) + 1; n > len(o.child) {
+			o.child, o.first = slices.Grow(o.child, n-len(o.child))[:n], slices.Grow(o.first, n-len(o.first))[:n]
+		}
+	}
+	o.next = make([]uint32, len(o.child))
+	for i, node := range slices.Backward(nodes) {
+		o.items[i].next, o.first[node] = o.first[node], uint32(i+1)
+	}
+	// Parents have lower numbers than their children.
+	for node := len(o.child) - 1; node > 0; node-- {
+		if o.first[node] == 0 && o.child[node] == 0 {
+			continue
+		}
+		parent := tree.nodes.at(node).parent
+		o.next[node], o.child[parent] = o.child[parent], uint32(node)
+	}
+	return o
+}
+
+// lastOutline returns the outline of the rows with a value in the last dump.
+func (p *Profile) lastOutline() *outline {
+	rows := p.rows()
+	return newOutline(rows.stacks, func(yield func(number, stack uint32) bool) {
+		for row := range p.lastRows() {
+			if !yield(uint32(row.number), rows.stackOf(row.number)) {
+				return
+			}
+		}
+	})
+}
+
+// outlinePart is a value below a node, with what is below it: that of a node, or the rest of the
+// tail of an item. An item without a tail has no value.
+type outlinePart struct {
+	value uint32
+	node  uint32   // 0 if it is of an item
+	item  uint32   // index in items
+	tail  []uint32 // of the item
+}
+
+// parts yields the items of a node, and its children.
+func (o *outline) parts(node uint32) iter.Seq[outlinePart] {
+	return func(yield func(outlinePart) bool) {
+		for i := o.first[node]; i != 0; i = o.items[i-1].next {
+			_, tail := o.tree.stack(o.items[i-1].stack)
+			if !yield(outlinePart{outermost(tail), 0, i - 1, tail}) {
+				return
+			}
+		}
+		for c := o.child[node]; c != 0; c = o.next[c] {
+			if !yield(outlinePart{value: o.tree.nodes.at(int(c)).value, node: c}) {
+				return
+			}
+		}
+	}
+}
+
+// visitor visits the values of an outline and its items. leave is called where the values below
+// the last one that was entered end.
+type visitor interface {
+	enter(value uint32)
+	item(number uint32)
+	leave()
+}
+
+// visit visits all that is below a node. Its order is that of parts.
+func (o *outline) visit(v visitor, node uint32) {
+	for p := range o.parts(node) {
+		if p.node != 0 {
+			v.enter(p.value)
+			o.visit(v, p.node)
+			v.leave()
+			continue
+		}
+		for _, value := range slices.Backward(p.tail) {
+			v.enter(value)
+		}
+		v.item(o.items[p.item].number)
+		for range p.tail {
+			v.leave()
+		}
+	}
+}
+
+// ordered yields the numbers of the items by their stacks: by the outermost value first, and a
+// stack before those that continue it.
+func (o *outline) ordered(node uint32) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) { o.yieldOrdered(node, yield) }
+}
+
+func (o *outline) yieldOrdered(node uint32, yield func(uint32) bool) bool {
+	parts := slices.SortedFunc(o.parts(node), func(a, b outlinePart) int {
+		return cmp.Or(cmp.Compare(a.value+1, b.value+1), cmp.Compare(a.item, b.item)) // noValue + 1 is 0
+	})
+	for _, p := range parts {
+		if p.node != 0 && !o.yieldOrdered(p.node, yield) || p.node == 0 && !yield(o.items[p.item].number) {
+			return false
+		}
+	}
+	return true
+}
