@@ -34,8 +34,8 @@ type callPaths struct {
 	outside    *int64                         // counts distinct frames outside of the code
 	problem    string                         // with the ELF file's note section, "" if there is none
 
-	cache   map[callpath.ID]builtPath // of paths without unknown names
-	cacheAt int                       // generation of the process for which cache is valid
+	built   builtPaths
+	builtAt int // generation of the process for which built is valid
 
 	entries []pathEntry // of the current line
 	blocks  []callpath.Block
@@ -270,40 +270,93 @@ type builtPath struct {
 	noOuter bool // its outer frames are missing
 }
 
+// builtPaths are call paths of Builders, as long as the addresses of their frames do not change.
+type builtPaths struct {
+	paths   map[callpath.ID]builtPath // without unknown names, at most maxBuilt
+	callers map[callpath.ID]profile.Callers
+}
+
+const maxBuilt = 1 << 15
+
 // path returns the call path of a Builder. If a name in it is unknown, it returns the path as far as
 // it is known, or with wait, nothing, and ok is false.
 func (c *callPaths) path(b *profile.Builder, id callpath.ID, wait bool) (x builtPath, ok bool) {
-	if g := c.process.Generation(); c.cache == nil || g != c.cacheAt {
-		c.cache, c.cacheAt = map[callpath.ID]builtPath{}, g
+	if g := c.process.Generation(); c.built.paths == nil || g != c.builtAt {
+		c.built = builtPaths{map[callpath.ID]builtPath{}, map[callpath.ID]profile.Callers{}}
+		c.builtAt = g
 	}
-	if x, ok = c.cache[id]; ok {
+	if x, ok = c.built.paths[id]; ok {
 		return x, true
 	}
-	p := c.names.Path(id, nil)
-	known := p.Base != callpath.Named
+	resolved := c.names.Resolve(id)
+	known := c.names.Root(resolved).Base != callpath.Named
 	if !known && wait {
 		return x, false
 	}
-	if x = c.build(b, p); known {
-		c.cache[id] = x
+	if x = c.build(b, c.names, resolved, c.built.callers); known && len(c.built.paths) < maxBuilt {
+		c.built.paths[id] = x
 	}
 	return x, true
 }
 
-// build returns the call path of a Builder for a path.
-func (c *callPaths) build(b *profile.Builder, p callpath.Path) builtPath {
-	stack := c.addresses(nil, &p)
-	switch p.Base {
-	case callpath.Cut:
-		if len(stack) == 0 {
-			return builtPath{b.Path([]symbol.Addr{othersAddr}), false}
+// callersStep is the number of frames after which the Callers of a path are kept: a path that
+// continues a long one takes the time of so many frames.
+const callersStep = 16
+
+// build returns the call path of a Builder for a resolved path of names. callers has the Callers of
+// outer parts of paths.
+func (c *callPaths) build(b *profile.Builder, names *callpath.Names, id callpath.ID, callers map[callpath.ID]profile.Callers) builtPath {
+	c.settle()
+	root := names.Root(id)
+	outer, f, depth := names.Outer(id)
+	cut := root.Base == callpath.Cut && depth <= maxCut // the outermost address depends on depth
+	var stack []symbol.Addr                             // of the frames inside of from
+	var new []keptCallers
+	var from profile.Callers
+	for at := depth; at > 0; at-- {
+		if at%callersStep == 0 && !cut {
+			var known bool
+			if from, known = callers[id]; known {
+				break
+			}
+			new = append(new, keptCallers{id, len(stack)})
 		}
-		stack = append(stack, profile.CutAddr(len(stack)))
-	case callpath.Named:
-		stack = append(stack, c.unknownOuter(p.Outer))
+		stack = append(stack, c.addr(f))
+		id = outer
+		outer, f, _ = names.Outer(id)
 	}
-	return builtPath{b.Path(stack), p.Base != callpath.Whole}
+	x := builtPath{noOuter: root.Base != callpath.Whole}
+	switch {
+	case from != profile.Callers{} || root.Base == callpath.Whole:
+	case root.Base == callpath.Named:
+		stack = append(stack, c.unknownOuter(root.Outer))
+	case depth == 0:
+		stack, x.noOuter = append(stack, othersAddr), false
+	case cut:
+		stack = append(stack, profile.CutAddr(depth))
+	default:
+		stack = append(stack, deepCutAddr)
+	}
+	for _, k := range slices.Backward(new) {
+		from = b.Callers(from, stack[k.inner:])
+		callers[k.id] = from
+		stack = stack[:k.inner]
+	}
+	x.Path = b.PathFrom(from, stack)
+	return x
 }
+
+// keptCallers are the frames of a path without a number of inner ones.
+type keptCallers struct {
+	id    callpath.ID
+	inner int
+}
+
+// maxCut is the largest number of frames in the name of the outermost frame of paths that lack
+// their outer frames. Only paths with the same outermost frame share their outer frames in memory.
+const maxCut = 64
+
+var deepCutAddr = namedAddr(fmt.Sprintf("(cut at over %d frames)", maxCut))
 
 // allocs appends the entries of the current line as Allocs.
 func (c *callPaths) allocs(dst []Alloc) []Alloc {

@@ -50,7 +50,7 @@ func (d *dump) values(base *pathValues) *pathValues {
 // path returns the call path of a Builder.
 func (v *pathValues) path(b *profile.Builder, id callpath.ID) builtPath {
 	if v.names != v.in.names {
-		return v.in.build(b, v.names.Path(id, nil))
+		return v.in.build(b, v.names, v.names.Resolve(id), map[callpath.ID]profile.Callers{})
 	}
 	x, _ := v.in.path(b, id, false)
 	return x
