@@ -5,7 +5,7 @@ package callpath
 func (n *Names) Outer(id ID) (outer ID, f Frame, depth int) {
 	n.init()
 	x := &n.nodes[id]
-	return x.parent, x.frame, int(x.depth)
+	return x.parent, x.frame(), int(x.depth)
 }
 
 // Root returns the beginning of a path, without its frames.

@@ -377,6 +377,14 @@ func TestPprofOfCallPaths(t *testing.T) {
 			t.Errorf("sample %d: %v %v", i, s.Value, s.Label)
 		}
 	}
+	// the file, whose samples are written one by one, has the same
+	var file bytes.Buffer
+	if _, err := p.Export(&file, "pprof", ExportOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if written, err := profile.Parse(&file); err != nil || written.String() != prof.String() {
+		t.Errorf("written: %v\n%v\nwant\n%v", err, written, prof)
+	}
 	// what was read back is live values
 	back, err := FromPprof(NewBuilder(0), prof, "back")
 	if err != nil || back.Total != (Value{Bytes: 4100, Count: 5}) {

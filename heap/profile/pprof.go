@@ -3,7 +3,11 @@ package profile
 import (
 	"bufio"
 	"cmp"
+	"compress/gzip"
+	"encoding/binary"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 
 	pprof "github.com/google/pprof/profile"
@@ -17,53 +21,152 @@ import (
 // bytes between samples. Build, device and firmware are labels. The notes name the values
 // that the format cannot hold, and their replacements.
 func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
+	x := p.newPprofBuilder()
+	for s := range x.samples() {
+		s.Location, s.Value = slices.Clone(s.Location), slices.Clone(s.Value)
+		x.prof.Sample = append(x.prof.Sample, &s)
+	}
+	return x.end()
+}
+
+// newPprofBuilder begins the profile of the last dump, without its samples.
+func (p *Profile) newPprofBuilder() *pprofBuilder {
 	x := &pprofBuilder{names: p.names(), labels: map[string][]string{}, locations: map[uint32]*pprof.Location{}, modules: map[symbol.Module]*pprof.Mapping{},
 		functions: map[pprof.Function]*pprof.Function{}}
 	x.prof = &pprof.Profile{
 		SampleType: []*pprof.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
 		PeriodType: &pprof.ValueType{Type: "space", Unit: "bytes"}, Period: 1, DefaultSampleType: "inuse_space",
 	}
-	d, _ := p.last()
-	x.describe(d)
-	ever := slices.ContainsFunc(d.more, func(a Allocation) bool { return !a.Ever.IsZero() })
-	if ever {
+	x.dump, _ = p.last()
+	x.describe(x.dump)
+	if x.ever = slices.ContainsFunc(x.dump.more, func(a Allocation) bool { return !a.Ever.IsZero() }); x.ever {
 		x.prof.SampleType = append([]*pprof.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}}, x.prof.SampleType...)
 	}
-	clamped := false
-	var stack []uint32
-	for a := range x.names.showing(d.all()) {
-		s := &pprof.Sample{Label: x.labels}
-		stack = a.appendNumbers(stack[:0])
-		for _, addr := range stack {
-			if !x.names.hidden(addr) {
-				s.Location = append(s.Location, x.location(addr))
+	return x
+}
+
+// samples yields the samples, whose slices are valid until the next, and adds their locations to
+// the profile.
+func (x *pprofBuilder) samples() iter.Seq[pprof.Sample] {
+	return func(yield func(pprof.Sample) bool) {
+		s := pprof.Sample{Label: x.labels}
+		var stack []uint32
+		for a := range x.names.showing(x.dump.all()) {
+			s.Location, s.Value = s.Location[:0], s.Value[:0]
+			stack = a.appendNumbers(stack[:0])
+			for _, addr := range stack {
+				if !x.names.hidden(addr) {
+					s.Location = append(s.Location, x.location(addr))
+				}
+			}
+			values := []uint64{a.Ever.Count, a.Ever.Bytes, a.Count, a.Bytes}
+			if !x.ever {
+				values = values[2:]
+			}
+			for _, v := range values {
+				n, over := clamp(v)
+				x.clamped = x.clamped || over
+				s.Value = append(s.Value, n)
+			}
+			if !yield(s) {
+				return
 			}
 		}
-		values := []uint64{a.Count, a.Bytes}
-		if ever {
-			values = append([]uint64{a.Ever.Count, a.Ever.Bytes}, values...)
-		}
-		for _, v := range values {
-			n, over := clamp(v)
-			clamped = clamped || over
-			s.Value = append(s.Value, n)
-		}
-		x.prof.Sample = append(x.prof.Sample, s)
 	}
+}
+
+// end completes the profile after its samples.
+func (x *pprofBuilder) end() (prof *pprof.Profile, notes []string) {
 	// readers take the first mapping for the program, which is the lowest in a process
 	slices.SortStableFunc(x.prof.Mapping, func(a, b *pprof.Mapping) int { return cmp.Compare(a.Start, b.Start) })
 	for i, m := range x.prof.Mapping {
 		m.ID = uint64(i + 1)
 	}
-	if clamped {
+	if x.clamped {
 		notes = append(notes, "pprof: sums over 2^63-1 are written as 2^63-1, the most the format holds")
 	}
 	return x.prof, notes
 }
 
+// writePprof writes the samples as they are made: the format repeats the locations of a call path
+// in each sample. The profile with the last sample follows: fields of the format have any order.
 func writePprof(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
-	prof, notes := p.Pprof()
-	return notes, prof.Write(w)
+	x := p.newPprofBuilder()
+	labels := x.labelNumbers()
+	z := gzip.NewWriter(w)
+	var last pprof.Sample
+	var message, packed []byte
+	for s := range x.samples() {
+		if last.Value != nil {
+			message, packed = appendSample(message[:0], packed, &last, labels)
+			if _, err := z.Write(message); err != nil {
+				return nil, err
+			}
+		}
+		last.Location, last.Value, last.Label = append(last.Location[:0], s.Location...), append(last.Value[:0], s.Value...), s.Label
+	}
+	if last.Value != nil {
+		x.prof.Sample = []*pprof.Sample{&last}
+	}
+	prof, notes := x.end()
+	if err := prof.WriteUncompressed(z); err != nil {
+		return notes, err
+	}
+	return notes, z.Close()
+}
+
+// labelNumbers returns the numbers of the keys and values of the labels in the table of strings:
+// it begins with "", the sample types, and the labels of the first sample.
+func (x *pprofBuilder) labelNumbers() (list [][2]uint64) {
+	numbers := map[string]uint64{"": 0}
+	number := func(s string) uint64 {
+		n, known := numbers[s]
+		if !known {
+			n = uint64(len(numbers))
+			numbers[s] = n
+		}
+		return n
+	}
+	for _, t := range x.prof.SampleType {
+		number(t.Type)
+		number(t.Unit)
+	}
+	for _, key := range slices.Sorted(maps.Keys(x.labels)) {
+		for _, value := range x.labels[key] {
+			list = append(list, [2]uint64{number(key), number(value)})
+		}
+	}
+	return list
+}
+
+// appendSample appends a sample as field 2 of a profile: its location_id (1), value (2) and label
+// (3) with key (1) and str (2). It uses buf.
+func appendSample(dst, buf []byte, s *pprof.Sample, labels [][2]uint64) (message, newBuf []byte) {
+	buf = buf[:0]
+	for _, l := range s.Location {
+		buf = binary.AppendUvarint(buf, l.ID)
+	}
+	body := appendField(nil, 1, buf)
+	buf = buf[:0]
+	for _, v := range s.Value {
+		buf = binary.AppendUvarint(buf, uint64(v))
+	}
+	body = appendField(body, 2, buf)
+	for _, l := range labels {
+		buf = append(buf[:0], 1<<3)
+		buf = binary.AppendUvarint(buf, l[0])
+		buf = append(buf, 2<<3)
+		buf = binary.AppendUvarint(buf, l[1])
+		body = appendField(body, 3, buf)
+	}
+	return appendField(dst, 2, body), buf
+}
+
+// appendField appends a field of bytes.
+func appendField(dst []byte, number byte, value []byte) []byte {
+	dst = append(dst, number<<3|2)
+	dst = binary.AppendUvarint(dst, uint64(len(value)))
+	return append(dst, value...)
 }
 
 // describe adds the properties of a dump: its name, how it was sampled, and labels.
@@ -85,6 +188,9 @@ func (x *pprofBuilder) describe(d *Dump) {
 
 type pprofBuilder struct {
 	names     *names
+	dump      *Dump
+	ever      bool // the dump has allocations since the boot
+	clamped   bool // a sum does not fit
 	prof      *pprof.Profile
 	labels    map[string][]string        // of each sample
 	locations map[uint32]*pprof.Location // by address
