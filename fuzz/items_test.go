@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/gen/gentest"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 )
@@ -20,7 +21,7 @@ import (
 type found struct {
 	offset   int64
 	line     int64
-	kind     heaplog.Kind
+	kind     recording.Kind
 	text     string
 	cut      bool
 	rejected bool
@@ -52,7 +53,7 @@ func scan(t interface {
 			t.Fatalf("an item at offset %d, after %d bytes", it.Offset, len(log))
 		}
 		log = append(log, it.Text...)
-		if it.Kind == heaplog.KindText || it.Kind == heaplog.KindIdle {
+		if it.Kind == recording.KindText || it.Kind == recording.KindIdle {
 			continue
 		}
 		f := found{it.Offset, it.Line, it.Kind, string(it.Text), it.Cut != nil, it.Err != nil, it.User != nil, codec.Stack{}}
@@ -81,7 +82,7 @@ func FuzzItems(f *testing.F) {
 			if !slices.EqualFunc(records, slow, sameFound) {
 				t.Fatalf("%q: %+v at once, %+v byte by byte", log, records, slow)
 			}
-			n := sum.Readable() + sum.Records[heaplog.KindUnreadable] + sum.Records[heaplog.KindMark]
+			n := sum.Readable() + sum.Records[recording.KindUnreadable] + sum.Records[recording.KindHeader]
 			if n != int64(len(records)) || sum.Bytes != int64(len(log)) {
 				t.Fatalf("%q: %d records counted of %d, %d bytes", log, n, len(records), sum.Bytes)
 			}
@@ -112,12 +113,12 @@ func checkRecord(t *testing.T, log []byte, r found) {
 	var err error
 	text := []byte(r.text)
 	switch r.kind {
-	case heaplog.KindMark:
+	case recording.KindHeader:
 		var h codec.Header
 		err = codec.ParseHeader(&h, text)
-	case heaplog.KindDecoded:
+	case recording.KindDecoded:
 		err = codec.ParseDecoded(&s, text)
-	case heaplog.KindEvent:
+	case recording.KindEvent:
 		text = bytes.TrimPrefix(text, []byte("~e#"))
 		fallthrough
 	default:
@@ -126,7 +127,7 @@ func checkRecord(t *testing.T, log []byte, r found) {
 			break
 		}
 		switch {
-		case r.kind == heaplog.KindEvent:
+		case r.kind == recording.KindEvent:
 			err = codec.DecodeEvent(&s, &u, blob, 64)
 		case r.user:
 			err = codec.DecodeUser(&s, &u, blob, 64)
@@ -144,7 +145,7 @@ func TestLogsAreReadWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := gentest.AnyLog().Draw(t, "log")
 		records, _, _ := scan(t, bytes.NewReader(l.Text), false)
-		whole := slices.DeleteFunc(records, func(r found) bool { return r.rejected || r.kind != heaplog.KindBlob })
+		whole := slices.DeleteFunc(records, func(r found) bool { return r.rejected || r.kind != recording.KindBlob })
 		if len(whole) != len(l.Blobs) {
 			t.Fatalf("%d records read, %d are in %q", len(whole), len(l.Blobs), l.Text)
 		}

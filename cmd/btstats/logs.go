@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cli/logflags"
@@ -143,17 +144,17 @@ func (r *reporter) read(g *gathered, log *heaplog.Reader, each func() error) err
 			file, before = it.File, g.dump.Records()
 		}
 		switch it.Kind {
-		case heaplog.KindMark:
+		case recording.KindHeader:
 			g.headers = true
 			if it.Header.Verb == codec.VerbBegin {
 				g.dumps++
 			}
 			continue
-		case heaplog.KindText, heaplog.KindEvent, heaplog.KindPathEvents:
+		case recording.KindText, recording.KindEvent, recording.KindPathEvents:
 			continue
-		case heaplog.KindPaths:
+		case recording.KindPaths:
 			g.addPaths(it)
-		case heaplog.KindIdle:
+		case recording.KindIdle:
 		default:
 			if it.Err != nil && r.Strict {
 				return cli.Shortf("%v: %v", it.Place, it.Err)
@@ -213,13 +214,13 @@ func (g *gathered) something(bare bool) error {
 }
 
 // cuts returns the places of the first cut records, at most three.
-func (g *gathered) cuts() (list []heaplog.Place) {
+func (g *gathered) cuts() (list []recording.Place) {
 	for _, f := range g.summary.Faults {
 		if f.Cut {
 			list = append(list, f.Places...)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b heaplog.Place) int {
+	slices.SortStableFunc(list, func(a, b recording.Place) int {
 		return cmp.Or(slices.Index(g.files, a.File)-slices.Index(g.files, b.File), cmp.Compare(a.Offset, b.Offset))
 	})
 	return list[:min(len(list), 3)]
@@ -228,8 +229,8 @@ func (g *gathered) cuts() (list []heaplog.Place) {
 // log returns the summary for the report.
 func (g *gathered) log() stats.Log {
 	sum := &g.summary
-	l := stats.Log{Files: g.files, Device: g.headers, Bytes: sum.Bytes, Lines: sum.Lines, Blobs: sum.Records[heaplog.KindBlob],
-		Dumps: g.dumps, Decoded: sum.Records[heaplog.KindDecoded], Bare: sum.Records[heaplog.KindBareBlob], Lenient: sum.Lenient,
+	l := stats.Log{Files: g.files, Device: g.headers, Bytes: sum.Bytes, Lines: sum.Lines, Blobs: sum.Records[recording.KindBlob],
+		Dumps: g.dumps, Decoded: sum.Records[recording.KindDecoded], Bare: sum.Records[recording.KindBareBlob], Lenient: sum.Lenient,
 		Cut: sum.Cut, CutByLws: sum.CutByLws}
 	for _, p := range g.cuts() {
 		l.CutAt = append(l.CutAt, p.String())

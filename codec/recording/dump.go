@@ -13,6 +13,7 @@ import (
 // (BT-HEAD-4, BT-DUMP-1)
 type Dump struct {
 	Boot  *Boot         // in which it begins
+	At    Place         // of its ~h#begin; of Headless, of its first line
 	Begin *codec.Header // nil if it has none
 	End   *codec.Header // with the dump's number, nil if it has none
 	// Sum is the sum of the entries of the dump, before a difference is applied to its base, and
@@ -45,8 +46,8 @@ type settled struct {
 }
 
 // newDump returns the dump of a ~h#begin. (BT-DUMP-3)
-func newDump(b *Boot, begin *codec.Header) *Dump {
-	d := &Dump{Boot: b, Begin: begin}
+func newDump(b *Boot, begin *codec.Header, at Place) *Dump {
+	d := &Dump{Boot: b, At: at, Begin: begin}
 	d.Sum.Sample, _ = begin.Uint("sample")
 	number, diff := d.Difference()
 	for i := len(b.dumps) - 1; diff && d.base == nil && i >= 0; i-- {
@@ -89,7 +90,7 @@ func (d *Dump) Add(it *Item, p *Placed) {
 	case p.Values:
 		d.Foreign++
 		if d.other == nil || d.number != it.PathLine.Dump {
-			d.other, d.number = &Dump{Boot: p.Boot}, it.PathLine.Dump
+			d.other, d.number = &Dump{Boot: p.Boot, At: it.Place}, it.PathLine.Dump
 		}
 		d.other.line(p)
 	}

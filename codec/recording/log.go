@@ -76,7 +76,7 @@ func (l *Log) Add(it *Item) Placed {
 	switch it.Kind {
 	case KindText, KindIdle:
 	case KindHeader:
-		p.Closed = l.header(it.Header)
+		p.Closed = l.header(it.Header, it.Place)
 		if it.Header.Verb == codec.VerbLost {
 			p.LostEvents, _ = it.Header.Uint("n")
 		}
@@ -87,6 +87,12 @@ func (l *Log) Add(it *Item) Placed {
 	}
 	p.Boot, p.Dump = l.boot, l.dump
 	return p
+}
+
+// Boot returns the boot of the next item, unless that is a ~h#boot.
+func (l *Log) Boot() *Boot {
+	l.init()
+	return l.boot
 }
 
 func (l *Log) init() {
@@ -115,14 +121,14 @@ func (l *Log) SetNames(n *callpath.Names) {
 }
 
 // header takes a header. It returns the dump that it closes.
-func (l *Log) header(h *codec.Header) (closed *Dump) {
+func (l *Log) header(h *codec.Header, at Place) (closed *Dump) {
 	switch h.Verb {
 	case codec.VerbBoot:
 		closed = l.close(nil)
 		l.begin(cloneHeader(h))
 	case codec.VerbBegin:
 		closed = l.close(nil)
-		l.dump = newDump(l.boot, cloneHeader(h))
+		l.dump = newDump(l.boot, cloneHeader(h), at)
 		l.boot.dumps = append(l.boot.dumps, l.dump)
 		l.boot.dumps = l.boot.dumps[max(0, len(l.boot.dumps)-maxBases):]
 	case codec.VerbEnd:

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
@@ -19,22 +20,20 @@ type assembler struct {
 
 	current *dump         // nil before the first dump
 	begun   int           // number of dumps begun
-	parked  []*dump       // dumps that wait for names of call paths, and those after them
-	bases   []*pathValues // of the latest dumps with marks
+	waiting []*dump       // dumps that wait for names of call paths, and those after them
+	bases   []*pathValues // of the latest dumps with headers
 	unread  int64         // unreadable records that belong to no dump so far
-	held    []held
+	pending []pendingRecord
 	yielded int
-	skip    int         // dumps that an earlier pass has yielded
-	failed  int         // errors yielded
-	skipped int         // errors that an earlier pass has yielded, less those met again
 	last    func() bool // yields the latest dump, if only the last one is selected
 
 	events events
 	replay *profile.Replay
+	notes  report
 }
 
-// held is a pending record: the dump that it belongs to is not known yet.
-type held struct {
+// pendingRecord is a record of which the dump is not known yet.
+type pendingRecord struct {
 	path profile.Path
 	profile.Value
 	cut, noSize int64
@@ -44,53 +43,75 @@ type held struct {
 
 func newAssembler(r *Reader, yield func(DumpBlocks, error) bool, blocks bool) *assembler {
 	a := &assembler{r: r, yield: yield, builder: profile.NewBuilder(r.maxPaths), replay: profile.NewReplay(), wantBlocks: blocks}
+	a.notes.several = len(r.inputs) > 1
 	a.events.builder, a.events.labels = a.builder, &r.labels
 	a.events.deliver = a.event
 	return a
 }
 
-func (a *assembler) fail(err error) bool {
-	if a.skipped > 0 {
-		a.skipped--
-		return true
-	}
-	a.failed++
-	return a.yield(DumpBlocks{}, err)
-}
+func (a *assembler) fail(err error) bool { return a.yield(DumpBlocks{}, err) }
 
-func (a *assembler) item(p *pass, it *Item) bool {
-	if a.begun != p.sequence.count {
-		if !p.sequence.dump.repeats {
+func (a *assembler) report() *report { return &a.notes }
+
+func (a *assembler) item(it *Item, at *placed) bool {
+	if a.begun != at.count {
+		if at.grouping != beginsPending {
 			a.release()
 		}
-		if !a.finish(p) {
+		if !a.finish(ending{input: at.input, count: at.count}) {
 			return false
 		}
-		a.current, a.begun = p.sequence.dump, p.sequence.count
-		a.current.builder = a.builder
-		a.current.Loss.Unreadable, a.unread = a.unread, 0
+		a.current, a.begun = newDump(at, a.builder), at.count
+		a.current.loss.Unreadable, a.unread = a.unread, 0
 	}
 	switch it.Kind {
-	case KindText:
+	case recording.KindText:
 		return true
-	case KindMark:
-		a.r.labels.header(it.Header)
-		return it.Header.Verb != codec.VerbBoot || a.events.flush(false) && a.unpark(p, false)
-	case KindIdle:
-		return a.idle(p)
-	case KindEvent, KindPathEvents:
-		return a.events.take(p, it)
-	case KindPaths:
-		return a.events.flush(false) && a.pathLine(p)
-	case KindUnreadable:
+	case recording.KindHeader:
+		return a.header(it, at)
+	case recording.KindIdle:
+		return a.idle(at)
+	case recording.KindEvent, recording.KindPathEvents:
+		return a.events.take(it, at)
+	case recording.KindPaths:
+		return a.events.flush(false) && a.pathLine(it, at)
+	case recording.KindUnreadable:
 		if a.current == nil {
 			a.unread++
-		} else {
-			a.current.Loss.Unreadable++
+			return true
 		}
+		a.current.loss.Unreadable++
+		a.current.count(it, at)
 		return true
 	}
-	h := held{path: a.r.labels.pathOf(a.builder, it), Value: it.Allocs[0].Value}
+	h := a.record(it)
+	if at.grouping == pends {
+		a.pending = append(a.pending, h)
+		return true
+	}
+	a.release()
+	a.add(&h)
+	a.current.count(it, at)
+	return true
+}
+
+// header takes a ~h# line.
+func (a *assembler) header(it *Item, at *placed) bool {
+	a.r.labels.header(it.Header)
+	switch it.Header.Verb {
+	case codec.VerbHeap:
+		if at.Dump != nil {
+			a.current.heap = at.heap
+		}
+	case codec.VerbBoot:
+		return a.events.flush(false) && a.emitKnown(false)
+	}
+	return true
+}
+
+// record returns what is added up of a record.
+func (a *assembler) record(it *Item) pendingRecord {
+	h := pendingRecord{path: a.r.labels.pathOf(a.builder, it), Value: it.Allocs[0].Value}
 	if a.wantBlocks {
 		h.block, h.placed = blockOf(it, h.path)
 	}
@@ -100,27 +121,21 @@ func (a *assembler) item(p *pass, it *Item) bool {
 			h.noSize, h.Bytes = 1, 0
 		}
 	}
-	if p.sequence.pending() {
-		a.held = append(a.held, h)
-		return true
-	}
-	a.release()
-	a.add(&h)
-	return true
+	return h
 }
 
 // release adds the pending records to the current dump.
 func (a *assembler) release() {
-	for i := range a.held {
-		a.add(&a.held[i])
+	for i := range a.pending {
+		a.add(&a.pending[i])
 	}
-	a.held = a.held[:0]
+	a.pending = a.pending[:0]
 }
 
-func (a *assembler) add(h *held) {
+func (a *assembler) add(h *pendingRecord) {
 	d := a.current
-	d.Loss.Cut += h.cut
-	d.Loss.NoSize += h.noSize
+	d.loss.Cut += h.cut
+	d.loss.NoSize += h.noSize
 	if h.placed {
 		d.blocks = append(d.blocks, h.block)
 	}
@@ -135,51 +150,48 @@ func (a *assembler) selects(number int) bool {
 }
 
 // pathLine adds a line of call paths. (BT-DUMP-2)
-func (a *assembler) pathLine(p *pass) bool {
+func (a *assembler) pathLine(it *Item, at *placed) bool {
 	if a.r.label != ByPath {
 		a.fail(errors.New("lines of call paths (~p#) have neither threads nor sizes of blocks"))
 		return false
 	}
 	a.release()
-	if !a.unpark(p, false) {
+	if !a.emitKnown(false) {
 		return false
 	}
-	if d := a.current; d != nil && !d.ended { // otherwise the line has only definitions
-		d.addLine(p.paths, p.lostLines, a.wantBlocks)
+	if d := a.current; d != nil && !d.ended() { // otherwise the line has only definitions
+		d.addLine(it, at, a.wantBlocks)
 	}
 	return true
 }
 
 // finish ends the current dump, if any, and yields it if it is selected.
-func (a *assembler) finish(p *pass) bool {
+func (a *assembler) finish(e ending) bool {
 	d := a.current
 	if d == nil {
 		return true
 	}
-	unread := p.damaged && d.log == p.log // the rest of its log cannot be read
-	d.Cut = !d.ended && (d.marked || unread) || d.headless
-	if p.sequence.count == 1 && p.log == len(a.r.inputs)-1 {
-		d.Name = d.File
-	}
+	d.unread = e.damaged && d.input == e.input // the rest of its log cannot be read
+	d.only = e.count == 1 && e.input == len(a.r.inputs)-1
 	a.current = nil
-	a.parked = append(a.parked, d)
-	ok := a.unpark(p, false)
-	if len(a.parked) > 0 {
+	a.waiting = append(a.waiting, d)
+	ok := a.emitKnown(false)
+	if len(a.waiting) > 0 {
 		a.builder = a.builder.Fork()
 	}
 	return ok
 }
 
-// maxParked is the number of dumps that wait for the names of call paths. A device repeats
+// maxWaiting is the number of dumps that wait for the names of call paths. A device repeats
 // each definition within 16 dumps. (BT-NAME-4)
-const maxParked = 32
+const maxWaiting = 32
 
-// unpark emits the parked dumps that wait for no name, in order. With all, it emits all.
-func (a *assembler) unpark(p *pass, all bool) bool {
-	for len(a.parked) > 0 && (all || len(a.parked) > maxParked || !a.parked[0].waits()) {
-		d := a.parked[0]
-		a.parked = a.parked[1:]
-		if !a.emit(p, d) {
+// emitKnown emits the finished dumps that wait for no name, in order. With all, it emits all.
+func (a *assembler) emitKnown(all bool) bool {
+	for len(a.waiting) > 0 && (all || len(a.waiting) > maxWaiting || !a.waiting[0].waits()) {
+		d := a.waiting[0]
+		a.waiting = a.waiting[1:]
+		if !a.emit(d) {
 			return false
 		}
 	}
@@ -192,8 +204,9 @@ const maxBases = 64
 
 // base returns the values of the dump from which d is a difference, nil if it is missing.
 func (a *assembler) base(d *dump) *pathValues {
-	for _, v := range slices.Backward(a.bases) {
-		if v.boot == d.Boot && v.number == d.Base {
+	base := d.Base()
+	for _, v := range a.bases {
+		if v.of == base {
 			return v
 		}
 	}
@@ -201,49 +214,46 @@ func (a *assembler) base(d *dump) *pathValues {
 }
 
 // emit yields a dump if it is selected.
-func (a *assembler) emit(p *pass, d *dump) bool {
-	d.Index = a.yielded
-	v := d.values(a.base(d))
-	built := d.build(v, false)
+func (a *assembler) emit(d *dump) bool {
+	v := d.values(a.base(d), true)
+	built := d.build(d.info(a.yielded), v, false)
 	if v != nil {
-		p.tally.sameAddress += d.sum.SameAddress
-		p.tally.peakParts += v.peaksInParts()
-		if d.marked {
-			v.complete = built.Complete() && built.Loss.Lines == 0
+		a.notes.sameAddress += d.Sum.SameAddress
+		a.notes.peakParts += v.peaksInParts()
+		if d.marked() {
 			a.bases = append(a.bases, v)
 			a.bases = a.bases[max(0, len(a.bases)-maxBases):]
 		}
 	}
 	deliver := func() bool {
 		a.yielded++
-		p.tally.dump(built, d, len(a.r.inputs) > 1)
-		return a.yielded <= a.skip || a.yield(DumpBlocks{built, d.allBlocks(v), d.space}, nil)
+		a.notes.dump(built, d)
+		return a.yield(DumpBlocks{built, d.allBlocks(v), space(d.header)}, nil)
 	}
 	switch {
 	case a.r.selected && a.r.from < 0:
 		a.last = deliver
 		return true
-	case !a.selects(d.ordinal), a.r.resplits(p.sequence):
+	case !a.selects(d.ordinal):
 		return true
 	}
 	return deliver()
 }
 
 // idle yields the unfinished dump before the pass waits.
-func (a *assembler) idle(p *pass) bool {
+func (a *assembler) idle(at *placed) bool {
 	d, last := a.current, a.r.selected && a.r.from < 0
 	switch {
 	case d == nil, !a.selects(a.begun):
 		return true
-	case d.ended && !last:
-		return a.finish(p)
+	case d.ended() && !last:
+		return a.finish(ending{input: at.input, count: at.count})
 	case a.r.refresh == 0:
 		return true
 	}
-	for i, d := range append(slices.Clone(a.parked), d) {
-		d.Index = a.yielded + i
-		v := d.values(a.base(d))
-		if !a.yield(DumpBlocks{d.build(v, true), d.allBlocks(v), d.space}, nil) {
+	for i, d := range append(slices.Clone(a.waiting), d) {
+		v := d.values(a.base(d), false)
+		if !a.yield(DumpBlocks{d.build(d.info(a.yielded+i), v, true), d.allBlocks(v), space(d.header)}, nil) {
 			return false
 		}
 	}
@@ -251,39 +261,33 @@ func (a *assembler) idle(p *pass) bool {
 }
 
 // end yields the last dump at the end of the input, or where reading failed.
-func (a *assembler) end(p *pass) bool {
-	if p.log == len(a.r.inputs)-1 && !p.damaged {
-		p.sequence.endBoot()
-		if a.r.resplits(p.sequence) {
-			return false // Dumps begins another pass
-		}
-	}
-	if !a.events.flush(!p.damaged) {
+func (a *assembler) end(e ending) bool {
+	if !a.events.flush(!e.damaged) {
 		return false
 	}
 	a.release()
-	if !a.finish(p) || !a.unpark(p, true) {
+	if !a.finish(e) || !a.emitKnown(true) {
 		return false
 	}
-	if p.damaged {
+	if e.damaged {
 		return true
 	}
 	if a.last != nil && !a.last() {
 		return false
 	}
 	switch {
-	case a.replay.Totals().Events > 0 && p.sequence.count == 0:
+	case a.replay.Totals().Events > 0 && e.count == 0:
 		return a.yield(DumpBlocks{Dump: a.replay.End(), Blocks: a.replay.Blocks()}, nil)
-	case a.r.selected && a.r.from > p.sequence.count && p.sequence.count > 0:
-		return a.fail(&OptionError{"Select", fmt.Errorf("%d: the log has %d", a.r.from, p.sequence.count)})
+	case a.r.selected && a.r.from > e.count && e.count > 0:
+		return a.fail(&OptionError{"Select", fmt.Errorf("%d: the log has %d", a.r.from, e.count)})
 	}
 	return true
 }
 
 // event adds an event to the replay.
-func (a *assembler) event(p *pass, e *profile.Event, at Place) bool {
+func (a *assembler) event(e *profile.Event, at *placedEvent) bool {
 	if !a.replay.Add(*e) {
-		p.tally.badFree(at)
+		a.notes.badFree(at.Place)
 	}
 	return true
 }

@@ -49,13 +49,12 @@ func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 		}
 		t := whole.Totals()
 		m := moments{step: max(1, (t.Last-t.First+time.Duration(n)-1)/time.Duration(n)), replay: profile.NewReplay(), yield: yield}
-		r.run(newEventConsumer(r, func(e *profile.Event, err error) bool {
-			if err != nil {
-				m.stopped = !yield(DumpBlocks{}, err)
-				return !m.stopped
-			}
-			return m.event(e, r.pass.sequence)
-		}))
+		c := newEventConsumer(r, func(_ *profile.Event, err error) bool {
+			m.stopped = !yield(DumpBlocks{}, err)
+			return !m.stopped
+		})
+		c.deliver = m.event
+		r.run(c)
 		if !m.stopped && m.boot > 0 {
 			m.take(m.last)
 		}
@@ -75,14 +74,13 @@ type moments struct {
 	stopped bool
 }
 
-// event takes an event of the boot that q is in. It returns false if the caller wants no more
-// moments.
-func (m *moments) event(e *profile.Event, q *sequence) bool {
+// event takes an event. It returns false if the caller wants no more moments.
+func (m *moments) event(e *profile.Event, at *placedEvent) bool {
 	if e.Boot != m.boot {
 		if m.boot > 0 && !m.take(m.last) {
 			return false
 		}
-		m.boot, m.next, m.space = e.Boot, e.Time+m.step, q.space()
+		m.boot, m.next, m.space = e.Boot, e.Time+m.step, space(at.header)
 	}
 	for ; e.Time > m.next; m.next += m.step {
 		if !m.take(m.next) {

@@ -76,7 +76,7 @@ func TestReaderMoments(t *testing.T) {
 		"live at 0.005 s 4: 0x30: 150 bytes 0x403000",
 	}
 	for _, first := range []bool{false, true} { // after a pass of Dumps
-		r := open(t, strings.NewReader(recording()))
+		r := open(t, strings.NewReader(recorded()))
 		if first {
 			dumpsOf(r)
 		}
@@ -92,7 +92,7 @@ func TestReaderMoments(t *testing.T) {
 		}
 	}
 	// A pass of Dumps that was not finished does not know how long the recording is.
-	r := open(t, strings.NewReader(recording()+"~h#begin 1\n"+readme+"\n~h#end 1\n"+recording()))
+	r := open(t, strings.NewReader(recorded()+"~h#begin 1\n"+readme+"\n~h#end 1\n"+recorded()))
 	for range r.Dumps() {
 		break
 	}
@@ -110,7 +110,7 @@ func TestReaderMoments(t *testing.T) {
 	}
 	// Each boot ends with a moment. Frees of one boot do not change another.
 	boot := "~h#boot prog=x w=64 heap=0+1000\n"
-	r = open(t, strings.NewReader(boot+recording()+boot+eventLine(codec.EventAllocated, 0x40, 0, 7, 9000, 0x401000)))
+	r = open(t, strings.NewReader(boot+recorded()+boot+eventLine(codec.EventAllocated, 0x40, 0, 7, 9000, 0x401000)))
 	var got []string
 	for d, err := range r.Moments(1) {
 		if err != nil {

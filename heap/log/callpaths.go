@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/log/internal/process"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -16,7 +17,6 @@ import (
 // next boot has begun, for call paths whose names are not known yet.
 type callPaths struct {
 	process  *process.Process
-	boot     int          // its number
 	bootLine codec.Header // its ~h#boot line, empty if it has none
 	names    *callpath.Names
 	shared   bool // the boot before has used names
@@ -37,13 +37,8 @@ type callPaths struct {
 	built   builtPaths
 	builtAt int // generation of the process for which built is valid
 
-	entries []pathEntry // of the current line
-	blocks  []callpath.Block
-	frames  []callpath.Frame
-	pcs     []uint64 // addresses in memory of the current line, in a survey
-	lines   callpath.Sequence
-	events  callpath.Sequence
-	next    uint64 // number of the next block, by the line of events before
+	frames []callpath.Frame
+	pcs    []uint64 // addresses in memory of the current line, in a survey
 }
 
 // codeSource is the source of the code ranges.
@@ -56,28 +51,17 @@ const (
 	fromHeader             // the boot line
 )
 
-// pathEntry is an entry of a line of call paths. Its frames are those of id.
-type pathEntry struct {
-	callpath.Entry
-	id callpath.ID
-}
-
-// newCallPaths begins a boot. bootLine is its ~h#boot line, empty if it has none. last is the latest
-// boot that had lines of call paths, nil if there is none.
-func newCallPaths(r *Reader, bootLine codec.Header, last *callPaths, outside *int64) *callPaths {
-	c := &callPaths{process: r.process, bootLine: bootLine, given: len(r.maps) > 0, addrs: map[callpath.Frame]symbol.Addr{}, outside: outside}
-	if bootLine.Verb != "" {
-		c.lines.Known, c.events.Known = true, true
+// newCallPaths begins the call paths of a boot. last is the latest boot that had lines of call paths,
+// nil if there is none.
+func newCallPaths(r *Reader, boot *recording.Boot, last *callPaths, outside *int64) *callPaths {
+	c := &callPaths{process: r.process, names: boot.Names, given: len(r.maps) > 0, addrs: map[callpath.Frame]symbol.Addr{}, outside: outside}
+	c.shared = last != nil && last.names == c.names
+	if boot.Header != nil {
+		c.bootLine = *boot.Header
 		c.header()
 	}
 	if c.from == fromNothing {
 		c.elf()
-	}
-	// BT-NAME-3
-	if last != nil && callpath.KeepsNames(&last.bootLine, &c.bootLine) && last.from == c.from && (c.from == fromHeader || c.from == fromELF) {
-		c.names, c.shared = last.names, true
-	} else {
-		c.names = &callpath.Names{}
 	}
 	return c
 }
@@ -141,33 +125,21 @@ func (c *callPaths) settle() {
 	}
 }
 
-// line reads the entries of a line. With locate, it names their addresses, too; otherwise it
-// only collects the addresses in memory. frames is the number of frames in the line; values reports
-// whether one of the entries is no definition.
-func (c *callPaths) line(l *callpath.Line, locate bool) (frames int64, values bool) {
-	c.settle()
-	c.entries, c.blocks, c.pcs = c.entries[:0], c.blocks[:0], c.pcs[:0]
-	var e callpath.Entry
-	for l.Next(&e) {
-		p := pathEntry{e, c.names.Add(&e.Path)}
-		p.Frames = nil
-		if l.Flags&callpath.Blocks != 0 && !e.Definition {
-			c.blocks = append(c.blocks, e.Blocks...)
-			p.Blocks = c.blocks[len(c.blocks)-len(e.Blocks):]
+// line names the addresses of the frames of a line, or, without locate, only collects the addresses
+// in memory. It returns the number of frames of all entries.
+func (c *callPaths) line(p *recording.Placed, locate bool) (frames int64) {
+	c.pcs = c.pcs[:0]
+	for _, f := range p.Frames {
+		if locate {
+			c.addr(f)
+		} else if pc, _, ok := c.ranges.Address(f); ok && c.file == nil {
+			c.pcs = append(c.pcs, pc)
 		}
-		frames += int64(len(e.Frames))
-		for _, f := range e.Frames {
-			if locate {
-				c.addr(f)
-			} else if pc, _, ok := c.ranges.Address(f); ok && c.file == nil {
-				c.pcs = append(c.pcs, pc)
-			}
-		}
-		values = values || !e.Definition
-		c.entries = append(c.entries, p)
 	}
-	l.Rewind()
-	return frames, values
+	for i := range p.Entries {
+		frames += int64(p.Entries[i].Depth)
+	}
+	return frames
 }
 
 // named returns the path of a name.
@@ -358,14 +330,14 @@ const maxCut = 64
 
 var deepCutAddr = namedAddr(fmt.Sprintf("(cut at over %d frames)", maxCut))
 
-// allocs appends the entries of the current line as Allocs.
-func (c *callPaths) allocs(dst []Alloc) []Alloc {
-	for i := range c.entries {
-		e := &c.entries[i]
-		a := Alloc{Value: profile.Value{Bytes: e.Bytes, Count: e.Live}, Name: c.names.Name(e.id), Definition: e.Definition, Blocks: e.Blocks,
+// allocs appends the entries of a line as Allocs.
+func (c *callPaths) allocs(dst []Alloc, entries []recording.Entry) []Alloc {
+	for i := range entries {
+		e := &entries[i]
+		a := Alloc{Value: profile.Value{Bytes: e.Bytes, Count: e.Live}, Name: c.names.Name(e.ID), Definition: e.Definition, Blocks: e.Blocks,
 			Ever: profile.Value{Bytes: e.AllocBytes, Count: e.Allocs}, Peak: e.Peak}
 		var p callpath.Path
-		a.Stack, p = c.stack(nil, e.id)
+		a.Stack, p = c.stack(nil, e.ID)
 		a.NoOuter = p.Base == callpath.Named || p.Base == callpath.Cut && len(a.Stack) > 0
 		dst = append(dst, a)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
@@ -58,9 +59,9 @@ func TestCallPathExample(t *testing.T) {
 		"with marks":            pathBoot + "~h#heap t=5 size=65536 free=2000 largest=1024 min=900\n~h#begin 1 t=7 k=paths l=5\n" + pathWhole + "~h#end 1 n=4 b=608 l=6\n",
 		"no marks":              pathBoot + first,
 		"among text":            pathBoot + "I (12) heap: " + strings.TrimSpace(first) + "  \r\nI (13) done\n",
-		"names after their use": pathBoot + "~h#begin 1 k=paths l=4\n" + pathByName + "~h#end 1 n=4 b=608 l=5\n" + definitions(t),
-		"names before":          pathBoot + definitions(t) + "~h#begin 1 k=paths l=6\n" + pathByName + "~h#end 1 n=4 b=608 l=7\n",
-		"two lines in one":      pathBoot + "~h#begin 1 k=paths l=6\n" + strings.TrimSpace(definitions(t)) + pathByName + "~h#end 1 l=8",
+		"names after their use": pathBoot + "~h#begin 1 k=paths l=4\n" + pathByName + "~h#end 1 n=4 b=608 l=5\n" + definitions(t, 9),
+		"names before":          pathBoot + definitions(t, 9) + "~h#begin 1 k=paths l=6\n" + pathByName + "~h#end 1 n=4 b=608 l=7\n",
+		"two lines in one":      pathBoot + "~h#begin 1 k=paths l=6\n" + strings.TrimSpace(definitions(t, 1)) + pathByName + "~h#end 1 l=8",
 	} {
 		t.Run(name, func(t *testing.T) {
 			dumps, r := pathDumps(t, log)
@@ -110,10 +111,10 @@ func wholePath(live, bytes uint64, offsets ...uint64) callpath.Entry {
 }
 
 // definitions returns a line that defines the call paths of the example.
-func definitions(t testing.TB) string {
+func definitions(t testing.TB, dump uint8) string {
 	a, b := wholePath(0, 0, 322, 3358, 11656), wholePath(0, 0, 322, 3358, 11697, 33041)
 	a.Definition, b.Definition = true, true
-	return pathLine(t, callpath.Head{Dump: 9, Seq: 5}, a, b)
+	return pathLine(t, callpath.Head{Dump: dump, Seq: 5}, a, b)
 }
 
 // named returns an entry of a path by the name of its outer part.
@@ -230,7 +231,7 @@ func TestCallPathNamesOverBoots(t *testing.T) {
 		"~h#boot build=5ca1ab1f code=8000000+60000 shift=1\n": false,
 		"~h#boot code=8000000+60000 shift=1\n":                false,
 	} {
-		log := pathBoot + definitions(t) + boot + "~h#begin 1 k=paths\n" + pathByName + "~h#end 1 n=4 b=608\n"
+		log := pathBoot + definitions(t, 9) + boot + "~h#begin 1 k=paths\n" + pathByName + "~h#end 1 n=4 b=608\n"
 		dumps, _ := pathDumps(t, log)
 		if len(dumps) != 1 || (dumpText(dumps[0]) == exampleDump) != known {
 			t.Errorf("%sgot %s, want known %v", boot, dumpText(dumps[0]), known)
@@ -407,7 +408,7 @@ func TestCallPathEverPeakBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if it.Kind == heaplog.KindPaths && (len(it.Allocs) != 2 || !slices.Equal(it.Allocs[0].Blocks, e.Blocks) || it.Allocs[0].Name != e.Name()) {
+		if it.Kind == recording.KindPaths && (len(it.Allocs) != 2 || !slices.Equal(it.Allocs[0].Blocks, e.Blocks) || it.Allocs[0].Name != e.Name()) {
 			t.Errorf("%+v", it.Allocs)
 		}
 	}

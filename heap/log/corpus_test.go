@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/corpus"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/stats"
@@ -42,10 +43,10 @@ func TestSerialLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Kind == heaplog.KindText {
+		if r.Kind == recording.KindText {
 			continue
 		}
-		if r.Kind == heaplog.KindDecoded {
+		if r.Kind == recording.KindDecoded {
 			if says(r) != "size=24 pcs=400d1234,80081abc" {
 				t.Errorf("%v: %q", r.Place, r.Text)
 			}
@@ -92,7 +93,7 @@ func TestCaptures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Kind == heaplog.KindText {
+			if r.Kind == recording.KindText {
 				continue
 			}
 			if r.Err != nil || r.Stack.Size != truth[n].Size || len(r.Stack.PCs) != len(truth[n].PCs) {

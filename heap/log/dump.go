@@ -1,36 +1,25 @@
 package heaplog
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"time"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
-// dump is a dump under construction. A sequence begins it with the content of its marks, and an
-// assembler adds the records.
+// dump is a dump under construction: its start, and what an assembler has added to it.
 type dump struct {
-	profile.DumpInfo
-	ordinal int   // number of the dump in all logs, from 1
-	log     int   // number of logs before the log of the dump
-	offset  int64 // where it begins in the log
-	space   []codec.Range
-
-	marked   bool // begins with a ~h#begin line
-	ended    bool // has a ~h#end line
-	headless bool // its begin mark was lost
-	repeats  bool // begins with the pending records, which repeat the beginning of the dump before
-	isPaths  bool // has k= in its ~h#begin line, or a line of call paths
-	// lines is the number of lines of call paths since the boot, at the begin mark; after the
-	// end mark, the number in the dump. counted reports whether the marks have these numbers.
-	lines   uint64
-	counted bool
-
+	*start
+	isPaths bool             // it has call paths
+	heap    profile.Heap     // that the allocator reported last
+	unread  bool             // the rest of its log cannot be read
+	only    bool             // it is the only dump
+	loss    profile.Loss     // of its records
+	written profile.Value    // sum of the records in the log
 	builder *profile.Builder // whose open dump it is
-	sum     callpath.Dump    // of the lines of call paths
 	in      *callPaths       // of the boot, nil if the dump has no entries so far
 	records []pathRecord     // the ~m# records of a dump of call paths, by path
 	index   map[profile.Path]int
@@ -50,64 +39,52 @@ type namedBlock struct {
 	id callpath.ID
 }
 
-// newDump returns a dump that begins at a place.
-func newDump(at Place) *dump {
-	d := &dump{}
-	d.beginAt(at)
+// newDump returns a dump that begins.
+func newDump(at *placed, b *profile.Builder) *dump {
+	d := &dump{start: at.dump, isPaths: at.dump.isPaths || hasKind(at.dump.Begin), heap: at.dump.heap, builder: b}
+	if d.headless && d.Sum.Names != nil { // recording has added up its lines
+		d.in = at.callPaths
+		d.written = profile.Value{Bytes: d.Sum.Bytes, Count: d.Sum.Live}
+	}
 	return d
 }
 
-func (d *dump) beginAt(p Place) { d.File, d.Line, d.offset = p.File, p.Line, p.Offset }
-
-// beginMark reads a ~h#begin line. (BT-HEAD-4, BT-DUMP-1)
-func (d *dump) beginMark(h *codec.Header) {
-	d.marked, d.Number = true, int64(h.Number)
-	us, timed := h.Uint("t")
-	d.Time, d.Timed = microseconds(us), timed
-	d.Why, _ = h.Get("why")
-	d.announce(h)
-	kind, isPaths := h.Get("k")
-	d.isPaths, d.Diff = isPaths, kind == "diff"
-	base, _ := h.Uint("base")
-	d.Base = int64(base)
-	d.Sample, _ = h.Uint("sample")
-	d.lines, d.counted = h.Uint("l")
-}
-
-// endedBy reports whether an end mark closes the dump. open means that the last begin or end
-// mark was a begin mark.
-func (d *dump) endedBy(h *codec.Header, open bool) bool {
-	if d.headless {
-		return !d.ended && d.Number&63 == int64(h.Number)&63
+// info returns what the headers say of the dump. (BT-HEAD-4, BT-DUMP-1)
+func (d *dump) info(index int) profile.DumpInfo {
+	i := profile.DumpInfo{Name: fmt.Sprintf("dump %d", d.ordinal), File: d.File, Line: d.Line, Index: index, Boot: d.boot, Number: d.dumpNumber(),
+		Loss: d.loss, Heap: d.heap, Written: d.written, Cut: !d.ended() && (d.marked() || d.unread) || d.headless}
+	if d.only {
+		i.Name = d.File
 	}
-	return open && d.Number == int64(h.Number)
-}
-
-// endMark reads a ~h#end line.
-func (d *dump) endMark(h *codec.Header) {
-	d.ended, d.Number = true, int64(h.Number)
-	d.announce(h)
-	lines, ok := h.Uint("l")
-	d.counted = d.counted && ok && lines >= d.lines
-	d.lines = lines - d.lines
-	if folded, _ := h.Uint("cut"); d.isPaths { // BT-DUMP-6
-		d.Loss.Folded = clampInt(folded)
+	if h := d.header; h != nil {
+		i.Build, _ = h.Get("build")
+		i.Device, _ = h.Get("dev")
+		i.Firmware, _ = h.Get("fw")
 	}
-}
-
-func (d *dump) announce(h *codec.Header) {
-	a := &d.Announced
-	if n, ok := h.Uint("n"); ok {
-		a.Records, a.HasRecords = n, true
+	i.Announced.Records, i.Announced.HasRecords = d.Announced("n")
+	i.Announced.Bytes, i.Announced.HasBytes = d.Announced("b")
+	if h := d.Begin; h != nil {
+		us, timed := h.Uint("t")
+		i.Time, i.Timed = microseconds(us), timed
+		i.Why, _ = h.Get("why")
+		i.Sample, _ = h.Uint("sample")
+		base, _ := h.Uint("base")
+		i.Base = int64(base)
+		_, i.Diff = d.Difference()
 	}
-	if n, ok := h.Uint("b"); ok {
-		a.Bytes, a.HasBytes = n, true
+	if h := d.End; h != nil && d.isPaths { // BT-DUMP-6
+		folded, _ := h.Uint("cut")
+		i.Loss.Folded = clampInt(folded)
 	}
+	if d.isPaths {
+		i.Loss.Lines, i.Loss.NoBase = d.Lines(), d.NoBase // BT-DUMP-4
+	}
+	return i
 }
 
 // addRecord adds a record with its stack.
 func (d *dump) addRecord(p profile.Path, v profile.Value) {
-	d.Written.Add(v)
+	d.written.Add(v)
 	if !d.isPaths {
 		d.builder.Add(p, v)
 		return
@@ -121,46 +98,47 @@ func (d *dump) addRecord(p profile.Path, v profile.Value) {
 		d.index[p] = i
 		d.records = append(d.records, pathRecord{path: p})
 	}
-	d.records[i].sum.Add(&callpath.Entry{Live: v.Count, Bytes: v.Bytes}, d.Sample)
+	d.records[i].sum.Add(&callpath.Entry{Live: v.Count, Bytes: v.Bytes}, d.Sum.Sample)
 }
 
-// addLine adds the current line of call paths, before which other lines were lost. (BT-DUMP-2)
-func (d *dump) addLine(c *callPaths, lost int64, blocks bool) {
+// count counts a record for what the headers announce, if it stands in the dump.
+func (d *dump) count(it *Item, at *placed) {
+	if at.Dump != nil {
+		d.Add(&it.Item, &at.Placed)
+	}
+}
+
+// addLine adds a line of call paths. (BT-DUMP-2)
+func (d *dump) addLine(it *Item, at *placed, blocks bool) {
+	d.Add(&it.Item, &at.Placed)
+	if !at.Ours && d.marked() {
+		return // it is of another dump, or outside of this one
+	}
 	d.isPaths = true
-	d.sum.Lines++
-	d.sum.Gaps += lost
-	for i := range c.entries {
-		if e := &c.entries[i]; !e.Definition {
-			d.addEntry(c, e, blocks)
+	for i := range at.Entries {
+		e := &at.Entries[i]
+		if e.Definition {
+			continue
 		}
-	}
-}
-
-func (d *dump) addEntry(c *callPaths, e *pathEntry, blocks bool) {
-	if d.in == nil {
-		d.in, d.sum.Names, d.sum.Sample = c, c.names, d.Sample
-	}
-	id := e.id
-	if d.sum.Names != c.names { // module lines came after the first lines of the dump
-		p := c.names.Path(id, nil)
-		id = d.sum.Names.Add(&p)
-	}
-	d.Written.Add(profile.Value{Bytes: e.Bytes, Count: e.Live})
-	d.sum.Add(id, &e.Entry)
-	if blocks {
+		if d.in == nil {
+			d.in = at.callPaths
+		}
+		d.written.Add(profile.Value{Bytes: e.Bytes, Count: e.Live})
 		for _, b := range e.Blocks {
-			d.named = append(d.named, namedBlock{b, id})
+			if blocks {
+				d.named = append(d.named, namedBlock{b, d.ID(at.Boot, e.ID)})
+			}
 		}
 	}
 }
 
 // waits reports whether a later line can still define a name that is not known yet.
-func (d *dump) waits() bool { return d.in != nil && !d.in.closed && d.sum.Waits() }
+func (d *dump) waits() bool { return d.in != nil && !d.in.closed && d.Sum.Waits() }
 
 // build returns the dump with v, the values of its call paths. With snapshot, it returns the
 // dump so far, and another dump of the same lines can be built later.
-func (d *dump) build(v *pathValues, snapshot bool) *profile.Dump {
-	b, info := d.builder, d.DumpInfo
+func (d *dump) build(info profile.DumpInfo, v *pathValues, snapshot bool) *profile.Dump {
+	b := d.builder
 	if v != nil && snapshot {
 		b = b.Fork()
 		for a := range d.builder.Dump(profile.DumpInfo{}).Allocations() { // ~m# records before the first ~p# line
@@ -168,16 +146,13 @@ func (d *dump) build(v *pathValues, snapshot bool) *profile.Dump {
 		}
 	}
 	saturated := v.addTo(b, &info.Loss)
-	if d.isPaths {
-		info.Loss.Lines = d.sum.Lost(d.lines, d.ended && d.counted) // BT-DUMP-4
-	}
 	var built *profile.Dump
 	if snapshot {
 		built = b.Dump(info)
 	} else {
 		built = b.End(info)
 	}
-	built.Records = clampInt(d.Written.Count)
+	built.Records = clampInt(d.written.Count)
 	built.Loss.Saturated = built.Loss.Saturated || saturated
 	return built
 }

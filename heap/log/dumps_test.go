@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
@@ -39,9 +40,9 @@ func eventLine(kind, addr, old, size, us uint64, pcs ...uint64) string {
 	return string(codec.AppendEventLine(nil, blob)) + "\n"
 }
 
-// recording has a block of 100 bytes, then one of 200 bytes, which is freed, then a move of
+// recorded has a block of 100 bytes, then one of 200 bytes, which is freed, then a move of
 // the first one to 150 bytes, and a free of nothing.
-func recording() string {
+func recorded() string {
 	return eventLine(codec.EventAllocated, 0x10, 0, 100, 1000, 0x401000) + eventLine(codec.EventAllocated, 0x20, 0, 200, 2000, 0x402000) +
 		eventLine(codec.EventFreed, 0x20, 0, 0, 3000) + eventLine(codec.EventMoved, 0x30, 0x10, 150, 4000, 0x403000) +
 		eventLine(codec.EventFreed, 0x99, 0, 0, 5000)
@@ -60,7 +61,7 @@ func TestMoments(t *testing.T) {
 	replay, then := profile.NewReplay(), 3500*time.Microsecond
 	begin := replay.Live(0)
 	var live *profile.Dump
-	for e, err := range open(t, strings.NewReader(recording())).Events() {
+	for e, err := range open(t, strings.NewReader(recorded())).Events() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,8 +86,8 @@ func TestMoments(t *testing.T) {
 	// A recording of events alone has one dump, that of the end; one with
 	// dumps has these.
 	for _, c := range []struct{ log, want string }{
-		{recording(), "live at the end 150"},
-		{recording() + "~h#begin 1\n" + readme + "\n~h#end 1\n", "log 7520"},
+		{recorded(), "live at the end 150"},
+		{recorded() + "~h#begin 1\n" + readme + "\n~h#end 1\n", "log 7520"},
 	} {
 		r := open(t, strings.NewReader(c.log))
 		var got []string
@@ -108,7 +109,7 @@ func TestMoments(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	r := open(t, strings.NewReader("~h#boot\n"+recording()+"~h#boot\n"+recording()))
+	r := open(t, strings.NewReader("~h#boot\n"+recorded()+"~h#boot\n"+recorded()))
 	var got []string
 	for e, err := range r.Events() {
 		if err != nil {
@@ -162,7 +163,7 @@ func TestSelect(t *testing.T) {
 			}
 			var items []string
 			for it := range r.Items() {
-				if it != nil && it.Kind == heaplog.KindDecoded {
+				if it != nil && it.Kind == recording.KindDecoded {
 					items = append(items, fmt.Sprint(it.Allocs[0].Bytes))
 				}
 			}
@@ -394,7 +395,7 @@ func TestInferredBases(t *testing.T) {
 		case err != nil && !errors.Is(err, context.Canceled):
 			t.Fatal(err)
 		case err != nil:
-		case it.Kind == heaplog.KindIdle:
+		case it.Kind == recording.KindIdle:
 			stop()
 		case len(it.Allocs) > 0:
 			last = it.Allocs[0].Stack[len(it.Allocs[0].Stack)-1].String()

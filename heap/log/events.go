@@ -5,6 +5,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -14,41 +15,40 @@ import (
 type events struct {
 	builder *profile.Builder
 	labels  *labels
-	deliver func(*pass, *profile.Event, Place) bool
+	deliver func(*profile.Event, *placedEvent) bool
 
 	last  time.Duration // of the latest ~e# record
-	queue []queuedEvent
+	queue []placedEvent
 }
 
-// queuedEvent is an event that may wait for the name of its call path.
-type queuedEvent struct {
+// placedEvent is an event that may wait for the name of its call path.
+type placedEvent struct {
 	profile.Event
-	pass  *pass
-	place Place
-	in    *callPaths // nil if Path is known
-	name  uint32
+	recording.Place
+	header *codec.Header // of its boot, nil if it has none
+	in     *callPaths    // nil if Path is known
+	name   uint32
 }
 
 // maxQueued is the number of events that wait for a name.
 const maxQueued = 1 << 20
 
 // take converts an item. (BT-VLINE-5)
-func (e *events) take(p *pass, it *Item) bool {
-	if it.Kind == KindEvent {
-		q := queuedEvent{pass: p, place: it.Place}
-		if !e.blob(p, it, &q.Event) {
+func (e *events) take(it *Item, at *placed) bool {
+	if it.Kind == recording.KindEvent {
+		q := placedEvent{Place: it.Place, header: at.header}
+		if !e.blob(it, at.boot, &q.Event) {
 			return true
 		}
 		return e.push(&q)
 	}
-	boot := p.sequence.bootNumber()
 	var ev callpath.Event
-	for it.events.Next(&ev) {
+	for it.EventLine.Next(&ev) {
 		if ev.Kind == callpath.Lost {
 			continue // counted by the tally
 		}
-		q := queuedEvent{Event: profile.Event{Boot: boot, Time: microseconds(ev.Time), Thread: ev.Thread, Numbered: true, Bytes: ev.Size},
-			pass: p, place: it.Place}
+		q := placedEvent{Event: profile.Event{Boot: at.boot, Time: microseconds(ev.Time), Thread: ev.Thread, Numbered: true, Bytes: ev.Size},
+			Place: it.Place, header: at.header}
 		switch ev.Kind {
 		case callpath.Allocated:
 			q.Kind, q.Addr = profile.Allocated, ev.Number
@@ -60,20 +60,20 @@ func (e *events) take(p *pass, it *Item) bool {
 			q.Kind, q.Addr, q.Numbered = profile.Freed, ev.Address, false
 		}
 		if q.Kind != profile.Freed {
-			q.in, q.name = p.paths, ev.Path
+			q.in, q.name = at.callPaths, ev.Path
 		}
 		if !e.push(&q) {
 			return false
 		}
 	}
-	it.events.Rewind()
+	it.EventLine.Rewind()
 	return true
 }
 
 // push delivers an event, or queues it.
-func (e *events) push(q *queuedEvent) bool {
+func (e *events) push(q *placedEvent) bool {
 	if len(e.queue) == 0 && e.resolve(q, false) {
-		return e.deliver(q.pass, &q.Event, q.place)
+		return e.deliver(&q.Event, q)
 	}
 	e.queue = append(e.queue, *q)
 	if len(e.queue) > maxQueued {
@@ -86,7 +86,7 @@ func (e *events) push(q *queuedEvent) bool {
 func (e *events) flush(all bool) bool {
 	n := 0
 	for ; n < len(e.queue) && e.resolve(&e.queue[n], all); n++ {
-		if q := &e.queue[n]; !e.deliver(q.pass, &q.Event, q.place) {
+		if q := &e.queue[n]; !e.deliver(&q.Event, q) {
 			return false
 		}
 	}
@@ -97,7 +97,7 @@ func (e *events) flush(all bool) bool {
 }
 
 // resolve sets the path of an event, if its name is known or can no longer become known.
-func (e *events) resolve(q *queuedEvent, all bool) bool {
+func (e *events) resolve(q *placedEvent, all bool) bool {
 	if q.in == nil {
 		return true
 	}
@@ -121,10 +121,10 @@ func (e *events) resolve(q *queuedEvent, all bool) bool {
 
 // blob converts a ~e# record. An event without a time gets the time of the previous event. ok
 // is false if the kind of the event is unknown. (BT-EVT-3)
-func (e *events) blob(p *pass, it *Item, ev *profile.Event) (ok bool) {
+func (e *events) blob(it *Item, boot int, ev *profile.Event) (ok bool) {
 	u := it.User
 	get := func(t codec.Tag) uint64 { v, _ := u.Get(t); return v }
-	*ev = profile.Event{Boot: p.sequence.bootNumber(), Time: e.last, Thread: get(codec.TagThread), Addr: get(codec.TagAddress)}
+	*ev = profile.Event{Boot: boot, Time: e.last, Thread: get(codec.TagThread), Addr: get(codec.TagAddress)}
 	if us, timed := u.Get(codec.TagTime); timed {
 		ev.Time = microseconds(us)
 	}
@@ -155,15 +155,15 @@ func newEventConsumer(r *Reader, yield func(*profile.Event, error) bool) *eventC
 	c := &eventConsumer{yield: yield}
 	c.labels = &r.labels
 	c.builder = profile.NewBuilder(r.maxPaths)
-	c.deliver = func(_ *pass, e *profile.Event, _ Place) bool { return yield(e, nil) }
+	c.deliver = func(e *profile.Event, _ *placedEvent) bool { return yield(e, nil) }
 	return c
 }
 
-func (c *eventConsumer) item(p *pass, it *Item) bool {
+func (c *eventConsumer) item(it *Item, at *placed) bool {
 	switch it.Kind {
-	case KindEvent, KindPathEvents:
-		return c.take(p, it)
-	case KindPaths, KindMark:
+	case recording.KindEvent, recording.KindPathEvents:
+		return c.take(it, at)
+	case recording.KindPaths, recording.KindHeader:
 		return c.flush(false)
 	}
 	return true
@@ -171,4 +171,6 @@ func (c *eventConsumer) item(p *pass, it *Item) bool {
 
 func (c *eventConsumer) fail(err error) bool { return c.yield(nil, err) }
 
-func (c *eventConsumer) end(p *pass) bool { return c.flush(!p.damaged) }
+func (c *eventConsumer) end(e ending) bool { return c.flush(!e.damaged) }
+
+func (c *eventConsumer) report() *report { return &report{} }

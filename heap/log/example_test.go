@@ -68,7 +68,7 @@ func ExampleReader_Items() {
 
 // What was live at the peak of a recording with events.
 func ExampleReader_Events() {
-	r, err := heaplog.Open(context.Background(), heaplog.Stream(strings.NewReader(recording()), "app.rec"))
+	r, err := heaplog.Open(context.Background(), heaplog.Stream(strings.NewReader(recorded()), "app.rec"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func ExampleReader_Events() {
 
 // The blocks that are live at two moments of a recording with events.
 func ExampleReader_Moments() {
-	r, err := heaplog.Open(context.Background(), heaplog.Stream(strings.NewReader(recording()), "app.rec"))
+	r, err := heaplog.Open(context.Background(), heaplog.Stream(strings.NewReader(recorded()), "app.rec"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/log/internal/process"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -84,6 +85,9 @@ const maxAddrs = 1 << 24
 
 // Dumps yields each dump when it is complete. A recording that has only events yields one
 // dump at the end: the blocks that are then live.
+//
+// Where dumps have no ~h#begin and end alike, only the end of a boot shows how to tell them apart.
+// Dumps then reads the logs a second time, if they can be read again, from the first such dump on.
 func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 	return exclusive(r, func(yield func(*profile.Dump, error) bool) {
 		r.dumps(func(d DumpBlocks, err error) bool { return yield(d.Dump, err) }, false)
@@ -93,24 +97,52 @@ func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 // dumps makes the pass, or the two passes, of Dumps.
 func (r *Reader) dumps(yield func(DumpBlocks, error) bool, blocks bool) {
 	r.process.Remember(maxAddrs)
-	a := newAssembler(r, yield, blocks)
-	r.replay, r.replayed = a.replay, false
-	r.run(a)
-	if q := r.pass.sequence; r.resplits(q) {
-		r.groups = q.found
-		first := a
-		a = newAssembler(r, yield, blocks)
-		a.skip, a.skipped, r.replay = first.yielded, first.failed, a.replay
-		r.run(a)
+	var dumps, errs int // yielded so far
+	stopped := r.assemble(func(d DumpBlocks, err error) bool {
+		switch {
+		case r.regroups(): // the second pass yields it
+			return true
+		case err != nil:
+			errs++
+		default:
+			dumps++
+		}
+		return yield(d, err)
+	}, blocks)
+	if stopped || !r.regroups() {
+		return
 	}
-	r.replayed = r.pass.finished
+	r.groups = r.pass.places.found
+	r.assemble(func(d DumpBlocks, err error) bool {
+		switch {
+		case err != nil && errs > 0:
+			errs--
+			return true
+		case err == nil && dumps > 0:
+			dumps--
+			return true
+		}
+		return yield(d, err)
+	}, blocks)
 }
 
-// resplits reports whether a pass has found how to tell apart dumps that it adds up, and
+// assemble makes a pass that yields dumps. It reports whether the caller wanted no more.
+func (r *Reader) assemble(yield func(DumpBlocks, error) bool, blocks bool) (stopped bool) {
+	a := newAssembler(r, func(d DumpBlocks, err error) bool {
+		stopped = !yield(d, err)
+		return !stopped
+	}, blocks)
+	r.replay, r.replayed = a.replay, false
+	r.run(a)
+	r.replayed = r.pass.finished
+	return stopped
+}
+
+// regroups reports whether the pass has found how to tell apart dumps that it adds up, and
 // whether the logs can be read again. The next pass then yields these dumps and all later
 // ones.
-func (r *Reader) resplits(q *sequence) bool {
-	if r.groups != nil || len(q.found) == 0 {
+func (r *Reader) regroups() bool {
+	if r.groups != nil || r.pass == nil || len(r.pass.places.found) == 0 {
 		return false
 	}
 	for _, in := range r.inputs {
@@ -170,7 +202,11 @@ func exclusive[T any](r *Reader, run func(yield func(T, error) bool)) iter.Seq2[
 		}
 		r.running = true
 		defer func() { r.running = false }()
-		run(yield)
+		stopped := false
+		run(func(v T, err error) bool { // once yield has returned false, it is not called again
+			stopped = stopped || !yield(v, err)
+			return !stopped
+		})
 	}
 }
 
@@ -212,34 +248,33 @@ type itemConsumer struct {
 	events []PathEvent
 }
 
-func (c *itemConsumer) item(p *pass, it *Item) bool {
-	it.Dump, it.Boot = p.sequence.count, p.sequence.bootNumber()
+func (c *itemConsumer) item(it *Item, at *placed) bool {
 	if c.r.starts != nil {
-		it.Dump = c.dump(p, it)
+		it.Dump = c.dump(it, at.input)
 		if !c.r.selectsDump(max(it.Dump, 1), len(c.r.starts)) {
 			return true
 		}
 	}
 	switch it.Kind {
-	case KindMark:
+	case recording.KindHeader:
 		if it.Header.Verb == codec.VerbHeap {
-			it.Heap = &p.sequence.heap
+			it.Heap = &at.heap
 		}
-	case KindPaths:
-		c.allocs = p.paths.allocs(c.allocs[:0])
+	case recording.KindPaths:
+		c.allocs = at.callPaths.allocs(c.allocs[:0], at.Entries)
 		it.Allocs = c.allocs
-	case KindPathEvents:
-		c.events = p.paths.pathEvents(c.events[:0], it.events)
+	case recording.KindPathEvents:
+		c.events = at.callPaths.pathEvents(c.events[:0], it.EventLine)
 		it.Events = c.events
 	}
 	return c.yield(it, nil)
 }
 
 // dump returns the number of the dump that an item is in or follows, as the survey found it.
-func (c *itemConsumer) dump(p *pass, it *Item) int {
+func (c *itemConsumer) dump(it *Item, input int) int {
 	for c.at < len(c.r.starts) {
 		next := c.r.starts[c.at]
-		if p.log < next.log || p.log == next.log && it.Offset < next.offset {
+		if input < next.input || input == next.input && it.Offset < next.offset {
 			break
 		}
 		c.at++
@@ -249,7 +284,9 @@ func (c *itemConsumer) dump(p *pass, it *Item) int {
 
 func (c *itemConsumer) fail(err error) bool { return c.yield(nil, err) }
 
-func (c *itemConsumer) end(*pass) bool { return true }
+func (c *itemConsumer) end(ending) bool { return true }
+
+func (c *itemConsumer) report() *report { return &report{} }
 
 // selectsDump reports whether Select selects dump n, from 1, of a total of all dumps.
 func (r *Reader) selectsDump(n, all int) bool {

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -118,7 +119,7 @@ func TestDamagedInput(t *testing.T) {
 		if _, err := texts(r); !errors.As(err, &read) || !strings.HasPrefix(err.Error(), "cut.log: "+name) {
 			t.Errorf("%s cut: error %v", name, err)
 		}
-		if n := r.Summary().Records[heaplog.KindBlob]; name == "gzip: " && n < 1000 {
+		if n := r.Summary().Records[recording.KindBlob]; name == "gzip: " && n < 1000 {
 			t.Errorf("%s cut: %d records read before the cut", name, n)
 		}
 	}
@@ -186,7 +187,7 @@ func TestFollow(t *testing.T) {
 		for it, err := range r.Items() {
 			if err != nil {
 				found <- err.Error()
-			} else if it.Kind != heaplog.KindText && it.Kind != heaplog.KindIdle {
+			} else if it.Kind != recording.KindText && it.Kind != recording.KindIdle {
 				found <- says(it)
 			}
 		}
@@ -300,7 +301,7 @@ func TestInputDoesNotWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if it.Kind != heaplog.KindIdle {
+		if it.Kind != recording.KindIdle {
 			if string(it.Text) != "a\n" {
 				t.Errorf("%q", it.Text)
 			}
@@ -326,7 +327,7 @@ func TestOnly(t *testing.T) {
 			if !strings.HasPrefix(log[it.Offset:], string(it.Text)) || int64(1+strings.Count(log[:it.Offset], "\n")) != it.Line {
 				t.Errorf("%s: %.40q is said to be at %v", name, it.Text, it.Place)
 			}
-			if it.Kind == heaplog.KindBlob {
+			if it.Kind == recording.KindBlob {
 				records++
 			}
 		}

@@ -102,7 +102,7 @@ const cutDepth = 31
 
 // pathOf returns the call path of a record.
 func (l *labels) pathOf(b *profile.Builder, it *Item) profile.Path {
-	d := it.decoded
+	d := it.located
 	switch {
 	case l.by == ByThread:
 		return b.Path([]symbol.Addr{l.threadOf(it)})
@@ -117,7 +117,7 @@ func (l *labels) pathOf(b *profile.Builder, it *Item) profile.Path {
 }
 
 // wholeStack returns the stack of a record, with a frame that says so if it was cut.
-func wholeStack(d *decoded) []symbol.Addr {
+func wholeStack(d *located) []symbol.Addr {
 	stack := d.allocs[0].Stack
 	stack = stack[:len(stack):len(stack)]
 	if len(stack) >= cutDepth {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
@@ -48,9 +49,10 @@ func (p *pass) notes(s *Summary) []Note {
 		list.add(NoteLoss, "the encoder kept only the low 31 bits of %s over 4 GiB", printable.Count(t.lostSizes, "size"))
 	}
 	p.symbolNotes(&list)
-	list = append(list, t.dumpNotes...)
-	t.pathNotes(&list)
-	p.passNotes(&list)
+	r := p.consumer.report()
+	list = append(list, r.notes...)
+	t.pathNotes(&list, r)
+	p.passNotes(&list, r)
 	return list
 }
 
@@ -80,7 +82,7 @@ func (p *pass) symbolNotes(list *noteList) {
 
 // passNotes adds notes on lost events, on dumps that may not have been recognized, and on
 // limits.
-func (p *pass) passNotes(list *noteList) {
+func (p *pass) passNotes(list *noteList, r *report) {
 	t := &p.tally
 	if t.unended {
 		list.add(NoteLoss, "the recording of process %s has no dump at its end: it was cut, or the process was killed", t.process)
@@ -88,21 +90,41 @@ func (p *pass) passNotes(list *noteList) {
 	if t.LostEvents > 0 {
 		list.add(NoteLoss, "the recorder dropped %s: sums are too low or too high", printable.Count(t.LostEvents, "event"))
 	}
-	if text := p.sequence.undecided(); text != "" {
+	if text := p.places.undecided(); text != "" {
 		*list = append(*list, Note{NoteLoss, text, "Split"})
 	}
-	if t.saturated {
+	if r.saturated {
 		list.add(NoteLoss, "sums over 2^64-1 are reported as 2^64-1")
 	}
-	if t.otherPaths > 0 {
-		text := fmt.Sprintf("%s of call paths beyond the limit are added up as %q", printable.Count(t.otherPaths, "record"), profile.OtherName)
+	if r.otherPaths > 0 {
+		text := fmt.Sprintf("%s of call paths beyond the limit are added up as %q", printable.Count(r.otherPaths, "record"), profile.OtherName)
 		*list = append(*list, Note{NoteLoss, text, "MaxPaths"})
 	}
 }
 
-// dump takes what a dump lacks, from the finished dump and its marks. several reports whether there
-// are several logs.
-func (t *tally) dump(built *profile.Dump, d *dump, several bool) {
+// report is what the notes say about the dumps of a pass.
+type report struct {
+	several     bool              // there are several logs
+	badFrees    []recording.Place // the first frees of addresses with no live block
+	sameAddress int64             // blocks of ~p# lines at the address of another one
+	peakParts   int64             // call paths whose peak stands in several entries of a dump
+	notes       []Note            // about single dumps
+	noted       int               // number of dumps in notes
+	otherPaths  int64
+	saturated   bool
+}
+
+// maxNotedDumps is the maximum number of dumps with a note.
+const maxNotedDumps = 1000
+
+func (t *report) badFree(at recording.Place) {
+	if len(t.badFrees) < maxPlaces {
+		t.badFrees = append(t.badFrees, at)
+	}
+}
+
+// dump takes what a dump lacks, from the finished dump and its headers.
+func (t *report) dump(built *profile.Dump, d *dump) {
 	l := &built.Loss
 	t.otherPaths += l.OtherPaths
 	t.saturated = t.saturated || l.Saturated
@@ -112,7 +134,7 @@ func (t *tally) dump(built *profile.Dump, d *dump, several bool) {
 	}
 	if text := d.missing(built); text != "" {
 		at := fmt.Sprintf("line %d", built.Line)
-		if several {
+		if t.several {
 			at = fmt.Sprintf("%s:%d", built.File, built.Line)
 		}
 		note(NoteLoss, " (%s): %s", at, text)
@@ -122,6 +144,9 @@ func (t *tally) dump(built *profile.Dump, d *dump, several bool) {
 	}
 	if d.headless {
 		note(NoteLoss, ": its ~h#begin was lost, so it may be incomplete")
+	}
+	if d.Foreign > 0 && d.Headless == nil {
+		note(NoteLoss, ": %s of another dump, whose ~h#begin was lost, not counted", printable.Count(d.Foreign, "line"))
 	}
 	if l.NoBase {
 		note(NoteLoss, ": has only what changed since dump number %d, which is missing or incomplete", built.Base)
@@ -137,21 +162,21 @@ func (t *tally) dump(built *profile.Dump, d *dump, several bool) {
 		note(NoteInfo, ": sampled, once in %s bytes: %s ± %s bytes (standard error)",
 			printable.Number(built.Sample), printable.Number(built.Total.Bytes), printable.Number(uint64(math.Round(bytesErr))))
 	}
-	if len(list) > 0 && t.notedDumps < maxNotedDumps {
-		t.notedDumps++
-		t.dumpNotes = append(t.dumpNotes, list...)
+	if len(list) > 0 && t.noted < maxNotedDumps {
+		t.noted++
+		t.notes = append(t.notes, list...)
 	}
 }
 
 // missing returns how much of a finished dump is missing, "" if nothing is known to be.
 func (d *dump) missing(built *profile.Dump) string {
-	cut, a := d.marked && !d.ended, &d.Announced
+	cut, a, written := d.marked() && !d.ended(), &built.Announced, built.Written.Bytes
 	records, lost := built.Records, built.Loss.Lines
 	unit, why := "records", "lines were lost"
 	if d.isPaths {
 		unit = "blocks"
 		if a.HasBytes {
-			unit = fmt.Sprintf("blocks and %s of %s bytes", printable.Number(d.Written.Bytes), printable.Number(a.Bytes))
+			unit = fmt.Sprintf("blocks and %s of %s bytes", printable.Number(written), printable.Number(a.Bytes))
 		}
 		if lost > 0 {
 			why = printable.Count(lost, "line") + " lost"
@@ -162,8 +187,8 @@ func (d *dump) missing(built *profile.Dump) string {
 		return fmt.Sprintf("%s of %s %s, no ~h#end: it was cut", printable.Number(records), printable.Number(a.Records), unit)
 	case a.HasRecords && uint64(records) != a.Records:
 		return fmt.Sprintf("%s of %s %s: %s", printable.Number(records), printable.Number(a.Records), unit, why)
-	case a.HasBytes && d.Written.Bytes != a.Bytes && !built.Loss.Saturated:
-		return fmt.Sprintf("%s of %s bytes: lines were lost or changed", printable.Number(d.Written.Bytes), printable.Number(a.Bytes))
+	case a.HasBytes && written != a.Bytes && !built.Loss.Saturated:
+		return fmt.Sprintf("%s of %s bytes: lines were lost or changed", printable.Number(written), printable.Number(a.Bytes))
 	case cut:
 		return "has no ~h#end: it was cut"
 	case lost > 0:
@@ -173,15 +198,15 @@ func (d *dump) missing(built *profile.Dump) string {
 }
 
 // pathNotes adds notes on lines of call paths.
-func (t *tally) pathNotes(list *noteList) {
+func (t *tally) pathNotes(list *noteList, r *report) {
 	if t.kind != "" {
 		list.add(NoteInfo, "dumps with k=%s are read as k=paths", printable.Text(t.kind))
 	}
-	if t.sameAddress > 0 {
-		list.add(NoteLoss, "%s in a dump at the address of another one: both count", printable.Count(t.sameAddress, "block"))
+	if r.sameAddress > 0 {
+		list.add(NoteLoss, "%s in a dump at the address of another one: both count", printable.Count(r.sameAddress, "block"))
 	}
-	if t.peakParts > 0 {
-		list.add(NoteInfo, "peaks of %s were recorded in parts: their sums are upper bounds", printable.Count(t.peakParts, "call path"))
+	if r.peakParts > 0 {
+		list.add(NoteInfo, "peaks of %s were recorded in parts: their sums are upper bounds", printable.Count(r.peakParts, "call path"))
 	}
 	if t.outside > 0 {
 		list.add(NoteSymbols, "%s in no known code: no ELF file is given, and ~h#boot has no code=", printable.Count(t.outside, "code offset"))
@@ -200,7 +225,7 @@ const lookedFor = "~m#, ~b#, ~p#, ~e#, ~v#, and heap traces of other systems"
 func (p *pass) noRecord() error {
 	t := &p.tally
 	text := ""
-	switch rejected := t.kinds[KindUnreadable]; {
+	switch rejected := t.kinds[recording.KindUnreadable]; {
 	case rejected == 1:
 		text = "the only record could not be read"
 	case rejected > 1:

@@ -1,15 +1,15 @@
 package heaplog
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/log/internal/foreign"
 	"github.com/lwsbt/lwsbt/heap/log/internal/input"
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -17,54 +17,57 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// bufSize is the size of the log buffer in bytes. It is larger than the longest record, and
-// fits a processor's cache.
-const bufSize = 256 << 10
-
-// minBuf is the buffer size for a short log, in bytes.
-const minBuf = 16 << 10
-
-// consumer receives the items of a pass.
+// consumer adds up the items of a pass.
 type consumer interface {
-	// item takes an item. It returns false to end the pass.
-	item(*pass, *Item) bool
+	// item takes an item and its place, both valid until the next item. It returns false to end the
+	// pass.
+	item(*Item, *placed) bool
 	// end is called at the end of all inputs, and where an input cannot be read to its end.
-	end(*pass) bool
+	end(ending) bool
 	// fail takes an error. If fail returns true after a *ReadError, the pass continues.
 	fail(error) bool
+	// report returns what the notes say about the dumps so far.
+	report() *report
 }
 
-// pass is one pass over all inputs: input → scanner → sequence and process → consumer.
+// ending says what ended.
+type ending struct {
+	input   int  // index of the log
+	damaged bool // an error ended this log; otherwise, all logs have ended
+	count   int  // dumps that have begun
+}
+
+// pass is one pass over all inputs: input → reader → places → names → consumer.
 type pass struct {
 	r        *Reader
 	consumer consumer
 	hooks    input.Hooks
-	scanner  scanner
-	sequence *sequence
+	reader   recording.Reader
+	places   places
 	tally    tally
 
-	paths     *callPaths        // of the latest boot that had lines of call paths, nil if none had
-	names     []*callpath.Names // of each boot that had lines of call paths
-	lostLines int64             // before this line of call paths
+	paths *callPaths        // of the latest boot that had lines of call paths, nil if none had
+	names []*callpath.Names // of each boot that had lines of call paths
 
-	log       int // index of the input
 	boot      int // the boot that the current bases belong to
 	maps      []snapshot
 	word      word
-	inLine    bool      // the next data continues a line, for Only and Bare
-	keep      bool      // Only matches that line
+	item      Item
+	scratch   located   // of a record that the reader does not cache
 	err       error     // ends the pass
-	damaged   bool      // the input ended with an error, which is yielded next
 	stopped   bool      // the consumer wants no more items
 	finished  bool      // all inputs were read
-	idleSince time.Time // time of the last Idle; zero if data was read since
+	idleSince time.Time // time of the last KindIdle item; zero if data was read since
 }
 
 func newPass(r *Reader, c consumer) *pass {
-	p := &pass{r: r, consumer: c, maps: r.maps, sequence: &sequence{split: r.split, groups: r.groups}}
+	p := &pass{r: r, consumer: c, maps: r.maps, places: places{split: r.split, groups: r.groups}}
 	p.hooks = input.Hooks{Ctx: r.ctx, Idle: p.idle, Note: func(text string) { p.tally.note(NoteLoss, text) }}
-	p.scanner.use = p.use
-	p.scanner.always32 = r.machineBy != "" && r.machine.Word() == 32
+	p.reader.Always32 = r.machineBy != "" && r.machine.Word() == 32
+	p.reader.Bare = r.bare
+	if r.only != nil {
+		p.reader.Only = r.only.Match
+	}
 	r.process.Reset()
 	r.bases.begin()
 	r.pass = p
@@ -74,106 +77,114 @@ func newPass(r *Reader, c consumer) *pass {
 // run reads all inputs.
 func (p *pass) run() {
 	for i, in := range p.r.inputs {
-		p.log, p.damaged = i, false
-		err := p.read(in)
-		if p.err != nil {
+		err := p.read(in, i)
+		switch {
+		case p.err != nil:
 			err = p.err
-		}
-		if errors.Is(err, input.ErrStopped) {
+		case p.stopped:
 			return
 		}
-		p.damaged = err != nil
 		if err == nil {
 			continue
 		}
 		var read *ReadError
-		if !p.consumer.end(p) || !p.consumer.fail(err) || !errors.As(err, &read) {
+		if !p.consumer.end(ending{i, true, p.places.count}) || !p.consumer.fail(err) || !errors.As(err, &read) {
 			return
 		}
 		p.tally.readErrors++
 	}
-	p.damaged = false
-	if !p.consumer.end(p) {
+	if _, dumps := p.consumer.(*assembler); dumps {
+		p.places.endBoot()
+	}
+	if !p.consumer.end(ending{len(p.r.inputs) - 1, false, p.places.count}) {
 		return
 	}
 	p.finished = true
 	switch err := p.r.ctx.Err(); {
 	case err != nil:
 		p.consumer.fail(err)
-	case p.tally.readable == 0 && p.tally.readErrors == 0 && !p.sequence.emptied():
+	case p.tally.readable == 0 && p.tally.readErrors == 0 && !p.places.emptied():
 		p.consumer.fail(p.noRecord())
 	}
 }
 
-// read reads one log.
-func (p *pass) read(in *input.Input) error {
+// read reads the log with an index.
+func (p *pass) read(in *input.Input, index int) error {
 	p.r.process.NewLog()
-	if p.log > 0 {
-		p.sequence.newLog(p.log)
+	if index > 0 {
+		p.places.newLog(index)
 		p.newCode()
 	}
 	if err := p.r.ctx.Err(); err != nil {
 		return &ReadError{Name: in.Name, Err: err}
 	}
-	p.scanner.begin(in.Name)
+	p.reader.Reset(nil, in.Name)
 	src, err := in.Open(&p.hooks)
 	if err != nil {
 		return err
 	}
+	defer src.Close()
 	if p.stopped {
-		src.Close()
 		return input.ErrStopped
 	}
 	traces, err := foreign.NewReader(src, p.r.format)
 	if err != nil {
 		return err
 	}
+	data := &counted{src: traces, pass: p, last: '\n'}
+	if !in.Live {
+		data.ctx = p.r.ctx
+	}
+	p.reader.Reset(data, in.Name)
+	p.tally.source = src
 	defer func() {
 		p.traces(in.Name, traces)
 		p.tally.Stored += src.Stored
-		p.tally.Lines += p.scanner.at.Line - 1
+		p.tally.Lines += p.reader.Place().Line - 1
 		p.tally.source = nil
-		src.Close()
 	}()
-	p.tally.source = src
-	p.inLine = false
-	buf := make([]byte, minBuf)
-	end := 0
-	last := byte('\n')
-	for empty := 0; err == nil; {
-		var n int
-		interrupted := !in.Live && p.r.ctx.Err() != nil
-		if n, err = traces.Read(buf[end:]); interrupted && n > 0 {
-			return &ReadError{in.Name, src.Compression, p.r.ctx.Err()}
-		}
-		if empty++; n > 0 {
-			empty, last, p.idleSince = 0, buf[end+n-1], time.Time{}
-		} else if empty == 100 && err == nil {
-			err = io.ErrNoProgress
-		}
-		p.tally.Bytes += int64(n)
-		end += n
-		took, ok := p.feed(buf[:end], err == nil)
-		if !ok {
+	for {
+		it, err := p.reader.Next()
+		switch {
+		case p.stopped: // an idle hook may have stopped the pass, and a reader between dropped its error
 			return input.ErrStopped
+		case err == nil:
+			if p.stopped = !p.use(it); p.stopped {
+				return input.ErrStopped
+			}
+			continue
 		}
-		full := end == len(buf)
-		end = copy(buf, buf[took:end])
-		if full && len(buf) < bufSize {
-			buf = append(make([]byte, 0, 2*len(buf)), buf...)
-			buf = buf[:cap(buf)]
+		if data.last != '\n' {
+			p.tally.Lines++
 		}
+		if err == io.EOF || errors.Is(err, input.ErrStopped) {
+			return nil
+		}
+		return &ReadError{in.Name, src.Compression, err}
 	}
-	if last != '\n' {
-		p.tally.Lines++
-	}
+}
+
+// counted counts the data that is read through it.
+type counted struct {
+	src  io.Reader
+	pass *pass
+	ctx  context.Context // that ends reading when it is done, nil if the source ends itself
+	last byte            // that was read
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	interrupted := c.ctx != nil && c.ctx.Err() != nil
+	n, err := c.src.Read(b)
 	switch {
-	case err == io.EOF:
-		return nil
-	case errors.Is(err, input.ErrStopped):
-		return err
+	case n == 0:
+		return 0, err
+	case interrupted:
+		return 0, c.ctx.Err()
 	}
-	return &ReadError{in.Name, src.Compression, err}
+	c.last = b[n-1]
+	c.pass.idleSince = time.Time{}
+	c.pass.tally.Bytes += int64(n)
+	return n, err
 }
 
 // traces adds notes about the traces of other systems that were read.
@@ -187,97 +198,83 @@ func (p *pass) traces(name string, r *foreign.Reader) {
 	}
 }
 
-// feed passes data to the scanner: line by line, if lines count. It skips the lines that Only does
-// not match.
-func (p *pass) feed(data []byte, more bool) (took int, ok bool) {
-	s, only, bare := &p.scanner, p.r.only, p.r.bare
-	if only == nil && !bare {
-		return s.scan(data, more)
-	}
-	for took < len(data) {
-		line, open := data[took:], more
-		if i := bytes.IndexByte(line, '\n'); i >= 0 {
-			line, open = line[:i+1], false
-		}
-		begins := !p.inLine
-		if begins && open && len(line) < bufSize {
-			return took, true
-		}
-		if begins {
-			p.keep = only == nil || only.Match(bytes.TrimRight(line, "\r\n"))
-		}
-		p.inLine = line[len(line)-1] != '\n'
-		n, ok := len(line), true
-		switch {
-		case !p.keep:
-			s.skip(line)
-		case bare && begins && !open:
-			n, ok = s.bareLine(line)
-		default:
-			n, ok = s.scan(line, open)
-		}
-		if took += n; !ok || n < len(line) {
-			return took, ok
-		}
-	}
-	return took, true
-}
-
 // idle is called repeatedly while no data is available.
 func (p *pass) idle() error {
-	if p.stopped { // a reader between may have dropped the error
-		return input.ErrStopped
-	}
 	now := time.Now()
-	if !p.idleSince.IsZero() && (p.r.refresh == 0 || now.Sub(p.idleSince) < p.r.refresh) {
+	switch {
+	case p.stopped:
+		return input.ErrStopped
+	case !p.idleSince.IsZero() && (p.r.refresh == 0 || now.Sub(p.idleSince) < p.r.refresh):
 		return nil
 	}
 	p.idleSince = now
-	if p.stopped = !p.consumer.item(p, &Item{Kind: KindIdle, Place: p.scanner.at}); p.stopped {
+	at := p.places.here(recording.Placed{}, stays)
+	it := Item{Item: recording.Item{Kind: recording.KindIdle, Place: p.reader.Place()}, Dump: at.count, Boot: at.boot}
+	if p.stopped = !p.consumer.item(&it, &at); p.stopped {
 		return input.ErrStopped
 	}
 	return nil
 }
 
-// use takes an item from the scanner.
-func (p *pass) use(it *Item) bool {
-	switch it.Kind {
-	case KindText:
-		p.text(it.Text)
-	case KindMark:
-		p.mark(it)
-	case KindUnreadable:
-	case KindPaths:
-		p.pathLine(it)
-	case KindPathEvents:
-		p.eventLine(it)
-	default:
-		p.record(it)
-	}
-	p.tally.add(it)
+// use places and names an item, and passes it to the consumer.
+func (p *pass) use(rec *recording.Item) bool {
+	it := &p.item
+	*it = Item{Item: *rec}
+	at := p.place(it)
+	it.Dump, it.Boot = at.count, at.boot
+	p.tally.add(it, &at)
 	if p.err != nil {
 		return false
 	}
-	return p.consumer.item(p, it)
+	return p.consumer.item(it, &at)
+}
+
+// place returns the place of an item, and names the addresses of a record.
+func (p *pass) place(it *Item) placed {
+	switch it.Kind {
+	case recording.KindText:
+		p.text(it.Text)
+		return p.places.here(recording.Placed{}, stays)
+	case recording.KindUnreadable:
+		return p.places.here(p.places.log.Add(&it.Item), stays)
+	case recording.KindHeader:
+		return p.header(it)
+	case recording.KindPaths, recording.KindPathEvents:
+		return p.line(it)
+	case recording.KindEvent:
+		p.places.fresh = false
+		at := p.places.here(p.places.log.Add(&it.Item), stays)
+		p.record(it)
+		return at
+	}
+	p.places.beforeRecord()
+	at := p.places.record(&it.Item)
+	p.record(it)
+	return at
 }
 
 // text processes text between records.
 func (p *pass) text(text []byte) {
-	p.sequence.text(text)
+	p.places.prose(text)
 	boots, err := p.r.process.Markup(text)
 	if boots {
-		p.sequence.newBoot(Place{})
+		p.places.restart()
 	}
 	if err != nil && !p.hooks.Survey {
 		p.tally.badMarkup(err)
 	}
 }
 
-// mark processes a ~h# line.
-func (p *pass) mark(it *Item) {
-	p.sequence.header(it)
+// header processes a ~h# line.
+func (p *pass) header(it *Item) placed {
+	given := len(p.r.maps) > 0
+	if it.Header.Verb == codec.VerbBoot {
+		p.places.log.SameELF = len(p.r.process.Files()) > 0 && (p.paths == nil || p.paths.closed || p.paths.from == fromELF)
+	}
+	at := p.places.header(&it.Item)
+	at.callPaths = p.paths
 	p.r.process.Marked()
-	switch given := len(p.r.maps) > 0; it.Header.Verb {
+	switch it.Header.Verb {
 	case codec.VerbBoot:
 		p.word.boot(it)
 		if !given {
@@ -290,17 +287,11 @@ func (p *pass) mark(it *Item) {
 			p.r.process.Remap()
 		}
 	}
+	return at
 }
 
-// record processes a record with a stack.
+// record names the addresses of a record with a stack.
 func (p *pass) record(it *Item) {
-	if it.Kind == KindEvent {
-		p.sequence.events = true
-	} else {
-		p.sequence.endLine()
-		p.sequence.boot = p.sequence.bootNumber()
-		p.sequence.record(it)
-	}
 	p.word.record(it)
 	if !p.locatable(it) || p.hooks.Survey {
 		return
@@ -321,7 +312,7 @@ func (p *pass) locatable(it *Item) bool {
 	if p.err = p.setWord(); p.err != nil {
 		return false
 	}
-	if boot := p.sequence.bootNumber(); boot != p.boot {
+	if boot := p.places.bootNumber(); boot != p.boot {
 		p.boot = boot
 		p.r.bases.setBoot(p.r.process, boot)
 	}
@@ -338,58 +329,41 @@ func (p *pass) newCode() {
 
 // callPaths returns the call paths of this boot.
 func (p *pass) callPaths() *callPaths {
-	boot := p.sequence.bootNumber()
-	if c := p.paths; c == nil || c.closed {
-		p.paths = newCallPaths(p.r, p.sequence.bootLine, c, &p.tally.outside)
+	c, boot := p.paths, p.places.log.Boot()
+	if c == nil || c.closed {
+		c = newCallPaths(p.r, boot, c, &p.tally.outside)
 		if n := len(p.names); n < len(p.r.names) {
-			p.paths.names = p.r.names[n]
+			c.names, c.shared = p.r.names[n], false
 		}
-		p.names = append(p.names, p.paths.names)
-		if p.paths.problem != "" {
-			p.tally.note(NoteSymbols, p.paths.problem)
+		p.names = append(p.names, c.names)
+		if c.problem != "" {
+			p.tally.note(NoteSymbols, c.problem)
 		}
-	} else if boot != c.boot { // a boot without a ~h#boot line
-		c.lines, c.events = callpath.Sequence{}, callpath.Sequence{}
+		p.paths = c
 	}
-	p.paths.boot = boot
-	return p.paths
+	c.settle()
+	if p.names[len(p.names)-1] = c.names; boot.Names != c.names {
+		p.places.log.SetNames(c.names)
+	}
+	return c
 }
 
-// pathLine processes a line of call paths.
-func (p *pass) pathLine(it *Item) {
-	p.sequence.endLine()
-	p.sequence.boot = p.sequence.bootNumber()
+// line processes a line of call paths or of events.
+func (p *pass) line(it *Item) (at placed) {
+	p.places.beforeRecord()
 	if !p.locatable(it) {
-		return
+		return at
 	}
 	c := p.callPaths()
-	p.lostLines = c.lines.Line(uint64(it.Paths.Seq), 1<<12)
-	frames, values := c.line(it.Paths, !p.hooks.Survey)
-	p.tally.states[symbol.Exact] += frames
-	p.sequence.paths(it, values)
-}
-
-// eventLine processes a line of events.
-func (p *pass) eventLine(it *Item) {
-	p.sequence.endLine()
-	p.sequence.events = true
-	if !p.locatable(it) {
-		return
+	if it.Kind == recording.KindPaths {
+		at = p.places.pathLine(&it.Item)
+		p.tally.states[symbol.Exact] += c.line(&at.Placed, !p.hooks.Survey)
+	} else {
+		p.places.fresh = false
+		at = p.places.here(p.places.log.Add(&it.Item), stays)
 	}
-	c := p.callPaths()
-	lost := c.events.Line(uint64(it.events.Seq), 1<<18)
-	p.tally.lostEventLines += lost
-	if it.events.EventsHead.Next > c.next && c.events.Read > 1 {
-		p.tally.lostAllocs += it.events.EventsHead.Next - c.next
-	}
-	var e callpath.Event
-	for it.events.Next(&e) {
-		if e.Kind == callpath.Lost {
-			p.tally.LostEvents += clampInt(min(e.Count, uint64(math.MaxInt64-p.tally.LostEvents)))
-		}
-	}
-	c.next = it.events.After()
-	it.events.Rewind()
+	at.callPaths = c
+	return at
 }
 
 // setWord rejects ELF files whose address size differs from the log's.
@@ -407,15 +381,15 @@ func (p *pass) setWord() error {
 	return nil
 }
 
-// resolve names the addresses of a record, unless the cache has them.
+// resolve names the addresses of a record, unless the same record was named before.
 func (p *pass) resolve(it *Item) {
-	d := it.decoded
+	d := p.locatedBefore(it)
 	if generation := p.r.process.Generation() + 1; d.generation != generation {
 		d.generation = generation
 		d.hasPath = false
 		p.lookUp(d, it)
 	}
-	it.Allocs = d.allocs[:]
+	it.located, it.Allocs = d, d.allocs[:]
 	t := &p.tally
 	for state := range d.states {
 		t.states[state] += int64(d.states[state])
@@ -426,8 +400,22 @@ func (p *pass) resolve(it *Item) {
 	}
 }
 
-// lookUp is resolve for addresses that are not in the cache.
-func (p *pass) lookUp(d *decoded, it *Item) {
+// locatedBefore returns the names of the same record, as far as they are cached.
+func (p *pass) locatedBefore(it *Item) *located {
+	if it.Memo == nil {
+		p.scratch.generation = 0
+		return &p.scratch
+	}
+	d, ok := (*it.Memo).(*located)
+	if !ok {
+		d = &located{}
+		*it.Memo = d
+	}
+	return d
+}
+
+// lookUp names the addresses of a record.
+func (p *pass) lookUp(d *located, it *Item) {
 	s := it.Stack
 	a := &d.allocs[0]
 	a.Stack = p.r.process.Resolve(a.Stack[:0], s, it.Blob)

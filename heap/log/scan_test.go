@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 )
 
@@ -95,7 +96,7 @@ func scan(r *heaplog.Reader) (all []event, err error) {
 			if !errors.Is(e, heaplog.ErrNoRecord) {
 				err = e
 			}
-		case it.Kind == heaplog.KindText, it.Kind == heaplog.KindIdle:
+		case it.Kind == recording.KindText, it.Kind == recording.KindIdle:
 			text += string(it.Text)
 		default:
 			flush()
@@ -270,7 +271,7 @@ func TestCutByLws(t *testing.T) {
 	read := func(text string) (first heaplog.Item, pcs []uint64, s heaplog.Summary) {
 		r := open(t, strings.NewReader(text+"\n"))
 		for it := range r.Items() {
-			if it != nil && it.Kind != heaplog.KindText {
+			if it != nil && it.Kind != recording.KindText {
 				first, pcs = *it, slices.Clone(it.Stack.PCs)
 				break
 			}
@@ -290,7 +291,7 @@ func TestCutByLws(t *testing.T) {
 				t.Errorf("rubbish %q: frame %d is %#x, want %#x", rubbish, i, pc, want)
 			}
 		}
-		if sum.Cut != 1 || sum.CutByLws != 1 || sum.Records[heaplog.KindBlob] != 0 || sum.Records[heaplog.KindUnreadable] != 0 {
+		if sum.Cut != 1 || sum.CutByLws != 1 || sum.Records[recording.KindBlob] != 0 || sum.Records[recording.KindUnreadable] != 0 {
 			t.Errorf("rubbish %q: summary %+v", rubbish, sum)
 		}
 	}
@@ -321,8 +322,8 @@ func TestTally(t *testing.T) {
 	if got.Bytes != int64(len(log)+len(second)) || got.Lines != 12+4 || got.Stored != got.Bytes || got.At.File != "second.log" {
 		t.Errorf("%d bytes, %d lines, %d stored, at %v", got.Bytes, got.Lines, got.Stored, got.At)
 	}
-	if got.Records[heaplog.KindBlob] != 3 || got.Records[heaplog.KindDecoded] != 1 || got.Lenient != 1 || got.Cut != 1 || got.CutByLws != 0 ||
-		got.Records[heaplog.KindUnreadable] != 8 || got.Readable() != 5 {
+	if got.Records[recording.KindBlob] != 3 || got.Records[recording.KindDecoded] != 1 || got.Lenient != 1 || got.Cut != 1 || got.CutByLws != 0 ||
+		got.Records[recording.KindUnreadable] != 8 || got.Readable() != 5 {
 		t.Errorf("summary %+v", got)
 	}
 	var faults []string
@@ -436,10 +437,10 @@ func TestRecordings(t *testing.T) {
 				at, _ = it.User.Get(codec.TagAddress)
 			}
 			switch it.Kind {
-			case heaplog.KindText, heaplog.KindIdle:
-			case heaplog.KindMark:
+			case recording.KindText, recording.KindIdle:
+			case recording.KindHeader:
 				got = append(got, fmt.Sprintf("%v %s %d", it.Kind, it.Header.Verb, it.Header.Number))
-			case heaplog.KindUnreadable:
+			case recording.KindUnreadable:
 				got = append(got, fmt.Sprintf("%v %s", it.Kind, it.Reason()))
 			default:
 				got = append(got, fmt.Sprintf("%v %d %#x", it.Kind, it.Allocs[0].Bytes, at))
@@ -450,7 +451,7 @@ func TestRecordings(t *testing.T) {
 		if strings.Join(got, "\n") != strings.Join(want, "\n") || text.String() != log {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if s := r.Summary(); s.Readable() != 3 || s.Records[heaplog.KindMark] != 4 || s.Records[heaplog.KindUnreadable] != 2 {
+		if s := r.Summary(); s.Readable() != 3 || s.Records[recording.KindHeader] != 4 || s.Records[recording.KindUnreadable] != 2 {
 			t.Errorf("summary %+v", s)
 		}
 	}
@@ -488,13 +489,13 @@ func TestHeadersBeforeRecords(t *testing.T) {
 		{"~h#begin 0 u=1\n~h#Map\n", true},
 		{"~h#begin 0 u=1~h#map t=5", true},
 	} {
-		kind, user := heaplog.KindText, false
+		kind, user := recording.KindText, false
 		for it, err := range open(t, strings.NewReader(tt.before+record)).Items() {
-			if err == nil && it.Kind != heaplog.KindText {
+			if err == nil && it.Kind != recording.KindText {
 				kind, user = it.Kind, it.User != nil
 			}
 		}
-		if kind != heaplog.KindBlob || user != tt.user {
+		if kind != recording.KindBlob || user != tt.user {
 			t.Errorf("%q: a %v, user fields %v, want %v", tt.before, kind, user, tt.user)
 		}
 	}
@@ -511,7 +512,7 @@ func TestHeadersBeforeRecords(t *testing.T) {
 	} {
 		var last error
 		for it, err := range open(t, strings.NewReader(before+wide)).Items() {
-			if err == nil && it.Kind != heaplog.KindText {
+			if err == nil && it.Kind != recording.KindText {
 				last = it.Err
 			}
 		}
@@ -540,7 +541,7 @@ func TestLongLinesBefore(t *testing.T) {
 			if err != nil && !errors.Is(err, heaplog.ErrNoRecord) {
 				t.Fatal(err)
 			}
-			if err == nil && it.Kind != heaplog.KindText {
+			if err == nil && it.Kind != recording.KindText {
 				list = append(list, *it)
 				list[len(list)-1].Text = bytes.Clone(it.Text)
 			}
@@ -573,12 +574,12 @@ func TestLongLines(t *testing.T) {
 	} {
 		for _, length := range []int{4095, 4097, 9000} {
 			line := tt.head + strings.Repeat(tt.fill, length-len(tt.head)-len(tt.tail)) + tt.tail
-			n, last := 0, heaplog.KindText
+			n, last := 0, recording.KindText
 			for it, err := range open(t, strings.NewReader(line+"\n~m#ABAABA==\n")).Items() {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if it.Kind == heaplog.KindText {
+				if it.Kind == recording.KindText {
 					continue
 				}
 				if n++; n == 1 && ((it.Err == nil) != (length == 4095) || length == 4095 && string(it.Text) != line) {
@@ -586,7 +587,7 @@ func TestLongLines(t *testing.T) {
 				}
 				last = it.Kind
 			}
-			if last != heaplog.KindBlob {
+			if last != recording.KindBlob {
 				t.Errorf("%s… of %d bytes: the record behind it is lost", tt.head, length)
 			}
 		}

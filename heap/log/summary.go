@@ -10,23 +10,24 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/log/internal/input"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // Summary holds the counts and notes of the current pass so far, or of the last pass.
 type Summary struct {
-	At     Place // of the last item
-	Bytes  int64 // of the log, decompressed, including records
+	At     recording.Place // of the last item
+	Bytes  int64           // of the log, decompressed, including records
 	Lines  int64
 	Stored int64 // bytes read from the input, before decompression
 	Size   int64 // total size of the inputs in bytes, as stored; -1 if a size is not known
 
-	Records  map[Kind]int64 // by kind, including unreadable records but not cut ones
-	Cut      int64          // number of cut records
-	CutByLws int64          // number of Cut that lws itself shortened
-	Lenient  int64          // number of Records with nonstandard base64, accepted leniently
-	Faults   []Fault        // the most frequent first
+	Records  map[recording.Kind]int64 // by kind, including unreadable records but not cut ones
+	Cut      int64                    // number of cut records
+	CutByLws int64                    // number of Cut that lws itself shortened
+	Lenient  int64                    // number of Records with nonstandard base64, accepted leniently
+	Faults   []Fault                  // the most frequent first
 
 	Addresses int64 // number of addresses in all records
 	Lossy     int64 // number of Addresses of which the encoder kept only the low 31 bits
@@ -34,16 +35,16 @@ type Summary struct {
 	Lost      int64 // number of Lossy that were not recovered
 
 	Dumps, Boots int
-	Undecided    string  // why several dumps may have been read as one, "" if there is no such doubt; Split resolves it
-	Layout       bool    // the log says where blocks are in the heap, or how much of it is free (~h#heap)
-	LostEvents   int64   // events that the recorder dropped
-	BadFrees     []Place // the first frees of addresses with no live block
+	Undecided    string            // why several dumps may have been read as one, "" if there is no such doubt; Split resolves it
+	Layout       bool              // the log says where blocks are in the heap, or how much of it is free (~h#heap)
+	LostEvents   int64             // events that the recorder dropped
+	BadFrees     []recording.Place // the first frees of addresses with no live block
 	Notes        []Note
 }
 
 // Readable returns how many records could be read, at least in part.
 func (s Summary) Readable() int64 {
-	return s.Records[KindBlob] + s.Records[KindDecoded] + s.Records[KindBareBlob] + s.Records[KindEvent] + s.Records[KindPaths] + s.Records[KindPathEvents] + s.Cut
+	return s.Records[recording.KindBlob] + s.Records[recording.KindDecoded] + s.Records[recording.KindBareBlob] + s.Records[recording.KindEvent] + s.Records[recording.KindPaths] + s.Records[recording.KindPathEvents] + s.Cut
 }
 
 // maxPlaces is the maximum number of places kept for a fault, and in BadFrees.
@@ -54,8 +55,8 @@ type Fault struct {
 	Reason codec.Reason
 	Cut    bool // the records are cut; they are in the sums of their dump, with the frames before the cut
 	Count  int64
-	Places []Place // of the first three records
-	Errs   []error // the error at each of Places
+	Places []recording.Place // of the first three records
+	Errs   []error           // the error at each of Places
 }
 
 // NoteKind is the subject of a [Note].
@@ -107,14 +108,14 @@ func isRead(err error) bool {
 
 // tally has the counts of a pass.
 type tally struct {
-	Summary    // without what summary adds
-	last       *Item
-	source     *input.Source // being read
+	Summary                    // without what summary adds
+	last       recording.Place // of the last item
+	source     *input.Source   // being read
 	readErrors int
 
-	kinds    [KindIdle + 1]int64
+	kinds    [recording.KindIdle + 1]int64
 	readable int64 // records that could be read, at least in part
-	firstCut Place
+	firstCut recording.Place
 	faults   map[faultKey]*Fault
 
 	states    [3]int64 // addresses, by symbol.State
@@ -128,18 +129,12 @@ type tally struct {
 	unended   bool   // events follow the last dump of the process
 
 	kind           string // a value of k= that is not known, taken as k=paths
-	sameAddress    int64  // blocks of ~p# lines at the address of another one
-	peakParts      int64  // call paths whose peak stands in several entries of a dump
 	outside        int64  // distinct code offsets in none of the code ranges
 	lostEventLines int64
 	lostAllocs     uint64
 
 	badElements int   // invalid elements of symbolizer markup
 	firstBad    error // the first error of badElements
-	dumpNotes   []Note
-	notedDumps  int // number of dumps with a note
-	otherPaths  int64
-	saturated   bool
 }
 
 type faultKey struct {
@@ -147,20 +142,22 @@ type faultKey struct {
 	cut    bool
 }
 
-// maxNotedDumps is the maximum number of dumps with a note.
-const maxNotedDumps = 1000
-
 func (t *tally) note(kind NoteKind, text string) {
 	t.Notes = append(t.Notes, Note{Kind: kind, Text: text})
 }
 
 // add counts an item.
-func (t *tally) add(it *Item) {
-	if t.last = it; it.Kind == KindText {
+func (t *tally) add(it *Item, at *placed) {
+	if t.last = it.Place; it.Kind == recording.KindText {
 		return
 	}
 	if it.Err != nil {
 		t.fault(it)
+	}
+	t.LostEvents += int64(min(at.LostEvents, uint64(math.MaxInt64-t.LostEvents)))
+	if it.Kind == recording.KindPathEvents {
+		t.lostEventLines += at.Lost
+		t.lostAllocs += at.LostAllocs
 	}
 	switch {
 	case it.Cut != nil:
@@ -172,16 +169,16 @@ func (t *tally) add(it *Item) {
 			t.CutByLws++
 		}
 		return
-	case it.Kind == KindMark:
+	case it.Kind == recording.KindHeader:
 		t.mark(it.Header)
-	case it.Kind != KindUnreadable:
+	case it.Kind != recording.KindUnreadable:
 		t.readable++
 		if it.Lenient {
 			t.Lenient++
 		}
 	}
 	t.Layout = t.Layout || hasLayout(it)
-	if it.Kind == KindEvent || it.Kind == KindPathEvents {
+	if it.Kind == recording.KindEvent || it.Kind == recording.KindPathEvents {
 		t.unended = t.process != "" // btrecord writes a dump at the end of a process
 	}
 	t.kinds[it.Kind]++
@@ -190,14 +187,14 @@ func (t *tally) add(it *Item) {
 // hasLayout reports whether an item has addresses of blocks or values of the allocator.
 func hasLayout(it *Item) bool {
 	switch it.Kind {
-	case KindMark:
+	case recording.KindHeader:
 		return it.Header.Verb == codec.VerbHeap
-	case KindEvent:
+	case recording.KindEvent:
 		return true
-	case KindPaths:
-		return it.Paths.Flags&callpath.Blocks != 0
-	case KindPathEvents:
-		return it.events.Flags&callpath.Blocks != 0
+	case recording.KindPaths:
+		return it.PathLine.Flags&callpath.Blocks != 0
+	case recording.KindPathEvents:
+		return it.EventLine.Flags&callpath.Blocks != 0
 	}
 	if it.User == nil {
 		return false
@@ -239,8 +236,6 @@ func (t *tally) mark(h *codec.Header) {
 		t.unended = false
 	case codec.VerbTotal:
 		t.allocated = t.allocated || number("allocs") > 0
-	case codec.VerbLost:
-		t.LostEvents += int64(min(number("n"), uint64(math.MaxInt64-t.LostEvents)))
 	}
 }
 
@@ -254,24 +249,16 @@ func (t *tally) badMarkup(err error) {
 	}
 }
 
-func (t *tally) badFree(at Place) {
-	if len(t.BadFrees) < maxPlaces {
-		t.BadFrees = append(t.BadFrees, at)
-	}
-}
-
 // summary returns the Summary so far.
 func (p *pass) summary() Summary {
 	t := &p.tally
 	s := t.Summary
-	s.Records, s.BadFrees = map[Kind]int64{}, slices.Clone(t.BadFrees)
-	s.Dumps, s.Boots = p.sequence.count, p.sequence.boot
-	if t.last != nil {
-		s.At = t.last.Place
-	}
+	s.At = t.last
+	s.Records, s.BadFrees = map[recording.Kind]int64{}, slices.Clone(p.consumer.report().badFrees)
+	s.Dumps, s.Boots = p.places.count, p.places.boots
 	if t.source != nil {
 		s.Stored += t.source.Stored
-		s.Lines += p.scanner.at.Line - 1
+		s.Lines += p.reader.Place().Line - 1
 	}
 	for _, in := range p.r.inputs {
 		if in.Size < 0 {
@@ -280,7 +267,7 @@ func (p *pass) summary() Summary {
 		}
 		s.Size += in.Size
 	}
-	for kind := KindBlob; kind < KindIdle; kind++ {
+	for kind := recording.KindBlob; kind < recording.KindIdle; kind++ {
 		s.Records[kind] = t.kinds[kind]
 	}
 	order := slices.SortedFunc(maps.Keys(t.faults), func(a, b faultKey) int {
@@ -295,7 +282,7 @@ func (p *pass) summary() Summary {
 	s.Inferred, s.Lost = t.states[symbol.Inferred], t.states[symbol.Lost]
 	s.Lossy = s.Inferred + s.Lost
 	s.Addresses = s.Lossy + t.states[symbol.Exact]
-	s.Undecided = p.sequence.undecided()
+	s.Undecided = p.places.undecided()
 	s.Notes = p.notes(&s)
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/log/internal/input"
 	"github.com/lwsbt/lwsbt/heap/log/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -95,7 +96,7 @@ func (r *Reader) survey(all bool) error {
 
 // dumpStart is where a dump begins.
 type dumpStart struct {
-	log    int   // number of logs before its log
+	input  int   // index of its log
 	offset int64 // in its log
 }
 
@@ -108,20 +109,20 @@ type surveyor struct {
 	err    error
 }
 
-func (c *surveyor) item(p *pass, it *Item) bool {
-	if q := p.sequence; q.count > len(c.starts) {
-		c.starts = append(c.starts, dumpStart{q.log, q.dump.offset})
+func (c *surveyor) item(it *Item, at *placed) bool {
+	if at.count > len(c.starts) {
+		c.starts = append(c.starts, dumpStart{at.dump.input, at.dump.Offset})
 	}
-	if c.seen == nil || it.Stack == nil && it.Kind != KindPaths {
+	if c.seen == nil || it.Stack == nil && it.Kind != recording.KindPaths {
 		return true
 	}
-	if boot := p.sequence.bootNumber(); boot != c.boot {
+	if at.boot != c.boot {
 		c.infer()
-		c.boot = boot
+		c.boot = at.boot
 		clear(c.seen)
 	}
-	if it.Kind == KindPaths {
-		for _, pc := range p.paths.pcs {
+	if it.Kind == recording.KindPaths {
+		for _, pc := range at.callPaths.pcs {
 			if len(c.seen) < maxGathered {
 				c.seen[symbol.ReturnAddr{PC: pc}] = true
 			}
@@ -140,7 +141,9 @@ func (c *surveyor) fail(err error) bool {
 	return true
 }
 
-func (c *surveyor) end(*pass) bool { return true }
+func (c *surveyor) end(ending) bool { return true }
+
+func (c *surveyor) report() *report { return &report{} }
 
 // infer infers the bases of the boot from its gathered addresses.
 func (c *surveyor) infer() {

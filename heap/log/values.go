@@ -4,16 +4,14 @@ import (
 	"math"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // pathValues has the values of the call paths of a dump. If the dump is a difference, they
 // include those of its base.
 type pathValues struct {
-	boot     int
-	number   int64
-	complete bool // no line of the dump is missing
-
+	of      *recording.Dump
 	in      *callPaths // of the boot, nil if there are no paths
 	names   *callpath.Names
 	paths   []callpath.PathSum
@@ -22,22 +20,23 @@ type pathValues struct {
 }
 
 // values returns the values of the call paths of the dump, nil if it is no dump of call paths.
-// base has those of the dump from which it is a difference, nil if that is missing. (BT-DUMP-3)
-func (d *dump) values(base *pathValues) *pathValues {
+// base has those of the dump from which it is a difference, nil if that is missing. With settle,
+// they are the final ones. (BT-DUMP-3)
+func (d *dump) values(base *pathValues, settle bool) *pathValues {
 	if !d.isPaths {
 		return nil
 	}
-	v := &pathValues{boot: d.Boot, number: d.Number, in: d.in, names: d.sum.Names, paths: d.sum.Paths(), records: d.records}
-	v.own = len(v.paths)
-	d.Loss.NoBase = d.Diff && (base == nil || !base.complete)
-	if !d.Diff || base == nil || base.in != nil && v.in != nil && base.names != v.names {
+	v := &pathValues{of: d.Dump, in: d.in, records: d.records}
+	if settle {
+		v.paths, v.names, v.own = d.Settle()
+	} else {
+		v.paths, v.names, v.own = d.Paths()
+	}
+	if base == nil {
 		return v
 	}
 	if v.in == nil {
-		v.in, v.names = base.in, base.names
-	}
-	if base.in != nil {
-		v.paths = v.names.Apply(v.paths, base.paths)
+		v.in = base.in
 	}
 	for _, r := range base.records {
 		if _, changed := d.index[r.path]; !changed {

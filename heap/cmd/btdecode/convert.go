@@ -12,6 +12,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli/logflags"
@@ -129,13 +130,13 @@ func (c *converter) survey(r *heaplog.Reader) error {
 		if err != nil {
 			continue // the second pass reports it
 		}
-		if it.Kind == heaplog.KindMark && it.Header.Verb == codec.VerbBegin {
+		if it.Kind == recording.KindHeader && it.Header.Verb == codec.VerbBegin {
 			c.unmarked = false
 		}
-		if it.Kind == heaplog.KindPaths {
+		if it.Kind == recording.KindPaths {
 			return fmt.Errorf("%v: the log already has ~p# lines", it.Place)
 		}
-		if it.Kind == heaplog.KindEvent {
+		if it.Kind == recording.KindEvent {
 			continue
 		}
 		for _, a := range it.Allocs {
@@ -212,24 +213,24 @@ func (c *converter) endLine(boot int) {
 
 // item converts or copies an item.
 func (c *converter) item(it *heaplog.Item) {
-	if it.Kind == heaplog.KindText {
+	if it.Kind == recording.KindText {
 		c.text(it)
 		return
 	}
 	c.endLine(it.Boot)
 	switch it.Kind {
-	case heaplog.KindMark:
+	case recording.KindHeader:
 		c.mark(it)
-	case heaplog.KindEvent, heaplog.KindPathEvents:
+	case recording.KindEvent, recording.KindPathEvents:
 		c.inBoot(it.Boot)
 		c.write(append(slices.Clone(it.Text), '\n'))
-	case heaplog.KindUnreadable:
+	case recording.KindUnreadable:
 		c.counts.unreadable++
-	case heaplog.KindPaths:
+	case recording.KindPaths:
 		for i := 0; i < len(it.Allocs) && !c.skip; i++ {
 			c.alloc(&it.Allocs[i])
 		}
-	case heaplog.KindBlob, heaplog.KindDecoded, heaplog.KindBareBlob:
+	case recording.KindBlob, recording.KindDecoded, recording.KindBareBlob:
 		if c.code != nil {
 			c.record(it)
 			break

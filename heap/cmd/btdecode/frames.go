@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -63,10 +64,10 @@ func (f *frames) keeps(it *heaplog.Item) bool {
 	switch {
 	case f.filter.Ignore == nil && f.filter.Focus == nil:
 		return true
-	case it.Kind == heaplog.KindPaths:
+	case it.Kind == recording.KindPaths:
 		it.Allocs = slices.DeleteFunc(it.Allocs, func(a heaplog.Alloc) bool { return !f.keepsStack(a.Stack) })
 		return len(it.Allocs) > 0
-	case it.Kind == heaplog.KindPathEvents:
+	case it.Kind == recording.KindPathEvents:
 		it.Events = slices.DeleteFunc(it.Events, func(e heaplog.PathEvent) bool { return !f.keepsStack(e.Stack) })
 		return len(it.Events) > 0
 	}

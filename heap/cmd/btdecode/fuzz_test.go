@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 )
 
@@ -82,7 +83,7 @@ func recordsIn(t *testing.T, log []byte) (n int) {
 		switch {
 		case err != nil && !errors.Is(err, heaplog.ErrNoRecord):
 			return -1
-		case err == nil && it.Kind != heaplog.KindText && it.Kind != heaplog.KindMark && it.Kind != heaplog.KindIdle:
+		case err == nil && it.Kind != recording.KindText && it.Kind != recording.KindHeader && it.Kind != recording.KindIdle:
 			n++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -78,8 +79,8 @@ func (j *jsonSink) end(b []byte) { j.w.Write(append(b, "}\n"...)) }
 func (j *jsonSink) record(it *heaplog.Item) {
 	for i := range it.Allocs {
 		a, b := &it.Allocs[i], j.begin(it)
-		if it.Kind == heaplog.KindPaths {
-			b = appendCallPathJSON(b, it.Paths.Dump, a)
+		if it.Kind == recording.KindPaths {
+			b = appendCallPathJSON(b, it.PathLine.Dump, a)
 		} else {
 			b = appendAllocJSON(b, it, a)
 		}
@@ -98,7 +99,7 @@ func (j *jsonSink) record(it *heaplog.Item) {
 
 // appendAllocJSON appends the fields of an allocation, except its stack.
 func appendAllocJSON(b []byte, it *heaplog.Item, a *heaplog.Alloc) []byte {
-	if it.Kind == heaplog.KindEvent {
+	if it.Kind == recording.KindEvent {
 		b = appendEventJSON(b, it.User)
 	}
 	if it.Cut == nil || it.Cut.Sized {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cli/logflags"
@@ -76,11 +77,11 @@ func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outc
 		switch {
 		case err != nil:
 			err = outcome.Add(err)
-		case it.Kind == heaplog.KindIdle:
+		case it.Kind == recording.KindIdle:
 			err = w.Flush()
-		case it.Kind == heaplog.KindText, it.Kind == heaplog.KindMark:
+		case it.Kind == recording.KindText, it.Kind == recording.KindHeader:
 			s.text(it.Text)
-		case it.Kind == heaplog.KindUnreadable:
+		case it.Kind == recording.KindUnreadable:
 			s.unreadable(it)
 		case frames.keeps(it):
 			s.record(it)

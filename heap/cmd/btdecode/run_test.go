@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -228,7 +229,7 @@ func encoded(t *testing.T, log string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if it.Kind != heaplog.KindDecoded {
+		if it.Kind != recording.KindDecoded {
 			out = append(out, it.Text...)
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -48,7 +49,7 @@ func newTextSink(w *bufio.Writer, o *options, f *frames, stdout io.Writer) *text
 func (t *textSink) record(it *heaplog.Item) {
 	for i := range it.Allocs {
 		a, b := &it.Allocs[i], t.w.AvailableBuffer()
-		if it.Kind == heaplog.KindPaths {
+		if it.Kind == recording.KindPaths {
 			b = appendCallPath(b, a)
 		} else {
 			b = t.appendAlloc(b, it, a)
@@ -87,7 +88,7 @@ func (t *textSink) appendAlloc(b []byte, it *heaplog.Item, a *heaplog.Alloc) []b
 		}
 	}
 	b = codec.AppendDecoded(b, s)
-	if it.Kind == heaplog.KindEvent {
+	if it.Kind == recording.KindEvent {
 		b = appendEvent(b, it.User)
 	}
 	if it.Cut != nil {

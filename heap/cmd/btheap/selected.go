@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
@@ -242,7 +243,7 @@ func (s *session) onlyOne(d *profile.Dump) error {
 		advice = "give the profile of another time, too"
 	case s.reader.Summary().Dumps > 1:
 		advice = fmt.Sprintf("the input has %d: give another --dump", s.reader.Summary().Dumps)
-	case d.Announced.HasRecords || s.reader.Summary().Records[heaplog.KindEvent] > 0:
+	case d.Announced.HasRecords || s.reader.Summary().Records[recording.KindEvent] > 0:
 		advice = "btrecord --interval 10s writes one every 10 s; a device has to write more of them"
 	}
 	return fmt.Errorf("%s: one dump, expected two or more; %s", cmp.Or(d.File, title(d)), advice)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
@@ -43,7 +44,7 @@ type session struct {
 	reader  *heaplog.Reader // nil if files of other profilers were read
 	out     logflags.Outcome
 	replay  *profile.Replay // of events, nil if there is none
-	badFree heaplog.Place   // of the first event that frees a block that is not live
+	badFree recording.Place // of the first event that frees a block that is not live
 	dumps   []*profile.Dump
 	shown   *profile.Profile // the reported profile, nil if there is none
 	status  status

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -80,7 +81,7 @@ func recordedTotals(t *testing.T, file string) (s heapTotals) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if it.Kind == heaplog.KindMark && it.Header.Verb == "total" {
+		if it.Kind == recording.KindHeader && it.Header.Verb == "total" {
 			number := func(key string) int64 { v, _ := it.Header.Uint(key); return int64(v) }
 			s = heapTotals{number("allocs"), number("frees"), number("bytes"), number("peak"), number("live")}
 		}

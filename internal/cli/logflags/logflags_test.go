@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -90,7 +90,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if it.Kind == heaplog.KindBlob {
+		if it.Kind == recording.KindBlob {
 			places = append(places, filepath.Base(it.File))
 		}
 	}

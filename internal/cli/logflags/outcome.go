@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
@@ -86,7 +87,7 @@ func withHint(n heaplog.Note) string {
 }
 
 // found returns the number of records, including unreadable ones.
-func found(s *heaplog.Summary) int64 { return s.Readable() + s.Records[heaplog.KindUnreadable] }
+func found(s *heaplog.Summary) int64 { return s.Readable() + s.Records[recording.KindUnreadable] }
 
 // Nothing returns an error if no record of the logs could be read.
 func (o *Outcome) Nothing() error {
@@ -124,14 +125,14 @@ func (o *Outcome) End() error {
 	}
 	if o.Note != nil && !o.Flags.Quiet {
 		o.notes(s.Notes)
-	} else if n := s.Records[heaplog.KindUnreadable]; n > 0 && warn != nil && o.Nothing() == nil {
+	} else if n := s.Records[recording.KindUnreadable]; n > 0 && warn != nil && o.Nothing() == nil {
 		i := slices.IndexFunc(s.Faults, func(f heaplog.Fault) bool { return !f.Cut })
 		warn(fmt.Sprintf("%s unreadable, the first at %v", cli.Count(n, "record"), s.Faults[i].Places[0]))
 	}
 	switch {
 	case nothing != nil:
 		return nothing
-	case len(o.damaged) > 0, o.Flags.Strict && s.Records[heaplog.KindUnreadable]+s.Cut > 0:
+	case len(o.damaged) > 0, o.Flags.Strict && s.Records[recording.KindUnreadable]+s.Cut > 0:
 		return cli.Exit(cli.Short)
 	}
 	return nil

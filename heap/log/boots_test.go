@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
@@ -136,7 +137,7 @@ func TestDumpOfAnItem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if it.Kind == heaplog.KindBlob {
+			if it.Kind == recording.KindBlob {
 				got = append(got, fmt.Sprintf("%d/%d", it.Dump, it.Boot))
 			}
 			if h := it.Heap; h != nil {

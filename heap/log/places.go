@@ -1,0 +1,348 @@
+package heaplog
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// places finds to which boot and dump each item of a pass belongs. Boots and dumps begin and end
+// by their headers, as a [recording.Log] has them. Where there is no header, a boot begins also at
+// a {{{reset}}}, at the banner of a boot, and where the number of a ~h#begin is lower than the one
+// before; records outside of dumps belong to dumps that Split or a guess begins. (BT-REC-1,
+// BT-REC-3, BT-HEAD-4)
+type places struct {
+	split  *regexp.Regexp   // of lines that begin a dump, or nil
+	groups map[int]groupEnd // by boot: what the dumps end with, if an earlier pass has found it
+
+	log   recording.Log
+	input int    // index of the log
+	boots int    // that have begun
+	count int    // dumps that have begun
+	dump  *start // the latest dump, nil before the first
+	heap  profile.Heap
+	text  textLines
+	inBoot
+
+	found   map[int]groupEnd // by boot: what the dumps end with, as this pass has found it
+	unclear []string         // why boots may have several dumps that are added up
+}
+
+// inBoot is the state of a boot.
+type inBoot struct {
+	fresh  bool            // nothing but text has come since the boot began
+	breaks bool            // the next record outside of dumps begins one
+	at     recording.Place // where that dump begins, if a header tells it
+
+	dumps      int    // number of dumps
+	unmarked   int64  // number of dumps without ~h#begin
+	pathsFirst bool   // the first dump begins with a line of call paths
+	marked     bool   // there was a ~h#begin
+	number     uint32 // of the last one
+	open       bool   // a dump with ~h#begin is open
+	guess      *guess // nil without records outside of dumps, with Split, and once there was a ~h#begin
+}
+
+// start is a dump that has begun.
+type start struct {
+	*recording.Dump
+	recording.Place
+	ordinal  int   // number of the dump in all logs, from 1
+	input    int   // index of the log in which it begins
+	boot     int   // number of the boot, from 1
+	number   int64 // without ~h#begin
+	headless bool  // its ~h#begin was lost
+	isPaths  bool  // it begins with a line of call paths
+	header   *codec.Header
+	heap     profile.Heap
+}
+
+// placed is the place of an item.
+type placed struct {
+	recording.Placed
+	boot      int           // number of the boot, from 1
+	input     int           // index of the log
+	count     int           // dumps that have begun
+	dump      *start        // the latest one, nil before the first
+	grouping                // of a record outside of dumps
+	heap      profile.Heap  // that the allocator reported last
+	header    *codec.Header // the latest ~h#boot of this log, nil if there is none
+	callPaths *callPaths    // of the latest boot with lines of call paths, nil if there is none
+}
+
+// ended reports whether the dump has its end.
+func (s *start) ended() bool { return s.End != nil }
+
+// marked reports whether the dump begins with a ~h#begin.
+func (s *start) marked() bool { return s.Begin != nil }
+
+// dumpNumber returns the number of the dump in its headers, or else counted from 1.
+func (s *start) dumpNumber() int64 {
+	switch {
+	case s.Begin != nil:
+		return int64(s.Begin.Number)
+	case s.End != nil:
+		return int64(s.End.Number)
+	}
+	return s.number
+}
+
+// bootNumber returns the number of the boot, from 1: that of text before the first boot, too.
+func (q *places) bootNumber() int { return max(q.boots, 1) }
+
+// here returns the place of an item that changes nothing.
+func (q *places) here(p recording.Placed, g grouping) placed {
+	s := placed{Placed: p, boot: q.bootNumber(), input: q.input, count: q.count, dump: q.dump, grouping: g, heap: q.heap}
+	if p.Boot != nil {
+		s.header = p.Boot.Header
+	}
+	return s
+}
+
+// newLog begins the log with an index. Its records belong to another boot.
+func (q *places) newLog(input int) {
+	q.text = textLines{}
+	q.fresh = false
+	q.log = recording.Log{SameELF: q.log.SameELF}
+	q.newBoot(recording.Place{})
+	q.input, q.fresh = input, false
+}
+
+// newBoot begins a boot. Its first record begins a dump.
+func (q *places) newBoot(at recording.Place) {
+	if q.fresh {
+		return // a banner of several lines, or one with a header or a reset
+	}
+	q.endBoot()
+	q.boots++
+	q.fresh, q.breaks, q.at = true, true, at
+}
+
+// restart begins a boot that no header tells.
+func (q *places) restart() {
+	q.newBoot(recording.Place{})
+	q.log.Restart()
+}
+
+// header takes a ~h# line.
+func (q *places) header(it *recording.Item) placed {
+	h := it.Header
+	if h.Verb == codec.VerbBegin {
+		q.boots = q.bootNumber()
+		if q.marked && int32(h.Number-q.number) < 0 { // numbers increase and wrap around: the device restarted
+			q.boots++
+			q.unmarked = 0
+			q.log.Restart()
+		}
+	}
+	p := q.log.Add(it)
+	q.open = p.Dump != nil
+	switch h.Verb {
+	case codec.VerbBoot:
+		q.newBoot(it.Place)
+	case codec.VerbHeap:
+		q.heap = heapOf(h)
+	case codec.VerbBegin:
+		q.marked, q.number, q.guess = true, h.Number, nil
+		q.text = textLines{}
+		q.begin(start{Dump: p.Dump, Place: it.Place}) // here, because a dump may have no records
+	case codec.VerbEnd:
+		q.end(h, &p)
+	}
+	return q.here(p, stays)
+}
+
+// end takes a ~h#end line.
+func (q *places) end(h *codec.Header, p *recording.Placed) {
+	switch d := q.dump; {
+	case p.Closed != nil && p.Closed.Headless != nil:
+		lost := p.Closed.Headless
+		q.begin(start{Dump: lost, Place: lost.At, number: int64(h.Number), headless: true, isPaths: true})
+	case p.Closed == nil && d != nil && d.headless && !d.ended() && d.number&63 == int64(h.Number)&63:
+		end := *h
+		d.End = &end
+	}
+	q.fresh, q.breaks, q.at = false, true, recording.Place{}
+}
+
+// heapOf returns the values of a ~h#heap line.
+func heapOf(h *codec.Header) profile.Heap {
+	number := func(key string) uint64 { n, _ := h.Uint(key); return n }
+	return profile.Heap{Known: true, Size: number("size"), Free: number("free"), Largest: number("largest"), Min: number("min")}
+}
+
+// emptied reports whether the latest dump is one of call paths that is whole and has none:
+// the program had freed everything.
+func (q *places) emptied() bool {
+	d := q.dump
+	if d == nil || !d.ended() {
+		return false
+	}
+	n, ok := d.Announced("n")
+	return (d.isPaths || hasKind(d.Begin)) && ok && n == 0
+}
+
+// hasKind reports whether a ~h#begin is that of a dump of call paths. (BT-DUMP-1)
+func hasKind(begin *codec.Header) bool {
+	if begin == nil {
+		return false
+	}
+	_, ok := begin.Get("k")
+	return ok
+}
+
+// pathLine takes a line of call paths. Outside of dumps, a line with values belongs to the dump
+// before if it has its number, and else begins a dump; if it has a number that no dump before has,
+// the ~h#begin was lost. (BT-DUMP-2)
+func (q *places) pathLine(it *recording.Item) placed {
+	q.boots = q.bootNumber()
+	p := q.log.Add(it)
+	if q.open || !p.Values {
+		return q.here(p, stays)
+	}
+	digit, last := int64(it.PathLine.Dump), int64(-1)
+	if d := q.dump; d != nil && d.boot == q.boots {
+		last = d.dumpNumber()
+		if !q.breaks && (d.isPaths || d.marked()) && last&63 == digit {
+			return q.here(p, stays)
+		}
+	}
+	d := start{Dump: &recording.Dump{Boot: p.Boot}, Place: it.Place, isPaths: true, headless: q.marked && digit != max(last, 0)&63}
+	if d.number = last&^63 | digit; last < 0 {
+		d.number = digit
+	} else if d.number < last {
+		d.number += 64
+	}
+	q.begin(d)
+	return q.here(p, stays)
+}
+
+// begin makes d the current dump.
+func (q *places) begin(d start) {
+	q.fresh, q.breaks = false, false
+	if d.Dump == nil {
+		d.Dump = &recording.Dump{Boot: q.log.Boot()}
+	}
+	if !d.marked() {
+		if q.unmarked++; !d.isPaths {
+			d.number = q.unmarked
+		}
+	}
+	q.count++
+	if q.dumps++; q.dumps == 1 {
+		q.pathsFirst = d.isPaths || hasKind(d.Begin)
+	}
+	d.input, d.boot, d.heap, d.ordinal = q.input, q.boots, q.heap, q.count
+	d.header = q.log.Boot().Header
+	q.dump = &d
+}
+
+// prose takes text between records.
+func (q *places) prose(text []byte) {
+	if !q.open { // only headers end a dump that has a ~h#begin (BT-HEAD-4)
+		q.text.add(text, q.line)
+	}
+}
+
+// beforeRecord examines the text before a record in its line.
+func (q *places) beforeRecord() {
+	q.line(q.text.line)
+	q.text.line = q.text.line[:0]
+}
+
+// line examines a line of text.
+func (q *places) line(line []byte) {
+	switch {
+	case len(line) == 0:
+	case q.split != nil && q.split.Match(line):
+		q.fresh, q.breaks, q.at = false, true, recording.Place{}
+	case isBanner(line):
+		q.restart()
+	}
+}
+
+// record takes a record with a stack that is no event.
+func (q *places) record(it *recording.Item) placed {
+	q.boots = q.bootNumber()
+	p := q.log.Add(it)
+	if q.open {
+		return q.here(p, stays)
+	}
+	if q.guess == nil && !q.marked && q.split == nil {
+		known, ok := q.groups[q.boots]
+		q.guess = newGuess(known, ok)
+	}
+	to, at := stays, it.Place
+	switch {
+	case q.breaks || q.dump == nil:
+		if q.at.Line > 0 {
+			at = q.at
+		}
+		if to = begins; q.guess != nil {
+			q.guess.begin(it)
+		}
+	case q.guess != nil:
+		to, at = q.guess.record(it)
+	}
+	if to == begins || to == beginsPending {
+		q.begin(start{Place: at})
+	}
+	return q.here(p, to)
+}
+
+// endBoot examines whether a boot in which no dump boundary was found may hold several
+// dumps. If each of its groups of records ends with the same records, each is a dump, which
+// another pass can tell from the others.
+func (q *places) endBoot() {
+	single, g := q.single(), q.guess
+	q.inBoot = inBoot{}
+	if g == nil {
+		return
+	}
+	g.runs.end(g.known, g.isKnown)
+	same, end := g.runs.commonEnd()
+	switch {
+	case !single:
+	case same > 1 && same == g.runs.ended:
+		if q.found == nil {
+			q.found = map[int]groupEnd{}
+		}
+		q.found[q.boots] = end
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d groups of records end with the same ones", same, same))
+	case same > 1:
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: %d of %d groups of records end with the same ones", same, same, g.runs.ended))
+	case g.runs.long > 1:
+		q.unclear = append(q.unclear, fmt.Sprintf("%d dumps, but they are added up as one: there are %d groups of records, with other text between them", g.runs.long, g.runs.long))
+	}
+}
+
+// single reports whether the boot has one dump so far, which nothing marks.
+func (q *places) single() bool { return q.dumps == 1 && !q.pathsFirst && !q.marked && q.split == nil }
+
+// undecided returns why the log may hold several dumps although they are added up as one, or
+// "", as far as the log was read.
+func (q *places) undecided() string {
+	if len(q.unclear) > 0 {
+		return "looks like " + q.unclear[0]
+	}
+	if q.guess == nil || !q.single() {
+		return ""
+	}
+	if same, _ := q.guess.runs.commonEnd(); same > 1 || q.guess.runs.long > 2 { // a second group may still turn out to be a dump
+		return fmt.Sprintf("looks like %d dumps so far, but they are added up as one", max(same, q.guess.runs.long))
+	}
+	return ""
+}
+
+// space returns the address ranges of the heap, as a ~h#boot line has them.
+func space(boot *codec.Header) []codec.Range {
+	if boot == nil {
+		return nil
+	}
+	heap, _ := boot.Get("heap")
+	list, _ := codec.ParseRanges(heap)
+	return list
+}
