@@ -52,7 +52,10 @@ type pass struct {
 	boot      int // the boot that the current bases belong to
 	maps      []snapshot
 	word      word
-	item      Item
+	item      Item // the current one, and its place
+	at        placed
+	between   Item // text between records, and its place
+	betweenAt placed
 	scratch   located   // of a record that the reader does not cache
 	err       error     // ends the pass
 	stopped   bool      // the consumer wants no more items
@@ -218,23 +221,35 @@ func (p *pass) idle() error {
 
 // use places and names an item, and passes it to the consumer.
 func (p *pass) use(rec *recording.Item) bool {
-	it := &p.item
-	*it = Item{Item: *rec}
-	at := p.place(it)
+	if rec.Kind == recording.KindText {
+		return p.useText(rec)
+	}
+	it, at := &p.item, &p.at
+	it.Item = *rec
+	it.Allocs, it.Events, it.Heap, it.located = nil, nil, nil, nil
+	*at = p.place(it)
 	it.Dump, it.Boot = at.count, at.boot
-	p.tally.add(it, &at)
+	p.tally.add(it, at)
 	if p.err != nil {
 		return false
 	}
-	return p.consumer.item(it, &at)
+	return p.consumer.item(it, at)
+}
+
+// useText is use for text between records.
+func (p *pass) useText(rec *recording.Item) bool {
+	p.text(rec.Text)
+	p.tally.last = rec.Place
+	it, at := &p.between, &p.betweenAt
+	it.Place, it.Text = rec.Place, rec.Text
+	at.boot, at.input, at.count, at.dump = p.places.bootNumber(), p.places.input, p.places.count, p.places.dump
+	it.Dump, it.Boot = at.count, at.boot
+	return p.consumer.item(it, at)
 }
 
 // place returns the place of an item, and names the addresses of a record.
 func (p *pass) place(it *Item) placed {
 	switch it.Kind {
-	case recording.KindText:
-		p.text(it.Text)
-		return p.places.here(recording.Placed{}, stays)
 	case recording.KindUnreadable:
 		return p.places.here(p.places.log.Add(&it.Item), stays)
 	case recording.KindHeader:

@@ -242,7 +242,7 @@ func (q *places) begin(d start) {
 
 // prose takes text between records.
 func (q *places) prose(text []byte) {
-	if !q.open { // only headers end a dump that has a ~h#begin (BT-HEAD-4)
+	if !q.open && (len(text) > 1 || text[0] != '\n' || len(q.text.line) > 0) { // only headers end a dump that has a ~h#begin (BT-HEAD-4)
 		q.text.add(text, q.line)
 	}
 }

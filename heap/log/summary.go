@@ -146,11 +146,9 @@ func (t *tally) note(kind NoteKind, text string) {
 	t.Notes = append(t.Notes, Note{Kind: kind, Text: text})
 }
 
-// add counts an item.
+// add counts an item that is not text.
 func (t *tally) add(it *Item, at *placed) {
-	if t.last = it.Place; it.Kind == recording.KindText {
-		return
-	}
+	t.last = it.Place
 	if it.Err != nil {
 		t.fault(it)
 	}
