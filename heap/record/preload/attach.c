@@ -211,9 +211,14 @@ static void *attached_dlmopen(long space, const char *name, int flags)
 
 /* ---------------------------------------------------------------- preloaded */
 
+/* next does not look for what is hardly there: a dlsym that finds nothing allocates its message. */
 static void *next(const char *name)
 {
-	return dlsym(RTLD_NEXT, name);
+#ifndef __GLIBC__
+	if (!strcmp(name, "pvalloc") || !strcmp(name, "dlmopen"))
+		return NULL;
+#endif
+	return strcmp(name, "cfree") ? dlsym(RTLD_NEXT, name) : NULL;
 }
 
 static void start(void *(*find)(const char *))
