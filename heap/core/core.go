@@ -62,6 +62,9 @@ func (m *Image) addCore(s *source) error {
 			continue
 		}
 		b := part(s.data, p.off, p.filesz)
+		if uint64(len(b)) < p.filesz {
+			m.notes.add("%s: cut: %d of %d bytes of notes are there", s.name, len(b), p.filesz)
+		}
 		if len(b) > left {
 			dropped++
 			continue

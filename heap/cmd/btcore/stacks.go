@@ -122,6 +122,11 @@ func (o *stacksOptions) threads(in *input) ([]stackThread, error) {
 	case o.thread != 0 && len(in.Threads) > 0:
 		return nil, cli.Usagef("--thread %d: not among the image's %d threads", o.thread, len(in.Threads))
 	}
+	for _, note := range in.Notes() {
+		if strings.Contains(note, ": cut: ") {
+			return nil, cli.Usagef("%s: its registers are missing", note)
+		}
+	}
 	return nil, cli.Usagef("no registers in this image; --regs FILE gives those of a thread")
 }
 

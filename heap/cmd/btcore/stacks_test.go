@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
@@ -121,6 +122,38 @@ func TestStacksOfACore(t *testing.T) {
 				t.Errorf("without tables and symbols:\n%x\nwith them:\n%x", other, pcs)
 			}
 		})
+	}
+}
+
+// A core file that is cut before its registers is called cut.
+func TestStacksOfACutCore(t *testing.T) {
+	cmdtest.NeedToRun(t, "gcc")
+	dir := t.TempDir()
+	src, exe, core := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "core")
+	if err := os.WriteFile(src, []byte("#include <stdlib.h>\nint main(void) { abort(); }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tool(t, "gcc", "-static", "-o", exe, src)
+	tool(t, "gdb", "-q", "-nx", "-batch", "-ex", "run", "-ex", "generate-core-file "+core, exe)
+	text, err := os.ReadFile(core)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.NewFile(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_NOTE {
+			err = os.WriteFile(core, text[:p.Off+8], 0o644)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := cli.Run(command(), []string{"stacks", core, "-e", exe}, nil, &out, &errs); code != 2 || !strings.Contains(errs.String(), "cut:") {
+		t.Errorf("exit code %d: %s", code, errs.String())
 	}
 }
 
