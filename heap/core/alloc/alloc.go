@@ -27,11 +27,12 @@ const (
 	NewlibNano             // nano-mallocr.c, until newlib 4.x
 	Picolibc               // the same file in picolibc
 	Glibc
-	MuslNG // musl's mallocng
+	MuslNG  // musl's mallocng
+	SysHeap // Zephyr's sys_heap
 	kinds
 )
 
-var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc", "glibc", "musl"}
+var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc", "glibc", "musl", "zephyr"}
 
 // String returns the name of the allocator, as the command line takes it.
 func (k Kind) String() string {
@@ -175,7 +176,7 @@ func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
 		p.Variables = func(...string) []core.Symbol { return nil }
 	}
 	f := &finder{m: m, p: p, ptr: uint64(m.PointerSize()), budget: probes(m), blocks: core.MaxBlocks}
-	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc, Glibc: f.glibc, MuslNG: f.mallocng}
+	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc, Glibc: f.glibc, MuslNG: f.mallocng, SysHeap: f.zephyr}
 	err = ErrNone
 	for k := range kinds {
 		if len(only) > 0 && !slices.Contains(only, k) {
@@ -187,10 +188,22 @@ func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
 		}
 		heaps = append(heaps, list...)
 	}
+	if len(only) == 0 {
+		heaps = sure(heaps)
+	}
 	if len(heaps) > 0 {
 		return heaps, nil
 	}
 	return nil, err
+}
+
+// sure removes heaps of Zephyr that are not proven, if there are others: no symbol names them, so they
+// may be other data.
+func sure(heaps []*Heap) []*Heap {
+	if !slices.ContainsFunc(heaps, func(h *Heap) bool { return h.Kind != SysHeap }) {
+		return heaps
+	}
+	return slices.DeleteFunc(heaps, func(h *Heap) bool { return h.Kind == SysHeap && !h.Proven() })
 }
 
 // variable returns the address of a variable, 0 if there is none in the image.

@@ -178,6 +178,18 @@ func hostileRAM(word int) map[string][]byte {
 			r.put(at, 0, 2*step|1, heap, heap)
 		}
 	})
+	add("a heap of Zephyr", func(r *ram) {
+		start(r) // variables point to it
+		for i := heap; i < heap+heapSize; i += 4 {
+			binary.LittleEndian.PutUint32(r.data[i-fuzzBase:], uint32(i%64))
+		}
+		binary.LittleEndian.PutUint32(r.data[heap-fuzzBase:], 0)
+		binary.LittleEndian.PutUint32(r.data[heap+4-fuzzBase:], 9)
+		binary.LittleEndian.PutUint32(r.data[heap+8-fuzzBase:], heapSize/8)
+		binary.LittleEndian.PutUint32(r.data[heap+32-fuzzBase:], 4)
+		binary.LittleEndian.PutUint32(r.data[heap+heapSize-fuzzBase:], 5)
+		binary.LittleEndian.PutUint32(r.data[heap+heapSize+4-fuzzBase:], 1)
+	})
 	add("a context of musl", func(r *ram) {
 		at := uint64(fuzzBase + 512)
 		r.put(at, 0x1234567, 0x1234567)

@@ -255,6 +255,7 @@ func (s *stopped) leaks(t *testing.T, heaps []*Heap, hidden int) {
 	if n < 10 {
 		t.Fatalf("the program has %d leaks", n)
 	}
+	planted := n
 	for i, r := range l.Reach {
 		addr := h.Blocks[i].Addr
 		if leaked, known := want[addr]; known && r == core.Leaked && !leaked {
@@ -266,16 +267,21 @@ func (s *stopped) leaks(t *testing.T, heaps []*Heap, hidden int) {
 			}
 		}
 	}
-	t.Logf("%d leaks found", n)
+	t.Logf("%d of %d leaks found", n, planted)
 }
 
 // freeRTOSSource returns the path of an allocator of FreeRTOS.
 func freeRTOSSource(t *testing.T, name string) string {
-	dir := os.Getenv("FREERTOS_KERNEL")
+	return ofOthers(t, "FREERTOS_KERNEL", "portable/MemMang/"+name+".c")
+}
+
+// ofOthers returns the path of a source file of another project, whose clone a variable names.
+func ofOthers(t *testing.T, variable, name string) string {
+	dir := os.Getenv(variable)
 	if dir == "" {
-		t.Skip("no sources of FreeRTOS: set FREERTOS_KERNEL to a clone of FreeRTOS-Kernel")
+		t.Skipf("no %s: set %s to the clone that has it", name, variable)
 	}
-	p := filepath.Join(dir, "portable/MemMang", name+".c")
+	p := filepath.Join(dir, name)
 	if _, err := os.Stat(p); err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +311,22 @@ func systems() []system {
 	board := func(name string, flags ...string) func(*testing.T) *stopped {
 		return func(t *testing.T) *stopped { return firmware(t, name, flags...) }
 	}
+	zephyr := func(board string, flags ...string) func(*testing.T) *stopped {
+		return func(t *testing.T) *stopped {
+			flags := append([]string{"-DSYSTEM", "-DOTHER", "-I", source(t, "zephyr"), source(t, "zephyr/setup.c"),
+				ofOthers(t, "ZEPHYR_BASE", "lib/heap/heap.c")}, flags...)
+			if board == "" {
+				return native(t, "gcc", flags...)
+			}
+			return firmware(t, board, append(flags, "-DMOST=150")...)
+		}
+	}
 	return []system{
+		{"zephyr", SysHeap, 0, 0, zephyr("")},
+		{"zephyr-stats", SysHeap, 0, 0, zephyr("", "-DCONFIG_SYS_HEAP_RUNTIME_STATS")},
+		{"zephyr-cortex-m3", SysHeap, 0, 1, zephyr("cortex-m3")},
+		{"zephyr-cortex-m3-stats", SysHeap, 0, 1, zephyr("cortex-m3", "-DCONFIG_SYS_HEAP_RUNTIME_STATS")},
+		{"zephyr-riscv32-big", SysHeap, 0, 1, zephyr("riscv32", "-DCONFIG_SYS_HEAP_BIG_ONLY=1")},
 		{"heap_4", FreeRTOS, 0, 0, rtos("heap_4", "")},
 		{"heap_4-protected", FreeRTOS, 0, 0, rtos("heap_4", "", "-DconfigENABLE_HEAP_PROTECTOR=1")},
 		{"heap_4-align32", FreeRTOS, 0, 0, rtos("heap_4", "", "-DALIGNMENT=32")},

@@ -15,6 +15,11 @@ void *pvPortMalloc(size_t);
 void vPortFree(void *);
 #define ALLOC pvPortMalloc
 #define FREE vPortFree
+#elif defined SYSTEM
+void *system_alloc(size_t);
+void system_free(void *);
+#define ALLOC system_alloc
+#define FREE system_free
 #else
 #define ALLOC malloc
 #define FREE free

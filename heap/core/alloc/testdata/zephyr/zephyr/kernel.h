@@ -1,0 +1,1 @@
+#include <zephyr/sys/sys_heap.h>
