@@ -49,29 +49,34 @@ func (s *stopped) overwrite(t *testing.T, kind Kind, text []byte) (o overwritten
 			t.Errorf("block at %#x: %v", x.addr, err)
 			continue
 		}
-		found, detected := map[uint64]bool{}, false
-		for _, h := range heaps {
-			detected = detected || len(h.Damage) > 0 || !h.Proven()
-			for _, b := range h.Blocks {
-				if b.State != Used {
-					continue
-				}
-				if found[b.Addr] = true; !known[b.Addr] && !b.Damaged {
-					o.invented++
-				}
-			}
-		}
-		if detected {
-			o.detected++
-		}
-		for _, y := range s.truth {
-			if y != x && !found[y.addr] {
-				o.lost++
-			}
-		}
+		o.add(heaps, known, x, s.truth)
 		m.Close()
 	}
 	return o
+}
+
+// add counts the effects of one header, that of block x.
+func (o *overwritten) add(heaps []*Heap, known map[uint64]bool, x truth, all []truth) {
+	found, detected := map[uint64]bool{}, false
+	for _, h := range heaps {
+		detected = detected || len(h.Damage) > 0 || !h.Proven()
+		for _, b := range h.Blocks {
+			if b.State != Used {
+				continue
+			}
+			if found[b.Addr] = true; !known[b.Addr] && !b.Damaged {
+				o.invented++
+			}
+		}
+	}
+	if detected {
+		o.detected++
+	}
+	for _, y := range all {
+		if y != x && !found[y.addr] {
+			o.lost++
+		}
+	}
 }
 
 // TestOverwrittenHeaders overwrites each header by text and by zeros: the damage is detected, and

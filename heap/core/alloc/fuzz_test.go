@@ -59,30 +59,34 @@ func checkHeaps(t *testing.T, m *core.Image, p Program, end uint64) {
 			continue
 		}
 		for _, h := range heaps {
-			last := uint64(0)
-			for i := range h.Blocks {
-				b := &h.Blocks[i]
-				if b.Addr-b.Header < last && h.Name != "FreeRTOS heap_5" {
-					t.Fatalf("%s: the block at %#x begins before %#x", h.Name, b.Addr, last)
-				}
-				if b.Min > b.Max || b.Addr+b.Size < b.Addr {
-					t.Fatalf("%s: block at %#x: sizes %d, %d, %d", h.Name, b.Addr, b.Size, b.Min, b.Max)
-				}
-				if last = b.Addr; b.Addr-b.Header >= end {
-					t.Fatalf("%s: the block at %#x is not in the image", h.Name, b.Addr)
-				}
-			}
-			for _, d := range h.Damage {
-				if d.Block >= len(h.Blocks) || d.Before >= len(h.Blocks) {
-					t.Fatalf("%s: damage of block %d, behind %d, of %d", h.Name, d.Block, d.Before, len(h.Blocks))
-				}
-			}
+			checkHeap(t, h, end)
 		}
-		l := m.FindLeaks(Core(m, heaps), core.Roots{Data: p.Data})
-		_ = l
+		m.FindLeaks(Core(m, heaps), core.Roots{Data: p.Data})
 	}
 	if d := time.Since(start); d > 20*time.Second {
 		t.Errorf("took %v", d)
+	}
+}
+
+func checkHeap(t *testing.T, h *Heap, end uint64) {
+	t.Helper()
+	last := uint64(0)
+	for i := range h.Blocks {
+		b := &h.Blocks[i]
+		if b.Addr-b.Header < last && h.Name != "FreeRTOS heap_5" {
+			t.Fatalf("%s: the block at %#x begins before %#x", h.Name, b.Addr, last)
+		}
+		if b.Min > b.Max || b.Addr+b.Size < b.Addr {
+			t.Fatalf("%s: block at %#x: sizes %d, %d, %d", h.Name, b.Addr, b.Size, b.Min, b.Max)
+		}
+		if last = b.Addr; b.Addr-b.Header >= end {
+			t.Fatalf("%s: the block at %#x is not in the image", h.Name, b.Addr)
+		}
+	}
+	for _, d := range h.Damage {
+		if d.Block >= len(h.Blocks) || d.Before >= len(h.Blocks) {
+			t.Fatalf("%s: damage of block %d, behind %d, of %d", h.Name, d.Block, d.Before, len(h.Blocks))
+		}
 	}
 }
 

@@ -88,27 +88,7 @@ func compareLive(t *testing.T, file, lib string, least int) {
 	if err := m.AddFile(file); err != nil {
 		t.Fatal(err)
 	}
-	bias := uint64(0)
-	for _, x := range m.Modules() {
-		if x.Path == lib {
-			bias = x.Bias
-		}
-	}
-	value := func(name string) uint64 {
-		list, err := m.Variables(lib, bias, name)
-		if err != nil || len(list) != 1 {
-			t.Fatalf("%s: %v", name, err)
-		}
-		v, _ := m.Pointer(list[0].Addr)
-		return v
-	}
-	live := map[uint64]uint64{}
-	table := value("live_table")
-	for i := range value("live_length") {
-		if a, _ := m.Pointer(table + 16*i); a > 1 {
-			live[^a], _ = m.Pointer(table + 16*i + 8)
-		}
-	}
+	live := readLive(t, m, lib)
 	if len(live) < least {
 		t.Fatalf("the program has %d blocks, expected %d", len(live), least)
 	}
@@ -159,4 +139,31 @@ func compareLive(t *testing.T, file, lib string, least int) {
 	if len(live) > 2 || other > 30 {
 		t.Errorf("%d of %d blocks missed, %d others", len(live), blocks, other)
 	}
+}
+
+// readLive reads the table of live.c: sizes by address.
+func readLive(t *testing.T, m *core.Image, lib string) map[uint64]uint64 {
+	t.Helper()
+	bias := uint64(0)
+	for _, x := range m.Modules() {
+		if x.Path == lib {
+			bias = x.Bias
+		}
+	}
+	value := func(name string) uint64 {
+		list, err := m.Variables(lib, bias, name)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%s: %v", name, err)
+		}
+		v, _ := m.Pointer(list[0].Addr)
+		return v
+	}
+	live := map[uint64]uint64{}
+	table := value("live_table")
+	for i := range value("live_length") {
+		if a, _ := m.Pointer(table + 16*i); a > 1 {
+			live[^a], _ = m.Pointer(table + 16*i + 8)
+		}
+	}
+	return live
 }

@@ -12,28 +12,36 @@ func (g *glibc) caches() {
 	for _, h := range g.heaps {
 		for i := range h.Blocks {
 			b := &h.Blocks[i]
-			for _, count := range []uint64{2, 1} { // bytes of a count: 2 since 2.30
-				if b.State != Used || b.Size+g.ptr != up(cacheBins*(count+g.ptr)+g.ptr, g.align) {
-					continue
-				}
-				lists, ok := g.cache(b.Addr, count, true)
-				if !ok {
-					if lists, ok = g.cache(b.Addr, count, false); ok {
-						g.plain = true
-					}
-				}
-				if ok && (len(lists) > 0 || i == 0 || pointed[b.Addr]) {
-					b.State = Internal
-					for _, x := range lists {
-						x.State = Cached
-					}
-				}
+			lists, ok := g.cacheAt(b)
+			if !ok || len(lists) == 0 && i > 0 && !pointed[b.Addr] {
+				continue // an empty cache looks like a block of zeros
+			}
+			b.State = Internal
+			for _, x := range lists {
+				x.State = Cached
 			}
 		}
 		if h.Name != mappedBlocks {
 			g.fastBins(h.Addr + g.delta - 2*g.ptr)
 		}
 	}
+}
+
+// cacheAt reads a cache if a block can be one: each version of glibc has its size and form.
+func (g *glibc) cacheAt(b *Block) (blocks []*Block, ok bool) {
+	for _, count := range []uint64{2, 1} { // bytes of a count: 2 since 2.30
+		if b.State != Used || b.Size+g.ptr != up(cacheBins*(count+g.ptr)+g.ptr, g.align) {
+			continue
+		}
+		if blocks, ok = g.cache(b.Addr, count, true); ok {
+			return blocks, true
+		}
+		if blocks, ok = g.cache(b.Addr, count, false); ok {
+			g.plain = true
+			return blocks, true
+		}
+	}
+	return nil, false
 }
 
 // threadPointers returns the words of the thread-local variables: one of them is the cache's address.
