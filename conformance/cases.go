@@ -345,7 +345,24 @@ func (c *check) want() string {
 	case c.op == OpFormat:
 		return Answer{Outcome: OK, Data: []byte(c.v.Formatted())}.Describe(c.op)
 	}
-	return c.v.Want.Describe(c.op)
+	return c.shown(*c.v.Want)
+}
+
+// got describes an answer.
+func (c *check) got(a Answer) string {
+	text := c.shown(a)
+	if a.Outcome == OK && !c.v.Rejects() && (c.op == OpPencode || c.op == OpVencode) {
+		text += ": " + c.written(string(a.Data))
+	}
+	return text
+}
+
+// shown describes an answer. It sorts what may be in any order.
+func (c *check) shown(a Answer) string {
+	if a.Outcome == OK && c.op == OpDumps {
+		a.Words = sortedDumps(a.Words)
+	}
+	return a.Describe(c.op)
 }
 
 // given returns the words that are the input of op: the words of `in:` or, without `in:`, the words

@@ -291,7 +291,7 @@ func (r *run) judge(w *worker, i int32, q Request, a Answer) {
 	if first || int(i) < t.at {
 		t.at = int(i)
 		t.failure = &Failure{Variant: c.how.String(), Request: q.Describe(), Want: chk.want(),
-			Got: a.Describe(chk.op), Data: q.Data, Answer: a, random: c.how.kind == random}
+			Got: chk.got(a), Data: q.Data, Answer: a, random: c.how.kind == random}
 	}
 	expected := r.Known.expects(chk.v.ID, chk.op, a.Outcome)
 	if first && !expected {

@@ -30,11 +30,16 @@ func Explain(r *conformance.Result) []string {
 	if r.Wrong > 1 || r.Cases > 1 {
 		lines[1] += fmt.Sprintf("; wrong in %d of %d variants", r.Wrong, r.Cases)
 	}
-	lines = append(lines, indent("want  ", shorten(cli.Printable(f.Want)))...)
-	lines = append(lines, indent("got   ", shorten(cli.Printable(f.Got)))...)
+	lines = append(lines, answer("want  ", f.Want)...)
+	lines = append(lines, answer("got   ", f.Got)...)
 	lines = append(lines, quoteClauses(r)...)
 	lines = append(lines, draw(f, r)...)
 	return append(lines, "  again: "+f.Again)
+}
+
+// answer breaks an answer into lines of whole words.
+func answer(label, text string) []string {
+	return indentBy(wrapWords, label, shorten(cli.Printable(text)))
 }
 
 // maxShown is the number of bytes of an answer or of a text that are shown.
@@ -51,6 +56,9 @@ func shorten(text string) string {
 // quoteClauses quotes the requirement that the vector tests or, if it names none, the first
 // sentence of its first clause. It also names the other requirements and clauses.
 func quoteClauses(r *conformance.Result) []string {
+	if r.Failure != nil && r.Failure.Answer.Trouble() { // it breaks the protocol, and no clause
+		return indent("", "a vector of "+strings.Join(r.Clauses, ", "))
+	}
 	var strange, others []string
 	text, exact := "", false
 	for _, id := range r.Clauses {
@@ -108,7 +116,9 @@ func side(op conformance.Op) string {
 
 // indent breaks text into lines. The first line follows two spaces and label; the others are
 // aligned with it.
-func indent(label, text string) []string {
+func indent(label, text string) []string { return indentBy(wrap, label, text) }
+
+func indentBy(wrap func(text string, width int) []string, label, text string) []string {
 	lines := wrap(text, Width-2-len(label))
 	for i := range lines {
 		if i > 0 {
@@ -131,6 +141,24 @@ func wrap(text string, width int) []string {
 		text = text[at:]
 	}
 	return append(lines, text)
+}
+
+// wrapWords breaks text into lines of at most width, at spaces alone: a longer word has a line of its
+// own, and can be copied.
+func wrapWords(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Split(text, " ") {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) > width:
+			lines, line = append(lines, line), word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
 }
 
 // reading is the fields of a blob; of a rejected blob, those before the fault.
@@ -167,8 +195,13 @@ func draw(f *conformance.Failure, r *conformance.Result) []string {
 		return drawText(v.Formatted(), bitstring.FirstDifference([]byte(v.Formatted()), f.Answer.Data)/8)
 	case conformance.OpMline, conformance.OpBline, conformance.OpEline, conformance.OpHline, conformance.OpScan:
 		return drawText(*v.Text, textPlace(f, v))
-	case conformance.OpBare, conformance.OpBareEncode, conformance.OpLog, conformance.OpPline, conformance.OpVline, conformance.OpDumps,
-		conformance.OpPencode, conformance.OpVencode, conformance.OpName, conformance.OpOffsets, conformance.OpAddresses:
+	case conformance.OpPline, conformance.OpVline:
+		return drawText(*v.Text, -1)
+	case conformance.OpLog, conformance.OpDumps:
+		return drawLog(*v.Text)
+	case conformance.OpName, conformance.OpOffsets, conformance.OpAddresses:
+		return answer("asked ", f.Request)
+	case conformance.OpBare, conformance.OpBareEncode, conformance.OpPencode, conformance.OpVencode:
 		return nil
 	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpEventEncode:
 		if v.Rejects() {
@@ -245,6 +278,20 @@ func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
 		}
 	}
 	return -1
+}
+
+// drawLog shows a log, line by line.
+func drawLog(text string) (lines []string) {
+	shown := 0
+	label := "log   "
+	for line := range strings.Lines(text) {
+		if shown += len(line); shown > 4*maxShown {
+			return append(lines, fmt.Sprintf("        … %d lines in all", strings.Count(text, "\n")))
+		}
+		lines = append(lines, answer(label, strings.TrimSuffix(line, "\n"))...)
+		label = "      "
+	}
+	return lines
 }
 
 // drawText quotes text, with a caret under byte at.

@@ -1,0 +1,88 @@
+package render
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/conformance"
+)
+
+// altered is the codec of this module with other answers.
+type altered struct {
+	conformance.Testee
+	change func(*conformance.Answer)
+}
+
+func (a altered) Ask(requests []conformance.Request) ([]conformance.Answer, error) {
+	answers, err := a.Testee.Ask(requests)
+	for i := range answers {
+		a.change(&answers[i])
+	}
+	return answers, err
+}
+
+// explained returns the text of the failure of a vector.
+func explained(t *testing.T, id string, change func(*conformance.Answer)) string {
+	t.Helper()
+	set, err := conformance.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := conformance.Run(t.Context(), set.Select(id), func(ctx context.Context) (conformance.Testee, error) {
+		codec, err := conformance.Codec(ctx)
+		return altered{codec, change}, err
+	}, conformance.Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range report.Results {
+		if report.Results[i].Status == conformance.Fail {
+			return strings.Join(Explain(&report.Results[i]), "\n")
+		}
+	}
+	t.Fatalf("%s did not fail", id)
+	return ""
+}
+
+// A failure of dumps shows the log. The words of want and got are whole, and in the same order.
+func TestExplainDumps(t *testing.T) {
+	text := explained(t, "pdumps/added-up", func(a *conformance.Answer) {
+		words := strings.Split(strings.ReplaceAll(a.Words, "bytes=512", "bytes=511"), " ")
+		words[1], words[2] = words[2], words[1]
+		a.Words = strings.Join(words, " ")
+	})
+	want := `
+  as written
+  want  dumps dump=1;boot=1;missing=0,0,0 0:142/d1e/2d88;live=6;bytes=110
+        0:142/d1e/2db1/8111;live=1;bytes=512
+  got   dumps dump=1;boot=1;missing=0,0,0 0:142/d1e/2d88;live=6;bytes=110
+        0:142/d1e/2db1/8111;live=1;bytes=511
+`
+	if _, rest, _ := strings.Cut(text, "\n"); !strings.HasPrefix("\n"+rest, want) {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+	for _, line := range []string{"  log   ~h#boot w=32\n", "        ~h#begin 1 k=paths\n", "        ~p#A", "        ~h#end 1 n=7 b=622\n"} {
+		if !strings.Contains(text, "\n"+line) {
+			t.Errorf("no line %q in\n%s", line, text)
+		}
+	}
+}
+
+// A crash breaks no clause.
+func TestExplainCrash(t *testing.T) {
+	text := explained(t, "delta/back-3", func(a *conformance.Answer) {
+		*a = conformance.Answer{Outcome: conformance.Crash, Signal: "SIGSEGV", Bit: -1}
+	})
+	if !strings.Contains(text, "\n  a vector of BT-DELTA-2, BT-DELTA-1\n") || strings.Contains(text, "MUST") {
+		t.Errorf("a clause is quoted for a crash:\n%s", text)
+	}
+}
+
+func TestWrapWords(t *testing.T) {
+	long := strings.Repeat("x,", 40)
+	got := strings.Join(wrapWords("a b "+long+" c", 10), "|")
+	if want := "a b|" + long + "|c"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
