@@ -63,9 +63,9 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"heap/examples/largest": {packages: "heap/log heap/profile"},
 
-	"device/test/capture":    {packages: "device/tools/functions"},
-	"device/tools/functable": {packages: "device/tools/functions"},
-	"device/tools/functions": {},
+	"device/test/capture":     {packages: "device/tools/functions"},
+	"device/tools/amalgamate": {},
+	"device/tools/functions":  {},
 
 	"fuzz":         {packages: "codec codec/callpath heap/log gen gen/gentest conformance corpus"},
 	"ref-c/stacks": {packages: "gen"},
@@ -82,7 +82,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/cli":           {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term github.com/olekukonko/tablewriter"},
 
 	"cmd/btconform":     {packages: "codec conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btcore":   {packages: "codec symbol heap/core heap/core/alloc heap/core/graph heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
+	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btheap":   {packages: "codec codec/recording heap/log heap/profile heap/internal/heapmap heap/report heap/internal/heapfile heap/internal/leaktext internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec codec/recording gen heap/log stats symbol internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},

@@ -36,6 +36,7 @@ type build struct {
 	cflags  string
 	ldflags string
 	word    string // LWSBT_WORD_BITS, or "" for the machine's own
+	two     bool   // amalgamation/lwsbt.c in place of src/
 	light   bool   // runs without LWSBT_FULL
 }
 
@@ -44,6 +45,7 @@ const sanitizers = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=al
 // builds is every machine and compiler that the library is held to SPEC.md on.
 var builds = []build{
 	{name: "x86_64", cc: "gcc", cflags: "-O2", light: true},
+	{name: "x86_64-two-files", cc: "gcc", cflags: "-O2", two: true, light: true},
 	{name: "x86_64-small", cc: "gcc", cflags: "-Os"},
 	{name: "x86_64-O0", cc: "gcc", cflags: "-O0"},
 	{name: "x86_64-O3", cc: "gcc", cflags: "-O3"},
@@ -51,6 +53,8 @@ var builds = []build{
 	{name: "x86_64-clang", cc: "clang", cflags: "-O2"},
 	{name: "x86_64-clang-small", cc: "clang", cflags: "-Os"},
 	{name: "x86_64-asan", cc: "gcc", cflags: sanitizers},
+	{name: "x86_64-two-files-asan", cc: "gcc", cflags: sanitizers, two: true},
+	{name: "x86_64-two-files-word32", cc: "clang", cflags: "-O2", word: "32", two: true},
 	{name: "x86_64-word32-asan", cc: "gcc", cflags: sanitizers, word: "32"},
 	{name: "x86_64-clang-ubsan", cc: "clang",
 		cflags: "-O1 -g -fsanitize=undefined,implicit-conversion,local-bounds -fno-sanitize-recover=all"},
@@ -59,6 +63,7 @@ var builds = []build{
 	{name: "arm", cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-O2 -marm", ldflags: "-static"},
 	{name: "arm-word64", cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-O2 -marm", ldflags: "-static", word: "64"},
 	{name: "thumb", cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-Os -mthumb", ldflags: "-static"},
+	{name: "thumb-two-files", cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-Os -mthumb", ldflags: "-static", two: true},
 	{name: "thumb-word64", cc: "arm-linux-gnueabihf-gcc", run: "qemu-arm", cflags: "-Os -mthumb", ldflags: "-static", word: "64"},
 	{name: "aarch64", cc: "aarch64-linux-gnu-gcc", run: "qemu-aarch64", cflags: "-O2", ldflags: "-static"},
 	{name: "riscv64", cc: "riscv64-linux-gnu-gcc", run: "qemu-riscv64", cflags: "-O2", ldflags: "-static"},
@@ -75,17 +80,21 @@ var builds = []build{
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, pattern := range []string{"*/*.h", "include/lwsbt/*.h", "*/*.c", "Makefile", "../examples/wrap/*.c"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("no %s: %v", pattern, err)
-		}
-		for _, f := range files {
-			if _, err := os.ReadFile(f); err != nil {
-				t.Fatal(err)
-			}
-		}
+		readAll(t, pattern)
 	}
 	cmdtest.Need(t, programs...)
+}
+
+// readAll reads all files of a pattern, of which there must be some.
+func readAll(t *testing.T, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no %s: %v", pattern, err)
+	}
+	for _, f := range files {
+		read(t, f)
+	}
 }
 
 // make builds a target of Makefile, and returns the program's path. It skips the
@@ -104,6 +113,9 @@ func (b build) make(t *testing.T, target string) string {
 		}
 		args := []string{"-s", target, "CC=" + b.cc, "CFLAGS=" + b.cflags, "LDFLAGS=" + b.ldflags,
 			"OUT=" + dir, "WORD=" + b.word}
+		if b.two {
+			args = append(args, "TWO_FILES=1")
+		}
 		if out, err := exec.Command("make", args...).CombinedOutput(); err != nil {
 			return "", fmt.Errorf("make %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
@@ -150,10 +162,10 @@ func each(t *testing.T, test func(t *testing.T, b build)) {
 func TestHeaders(t *testing.T) {
 	need(t, "gcc", "g++")
 	parts, err := filepath.Glob("include/lwsbt/*.h")
-	if err != nil || len(parts) != 5 {
-		t.Fatalf("%v: %v, want 5", parts, err)
+	if err != nil || len(parts) != 7 {
+		t.Fatalf("%v: %v, want 7", parts, err)
 	}
-	for _, header := range append(parts, "include/lwsbt.h") {
+	for _, header := range append(parts, "include/lwsbt.h", "amalgamation/lwsbt.h") {
 		for _, cc := range []string{"gcc -std=c99 -x c", "g++ -std=c++11 -x c++"} {
 			args := strings.Fields(cc + " -Wall -Wextra -pedantic -Werror -fsyntax-only -Iinclude -")
 			cmd := exec.Command(args[0], args[1:]...)

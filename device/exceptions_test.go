@@ -38,7 +38,7 @@ func TestExceptions(t *testing.T) {
 					need(t, "arm-none-eabi-gcc", "qemu-system-arm")
 					elf := filepath.Join(t.TempDir(), "exceptions.elf")
 					args := strings.Fields("-std=gnu99 -g0 -mthumb -masm-syntax-unified -fno-optimize-sibling-calls -fno-ipa-cp -fno-partial-inlining -ffreestanding -Iinclude -nostdlib -T test/cortexm3/board.ld" +
-						" -mcpu=" + c.cpu + " " + level + " " + c.flags + " test/cortexm3/exceptions.c src/capture_thumb.c src/capture_functions.c -lgcc -o " + elf)
+						" -mcpu=" + c.cpu + " " + level + " " + c.flags + " -DLWSBT_FUNCTIONS_MAX=1024 test/cortexm3/exceptions.c src/capture_thumb.c src/capture_functions.c -lgcc -o " + elf)
 					if out, err := exec.Command("arm-none-eabi-gcc", args...).CombinedOutput(); err != nil {
 						t.Fatalf("%v\n%s", err, out)
 					}

@@ -16,50 +16,20 @@ import (
 
 const cortexM3 = "-std=c99 -Os -mthumb -mcpu=cortex-m3 -ffunction-sections -fdata-sections -Iinclude"
 
-var libraryParts = []string{"choose", "encode", "line", "head", "decode", "heap", "alloc", "dump", "paths", "device", "profile", "profile_dump", "sums"}
+var libraryParts = []string{"choose", "encode", "line", "head", "decode", "heap", "trim", "alloc", "dump", "paths", "device", "paths_head", "profile", "profile_dump", "sums"}
 
-// A size is what the linker keeps of the library in a Cortex-M3's program at -Os: of one that
-// calls symbols, or of the firmware of test/size.c.
+// A size is what the linker keeps of the library in a Cortex-M3's program at -Os that calls symbols. Sizes of
+// whole firmwares: TestSizes of test/firmware.
 type size struct {
-	what, options, symbols string
-	firmware               string // its capture function
+	what, symbols string
+	most          int // bytes
 }
 
-func sizes(t *testing.T) []size {
-	const m = "malloc, free and dumps, "
-	list := []size{
-		{"encoder and `~m#` lines", "", "lwsbt_encode lwsbt_line", ""},
-		{"encoder, `~m#` and `~b#` lines", "", "lwsbt_encode lwsbt_line lwsbt_line_decoded", ""},
-		{"decoder", "", "lwsbt_decode", ""},
-		{m + "`scan`, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -flto", "", "scan"},
-		{m + "`scan`, `LWSBT_TINY`", "-DLWSBT_TINY", "", "scan"},
-		{m + "`scan`", "", "", "scan"},
-		{m + "`thumb`, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -flto", "", "thumb"},
-		{m + "`thumb` with a table alone, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -DLWSBT_CAPTURE_TABLE_ONLY -flto", "", "thumb"},
-		{m + "`thumb`, `LWSBT_TINY`", "-DLWSBT_TINY", "", "thumb"},
-		{m + "`thumb`", "", "", "thumb"},
-		{"calloc and realloc more, `scan`, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -flto -DALL", "", "scan"},
-		{"calloc and realloc more, `thumb`", "-DALL", "", "thumb"},
-	}
-	const table = " -DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"
-	list = append(list,
-		size{"`~p#` lines", "", "lwsbt_paths_add lwsbt_paths_flush", ""},
-		size{"profile, `scan`, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -flto" + table, "", "scan"},
-		size{"profile, `scan`, `LWSBT_TINY`", "-DLWSBT_TINY" + table, "", "scan"},
-		size{"profile, `scan`", table, "", "scan"},
-		size{"profile, `thumb` with a table alone, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -DLWSBT_CAPTURE_TABLE_ONLY -flto" + table, "", "thumb"},
-		size{"profile, `thumb`, `LWSBT_TINY`, `-flto`", "-DLWSBT_TINY -flto" + table, "", "thumb"},
-		size{"profile, `thumb`", table, "", "thumb"},
-		size{m + "`scan`, `LWSBT_TINY`, `-flto`, dumps by call path", "-DLWSBT_TINY -flto -DSUMS", "", "scan"},
-		size{"the same, `LWSBT_PACKED`", "-DLWSBT_TINY -flto -DSUMS -DLWSBT_PACKED=1", "", "scan"})
-	for _, name := range options(t) {
-		if name == "LWSBT_EXTRAS" {
-			list = append(list, size{"`" + name + "`", "-DLWSBT_TINY -D" + name + "=1" + table, "", "scan"})
-			continue
-		}
-		list = append(list, size{"`" + name + "`", "-DLWSBT_TINY -D" + name + "=1", "", "thumb"})
-	}
-	return list
+var sizes = []size{
+	{"encoder and `~m#` lines", "lwsbt_encode lwsbt_line", 900},
+	{"encoder, `~m#` and `~b#` lines", "lwsbt_encode lwsbt_line lwsbt_line_decoded", 1100},
+	{"decoder", "lwsbt_decode", 650},
+	{"`~p#` lines", "lwsbt_paths_add lwsbt_paths_flush", 950},
 }
 
 // measure returns bytes of .text and read-only data, without the C library.
@@ -72,25 +42,14 @@ func (s size) measure(t *testing.T) int {
 	}
 	dir := t.TempDir()
 	link := strings.Fields("-nostdlib -Wl,--gc-sections,--unresolved-symbols=ignore-all -o " + dir + "/elf")
-	app := 0
-	if s.firmware != "" {
-		object := filepath.Join(dir, "size.o")
-		compile := append(strings.Fields(cortexM3+" "+strings.Replace(s.options, "-flto", "", 1)), "-c", "test/size.c", "-o", object)
-		if out, err := exec.Command(cc, compile...).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		app = text(t, object)
-		link = append(link, "-Wl,-e,main,--wrap=malloc,--wrap=free,--wrap=calloc,--wrap=realloc", object,
-			"-DLWSBT_WRAP_CAPTURE=lwsbt_capture_"+s.firmware, "adapters/wrap.c")
-	}
 	for _, symbol := range strings.Fields(s.symbols) {
 		link = append(link, "-Wl,-u,"+symbol, "-Wl,-e,"+symbol)
 	}
-	link = append(append(strings.Fields(cortexM3+" "+s.options), link...), sources...)
+	link = append(append(strings.Fields(cortexM3), link...), sources...)
 	if out, err := exec.Command(cc, link...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return text(t, dir+"/elf") - app
+	return text(t, dir+"/elf")
 }
 
 // text returns what arm-none-eabi-size says of a file.
@@ -107,7 +66,7 @@ func text(t *testing.T, name string) int {
 	return size
 }
 
-// The sizes that docs/device.md has, to 1 %; another compiler than gcc 12.2 may make others:
+// The sizes that docs/notes/device-figures.md has, to 1 %; another compiler than gcc 12.2 may make others:
 //
 //	LWSBT_FULL=1 go test ./device -run Size -v
 func TestSize(t *testing.T) {
@@ -118,44 +77,21 @@ func TestSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := os.ReadFile("../docs/device.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := map[string]int{}
-	for _, s := range sizes(t) {
+	doc := read(t, "../docs/notes/device-figures.md")
+	for _, s := range sizes {
 		n := s.measure(t)
-		if strings.HasPrefix(s.what, "`L") { // an option: what it adds
-			base := "malloc, free and dumps, `thumb`, `LWSBT_TINY`"
-			if s.firmware == "scan" {
-				base = "profile, `scan`, `LWSBT_TINY`"
-			}
-			n -= of[base]
-		}
 		t.Logf("| %s | %d |", s.what, n)
-		if n < 10 || n < 400 && s.what[0] != '`' {
-			t.Errorf("%s: %d bytes, which cannot be all of it", s.what, n)
+		if n < 400 || n > s.most {
+			t.Errorf("%s: %d bytes, want 400 to %d", s.what, n, s.most)
 		}
 		var written int
-		if _, row, ok := strings.Cut(string(doc), "\n| "+s.what+" | "); !ok {
-			t.Errorf("docs/device.md has no row of %s", s.what)
+		if _, row, ok := strings.Cut(doc, "\n| "+s.what+" | "); !ok {
+			t.Errorf("docs/notes/device-figures.md has no row of %s", s.what)
 		} else if _, err := fmt.Sscan(row, &written); err != nil {
-			t.Errorf("docs/device.md, %s: %v", s.what, err)
+			t.Errorf("docs/notes/device-figures.md, %s: %v", s.what, err)
 		}
 		if off := max(n-written, written-n); strings.HasPrefix(string(version), "12.2.") && off > 8+n/100 {
-			t.Errorf("%s: %d bytes, docs/device.md has %d", s.what, n, written)
-		}
-		of[s.what] = n
-	}
-	for what, most := range map[string]int{
-		"encoder and `~m#` lines":                                    900,
-		"`~p#` lines":                                                950,
-		"profile, `scan`, `LWSBT_TINY`, `-flto`":                     3072,
-		"malloc, free and dumps, `scan`, `LWSBT_TINY`, `-flto`":      3160,
-		"profile, `thumb` with a table alone, `LWSBT_TINY`, `-flto`": 4900,
-	} {
-		if n, ok := of[what]; !ok || n > most {
-			t.Errorf("%s: %d bytes, want at most %d", what, n, most)
+			t.Errorf("%s: %d bytes, docs/notes/device-figures.md has %d", s.what, n, written)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestFreeRTOS(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", b.cc, err, out)
 			}
 			if b.port == "ARM_CM3" {
-				if out, err := exec.Command("go", "run", "./tools/functable", "-patch", exe).CombinedOutput(); err != nil {
+				if out, err := exec.Command("go", "run", "../heap/cmd/btcore", "functable", exe).CombinedOutput(); err != nil {
 					t.Fatalf("functable: %v\n%s", err, out)
 				}
 			}

@@ -476,6 +476,8 @@ func TestDeviceHeaders(t *testing.T) {
 			{Key: "heap", Value: "20001000+f000"}}},
 		{Verb: codec.VerbHeap, Keys: []codec.HeaderKey{{Key: "t", Value: "17"}, {Key: "size", Value: "4000"}, {Key: "free", Value: "300"},
 			{Key: "largest", Value: "20"}, {Key: "min", Value: "1"}}},
+		{Verb: codec.VerbHeap, Keys: []codec.HeaderKey{{Key: "name", Value: "dma 2"}, {Key: "size", Value: "4000"}, {Key: "free", Value: "300"},
+			{Key: "largest", Value: "20"}, {Key: "min", Value: "1"}}},
 		{Verb: "thread", Number: 3, HasNumber: true, Keys: []codec.HeaderKey{{Key: "name", Value: "net io"}}},
 	}
 	lines := bytes.Split(bytes.TrimSuffix(out, []byte("\n")), []byte("\n"))

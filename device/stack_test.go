@@ -24,7 +24,7 @@ func TestTaskStack(t *testing.T) {
 				elf := filepath.Join(t.TempDir(), "stack.elf")
 				args := strings.Fields(cortexM3 + " -std=gnu99 -nostdlib -Wl,--gc-sections,--wrap=malloc,--wrap=free,--wrap=calloc,--wrap=realloc" +
 					" -T test/cortexm3/board.ld -DLWSBT_WRAP_CAPTURE=lwsbt_capture_thumb " + options +
-					" test/cortexm3/stack.c adapters/wrap.c src/capture_thumb.c src/capture_functions.c -o " + elf)
+					" -DLWSBT_FUNCTIONS_MAX=1024 test/cortexm3/stack.c adapters/wrap.c src/capture_thumb.c src/capture_functions.c -o " + elf)
 				for _, part := range libraryParts {
 					args = append(args, "src/"+part+".c")
 				}

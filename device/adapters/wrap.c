@@ -15,9 +15,10 @@
  *   -DLWSBT_WRAP_NESTED                        for picolibc, whose realloc and memalign
  *                                              call malloc by its name: what they get
  *                                              has no metadata
- *   -DLWSBT_WRAP_CAPTURE=lwsbt_capture_thumb   the capture function; else the
- *                                              caller alone is kept
- *   -DLWSBT_WRAP_PORT=board_port               a const struct lwsbt_port of yours
+ *   -DLWSBT_WRAP_CAPTURE=lwsbt_capture_scan    another capture function than that of the
+ *                                              machine; with NULL, the caller alone is kept
+ *   -DLWSBT_WRAP_PORT=board_port               a const struct lwsbt_port of yours, by another
+ *                                              name than lwsbt_wrap_port
  *   -DLWSBT_WRAP_FLAGS=LWSBT_KEEP_SEQUENCE     flags of the heap
  *   -DLWSBT_WRAP_RULES=64                      entries of the capture function's cache, a
  *                                              power of 2: two words each
@@ -35,7 +36,11 @@
 #include "lwsbt.h"
 
 #ifndef LWSBT_WRAP_CAPTURE
+#ifdef LWSBT_CAPTURE
+#define LWSBT_WRAP_CAPTURE LWSBT_CAPTURE
+#else
 #define LWSBT_WRAP_CAPTURE NULL
+#endif
 #endif
 #ifndef LWSBT_WRAP_FLAGS
 #define LWSBT_WRAP_FLAGS 0
@@ -45,6 +50,9 @@
 #endif
 #ifdef LWSBT_WRAP_PORT
 extern const struct lwsbt_port LWSBT_WRAP_PORT;
+#else
+#define LWSBT_WRAP_PORT lwsbt_wrap_port
+#pragma weak lwsbt_wrap_port /* NULL, if the program does not define it */
 #endif
 
 #ifdef LWSBT_WRAP_RULES
@@ -60,16 +68,14 @@ struct lwsbt_heap lwsbt_wrapped = {
 #ifdef LWSBT_WRAP_RULES
 	.ctx = { .rules = rules, .rule_count = LWSBT_WRAP_RULES },
 #endif
-#ifdef LWSBT_WRAP_PORT
 	.port = &LWSBT_WRAP_PORT,
-#endif
 };
 
 #ifdef LWSBT_WRAP_NODES
 static uintptr_t nodes[LWSBT_WRAP_NODES];
 static struct lwsbt_entry entries[LWSBT_WRAP_ENTRIES];
 #ifdef LWSBT_WRAP_HISTORY
-static struct lwsbt_history history[LWSBT_WRAP_ENTRIES];
+static struct lwsbt_history histories[LWSBT_WRAP_ENTRIES];
 #endif
 
 /* Its capture, limits and port are those of lwsbt_wrapped. Set its code before the first allocation. */
@@ -80,7 +86,7 @@ struct lwsbt_profile lwsbt_wrapped_profile = {
 	.nodes = LWSBT_WRAP_NODES,
 	.entries = LWSBT_WRAP_ENTRIES,
 #ifdef LWSBT_WRAP_HISTORY
-	.history = history,
+	.history = histories,
 #endif
 };
 #define WRAPPED(call) lwsbt_profile_##call
@@ -115,7 +121,7 @@ static void enter(unsigned n)
 		port->unlock(port->arg);
 }
 
-static void *resize(void *p, size_t size)
+static void *real_resize(void *p, size_t size)
 {
 	enter(1);
 	p = __real_realloc(p, size);
@@ -124,7 +130,7 @@ static void *resize(void *p, size_t size)
 }
 
 #ifdef LWSBT_WRAP_ALIGNED
-static void *aligned(size_t align, size_t size)
+static void *real_aligned(size_t align, size_t size)
 {
 	void *p;
 
@@ -143,12 +149,12 @@ static const struct lwsbt_allocator real = {
 	.allocate = __real_malloc,
 	.release = __real_free,
 #ifdef LWSBT_WRAP_NESTED
-	.resize = resize,
+	.resize = real_resize,
 #else
 	.resize = __real_realloc,
 #endif
 #if defined(LWSBT_WRAP_ALIGNED) && defined(LWSBT_WRAP_NESTED)
-	.aligned = aligned,
+	.aligned = real_aligned,
 #elif defined(LWSBT_WRAP_ALIGNED)
 	.aligned = REAL(LWSBT_WRAP_ALIGNED),
 #endif

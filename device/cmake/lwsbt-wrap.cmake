@@ -2,7 +2,7 @@
 #
 # Compiles adapters/wrap.c into a program and has the linker wrap malloc, free, calloc and
 # realloc. ALIGNED also wraps memalign, aligned_alloc and posix_memalign: FUNCTION is the one
-# that the C library's two others call (docs/device.md). DEFINITIONS are those of wrap.c,
+# that the C library's two others call (docs/notes/device-ports.md). DEFINITIONS are those of wrap.c,
 # such as LWSBT_WRAP_CAPTURE=lwsbt_capture_thumb.
 if(NOT LWSBT_ADAPTERS)
 	set(LWSBT_ADAPTERS ${CMAKE_CURRENT_LIST_DIR}/../adapters)

@@ -8,7 +8,8 @@
  * writes the table. IDs in brackets, [BT-...], are clauses of SPEC.md.
  *
  * The library is C99. It allocates no memory, does not recurse, and has no static
- * data. Link only the parts that you need: each is a file of src/.
+ * data, but for the wrapped heap. Link only the parts that you need: each is a file of src/. Or compile
+ * amalgamation/lwsbt.c, which has them all.
  *
  * This header includes all parts. Each can be included alone:
  *
@@ -22,23 +23,29 @@
  *   headers         head.c          lwsbt_head...
  *   events          event.c         lwsbt_encode_event
  *
- *   lwsbt/heap.h
- *   heap            heap.c          lwsbt_meta_gen, _adjust, _trim
- *                   alloc.c         lwsbt_heap_malloc...
- *   dumps           dump.c          lwsbt_walk..., lwsbt_dump, lwsbt_meta_parse
+ *   lwsbt/capture.h
+ *   capture         capture_*.c     lwsbt_capture_...
  *
  *   lwsbt/paths.h
  *   call paths      paths.c         lwsbt_paths_add, lwsbt_name, lwsbt_offset...
  *                   packet.c        lwsbt_packet_put
  *
+ *   lwsbt/device.h
+ *   a device        device.c        lwsbt_head_device...
+ *
+ *   lwsbt/heap.h
+ *   heap            heap.c trim.c   lwsbt_meta_gen, _adjust, _trim
+ *                   alloc.c         lwsbt_heap_malloc...
+ *   dumps           dump.c          lwsbt_walk..., lwsbt_dump, lwsbt_meta_parse
+ *                   sums.c          lwsbt_dump_paths; needs paths_head.c
+ *
  *   lwsbt/profile.h
  *   profile         profile.c       lwsbt_profile_malloc...
- *                   profile_dump.c  lwsbt_profile_dump..., lwsbt_low
- *                   sums.c          lwsbt_dump_paths, of a heap
- *                   device.c        lwsbt_head_device...
+ *                   profile_dump.c  lwsbt_profile_dump..., lwsbt_low; needs paths_head.c
  *
- *   lwsbt/capture.h
- *   capture         capture_*.c     lwsbt_capture_...
+ *   lwsbt/wrap.h
+ *   malloc and free adapters/       lwsbt_wrapped, lwsbt_wrap_begin, lwsbt_wrap_dump
+ *   of a program    wrap.c begin.c
  *
  * Unless its comment says otherwise, a function uses only its arguments: it may be
  * called from several threads at a time, and from interrupts.
@@ -46,10 +53,12 @@
 #ifndef LWSBT_H
 #define LWSBT_H
 
-#include "lwsbt/capture.h"
 #include "lwsbt/codec.h"
-#include "lwsbt/heap.h"
+#include "lwsbt/capture.h"
 #include "lwsbt/paths.h"
+#include "lwsbt/device.h"
+#include "lwsbt/heap.h"
 #include "lwsbt/profile.h"
+#include "lwsbt/wrap.h"
 
 #endif

@@ -139,7 +139,7 @@ static LWSBT_NOINLINE void *resize(struct lwsbt_heap *h, const struct lwsbt_allo
 	return q;
 }
 
-static LWSBT_NOINLINE void *release(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p)
+static LWSBT_NOINLINE void *free_block(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void *p)
 {
 	lwsbt_heap_free(h, a, p);
 	return NULL;
@@ -152,5 +152,5 @@ void *lwsbt_heap_realloc(struct lwsbt_heap *h, const struct lwsbt_allocator *a, 
 		return lwsbt_heap_malloc(h, a, size, caller);
 	if (size)
 		return resize(h, a, p, size, caller);
-	return release(h, a, p);
+	return free_block(h, a, p);
 }

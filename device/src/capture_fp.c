@@ -21,7 +21,7 @@
 
 #if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__riscv)
 
-static NOINLINE size_t walk(uintptr_t *pcs, size_t max, size_t skip,
+static NOINLINE size_t walk_fp(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx, uintptr_t fp)
 {
 	uintptr_t up, ra;
@@ -53,7 +53,7 @@ NOINLINE size_t lwsbt_capture_fp(uintptr_t *pcs, size_t max, size_t skip,
 
 	if (!ctx)
 		return 0;
-	n = walk(pcs, max, skip, ctx, (uintptr_t)__builtin_frame_address(0));
+	n = walk_fp(pcs, max, skip, ctx, (uintptr_t)__builtin_frame_address(0));
 	__asm__ volatile("" : "+r"(n));	/* no tail call */
 	return n;
 }

@@ -1,14 +1,13 @@
 /*
- * capture_functions.c: room for the table of functions that tools/functable
- * -patch writes into the linked program. Until then it is empty.
+ * capture_functions.c: the table of functions, which `btcore functable` writes into the linked program.
+ * -DLWSBT_FUNCTIONS_MAX=400 reserves memory for 400 functions, 4 bytes for each. Until the table is
+ * written, and without this option, there is none.
  */
 #include "lwsbt.h"
 
-#ifndef LWSBT_FUNCTIONS_MAX
-#define LWSBT_FUNCTIONS_MAX 1024
-#endif
+#ifdef LWSBT_FUNCTIONS_MAX
 
-/* Known to the tool by their names. */
+/* Known to the command by their names. */
 extern const uint32_t lwsbt_function_starts[LWSBT_FUNCTIONS_MAX];
 extern const struct lwsbt_functions lwsbt_functions;
 
@@ -24,3 +23,9 @@ const struct lwsbt_functions *lwsbt_function_table(void)
 
 	return t->count != 0 ? t : NULL;
 }
+
+#else
+
+const struct lwsbt_functions *lwsbt_function_table(void) { return NULL; }
+
+#endif

@@ -12,7 +12,7 @@
 
 #define R14 112u
 
-static NOINLINE size_t walk(uintptr_t *pcs, size_t max, size_t skip,
+static NOINLINE size_t walk_chain(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx, uintptr_t sp)
 {
 	uintptr_t up, ra;
@@ -39,7 +39,7 @@ NOINLINE size_t lwsbt_capture_s390x(uintptr_t *pcs, size_t max, size_t skip,
 	if (!ctx)
 		return 0;
 	__asm__ volatile("lgr %0, %%r15" : "=r"(sp));
-	n = walk(pcs, max, skip, ctx, sp);
+	n = walk_chain(pcs, max, skip, ctx, sp);
 	__asm__ volatile("" : "+r"(n));	/* no tail call */
 	return n;
 }

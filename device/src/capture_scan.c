@@ -6,6 +6,8 @@
  */
 #include "capture_code.h"
 
+#ifndef NO_CALLS
+
 NOINLINE size_t lwsbt_capture_scan(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx)
 {
@@ -28,3 +30,5 @@ NOINLINE size_t lwsbt_capture_scan(uintptr_t *pcs, size_t max, size_t skip,
 	}
 	return n;
 }
+
+#endif

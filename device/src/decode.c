@@ -36,7 +36,7 @@ lwsbt_word lwsbt_next(struct lwsbt_reader *r, unsigned width)
 }
 
 /* field reads width bits and a spill bit. [BT-FIELD-1, BT-FIELD-4] */
-static lwsbt_word field(struct lwsbt_reader *r, unsigned width)
+static lwsbt_word read_field(struct lwsbt_reader *r, unsigned width)
 {
 	lwsbt_word v;
 
@@ -51,7 +51,7 @@ static lwsbt_word field(struct lwsbt_reader *r, unsigned width)
 static unsigned count(struct lwsbt_reader *r)
 {
 	size_t at = r->pos;
-	unsigned n = lwsbt_full_count((unsigned)field(r, COUNT_WIDTH));
+	unsigned n = lwsbt_full_count((unsigned)read_field(r, COUNT_WIDTH));
 
 	if (n > r->word)
 		fail(r, at, LWSBT_COUNT);
@@ -61,25 +61,25 @@ static unsigned count(struct lwsbt_reader *r)
 /* value reads a count, and a value of that many bits. [BT-COUNT-2, BT-COUNT-4] */
 static lwsbt_word value(struct lwsbt_reader *r)
 {
-	return field(r, count(r));
+	return read_field(r, count(r));
 }
 
 /* frame reads frame n into pc[n]. [BT-ITEM-1] */
-static void frame(struct lwsbt_reader *r, lwsbt_word *pc, unsigned n)
+static void read_frame(struct lwsbt_reader *r, lwsbt_word *pc, unsigned n)
 {
 	size_t at = r->pos;
 	lwsbt_word v, base = 0, back, sign = 0;
 
-	if (field(r, 1)) {
+	if (read_field(r, 1)) {
 		if (n == 0)
 			fail(r, at, LWSBT_DELTA_FIRST);
 		at = r->pos;
-		back = field(r, 3);
+		back = read_field(r, 3);
 		if (back >= n)
 			fail(r, at, LWSBT_BACK);
 		else
 			base = pc[n - 1 - (unsigned)back];
-		sign = 0 - field(r, 1);
+		sign = 0 - read_field(r, 1);
 	}
 	v = value(r);
 	pc[n] = base + ((v ^ sign) - sign);
@@ -95,9 +95,9 @@ static uint32_t read_frames(struct lwsbt_reader *r, lwsbt_word *pc, unsigned dep
 {
 	uint32_t n = 0;
 
-	(void)field(r, DEPTH_WIDTH);
+	(void)read_field(r, DEPTH_WIDTH);
 	while (n < depth) {
-		frame(r, pc, n);
+		read_frame(r, pc, n);
 		if (r->fault != LWSBT_OK)
 			break;
 		n++;
@@ -118,7 +118,7 @@ static enum lwsbt_result frames(const struct lwsbt_reader *from, struct lwsbt_st
 }
 
 /* walk reads depth frames and the size. */
-static enum lwsbt_result walk(const struct lwsbt_reader *from, struct lwsbt_stack *s, unsigned depth)
+static enum lwsbt_result read_stack(const struct lwsbt_reader *from, struct lwsbt_stack *s, unsigned depth)
 {
 	struct lwsbt_reader r = *from;
 
@@ -141,13 +141,13 @@ static enum lwsbt_result empty(struct lwsbt_stack *s, enum lwsbt_result e)
 /* walk_as reads a blob whose depth field is depth. [BT-DEPTH-2] */
 static enum lwsbt_result walk_as(const struct lwsbt_reader *r, struct lwsbt_stack *s, unsigned depth)
 {
-	enum lwsbt_result e = walk(r, s, depth), deepest;
+	enum lwsbt_result e = read_stack(r, s, depth), deepest;
 
 	if (depth != 0 || (e == LWSBT_OK && r->end - s->end < 8))
 		return e;
-	deepest = walk(r, s, LWSBT_DEPTH_MAX);
+	deepest = read_stack(r, s, LWSBT_DEPTH_MAX);
 	if (deepest != LWSBT_OK && (e == LWSBT_OK || r->end < 8 * DEEPEST_MIN))
-		return walk(r, s, 0);
+		return read_stack(r, s, 0);
 	return deepest;
 }
 
@@ -234,7 +234,7 @@ enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len
 	if (len == 0 || r.p[0] >> 3 == 0)
 		return e; /* empty, with user bits, or 32 frames: nothing is certain */
 	*announced = r.p[0] >> 3;
-	e = walk(&r, s, *announced);
+	e = read_stack(&r, s, *announced);
 	if (e == LWSBT_OK)
 		*sized = 1;
 	else if (e != LWSBT_TRUNCATED)
@@ -256,7 +256,7 @@ enum lwsbt_result lwsbt_user(const void *blob, size_t len, size_t *pos, unsigned
 		return LWSBT_SHORT;
 	if (r.pos > r.end || r.end - r.pos < TAG_BITS)
 		return LWSBT_OK;
-	t = (unsigned)field(&r, TAG_WIDTH);
+	t = (unsigned)read_field(&r, TAG_WIDTH);
 	if (t == LWSBT_TAG_END)
 		return LWSBT_OK;
 	n = count(&r);

@@ -1,7 +1,7 @@
 /*
- * The ~h# lines of a device: boot, dumps by call path, what the allocator says.
+ * The ~h# lines of a device: boot, threads, what the allocator says.
  */
-#include "heap.h"
+#include "internal.h"
 
 /* range writes START+LEN after name. [BT-CODE-1] */
 static void range(const struct lwsbt_out *out, const char *name, const struct lwsbt_range *r)
@@ -10,9 +10,6 @@ static void range(const struct lwsbt_out *out, const char *name, const struct lw
 	lwsbt_digits(out, "+", r->end - r->start, 16);
 }
 
-#define STRING(x) STRING_OF(x)
-#define STRING_OF(x) #x
-
 void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d)
 {
 	const uint32_t *note = d->build; /* sizes of name and description, type, "GNU" */
@@ -20,7 +17,7 @@ void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d
 
 	lwsbt_text(out, "~h#boot");
 	lwsbt_escaped(out, " prog=", d->prog);
-	lwsbt_text(out, " w=" STRING(LWSBT_WORD_BITS));
+	lwsbt_text(out, " w=" WORD_TEXT);
 	if (LWSBT_EXTRAS && note) {
 		const uint8_t *id = (const uint8_t *)(note + 3) + ((note[0] + 3) & ~(uint32_t)3);
 
@@ -50,6 +47,7 @@ void lwsbt_head_heap(const struct lwsbt_out *out, const struct lwsbt_numbers *n,
 	lwsbt_text(out, "~h#heap");
 	if (LWSBT_FIELDS && time != LWSBT_NONE)
 		lwsbt_key(out, " t=", (lwsbt_number)time);
+	lwsbt_escaped(out, " name=", n->name);
 	lwsbt_key(out, " size=", n->size);
 	lwsbt_key(out, " free=", n->free);
 	lwsbt_key(out, " largest=", n->largest);
@@ -61,36 +59,5 @@ void lwsbt_head_thread(const struct lwsbt_out *out, uintptr_t thread, const char
 {
 	lwsbt_key(out, "~h#thread ", thread);
 	lwsbt_escaped(out, " name=", name);
-	lwsbt_text(out, "\n");
-}
-
-void lwsbt_head_paths(const struct lwsbt_out *out, const struct lwsbt_port *port, uint32_t number, uint32_t lines,
-	const uint32_t *base, uint32_t sample, const char *why)
-{
-	struct lwsbt_numbers n;
-
-	lwsbt_key(out, "~h#begin ", number);
-	if (LWSBT_FIELDS && port && port->time)
-		lwsbt_key(out, " t=", (lwsbt_number)port->time(port->arg));
-	if (LWSBT_EXTRAS && base)
-		lwsbt_key(out, " k=diff base=", *base);
-	lwsbt_key(out, LWSBT_EXTRAS && base ? " l=" : " k=paths l=", lines);
-	if (LWSBT_EXTRAS && sample)
-		lwsbt_key(out, " sample=", sample);
-	lwsbt_escaped(out, " why=", why);
-	lwsbt_text(out, "\n");
-	if (LWSBT_EXTRAS && port && port->numbers && port->numbers(port->arg, &n))
-		lwsbt_head_heap(out, &n, LWSBT_NONE);
-}
-
-void lwsbt_tail_paths(const struct lwsbt_out *out, uint32_t number, uint32_t blocks, size_t bytes, uint32_t lines,
-	uint32_t cut)
-{
-	lwsbt_key(out, "~h#end ", number);
-	lwsbt_key(out, " n=", blocks);
-	lwsbt_key(out, " b=", bytes);
-	lwsbt_key(out, " l=", lines);
-	if (cut)
-		lwsbt_key(out, " cut=", cut);
 	lwsbt_text(out, "\n");
 }

@@ -147,7 +147,7 @@ static void counts(const struct lwsbt_out *out, uint32_t records, size_t bytes)
 	lwsbt_key(out, " b=", bytes);
 }
 
-static void begin(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
+static void begin_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
 	const char *why, int user)
 {
 	lwsbt_key(out, "~h#begin ", number);
@@ -172,7 +172,7 @@ void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t numb
 	size_t bytes = 0, len;
 	uint8_t buf[LWSBT_RECORD_MAX];
 
-	begin(h, out, number, why, (flags & KEEP_ADDRESS) || (h->flags & KEEP));
+	begin_dump(h, out, number, why, (flags & KEEP_ADDRESS) || (h->flags & KEEP));
 	lwsbt_walk_begin(h, &w);
 	while ((len = lwsbt_walk_next(h, &w, buf, sizeof buf, flags)) > 0) {
 		lwsbt_line(out, buf, len);

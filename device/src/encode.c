@@ -4,7 +4,7 @@
 #include "internal.h"
 
 /* put writes the lowest width bits of v, at most a word. */
-static void put(struct lwsbt_writer *w, lwsbt_word v, unsigned width)
+static void put_word(struct lwsbt_writer *w, lwsbt_word v, unsigned width)
 {
 	size_t len = w->len;
 	unsigned n = w->n;
@@ -45,11 +45,11 @@ static void put_field(struct lwsbt_writer *w, unsigned lead, unsigned lead_width
 	}
 #endif
 	if (width + count + SPILL <= LWSBT_WORD_BITS) {
-		put(w, (head << count | v) << SPILL | spill, width + count + SPILL);
+		put_word(w, (head << count | v) << SPILL | spill, width + count + SPILL);
 	} else {
-		put(w, head, width);
-		put(w, v, count);
-		put(w, spill, SPILL);
+		put_word(w, head, width);
+		put_word(w, v, count);
+		put_word(w, spill, SPILL);
 	}
 }
 
@@ -67,10 +67,10 @@ size_t lwsbt_bits(const struct lwsbt_writer *w) { return w->len * 8 + w->n; }
 void lwsbt_put(struct lwsbt_writer *w, uint64_t v, unsigned width)
 {
 	if (width > 32) {
-		put(w, (uint32_t)(v >> 32), width - 32);
+		put_word(w, (uint32_t)(v >> 32), width - 32);
 		width = 32;
 	}
-	put(w, (uint32_t)v, width);
+	put_word(w, (uint32_t)v, width);
 }
 
 void lwsbt_put_value(struct lwsbt_writer *w, lwsbt_word v, unsigned how)
@@ -83,15 +83,15 @@ void lwsbt_put_user(struct lwsbt_writer *w, unsigned tag, uint64_t v)
 	uint32_t high = (uint32_t)(v >> 32);
 	unsigned count = high ? 32 + lwsbt_significant(high) : lwsbt_significant((uint32_t)v);
 
-	put(w, tag << SPILL << COUNT_BITS | (count & 63) << SPILL, TAG_BITS + COUNT_BITS);
+	put_word(w, tag << SPILL << COUNT_BITS | (count & 63) << SPILL, TAG_BITS + COUNT_BITS);
 	lwsbt_put(w, v, count);
-	put(w, 0, SPILL);
+	put_word(w, 0, SPILL);
 }
 
 void lwsbt_put_forms(struct lwsbt_writer *w, const lwsbt_word *pc, unsigned depth,
 	unsigned how, const uint8_t *form)
 {
-	put(w, (depth & 31) << SPILL, DEPTH_BITS); /* 32 is written 0 [BT-DEPTH-2] */
+	put_word(w, (depth & 31) << SPILL, DEPTH_BITS); /* 32 is written 0 [BT-DEPTH-2] */
 	for (unsigned n = 0; n < depth; n++) {
 		lwsbt_word v = pc[n];
 		unsigned f = form[n], lead = LITERAL_LEAD;
@@ -118,21 +118,21 @@ void lwsbt_fill(struct lwsbt_writer *w, size_t len)
 {
 	unsigned left = 8 * (unsigned)(len - w->len) - w->n, zeros = (0u - TAG_BITS - w->n) % 8 + TAG_BITS;
 
-	put(w, 0, zeros < left ? zeros : left);
+	put_word(w, 0, zeros < left ? zeros : left);
 	while (w->len < len)
-		put(w, 0xff, 8);
-	put(w, (uint32_t)len + LENGTH_BYTES, 8 * LENGTH_BYTES);
+		put_word(w, 0xff, 8);
+	put_word(w, (uint32_t)len + LENGTH_BYTES, 8 * LENGTH_BYTES);
 }
 
 size_t lwsbt_finish(struct lwsbt_writer *w)
 {
 	size_t len;
 
-	put(w, 0, (0 - w->n) % 8);
+	put_word(w, 0, (0 - w->n) % 8);
 	len = w->len + LENGTH_BYTES;
 	if (len > LWSBT_LENGTH_MAX)
 		return 0;
-	put(w, (uint32_t)len, 8 * LENGTH_BYTES);
+	put_word(w, (uint32_t)len, 8 * LENGTH_BYTES);
 	return len;
 }
 

@@ -67,16 +67,13 @@ void lwsbt_escaped(const struct lwsbt_out *out, const char *name, const char *v)
 #endif
 }
 
-#define STRING(x) STRING_OF(x)
-#define STRING_OF(x) #x
-
 void lwsbt_head_boot(const struct lwsbt_out *out, const char *prog, uint64_t pid, uint64_t epoch)
 {
 	lwsbt_text(out, "~h#boot");
 	lwsbt_escaped(out, " prog=", prog);
 	if (LWSBT_FIELDS)
 		key(out, " pid=", pid);
-	lwsbt_text(out, " w=" STRING(LWSBT_WORD_BITS));
+	lwsbt_text(out, " w=" WORD_TEXT);
 	if (LWSBT_FIELDS)
 		key(out, " epoch=", epoch);
 	lwsbt_text(out, "\n");

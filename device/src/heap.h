@@ -203,6 +203,9 @@ void *lwsbt_write(struct lwsbt_heap *h, void *true_start, const struct lwsbt_met
 #else
 void lwsbt_tell(struct lwsbt_heap *h, enum lwsbt_event_kind kind, const void *p, const void *old,
 	const struct lwsbt_meta *m);
+
+/* lwsbt_tell_freed is lwsbt_tell for a free, apart since it takes stack that others need not have. */
+void lwsbt_tell_freed(struct lwsbt_heap *h, const void *p, lwsbt_word size);
 #endif
 
 #endif

@@ -81,6 +81,13 @@ static inline struct lwsbt_reader lwsbt_reader_of(const uint8_t *p, size_t end, 
 /* lwsbt_next returns the next width bits, at most a word. */
 lwsbt_word lwsbt_next(struct lwsbt_reader *r, unsigned width);
 
+/* The bits of a word, as text. */
+#if LWSBT_WORD_BITS == 64
+#define WORD_TEXT "64"
+#else
+#define WORD_TEXT "32"
+#endif
+
 /* lwsbt_digit returns the base64 character of the lowest 6 bits of v. */
 char lwsbt_digit(unsigned v);
 

@@ -85,7 +85,7 @@ void lwsbt_line_event(const struct lwsbt_out *out, const void *blob, size_t len)
 }
 
 /* number writes v by base 10 or 16, after prefix, which has 3 characters. */
-static void number(const struct lwsbt_out *out, const char *prefix, lwsbt_word v, unsigned base)
+static void put_number(const struct lwsbt_out *out, const char *prefix, lwsbt_word v, unsigned base)
 {
 	char text[24], *p = text + sizeof text; /* 3 and 20 digits at most */
 
@@ -103,10 +103,10 @@ static void number(const struct lwsbt_out *out, const char *prefix, lwsbt_word v
 void lwsbt_line_decoded(const struct lwsbt_out *out, const struct lwsbt_stack *s)
 {
 	emit(out, "~b#siz", 6);
-	number(out, "e: ", s->size, 10);
+	put_number(out, "e: ", s->size, 10);
 	emit(out, ",", 1);
 	for (unsigned n = 0; n < s->depth; n++)
-		number(out, " 0x", s->pc[n], 16);
+		put_number(out, " 0x", s->pc[n], 16);
 	emit(out, "\n", 1);
 }
 

@@ -66,7 +66,7 @@ enum lwsbt_result lwsbt_parse_line(void *buf, size_t cap, size_t *n, const char 
 }
 
 /* number reads digits at *p, and moves it behind them. */
-static enum lwsbt_result number(const char **p, const char *end, unsigned base, lwsbt_word *v)
+static enum lwsbt_result parse_number(const char **p, const char *end, unsigned base, lwsbt_word *v)
 {
 	const char *from = *p;
 
@@ -113,14 +113,14 @@ enum lwsbt_result lwsbt_parse_decoded(struct lwsbt_stack *s, const char *line, s
 		end--;
 	if (!literally(&p, end, "size: "))
 		return LWSBT_DECODED_LINE;
-	if ((e = number(&p, end, 10, &size)) != LWSBT_OK)
+	if ((e = parse_number(&p, end, 10, &size)) != LWSBT_OK)
 		return e;
 	if (!literally(&p, end, ","))
 		return LWSBT_DECODED_LINE;
 	for (; p < end; n++) {
 		if (n == LWSBT_DEPTH_MAX || !literally(&p, end, " 0x"))
 			return LWSBT_DECODED_LINE;
-		if ((e = number(&p, end, 16, &s->pc[n])) != LWSBT_OK)
+		if ((e = parse_number(&p, end, 16, &s->pc[n])) != LWSBT_OK)
 			return e;
 	}
 	s->size = size;

@@ -71,7 +71,7 @@ static void fixed(struct lwsbt_paths *w, uint32_t v, unsigned n)
 		digit(w, v);
 }
 
-static LWSBT_NOINLINE void number(struct lwsbt_paths *w, lwsbt_word v)
+static LWSBT_NOINLINE void put_digits(struct lwsbt_paths *w, lwsbt_word v)
 {
 	for (; v >> 5; v >>= 5)
 		digit(w, (v & 31) | 32);
@@ -89,7 +89,7 @@ static void step(struct lwsbt_paths *w, uint32_t v)
 }
 
 /* begin begins a line. [BT-PLINE-1] */
-static void begin(struct lwsbt_paths *w)
+static void begin_line(struct lwsbt_paths *w)
 {
 	w->text[0] = '~';
 	w->text[1] = 'p';
@@ -110,13 +110,13 @@ static uint32_t move(struct lwsbt_paths *w, lwsbt_word pc)
 }
 
 /* frame writes the frame at pc. */
-static void frame(struct lwsbt_paths *w, lwsbt_word pc)
+static void put_frame(struct lwsbt_paths *w, lwsbt_word pc)
 {
 	uint32_t from = w->ref, x = move(w, pc), d = x - from;
 
 	step(w, x == LWSBT_NO_OFFSET ? ESCAPE : 2 * d ^ (0 - (d >> 31)));
 	if (x == LWSBT_NO_OFFSET)
-		number(w, pc);
+		put_digits(w, pc);
 }
 
 /* shared returns how many of the outer frames of p the previous entry has, too. */
@@ -130,33 +130,33 @@ static unsigned shared(const struct lwsbt_paths *w, const struct lwsbt_path *p)
 }
 
 /* entry writes p with n values. If they do not fit, the next entry must begin a line. [BT-ENTRY-1, BT-SHARE-1] */
-static void entry(struct lwsbt_paths *w, const struct lwsbt_path *p, const lwsbt_word *v, unsigned n)
+static void put_entry(struct lwsbt_paths *w, const struct lwsbt_path *p, const lwsbt_word *v, unsigned n)
 {
 	int same = w->base == p->base && w->outer == p->outer, named = p->base == LWSBT_PATH_NAMED;
 	unsigned keep = same ? shared(w, p) : 0, left_out = w->depth - keep;
 
 	w->ref = 0;
 	if (same && (keep || named)) {
-		number(w, 4 + left_out);
+		put_digits(w, 4 + left_out);
 		if (w->depth) /* a step from the frame left out, or that outside it [BT-ENTRY-2] */
 			move(w, w->pc[left_out ? keep : keep - 1]);
 	} else {
-		number(w, named && p->depth ? 3 : p->base);
+		put_digits(w, named && p->depth ? 3 : p->base);
 		if (named)
 			fixed(w, p->outer, 6);
 	}
 	if (!named || same || p->depth)
-		number(w, p->depth - keep);
+		put_digits(w, p->depth - keep);
 	for (; keep < p->depth; keep++) {
-		frame(w, p->pc[keep]);
+		put_frame(w, p->pc[keep]);
 		w->pc[keep] = p->pc[keep];
 	}
 	w->base = p->base;
 	w->outer = p->outer;
 	w->depth = p->depth;
-	number(w, n ? v[0] + 1 : 0);
+	put_digits(w, n ? v[0] + 1 : 0);
 	for (unsigned i = 1; i < n; i++)
-		number(w, v[i]);
+		put_digits(w, v[i]);
 }
 
 void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *path, const lwsbt_word *v, unsigned n)
@@ -170,8 +170,8 @@ void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *path, const
 		unsigned len = w->len;
 
 		if (len == 0)
-			begin(w);
-		entry(w, &p, v, p.depth < left ? 0 : n);
+			begin_line(w);
+		put_entry(w, &p, v, p.depth < left ? 0 : n);
 		if (w->len + (unsigned)CRC_DIGITS <= w->max) {
 			left -= p.depth;
 			if (left == 0)

@@ -12,7 +12,7 @@ enum { PROBES = 64 };
 
 /* place returns the place for a hash among n, and next_hash the hash for the next place: by a linear congruential
  * generator, so that keys with the same first place have different others. */
-static inline unsigned place(uint32_t hash, unsigned n) { return (hash >> 16) * n >> 16; }
+static inline unsigned slot(uint32_t hash, unsigned n) { return (hash >> 16) * n >> 16; }
 static inline uint32_t next_hash(uint32_t hash) { return hash * 5 + 1; }
 
 /* key_of returns the node of value v inside parent. */
@@ -21,13 +21,13 @@ static inline uintptr_t key_of(unsigned parent, uintptr_t v, unsigned bits) { re
 static inline uint32_t hash_of(uintptr_t key) { return (uint32_t)(key ^ (uint64_t)key >> 32) * GOLDEN; }
 
 /* search returns the number of the node of a key, which it makes if need be; 0 if there is no place. */
-static LWSBT_NOINLINE unsigned search(struct lwsbt_profile *p, uintptr_t key)
+static LWSBT_NOINLINE unsigned find_node(struct lwsbt_profile *p, uintptr_t key)
 {
 	uint32_t hash = hash_of(key);
 	uintptr_t *found = NULL;
 
 	for (unsigned left = PROBES; left > 0; left--) {
-		uintptr_t *node = &p->node[place(hash, p->nodes)], n = *node << 1; /* without the mark */
+		uintptr_t *node = &p->node[slot(hash, p->nodes)], n = *node << 1; /* without the mark */
 
 		if (n == key << 1) {
 			found = node;
@@ -42,22 +42,22 @@ static LWSBT_NOINLINE unsigned search(struct lwsbt_profile *p, uintptr_t key)
 	if (!found)
 		return 0;
 	*found = key | lwsbt_marked(p);
-	return (unsigned)(found - p->node) + FIRST;
+	return (unsigned)(found - p->node) + FIRST_NODE;
 }
 
 /* frame returns the node of the frame at pc inside parent; 0 if there is no place. */
-static unsigned frame(struct lwsbt_profile *p, unsigned parent, uintptr_t pc)
+static unsigned frame_node(struct lwsbt_profile *p, unsigned parent, uintptr_t pc)
 {
 	unsigned bits = lwsbt_parent_bits(p);
 	uintptr_t escape = lwsbt_escape(bits), v = (uint32_t)(lwsbt_offset(&p->code, pc) + 1);
 
 	if (v == 0 || v >= escape) { /* 0: of LWSBT_NO_OFFSET */
-		parent = search(p, key_of(parent, (pc >> HALF) + 1, bits));
+		parent = find_node(p, key_of(parent, (pc >> HALF) + 1, bits));
 		if (!parent)
 			return 0;
 		v = escape + (pc & LOW_HALF);
 	}
-	return search(p, key_of(parent, v, bits));
+	return find_node(p, key_of(parent, v, bits));
 }
 
 #if LWSBT_SPEED
@@ -80,16 +80,16 @@ static LWSBT_NOINLINE size_t known(const struct lwsbt_profile *p, const lwsbt_wo
 	for (; n > 0; n--) {
 		uintptr_t offset = lwsbt_rotate(pc[n - 1] - start, shift), key = key_of(parent, offset + 1, bits);
 		uint32_t hash = hash_of(key);
-		unsigned at = place(hash, nodes);
+		unsigned at = slot(hash, nodes);
 
 		if (offset >= units)
 			break;
 		if (table[at] != (key | mark)) {
-			at = place(next_hash(hash), nodes);
+			at = slot(next_hash(hash), nodes);
 			if (table[at] != (key | mark))
 				break;
 		}
-		parent = at + FIRST;
+		parent = at + FIRST_NODE;
 	}
 	*node = parent;
 	return n;
@@ -104,7 +104,7 @@ static LWSBT_NOINLINE size_t known(const struct lwsbt_profile *p, const lwsbt_wo
 static uint32_t path(struct lwsbt_profile *p, const lwsbt_word *pc, size_t n, unsigned node)
 {
 	while ((n = known(p, pc, n, &node)) > 0) {
-		unsigned inner = frame(p, node, pc[--n]);
+		unsigned inner = frame_node(p, node, pc[--n]);
 
 		if (!inner)
 			return node | CUT;
@@ -128,12 +128,12 @@ LWSBT_NOINLINE unsigned lwsbt_outer(struct lwsbt_profile *p, unsigned node, lwsb
 }
 
 /* entry returns the number of the entry of a key, or of a free one; 0 if there is neither. */
-static unsigned entry(const struct lwsbt_profile *p, uint32_t key)
+static unsigned find_entry(const struct lwsbt_profile *p, uint32_t key)
 {
 	uint32_t hash = key * GOLDEN;
 
 	for (unsigned left = PROBES; left > 0; left--) {
-		unsigned at = place(hash, p->entries - 1u) + 1;
+		unsigned at = slot(hash, p->entries - 1u) + 1;
 
 		if (!p->entry[at].key || (p->entry[at].key & PATH) == key)
 			return at;
@@ -162,7 +162,7 @@ static unsigned class_of(size_t size)
 #if LWSBT_EXTRAS
 
 /* remember counts a block of size bytes in the history of an entry, which has it already. */
-static LWSBT_NOINLINE void remember(struct lwsbt_history *h, const struct lwsbt_entry *e, size_t size)
+static LWSBT_NOINLINE void add_history(struct lwsbt_history *h, const struct lwsbt_entry *e, size_t size)
 {
 	if (h->allocations < UINT32_MAX)
 		h->allocations++;
@@ -199,8 +199,8 @@ static unsigned count_path(struct lwsbt_profile *p, const lwsbt_word *pc, size_t
 
 	lwsbt_lock(p->heap);
 	key = path(p, pc, n, base);
-	while ((at = entry(p, rest | key)) == 0) {
-		if ((key & NODE) < FIRST) { /* entry 0 */
+	while ((at = find_entry(p, rest | key)) == 0) {
+		if ((key & NODE) < FIRST_NODE) { /* entry 0 */
 			key = CUT | LWSBT_PATH_CUT;
 			break;
 		}
@@ -213,7 +213,7 @@ static unsigned count_path(struct lwsbt_profile *p, const lwsbt_word *pc, size_t
 	tally(p, e, 1, size);
 #if LWSBT_EXTRAS
 	if (p->history)
-		remember(&p->history[at], e, size);
+		add_history(&p->history[at], e, size);
 #endif
 	lwsbt_unlock(p->heap);
 	return at;
@@ -308,7 +308,7 @@ static LWSBT_NOINLINE uintptr_t tag_of(const void *q, uintptr_t size, unsigned n
 }
 
 /* put writes the words and the spare bytes of the block at start, and returns the program's pointer. */
-static void *put(void *start, size_t overhead, size_t size, unsigned number)
+static void *put_block(void *start, size_t overhead, size_t size, unsigned number)
 {
 	uint8_t *q = (uint8_t *)start + overhead;
 	struct lwsbt_block *b = block_of(q);
@@ -329,7 +329,7 @@ enum { UNCOUNTED = 0, KEPT = 1 };
 /* find returns the bytes from where the memory of q begins to q, and sets *number, if it is counted. It returns
  * UNCOUNTED if it is not, and KEPT if it must not be touched: it is damaged, which find reports, or this is an
  * interrupt. */
-static size_t find(struct lwsbt_profile *p, const void *q, unsigned *number)
+static size_t find_block(struct lwsbt_profile *p, const void *q, unsigned *number)
 {
 	struct lwsbt_heap *h = p->heap;
 	const struct lwsbt_block *b = block_of(q);
@@ -355,8 +355,8 @@ static size_t find(struct lwsbt_profile *p, const void *q, unsigned *number)
 	return KEPT;
 }
 
-/* end ends the block at q: its words are void, and spare bytes that were overwritten are reported. */
-static void end(struct lwsbt_profile *p, void *q)
+/* end_block ends the block at q: its words are void, and spare bytes that were overwritten are reported. */
+static void end_block(struct lwsbt_profile *p, void *q)
 {
 	struct lwsbt_block *b = block_of(q);
 	unsigned changed = 0;
@@ -396,12 +396,12 @@ LWSBT_INLINE int capture(struct lwsbt_profile *p, struct captured *c, size_t siz
 }
 
 /* begin counts a block of the memory at start, and returns the program's pointer. */
-LWSBT_INLINE void *begin(struct lwsbt_profile *p, const struct captured *c, void *start, size_t overhead)
+LWSBT_INLINE void *begin_block(struct lwsbt_profile *p, const struct captured *c, void *start, size_t overhead)
 {
-	return put(start, overhead, c->s.size, count_path(p, c->s.pc + c->first, c->s.depth, c->s.size, c->base));
+	return put_block(start, overhead, c->s.size, count_path(p, c->s.pc + c->first, c->s.depth, c->s.size, c->base));
 }
 
-LWSBT_INLINE void *allocate(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
+LWSBT_INLINE void *allocate_counted(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
 	size_t size, const void *caller)
 {
 	struct captured c;
@@ -420,19 +420,19 @@ LWSBT_INLINE void *allocate(struct lwsbt_profile *p, const struct lwsbt_allocato
 		start = a->aligned ? a->aligned(align, size) : NULL;
 	if (!start)
 		lwsbt_count(p->heap, &p->failed);
-	return start && overhead ? begin(p, &c, start, overhead) : start;
+	return start && overhead ? begin_block(p, &c, start, overhead) : start;
 }
 
 LWSBT_NOINLINE void *lwsbt_profile_memalign(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
 	size_t size, const void *caller)
 {
-	return allocate(p, a, align, size, caller);
+	return allocate_counted(p, a, align, size, caller);
 }
 
 LWSBT_NOINLINE void *lwsbt_profile_malloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t size,
 	const void *caller)
 {
-	return allocate(p, a, 0, size, caller);
+	return allocate_counted(p, a, 0, size, caller);
 }
 
 void *lwsbt_profile_calloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t n,
@@ -452,7 +452,7 @@ static LWSBT_NOINLINE void *resize_counted(struct lwsbt_profile *p, const struct
 {
 	struct captured c;
 	unsigned number;
-	size_t old = find(p, q, &number), overhead = 0, total, old_size = block_of(q)->size;
+	size_t old = find_block(p, q, &number), overhead = 0, total, old_size = block_of(q)->size;
 	uintptr_t tag = block_of(q)->tag;
 	uint8_t *start;
 
@@ -462,7 +462,7 @@ static LWSBT_NOINLINE void *resize_counted(struct lwsbt_profile *p, const struct
 		overhead = old > OVERHEAD ? old : OVERHEAD;
 	total = overhead ? size + overhead + lwsbt_spare(size) : size + old;
 	if (old)
-		end(p, q);
+		end_block(p, q);
 	start = total < size ? NULL : a->resize((uint8_t *)q - old, total);
 	if (!start) {
 		if (old)
@@ -474,7 +474,7 @@ static LWSBT_NOINLINE void *resize_counted(struct lwsbt_profile *p, const struct
 		memmove(start + overhead, start + old, old && old_size < size ? old_size : size);
 	if (old)
 		lwsbt_profile_uncount(p, number, old_size);
-	return overhead ? begin(p, &c, start, overhead) : start;
+	return overhead ? begin_block(p, &c, start, overhead) : start;
 }
 
 void *lwsbt_profile_realloc(struct lwsbt_profile *p, const struct lwsbt_allocator *a, void *q,
@@ -495,11 +495,11 @@ void lwsbt_profile_free(struct lwsbt_profile *p, const struct lwsbt_allocator *a
 
 	if (!q)
 		return;
-	overhead = find(p, q, &number);
+	overhead = find_block(p, q, &number);
 	if (overhead == KEPT)
 		return;
 	if (overhead) {
-		end(p, q);
+		end_block(p, q);
 		lwsbt_profile_uncount(p, number, block_of(q)->size);
 	}
 	a->release((uint8_t *)q - overhead);

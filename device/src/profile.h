@@ -30,7 +30,7 @@ enum {
 #define MARK ((uintptr_t)1 << MARK_BIT)
 #define EMPTY 0		/* never used */
 #define REMOVED 1	/* searches go on behind it */
-enum { FIRST = 2 };	/* number of the first node */
+enum { FIRST_NODE = 2 };	/* number of the first node */
 
 /* lwsbt_marked returns the mark of the nodes that were used since the last dump began. It changes with each dump, so
  * that no node is marked when a dump begins. */
@@ -39,7 +39,7 @@ static inline uintptr_t lwsbt_marked(const struct lwsbt_profile *p) { return (ui
 /* lwsbt_parent_bits returns how many bits the number of a node takes. */
 static inline unsigned lwsbt_parent_bits(const struct lwsbt_profile *p)
 {
-	return lwsbt_width(p->nodes + FIRST - 1u);
+	return lwsbt_width(p->nodes + FIRST_NODE - 1u);
 }
 
 #define HALF (4 * sizeof(uintptr_t))	/* bits */
@@ -56,7 +56,7 @@ static inline uintptr_t *lwsbt_node(const struct lwsbt_profile *p, unsigned numb
 {
 	uintptr_t *node = p->node + number;
 
-	return node - FIRST;
+	return node - FIRST_NODE;
 }
 
 static inline unsigned lwsbt_parent(const struct lwsbt_profile *p, unsigned number, unsigned bits)
@@ -78,7 +78,7 @@ static inline uintptr_t lwsbt_mark(struct lwsbt_profile *p, unsigned number)
 	return n;
 }
 
-/* lwsbt_outer returns the node outside the frame of node, which is at least FIRST, and sets *pc to the frame's
+/* lwsbt_outer returns the node outside the frame of node, which is at least FIRST_NODE, and sets *pc to the frame's
  * address. It marks the nodes of the frame. */
 unsigned lwsbt_outer(struct lwsbt_profile *p, unsigned node, lwsbt_word *pc);
 

@@ -6,7 +6,7 @@
 typedef char lwsbt_paths_are_deep_enough[LWSBT_PATH_DEPTH >= LWSBT_HEAP_DEPTH ? 1 : -1];
 
 /* extend has all entries of a path written if e is: their sum replaces the path's values. [BT-DUMP-3] */
-static void extend(struct lwsbt_profile *p, const struct lwsbt_entry *e)
+static void want_all(struct lwsbt_profile *p, const struct lwsbt_entry *e)
 {
 	uint32_t key;
 
@@ -31,7 +31,7 @@ static unsigned depth_of(const struct lwsbt_profile *p, unsigned node, unsigned 
 {
 	unsigned n = 0;
 
-	for (; node >= FIRST; node = lwsbt_parent(p, node, bits))
+	for (; node >= FIRST_NODE; node = lwsbt_parent(p, node, bits))
 		n++;
 	return n;
 }
@@ -69,7 +69,7 @@ void lwsbt_profile_begin(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, 
 	}
 	if (LWSBT_EXTRAS && (flags & LWSBT_DIFF))
 		for (unsigned i = 0; i < p->entries; i++)
-			extend(p, &p->entry[i]);
+			want_all(p, &p->entry[i]);
 	d->lines.code = &p->code;
 	if (LWSBT_EXTRAS)
 		d->lines.flags = p->history ? LWSBT_PATH_EVER | LWSBT_PATH_PEAK : 0;
@@ -119,7 +119,7 @@ static int wanted(const struct lwsbt_profile_dump *d, const struct lwsbt_entry *
 }
 
 /* first returns the first wanted entry in the order of paths, or NULL. */
-static struct lwsbt_entry *first(const struct lwsbt_profile_dump *d)
+static struct lwsbt_entry *first_entry(const struct lwsbt_profile_dump *d)
 {
 	struct lwsbt_profile *p = d->p;
 	struct lwsbt_entry *best = NULL;
@@ -140,7 +140,7 @@ static void path_of(struct lwsbt_profile *p, unsigned node, lwsbt_word *pc, stru
 {
 	unsigned n = LWSBT_HEAP_DEPTH;
 
-	while (node >= FIRST && n > 0)
+	while (node >= FIRST_NODE && n > 0)
 		node = lwsbt_outer(p, node, &pc[--n]);
 	path->pc = pc + n;
 	path->depth = LWSBT_HEAP_DEPTH - n;
@@ -150,7 +150,7 @@ static void path_of(struct lwsbt_profile *p, unsigned node, lwsbt_word *pc, stru
 
 /* write writes an entry if it is wanted, and reports whether it is. It marks the nodes of the path of any entry. It
  * removes an entry that holds nothing and has no history, once a dump has reported this. */
-static int write(struct lwsbt_profile_dump *d, struct lwsbt_entry *e)
+static int write_entry(struct lwsbt_profile_dump *d, struct lwsbt_entry *e)
 {
 	struct lwsbt_profile *p = d->p;
 	const struct lwsbt_history *h = history(p, (unsigned)(e - p->entry));
@@ -207,7 +207,7 @@ static void sweep(struct lwsbt_profile *p)
 static struct lwsbt_entry *choose(struct lwsbt_profile_dump *d)
 {
 	if (LWSBT_EXTRAS && (d->flags & LWSBT_SORT)) {
-		struct lwsbt_entry *e = first(d);
+		struct lwsbt_entry *e = first_entry(d);
 
 		if (e)
 			return e;
@@ -219,7 +219,7 @@ static struct lwsbt_entry *choose(struct lwsbt_profile_dump *d)
 int lwsbt_profile_next(struct lwsbt_profile_dump *d)
 {
 	while (d->at < d->p->entries)
-		if (write(d, choose(d)))
+		if (write_entry(d, choose(d)))
 			return 1;
 	sweep(d->p);
 	lwsbt_paths_flush(&d->lines);

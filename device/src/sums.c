@@ -4,7 +4,7 @@
 #include "heap.h"
 
 /* write writes what a slot holds, by name, and empties it. */
-static void write(struct lwsbt_paths *w, struct lwsbt_sum *s)
+static void write_sum(struct lwsbt_paths *w, struct lwsbt_sum *s)
 {
 	struct lwsbt_path p = { NULL, 0, LWSBT_PATH_NAMED, s->name };
 	lwsbt_word v[2] = { s->live, s->bytes };
@@ -17,7 +17,7 @@ static void write(struct lwsbt_paths *w, struct lwsbt_sum *s)
 
 /* add adds a block. The first one of a path is written with its frames, unless flags say that they are
  * known, and those after it are added up. */
-static void add(struct lwsbt_paths *w, struct lwsbt_sum *sums, struct lwsbt_stack *s, unsigned flags)
+static void add_block(struct lwsbt_paths *w, struct lwsbt_sum *sums, struct lwsbt_stack *s, unsigned flags)
 {
 	struct lwsbt_path p;
 	struct lwsbt_sum *sum;
@@ -44,7 +44,7 @@ static void add(struct lwsbt_paths *w, struct lwsbt_sum *sums, struct lwsbt_stac
 			sum = other;
 	}
 	if (sum->name != name) {
-		write(w, sum);
+		write_sum(w, sum);
 		sum->name = name;
 		/* a sixteenth of the paths is defined again in each dump [BT-NAME-4] */
 		if (!(flags & LWSBT_NAMES) || (w->dump + (name >> 16)) % 16 == 0) {
@@ -78,11 +78,11 @@ void lwsbt_dump_paths(struct lwsbt_heap *h, struct lwsbt_paths *w, struct lwsbt_
 	while (lwsbt_walk_stack(h, &walk, &s)) {
 		blocks++;
 		bytes += s.size;
-		add(w, sums, &s, flags);
+		add_block(w, sums, &s, flags);
 	}
 	lwsbt_walk_end(h, &walk);
 	for (unsigned i = 0; i < LWSBT_SUMS; i++)
-		write(w, &sums[i]);
+		write_sum(w, &sums[i]);
 	lwsbt_paths_flush(w);
 	lwsbt_tail_paths(w->out, number, blocks, bytes, w->lines, 0);
 }

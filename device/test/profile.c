@@ -209,10 +209,12 @@ static void headers(void)
 	static const struct lwsbt_range ranges[] = { { 0x8000000, 0x8060000 }, { 0x20000000, 0x20000800 } };
 	static const struct lwsbt_device device = { "my app", "serial 7", "1.2.3%", build, { ranges, 2, 1 },
 		{ 0x20001000, 0x20010000 } };
-	struct lwsbt_numbers n = { 4000, 300, 20, 1 };
+	struct lwsbt_numbers n = { 4000, 300, 20, 1, NULL };
 
 	lwsbt_head_device(&out, &device);
 	lwsbt_head_heap(&out, &n, 17);
+	n.name = "dma 2";
+	lwsbt_head_heap(&out, &n, LWSBT_NONE);
 	lwsbt_head_thread(&out, 3, "net io");
 }
 

@@ -6,8 +6,7 @@
  *   qemu-system-arm -M mps2-an385 -nographic -semihosting -kernel build/mps2.elf |
  *       btdecode --passthrough -e build/mps2.elf
  *
- * mps2-paths.elf has the same program with a profile: blocks are counted by call path, and the
- * ELF file says where the code is.
+ * mps2-paths.elf has the same program with a profile: blocks are counted by call path.
  */
 #include "board.h"
 
@@ -16,10 +15,8 @@
 
 #include "lwsbt.h"
 
-extern struct lwsbt_heap lwsbt_wrapped;	/* of device/adapters/wrap.c */
-
 #define NOINLINE __attribute__((noinline))
-#define DUMPS 4
+#define DUMPS 8
 
 /* ---------------------------------------------------------------- the leak */
 
@@ -113,63 +110,41 @@ static void put(void *arg, const char *text, size_t len)
 	board_put(text, len);
 }
 
+static uint64_t now(void *arg)
+{
+	(void)arg;
+	return board_us();
+}
+
 static void print(const char *text)
 {
 	board_put(text, strlen(text));
 }
 
-static const struct lwsbt_out uart = {put, NULL};
+const struct lwsbt_out lwsbt_wrap_out = { .put = put };
+const struct lwsbt_port lwsbt_wrap_port = { .time = now };
 
-#ifdef LWSBT_WRAP_NODES
-extern struct lwsbt_profile lwsbt_wrapped_profile;	/* of device/adapters/wrap.c */
-extern char board_build[], heap_start[], heap_end[];	/* of the linker script */
-
-LWSBT_NOTE_CODE(LWSBT_CODE_SHIFT, board_code_lo, board_code_hi);
+#ifdef LWSBT_WRAP_NODES	/* for readers of the ELF file; symbols of mps2.ld */
+LWSBT_NOTE_CODE(LWSBT_CODE_SHIFT, _stext, _etext);
 LWSBT_NOTE_HEAP(heap_start, heap_end);
 LWSBT_NOTE_TEXT("1.0");
-
-static void heap_begin(void)
-{
-	static struct lwsbt_range code;
-	struct lwsbt_device device = {.prog = "firmware", .fw = "1.0", .build = board_build};
-
-	code.start = (uintptr_t)board_code_lo;
-	code.end = (uintptr_t)board_code_hi;
-	lwsbt_wrapped_profile.code.range = &code;
-	lwsbt_wrapped_profile.code.count = 1;
-	lwsbt_wrapped_profile.code.shift = LWSBT_CODE_SHIFT;
-	lwsbt_head_device(&uart, &device);	/* without code: the note has it */
-}
-
-static void dump_heap(uint32_t number)
-{
-	static struct lwsbt_profile_dump state = {.lines = {.out = &uart}};
-
-	lwsbt_profile_dump(&lwsbt_wrapped_profile, &state, number, "interval", LWSBT_SORT | LWSBT_NAMES);
-}
-#else
-static void heap_begin(void) { lwsbt_head_boot(&uart, "firmware", LWSBT_NONE, LWSBT_NONE); }
-static void dump_heap(uint32_t number) { lwsbt_dump(&lwsbt_wrapped, &uart, number, "interval", 0); }
 #endif
 
 int main(void)
 {
-	unsigned tick;
-	uint32_t dump = 0;
+	unsigned tick, dumps = 0;
 
-	lwsbt_wrapped.ctx.lo = (uintptr_t)board_stack_lo;
-	lwsbt_wrapped.ctx.hi = (uintptr_t)board_stack_hi;
-	lwsbt_wrapped.ctx.code_lo = (uintptr_t)board_code_lo;
-	lwsbt_wrapped.ctx.code_hi = (uintptr_t)board_code_hi;
-	lwsbt_wrapped.ctx.functions = lwsbt_function_table();
 	print("firmware: started\n");
-	heap_begin();
-	for (tick = 0; dump < DUMPS; tick++) {
+	lwsbt_wrap_begin("firmware", "1.0");
+	for (tick = 0; dumps < DUMPS; tick++) {
 		net_poll(tick);
 		sensor_poll(tick);
 		if (tick % 16 == 15) {
+			while (board_us() < 50000 * (dumps + 1))
+				;
 			print("firmware: 16 sessions later\n");
-			dump_heap(dump++);
+			lwsbt_wrap_dump("interval");
+			dumps++;
 		}
 	}
 	print("firmware: ends\n");

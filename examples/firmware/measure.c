@@ -9,14 +9,6 @@
 
 #include "lwsbt.h"
 
-extern struct lwsbt_heap lwsbt_wrapped;
-#ifdef LWSBT_WRAP_NODES
-extern struct lwsbt_profile lwsbt_wrapped_profile;
-#endif
-#if LWSBT_PACKED || defined LWSBT_WRAP_NODES
-static struct lwsbt_range range;
-static struct lwsbt_code code = { &range, 1, LWSBT_CODE_SHIFT };
-#endif
 void *__real_malloc(size_t size);
 void __real_free(void *p);
 
@@ -120,21 +112,7 @@ int main(void)
 {
 	uint32_t plain, traced, plain_free, traced_free;
 
-	lwsbt_wrapped.ctx.lo = (uintptr_t)board_stack_lo;
-	lwsbt_wrapped.ctx.hi = (uintptr_t)board_stack_hi;
-	lwsbt_wrapped.ctx.code_lo = (uintptr_t)board_code_lo;
-	lwsbt_wrapped.ctx.code_hi = (uintptr_t)board_code_hi;
-	lwsbt_wrapped.ctx.functions = lwsbt_function_table();
-#if LWSBT_PACKED || defined LWSBT_WRAP_NODES
-	range.start = (uintptr_t)board_code_lo;
-	range.end = (uintptr_t)board_code_hi;
-#endif
-#if LWSBT_PACKED
-	lwsbt_wrapped.code = &code;
-#endif
-#ifdef LWSBT_WRAP_NODES
-	lwsbt_wrapped_profile.code = code;
-#endif
+	lwsbt_wrap_begin("measure", NULL);	/* without lwsbt_wrap_out, it writes nothing */
 	instructions(REAL_MALLOC);
 	frees(__real_free);
 	plain = instructions(REAL_MALLOC);	/* from freed memory, as what follows */

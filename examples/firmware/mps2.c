@@ -12,7 +12,7 @@
 #define SYSTICK_NOW (*(volatile uint32_t *)0xe000e018)
 
 extern uint32_t data_load[], data_start[], data_end[], bss_start[], bss_end[];
-extern char heap_start[], heap_end[];
+extern char heap_start[], heap_end[], _estack[];
 
 int main(void);
 void reset(void);
@@ -25,7 +25,7 @@ static void halt(void)
 }
 
 __attribute__((section(".vectors"), used)) static const void *const vectors[16] = {
-	board_stack_hi, (const void *)reset, (const void *)halt, (const void *)halt,
+	_estack, (const void *)reset, (const void *)halt, (const void *)halt,
 	(const void *)halt, (const void *)halt, (const void *)halt,
 };
 
@@ -73,6 +73,18 @@ void board_put(const char *text, size_t len)
 uint32_t board_ticks(void)
 {
 	return 0xffffff - SYSTICK_NOW;
+}
+
+uint64_t board_us(void)
+{
+	static uint32_t last, rest;
+	static uint64_t us;
+	uint32_t now = board_ticks(), ticks = rest + ((now - last) & 0xffffff);
+
+	last = now;
+	us += ticks / 25;
+	rest = ticks % 25;
+	return us;
 }
 
 /* Semihosting: SYS_EXIT. Without -semihosting, it ends in halt. */

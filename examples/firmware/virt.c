@@ -23,6 +23,17 @@ uint32_t board_ticks(void)
 	return cycles;
 }
 
+uint64_t board_us(void)
+{
+	static uint32_t last;
+	static uint64_t us;
+	uint32_t now = board_ticks();
+
+	us += (now - last) / 25;
+	last = now;
+	return us;
+}
+
 void board_exit(void)
 {
 	for (;;)

@@ -73,7 +73,7 @@ func lwsCore(t *testing.T, build int, mode string) dead {
 func deviceCore(t *testing.T, build int, mode string, flags ...string) dead {
 	b := lwsBuilds[build]
 	cc := []string{"-DON_DEVICE", "-fexceptions", "-I", testdata(t, "../../../device/include"), testdata(t, "heap.c")}
-	for _, name := range strings.Fields("choose encode decode line head event parse paths packed heap alloc dump") {
+	for _, name := range strings.Fields("choose encode decode line head event parse paths packed heap trim alloc dump") {
 		cc = append(cc, testdata(t, "../../../device/src/"+name+".c"))
 	}
 	return die(t, b.triple, b.qemu, mode, append(cc, flags...)...)
@@ -89,7 +89,7 @@ func graphCore(t *testing.T, build int, onDevice bool, seed, count int) dead {
 	cc := []string{testdata(t, "graph.c"), "-pthread"}
 	if onDevice {
 		cc = append(cc, "-DON_DEVICE", "-fexceptions", "-I", testdata(t, "../../../device/include"))
-		for _, name := range strings.Fields("choose encode decode line head event parse heap alloc dump") {
+		for _, name := range strings.Fields("choose encode decode line head event parse heap trim alloc dump") {
 			cc = append(cc, testdata(t, "../../../device/src/"+name+".c"))
 		}
 	} else {

@@ -7,7 +7,7 @@
 
 #include "lwsbt_freertos.h"
 
-extern char board_code_lo[], board_code_hi[], board_stack_lo[], board_stack_hi[]; /* linker script */
+extern char _stext[], _etext[], _end[], _estack[]; /* linker script */
 
 void put(void *arg, const char *text, size_t len);	/* of the board */
 void stop(int code);
@@ -65,10 +65,10 @@ int main(void)
 
 	vPortDefineHeapRegions(regions);
 #endif
-	lwsbt_freertos_heap.ctx.code_lo = (uintptr_t)board_code_lo;
-	lwsbt_freertos_heap.ctx.code_hi = (uintptr_t)board_code_hi;
-	lwsbt_freertos_heap.ctx.lo = (uintptr_t)board_stack_lo;
-	lwsbt_freertos_heap.ctx.hi = (uintptr_t)board_stack_hi;
+	lwsbt_freertos_heap.ctx.code_lo = (uintptr_t)_stext;
+	lwsbt_freertos_heap.ctx.code_hi = (uintptr_t)_etext;
+	lwsbt_freertos_heap.ctx.lo = (uintptr_t)_end;
+	lwsbt_freertos_heap.ctx.hi = (uintptr_t)_estack;
 	lwsbt_freertos_heap.ctx.functions = lwsbt_function_table();
 	lwsbt_freertos_begin(&uart, "freertos sample");
 	xTaskCreate(leaky, "leaky", 1024, NULL, 2, NULL);

@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 extern uint32_t data_load[], data_start[], data_end[], bss_start[], bss_end[];
-extern char board_stack_hi[];
+extern char _estack[];
 int main(void);
 void stop(int code);
 void put(void *arg, const char *text, size_t len);
@@ -49,6 +49,6 @@ void reset(void)
 }
 
 __attribute__((section(".vectors"), used)) static const void *const vectors[16] = {
-	board_stack_hi, (void *)reset, (void *)fault, (void *)fault, (void *)fault, (void *)fault, (void *)fault,
+	_estack, (void *)reset, (void *)fault, (void *)fault, (void *)fault, (void *)fault, (void *)fault,
 	NULL, NULL, NULL, NULL, (void *)SVC_Handler, (void *)fault, NULL, (void *)PendSV_Handler, (void *)SysTick_Handler,
 };

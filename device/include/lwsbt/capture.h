@@ -1,5 +1,5 @@
 /*
- * lwsbt/capture.h: call stacks. See lwsbt.h. docs/capture.md describes which function to use.
+ * lwsbt/capture.h: call stacks. See lwsbt.h. docs/notes/capture.md describes which function to use.
  */
 #ifndef LWSBT_INCLUDE_CAPTURE_H
 #define LWSBT_INCLUDE_CAPTURE_H
@@ -13,7 +13,7 @@ extern "C" {
 
 /*
  * A table of the program's functions, sorted by address, for capture functions that
- * read code. It is optional. A tool in tools/ makes it from the ELF file.
+ * read code. It is optional: `btcore functable` makes it from the ELF file.
  */
 struct lwsbt_functions {
 	const uint32_t *start;	/* first address of each function, less base */
@@ -22,8 +22,8 @@ struct lwsbt_functions {
 	uintptr_t end;		/* first address after the last function */
 };
 
-/* lwsbt_function_table returns the table that tools/functable -patch has written into
- * the linked program, or NULL before that. It is in capture_functions.c. */
+/* lwsbt_function_table returns the table that `btcore functable` has written into the linked
+ * program, or NULL before that, and without -DLWSBT_FUNCTIONS_MAX. It is in capture_functions.c. */
 const struct lwsbt_functions *lwsbt_function_table(void);
 
 /*
@@ -62,7 +62,7 @@ struct lwsbt_capture_ctx {
 typedef size_t (*lwsbt_capture_fn)(uintptr_t *pcs, size_t max, size_t skip,
 	const struct lwsbt_capture_ctx *ctx);
 
-/* Capture functions, with the method of each. docs/capture.md describes which to use. */
+/* Capture functions, with the method of each. docs/notes/capture.md describes which to use. */
 size_t lwsbt_capture_unwind(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *); /* the compiler's unwinder */
 size_t lwsbt_capture_fp(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* frame pointers */
 size_t lwsbt_capture_mips(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* prologues */
@@ -74,6 +74,28 @@ size_t lwsbt_capture_aarch64(uintptr_t *, size_t, size_t, const struct lwsbt_cap
 size_t lwsbt_capture_ppc(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* back chain */
 size_t lwsbt_capture_xtensa(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *); /* register windows; not tested on hardware */
 size_t lwsbt_capture_s390x(uintptr_t *, size_t, size_t, const struct lwsbt_capture_ctx *);	/* back chain */
+
+/* LWSBT_CAPTURE is the capture function of the machine that needs no compiler options; on x86, that of frame
+ * pointers. */
+#if defined(__thumb__)
+#define LWSBT_CAPTURE lwsbt_capture_thumb
+#elif defined(__arm__)
+#define LWSBT_CAPTURE lwsbt_capture_arm
+#elif defined(__aarch64__)
+#define LWSBT_CAPTURE lwsbt_capture_aarch64
+#elif defined(__riscv)
+#define LWSBT_CAPTURE lwsbt_capture_riscv
+#elif defined(__mips__)
+#define LWSBT_CAPTURE lwsbt_capture_mips
+#elif defined(__powerpc__) && !defined(__powerpc64__)
+#define LWSBT_CAPTURE lwsbt_capture_ppc
+#elif defined(__s390x__)
+#define LWSBT_CAPTURE lwsbt_capture_s390x
+#elif defined(__XTENSA_WINDOWED_ABI__)
+#define LWSBT_CAPTURE lwsbt_capture_xtensa
+#elif defined(__x86_64__) || defined(__i386__)
+#define LWSBT_CAPTURE lwsbt_capture_fp
+#endif
 
 #ifdef __cplusplus
 }

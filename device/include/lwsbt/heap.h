@@ -5,8 +5,7 @@
 #define LWSBT_INCLUDE_HEAP_H
 
 #include "capture.h"
-#include "codec.h"
-#include "paths.h"
+#include "device.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -90,13 +89,6 @@ enum lwsbt_damage {
 #ifndef LWSBT_PACKED
 #define LWSBT_PACKED 0
 #endif
-
-/* Numbers that an allocator reports, in bytes. */
-struct lwsbt_numbers {
-	size_t size;		/* size of the heap */
-	size_t free, largest;	/* free now; the largest free block */
-	size_t least;		/* the least that was ever free */
-};
 
 /*
  * Functions of the platform. Every member may be NULL. All functions get arg.
@@ -291,6 +283,24 @@ void lwsbt_walk_end(struct lwsbt_heap *h, struct lwsbt_walk *w);
  * records have them, and ~h#begin has the key for this. */
 void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
 	const char *why, unsigned flags);
+
+/*
+ * A dump by call path is much shorter. It adds up the blocks in LWSBT_SUMS slots. If there are more
+ * paths, a path may have several entries.
+ */
+#ifndef LWSBT_SUMS
+#define LWSBT_SUMS 64
+#endif
+
+struct lwsbt_sum {
+	uint32_t name, live;
+	size_t bytes;
+};
+
+/* lwsbt_dump_paths writes a dump of h by call path. sums has LWSBT_SUMS slots, which need not be
+ * initialized. flags is LWSBT_NAMES, to write only names of paths that were written before, or 0. */
+void lwsbt_dump_paths(struct lwsbt_heap *h, struct lwsbt_paths *w, struct lwsbt_sum *sums,
+	uint32_t number, const char *why, unsigned flags);
 
 #ifdef __cplusplus
 }

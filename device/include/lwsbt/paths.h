@@ -77,6 +77,9 @@ enum {
 	LWSBT_PATH_PEAK = 4	/* the most bytes that were live */
 };
 
+/* A flag of dumps by call path: names for paths that were written before; frames are repeated every 16 dumps. */
+enum { LWSBT_NAMES = 2 };
+
 /*
  * A writer of ~p# lines, for a whole boot. Initialize it with zeros, and set the members of the
  * first group. Only one thread may use it at a time.

@@ -6,7 +6,6 @@
 #define LWSBT_INCLUDE_PROFILE_H
 
 #include "heap.h"
-#include "paths.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,7 +55,7 @@ struct lwsbt_block {
 /*
  * A profile. Set the members of the first group before the first allocation; node and entry are
  * arrays of zeros. Begin with 3 or 4 nodes for each path, and a tenth more of both: see
- * docs/device.md. With history, a path keeps its entry when its last block is freed. The second
+ * docs/notes/device-profiles.md. With history, a path keeps its entry when its last block is freed. The second
  * group may be read at any time.
  */
 struct lwsbt_profile {
@@ -113,7 +112,7 @@ int lwsbt_profile_sampled(struct lwsbt_profile *p, size_t size);
 
 enum {
 	LWSBT_DIFF = 1,		/* only paths that changed since the last dump, if that is complete */
-	LWSBT_NAMES = 2,	/* names for paths that were written before; frames are repeated every 16 dumps */
+	/* LWSBT_NAMES = 2, of paths.h */
 	LWSBT_SORT = 4		/* sorted by path: a third shorter; time grows with the square of the entries */
 };
 
@@ -148,65 +147,6 @@ void lwsbt_profile_dump(struct lwsbt_profile *p, struct lwsbt_profile_dump *d, u
  * call, or free, in bytes, has fallen below limit. It reports the latter once, until free was at
  * least 1.25 times limit. Only one thread may call it. */
 int lwsbt_low(struct lwsbt_profile *p, size_t free, size_t limit);
-
-/*
- * The same dump for a heap with stacks in front of its blocks (heap.h). It adds up the blocks in
- * LWSBT_SUMS slots. If there are more paths, a path may have several entries.
- */
-#ifndef LWSBT_SUMS
-#define LWSBT_SUMS 64
-#endif
-
-struct lwsbt_sum {
-	uint32_t name, live;
-	size_t bytes;
-};
-
-/* lwsbt_dump_paths writes a dump of h by call path. sums has LWSBT_SUMS slots, which need not be
- * initialized. flags is LWSBT_NAMES, to write only names of paths that were written before, or 0. */
-void lwsbt_dump_paths(struct lwsbt_heap *h, struct lwsbt_paths *w, struct lwsbt_sum *sums,
-	uint32_t number, const char *why, unsigned flags);
-
-/* ----------------------------------------------------------------- headers */
-
-/* The values of the boot line. NULL and 0 leave out a key. [BT-HEAD-6] */
-struct lwsbt_device {
-	const char *prog;		/* name of the program */
-	const char *dev;		/* name of the device, such as a serial number */
-	const char *fw;			/* version of the firmware */
-	const void *build;		/* the ELF file's .note.gnu.build-id, 4-byte aligned */
-	struct lwsbt_code code;
-	struct lwsbt_range heap;
-};
-
-/* lwsbt_head_device writes the ~h#boot line of a device; lwsbt_head_boot writes that of a Linux program. */
-void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d);
-
-/* lwsbt_head_heap writes a ~h#heap line. time is in microseconds since boot, or LWSBT_NONE. */
-void lwsbt_head_heap(const struct lwsbt_out *out, const struct lwsbt_numbers *n, uint64_t time);
-
-/* lwsbt_head_thread writes a ~h#thread line: the name of a thread by the number that the port gives it. */
-void lwsbt_head_thread(const struct lwsbt_out *out, uintptr_t thread, const char *name);
-
-/*
- * LWSBT_NOTE_CODE(shift, start, end) and LWSBT_NOTE_HEAP(start, end) store the address ranges of
- * code and heap in the ELF file, for readers. start and end are symbols of the linker script (char
- * arrays). LWSBT_NOTE_TEXT("1.2.3") stores the version. Use each at file level, once in a program.
- * With --gc-sections, the linker script must have KEEP(*(.note.lwsbt)); the section need not be
- * loaded. [BT-NOTE-1]
- */
-#define LWSBT_NOTE_(name_, type_, ...) \
-	__attribute__((section(".note.lwsbt"), used, aligned(4))) static const struct __attribute__((packed)) { \
-		uint32_t namesz, descsz, type; char name[8]; __VA_ARGS__; \
-	} name_
-#define LWSBT_NOTE_CODE(shift_, start_, end_) \
-	LWSBT_NOTE_(lwsbt_note_code, 1, uint32_t shift, count; const void *at[2]) = \
-		{ 6, 8 + 2 * sizeof(void *), 1, "lwsbt", shift_, 1, { start_, end_ } }
-#define LWSBT_NOTE_TEXT(text_) \
-	LWSBT_NOTE_(lwsbt_note_text, 2, char text[(sizeof(text_) + 2) / 4 * 4]) = \
-		{ 6, sizeof(text_) - 1, 2, "lwsbt", text_ }
-#define LWSBT_NOTE_HEAP(start_, end_) \
-	LWSBT_NOTE_(lwsbt_note_heap, 3, const void *at[2]) = { 6, 2 * sizeof(void *), 3, "lwsbt", { start_, end_ } }
 
 #ifdef __cplusplus
 }

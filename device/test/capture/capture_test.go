@@ -170,7 +170,7 @@ func TestTableAgainstNm(t *testing.T) {
 	if err := os.WriteFile(src, []byte(`int three(int a) { return a * 3; } int main(void) { return three(1); }`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("gcc", "-o", exe, "-no-pie", "-I../../include", src, "../../src/capture_functions.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-o", exe, "-no-pie", "-I../../include", "-DLWSBT_FUNCTIONS_MAX=1024", src, "../../src/capture_functions.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	table, err := functions.Patch(exe)

@@ -1,6 +1,6 @@
 // Capture measures the capture backends of device/ against programs whose call
 // stacks are known, because each function notes that it is entered; see README
-// of docs/capture.md.
+// of docs/notes/capture.md.
 package main
 
 import (

@@ -69,8 +69,8 @@ func (c *count) String() string {
 
 // The marks of the tables in a document: of generated programs, and of real ones.
 const (
-	beginMark     = "<!-- table: go run ./device/test/capture -write docs/capture.md -->\n"
-	beginRealMark = "<!-- table: go run ./device/test/capture -programs real -write docs/capture.md -->\n"
+	beginMark     = "<!-- table: go run ./device/test/capture -write docs/notes/capture.md -->\n"
+	beginRealMark = "<!-- table: go run ./device/test/capture -programs real -write docs/notes/capture.md -->\n"
 	endMark       = "<!-- end of table -->\n"
 )
 

@@ -83,7 +83,7 @@ func TestFirmwareLeak(t *testing.T) {
 				t.Fatalf("the firmware did not end:\n%s", out)
 			}
 			want := ""
-			for dump := range 4 {
+			for dump := range 8 {
 				want += fmt.Sprintf("%d leaked, 1 sensor, 0 others; ", 4*(dump+1))
 			}
 			if got := paths(string(out)); got != want {
@@ -138,7 +138,7 @@ func TestFirmwareProfile(t *testing.T) {
 		dumps++
 		want += fmt.Sprintf("%d leaked, 1 sensor, 0 others; ", 4*dumps)
 	}
-	if got != want || dumps != 4 {
+	if got != want || dumps != 8 {
 		t.Errorf("%d dumps: %s\nwant:  %s\n%s", dumps, got, want, uart)
 	}
 }

@@ -2,14 +2,15 @@ package firmware
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/codec"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
@@ -33,56 +34,160 @@ func docBlock(t *testing.T, language string, n int) string {
 	return block + "\n"
 }
 
-// recipeBoard is what the recipe leaves to the user.
-const recipeBoard = " -nostartfiles --specs=nano.specs --specs=nosys.specs -T examples/firmware/mps2.ld -Iexamples/firmware" +
-	" examples/firmware/mps2.c -Wl,--no-warnings" +
-	" -Wl,--defsym=stack_lo=board_stack_lo,--defsym=stack_hi=board_stack_hi" +
-	",--defsym=code_lo=board_code_lo,--defsym=code_hi=board_code_hi"
+// A user is a directory of a new user: the two files, the board's, and a program with the code of docs/device.md.
+type user struct {
+	dir string
+}
 
 const recipeApp = `#include <stdlib.h>
 #include "board.h"
-void heap_begin(void);
-void dump_heap(void);
-void uart_write(const char *text, size_t len) { board_put(text, len); }
+#define uart_write board_put
+#define uptime_us board_us
+DOCUMENT
 void *volatile kept;
 __attribute__((noinline)) static void leak(size_t n) { kept = malloc(n); }
-__attribute__((noinline)) static void work(size_t n) { leak(n); kept = 0; }
+__attribute__((noinline)) static void work(size_t n) { leak(n); free(malloc(n + 1)); kept = 0; }
 int main(void)
 {
-	heap_begin();
-	work(77);
-	dump_heap();
+	lwsbt_wrap_begin("firmware", "1.2");
+	for (unsigned i = 0; i < 8; i++) {
+		while (board_us() < 50000 * (i + 1))
+			;
+		work(77);
+		lwsbt_wrap_dump("timer");
+	}
 	board_exit();
 }
 `
 
-// The other recipe, of a profile, as it is written there.
-func TestProfileRecipe(t *testing.T) {
-	cmdtest.Need(t, boards[0].tools...)
-	dir := t.TempDir()
-	for name, text := range map[string]string{"dump.c": docBlock(t, "c", 1), "app.c": recipeApp} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+func newUser(t *testing.T) user {
+	t.Helper()
+	u := user{t.TempDir()}
+	for _, path := range []string{"device/amalgamation/lwsbt.c", "device/amalgamation/lwsbt.h", "examples/firmware/mps2.c",
+		"examples/firmware/mps2.ld", "examples/firmware/board.h"} {
+		data, err := os.ReadFile("../../../" + path)
+		if err != nil {
 			t.Fatal(err)
 		}
+		u.write(t, filepath.Base(path), string(data))
 	}
-	script := strings.ReplaceAll(strings.Replace(docBlock(t, "sh", 0), "YOUR_FILES_AND_OPTIONS",
-		"-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"+recipeBoard+" DIR/dump.c DIR/app.c", 1), "firmware.elf", "DIR/fw.elf")
-	sh := exec.Command("sh", "-e", "-c", strings.ReplaceAll(script, "DIR", dir))
-	sh.Dir = "../../.."
-	if out, err := sh.CombinedOutput(); err != nil {
+	code := docBlock(t, "c", 0)
+	if n := strings.Count(strings.ReplaceAll(code, "\n\n", "\n"), "\n") + 2; n > 12 {
+		t.Errorf("%d lines in a user's program, want at most 12", n)
+	}
+	u.write(t, "app.c", strings.Replace(recipeApp, "DOCUMENT", code, 1))
+	return u
+}
+
+func (u user) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(u.dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// build runs the document's compile line with more options, and returns firmware.elf.
+func (u user) build(t *testing.T, options string) string {
+	t.Helper()
+	command := docBlock(t, "sh", 0)
+	const yours = "YOUR_FILES_AND_OPTIONS"
+	if strings.Count(command, yours) != 1 {
+		t.Fatalf("no %s in %q", yours, command)
+	}
+	board := " -nostartfiles --specs=nano.specs --specs=nosys.specs -T mps2.ld -Wl,--no-warnings mps2.c app.c "
+	sh := exec.Command("sh", "-e", "-c", strings.Replace(command, yours, options+board, 1))
+	sh.Dir = u.dir
+	if out, err := sh.CombinedOutput(); err != nil || len(out) > 0 {
 		if bytes.Contains(out, []byte("nano.specs")) {
 			t.Skip("newlib is not installed")
 		}
 		t.Fatalf("%v\n%s", err, out)
 	}
-	elf := filepath.Join(dir, "fw.elf")
-	uart := emulate(t, boards[0].qemu, elf)
-	if !bytes.HasPrefix(uart, []byte("~h#boot prog=firmware w=32 fw=1.2 code=")) {
-		t.Errorf("the log is %q", uart)
+	return filepath.Join(u.dir, "firmware.elf")
+}
+
+// The recipe of docs/device.md, as it is written there, on a Cortex-M3: each dump has the blocks of the leak with
+// their whole stack, and its time.
+func TestRecipe(t *testing.T) {
+	cmdtest.Need(t, boards[0].tools...)
+	u := newUser(t)
+	for _, c := range []struct {
+		name, options, boot, begin, leaf string
+	}{
+		{"as written", "", "~h#boot prog=firmware w=32 fw=1.2\n", " n=1 b=77 u=1 why=timer\n", "[leak "},
+		{"tiny", "-DLWSBT_TINY", "~h#boot prog=firmware w=32\n", " why=timer\n", "[leak "},
+		{"tiny, optimized as one", "-DLWSBT_TINY -flto", "~h#boot prog=firmware w=32\n", " why=timer\n", "[leak "},
+		{"profile", "-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180", "~h#boot prog=firmware w=32 fw=1.2 code=", " k=paths l=0 why=timer\n", "[leak "},
+		{"profile, tiny", "-DLWSBT_TINY -DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180", "~h#boot prog=firmware w=32 code=", " k=paths l=0 why=timer\n", "[leak "},
+		{"packed", "-DLWSBT_PACKED=1", "~h#boot prog=firmware w=32 fw=1.2 code=", " why=timer\n", "[leak "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			elf := u.build(t, c.options)
+			uart := emulate(t, boards[0].qemu, elf)
+			begin := regexp.MustCompile(`(?m)^~h#begin 0( t=[1-9]\d*)?(.*\n)`).FindSubmatch(uart)
+			timed := !strings.Contains(c.options, "TINY") && !strings.Contains(c.options, "PACKED")
+			if !bytes.HasPrefix(uart, []byte(c.boot)) || begin == nil || string(begin[2]) != c.begin || (len(begin[1]) > 0) != timed {
+				t.Errorf("the log is %q", uart)
+			}
+			got := stacks(t, uart, elf)
+			if len(got) != 1 || !strings.HasPrefix(got[0], "8 616 "+c.leaf) || !regexp.MustCompile(`\[leak .* work .* main `).MatchString(got[0]) {
+				t.Errorf("the log is %q, read as %q, want 8 blocks of 77 bytes of leak, work and main", uart, got)
+			}
+		})
 	}
-	got := stacks(t, uart, elf)
-	if len(got) != 1 || !strings.HasPrefix(got[0], "1 77 [leak ") || !strings.Contains(got[0], " main ") {
-		t.Errorf("the log is %q, read as %q, want 77 bytes of leak, work and main", uart, got)
+}
+
+var update = flag.Bool("update", false, "write what the commands print into docs/device.md")
+
+// From an empty directory to the named leak, by the commands and the code of docs/device.md; and what it shows of
+// the example is what the commands print.
+func TestSession(t *testing.T) {
+	cmdtest.Long(t)
+	cmdtest.Need(t, boards[0].tools...)
+	btheap := filepath.Join(t.TempDir(), "btheap")
+	if out, err := exec.Command("go", "build", "-o", btheap, "github.com/lwsbt/lwsbt/heap/cmd/btheap").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run := func(elf string) (uart, report string) {
+		// instructions are the clock, so that the rate does not depend on the host's load
+		uart = string(emulate(t, strings.Replace(boards[0].qemu, "-nographic", "-nographic -icount shift=6", 1), elf))
+		log := filepath.Join(t.TempDir(), "serial.log")
+		if err := os.WriteFile(log, []byte(uart), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(btheap, "leaks", "-q", "-s", "-e", elf, log).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return uart, string(out)
+	}
+	for _, options := range []string{"", "-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"} {
+		_, report := run(newUser(t).build(t, options))
+		if !regexp.MustCompile(`(?s)1 leak in 8 dumps.*1 → 8 blocks, 77 → 616 bytes.*\n +leak app.c:\d+\n +work app.c:\d+\n +main app.c:`).MatchString(report) {
+			t.Errorf("options %q: the report is %s", options, report)
+		}
+	}
+
+	// Only the times differ from one run to another.
+	vary := func(s string) string { return regexp.MustCompile(`( t=)\d+`).ReplaceAllString(s, "${1}…") }
+	uart, report := run(build(t, boards[0].tools, "mps2", t.TempDir()))
+	lines := strings.SplitAfter(uart, "\n")
+	want := "$ cat serial.log\n" + strings.Join(lines[:6], "") + "…\n$ btheap leaks -s -e firmware.elf serial.log\n" + report
+	doc, err := os.ReadFile("../../../docs/device.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(doc), "<!-- session: go test ./device/test/firmware -run Session -update -->\n```text\n")
+	shown, after, end := strings.Cut(rest, "```\n")
+	if !ok || !end {
+		t.Fatal("docs/device.md has no session")
+	}
+	if *update {
+		if err := os.WriteFile("../../../docs/device.md", []byte(before+"<!-- session: go test ./device/test/firmware -run Session -update -->\n```text\n"+want+"```\n"+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if vary(shown) != vary(want) {
+		t.Errorf("docs/device.md shows\n%s\nwant\n%s", vary(shown), vary(want))
 	}
 }
 
@@ -108,86 +213,4 @@ func stacks(t *testing.T, log []byte, elf string) (paths []string) {
 		}
 	}
 	return paths
-}
-
-// The recipe of docs/device.md, as it is written there, on a Cortex-M3: the dump has
-// the block with its whole stack. With unwind tables in the library alone, the block
-// has its caller, and no function of the library.
-func TestRecipe(t *testing.T) {
-	cmdtest.Long(t)
-	cmdtest.Need(t, boards[0].tools...)
-	dir := t.TempDir()
-	command, code := docBlock(t, "sh", 0), docBlock(t, "c", 0)
-	for name, text := range map[string]string{"dump.c": code, "app.c": recipeApp} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const (
-		yours         = "YOUR_FILES_AND_OPTIONS"
-		unwindLibrary = "for f in device/src/*.c device/adapters/wrap.c; do arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb -Os -Idevice/include" +
-			" -funwind-tables -DLWSBT_WRAP_CAPTURE=lwsbt_capture_unwind -c $f -o DIR/$(basename $f).o || exit 1; done\n"
-	)
-	if strings.Count(command, yours) != 1 {
-		t.Fatalf("no %s in %q", yours, command)
-	}
-	if strings.Count(command, "firmware.elf\n") != 2 {
-		t.Fatalf("no firmware.elf that is linked and patched in %q", command)
-	}
-	command = strings.ReplaceAll(command, "firmware.elf", "DIR/fw.elf")
-	files := recipeBoard + " DIR/dump.c DIR/app.c"
-	mixed := strings.Replace(command, "device/src/*.c device/adapters/wrap.c", "DIR/*.o", 1)
-	if mixed == command {
-		t.Fatalf("no sources in %q", command)
-	}
-	const fields = "~h#begin 0 n=1 b=77 u=1 why=request\n"
-	for _, c := range []struct {
-		name, script string
-		depth        int // at least
-		begin        string
-	}{
-		{"as written", strings.Replace(command, yours, files, 1), 3, fields},
-		{"tiny", strings.Replace(command, yours, "-DLWSBT_TINY -flto "+files, 1), 3, "~h#begin 0 why=request\n"},
-		{"unwind tables in the library alone", unwindLibrary + strings.Replace(mixed, yours, files+" -Wl,--defsym=__exidx_start=ADDR(.ARM.exidx),--defsym=__exidx_end=__exidx_start+SIZEOF(.ARM.exidx)", 1), 1, fields},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.depth == 1 && !cmdtest.Full() {
-				t.Skip("LWSBT_FULL is not set")
-			}
-			sh := exec.Command("sh", "-c", strings.NewReplacer("DIR", dir, "\ngo run ", " &&\ngo run ", "(.ARM", "\\(.ARM", "exidx)", "exidx\\)").Replace(c.script))
-			sh.Dir = "../../.."
-			if out, err := sh.CombinedOutput(); err != nil {
-				if bytes.Contains(out, []byte("nano.specs")) {
-					t.Skip("newlib is not installed")
-				}
-				t.Fatalf("%v\n%s", err, out)
-			}
-			elf := filepath.Join(dir, "fw.elf")
-			uart := string(emulate(t, boards[0].qemu, elf))
-			if !strings.HasPrefix(uart, "~h#boot prog=firmware w=32\n"+c.begin+"~m#") || !strings.HasSuffix(uart, "\n~h#end 0 n=1 b=77\n") {
-				t.Fatalf("the log is %q", uart)
-			}
-			blob, err := codec.ParseLine(nil, []byte(strings.Split(uart, "\n")[2]))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var s codec.Stack
-			if err := codec.Decode(&s, blob); err != nil {
-				t.Fatal(err)
-			}
-			var names []string
-			for _, pc := range s.PCs {
-				out, err := exec.Command("arm-none-eabi-addr2line", "-f", "-e", elf, fmt.Sprintf("%#x", pc-1)).Output()
-				if err != nil {
-					t.Fatal(err)
-				}
-				name, _, _ := strings.Cut(string(out), "\n")
-				names = append(names, name)
-			}
-			want := []string{"leak", "work", "main"}[:c.depth]
-			if got := strings.Join(names, " "); !strings.HasPrefix(got+" ", strings.Join(want, " ")+" ") {
-				t.Errorf("the stack is %q, want %q at its beginning", got, want)
-			}
-		})
-	}
 }

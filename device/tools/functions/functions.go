@@ -28,7 +28,7 @@ const (
 func Read(f *elf.File) (*Table, error) {
 	symbols, err := f.Symbols()
 	if err != nil {
-		return nil, fmt.Errorf("%w: the table is made from symbols: run this before strip", err)
+		return nil, fmt.Errorf("%w: the table is made from symbols: run functable before strip", err)
 	}
 	var starts []uint64
 	t := &Table{}
@@ -65,7 +65,7 @@ func Read(f *elf.File) (*Table, error) {
 // capture_functions.c.
 func (t *Table) WriteC(w io.Writer) error {
 	var b []byte
-	b = fmt.Appendf(b, "/* Made by functable. Function starts, less 0x%x. */\n#include \"lwsbt.h\"\n\n", t.Base)
+	b = fmt.Appendf(b, "/* Made by btcore functable. Function starts, less 0x%x. */\n#include \"lwsbt.h\"\n\n", t.Base)
 	b = fmt.Appendf(b, "const uint32_t %s[%d] = {", symbolStarts, len(t.Start))
 	for i, s := range t.Start {
 		if i%10 == 0 {
@@ -107,7 +107,7 @@ func Patch(path string) (*Table, error) {
 		return nil, err
 	}
 	if room := starts.Size / 4; uint64(len(t.Start)) > room {
-		return nil, fmt.Errorf("%d functions, but %s has room for %d: compile capture_functions.c with -DLWSBT_FUNCTIONS_MAX=%d",
+		return nil, fmt.Errorf("%d functions, but %s has room for %d: compile with -DLWSBT_FUNCTIONS_MAX=%d",
 			len(t.Start), symbolStarts, room, len(t.Start))
 	}
 	var order binary.AppendByteOrder = binary.LittleEndian
@@ -146,7 +146,7 @@ func find(f *elf.File, name string) (elf.Symbol, error) {
 			return s, nil
 		}
 	}
-	return elf.Symbol{}, fmt.Errorf("no symbol %s: link capture_functions.c", name)
+	return elf.Symbol{}, fmt.Errorf("no symbol %s: compile with -DLWSBT_FUNCTIONS_MAX=N, and call lwsbt_wrap_begin or lwsbt_function_table", name)
 }
 
 // write replaces the bytes from off on of the object that s names.

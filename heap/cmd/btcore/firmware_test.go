@@ -42,7 +42,7 @@ func dieFirmware(t *testing.T, i int, dir string) {
 		"-ffile-prefix-map=" + filepath.Join(src, "device") + "=/device",
 		"-I", filepath.Join(src, "device/include"), "-T", filepath.Join(own, f.name+".ld"), "-Wl,--gc-sections,--no-warnings",
 		"-o", filepath.Join(dir, "fw.elf"), filepath.Join(own, "firmware.c"), filepath.Join(own, "start.c")}, f.flags...)
-	for _, name := range strings.Fields("choose encode decode line head event parse heap alloc dump") {
+	for _, name := range strings.Fields("choose encode decode line head event parse heap trim alloc dump") {
 		args = append(args, filepath.Join(src, "device/src", name+".c"))
 	}
 	if out, err := exec.Command(f.cc, args...).CombinedOutput(); err != nil {

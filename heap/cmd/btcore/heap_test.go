@@ -27,7 +27,7 @@ func deadProgram(t *testing.T, flags ...string) (core, exe string, blocks map[st
 	exe, core = filepath.Join(dir, "app"), filepath.Join(dir, "core")
 	args := append([]string{"-g", "-O2", "-w", "-fexceptions", "-DON_DEVICE", "-I", filepath.Join(src, "device/include"),
 		"-o", exe, filepath.Join(src, "heap/core/testdata/heap.c")}, flags...)
-	for _, name := range strings.Fields("choose encode decode line head event parse heap alloc dump") {
+	for _, name := range strings.Fields("choose encode decode line head event parse heap trim alloc dump") {
 		args = append(args, filepath.Join(src, "device/src", name+".c"))
 	}
 	tool(t, "gcc", args...)
@@ -229,7 +229,7 @@ func TestHeapOfAnotherProgram(t *testing.T) {
 
 // TestHeapHelp checks that help fits 80 columns.
 func TestHeapHelp(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"heap", "--help"}, {"stacks", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"heap", "--help"}, {"stacks", "--help"}, {"functable", "--help"}} {
 		code, out, _ := execute(args...)
 		if code != cli.OK || !strings.Contains(out, "Exit codes:") {
 			t.Errorf("%v: exit code %d\n%s", args, code, out)

@@ -33,6 +33,6 @@ btcore heap --damage --ram 0x20000000=ram.bin -e fw.elf
 btcore stacks core -e app.elf                    the call stacks`,
 		Args: cobra.NoArgs,
 	})
-	root.AddCommand(heapCommand(), holdsCommand(), stacksCommand())
+	root.AddCommand(heapCommand(), holdsCommand(), stacksCommand(), functableCommand())
 	return root
 }

@@ -1,6 +1,6 @@
 /*
  * Call stacks of machines whose programs often have no tables: by the code of their
- * functions, or by the back chain that their ABI wants. See docs/capture.md.
+ * functions, or by the back chain that their ABI wants. See docs/notes/capture.md.
  */
 #include "preload.h"
 
