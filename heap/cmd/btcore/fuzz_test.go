@@ -17,7 +17,10 @@ func FuzzCommand(f *testing.F) {
 		{"--owner", "0x20000100"}, {"--owner", "active"}, {"-e", "FILE"}, {"-e", "FILE@0x20000000"}, {"--regs", "FILE"}}
 	stacks := [][]string{{"--no-tables"}, {"--no-scan"}, {"--max-frames", "3"}, {"--thread", "1"}, {"--regs", "FILE"}, {"-e", "FILE"},
 		{"-e", "FILE@0x400000"}}
+	holds := [][]string{{"-n", "0"}, {"--path", "0x20001040"}, {"--allocator", "glibc"}, {"--allocator", "musl"}, {"-e", "FILE"}, {"--regs", "FILE"}}
 	subs := []cmdtest.Sub{
+		{Name: "holds", Flags: holds, Args: []string{"--sysroot", "/nowhere", "FILE"}},
+		{Name: "holds", Flags: holds, Args: []string{"--sysroot", "/nowhere", "--ram", "0x20000000=FILE"}},
 		{Name: "heap", Flags: heap, Args: []string{"--sysroot", "/nowhere", "FILE"}},
 		{Name: "heap", Flags: heap, Args: []string{"--sysroot", "/nowhere", "--ram", "0x20000000=FILE"}},
 		{Name: "heap", Flags: heap, Args: []string{"--sysroot", "/nowhere", "--ram", "FILE"}},

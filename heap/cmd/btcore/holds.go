@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/heap/core/graph"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
@@ -241,13 +240,4 @@ func writeHeld(name string, in *input, paths []graph.Path) error {
 		p.Sample = append(p.Sample, s)
 	}
 	return cli.WriteOutput(name, in.paths(), os.Stdout, func(w io.Writer) error { return p.Write(w) })
-}
-
-// writable returns the data and bss of a file.
-func (in *input) writable(f *elfFile) []core.Map {
-	if f.data == nil {
-		f.data, _ = in.WritableRanges(f.path, f.bias)
-		f.data = append([]core.Map{}, f.data...)
-	}
-	return f.data
 }

@@ -42,7 +42,6 @@ type elfFile struct {
 	buildID string
 	own     bool // named by the user
 	program *symbol.File
-	data    []core.Map // and bss; nil if not read yet
 }
 
 // open returns the file without its debug information, or nil: the error is reported where names

@@ -13,9 +13,12 @@ import (
 
 // rootNames names the memory outside of the heap.
 type rootNames struct {
-	in     *input
-	list   []namedRange // by address, disjoint
-	others map[string]*graph.Root
+	in        *input
+	variables []namedRange           // by address, disjoint
+	tls       []namedRange           // thread-local variables, by address
+	data      []namedRange           // data and bss of files, by address
+	stacks    map[uint64]*graph.Root // by the start of their maps
+	others    map[string]*graph.Root
 }
 
 type namedRange struct {
@@ -28,51 +31,71 @@ type namedRange struct {
 const threadLocal = 4096
 
 func (in *input) rootNames() *rootNames {
-	r := &rootNames{in: in, others: map[string]*graph.Root{}}
+	r := &rootNames{in: in, stacks: map[uint64]*graph.Root{}, others: map[string]*graph.Root{}}
 	for f := range in.loaded {
-		list, _ := in.Variables(f.path, f.bias) // a file may have no symbols
-		slices.SortStableFunc(list, func(a, b core.Symbol) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Size, a.Size)) })
-		end := uint64(0)
-		for _, s := range list {
-			if s.Size == 0 || s.Addr < end || s.Addr+s.Size < s.Addr {
-				continue // an alias
-			}
-			end = s.Addr + s.Size
-			r.list = append(r.list, namedRange{s.Addr, end, &graph.Root{Name: s.Name}})
+		r.addVariables(f)
+		list, err := in.WritableRanges(f.path, f.bias)
+		if err != nil {
+			in.note("%v", err)
+		}
+		root := r.other("data of "+filepath.Base(f.path), false)
+		for _, m := range list {
+			r.data = append(r.data, namedRange{m.Start, m.End, root})
 		}
 	}
-	slices.SortFunc(r.list, func(a, b namedRange) int { return cmp.Compare(a.start, b.start) })
+	for i := range in.Threads {
+		t := &in.Threads[i]
+		if t.TLS > threadLocal && t.TLS+threadLocal > t.TLS {
+			root := &graph.Root{Name: fmt.Sprintf("thread-local variables of thread %d", t.ID)}
+			r.tls = append(r.tls, namedRange{t.TLS - threadLocal, t.TLS + threadLocal, root})
+		}
+		if m := in.MapAt(t.SP); m != nil && r.stacks[m.Start] == nil {
+			r.stacks[m.Start] = &graph.Root{Name: fmt.Sprintf("stack of thread %d", t.ID), Local: true}
+		}
+	}
+	for _, list := range [][]namedRange{r.variables, r.tls, r.data} {
+		slices.SortStableFunc(list, func(a, b namedRange) int { return cmp.Compare(a.start, b.start) })
+	}
 	return r
+}
+
+// addVariables adds the variables of a file.
+func (r *rootNames) addVariables(f *elfFile) {
+	list, _ := r.in.Variables(f.path, f.bias) // a file may have no symbols
+	slices.SortStableFunc(list, func(a, b core.Symbol) int { return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Size, a.Size)) })
+	end := uint64(0)
+	for _, s := range list {
+		if s.Size == 0 || s.Addr < end || s.Addr+s.Size < s.Addr {
+			continue // an alias
+		}
+		end = s.Addr + s.Size
+		r.variables = append(r.variables, namedRange{s.Addr, end, &graph.Root{Name: s.Name}})
+	}
+}
+
+// find returns the last range of a list that begins at or before an address, if it holds it.
+func find(list []namedRange, addr uint64) *namedRange {
+	i := sort.Search(len(list), func(i int) bool { return list[i].start > addr }) - 1
+	if i >= 0 && addr < list[i].end {
+		return &list[i]
+	}
+	return nil
 }
 
 // at returns the root at an address.
 func (r *rootNames) at(addr uint64) *graph.Root {
-	i := sort.Search(len(r.list), func(i int) bool { return r.list[i].start > addr }) - 1
-	if i >= 0 && addr < r.list[i].end {
-		return r.list[i].root
-	}
-	for i := range r.in.Threads {
-		if t := &r.in.Threads[i]; t.TLS > threadLocal && addr-(t.TLS-threadLocal) < 2*threadLocal {
-			return r.other(fmt.Sprintf("thread-local variables of thread %d", t.ID), false)
-		}
-	}
-	for f := range r.in.loaded {
-		for _, m := range r.in.writable(f) {
-			if addr >= m.Start && addr < m.End {
-				return r.other("data of "+filepath.Base(f.path), false)
-			}
+	for _, list := range [][]namedRange{r.variables, r.tls, r.data} {
+		if x := find(list, addr); x != nil {
+			return x.root
 		}
 	}
 	m := r.in.MapAt(addr)
-	if m == nil {
+	switch {
+	case m == nil:
 		return r.other("RAM outside of the data", true)
-	}
-	for i := range r.in.Threads {
-		if t := &r.in.Threads[i]; t.SP >= m.Start && t.SP < m.End {
-			return r.other(fmt.Sprintf("stack of thread %d", t.ID), true)
-		}
-	}
-	if m.File != "" {
+	case r.stacks[m.Start] != nil:
+		return r.stacks[m.Start]
+	case m.File != "":
 		return r.other("data of "+filepath.Base(m.File), false)
 	}
 	return r.other(fmt.Sprintf("memory mapped at %#x", m.Start), false)
@@ -89,10 +112,8 @@ func (r *rootNames) other(name string, local bool) *graph.Root {
 
 // place names an address in a root: the variable, and the offset in it.
 func (r *rootNames) place(addr uint64) string {
-	root := r.at(addr)
-	i := sort.Search(len(r.list), func(i int) bool { return r.list[i].start > addr }) - 1
-	if i >= 0 && addr < r.list[i].end && addr > r.list[i].start {
-		return fmt.Sprintf("%s +%d", root.Name, addr-r.list[i].start)
+	if x := find(r.variables, addr); x != nil && addr > x.start {
+		return fmt.Sprintf("%s +%d", x.root.Name, addr-x.start)
 	}
-	return root.Name
+	return r.at(addr).Name
 }
