@@ -1458,6 +1458,19 @@ static inline struct lwsbt_node *lwsbt_node_of(const void *p)
 	return (struct lwsbt_node *)((uintptr_t)p - sizeof(struct lwsbt_node));
 }
 
+/* lwsbt_before returns the word at p, before memory that the heap may not know: such memory has other bytes
+ * there, which AddressSanitizer lets nobody read. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LWSBT_ASAN
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(LWSBT_ASAN)
+static __attribute__((noinline, unused, no_sanitize_address)) uintptr_t lwsbt_before(const void *p) { return *(const uintptr_t *)p; }
+#else
+static inline uintptr_t lwsbt_before(const void *p) { return *(const uintptr_t *)p; }
+#endif
+
 static inline void *lwsbt_program_pointer(struct lwsbt_node *n) { return n + 1; }
 
 /* Each function that takes the lock releases it. */
@@ -2018,7 +2031,7 @@ int lwsbt_owned(const struct lwsbt_heap *h, const struct lwsbt_node *n)
 	if ((uintptr_t)(n + 1) % 4096 < sizeof *n && !listed(h, n))
 		return 0;
 #endif
-	return n->owner == h;
+	return lwsbt_before(&n->owner) == (uintptr_t)h;
 }
 
 /* detach takes n out of the list. */
@@ -3076,9 +3089,10 @@ static size_t find_block(struct lwsbt_profile *p, const void *q, unsigned *numbe
 	struct lwsbt_heap *h = p->heap;
 	const struct lwsbt_block *b = block_of(q);
 	size_t overhead = OVERHEAD;
-	unsigned n = (unsigned)(b->tag & 0xffff);
+	uintptr_t tag = lwsbt_before(&b->tag);
+	unsigned n = (unsigned)(tag & 0xffff);
 
-	if (b->tag == tag_of(q, b->size, n)) {
+	if (tag == tag_of(q, lwsbt_before(&b->size), n)) {
 		if (lwsbt_interrupted(h)) {
 			h->interrupts++;
 			return KEPT;
@@ -3194,8 +3208,8 @@ static LWSBT_NOINLINE void *resize_counted(struct lwsbt_profile *p, const struct
 {
 	struct captured c;
 	unsigned number;
-	size_t old = find_block(p, q, &number), overhead = 0, total, old_size = block_of(q)->size;
-	uintptr_t tag = block_of(q)->tag;
+	size_t old = find_block(p, q, &number), overhead = 0, total, old_size = lwsbt_before(&block_of(q)->size);
+	uintptr_t tag = lwsbt_before(&block_of(q)->tag);
 	uint8_t *start;
 
 	if (old == KEPT)

@@ -334,9 +334,10 @@ static size_t find_block(struct lwsbt_profile *p, const void *q, unsigned *numbe
 	struct lwsbt_heap *h = p->heap;
 	const struct lwsbt_block *b = block_of(q);
 	size_t overhead = OVERHEAD;
-	unsigned n = (unsigned)(b->tag & 0xffff);
+	uintptr_t tag = lwsbt_before(&b->tag);
+	unsigned n = (unsigned)(tag & 0xffff);
 
-	if (b->tag == tag_of(q, b->size, n)) {
+	if (tag == tag_of(q, lwsbt_before(&b->size), n)) {
 		if (lwsbt_interrupted(h)) {
 			h->interrupts++;
 			return KEPT;
@@ -452,8 +453,8 @@ static LWSBT_NOINLINE void *resize_counted(struct lwsbt_profile *p, const struct
 {
 	struct captured c;
 	unsigned number;
-	size_t old = find_block(p, q, &number), overhead = 0, total, old_size = block_of(q)->size;
-	uintptr_t tag = block_of(q)->tag;
+	size_t old = find_block(p, q, &number), overhead = 0, total, old_size = lwsbt_before(&block_of(q)->size);
+	uintptr_t tag = lwsbt_before(&block_of(q)->tag);
 	uint8_t *start;
 
 	if (old == KEPT)

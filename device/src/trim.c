@@ -146,7 +146,7 @@ int lwsbt_owned(const struct lwsbt_heap *h, const struct lwsbt_node *n)
 	if ((uintptr_t)(n + 1) % 4096 < sizeof *n && !listed(h, n))
 		return 0;
 #endif
-	return n->owner == h;
+	return lwsbt_before(&n->owner) == (uintptr_t)h;
 }
 
 /* detach takes n out of the list. */
