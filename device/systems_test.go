@@ -33,7 +33,7 @@ var adapters = []struct{ name, files, include, define string }{
 	{"zephyr, listener", "zephyr/lwsbt_zephyr.c adapters/hooks.c", "zephyr test/stubs/zephyr", "CONFIG_LWSBT_LISTENER=1 LWSBT_HOOK_PORT=lwsbt_zephyr_port"},
 	{"nuttx", "nuttx/lwsbt_nuttx.c adapters/wrap.c", "nuttx test/stubs/nuttx", "LWSBT_WRAP_PORT=lwsbt_nuttx_port"},
 	{"freertos", "freertos/lwsbt_freertos.c freertos/sample/main.c", "freertos freertos/sample test/stubs/freertos", ""},
-	{"platformio", "adapters/wrap.c", "", ""},
+	{"platformio", "adapters/wrap.c adapters/begin.c", "", ""},
 }
 
 // TestAdapters compiles the adapters against headers that declare what they call.
