@@ -51,12 +51,12 @@ var layout = map[string]struct{ packages, libraries string }{
 	"gen":                       {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":               {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
-	"conformance":         {packages: ". codec codec/callpath codec/recording conformance/vectors internal/bitstring"},
-	"conformance/vectors": {},
-	"internal/naive":      {packages: "internal/bitstring"}, // tests import it
-	"conformance/mutant":  {packages: "codec conformance internal/bitstring"},
-	"conformance/interop": {packages: "codec gen conformance"},
-	"conformance/render":  {packages: "codec conformance conformance/interop internal/bitstring internal/cli"},
+	"conformance":                    {packages: ". codec codec/callpath codec/recording conformance/vectors internal/bitstring"},
+	"conformance/vectors":            {},
+	"internal/naive":                 {packages: "internal/bitstring"}, // tests import it
+	"internal/mutant":                {packages: "codec conformance internal/bitstring"},
+	"cmd/btconform/internal/interop": {packages: "codec gen conformance"},
+	"cmd/btconform/internal/render":  {packages: "codec conformance cmd/btconform/internal/interop internal/bitstring internal/cli"},
 
 	"corpus": {},
 	"device": {},
@@ -81,7 +81,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/cli/logflags":  {packages: "codec codec/recording symbol heap/profile heap/log internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
 	"internal/cli":           {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term github.com/olekukonko/tablewriter"},
 
-	"cmd/btconform":     {packages: "codec conformance conformance/interop conformance/mutant conformance/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btconform":     {packages: "codec conformance cmd/btconform/internal/interop cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btheap":   {packages: "codec codec/recording heap/log heap/profile heap/internal/heapmap heap/report heap/internal/heapfile heap/internal/leaktext internal/cli internal/cli/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},

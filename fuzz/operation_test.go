@@ -6,7 +6,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/conformance/mutant"
+	"github.com/lwsbt/lwsbt/internal/mutant"
 )
 
 // reading lists the operations that read bytes or text, some of them at both word sizes.

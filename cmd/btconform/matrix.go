@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lwsbt/lwsbt/cmd/btconform/internal/interop"
+	"github.com/lwsbt/lwsbt/cmd/btconform/internal/render"
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/conformance/interop"
-	"github.com/lwsbt/lwsbt/conformance/render"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/spf13/cobra"
 )
@@ -25,8 +25,8 @@ Failures are red. matrix exits with 1 if the codec of this module fails, or if a
 recording is missing or out of date.
 
 With --record, TESTEE decodes the blobs of all encoders, and matrix prints a
-recording, to be kept as conformance/interop/recorded/NAME.tsv. TESTEE is btref,
-built by ref-c/Makefile.`,
+recording, to be kept as recorded/NAME.tsv of package internal/interop. TESTEE
+is btref, built by ref-c/Makefile.`,
 		Example: `
 btconform matrix
 btconform matrix --record s390x-gcc12-O2 ./ref-c/vectors \

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lwsbt/lwsbt/cmd/btconform/internal/render"
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/conformance/render"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"

@@ -10,7 +10,7 @@ import (
 
 func matrixEncoders(t *testing.T) []MatrixEncoder {
 	t.Helper()
-	set, err := conformance.Load([]string{"../../ref-c/vectors"}, nil)
+	set, err := conformance.Load([]string{"../../../../ref-c/vectors"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/conformance/interop"
+	"github.com/lwsbt/lwsbt/cmd/btconform/internal/interop"
 )
 
 // Decoders with equal results share a column. A pair without a recording is a gap.

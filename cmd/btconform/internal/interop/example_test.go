@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/lwsbt/lwsbt/conformance/interop"
+	"github.com/lwsbt/lwsbt/cmd/btconform/internal/interop"
 )
 
 // The blobs of a clang build of lws, read by a gcc build of lws.

@@ -10,7 +10,7 @@ import (
 // The failure shown in README.md is what Explain writes, except for the words of the clause.
 func TestReadmeFailure(t *testing.T) {
 	report := goldenReport(t)
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../../../../conformance/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestReadmeFailure(t *testing.T) {
 
 // README.md names every format.
 func TestReadmeNamesFormats(t *testing.T) {
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../../../../conformance/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -203,7 +203,7 @@ func RecordedMatrix() ([]*MatrixDecoder, error) {
 		if err != nil {
 			return nil, err
 		}
-		d, err := parseMatrix("conformance/interop/recorded/"+f.Name(), text)
+		d, err := parseMatrix("cmd/btconform/internal/interop/recorded/"+f.Name(), text)
 		if err != nil {
 			return nil, err
 		}

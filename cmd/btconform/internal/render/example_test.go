@@ -5,8 +5,8 @@ import (
 	"log"
 	"os"
 
+	"github.com/lwsbt/lwsbt/cmd/btconform/internal/render"
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/conformance/render"
 )
 
 func ExampleReport() {

@@ -6,7 +6,7 @@ import (
 	"log"
 
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/conformance/mutant"
+	"github.com/lwsbt/lwsbt/internal/mutant"
 )
 
 // The vectors kill a decoder with the sign bit inverted.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/conformance/interop"
+	"github.com/lwsbt/lwsbt/cmd/btconform/internal/interop"
 )
 
 // cellText returns the text of a cell.
