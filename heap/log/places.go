@@ -11,8 +11,8 @@ import (
 
 // places finds to which boot and dump each item of a pass belongs. Boots and dumps begin and end
 // by their headers, as a [recording.Log] has them. Where there is no header, a boot begins also at
-// a {{{reset}}}, at the banner of a boot, and where the number of a ~h#begin is lower than the one
-// before; records outside of dumps belong to dumps that Split or a guess begins. (BT-REC-1,
+// a {{{reset}}} and at the banner of a boot. Boots are counted as well where the number of a ~h#begin
+// is lower than the one before, which changes nothing else. Records outside of dumps belong to dumps that Split or a guess begins. (BT-REC-1,
 // BT-REC-3, BT-HEAD-4)
 type places struct {
 	split  *regexp.Regexp   // of lines that begin a dump, or nil
@@ -135,7 +135,6 @@ func (q *places) header(it *recording.Item) placed {
 		if q.marked && int32(h.Number-q.number) < 0 { // numbers increase and wrap around: the device restarted
 			q.boots++
 			q.unmarked = 0
-			q.log.Restart()
 		}
 	}
 	p := q.log.Add(it)
