@@ -129,7 +129,10 @@ func addTo(sum *uint64, v uint64) (overflow bool) {
 // Waits reports whether the dump uses names that are not known yet: a later line can define
 // them and so change the paths of the dump.
 func (d *Dump) Waits() bool {
-	return slices.ContainsFunc(d.named, func(id ID) bool { return !d.Names.known(d.Names.Resolve(id)) })
+	for len(d.named) > 0 && d.Names.known(d.Names.Resolve(d.named[0])) {
+		d.named = d.named[1:] // a later line cannot define its name
+	}
+	return len(d.named) > 0
 }
 
 // Paths returns the sums by path, in the order in which the paths first occur. It resolves

@@ -13,6 +13,10 @@ type Names struct {
 	children table
 	roots    map[uint32]ID // by name of the outer part
 	named    map[uint32]ID // the path that a name stands for, or ambiguous
+
+	// Results of Resolve since named last changed for the name of a root; nil if there are none.
+	outer  map[ID]ID // by root
+	grafts map[ID]ID // by path of a multiple of graftStep frames
 }
 
 // ID identifies a path of a Names. Paths with the same base and frames have the same ID.
@@ -108,10 +112,16 @@ func (n *Names) tell(id ID) {
 	case !ok:
 		n.named[x.name] = id
 	case best == ambiguous:
+		return
 	case n.differ(best, id):
 		n.named[x.name] = ambiguous
 	case n.known(id) || !n.known(best) && x.depth > n.nodes[best].depth:
 		n.named[x.name] = id
+	default:
+		return
+	}
+	if _, used := n.roots[x.name]; used {
+		n.outer, n.grafts = nil, nil
 	}
 }
 
@@ -147,7 +157,27 @@ func (n *Names) Name(id ID) uint32 { n.init(); return n.nodes[id].name }
 // lead to each other, Resolve returns id. (BT-NAME-2)
 func (n *Names) Resolve(id ID) ID {
 	n.init()
-	outer, depth := id, int(n.nodes[id].depth)
+	if n.known(id) {
+		return id
+	}
+	if n.outer == nil {
+		n.outer, n.grafts = map[ID]ID{}, map[ID]ID{}
+	}
+	root := n.nodes[id].root
+	outer, ok := n.outer[root]
+	if !ok {
+		outer = n.resolveRoot(root)
+		n.outer[root] = outer
+	}
+	if outer == root || int(n.nodes[outer].depth)+int(n.nodes[id].depth) > MaxDepth {
+		return id
+	}
+	return n.graft(outer, id)
+}
+
+// resolveRoot is Resolve for the root of a path.
+func (n *Names) resolveRoot(root ID) ID {
+	outer, depth := root, 0
 	var chain []ID
 	for !n.known(outer) {
 		next, ok := n.named[n.nodes[n.nodes[outer].root].name]
@@ -155,7 +185,7 @@ func (n *Names) Resolve(id ID) ID {
 			break
 		}
 		if depth += int(n.nodes[next].depth); depth > MaxDepth {
-			return id
+			return root
 		}
 		chain = append(chain, outer)
 		outer = next
@@ -165,6 +195,30 @@ func (n *Names) Resolve(id ID) ID {
 		frames = n.frames(frames[:0], part)
 		for _, f := range frames {
 			outer = n.child(outer, f)
+		}
+	}
+	return outer
+}
+
+// graftStep is the number of frames after which the result of graft is kept.
+const graftStep = 16
+
+// graft returns the path outer, to which the root of id resolves, followed by the frames of id.
+func (n *Names) graft(outer, id ID) ID {
+	var below []ID // innermost first
+	for ; n.nodes[id].depth > 0; id = n.nodes[id].parent {
+		if n.nodes[id].depth%graftStep == 0 {
+			if known, ok := n.grafts[id]; ok {
+				outer = known
+				break
+			}
+		}
+		below = append(below, id)
+	}
+	for _, id := range slices.Backward(below) {
+		outer = n.child(outer, n.nodes[id].frame())
+		if n.nodes[id].depth%graftStep == 0 {
+			n.grafts[id] = outer
 		}
 	}
 	return outer
