@@ -1,0 +1,97 @@
+package recording
+
+import (
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// Where hardly any record is repeated, the cache looks for few; later it does again.
+func TestCacheWhereItHelps(t *testing.T) {
+	var log, blob []byte
+	add := func(size uint64) {
+		blob, _ = codec.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000}, Size: size}, codec.MachineExact64, codec.SearchLws)
+		log = append(codec.AppendLine(log, blob), '\n')
+	}
+	const apart = 60_000
+	for i := range apart {
+		add(uint64(i))
+	}
+	for range 2 * apart {
+		add(7)
+	}
+	n := 0
+	var cached [3]int
+	for it := range Items(log) {
+		if it.Kind == KindText {
+			continue
+		}
+		if want := uint64(min(n, apart)); it.Err != nil || n < apart && it.Stack.Size != want || n >= apart && it.Stack.Size != 7 || len(it.Stack.PCs) != 1 {
+			t.Fatalf("record %d: %+v", n, it)
+		}
+		if it.Memo != nil {
+			cached[n/apart]++
+		}
+		n++
+	}
+	if n != 3*apart || cached[0] == 0 || cached[0] > apart/3 || cached[2] != apart {
+		t.Errorf("%d records, of which %v were in the cache", n, cached)
+	}
+}
+
+// A Memo is that of the same text, until another record takes its place in the cache.
+func TestMemo(t *testing.T) {
+	var log, blob []byte
+	for i := range uint64(50_000) {
+		blob, _ = codec.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000}, Size: i * i % 5000}, codec.MachineExact64, codec.SearchLws)
+		log = append(codec.AppendLine(log, blob), '\n')
+	}
+	kept := 0
+	for it := range Items(log) {
+		if it.Memo == nil {
+			continue
+		}
+		if size, ok := (*it.Memo).(uint64); ok {
+			if kept++; size != it.Stack.Size {
+				t.Fatalf("%v: the memo of size %d is %d", it.Place, it.Stack.Size, size)
+			}
+		}
+		*it.Memo = it.Stack.Size
+	}
+	if kept == 0 {
+		t.Error("no memo was kept")
+	}
+}
+
+// Records, line ends and text between them cost no allocation, whether they are in the cache
+// or not.
+func TestNoAllocation(t *testing.T) {
+	var log, blob []byte
+	for i := range uint64(20_000) {
+		blob, _ = codec.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000, 0x402000 + i%50}, Size: i % 50}, codec.MachineExact64, codec.SearchLws)
+		log = append(codec.AppendLine(append(log, "[1.2] N: "...), blob), " x\n~b#size: 7520, 0x406651 0x406852\n"...)
+	}
+	for _, off := range []bool{false, true} {
+		var s Scanner
+		read := func() (n int) {
+			s.Begin("log")
+			for rest := log; len(rest) > 0; {
+				if off {
+					s.cache.pause = 1 << 30
+				}
+				it, took := s.Next(rest, false)
+				if rest = rest[took:]; it.Stack != nil && it.Err == nil {
+					n++
+				}
+			}
+			return n
+		}
+		for range 20 { // the cache grows to its size
+			read()
+		}
+		n := 0
+		if allocs := testing.AllocsPerRun(3, func() { n = read() }); n != 40_000 || allocs != 0 {
+			t.Errorf("cache off %v: %v allocations for %d records", off, allocs, n)
+		}
+	}
+}
