@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package cmd_test measures the memory of the commands.
-package cmd_test
+// Package memtest measures the memory of the commands.
+package memtest
 
 import (
 	"bufio"
@@ -23,15 +23,15 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "measure a million and ten million call paths, and write ../docs/memory.md anew")
+	update = flag.Bool("update", false, "measure a million and ten million call paths, and write heap/docs/memory.md anew")
 	sizes  = flag.String("paths", "", "measure `N,N` call paths instead")
 	by     = flag.String("by", "", "run each command by this `COMMAND`, such as nice")
 )
 
 // document has the table of TestMemory, between these lines.
 const (
-	document   = "../docs/memory.md"
-	tableStart = "<!-- by go test ./heap/cmd -run Memory -update -timeout 3h -->\n"
+	document   = "../../docs/memory.md"
+	tableStart = "<!-- by go test ./heap/internal/memtest -run Memory -update -timeout 3h -->\n"
 	tableEnd   = "<!-- end -->\n"
 )
 
@@ -169,7 +169,7 @@ func TestMemory(t *testing.T) {
 		list = "50000"
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"./btdecode", "./btheap", "../../cmd/btstats"} {
+	for _, name := range []string{"../../cmd/btdecode", "../../cmd/btheap", "../../../cmd/btstats"} {
 		cmd := exec.Command("go", "build", "-o", dir, name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 		if out, err := cmd.CombinedOutput(); err != nil {
