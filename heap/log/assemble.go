@@ -101,7 +101,7 @@ func (a *assembler) header(it *Item, at *placed) bool {
 	switch it.Header.Verb {
 	case codec.VerbHeap:
 		if at.Dump != nil {
-			a.current.heap = at.heap
+			a.current.heap = *at.heap
 		}
 	case codec.VerbBoot:
 		return a.events.flush(false) && a.emitKnown(false)

@@ -258,7 +258,7 @@ func (c *itemConsumer) item(it *Item, at *placed) bool {
 	switch it.Kind {
 	case recording.KindHeader:
 		if it.Header.Verb == codec.VerbHeap {
-			it.Heap = &at.heap
+			it.Heap = at.heap
 		}
 	case recording.KindPaths:
 		c.allocs = at.callPaths.allocs(c.allocs[:0], at.Entries)

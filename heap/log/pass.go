@@ -211,7 +211,8 @@ func (p *pass) idle() error {
 		return nil
 	}
 	p.idleSince = now
-	at := p.places.here(recording.Placed{}, stays)
+	at := placed{}
+	p.places.fill(&at, stays)
 	it := Item{Item: recording.Item{Kind: recording.KindIdle, Place: p.reader.Place()}, Dump: at.count, Boot: at.boot}
 	if p.stopped = !p.consumer.item(&it, &at); p.stopped {
 		return input.ErrStopped
@@ -227,7 +228,7 @@ func (p *pass) use(rec *recording.Item) bool {
 	it, at := &p.item, &p.at
 	it.Item = *rec
 	it.Allocs, it.Events, it.Heap, it.located = nil, nil, nil, nil
-	*at = p.place(it)
+	p.place(it, at)
 	it.Dump, it.Boot = at.count, at.boot
 	p.tally.add(it, at)
 	if p.err != nil {
@@ -247,25 +248,24 @@ func (p *pass) useText(rec *recording.Item) bool {
 	return p.consumer.item(it, at)
 }
 
-// place returns the place of an item, and names the addresses of a record.
-func (p *pass) place(it *Item) placed {
+// place finds the place of an item, and names the addresses of a record.
+func (p *pass) place(it *Item, at *placed) {
 	switch it.Kind {
 	case recording.KindUnreadable:
-		return p.places.here(p.places.log.Add(&it.Item), stays)
+		p.places.other(&it.Item, at)
 	case recording.KindHeader:
-		return p.header(it)
+		p.header(it, at)
 	case recording.KindPaths, recording.KindPathEvents:
-		return p.line(it)
+		p.line(it, at)
 	case recording.KindEvent:
 		p.places.fresh = false
-		at := p.places.here(p.places.log.Add(&it.Item), stays)
+		p.places.other(&it.Item, at)
 		p.record(it)
-		return at
+	default:
+		p.places.beforeRecord()
+		p.places.record(&it.Item, at)
+		p.record(it)
 	}
-	p.places.beforeRecord()
-	at := p.places.record(&it.Item)
-	p.record(it)
-	return at
 }
 
 // text processes text between records.
@@ -281,12 +281,12 @@ func (p *pass) text(text []byte) {
 }
 
 // header processes a ~h# line.
-func (p *pass) header(it *Item) placed {
+func (p *pass) header(it *Item, at *placed) {
 	given := len(p.r.maps) > 0
 	if it.Header.Verb == codec.VerbBoot {
 		p.places.log.SameELF = len(p.r.process.Files()) > 0 && (p.paths == nil || p.paths.closed || p.paths.from == fromELF)
 	}
-	at := p.places.header(&it.Item)
+	p.places.header(&it.Item, at)
 	at.callPaths = p.paths
 	p.r.process.Marked()
 	switch it.Header.Verb {
@@ -302,7 +302,6 @@ func (p *pass) header(it *Item) placed {
 			p.r.process.Remap()
 		}
 	}
-	return at
 }
 
 // record names the addresses of a record with a stack.
@@ -364,21 +363,20 @@ func (p *pass) callPaths() *callPaths {
 }
 
 // line processes a line of call paths or of events.
-func (p *pass) line(it *Item) (at placed) {
+func (p *pass) line(it *Item, at *placed) {
 	p.places.beforeRecord()
 	if !p.locatable(it) {
-		return at
+		return
 	}
 	c := p.callPaths()
 	if it.Kind == recording.KindPaths {
-		at = p.places.pathLine(&it.Item)
+		p.places.pathLine(&it.Item, at)
 		p.tally.states[symbol.Exact] += c.line(&at.Placed, !p.hooks.Survey)
 	} else {
 		p.places.fresh = false
-		at = p.places.here(p.places.log.Add(&it.Item), stays)
+		p.places.other(&it.Item, at)
 	}
 	at.callPaths = c
-	return at
 }
 
 // setWord rejects ELF files whose address size differs from the log's.

@@ -68,7 +68,7 @@ type placed struct {
 	count     int           // dumps that have begun
 	dump      *start        // the latest one, nil before the first
 	grouping                // of a record outside of dumps
-	heap      profile.Heap  // that the allocator reported last
+	heap      *profile.Heap // that the allocator reported last
 	header    *codec.Header // the latest ~h#boot of this log, nil if there is none
 	callPaths *callPaths    // of the latest boot with lines of call paths, nil if there is none
 }
@@ -93,13 +93,19 @@ func (s *start) dumpNumber() int64 {
 // bootNumber returns the number of the boot, from 1: that of text before the first boot, too.
 func (q *places) bootNumber() int { return max(q.boots, 1) }
 
-// here returns the place of an item that changes nothing.
-func (q *places) here(p recording.Placed, g grouping) placed {
-	s := placed{Placed: p, boot: q.bootNumber(), input: q.input, count: q.count, dump: q.dump, grouping: g, heap: q.heap}
-	if p.Boot != nil {
-		s.header = p.Boot.Header
+// fill completes the place of an item, of which at has what the Log says.
+func (q *places) fill(at *placed, g grouping) {
+	at.boot, at.input, at.count, at.dump = q.bootNumber(), q.input, q.count, q.dump
+	at.grouping, at.heap, at.header, at.callPaths = g, &q.heap, nil, nil
+	if at.Boot != nil {
+		at.header = at.Boot.Header
 	}
-	return s
+}
+
+// other places an item that begins and ends nothing.
+func (q *places) other(it *recording.Item, at *placed) {
+	at.Placed = q.log.Add(it)
+	q.fill(at, stays)
 }
 
 // newLog begins the log with an index. Its records belong to another boot.
@@ -128,7 +134,7 @@ func (q *places) restart() {
 }
 
 // header takes a ~h# line.
-func (q *places) header(it *recording.Item) placed {
+func (q *places) header(it *recording.Item, at *placed) {
 	h := it.Header
 	if h.Verb == codec.VerbBegin {
 		q.boots = q.bootNumber()
@@ -137,7 +143,8 @@ func (q *places) header(it *recording.Item) placed {
 			q.unmarked = 0
 		}
 	}
-	p := q.log.Add(it)
+	at.Placed = q.log.Add(it)
+	p := &at.Placed
 	q.open = p.Dump != nil
 	switch h.Verb {
 	case codec.VerbBoot:
@@ -149,9 +156,9 @@ func (q *places) header(it *recording.Item) placed {
 		q.text = textLines{}
 		q.begin(start{Dump: p.Dump, Place: it.Place}) // here, because a dump may have no records
 	case codec.VerbEnd:
-		q.end(h, &p)
+		q.end(h, p)
 	}
-	return q.here(p, stays)
+	q.fill(at, stays)
 }
 
 // end takes a ~h#end line.
@@ -196,17 +203,19 @@ func hasKind(begin *codec.Header) bool {
 // pathLine takes a line of call paths. Outside of dumps, a line with values belongs to the dump
 // before if it has its number, and else begins a dump; if it has a number that no dump before has,
 // the ~h#begin was lost. (BT-DUMP-2)
-func (q *places) pathLine(it *recording.Item) placed {
+func (q *places) pathLine(it *recording.Item, at *placed) {
 	q.boots = q.bootNumber()
-	p := q.log.Add(it)
+	at.Placed = q.log.Add(it)
+	defer q.fill(at, stays)
+	p := &at.Placed
 	if q.open || !p.Values {
-		return q.here(p, stays)
+		return
 	}
 	digit, last := int64(it.PathLine.Dump), int64(-1)
 	if d := q.dump; d != nil && d.boot == q.boots {
 		last = d.dumpNumber()
 		if !q.breaks && (d.isPaths || d.marked()) && last&63 == digit {
-			return q.here(p, stays)
+			return
 		}
 	}
 	d := start{Dump: &recording.Dump{Boot: p.Boot}, Place: it.Place, isPaths: true, headless: q.marked && digit != max(last, 0)&63}
@@ -216,7 +225,6 @@ func (q *places) pathLine(it *recording.Item) placed {
 		d.number += 64
 	}
 	q.begin(d)
-	return q.here(p, stays)
 }
 
 // begin makes d the current dump.
@@ -264,32 +272,33 @@ func (q *places) line(line []byte) {
 }
 
 // record takes a record with a stack that is no event.
-func (q *places) record(it *recording.Item) placed {
+func (q *places) record(it *recording.Item, at *placed) {
 	q.boots = q.bootNumber()
-	p := q.log.Add(it)
+	at.Placed = q.log.Add(it)
 	if q.open {
-		return q.here(p, stays)
+		q.fill(at, stays)
+		return
 	}
 	if q.guess == nil && !q.marked && q.split == nil {
 		known, ok := q.groups[q.boots]
 		q.guess = newGuess(known, ok)
 	}
-	to, at := stays, it.Place
+	to, from := stays, it.Place
 	switch {
 	case q.breaks || q.dump == nil:
 		if q.at.Line > 0 {
-			at = q.at
+			from = q.at
 		}
 		if to = begins; q.guess != nil {
 			q.guess.begin(it)
 		}
 	case q.guess != nil:
-		to, at = q.guess.record(it)
+		to, from = q.guess.record(it)
 	}
 	if to == begins || to == beginsPending {
-		q.begin(start{Place: at})
+		q.begin(start{Place: from})
 	}
-	return q.here(p, to)
+	q.fill(at, to)
 }
 
 // endBoot examines whether a boot in which no dump boundary was found may hold several
