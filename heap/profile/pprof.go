@@ -2,9 +2,11 @@ package profile
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -89,17 +91,19 @@ func (x *pprofBuilder) end() (prof *pprof.Profile, notes []string) {
 }
 
 // writePprof writes the samples as they are made: the format repeats the locations of a call path
-// in each sample. The profile with the last sample follows: fields of the format have any order.
+// in each sample. Package pprof then writes the rest, with the last sample.
 func writePprof(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
 	x := p.newPprofBuilder()
-	labels := x.labelNumbers()
+	e := pprofEncoder{}
+	types := e.strings(x)
 	z := gzip.NewWriter(w)
+	if _, err := z.Write(types); err != nil {
+		return nil, err
+	}
 	var last pprof.Sample
-	var message, packed []byte
 	for s := range x.samples() {
 		if last.Value != nil {
-			message, packed = appendSample(message[:0], packed, &last, labels)
-			if _, err := z.Write(message); err != nil {
+			if _, err := z.Write(e.sample(&last)); err != nil {
 				return nil, err
 			}
 		}
@@ -109,63 +113,93 @@ func writePprof(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) 
 		x.prof.Sample = []*pprof.Sample{&last}
 	}
 	prof, notes := x.end()
-	if err := prof.WriteUncompressed(z); err != nil {
+	var rest bytes.Buffer
+	if err := prof.WriteUncompressed(&rest); err != nil {
+		return notes, err
+	}
+	after, ok := bytes.CutPrefix(rest.Bytes(), types)
+	if !ok {
+		return notes, errors.New("pprof: the profile does not begin with its sample types")
+	}
+	if _, err := z.Write(after); err != nil {
 		return notes, err
 	}
 	return notes, z.Close()
 }
 
-// labelNumbers returns the numbers of the keys and values of the labels in the table of strings:
-// it begins with "", the sample types, and the labels of the first sample.
-func (x *pprofBuilder) labelNumbers() (list [][2]uint64) {
-	numbers := map[string]uint64{"": 0}
-	number := func(s string) uint64 {
+// pprofEncoder encodes samples as package pprof does.
+type pprofEncoder struct {
+	labels              [][2]int64 // numbers of the keys and values of each sample's labels
+	message, body, list []byte
+}
+
+// strings numbers the strings of the labels, and returns the sample types, which are field 1 of a
+// profile. The table of strings begins with "", the sample types, and the labels of the first
+// sample.
+func (e *pprofEncoder) strings(x *pprofBuilder) (types []byte) {
+	numbers := map[string]int64{"": 0}
+	number := func(s string) int64 {
 		n, known := numbers[s]
 		if !known {
-			n = uint64(len(numbers))
+			n = int64(len(numbers))
 			numbers[s] = n
 		}
 		return n
 	}
 	for _, t := range x.prof.SampleType {
-		number(t.Type)
-		number(t.Unit)
+		types = appendBytes(types, 1, appendNumbers(nil, number(t.Type), number(t.Unit)))
 	}
 	for _, key := range slices.Sorted(maps.Keys(x.labels)) {
 		for _, value := range x.labels[key] {
-			list = append(list, [2]uint64{number(key), number(value)})
+			e.labels = append(e.labels, [2]int64{number(key), number(value)})
 		}
 	}
-	return list
+	return types
 }
 
-// appendSample appends a sample as field 2 of a profile: its location_id (1), value (2) and label
-// (3) with key (1) and str (2). It uses buf.
-func appendSample(dst, buf []byte, s *pprof.Sample, labels [][2]uint64) (message, newBuf []byte) {
-	buf = buf[:0]
-	for _, l := range s.Location {
-		buf = binary.AppendUvarint(buf, l.ID)
+// sample returns a sample as field 2 of a profile: its location_id (1), value (2) and label (3).
+// The result is valid until the next call.
+func (e *pprofEncoder) sample(s *pprof.Sample) []byte {
+	e.body = e.body[:0]
+	e.addList(1, len(s.Location), func(i int) uint64 { return s.Location[i].ID })
+	e.addList(2, len(s.Value), func(i int) uint64 { return uint64(s.Value[i]) })
+	for _, l := range e.labels {
+		e.list = appendNumbers(e.list[:0], l[0], l[1])
+		e.body = appendBytes(e.body, 3, e.list)
 	}
-	body := appendField(nil, 1, buf)
-	buf = buf[:0]
-	for _, v := range s.Value {
-		buf = binary.AppendUvarint(buf, uint64(v))
-	}
-	body = appendField(body, 2, buf)
-	for _, l := range labels {
-		buf = append(buf[:0], 1<<3)
-		buf = binary.AppendUvarint(buf, l[0])
-		buf = append(buf, 2<<3)
-		buf = binary.AppendUvarint(buf, l[1])
-		body = appendField(body, 3, buf)
-	}
-	return appendField(dst, 2, body), buf
+	e.message = appendBytes(e.message[:0], 2, e.body)
+	return e.message
 }
 
-// appendField appends a field of bytes.
-func appendField(dst []byte, number byte, value []byte) []byte {
-	dst = append(dst, number<<3|2)
-	dst = binary.AppendUvarint(dst, uint64(len(value)))
+// addList adds n numbers as a field: packed if there are more than two.
+func (e *pprofEncoder) addList(field byte, n int, at func(int) uint64) {
+	e.list = e.list[:0]
+	for i := range n {
+		if n <= 2 {
+			e.list = append(e.list, field<<3)
+		}
+		e.list = binary.AppendUvarint(e.list, at(i))
+	}
+	if n > 2 {
+		e.body = appendBytes(e.body, field, e.list)
+	} else {
+		e.body = append(e.body, e.list...)
+	}
+}
+
+// appendNumbers appends fields 1 and 2, unless they are 0.
+func appendNumbers(dst []byte, numbers ...int64) []byte {
+	for i, n := range numbers {
+		if n != 0 {
+			dst = binary.AppendUvarint(append(dst, byte(i+1)<<3), uint64(n))
+		}
+	}
+	return dst
+}
+
+// appendBytes appends a field of bytes.
+func appendBytes(dst []byte, field byte, value []byte) []byte {
+	dst = binary.AppendUvarint(append(dst, field<<3|2), uint64(len(value)))
 	return append(dst, value...)
 }
 

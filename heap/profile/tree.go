@@ -26,10 +26,10 @@ type TreeOptions struct {
 
 // maxCallers is the largest number of nodes of a tree with TreeOptions.Callers. Call paths share
 // their outer frames in memory, and so the nodes of other trees, but not their inner ones.
-const maxCallers = 2_000_000
+const maxCallers = 200_000
 
 // Tree returns the call paths of the last dump merged from the outermost frame inward.
-// The root is no call site. A tree with TreeOptions.Callers has 2,000,000 nodes at most; the
+// The root is no call site. A tree with TreeOptions.Callers has 200,000 nodes at most; the
 // others are counted as Below.
 func (p *Profile) Tree(o TreeOptions) *Node {
 	_, last := p.last()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -65,15 +66,16 @@ func (r *treeRows) below(n *profile.Node, indent string, yield func([]string) bo
 		return yield([]string{cli.Number(v.Bytes), percent(r.w.Of(v), r.total), cli.Number(v.Count), indent + name})
 	}
 	for _, c := range n.Children {
-		name := c.Site.String()
+		var name strings.Builder
+		name.WriteString(c.Site.String())
 		for len(c.Children) == 1 && c.Omitted == 0 && c.Children[0].Total == c.Total { // a chain is one line
 			c = c.Children[0]
-			name += " → " + c.Site.String()
+			name.WriteString(" → " + c.Site.String())
 		}
 		if c.Below > 0 {
-			name += fmt.Sprintf(" (+%s)", cli.Count(c.Below, "call site"))
+			fmt.Fprintf(&name, " (+%s)", cli.Count(c.Below, "call site"))
 		}
-		if !row(c.Total, name) || !r.below(c, indent+"  ", yield) {
+		if !row(c.Total, name.String()) || !r.below(c, indent+"  ", yield) {
 			return false
 		}
 	}

@@ -1,0 +1,138 @@
+package heaplog
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// deepLog returns a dump of call paths of depth frames, which differ in the innermost one. The log
+// has the outer frames once, and then each path as the name of these and its own frame.
+func deepLog(t *testing.T, paths, depth int) []byte {
+	t.Helper()
+	var log []byte
+	seq := uint16(0)
+	line := func(entries []callpath.Entry) {
+		h := callpath.Head{Seq: seq % (1 << 12)}
+		text, err := callpath.AppendLine(nil, h, entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log = append(append(log, text...), '\n')
+		seq++
+	}
+	log = append(log, "~h#boot build=1 code=8000000+8000000 shift=0\n~h#begin 0\n"...)
+	outer := callpath.Path{}
+	for told := 0; told < depth-1; {
+		p := callpath.Path{Frames: nil}
+		if told > 0 {
+			p.Base, p.Outer = callpath.Named, outer.Name()
+		}
+		for range min(40, depth-1-told) {
+			f := callpath.Frame{Value: uint64(1000 + 3*told)}
+			p.Frames, outer.Frames = append(p.Frames, f), append(outer.Frames, f)
+			told++
+		}
+		line([]callpath.Entry{{Path: p, Definition: true}})
+	}
+	var entries []callpath.Entry
+	for i := range paths {
+		entries = append(entries, callpath.Entry{Path: callpath.Path{Base: callpath.Named, Outer: outer.Name(),
+			Frames: []callpath.Frame{{Value: uint64(200_000 + i)}}}, Live: 1, Bytes: 8})
+		if len(entries) == 16 || i == paths-1 {
+			line(entries)
+			entries = entries[:0]
+		}
+	}
+	return append(log, "~h#end 0\n"...)
+}
+
+// Call paths of 1,000 frames each, of which the log has one: memory is in proportion to the log,
+// not to the frames. A frame of its own for each path would take 500 bytes per byte of log.
+func TestMemoryInProportion(t *testing.T) {
+	const depth = 1000
+	heap := func() float64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	}
+	work := func(f func()) float64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	reports := []struct {
+		name string
+		run  func(p *profile.Profile)
+	}{
+		{"sites", func(p *profile.Profile) { p.Sites(profile.Bytes, true, 20) }},
+		{"top", func(p *profile.Profile) { p.Top(profile.Bytes, 20) }},
+		{"tree", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Min: 0.5}) }},
+		{"callers", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Min: 0.5, Callers: true}) }},
+		{"callers, 1 level", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Depth: 1, Callers: true}) }},
+		{"peek", func(p *profile.Profile) { p.Peek(regexp.MustCompile("^0x80003e8$"), profile.Bytes) }},
+		{"leaks", func(p *profile.Profile) { p.Leaks(profile.LeakOptions{}) }},
+		{"folded", func(p *profile.Profile) { p.Export(io.Discard, "folded", profile.ExportOptions{}) }},
+		{"speedscope", func(p *profile.Profile) { p.Export(io.Discard, "speedscope", profile.ExportOptions{}) }},
+		{"dhat", func(p *profile.Profile) { p.Export(io.Discard, "dhat", profile.ExportOptions{}) }},
+		{"pprof", func(p *profile.Profile) { p.Export(io.Discard, "pprof", profile.ExportOptions{}) }},
+	}
+	measured := map[string][]float64{} // bytes allocated per path, by size of the log
+	for _, paths := range []int{2000, 4000} {
+		log := deepLog(t, paths, depth)
+		before := heap()
+		var p *profile.Profile
+		used := work(func() {
+			r, err := Open(t.Context(), Stream(bytes.NewReader(log), "x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if p, err = profile.Collect(r.Dumps()); err != nil {
+				t.Fatal(err)
+			}
+		})
+		measured["read"] = append(measured["read"], used/float64(paths))
+		d := p.Dumps()[0]
+		if d.Len() != paths || d.Loss.NoOuter > 0 {
+			t.Fatalf("%d call paths, want %d; %d without outer frames", d.Len(), paths, d.Loss.NoOuter)
+		}
+		for a := range d.Allocations() {
+			if n := len(a.Append(nil)); n != depth {
+				t.Fatalf("a path has %d frames, want %d", n, depth)
+			}
+			break
+		}
+		p.Len()
+		const fixed = 1e6
+		if live := heap() - before; live > fixed+40*float64(len(log)) {
+			t.Errorf("%d bytes of log: %.0f bytes of memory, want at most 40 per byte and %.0f", len(log), live, fixed)
+		}
+		for _, r := range reports {
+			measured[r.name] = append(measured[r.name], work(func() { r.run(p) })/float64(paths))
+		}
+		runtime.KeepAlive(p)
+	}
+	names := []string{"read"}
+	for _, r := range reports {
+		names = append(names, r.name)
+	}
+	for _, name := range names {
+		few, many := measured[name][0], measured[name][1]
+		t.Logf("%-20s %8.0f %8.0f bytes allocated per path", name, few, many)
+		// A pointer for each of 1,000 frames would be 8,000 bytes.
+		if limit := 3000.0; many > limit || many > 1.5*few+100 {
+			t.Errorf("%s: %s bytes allocated per path, want at most %.0f, whatever the number of paths", name, fmt.Sprint(slices.Clone(measured[name])), limit)
+		}
+	}
+}
