@@ -104,6 +104,9 @@ func (l *leaks) write(w io.Writer) error {
 	if found.Used == 0 {
 		return l.tooFew(found)
 	}
+	if err := l.checkHeap(found); err != nil {
+		return err
+	}
 	var alive []aliveBlock
 	if l.alive > 0 {
 		if alive, err = l.findAlive(); err != nil {
@@ -128,6 +131,16 @@ func (l *leaks) write(w io.Writer) error {
 		return err
 	}
 	return l.checkLimit(found)
+}
+
+// checkHeap returns an error if --heap is less than what a dump holds: a unit is missing.
+func (l *leaks) checkHeap(found *profile.Leaks) error {
+	for _, d := range found.Dumps {
+		if d.Used && l.heap > 0 && d.Total.Bytes > uint64(l.heap) {
+			return cli.Usagef("--heap %s: %s holds %s bytes, expected the size of the whole heap, such as 48K", cli.Number(uint64(l.heap)), d.Name, cli.Number(d.Total.Bytes))
+		}
+	}
+	return nil
 }
 
 // tooFew returns the error for input in which no boot has enough dumps.
@@ -213,6 +226,9 @@ func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Lea
 		fmt.Fprintf(w, "\n%s  %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin),
 			cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, bars)
 		fmt.Fprintf(w, "  %s\n", leaktext.Evidence(r))
+		if since := leaktext.Since(found, r); since != "" {
+			fmt.Fprintf(w, "  %s\n", since)
+		}
 		stack(w, r.Stack())
 	}
 }

@@ -94,6 +94,40 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
+// late is a log of two boots of 20 dumps, an hour apart. In the second one, from its 8th dump on,
+// 2 blocks of 37 bytes leak in each hour. 50 other blocks stay.
+func late(t testing.TB) string {
+	var b strings.Builder
+	for boot := range 2 {
+		fmt.Fprintf(&b, "~h#boot prog=fw w=32 fw=1.%d\n", boot+1)
+		for d := range 20 {
+			n := 5
+			if boot == 1 && d > 7 {
+				n += 2 * (d - 7)
+			}
+			fmt.Fprintf(&b, "~h#begin %d t=%d n=%d\n", d, uint64(d+1)*3_600_000_000, 50+n)
+			b.WriteString(strings.Repeat(record(t, 100, 0x401110, 0x401900), 50))
+			b.WriteString(strings.Repeat(record(t, 37, 0x401200, 0x401900), n))
+			fmt.Fprintf(&b, "~h#end %d\n", d)
+		}
+	}
+	return b.String()
+}
+
+// The rate, and with it the time until the heap is full, are those of the present, not a mean
+// over boots that did not leak.
+func TestLeaksSince(t *testing.T) {
+	log := logFile(t, "late.log", late(t))
+	// The last dump holds 50 × 100 + 29 × 37 = 6,073 bytes: 740 are free, 10 hours at 74 bytes per hour.
+	checkSession(t, "a leak that begins in boot 2", []string{"leaks", "--heap", "6813", log}, 0, []string{
+		"free 740 bytes: exhausted in 10 h at +74 ± 0 bytes per hour",
+		"probably  +74 ± 0 bytes per hour  5 → 29 blocks, 185 → 1,073 bytes",
+		"  not before dump 28, boot 2, 8 h after its start (firmware 1.2, earlier 1.1)\n    0x401200\n",
+	}, "")
+	checkSession(t, "a heap without its unit", []string{"leaks", "--heap", "6", log}, 2, nil,
+		"--heap 6: dump 1 holds 5,185 bytes, expected the size of the whole heap, such as 48K")
+}
+
 // Logs of which each has one dump are one series, in the order given.
 func TestLeaksOfSingleDumps(t *testing.T) {
 	var logs []string

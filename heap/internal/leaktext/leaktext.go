@@ -160,6 +160,29 @@ func Evidence(r *profile.Leak) string {
 	return fmt.Sprintf("kept memory grew in %d of %s (%.0f if random)%s", r.Rose, printable.Count(r.Intervals, "interval"), r.Chance, evidence(&r.Evidence))
 }
 
+// Since returns since when a call path grows, "" if its rate is the same in the whole log.
+func Since(found *profile.Leaks, r *profile.Leak) string {
+	if !r.Changed {
+		return ""
+	}
+	first := slices.IndexFunc(found.Dumps, func(d profile.LeakDump) bool { return d.Used })
+	if r.Since == first {
+		return "the rate changed during the log; this is the present one"
+	}
+	d := found.Dumps[r.Since]
+	s := "not before " + d.Name
+	if found.Boots > 1 {
+		s += fmt.Sprintf(", boot %d", d.Boot)
+	}
+	if found.Timed && d.Time > 0 {
+		s += fmt.Sprintf(", %s after its start", Duration(d.Time.Hours()))
+	}
+	if before := found.Dumps[first].Firmware; d.Firmware != before && d.Firmware != "" {
+		s += fmt.Sprintf(" (firmware %s, earlier %s)", d.Firmware, before)
+	}
+	return s
+}
+
 // evidence describes the growth of kept memory: of the floor (see profile.Evidence).
 func evidence(e *profile.Evidence) string {
 	s := ", in both halves of the log"
