@@ -16,4 +16,6 @@ func TestSessions(t *testing.T) {
 
 func TestLength(t *testing.T) { cmdtest.Short(t, "snip.md", "btstats.md") }
 
-func TestLinks(t *testing.T) { cmdtest.Links(t, 50, "*.md", "notes/*.md", "../*.md", "../*/README.md", "../spec/*.md", "../conformance/btv/README.md") }
+func TestLinks(t *testing.T) {
+	cmdtest.Links(t, 50, "*.md", "notes/*.md", "../*.md", "../*/README.md", "../spec/*.md", "../conformance/btv/README.md")
+}

@@ -114,24 +114,29 @@ func Links(t *testing.T, least int, patterns ...string) {
 					continue
 				}
 				n++
-				path, anchor, _ := strings.Cut(m[1], "#")
-				target := file
-				if path != "" {
-					target = filepath.Join(filepath.Dir(file), path)
-				}
-				there, err := os.ReadFile(target)
-				if info, e := os.Stat(target); e == nil && info.IsDir() {
-					err = nil
-				}
-				if err != nil {
-					t.Errorf("%s: %v", file, err)
-				} else if anchor != "" && !anchors(string(there))[anchor] {
-					t.Errorf("%s: %s has no heading #%s", file, target, anchor)
-				}
+				checkLink(t, file, m[1])
 			}
 		}
 	}
 	if n < least {
 		t.Errorf("%d links, expected %d or more", n, least)
+	}
+}
+
+// checkLink checks a link in a document.
+func checkLink(t *testing.T, file, to string) {
+	path, anchor, _ := strings.Cut(to, "#")
+	target := file
+	if path != "" {
+		target = filepath.Join(filepath.Dir(file), path)
+	}
+	there, err := os.ReadFile(target)
+	if info, e := os.Stat(target); e == nil && info.IsDir() {
+		err = nil
+	}
+	if err != nil {
+		t.Errorf("%s: %v", file, err)
+	} else if anchor != "" && !anchors(string(there))[anchor] {
+		t.Errorf("%s: %s has no heading #%s", file, target, anchor)
 	}
 }
