@@ -26,7 +26,7 @@ func TestSessions(t *testing.T) {
 	}
 	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "NO_COLOR=1"}
 	for name, least := range map[string]int{"fleet.md": 6, "fleet-leaks.md": 4} {
-		cmdtest.Session{Document: "../../../docs/" + name, Least: least, Update: *update, Run: cmdtest.Shell(t.TempDir(), env)}.Test(t)
+		cmdtest.Session{Document: "../../docs/" + name, Least: least, Update: *update, Run: cmdtest.Shell(t.TempDir(), env)}.Test(t)
 	}
 }
 

@@ -18,7 +18,7 @@ func leaksCommand() *cobra.Command {
 	var build, fail string
 	c := q.command(&cobra.Command{Use: "leaks --build BUILD [flags]", Short: "what leaks in a build, how fast, and on how many devices",
 		Long: `leaks ranks the call paths of a build by the evidence that they leak, over all
-devices, and calls them leak, probably or grows (fleet/docs/fleet-leaks.md). A leak
+devices, and calls them leak, probably or grows (docs/fleet-leaks.md). A leak
 that is too slow to be seen on one device is seen on many.`,
 		Example: "btfleet leaks --build 1.4.2\nbtfleet leaks --build 5ca1ab1e --since 14d --fail-over 64/h", Args: cobra.NoArgs}, 10,
 		func(c *cobra.Command, _ []string) error {
@@ -118,7 +118,7 @@ func diffCommand() *cobra.Command {
 	fail := ""
 	c := q.command(&cobra.Command{Use: "diff [flags] BEFORE AFTER", Short: "what changed from one build to another, per device",
 		Long: `diff compares what the devices of two builds hold at the same uptime, by call
-path. A difference that may be random is not a change (fleet/docs/fleet-leaks.md).`,
+path. A difference that may be random is not a change (docs/fleet-leaks.md).`,
 		Example: "btfleet diff 1.4.1 1.4.2\nbtfleet diff --fail-over 1K 5ca1ab1e 0ddba115", Args: cobra.ExactArgs(2)}, 10,
 		func(c *cobra.Command, args []string) error {
 			limit, err := parseSize(fail)
