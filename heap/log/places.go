@@ -50,7 +50,7 @@ type inBoot struct {
 type start struct {
 	*recording.Dump
 	recording.Place
-	ordinal  int   // number of the dump in all logs, from 1
+	ordinal  int   // number of the dump among those of the pass, from 1
 	input    int   // index of the log in which it begins
 	boot     int   // number of the boot, from 1
 	number   int64 // without ~h#begin

@@ -48,7 +48,7 @@ func (t *leakTrend) changes() (since, now moment) {
 	return list[begins[first]].moment, list[begins[last]].moment
 }
 
-// floorSteps returns the changes of the floor in all boots.
+// floorSteps returns the changes of the floor within each boot.
 func (t *leakTrend) floorSteps() []floorStep {
 	t.steps = t.steps[:0]
 	for n := range t.boots {
@@ -60,12 +60,17 @@ func (t *leakTrend) floorSteps() []floorStep {
 	return t.steps
 }
 
-// change returns the index of the step with which the rate changes most, if it changes.
-func change(list []floorStep) (at int, found bool) {
-	var time, rise, squares float64 // squares of the rises, each per time
+// sums adds up steps. squares has the squares of the rises, each per time.
+func sums(list []floorStep) (time, rise, squares float64) {
 	for _, s := range list {
 		time, rise, squares = time+s.time, rise+s.rise, squares+s.rise*s.rise/s.time
 	}
+	return time, rise, squares
+}
+
+// change returns the index of the step with which the rate changes most, if it changes.
+func change(list []floorStep) (at int, found bool) {
+	time, rise, squares := sums(list)
 	if rise == 0 {
 		return 0, false // a floor never falls
 	}
@@ -88,10 +93,7 @@ func change(list []floorStep) (at int, found bool) {
 // rising reports whether the floor rises in a part with one rate: by more than two standard
 // errors.
 func rising(list []floorStep) bool {
-	var time, rise, squares float64
-	for _, s := range list {
-		time, rise, squares = time+s.time, rise+s.rise, squares+s.rise*s.rise/s.time
-	}
+	time, rise, squares := sums(list)
 	variance := math.Max(squares-rise*rise/time, 0) / float64(len(list)-1)
 	return rise > 2*math.Sqrt(variance*time)
 }

@@ -286,7 +286,7 @@ func drawLog(text string) (lines []string) {
 	label := "log   "
 	for line := range strings.Lines(text) {
 		if shown += len(line); shown > 4*maxShown {
-			return append(lines, fmt.Sprintf("        … %d lines in all", strings.Count(text, "\n")))
+			return append(lines, fmt.Sprintf("        … %d lines total", strings.Count(text, "\n")))
 		}
 		lines = append(lines, answer(label, strings.TrimSuffix(line, "\n"))...)
 		label = "      "
