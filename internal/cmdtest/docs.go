@@ -13,7 +13,7 @@ import (
 // Documents runs the shell sessions of documents, each of which has at least the given number
 // of them, in an empty directory with links to what the
 // repository has at its top, as if it were a clone; the commands of the packages are in PATH.
-// The command go runs at the top itself, because it does not follow links.
+// Where go needs the packages, it runs at the top itself, because it does not follow links.
 // Packages and top are relative to the directory of the test.
 func Documents(t *testing.T, top string, packages []string, documents map[string]int, update bool) {
 	if runtime.GOOS != "linux" {
@@ -36,7 +36,7 @@ func Documents(t *testing.T, top string, packages []string, documents map[string
 			t.Parallel()
 			linked, real := Shell(clone(t, top), env), Shell(top, env)
 			Session{Document: file, Least: least, Update: update, Run: func(t *testing.T, line string) (string, error) {
-				if strings.HasPrefix(line, "go ") {
+				if strings.HasPrefix(line, "go ") && !strings.HasPrefix(line, "go tool ") {
 					return real(t, line)
 				}
 				return linked(t, line)
