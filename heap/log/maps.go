@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/heap/log/internal/input"
+	"github.com/lwsbt/lwsbt/internal/input"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/log/internal/foreign"
-	"github.com/lwsbt/lwsbt/heap/log/internal/input"
+	"github.com/lwsbt/lwsbt/internal/input"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/codec/recording"
-	"github.com/lwsbt/lwsbt/heap/log/internal/input"
+	"github.com/lwsbt/lwsbt/internal/input"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
