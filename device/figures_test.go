@@ -19,7 +19,7 @@ const cortexM3 = "-std=c99 -Os -mthumb -mcpu=cortex-m3 -ffunction-sections -fdat
 var libraryParts = []string{"choose", "encode", "line", "head", "decode", "heap", "trim", "alloc", "dump", "paths", "device", "paths_head", "profile", "profile_dump", "sums"}
 
 // A size is what the linker keeps of the library in a Cortex-M3's program at -Os that calls symbols. Sizes of
-// whole firmwares: TestSizes of test/firmware.
+// whole firmwares: TestSizes of heap/devicetest.
 type size struct {
 	what, symbols string
 	most          int // bytes
@@ -182,7 +182,7 @@ func readCallGraph(t *testing.T, name string, usage map[string]int, calls map[st
 //	go test ./device -run Instructions -v
 //
 // BACKEND is a capture function, such as scan or unwind. For prologue readers, see
-// TestInstructions of test/firmware, whose frames have different addresses.
+// TestInstructions of heap/devicetest, whose frames have different addresses.
 // OTHER names an archive or object files to compare with, that have a function
 // void *another_allocate(size_t size, void *(*below)(size_t)).
 func TestInstructions(t *testing.T) {

@@ -1,4 +1,4 @@
-package device
+package devicetest
 
 import (
 	"context"
@@ -12,10 +12,11 @@ import (
 
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// boards are those that the sample of freertos/ runs on.
-var boards = []struct{ name, cc, args, port, files, run string }{
+// freertosBoards are those that the sample of freertos/ runs on.
+var freertosBoards = []struct{ name, cc, args, port, files, run string }{
 	{"Cortex-M3, heap_4", "arm-none-eabi-gcc", "-mcpu=cortex-m3 -mthumb -specs=nosys.specs -DLWSBT_FREERTOS_CAPTURE=lwsbt_capture_thumb -DLWSBT_FUNCTIONS_MAX=1024 -T ../examples/firmware/mps2.ld",
 		"ARM_CM3", "freertos/sample/mps2.c MemMang/heap_4.c GCC/ARM_CM3/port.c", "qemu-system-arm -M mps2-an385 -nographic -semihosting -kernel"},
 	{"RV32, heap_5", "riscv64-unknown-elf-gcc", "-march=rv32imac -mabi=ilp32 -misa-spec=2.2 -mcmodel=medany --specs=picolibc.specs -DLWSBT_FREERTOS_CAPTURE=lwsbt_capture_riscv -DLWSBT_SAMPLE_HEAP_5 -T freertos/sample/virt.ld -IGCC/RISC-V/chip_specific_extensions/RISCV_MTIME_CLINT_no_extensions",
@@ -31,10 +32,11 @@ func TestFreeRTOS(t *testing.T) {
 	if kernel == "" {
 		t.Skip("LWSBT_FREERTOS is not set to the sources of FreeRTOS-Kernel")
 	}
-	for _, b := range boards {
+	t.Chdir("../../device") // the paths below are relative to it
+	for _, b := range freertosBoards {
 		t.Run(b.name, func(t *testing.T) {
 			run := strings.Fields(b.run)
-			need(t, b.cc, run[0])
+			cmdtest.Need(t, b.cc, run[0])
 			exe := filepath.Join(t.TempDir(), "sample.elf")
 			portable := filepath.Join(kernel, "portable")
 			args := strings.Fields("-Os -g -std=gnu11 -Wall -Wextra -Iinclude -Ifreertos -Ifreertos/sample -ffunction-sections -fdata-sections -nostartfiles " +

@@ -1,4 +1,4 @@
-package firmware
+package devicetest
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 // docBlock returns a block of docs/device.md in a language, n = 0 for the first.
 func docBlock(t *testing.T, language string, n int) string {
 	t.Helper()
-	doc, err := os.ReadFile("../../../docs/device.md")
+	doc, err := os.ReadFile("../../docs/device.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func newUser(t *testing.T) user {
 	u := user{t.TempDir()}
 	for _, path := range []string{"device/amalgamation/lwsbt.c", "device/amalgamation/lwsbt.h", "examples/firmware/mps2.c",
 		"examples/firmware/mps2.ld", "examples/firmware/board.h"} {
-		data, err := os.ReadFile("../../../" + path)
+		data, err := os.ReadFile("../../" + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,17 +173,17 @@ func TestSession(t *testing.T) {
 	uart, report := run(build(t, boards[0].tools, "mps2", t.TempDir()))
 	lines := strings.SplitAfter(uart, "\n")
 	want := "$ cat serial.log\n" + strings.Join(lines[:6], "") + "…\n$ btheap leaks -s -e firmware.elf serial.log\n" + report
-	doc, err := os.ReadFile("../../../docs/device.md")
+	doc, err := os.ReadFile("../../docs/device.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(doc), "<!-- session: go test ./device/test/firmware -run Session -update -->\n```text\n")
+	before, rest, ok := strings.Cut(string(doc), "<!-- session: go test ./heap/devicetest -run Session -update -->\n```text\n")
 	shown, after, end := strings.Cut(rest, "```\n")
 	if !ok || !end {
 		t.Fatal("docs/device.md has no session")
 	}
 	if *update {
-		if err := os.WriteFile("../../../docs/device.md", []byte(before+"<!-- session: go test ./device/test/firmware -run Session -update -->\n```text\n"+want+"```\n"+after), 0o644); err != nil {
+		if err := os.WriteFile("../../docs/device.md", []byte(before+"<!-- session: go test ./heap/devicetest -run Session -update -->\n```text\n"+want+"```\n"+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if vary(shown) != vary(want) {

@@ -1,4 +1,4 @@
-package firmware
+package devicetest
 
 import (
 	"fmt"
@@ -57,10 +57,10 @@ func measure(t *testing.T, options string) (flash, ram int) {
 	const none = "NONE"
 	elf := filepath.Join(t.TempDir(), "size.elf")
 	args := strings.Fields("-mcpu=cortex-m3 -mthumb -Os -g -ffunction-sections -fdata-sections -Wl,--gc-sections,--no-warnings" +
-		" -nostartfiles --specs=nano.specs --specs=nosys.specs -T ../../../examples/firmware/mps2.ld" +
-		" -I../../../examples/firmware ../../../examples/firmware/mps2.c testdata/size.c -o " + elf)
+		" -nostartfiles --specs=nano.specs --specs=nosys.specs -T ../../examples/firmware/mps2.ld" +
+		" -I../../examples/firmware ../../examples/firmware/mps2.c testdata/size.c -o " + elf)
 	if options != none {
-		args = append(args, strings.Fields("-DLWSBT_WRAP -I../../amalgamation ../../amalgamation/lwsbt.c"+
+		args = append(args, strings.Fields("-DLWSBT_WRAP -I../../device/amalgamation ../../device/amalgamation/lwsbt.c"+
 			" -Wl,--wrap=malloc,--wrap=free,--wrap=calloc,--wrap=realloc"+options)...)
 	}
 	if out, err := exec.Command("arm-none-eabi-gcc", args...).CombinedOutput(); err != nil {
@@ -82,7 +82,7 @@ func measure(t *testing.T, options string) (flash, ram int) {
 
 // The tables of sizes in docs/device.md, to 1 %; another compiler than gcc 12.2 may make others:
 //
-//	LWSBT_FULL=1 go test ./device/test/firmware -run Sizes -v [-update]
+//	LWSBT_FULL=1 go test ./heap/devicetest -run Sizes -v [-update]
 func TestSizes(t *testing.T) {
 	cmdtest.Long(t)
 	cmdtest.Need(t, "arm-none-eabi-gcc", "arm-none-eabi-size")
@@ -90,7 +90,7 @@ func TestSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bytes, err := os.ReadFile("../../../docs/device.md")
+	bytes, err := os.ReadFile("../../docs/device.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestSizes(t *testing.T) {
 		doc = before + table.begin + text + "<!-- end -->\n" + after
 	}
 	if *update {
-		if err := os.WriteFile("../../../docs/device.md", []byte(doc), 0o644); err != nil {
+		if err := os.WriteFile("../../docs/device.md", []byte(doc), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package firmware
+package devicetest
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 	cmdtest.Need(t, "arm-none-eabi-gcc", "qemu-system-arm", "arm-none-eabi-size")
 	for _, options := range []string{"", "-DLWSBT_WRAP_NODES=64 -DLWSBT_WRAP_ENTRIES=20"} {
 		library := filepath.Join(t.TempDir(), "lwsbt.o")
-		args := strings.Fields(scriptFlags + " -c ../../amalgamation/lwsbt.c -o " + library + " " + options)
+		args := strings.Fields(scriptFlags + " -c ../../device/amalgamation/lwsbt.c -o " + library + " " + options)
 		if out, err := exec.Command("arm-none-eabi-gcc", args...).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -68,15 +68,15 @@ func TestScripts(t *testing.T) {
 
 var ordinary = regexp.MustCompile("orphan section `(\\.debug_\\w+|\\.comment|\\.ARM\\.attributes)'")
 
-const scriptFlags = "-mcpu=cortex-m3 -mthumb -Os -g -Wall -Wextra -Werror -ffunction-sections -fdata-sections -DLWSBT_WRAP -I../../amalgamation"
+const scriptFlags = "-mcpu=cortex-m3 -mthumb -Os -g -Wall -Wextra -Werror -ffunction-sections -fdata-sections -DLWSBT_WRAP -I../../device/amalgamation"
 
 func (s script) link(t *testing.T, notes bool, library string) string {
 	t.Helper()
 	elf := filepath.Join(t.TempDir(), "app.elf")
 	lo, hi, _ := strings.Cut(s.code, ":")
-	args := strings.Fields(scriptFlags + " -nostartfiles --specs=nano.specs --specs=nosys.specs ../scripts/app.c " + library +
+	args := strings.Fields(scriptFlags + " -nostartfiles --specs=nano.specs --specs=nosys.specs ../../device/test/scripts/app.c " + library +
 		" -DSTACK=" + s.stack + " -DVECTORS=\"" + s.vectors + "\" -DVECTORS_NAME=" + s.vectorsName +
-		" -T ../scripts/" + s.name + ".ld -o " + elf +
+		" -T ../../device/test/scripts/" + s.name + ".ld -o " + elf +
 		" -Wl,--gc-sections,--no-warn-rwx-segments,--wrap=malloc,--wrap=free,--wrap=calloc,--wrap=realloc")
 	link := "-Wl,--defsym=app_data_load=LOADADDR(" + s.data + "),--defsym=app_data=ADDR(" + s.data + "),--defsym=app_data_end=ADDR(" + s.data + ")+SIZEOF(" + s.data +
 		"),--defsym=app_bss=ADDR(" + s.bss + "),--defsym=app_bss_end=ADDR(" + s.bss + ")+SIZEOF(" + s.bss + ")"

@@ -1,5 +1,5 @@
-// Package firmware runs the example of examples/firmware on the boards of QEMU.
-package firmware
+// Package devicetest runs programs with device/ on the boards of QEMU, and reads their logs by the heap tools.
+package devicetest
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ var boards = []board{
 func build(t *testing.T, tools []string, target, dir string, variables ...string) string {
 	t.Helper()
 	cmdtest.Need(t, append(tools, "make")...)
-	if out, err := exec.Command("make", append(variables, "-C", "../../../examples/firmware", target, "OUT="+dir)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("make", append(variables, "-C", "../../examples/firmware", target, "OUT="+dir)...).CombinedOutput(); err != nil {
 		if bytes.Contains(out, []byte("picolibc.specs")) && bytes.Contains(out, []byte("No such file")) {
 			t.Skip("picolibc is not installed")
 		}
@@ -173,7 +173,7 @@ func paths(out string) string {
 
 // An allocation of 12 frames on the Cortex-M3, counted by -icount:
 //
-//	LWSBT_FULL=1 go test ./device/test/firmware -run Instructions -v
+//	LWSBT_FULL=1 go test ./heap/devicetest -run Instructions -v
 func TestInstructions(t *testing.T) {
 	const profile = "MEASURE=-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"
 	cmdtest.Long(t)
