@@ -67,7 +67,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"device/tools/amalgamate": {},
 	"device/tools/functions":  {},
 
-	"fuzz":         {packages: "codec codec/callpath heap/log gen gen/gentest conformance corpus"},
+	"fuzz":         {packages: "codec codec/callpath codec/recording gen gen/gentest conformance corpus"},
 	"ref-c/stacks": {packages: "gen"},
 
 	"internal/bitstring":     {},
