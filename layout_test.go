@@ -43,7 +43,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/log":                  {packages: "codec codec/callpath codec/recording symbol heap/profile heap/log/internal/foreign internal/input internal/process internal/printable"},
 	"internal/input":            {packages: "internal/decompress", libraries: "golang.org/x/text"},
 	"heap/log/internal/foreign": {packages: "codec"},
-	"internal/process":          {packages: "symbol internal/printable"},
+	"internal/process":          {packages: "codec codec/callpath symbol internal/input internal/printable"},
 	"heap/internal/heapmap":     {packages: "codec heap/profile"},
 	"heap/report":               {packages: "heap/profile heap/internal/heapmap internal/printable heap/internal/leaktext"},
 	"stats":                     {packages: "codec codec/callpath internal/cli internal/printable", libraries: "github.com/klauspost/compress"},

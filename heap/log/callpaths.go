@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -16,23 +15,15 @@ import (
 // the call paths, and the addresses of the code. Each boot has one. It can still be used when the
 // next boot has begun, for call paths whose names are not known yet.
 type callPaths struct {
-	process  *process.Process
-	bootLine codec.Header // its ~h#boot line, empty if it has none
-	names    *callpath.Names
-	shared   bool // the boot before has used names
-	closed   bool // another boot has begun: process is no longer that of this boot
-
-	ranges   callpath.Ranges
-	shift    uint8 // of the boot line, 0 if it has none
-	from     codeSource
-	mappings []*symbol.Mapping // executable mappings of the log, by index in ranges
-	given    bool              // the user gives the memory map
-	file     *symbol.File      // whose own addresses the ranges are, nil if they are those in memory
+	process *process.Process
+	code    *process.Code
+	names   *callpath.Names
+	shared  bool // the boot before has used names
+	closed  bool // another boot has begun: process is no longer that of this boot
 
 	addrs      map[callpath.Frame]symbol.Addr // frames of this boot
 	generation int                            // of the process when addrs was checked
 	outside    *int64                         // counts distinct frames outside of the code
-	problem    string                         // with the ELF file's note section, "" if there is none
 
 	built   builtPaths
 	builtAt int // generation of the process for which built is valid
@@ -41,87 +32,23 @@ type callPaths struct {
 	pcs    []uint64 // addresses in memory of the current line, in a survey
 }
 
-// codeSource is the source of the code ranges.
-type codeSource uint8
-
-const (
-	fromNothing codeSource = iota
-	fromELF                // the note section or the program headers of the ELF file
-	fromMap                // the executable mappings of the log
-	fromHeader             // the boot line
-)
-
 // newCallPaths begins the call paths of a boot. last is the latest boot that had lines of call paths,
 // nil if there is none.
 func newCallPaths(r *Reader, boot *recording.Boot, last *callPaths, outside *int64) *callPaths {
-	c := &callPaths{process: r.process, names: boot.Names, given: len(r.maps) > 0, addrs: map[callpath.Frame]symbol.Addr{}, outside: outside}
+	c := &callPaths{process: r.process, code: process.NewCode(r.process, boot.Header, len(r.maps) > 0), names: boot.Names,
+		addrs: map[callpath.Frame]symbol.Addr{}, outside: outside}
 	c.shared = last != nil && last.names == c.names
-	if boot.Header != nil {
-		c.bootLine = *boot.Header
-		c.header()
-	}
-	if c.from == fromNothing {
-		c.elf()
-	}
 	return c
 }
 
-// maxShift is the largest shift of a boot line; code offsets count units of 2^shift bytes.
-const maxShift = 4
-
-// header takes the code ranges of the boot line. (BT-CODE-1)
-func (c *callPaths) header() {
-	shift, _ := c.bootLine.Uint("shift")
-	c.shift = uint8(min(shift, maxShift))
-	code, ok := c.bootLine.Get("code")
-	if !ok {
-		return
-	}
-	list, _ := codec.ParseRanges(code)
-	c.ranges.Shift = c.shift
-	for _, x := range list {
-		c.ranges.Add(x, "")
-	}
-	c.from = fromHeader
-}
-
-// elf takes the code ranges of the ELF file that the user names. (BT-CODE-3, BT-NOTE-1)
-func (c *callPaths) elf() {
-	files := c.process.Files()
-	if len(files) == 0 {
-		return
-	}
-	l, err := files[0].Layout()
-	if err != nil {
-		c.problem = err.Error()
-	}
-	c.ranges.Shift = uint8(l.Shift)
-	for _, x := range l.Code {
-		c.ranges.Add(x, "")
-	}
-	c.from, c.file = fromELF, files[0]
-}
-
-// settle adds the executable mappings that the log has had since the last call, unless the
-// boot line has the code ranges. (BT-CODE-3)
+// settle adds the executable mappings that the log has had since the last call. (BT-CODE-3)
 func (c *callPaths) settle() {
-	if c.closed || c.from == fromHeader {
+	if c.closed || !c.code.Settle() {
 		return
 	}
-	list := c.process.Executable()
-	if len(list) <= len(c.mappings) {
-		return
-	}
-	if c.from != fromMap {
-		c.ranges, c.from, c.file = callpath.Ranges{Shift: c.shift}, fromMap, nil
-		clear(c.addrs)
-		if c.shared { // offsets of another map
-			c.names, c.shared = &callpath.Names{}, false
-		}
-	}
-	for _, m := range list[len(c.mappings):] {
-		c.mappings = append(c.mappings, &m)
-		c.ranges.Add(codec.Range{Start: m.Start, Length: m.End - m.Start}, fmt.Sprintf("%s %s %x", m.Module.Name, m.Module.BuildID, m.Offset))
+	clear(c.addrs)
+	if c.shared { // offsets of another map
+		c.names, c.shared = &callpath.Names{}, false
 	}
 }
 
@@ -132,7 +59,7 @@ func (c *callPaths) line(p *recording.Placed, locate bool) (frames int64) {
 	for _, f := range p.Frames {
 		if locate {
 			c.addr(f)
-		} else if pc, _, ok := c.ranges.Address(f); ok && c.file == nil {
+		} else if pc, memory, ok := c.code.Address(f); ok && memory {
 			c.pcs = append(c.pcs, pc)
 		}
 	}
@@ -184,19 +111,17 @@ func (c *callPaths) addr(f callpath.Frame) symbol.Addr {
 }
 
 func (c *callPaths) locate(f callpath.Frame) symbol.Addr {
-	pc, index, ok := c.ranges.Address(f)
-	switch {
-	case !ok:
+	a, ok := symbol.Addr{}, false
+	if c.closed {
+		a.PC, _, ok = c.code.Address(f)
+	} else {
+		a, ok = c.code.Locate(f)
+	}
+	if !ok {
 		*c.outside++
 		return offsetAddr(f.Value)
-	case c.closed:
-		return symbol.Addr{PC: pc}
-	case c.from == fromMap && index >= 0 && !c.given:
-		return c.process.LocateMapping(c.mappings[index], pc)
-	case c.file != nil && !f.Escaped:
-		return c.process.LocateIn(c.file, pc)
 	}
-	return c.process.Locate(pc)
+	return a
 }
 
 // CodeOffset returns the code offset of an address in a call path, if the log does not tell

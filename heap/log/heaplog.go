@@ -51,7 +51,7 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if err := readSnapshots(ctx, r.maps); err != nil {
+	if err := process.ReadSnapshots(ctx, r.maps); err != nil {
 		return nil, &OptionError{"Maps", err}
 	}
 	var err error

@@ -11,6 +11,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/log/internal/foreign"
 	"github.com/lwsbt/lwsbt/internal/input"
+	"github.com/lwsbt/lwsbt/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -45,7 +46,7 @@ type config struct {
 	namesFirst bool
 	refresh    time.Duration
 	symbols    symbol.Config
-	maps       []snapshot
+	maps       []process.Snapshot
 	machine    codec.Machine
 	machineBy  string // how machine is known; "" if it is not
 	label      Label
@@ -177,7 +178,7 @@ func Exe(spec string) Option {
 // that line of the log on.
 func Maps(spec string) Option {
 	return Option{"Maps", func(c *config) error {
-		s, err := parseSnapshot(spec)
+		s, err := process.ParseSnapshot(spec)
 		c.maps = append(c.maps, s)
 		return err
 	}}

@@ -14,6 +14,7 @@ import (
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/input"
 	"github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -50,7 +51,7 @@ type pass struct {
 	names []*callpath.Names // of each boot that had lines of call paths
 
 	boot      int // the boot that the current bases belong to
-	maps      []snapshot
+	maps      []process.Snapshot
 	word      word
 	item      Item // the current one, and its place
 	at        placed
@@ -284,7 +285,7 @@ func (p *pass) text(text []byte) {
 func (p *pass) header(it *Item, at *placed) {
 	given := len(p.r.maps) > 0
 	if it.Header.Verb == codec.VerbBoot {
-		p.places.log.SameELF = len(p.r.process.Files()) > 0 && (p.paths == nil || p.paths.closed || p.paths.from == fromELF)
+		p.places.log.SameELF = len(p.r.process.Files()) > 0 && (p.paths == nil || p.paths.closed || p.paths.code.FromELF())
 	}
 	p.places.header(&it.Item, at)
 	at.callPaths = p.paths
@@ -319,8 +320,8 @@ func (p *pass) record(it *Item) {
 // locatable prepares the process for the addresses of an item. It returns false after an
 // error, which ends the pass.
 func (p *pass) locatable(it *Item) bool {
-	for len(p.maps) > 0 && p.maps[0].from <= it.Line {
-		p.r.process.Map(p.maps[0].list)
+	for len(p.maps) > 0 && p.maps[0].From <= it.Line {
+		p.r.process.Map(p.maps[0].List)
 		p.maps = p.maps[1:]
 	}
 	if p.err = p.setWord(); p.err != nil {
@@ -350,8 +351,8 @@ func (p *pass) callPaths() *callPaths {
 			c.names, c.shared = p.r.names[n], false
 		}
 		p.names = append(p.names, c.names)
-		if c.problem != "" {
-			p.tally.note(NoteSymbols, c.problem)
+		if c.code.Problem != "" {
+			p.tally.note(NoteSymbols, c.code.Problem)
 		}
 		p.paths = c
 	}

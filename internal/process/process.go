@@ -1,5 +1,5 @@
-// Package process follows the process that a log describes: its memory map, and the
-// executable mappings that code offsets count.
+// Package process follows the process that a log describes: its memory map, and the code that
+// the code offsets of call paths count.
 package process
 
 import (
