@@ -167,6 +167,6 @@ func clickFrame(t *testing.T, ctx context.Context, name string, options ...chrom
 
 func clickCanvas(t *testing.T, ctx context.Context, x, y float64, options ...chromedp.MouseOption) {
 	t.Helper()
-	at := eval[[]float64](t, ctx, `(() => { const c = document.querySelector("#panel canvas"); c.scrollIntoView({block: "nearest"}); const r = c.getBoundingClientRect(); return [r.x, r.y]; })()`)
+	at := eval[[]float64](t, ctx, `(() => { const c = document.querySelector("#panel .flame canvas"); c.scrollIntoView({block: "nearest"}); const r = c.getBoundingClientRect(); return [r.x, r.y]; })()`)
 	do(t, ctx, chromedp.MouseClickXY(at[0]+x, at[1]+y, options...))
 }

@@ -44,6 +44,7 @@ type dump struct {
 	Bytes   uint64   `json:"bytes"`
 	Count   uint64   `json:"count"`
 	Warning string   `json:"warning,omitempty"`
+	Minor   bool     `json:"minor,omitempty"` // little is missing: up to 5 % of the records
 	Aside   string   `json:"aside,omitempty"` // why a complete dump cannot be compared
 	Steady  bool     `json:"steady"`          // it can be compared
 }
@@ -95,7 +96,7 @@ func (d *data) addDumps(p *profile.Profile) {
 		total := p.Total(i)
 		rounded = rounded || total.Bytes > largestExact
 		out := dump{Name: printable.Text(from.Name), Label: fmt.Sprint(i + 1), Boot: from.Boot, Bytes: total.Bytes, Count: total.Count,
-			Warning: warning(from)}
+			Warning: warning(from), Minor: minor(from)}
 		if out.Name == "" {
 			out.Name = fmt.Sprintf("dump %d", i+1)
 		}
@@ -147,6 +148,12 @@ func warning(d *profile.Dump) string {
 		return ""
 	}
 	return "Incomplete: " + strings.Join(parts, "; ") + "."
+}
+
+// minor reports whether little of a dump is missing, and the log tells how much.
+func minor(d *profile.Dump) bool {
+	missing, known := d.Missing()
+	return known && missing <= 0.05 && !d.Loss.NoBase
 }
 
 // addCost adds a cost by call path. It adds paths that are not on the page.

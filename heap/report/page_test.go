@@ -77,7 +77,7 @@ func TestFlameGraph(t *testing.T) {
 // The pixels of a frame have its color over its width: the graph is drawn, not only laid out.
 func TestPixels(t *testing.T) {
 	ctx := browser(t, writePage(t, pageOf(t, leak, report.Options{})))
-	const read = `(() => { const c = document.querySelector("#panel canvas"), row = c.getContext("2d").getImageData(0, 46, c.width, 1).data;
+	const read = `(() => { const c = document.querySelector("#panel .flame canvas"), row = c.getContext("2d").getImageData(0, 46, c.width, 1).data;
 		const at = x => [...row.slice(4 * (x * c.width | 0), 4 * (x * c.width | 0) + 4)].join(); return [at(.3) === at(.6), at(.85) === at(.97), at(.6) === at(.97), at(.6)]; })()`
 	got := eval[[]any](t, ctx, read) // ring_init takes 72 %, parse the rest
 	if got[0] != true || got[1] != true || got[2] != false || got[3] == "0,0,0,0" {
@@ -97,7 +97,7 @@ func TestSearch(t *testing.T) {
 	if hits := eval[int](t, ctx, `page.hits.reduce((a, b) => a + b, 0)`); hits != 1 {
 		t.Errorf("%d functions are marked, want 1", hits)
 	}
-	press(t, ctx, "\x1b") // out of the field
+	eval[any](t, ctx, `document.activeElement.blur()`)
 	click(t, ctx, "#only")
 	wantText(t, ctx, "#summary", "400 bytes in 4 allocations")
 	if got := width(t, ctx, "strdup_url"); got != 100 {
@@ -119,7 +119,7 @@ func TestTooltip(t *testing.T) {
 		if f.Name != "strdup_url" { // at the right edge
 			continue
 		}
-		at := eval[[]float64](t, ctx, `(() => { const r = document.querySelector("#panel canvas").getBoundingClientRect(); return [r.x, r.y]; })()`)
+		at := eval[[]float64](t, ctx, `(() => { const r = document.querySelector("#panel .flame canvas").getBoundingClientRect(); return [r.x, r.y]; })()`)
 		x, y := at[0]+f.X+f.W-5, at[1]+f.Y
 		do(t, ctx, chromedp.MouseEvent(chromedp.MouseMoved, x, y))
 		wantText(t, ctx, "#tip", "strdup_url", "src/a.c:", "400 bytes", "4 allocations", "28.1% of all bytes", "+300 since dump 1")
@@ -138,7 +138,7 @@ func TestTooltip(t *testing.T) {
 // With the arrow keys from frame to frame, Enter to zoom, Shift and Enter to the callers.
 func TestKeyboard(t *testing.T) {
 	ctx := browser(t, writePage(t, pageOf(t, leak, report.Options{})))
-	eval[any](t, ctx, `document.querySelector("#panel canvas").focus()`)
+	eval[any](t, ctx, `document.querySelector("#panel .flame canvas").focus()`)
 	for _, step := range []struct{ key, want string }{
 		{"ArrowDown", "main"}, {"ArrowDown", "ring_init"}, {"ArrowRight", "parse"}, {"ArrowDown", "strdup_url"}, {"ArrowDown", "strdup_url"}, {"ArrowUp", "parse"}, {"ArrowLeft", "ring_init"},
 	} {
@@ -502,7 +502,7 @@ func TestManyPathsAreFluent(t *testing.T) {
 		most         float64 // ms, generously: a shared processor draws without a graphics card
 	}{
 		{"draw", `() => page.flame.draw()`, 50},
-		{"tooltip", `i => { const c = document.querySelector("#panel canvas"), r = c.getBoundingClientRect(); c.dispatchEvent(new PointerEvent("pointermove", {clientX: r.x + 20 + 37 * i, clientY: r.y + 30 + i * 11})); }`, 100},
+		{"tooltip", `i => { const c = document.querySelector("#panel .flame canvas"), r = c.getBoundingClientRect(); c.dispatchEvent(new PointerEvent("pointermove", {clientX: r.x + 20 + 37 * i, clientY: r.y + 30 + i * 11})); }`, 100},
 		{"zoom", `i => { page.flame.show(page.flame.rows[1 + i][0].node); }`, 300},
 		{"another dump", `i => page.set({now: i % 2})`, 1500},
 		{"invert", `i => page.set({invert: i % 2 === 0})`, 3000},
@@ -536,5 +536,78 @@ func TestScreenshots(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Back in the browser returns to the view before, and not to each letter of a search.
+func TestBack(t *testing.T) {
+	ctx := browser(t, writePage(t, write(t, firmware.profile(t), report.Options{Leaks: sampleLeaks})))
+	shown := func() string {
+		do(t, ctx, chromedp.Sleep(100*time.Millisecond))
+		return eval[string](t, ctx, `document.querySelector("[role=tab][aria-selected=true]").id + " " + document.getElementById("search").value`)
+	}
+	if got := shown(); got != "tab-leaks " {
+		t.Fatalf("the page opens with %q", got)
+	}
+	click(t, ctx, ".leaks .link")
+	if got := shown(); got != "tab-flame " {
+		t.Fatalf("a click on a leak leads to %q", got)
+	}
+	eval[any](t, ctx, `document.getElementById("search").focus()`)
+	press(t, ctx, "lws")
+	if got := shown(); got != "tab-flame lws" {
+		t.Fatalf("after a search, the page has %q", got)
+	}
+	for _, want := range []string{"tab-flame ", "tab-leaks "} {
+		eval[any](t, ctx, `history.back()`)
+		if got := shown(); got != want {
+			t.Errorf("Back leads to %q, want %q", got, want)
+		}
+	}
+}
+
+// Escape clears the search, also while it is typed.
+func TestEscapeInSearch(t *testing.T) {
+	ctx := browser(t, writePage(t, pageOf(t, leak, report.Options{})))
+	eval[any](t, ctx, `document.getElementById("search").focus()`)
+	press(t, ctx, "parse")
+	do(t, ctx, chromedp.Sleep(50*time.Millisecond))
+	press(t, ctx, "\x1b")
+	if got := eval[string](t, ctx, `document.getElementById("search").value + location.hash + document.activeElement.id`); got != "" && got != "#" {
+		t.Errorf("after Escape, the search, address and focus are %q", got)
+	}
+}
+
+// The list of keys opens by "?" and has each key that the page knows.
+func TestKeyList(t *testing.T) {
+	ctx := browser(t, writePage(t, pageOf(t, leak, report.Options{})))
+	press(t, ctx, "?")
+	wantText(t, ctx, "#help", "Keys", "search", "bytes or allocations", "dark or light", "Shift and Enter")
+	press(t, ctx, "w") // not for the page below
+	if got := eval[string](t, ctx, `location.hash`); got != "" && got != "#" {
+		t.Errorf("below the list, a key led to %q", got)
+	}
+	press(t, ctx, "\x1b")
+	if eval[bool](t, ctx, `document.getElementById("help").open`) {
+		t.Error("Escape does not close the list")
+	}
+}
+
+// A graph that is zoomed has the whole one above it, in which a click zooms elsewhere.
+func TestMinimap(t *testing.T) {
+	ctx := browser(t, writePage(t, pageOf(t, leak, report.Options{})))
+	const hidden = `document.querySelector(".minimap").hidden`
+	if !eval[bool](t, ctx, hidden) {
+		t.Error("there is a map of a graph that is whole")
+	}
+	clickFrame(t, ctx, "parse")
+	if eval[bool](t, ctx, hidden) {
+		t.Fatal("there is no map of a graph that is zoomed")
+	}
+	// Row 2, in the left: ring_init, which takes 72 %.
+	eval[any](t, ctx, `(() => { const c = document.querySelector(".minimap canvas"), r = c.getBoundingClientRect();
+		c.dispatchEvent(new MouseEvent("click", {clientX: r.left + r.width * .3, clientY: r.top + 7, bubbles: true})); })()`)
+	if got := width(t, ctx, "ring_init"); got != 100 {
+		t.Errorf("after a click on the map, ring_init takes %d%%, want 100%%", got)
 	}
 }

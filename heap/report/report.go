@@ -25,7 +25,7 @@ var scripts embed.FS
 
 // parts are the files of the script, in the order of the page. Only the last one uses the
 // document when it is loaded.
-var parts = []string{"format", "model", "tree", "layout", "color", "state", "element", "flame", "table", "timeline", "views", "map", "app"}
+var parts = []string{"format", "model", "tree", "layout", "color", "state", "element", "flame", "minimap", "table", "timeline", "views", "map", "app"}
 
 // script returns the script of a page.
 func script() (string, error) {

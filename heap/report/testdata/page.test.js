@@ -3,7 +3,7 @@
 "use strict";
 const test = require("node:test"), assert = require("node:assert"), fs = require("node:fs"), vm = require("node:vm"), path = require("node:path");
 
-for (const part of ["format", "model", "tree", "layout", "color", "state", "map"])
+for (const part of ["format", "model", "tree", "layout", "color", "state", "timeline", "map"])
   vm.runInThisContext(fs.readFileSync(path.join(process.env.SCRIPTS, part + ".js"), "utf8"), part + ".js");
 const $ = name => vm.runInThisContext(name); // a const of the script is no property of the global object
 
@@ -265,4 +265,23 @@ test("text on frames has the contrast of WCAG AA", () => {
   }
   assert.ok(Math.abs(contrast([0, 0, 0], [0, 0, 100]) - 21) < 0.01);
   assert.ok(Math.abs(contrast([0, 0, 46.3], [0, 0, 100]) - 4.54) < 0.1); // #767676, the gray that just passes on white
+});
+
+test("frames have the hue of their module, or of their file where there is one module", () => {
+  const sites = [["f", "a.c", 1, "app"], ["g", "b.c", 2, "lib"], ["h", "", 0, ""]];
+  assert.deepEqual(sites.map(hueOf(sites)), ["app", "lib", "h"]);
+  assert.deepEqual(sites.slice(0, 1).concat([["g", "b.c", 2, "app"]]).map(hueOf([sites[0], ["g", "b.c", 2, "app"]])), ["a.c", "b.c"]);
+  assert.deepEqual(sites.slice(0, 1).map(hueOf([sites[0]])), ["f"]);
+});
+
+test("the axis is in time where dumps have one", () => {
+  const dumps = times => times.map(time => ({time, boot: 1, label: ""})), list = n => Array.from({length: n}, (_, i) => i);
+  assert.deepEqual(timesOf(dumps([0, 60, 120]), list(3)), [0, 60, 120]);
+  assert.deepEqual(timesOf(dumps([0, null, 120]), list(3)), [0, 60, 120]);
+  assert.deepEqual(timesOf(dumps([0, 60, 120, 22, 240]), list(5)), [0, 60, 120, 180, 240]); // t=22 was cut
+  assert.deepEqual(timesOf(dumps([0, 999999, 120, 180]), list(4)), [0, 60, 120, 180]);
+  assert.deepEqual(timesOf(dumps([null, 60, 120, null]), list(4)), [0, 60, 120, 180]);
+  assert.equal(timesOf(dumps([null, null, 120]), list(3)), null);
+  assert.ok(timeScale(dumps([0, 60, 120, 22, 240]), [{boot: 1, list: list(5)}]).timed);
+  assert.ok(!timeScale(dumps([null, null, 120]), [{boot: 1, list: list(3)}]).timed);
 });

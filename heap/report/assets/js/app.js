@@ -5,12 +5,21 @@ const isDark = () => document.documentElement.dataset.theme === "dark";
 function startPage() {
   const m = newModel(JSON.parse(byID("data").textContent)), {dumps} = m, many = dumps.length > 1;
   const boots = bootsOf(dumps), ctx = {m, state: null, set, hits: null, sort: ""};
-  let view = null, cached = "";
+  let view = null, cached = "", last = {what: "", at: 0};
+  ctx.hueOf = hueOf(m.sites);
 
-  // set changes the state and shows it. Without draw, only the address changes.
+  // set changes the state and shows it. Without draw, only the address changes. Back in the
+  // browser returns to the state before, but not to each letter of a search, or to each moment
+  // on the way of an arrow key.
   function set(change, again = true) {
+    const before = location.hash.slice(1), what = Object.keys(change).sort().join(), at = performance.now();
     ctx.state = {...ctx.state, ...change};
-    history.replaceState(null, "", "#" + writeState(m, ctx.state));
+    const after = writeState(m, ctx.state);
+    if (after !== before) {
+      const goesOn = what === last.what && at - last.at < 1000;
+      history[goesOn ? "replaceState" : "pushState"](null, "", "#" + after);
+      last = {what, at};
+    }
     if (again) draw();
   }
   const wantsDark = () => ctx.state.theme ? ctx.state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -146,22 +155,29 @@ function startPage() {
 
   // ---- keys and start ----
 
+  const help = keyList(tabs.length, many);
+  document.body.append(help);
+  const showKeys = () => help.showModal();
   const toggleTheme = () => set({theme: wantsDark() ? "light" : "dark"});
   document.addEventListener("keydown", e => {
-    if (e.ctrlKey || e.altKey || e.metaKey || e.defaultPrevented) return;
+    if (e.ctrlKey || e.altKey || e.metaKey || e.defaultPrevented || help.open) return;
     const at = document.activeElement;
     if (at.tagName === "SELECT" || at.tagName === "INPUT" && at.type !== "checkbox") {
-      if (e.key === "Escape") at.blur();
+      if (e.key !== "Escape") return;
+      if (at.id === "search" && ctx.state.search) set({search: "", only: false});
+      at.blur();
       return;
     }
     const tab = tabs[Number(e.key) - 1];
-    const act = {"/": () => byID("search").focus(), Escape: () => set({zoom: "", search: "", only: false, module: "", thread: ""}), i: () => set({invert: !ctx.state.invert, zoom: ""}),
+    const act = {"?": showKeys, "/": () => byID("search").focus(), Escape: () => set({zoom: "", search: "", only: false, module: "", thread: ""}), i: () => set({invert: !ctx.state.invert, zoom: ""}),
       w: () => set({weight: 1 - ctx.state.weight}), d: toggleTheme}[e.key] || (tab && (() => set({tab: tab[0]})));
     if (act) { e.preventDefault(); act(); }
   });
   byID("subtitle").textContent = m.data.subtitle;
   byID("theme").addEventListener("click", toggleTheme);
   byID("theme").hidden = false;
+  byID("keys").addEventListener("click", showKeys);
+  byID("keys").hidden = false;
   if (m.data.notes.length) byID("notes").append(el("h2", {}, "Notes"), el("ul", {}, m.data.notes.map(n => el("li", {}, n))));
   let resizing, width = innerWidth;
   addEventListener("resize", () => {
@@ -178,4 +194,16 @@ function startPage() {
   byID("app").append(...controls().filter(Boolean));
   draw();
   return ctx;
+}
+
+// keyList returns the dialog that lists the keys of a page with so many tabs.
+function keyList(tabs, timeline) {
+  const rows = [["/", "search"], ["Esc", "clear the search and the filters, show the whole heap"], ["1" + (tabs > 1 ? " to " + tabs : ""), "tabs"], ["w", "bytes or allocations"],
+    ["i", "draw the innermost functions first"], ["d", "dark or light"], ["Arrow keys", "in the flame graph: from frame to frame"], ["Enter", "zoom to a frame"],
+    ["Shift and Enter", "callers and callees of a frame"], ...(timeline ? [["Left, Right", "on the line: the dump before or after"], ["Shift, Left or Right", "on the line: the dump to compare with"]] : []),
+    ["Alt and Left", "back to the view before"], ["?", "this list"]];
+  const close = el("button", {type: "button", autofocus: true, onclick: () => box.close()}, "Close");
+  const box = el("dialog", {id: "help", "aria-labelledby": "help-title"}, el("h2", {id: "help-title"}, "Keys"),
+    el("table", {}, el("tbody", {}, rows.map(([key, what]) => el("tr", {}, el("th", {scope: "row"}, el("kbd", {}, key)), el("td", {}, what))))), close);
+  return box;
 }

@@ -7,11 +7,20 @@ function hashText(text) {
   return h >>> 0;
 }
 
-// frameColor returns hue, saturation and lightness of a frame: the hue of its module, a
-// shade of its name.
-function frameColor(name, module, dark) {
+// hueOf returns the function that says what of a site has a hue of its own: its module; in
+// one module its file; in one file its function.
+function hueOf(sites) {
+  const differ = part => new Set(sites.map(s => s[part]).filter(Boolean)).size > 1;
+  if (differ(3)) return s => s[3] || s[1] || s[0];
+  if (differ(1)) return s => s[1] || s[0];
+  return s => s[0];
+}
+
+// frameColor returns hue, saturation and lightness of a frame: the hue of what it belongs to
+// (see hueOf), a shade of its name.
+function frameColor(name, owner, dark) {
   const hues = [28, 205, 160, 48, 265, 340, 185, 95, 12, 230];
-  const hue = hues[hashText(module) % hues.length], shade = hashText(name) % 9;
+  const hue = hues[hashText(owner) % hues.length], shade = hashText(name) % 9;
   return dark ? [hue, 34 + shade, 25 + shade] : [hue, 62 + shade * 2, 74 + shade * 1.4];
 }
 

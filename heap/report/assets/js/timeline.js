@@ -1,22 +1,60 @@
 // The heap over time: a line through the dumps, boots one after the other.
 
+// timesOf returns the times of a boot's dumps, in seconds. A dump without one, or with one
+// that does not fit its neighbors, is placed evenly between those. It is null if fewer than
+// half of the dumps have a time.
+function timesOf(dumps, list) {
+  const known = longestRise(list.map(d => dumps[d].time));
+  if (known.length * 2 < list.length || known.length < Math.min(2, list.length)) return null;
+  const at = i => dumps[list[i]].time, out = [];
+  const step = known.length > 1 ? (at(known[known.length - 1]) - at(known[0])) / (known[known.length - 1] - known[0]) : 0;
+  let k = 0;
+  for (let i = 0; i < list.length; i++) {
+    while (k < known.length && known[k] < i) k++;
+    const before = known[k - 1], after = known[k];
+    if (after === i) out.push(at(i));
+    else if (before === undefined) out.push(Math.max(0, at(after) - step * (after - i)));
+    else if (after === undefined) out.push(at(before) + step * (i - before));
+    else out.push(at(before) + (at(after) - at(before)) * (i - before) / (after - before));
+  }
+  return out;
+}
+
+// longestRise returns the places of the longest part of a list, not necessarily connected,
+// that never falls. Places without a number are not in it.
+function longestRise(values) {
+  const tails = [], before = new Array(values.length).fill(-1);
+  values.forEach((v, i) => {
+    if (v == null) return;
+    let from = 0, to = tails.length;
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (values[tails[middle]] <= v) from = middle + 1; else to = middle;
+    }
+    before[i] = from ? tails[from - 1] : -1;
+    tails[from] = i;
+  });
+  const out = [];
+  for (let i = tails.length ? tails[tails.length - 1] : -1; i >= 0; i = before[i]) out.unshift(i);
+  return out;
+}
+
 // timeScale returns where dumps are on a line from 0 to 1, and what its axis says: by time
-// where every dump has one and time goes on within a boot, else by number. A boot is as wide
-// as its time, but at least half of an even share.
+// where dumps have one, else by number. A boot is as wide as its time, but at least half of
+// an even share.
 function timeScale(dumps, boots) {
-  const timed = boots.every(b => b.list.every((d, i) => dumps[d].time != null && (i === 0 || dumps[d].time >= dumps[b.list[i - 1]].time))) &&
-    boots.some(b => span(b) > 0);
-  function span(b) { return dumps[b.list[b.list.length - 1]].time - dumps[b.list[0]].time; }
-  const weights = boots.map(b => timed ? span(b) : Math.max(b.list.length - 1, 0.5));
+  const times = boots.map(b => timesOf(dumps, b.list)), timed = times.every(Boolean) && times.some(list => list[list.length - 1] > list[0]);
+  const spans = boots.map((b, i) => timed ? times[i][b.list.length - 1] - times[i][0] : b.list.length - 1);
+  const weights = spans.map(s => timed ? s : Math.max(s, 0.5));
   const all = weights.reduce((a, b) => a + b, 0), least = boots.length > 1 ? all / boots.length / 2 : 0;
   const widths = weights.map(w => Math.max(w, least)), sum = widths.reduce((a, b) => a + b, 0) || 1;
   const gap = boots.length > 1 ? 0.02 : 0, usable = 1 - gap * (boots.length - 1);
   const x = new Map(), parts = [];
   let at = 0;
   boots.forEach((b, i) => {
-    const width = widths[i] / sum * usable, first = dumps[b.list[0]].time, s = timed ? span(b) : b.list.length - 1;
-    b.list.forEach((d, k) => x.set(d, at + (s > 0 ? width * (timed ? dumps[d].time - first : k) / s : width / 2)));
-    parts.push({boot: b.boot, from: at, to: at + width, first: timed ? first : 0, span: s, list: b.list});
+    const width = widths[i] / sum * usable, first = timed ? times[i][0] : 0, s = spans[i];
+    b.list.forEach((d, k) => x.set(d, at + (s > 0 ? width * (timed ? times[i][k] - first : k) / s : width / 2)));
+    parts.push({boot: b.boot, from: at, to: at + width, first, span: s, list: b.list});
     at += width + gap;
   });
   return {timed, x, parts};
@@ -69,8 +107,9 @@ function newTimeline(options) {
       }
     }
     for (const d of shown) {
-      const bad = !!dumps[d].warning;
-      if (bad || shown.length <= 150) parts.push(svg("circle", {class: "dot" + (bad ? " bad" : dumps[d].steady ? "" : " aside"), cx: px(d).toFixed(1), cy: y(value(d)).toFixed(1), r: bad ? 4 : 2.5}));
+      const bad = dumps[d].warning && !dumps[d].minor;
+      if (bad || shown.length <= 150)
+        parts.push(svg("circle", {class: "dot" + (bad ? " bad" : dumps[d].warning ? " minor" : dumps[d].steady ? "" : " aside"), cx: px(d).toFixed(1), cy: y(value(d)).toFixed(1), r: bad ? 4 : 2.5}));
     }
     if (s.base >= 0 && scale.x.has(s.base) && scale.x.has(s.now)) {
       const [a, b] = [px(s.base), px(s.now)].sort((p, q) => p - q);

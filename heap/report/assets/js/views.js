@@ -59,7 +59,7 @@ function flameOptions(ctx) {
       if (ctx.w.diff) return changeColor(n.gain, n.loss, dark);
       if (n.key < 0) return rootColor(dark);
       const s = siteOfKey(ctx, n.key);
-      return frameColor(nameOf(s, ctx.state.group), s[3] || s[1], dark);
+      return frameColor(nameOf(s, ctx.state.group), ctx.hueOf(s), dark);
     },
     text: n => aboutNode(ctx, n),
     pick: n => { if (n.key >= 0) ctx.set({tab: "functions", fn: String(n.key)}); },
@@ -82,18 +82,21 @@ function drawFlame(ctx, panel) {
     ctx.set({zoom: placeKey(node)}, false);
     out.disabled = !node.parent;
     flame.show(node);
+    minimap.show(node);
     flame.canvas.focus({preventScroll: true});
     describe(node);
   };
   const out = el("button", {type: "button", id: "out", disabled: !zoomed.parent, onclick: () => zoom(root)}, "Zoom out");
+  const minimap = newMinimap({...flameOptions(ctx), root, zoom: node => zoom(node)});
   const flame = newFlame({...flameOptions(ctx), label: state.invert ? "flame graph, innermost functions first" : "flame graph", zoom, focus: describe});
   panel.append(el("div", {class: "bar"},
     el("button", {type: "button", id: "invert", "aria-pressed": state.invert, title: "draw the innermost functions first ( i )", onclick: () => ctx.set({invert: !state.invert, zoom: ""})}, "Invert"), out,
-    el("span", {class: "muted hint"}, "Click: zoom. Shift and click: callers and callees. Arrow keys and Enter work, too.")), flame.box, about);
+    el("span", {class: "muted hint"}, "Click: zoom. Shift and click: callers and callees. Arrow keys and Enter work, too.")), minimap.box, flame.box, about);
   flame.show(zoomed);
+  minimap.show(zoomed);
   describe(zoomed);
   ctx.flame = flame;
-  return {resize: () => flame.show(flame.zoomed), redraw: flame.draw};
+  return {resize: () => { flame.show(flame.zoomed); minimap.show(flame.zoomed); }, redraw: flame.draw};
 }
 
 function emptyText(ctx) {
