@@ -204,9 +204,8 @@ func (w *writer) dump(d *profile.Dump) {
 		row.Uptime = d.Time.Microseconds()
 	}
 	row.Lost, _ = d.Missing()
-	if d.Heap.Known {
-		row.HeapSize, row.HeapFree = number(d.Heap.Size), number(d.Heap.Free)
-		row.HeapLargest, row.HeapMinimum = number(d.Heap.Largest), number(d.Heap.Min)
+	if h, ok := d.LeastFree(); ok {
+		row.HeapSize, row.HeapFree, row.HeapLargest, row.HeapMinimum = known(h.Size), known(h.Free), known(h.Largest), known(h.Min)
 	}
 	w.state.Dumps++
 	w.b.Dumps = append(w.b.Dumps, row)
@@ -258,6 +257,14 @@ func address(a symbol.Addr) string {
 		return fmt.Sprintf("code+%#x", offset)
 	}
 	return a.String()
+}
+
+// known returns an amount, -1 if it is not known.
+func known(a profile.Amount) int64 {
+	if !a.Known {
+		return -1
+	}
+	return number(a.Bytes)
 }
 
 func number(v uint64) int64 { return int64(min(v, math.MaxInt64)) }

@@ -27,6 +27,7 @@ type assembler struct {
 	yielded int
 	last    func() bool // yields the latest dump, if only the last one is selected
 
+	heaps  []profile.HeapSeries
 	events events
 	replay *profile.Replay
 	notes  report
@@ -101,12 +102,32 @@ func (a *assembler) header(it *Item, at *placed) bool {
 	switch it.Header.Verb {
 	case codec.VerbHeap:
 		if at.Dump != nil {
-			a.current.heap = *at.heap
+			a.current.heaps = profile.WithHeap(a.current.heaps, *at.heap)
 		}
+		a.heapReport(it, at)
 	case codec.VerbBoot:
 		return a.events.flush(false) && a.emitKnown(false)
 	}
 	return true
+}
+
+// heapReport adds a ~h#heap line to the series of its heap. Its time is that of its dump if it has
+// none. What was free at the exit of a program says nothing about the program.
+func (a *assembler) heapReport(it *Item, at *placed) {
+	begin := (*codec.Header)(nil)
+	if at.Dump != nil {
+		begin = at.Dump.Begin
+	}
+	us, timed := it.Header.Uint("t")
+	if begin != nil {
+		if why, _ := begin.Get("why"); why == "exit" {
+			return
+		}
+		if !timed {
+			us, timed = begin.Uint("t")
+		}
+	}
+	a.heaps = profile.AddReport(a.heaps, profile.HeapReport{Heap: *at.heap, File: it.File, Line: it.Line, Boot: at.boot, Time: microseconds(us), Timed: timed})
 }
 
 // record returns what is added up of a record.

@@ -141,7 +141,7 @@ func TestDumpOfAnItem(t *testing.T) {
 				got = append(got, fmt.Sprintf("%d/%d", it.Dump, it.Boot))
 			}
 			if h := it.Heap; h != nil {
-				got = append(got, fmt.Sprintf("heap %d %d %d %d", h.Size, h.Free, h.Largest, h.Min))
+				got = append(got, fmt.Sprintf("heap %d %d %d %d", h.Size.Bytes, h.Free.Bytes, h.Largest.Bytes, h.Min.Bytes))
 			}
 			if it.Offset == 0 && it.Dump != 0 {
 				t.Errorf("Select %d: the text before the first dump is in dump %d", from, it.Dump)

@@ -14,7 +14,7 @@ import (
 type dump struct {
 	*start
 	isPaths bool             // it has call paths
-	heap    profile.Heap     // that the allocator reported last
+	heaps   []profile.Heap   // latest report of the allocator on each
 	unread  bool             // the rest of its log cannot be read
 	only    bool             // it is the only dump
 	loss    profile.Loss     // of its records
@@ -41,7 +41,7 @@ type namedBlock struct {
 
 // newDump returns a dump that begins.
 func newDump(at *placed, b *profile.Builder) *dump {
-	d := &dump{start: at.dump, isPaths: at.dump.isPaths || hasKind(at.dump.Begin), heap: at.dump.heap, builder: b}
+	d := &dump{start: at.dump, isPaths: at.dump.isPaths || hasKind(at.dump.Begin), heaps: at.dump.heaps, builder: b}
 	if d.headless && d.Sum.Names != nil { // recording has added up its lines
 		d.in = at.callPaths
 		d.written = profile.Value{Bytes: d.Sum.Bytes, Count: d.Sum.Live}
@@ -52,7 +52,7 @@ func newDump(at *placed, b *profile.Builder) *dump {
 // info returns what the headers say of the dump. (BT-HEAD-4, BT-DUMP-1)
 func (d *dump) info(index int) profile.DumpInfo {
 	i := profile.DumpInfo{Name: fmt.Sprintf("dump %d", d.ordinal), File: d.File, Line: d.Line, Index: index, Boot: d.boot, Number: d.dumpNumber(),
-		Loss: d.loss, Heap: d.heap, Written: d.written, Cut: !d.ended() && (d.marked() || d.unread) || d.headless}
+		Loss: d.loss, Heaps: d.heaps, Written: d.written, Cut: !d.ended() && (d.marked() || d.unread) || d.headless}
 	if d.only {
 		i.Name = d.File
 	}

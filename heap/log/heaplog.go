@@ -29,6 +29,7 @@ type Reader struct {
 	labels   labels
 	replay   *profile.Replay
 	replayed bool // replay has all events
+	heaps    []profile.HeapSeries
 }
 
 // Open opens the logs that the options name. When ctx is done, every pass ends. An error in
@@ -132,9 +133,9 @@ func (r *Reader) assemble(yield func(DumpBlocks, error) bool, blocks bool) (stop
 		stopped = !yield(d, err)
 		return !stopped
 	}, blocks)
-	r.replay, r.replayed = a.replay, false
+	r.replay, r.replayed, r.heaps = a.replay, false, nil
 	r.run(a)
-	r.replayed = r.pass.finished
+	r.replayed, r.heaps = r.pass.finished, a.heaps
 	return stopped
 }
 
@@ -161,6 +162,9 @@ func (r *Reader) Replay() *profile.Replay {
 	}
 	return r.replay
 }
+
+// Heaps returns what the allocator reported in the last pass of Dumps: a series for each heap.
+func (r *Reader) Heaps() []profile.HeapSeries { return r.heaps }
 
 // Events yields the allocation events of a recording: allocations, frees, moves. An Event
 // is valid until the next one is yielded.

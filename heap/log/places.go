@@ -19,11 +19,11 @@ type places struct {
 	groups map[int]groupEnd // by boot: what the dumps end with, if an earlier pass has found it
 
 	log   recording.Log
-	input int    // index of the log
-	boots int    // that have begun
-	count int    // dumps that have begun
-	dump  *start // the latest dump, nil before the first
-	heap  profile.Heap
+	input int            // index of the log
+	boots int            // that have begun
+	count int            // dumps that have begun
+	dump  *start         // the latest dump, nil before the first
+	heaps []profile.Heap // latest report on each, in this boot
 	text  textLines
 	inBoot
 
@@ -57,7 +57,7 @@ type start struct {
 	headless bool  // its ~h#begin was lost
 	isPaths  bool  // it begins with a line of call paths
 	header   *codec.Header
-	heap     profile.Heap
+	heaps    []profile.Heap
 }
 
 // placed is the place of an item.
@@ -68,7 +68,7 @@ type placed struct {
 	count     int           // dumps that have begun
 	dump      *start        // the latest one, nil before the first
 	grouping                // of a record outside of dumps
-	heap      *profile.Heap // that the allocator reported last
+	heap      *profile.Heap // of a ~h#heap line
 	header    *codec.Header // the latest ~h#boot of this log, nil if there is none
 	callPaths *callPaths    // of the latest boot with lines of call paths, nil if there is none
 }
@@ -96,7 +96,7 @@ func (q *places) bootNumber() int { return max(q.boots, 1) }
 // fill completes the place of an item, of which at has what the Log says.
 func (q *places) fill(at *placed, g grouping) {
 	at.boot, at.input, at.count, at.dump = q.bootNumber(), q.input, q.count, q.dump
-	at.grouping, at.heap, at.header, at.callPaths = g, &q.heap, nil, nil
+	at.grouping, at.heap, at.header, at.callPaths = g, nil, nil, nil
 	if at.Boot != nil {
 		at.header = at.Boot.Header
 	}
@@ -125,6 +125,7 @@ func (q *places) newBoot(at recording.Place) {
 	q.endBoot()
 	q.boots++
 	q.fresh, q.breaks, q.at = true, true, at
+	q.heaps = nil
 }
 
 // restart begins a boot that no header tells.
@@ -146,11 +147,13 @@ func (q *places) header(it *recording.Item, at *placed) {
 	at.Placed = q.log.Add(it)
 	p := &at.Placed
 	q.open = p.Dump != nil
+	var heap *profile.Heap
 	switch h.Verb {
 	case codec.VerbBoot:
 		q.newBoot(it.Place)
 	case codec.VerbHeap:
-		q.heap = heapOf(h)
+		heap = heapOf(h)
+		q.heaps = profile.WithHeap(q.heaps, *heap)
 	case codec.VerbBegin:
 		q.marked, q.number, q.guess = true, h.Number, nil
 		q.text = textLines{}
@@ -159,6 +162,7 @@ func (q *places) header(it *recording.Item, at *placed) {
 		q.end(h, p)
 	}
 	q.fill(at, stays)
+	at.heap = heap
 }
 
 // end takes a ~h#end line.
@@ -175,9 +179,13 @@ func (q *places) end(h *codec.Header, p *recording.Placed) {
 }
 
 // heapOf returns the values of a ~h#heap line.
-func heapOf(h *codec.Header) profile.Heap {
-	number := func(key string) uint64 { n, _ := h.Uint(key); return n }
-	return profile.Heap{Known: true, Size: number("size"), Free: number("free"), Largest: number("largest"), Min: number("min")}
+func heapOf(h *codec.Header) *profile.Heap {
+	amount := func(key string) profile.Amount {
+		n, known := h.Uint(key)
+		return profile.Amount{Bytes: n, Known: known}
+	}
+	name, _ := h.Get("name")
+	return &profile.Heap{Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min")}
 }
 
 // emptied reports whether the latest dump is one of call paths that is whole and has none:
@@ -242,7 +250,7 @@ func (q *places) begin(d start) {
 	if q.dumps++; q.dumps == 1 {
 		q.pathsFirst = d.isPaths || hasKind(d.Begin)
 	}
-	d.input, d.boot, d.heap, d.ordinal = q.input, q.boots, q.heap, q.count
+	d.input, d.boot, d.heaps, d.ordinal = q.input, q.boots, q.heaps, q.count
 	d.header = q.log.Boot().Header
 	q.dump = &d
 }

@@ -41,7 +41,7 @@ type DumpInfo struct {
 	Cut       bool // the end is missing: the log has a begin mark and no end mark, or reading failed
 
 	Build, Device, Firmware string // of the boot, as the log names them; "" if it does not
-	Heap                    Heap   // latest report of the allocator, in this dump or before it
+	Heaps                   []Heap // latest report of the allocator on each heap, in this dump or before it
 
 	// Written is the sum of the records in the log, to which Announced refers. It differs
 	// from Total if the dump is sampled, or has only the changes since another dump.
@@ -53,15 +53,6 @@ type DumpInfo struct {
 	// Base. The values of the Dump are those of Base with the changes applied.
 	Diff bool
 	Base int64
-}
-
-// Heap holds what an allocator reported about its memory, in bytes. (BT-HEAD-2)
-type Heap struct {
-	Known   bool   `json:"-"`    // the allocator reported
-	Size    uint64 `json:"size"` // of the heap
-	Free    uint64 `json:"free"`
-	Largest uint64 `json:"largest"` // size of the largest free block
-	Min     uint64 `json:"min"`     // minimum of the free bytes since the boot
 }
 
 // Announced holds the numbers that the marks of a dump in the log announce.

@@ -10,9 +10,11 @@ import (
 
 // LeakOptions are the options of [Profile.Leaks].
 type LeakOptions struct {
-	// Heap is the size of the device's heap in bytes. If it is 0, the free memory is that of
-	// Dump.Heap of the last used dump, if the allocator reported it.
+	// Heap is the size of the device's heap in bytes. If it is 0, the free memory is what the
+	// allocator reported last.
 	Heap uint64
+	// Heaps has what the allocator reported. If it is nil, the reports are those of the used dumps.
+	Heaps []HeapSeries
 }
 
 // Leaks is the result of [Profile.Leaks]. (heap/docs/leaks.md)
@@ -54,8 +56,10 @@ type Leaks struct {
 	// Enough is set if the used dumps suffice for the verdict Leaking: if a call path that grows
 	// in every interval, steadily, gets it.
 	Enough bool
-	// Exhaustion is the time until the heap is full. It is nil if no row is Leaking or
-	// Probably, or if the free memory is not known.
+	// Heaps has the trend of each heap of which the allocator reported.
+	Heaps []HeapTrend
+	// Exhaustion is the time until a heap is full: the first, of several. It is nil if neither a row
+	// nor the use of a heap is Leaking or Probably, or if the free memory is not known.
 	Exhaustion *Exhaustion
 
 	sure []Leak
@@ -102,13 +106,14 @@ type LeakDump struct {
 	timed bool
 }
 
-// Exhaustion is the time until the heap is full at the present rate. The unit is hours if
-// [Leaks.Timed] is set, else dumps.
+// Exhaustion is the time until a heap is full at the present rate, in hours, dumps or reports.
 type Exhaustion struct {
+	Heap string `json:"heap"` // name, "" if the log names none
 	Free uint64 `json:"free"` // bytes, after the last used dump
-	// Rate and Margin are those of Leaks.
+	// Rate and Margin are those of Leaks, or of a HeapTrend.
 	Rate   float64 `json:"rate"`
 	Margin float64 `json:"margin"`
+	Per    Unit    `json:"per"`
 	// In is the time until the heap is full at Rate. From is this time at Rate+Margin, and To
 	// at Rate-Margin. To is +Inf if Rate-Margin is 0 or less.
 	In   float64 `json:"in"`
@@ -147,6 +152,13 @@ func (p *Profile) Leaks(o LeakOptions) *Leaks {
 	for i := range l.sure {
 		l.Rate += l.sure[i].Rate
 		l.Margin = math.Hypot(l.Margin, l.sure[i].Margin)
+	}
+	series := o.Heaps
+	if series == nil {
+		series = heapSeries(l.Dumps)
+	}
+	for i := range series {
+		l.Heaps = append(l.Heaps, newHeapTrend(&series[i], len(l.Dumps)))
 	}
 	l.exhaust(o.Heap)
 	return l
@@ -386,34 +398,6 @@ func leaveOutExits(list []LeakDump) {
 			list[at].Reason = "holds less than half of the dump before: the program was ending"
 		}
 	}
-}
-
-// exhaust computes when the heap is full.
-func (l *Leaks) exhaust(heap uint64) {
-	var last *Dump
-	for i := range l.Dumps {
-		if l.Dumps[i].Used {
-			last = l.Dumps[i].Dump
-		}
-	}
-	var x Exhaustion
-	switch {
-	case last == nil, heap == 0 && !last.Heap.Known:
-		return
-	case heap == 0:
-		x.Free = last.Heap.Free
-	default:
-		x.Free = heap - min(heap, last.Total.Bytes)
-	}
-	if x.Rate, x.Margin = l.Rate, l.Margin; x.Rate <= 0 {
-		return
-	}
-	free := float64(x.Free)
-	x.In, x.From, x.To = free/x.Rate, free/(x.Rate+x.Margin), math.Inf(1)
-	if x.Rate > x.Margin {
-		x.To = free / (x.Rate - x.Margin)
-	}
-	l.Exhaustion = &x
 }
 
 // Steady returns the index of the dump that shows the present state of a running program:

@@ -22,7 +22,8 @@ func sampleMap() *report.Map {
 		{Func: "session_open", File: "src/upload.c", Line: 46, Module: "sensord"}, {Func: "event_loop", File: "src/session.c", Line: 33, Module: "sensord"}, {Func: "main", File: "src/main.c", Line: 20, Module: "sensord"}},
 		Kept: 1048, Count: 1, Bytes: 24, Address: 0xffffffff80001800}
 	allocator := func(free, largest uint64) *heapmap.Allocator {
-		return heapmap.NewAllocator(profile.Heap{Known: true, Size: 4096, Free: free, Largest: largest, Min: 900})
+		known := func(n uint64) profile.Amount { return profile.Amount{Bytes: n, Known: true} }
+		return heapmap.NewAllocator(&profile.DumpInfo{Heaps: []profile.Heap{{Size: known(4096), Free: known(free), Largest: known(largest), Min: known(900)}}})
 	}
 	times := []float64{0, 2, 3}
 	return &report.Map{About: "The log has the addresses of the heap.", Open: 1, Moments: []report.MapMoment{

@@ -151,7 +151,7 @@ func (h *html) leaks() (*report.Leaks, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := p.Leaks(profile.LeakOptions{Heap: uint64(h.heap)})
+	found := p.Leaks(profile.LeakOptions{Heap: uint64(h.heap), Heaps: h.heaps()})
 	if found.Used == 0 {
 		return nil, nil
 	}

@@ -87,17 +87,30 @@ func foundJSON(found *profile.Leaks, rows []profile.Leak) object {
 	if found.Timed {
 		j["per"] = "hour"
 	}
-	if x := found.Exhaustion; x != nil {
-		to := &x.To
-		if math.IsInf(x.To, 1) { // the heap may never be full
-			to = nil
-		}
-		j["exhaustion"] = struct {
-			profile.Exhaustion
-			To *float64 `json:"to"`
-		}{*x, to}
-	}
+	j["exhaustion"] = exhaustionJSON(found.Exhaustion)
 	return j
+}
+
+// exhaustionJSON returns the object of x, which may be nil.
+func exhaustionJSON(x *profile.Exhaustion) any {
+	if x == nil {
+		return nil
+	}
+	to := &x.To
+	if math.IsInf(x.To, 1) { // the heap may never be full
+		to = nil
+	}
+	return struct {
+		profile.Exhaustion
+		To *float64 `json:"to"`
+	}{*x, to}
+}
+
+// heapJSON returns the object of the trend of a heap.
+func heapJSON(t *profile.HeapTrend) any {
+	return object{"name": t.Name, "reports": t.Reports, "first": heapmap.OfHeap(t.First.Heap), "last": heapmap.OfHeap(t.Last.Heap), "least": t.Least,
+		"verdict": t.Verdict, "per": t.Per, "rate": t.Rate, "margin": t.Margin, "exhaustion": exhaustionJSON(t.Exhaustion),
+		"fragmenting": t.Fragmenting, "fragmented": t.Fragmented()}
 }
 
 // writeJSON writes the output of btheap leaks. All rows with evidence are in it.
@@ -105,6 +118,7 @@ func (l *leaks) writeJSON(w io.Writer, found *profile.Leaks, alive []aliveBlock)
 	j := foundJSON(found, found.Rows)
 	j["dumps"] = listJSON(found.Dumps, leakDumpJSON)
 	j["boots"], j["missing"], j["varied"], j["functions"] = found.Boots, found.Missing, found.Varied, leaksJSON(found.Functions)
+	j["heaps"] = listJSON(found.Heaps, heapJSON)
 	if found.Timed {
 		j["span"] = found.Span.Seconds()
 	}

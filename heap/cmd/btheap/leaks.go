@@ -100,7 +100,7 @@ func (l *leaks) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	found := p.Leaks(profile.LeakOptions{Heap: uint64(l.heap)})
+	found := p.Leaks(profile.LeakOptions{Heap: uint64(l.heap), Heaps: l.heaps()})
 	if found.Used == 0 {
 		return l.tooFew(found)
 	}
@@ -189,7 +189,7 @@ func (l *leaks) over(found *profile.Leaks) error {
 // writeText writes the report for people.
 func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 	fmt.Fprintf(w, "%s in %s\n", leaktext.Headline(found), leaktext.Examined(found))
-	for _, text := range []string{leaktext.Exhaustion(found), leaktext.Fragmentation(found)} {
+	for _, text := range append([]string{leaktext.Exhaustion(found)}, leaktext.Fragmentation(found)...) {
 		if text != "" {
 			fmt.Fprintln(w, text)
 		}

@@ -210,7 +210,7 @@ func (st *state) line() string {
 		}
 	}
 	if x := st.found.Exhaustion; x != nil {
-		fmt.Fprintf(&b, "; exhausted in %s", leaktext.Left(st.found))
+		fmt.Fprintf(&b, "; exhausted in %s", leaktext.Left(st.found.Exhaustion))
 	}
 	if st.alarm != "" {
 		fmt.Fprintf(&b, "; ALARM: %s", st.alarm)

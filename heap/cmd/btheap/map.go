@@ -152,6 +152,22 @@ func (m *heapMap) add(x *moment, full *heapmap.Map) {
 // share formats a fraction as a percentage.
 func share(part float64) string { return strconv.FormatFloat(100*part, 'f', 1, 64) + " %" }
 
+// shareOf is share of a fraction that may not be known.
+func shareOf(part *float64) string {
+	if part == nil {
+		return ""
+	}
+	return share(*part)
+}
+
+// bytesOf formats a number of bytes that may not be known.
+func bytesOf(a profile.Amount) string {
+	if !a.Known {
+		return ""
+	}
+	return cli.Number(a.Bytes)
+}
+
 // writeMap writes the sums of a dump and the picture of its heap.
 func (m *heapMap) writeMap(w io.Writer) {
 	x := m.heap
@@ -228,7 +244,7 @@ func (m *heapMap) writeMoments(w io.Writer) {
 			row = append(row, "", "", "", "", "", "")
 		}
 		if a := x.sums.Allocator; a != nil {
-			row = append(row, cli.Number(a.Free), cli.Number(a.Largest), share(a.Fragmentation))
+			row = append(row, bytesOf(a.Free), bytesOf(a.Largest), shareOf(a.Fragmentation))
 		} else if reported {
 			row = append(row, "", "", "")
 		}
@@ -245,7 +261,7 @@ func (m *heapMap) writeTrends(w io.Writer) {
 		if b, a := x.sums.Blocks, x.sums.Allocator; b != nil {
 			free, largest = append(free, profile.Value{Bytes: b.Free}), append(largest, profile.Value{Bytes: b.Largest})
 		} else if a != nil {
-			free, largest = append(free, profile.Value{Bytes: a.Free}), append(largest, profile.Value{Bytes: a.Largest})
+			free, largest = append(free, profile.Value{Bytes: a.Free.Bytes}), append(largest, profile.Value{Bytes: a.Largest.Bytes})
 		}
 	}
 	if len(free) > 2 {

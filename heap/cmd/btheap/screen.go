@@ -405,8 +405,8 @@ func (m *screen) head(b *strings.Builder) {
 	}
 	complete := func(i int) bool { return st.dumps[i].Complete() }
 	text := when(d) + ": " + held(d) + "  " + sparkline(totals, complete, profile.Bytes, 24)
-	if h := d.Heap; h.Known {
-		text += fmt.Sprintf("  %s of %s free, largest %s", cli.Number(h.Free), cli.Number(h.Size), cli.Number(h.Largest))
+	if h, ok := d.LeastFree(); ok {
+		text += "  " + leaktext.Free(&h)
 	}
 	if !d.Complete() {
 		text += "  (" + d.Incomplete() + ")"
@@ -425,12 +425,9 @@ func (m *screen) head(b *strings.Builder) {
 		attribute, parts = red, append(parts, "ALARM: "+st.alarm)
 	}
 	if x := st.found.Exhaustion; x != nil {
-		parts = append(parts, fmt.Sprintf("free %s bytes: exhausted in %s", cli.Number(x.Free), leaktext.Left(st.found)))
+		parts = append(parts, fmt.Sprintf("free %s bytes: exhausted in %s", cli.Number(x.Free), leaktext.Left(st.found.Exhaustion)))
 	}
-	if text := leaktext.Fragmentation(st.found); text != "" {
-		parts = append(parts, text)
-	}
-	m.line(b, attribute, strings.Join(parts, "; "))
+	m.line(b, attribute, strings.Join(append(parts, leaktext.Fragmentation(st.found)...), "; "))
 }
 
 // unfinished describes the dump that has not ended.

@@ -331,6 +331,14 @@ func (s *session) end() error {
 	return s.outcome
 }
 
+// heaps returns what the allocator reported in the logs, nil if only some dumps of them are selected.
+func (s *session) heaps() []profile.HeapSeries {
+	if s.reader == nil || s.Dump != "" {
+		return nil
+	}
+	return s.reader.Heaps()
+}
+
 // profile returns the profile of dumps that the command reports on.
 func (s *session) profile(list ...*profile.Dump) (p *profile.Profile, err error) {
 	s.shown, err = newView(s.view, list...)

@@ -27,7 +27,7 @@ type (
 	// Allocator is the report of the allocator.
 	Allocator struct {
 		profile.Heap
-		Fragmentation float64 `json:"fragmentation"`
+		Fragmentation *float64 `json:"fragmentation"` // nil if not known
 	}
 	// Layout describes the blocks and holes at one moment.
 	Layout struct {
@@ -72,17 +72,28 @@ func Fragmentation(free, largest uint64) float64 {
 	return 1 - float64(largest)/float64(free)
 }
 
-// NewAllocator returns the report of the allocator, or nil if there is none.
-func NewAllocator(h profile.Heap) *Allocator {
-	if !h.Known {
+// NewAllocator returns the report of the allocator on the heap with the least free memory, or nil
+// if there is none.
+func NewAllocator(d *profile.DumpInfo) *Allocator {
+	h, ok := d.LeastFree()
+	if !ok {
 		return nil
 	}
-	return &Allocator{h, Fragmentation(h.Free, h.Largest)}
+	return OfHeap(h)
+}
+
+// OfHeap returns the report on a heap.
+func OfHeap(h profile.Heap) *Allocator {
+	a := &Allocator{Heap: h}
+	if f, known := h.Fragmentation(); known {
+		a.Fragmentation = &f
+	}
+	return a
 }
 
 // NewMoment returns the sums of a dump and of its map, which may be nil.
 func NewMoment(d *profile.Dump, m *Map) Moment {
-	out := Moment{Number: d.Index + 1, Boot: d.Boot, Allocator: NewAllocator(d.Heap)}
+	out := Moment{Number: d.Index + 1, Boot: d.Boot, Allocator: NewAllocator(&d.DumpInfo)}
 	if d.Timed {
 		t := d.Time.Seconds()
 		out.Time = &t

@@ -78,73 +78,18 @@ const shortRun = 2 * time.Minute
 // Rate writes a rate and its margin, bytes per hour or dump, such as
 // "+69.3 ± 6.5 bytes per dump".
 func Rate(found *profile.Leaks, v, margin float64) string {
-	per := "dump"
-	switch {
-	case found.Timed && found.Span < shortRun:
+	per := profile.PerDump
+	if found.Timed {
+		per = profile.PerHour
+	}
+	return rate(per, found.Span, v, margin)
+}
+
+func rate(per profile.Unit, span time.Duration, v, margin float64) string {
+	if per == profile.PerHour && span < shortRun {
 		per, v, margin = "second", v/3600, margin/3600
-	case found.Timed:
-		per = "hour"
 	}
 	return fmt.Sprintf("%s ± %s bytes per %s", Amount(v), Amount(margin)[1:], per)
-}
-
-// span writes a time in the unit of the rates.
-func span(found *profile.Leaks, v float64) string {
-	switch {
-	case math.IsInf(v, 1):
-		return "never"
-	case found.Timed:
-		return Duration(v)
-	}
-	return Signed(math.Round(v))[1:]
-}
-
-// Left returns the time until the heap is full, such as "3 h (2 h to 5 h)".
-func Left(found *profile.Leaks) string {
-	x := found.Exhaustion
-	in := span(found, x.In)
-	if !found.Timed {
-		in += " dumps"
-	}
-	if from, to := span(found, x.From), span(found, x.To); from != to {
-		in += fmt.Sprintf(" (%s to %s)", from, to)
-	}
-	return in
-}
-
-// Exhaustion returns when the heap will be full, "" if it is not known.
-func Exhaustion(found *profile.Leaks) string {
-	x := found.Exhaustion
-	if x == nil {
-		return ""
-	}
-	return fmt.Sprintf("free %s bytes: exhausted in %s at %s", printable.Number(x.Free), Left(found), Rate(found, x.Rate, x.Margin))
-}
-
-// Fragmentation returns a message if the heap becomes fragmented: according to the allocator's
-// reports in the dumps of the last boot, the largest free block became a quarter smaller, but the
-// free memory did not become a tenth smaller. Otherwise, or with fewer than three reports, it
-// returns "".
-func Fragmentation(found *profile.Leaks) string {
-	dumps := found.Dumps
-	var list []profile.Heap
-	for i := range dumps {
-		if i > 0 && (dumps[i].Boot != dumps[i-1].Boot || dumps[i].File != dumps[i-1].File) {
-			list = list[:0]
-		}
-		if dumps[i].Heap.Known {
-			list = append(list, dumps[i].Heap)
-		}
-	}
-	if len(list) < 3 {
-		return ""
-	}
-	first, last := list[0], list[len(list)-1]
-	if float64(last.Largest) > 0.75*float64(first.Largest) || float64(last.Free) < 0.9*float64(first.Free) {
-		return ""
-	}
-	return fmt.Sprintf("fragmentation: the largest free block went from %s to %s bytes, what is free from %s to %s (btheap map)",
-		printable.Number(first.Largest), printable.Number(last.Largest), printable.Number(first.Free), printable.Number(last.Free))
 }
 
 // Amount writes a rate: with a fraction only if it is small.

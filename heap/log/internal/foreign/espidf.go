@@ -2,8 +2,11 @@ package foreign
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
 )
@@ -18,6 +21,7 @@ var (
 	espRecord = regexp.MustCompile(`(\d+) bytes \(@ (0x[0-9a-fA-F]+)[^)]*\) allocated CPU (\d+)(?: ccount (0x[0-9a-fA-F]+))?(.*)`)
 	espSum    = regexp.MustCompile(`(\d+) bytes (?:'leaked'|alive) in trace \((\d+)(?:/\d+)? allocations\)`)
 	espBlock  = regexp.MustCompile(`Block (0x[0-9a-fA-F]+) data, size: (\d+) bytes, Free: (Yes|No)`)
+	espCaps   = regexp.MustCompile(`capabilities 0x([0-9a-fA-F]+)`)
 	espTotals = regexp.MustCompile(`free (\d+) allocated (\d+) min_free (\d+) largest_free_block (\d+)`)
 	espName   = regexp.MustCompile(`^\s*$|0x[0-9a-fA-F]+: |\(inlined by\)`)
 	espBoot   = regexp.MustCompile(`\brst:0x[0-9a-fA-F]+ \(`)
@@ -30,15 +34,15 @@ var (
 type esp struct {
 	*trace
 	others int      // lines of other tasks behind the held record
-	totals bool     // the line "Totals:" was the last one
+	caps   string   // names the heap of the summary so far
+	totals int      // lines that may follow "Totals:" before the values
 	heaps  []string // that the open dump of heap_caps_dump shows
 }
 
 func newESP(t *trace) lineReader { return &esp{trace: t} }
 
 func (e *esp) line(text []byte) {
-	totals := e.totals
-	e.totals = bytes.Contains(text, []byte("Totals:"))
+	e.totals--
 	if bytes.Contains(text, []byte("freed by 0x")) {
 		e.drop()
 	} else if e.held != nil && e.decides(text) {
@@ -58,17 +62,50 @@ func (e *esp) line(text []byte) {
 		e.show(text)
 	case bytes.Contains(text, []byte(" data, size: ")):
 		e.block(text)
-	case totals && bytes.Contains(text, []byte("largest_free_block")):
+	case bytes.Contains(text, []byte("Heap summary for capabilities")):
+		e.caps, e.totals = "", 0
+		if m := espCaps.FindSubmatch(text); m != nil {
+			e.caps = capabilities(m[1])
+		}
+	case bytes.Contains(text, []byte("Totals:")):
+		e.totals = maxOthers + 1
+	case e.totals > 0 && bytes.Contains(text, []byte("largest_free_block")):
 		if m := espTotals.FindSubmatch(text); m != nil {
+			e.totals = 0
 			free, allocated := number(m[1]), number(m[2])
-			e.heap(free+allocated, free, number(m[4]), number(m[3]))
+			e.heap(heap{e.caps, free + allocated, free, number(m[4]), number(m[3])})
 		}
 	case espBoot.Match(text):
 		e.boot()
 	}
 }
 
-// maxOthers is the number of lines of other tasks between a record and its "freed by".
+// espCapabilities are the names of MALLOC_CAP_... of components/heap/include/esp_heap_caps.h that tell heaps apart.
+var espCapabilities = []struct {
+	bit  uint64
+	name string
+}{{1 << 11, "internal"}, {1 << 10, "PSRAM"}, {1 << 3, "DMA"}, {1 << 2, "8bit"}, {1 << 1, "32bit"}, {1 << 0, "exec"}, {1 << 12, "default"},
+	{1 << 13, "IRAM 8bit"}, {1 << 14, "retention"}, {1 << 15, "RTC RAM"}, {1 << 16, "TCM"}}
+
+// capabilities names a heap by its capabilities, hexadecimal digits.
+func capabilities(digits []byte) string {
+	bits, err := strconv.ParseUint(string(digits), 16, 64)
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, c := range espCapabilities {
+		if bits&c.bit != 0 {
+			names, bits = append(names, c.name), bits&^c.bit
+		}
+	}
+	if bits != 0 {
+		names = append(names, fmt.Sprintf("%#x", bits))
+	}
+	return strings.Join(names, "+")
+}
+
+// maxOthers is the number of lines of other tasks between a record and its "freed by", or within totals.
 const maxOthers = 4
 
 // decides reports whether a line shows that no "freed by" of the held record follows.

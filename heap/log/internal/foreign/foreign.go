@@ -241,13 +241,22 @@ func (t *trace) close(n, b int64) {
 	t.dump, t.open = t.dump+1, false
 }
 
-// heap adds the values of the allocator, in bytes; a negative value is not known.
-func (t *trace) heap(size, free, largest, least int64) {
-	h := codec.Header{Verb: "heap"}
+// heap is what an allocator says of a heap, in bytes. A negative value is not known.
+type heap struct {
+	name                       string // "" if the system names none
+	size, free, largest, least int64
+}
+
+// heap adds the values of an allocator.
+func (t *trace) heap(v heap) {
+	h := codec.Header{Verb: codec.VerbHeap}
+	if v.name != "" {
+		h.Keys = append(h.Keys, codec.HeaderKey{Key: "name", Value: v.name})
+	}
 	for _, k := range []struct {
 		name  string
 		value int64
-	}{{"size", size}, {"free", free}, {"largest", largest}, {"min", least}} {
+	}{{"size", v.size}, {"free", v.free}, {"largest", v.largest}, {"min", v.least}} {
 		if k.value >= 0 {
 			h.Keys = append(h.Keys, codec.HeaderKey{Key: k.name, Value: strconv.FormatInt(k.value, 10)})
 		}

@@ -19,11 +19,11 @@ func TestHeap(t *testing.T) {
     largest_free_block 0 alloc_blocks 20 free_blocks 0 total_blocks 20
   Totals:
     free 277788 allocated 20736 min_free 277000 largest_free_block 113792 alloc_blocks 62 free_blocks 3 total_blocks 65
-`, "~h#heap size=298524 free=277788 largest=113792 min=277000"},
+`, "~h#heap name=8bit size=298524 free=277788 largest=113792 min=277000"},
 		{"nuttx", `nsh> free
       total       used       free    maxused    maxfree  nused  nfree name
  2149562732      12700 2149550032      13200 2147483616     30      2 Umem
-`, "~h#heap size=2149562732 free=2149550032 largest=2147483616 min=2149549532"},
+`, "~h#heap name=Umem size=2149562732 free=2149550032 largest=2147483616 min=2149549532"},
 		{"zephyr", `Heap at 0x20001000 contains 8192 units in 13 buckets
 
   bucket#    min units        total      largest      largest
@@ -33,7 +33,7 @@ func TestHeap(t *testing.T) {
        12         4096            1         8000        64000
 
 64096 free bytes, 1000 allocated bytes, overhead = 440 bytes (0.7%)
-`, "~h#heap size=65536 free=64096 largest=64000"},
+`, "~h#heap name=0x20001000 size=65536 free=64096 largest=64000"},
 		{"freertos", "heap: xAvailableHeapSpaceInBytes = 8192, xSizeOfLargestFreeBlockInBytes = 4096\nxMinimumEverFreeBytesRemaining: 2000\nok\n",
 			"~h#heap free=8192 largest=4096 min=2000"},
 	} {
@@ -49,6 +49,61 @@ func TestHeap(t *testing.T) {
 		got, _, _ = strings.Cut("~"+got, "\n")
 		if got != test.want || r.Format() != test.name {
 			t.Errorf("%s: got %q as %s, expected %q", test.name, got, r.Format(), test.want)
+		}
+	}
+}
+
+// Each heap of a device has its name, and lines of other tasks do not end a report.
+func TestHeapNames(t *testing.T) {
+	for name, c := range map[string]struct{ log, want string }{
+		"ESP-IDF, two capabilities": {`Heap summary for capabilities 0x0000080C:
+  At 0x3ffb0000 len 200000 free 118000 allocated 70000 min_free 110000
+    largest_free_block 90000 alloc_blocks 46 free_blocks 5 total_blocks 51
+  Totals:
+W (65250911) wifi:alloc eb len=76 type=2 fail, heap:2872652
+    free 118000 allocated 172000 min_free 117000 largest_free_block 90000
+Heap summary for capabilities 0x00000400:
+  Totals:
+    free 4122000 allocated 72304 min_free 4092260 largest_free_block 4121984
+Heap summary for capabilities 0x80000400:
+  Totals:
+    free 1 allocated 2 min_free 0 largest_free_block 1
+`, "name=internal+DMA+8bit size=290000 free=118000 largest=90000 min=117000\nname=PSRAM size=4194304 free=4122000 largest=4121984 min=4092260\n" +
+			"name=PSRAM+0x80000000 size=3 free=1 largest=1 min=0\n"},
+		"NuttX": {`nsh> free
+      total       used       free    maxused    maxfree  nused  nfree name
+    5583024    5022456     560568    5222880      60568     53      9 Kmem
+    1583024      22456    1560568      22880    1560568     53      1 Umem
+wlan0: 3 of
+[    3.1] 1 2 3 done
+`, "name=Kmem size=5583024 free=560568 largest=60568 min=360144\nname=Umem size=1583024 free=1560568 largest=1560568 min=1560144\n"},
+		"NuttX, a log with times": {`[    3.100000] nsh> free
+[    3.110000]       total       used       free    maxused    maxfree  nused  nfree name
+[    3.120000]     5583024    5022456     560568    5222880      60568     53      9 Umem
+`, "name=Umem size=5583024 free=560568 largest=60568 min=360144\n"},
+		"Zephyr, two heaps": {`Heap at 0x20001000 contains 8192 units in 13 buckets
+        3            8            2           12           96
+64096 free bytes, 1000 allocated bytes, overhead = 440 bytes (0.7%)
+Heap at 0x20008000 contains 8192 units in 13 buckets
+300 free bytes, 1000 allocated bytes, overhead = 40 bytes (0.7%)
+`, "name=0x20001000 size=65536 free=64096 largest=96\nname=0x20008000 size=1340 free=300\n"},
+	} {
+		r, err := NewReader(strings.NewReader(c.log), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for line := range strings.Lines(string(out)) {
+			if _, heap, ok := strings.Cut(line, "~h#heap "); ok {
+				got.WriteString(heap)
+			}
+		}
+		if got.String() != c.want || r.Skipped() != 0 {
+			t.Errorf("%s: %d lines skipped, got\n%swant\n%s", name, r.Skipped(), got.String(), c.want)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (f *freertos) flush() {
 		}
 		return -1
 	}
-	f.heap(-1, get("xAvailableHeapSpaceInBytes"), get("xSizeOfLargestFreeBlockInBytes"), get("xMinimumEverFreeBytesRemaining"))
+	f.heap(heap{"", -1, get("xAvailableHeapSpaceInBytes"), get("xSizeOfLargestFreeBlockInBytes"), get("xMinimumEverFreeBytesRemaining")})
 	clear(f.values)
 }
 

@@ -107,7 +107,7 @@ func (n *nuttx) row(text []byte) {
 	n.record(&b)
 }
 
-// usage reads the line of a heap in the table of free. The first heap is the user's.
+// usage reads the line of a heap in the table of free: Umem, Kmem, or another.
 func (n *nuttx) usage(text []byte) {
 	m := nuttxFree.FindSubmatch(text)
 	if m == nil {
@@ -117,7 +117,10 @@ func (n *nuttx) usage(text []byte) {
 	values := map[string]int64{}
 	numbers := bytes.Fields(m[1])
 	if len(numbers) < len(n.memory) {
-		n.skipped++
+		n.memory = nil
+		if bytes.HasSuffix(m[2], []byte("mem")) {
+			n.skipped++
+		}
 		return
 	}
 	for i, name := range n.memory {
@@ -127,8 +130,9 @@ func (n *nuttx) usage(text []byte) {
 	if used, ok := values["maxused"]; ok {
 		least = values["total"] - used
 	}
-	n.heap(values["total"], values["free"], values["maxfree"], least)
-	n.memory = nil
+	if name := string(m[2]); name != "Prog" && name != "Page" { // flash, and pages
+		n.heap(heap{name, values["total"], values["free"], values["maxfree"], least})
+	}
 }
 
 func (n *nuttx) end() {}

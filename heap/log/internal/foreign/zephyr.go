@@ -16,6 +16,7 @@ var (
 	zephyrBlock = regexp.MustCompile(`\[heaptrace\] ptr=(0x[0-9a-fA-F]+) size=(\d+) heap=\S* alloc_tid=(0x[0-9a-fA-F]+) .*alloc_ms=(\d+)`)
 	zephyrSum   = regexp.MustCompile(`\[heaptrace\] .*outstanding_blocks=(\d+) outstanding_bytes=(\d+)`)
 	zephyrRow   = regexp.MustCompile(`^\s*\d+\s+\d+\s+\d+\s+\d+\s+(\d+)\s*$`)
+	zephyrHeap  = regexp.MustCompile(`0x[0-9a-fA-F]+`)
 	zephyrInfo  = regexp.MustCompile(`(\d+) free bytes, (\d+) allocated bytes, overhead = (\d+) bytes`)
 )
 
@@ -23,8 +24,9 @@ var (
 type zephyr struct {
 	*trace
 	last    block
-	held    bool  // last is not written yet
-	largest int64 // free block of the heap information so far, in bytes
+	held    bool   // last is not written yet
+	name    string // of the heap information so far: its address
+	largest int64  // its largest free block, in bytes; -1 if it is not known
 }
 
 func newZephyr(t *trace) lineReader { return &zephyr{trace: t} }
@@ -50,11 +52,11 @@ func (z *zephyr) line(text []byte) {
 		z.close(-1, -1)
 		z.begin()
 	case bytes.Contains(text, []byte("Heap at 0x")):
-		z.largest = 0
+		z.name, z.largest = zephyrHeap.FindString(string(text)), -1
 	case bytes.Contains(text, []byte("free bytes, ")):
 		if m := zephyrInfo.FindSubmatch(text); m != nil {
 			free := number(m[1])
-			z.heap(free+number(m[2])+number(m[3]), free, z.largest, -1)
+			z.heap(heap{z.name, free + number(m[2]) + number(m[3]), free, z.largest, -1})
 		}
 	default:
 		if m := zephyrRow.FindSubmatch(text); m != nil {

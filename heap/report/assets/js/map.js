@@ -6,7 +6,7 @@ const mapColumns = 64; // cells in a row of the picture
 // allocator says.
 function mapSeries(moments) {
   return moments.map(({blocks: b, allocator: a}) => b ? {used: b.used, free: b.free, largest: b.largest, fragmentation: b.fragmentation} :
-    {used: a.size - a.free, free: a.free, largest: a.largest, fragmentation: a.fragmentation});
+    {used: (a.size ?? a.free) - a.free, free: a.free, largest: a.largest ?? 0, fragmentation: a.fragmentation ?? 0});
 }
 
 // cellAddress returns the first address of a cell of a range, in hexadecimal.
@@ -52,8 +52,15 @@ function mapSummary(map, now) {
   } else {
     out.push(el("p", {id: "map-summary"}, el("b", {}, now.name), ": the blocks have no addresses."));
   }
-  if (a) out.push(el("p", {}, `The allocator says: ${grouped(a.free)} of ${grouped(a.size)} bytes free, the largest free block ${grouped(a.largest)}, fragmentation ${percent(a.fragmentation)}; at least ${grouped(a.min)} were free since the boot.`));
+  if (a) out.push(el("p", {}, allocatorText(a, percent)));
   return out;
+}
+
+// allocatorText returns what the allocator says of the heap with the least free memory. A value that it does not say is null.
+function allocatorText(a, percent) {
+  return `The allocator says${a.name ? " of heap " + a.name : ""}: ${grouped(a.free)} ` + (a.size === null ? "bytes free" : `of ${grouped(a.size)} bytes free`) +
+    (a.largest === null ? "" : `, the largest free block ${grouped(a.largest)}, fragmentation ${percent(a.fragmentation)}`) +
+    (a.min === null ? "" : `; at least ${grouped(a.min)} were free since the boot`) + ".";
 }
 
 // drawRange draws a range of addresses, a row of cells after the other, darker the more of a

@@ -1,0 +1,42 @@
+package heaplog_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// Lines of ~h#heap belong to the heap with their name. Those in a dump without a time have the time of
+// the dump, a boot has no reports of the boot before, and a dump at the exit is not in a series.
+func TestHeapsByName(t *testing.T) {
+	const record = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n"
+	const log = "~h#boot\n~h#heap name=a free=9\n" +
+		"~h#begin 0 t=5000000\n~h#heap free=7 size=10 largest=3 min=0\n~h#heap name=a free=8\n~h#heap name=b%20c min=1\n" + record + "~h#end 0\n" +
+		"~h#begin 1 t=6000000\n~h#heap t=6500000 name=a free=6\n" + record + "~h#end 1\n~h#heap name=a free=5\n" +
+		"~h#begin 2 t=7000000 why=exit\n~h#heap name=a free=99\n" + record + "~h#end 2\n" +
+		"~h#boot\n~h#begin 0 t=1000000\n~h#heap name=a free=4\n" + record + "~h#end 0\n"
+	dumps, r := pathDumps(t, log)
+	a := func(free uint64) profile.Heap { return profile.Heap{Name: "a", Free: known(free)} }
+	plain := profile.Heap{Size: known(10), Free: known(7), Largest: known(3), Min: known(0)}
+	b := profile.Heap{Name: "b c", Min: known(1)}
+	for i, want := range [][]profile.Heap{{a(8), plain, b}, {a(6), plain, b}, {a(99), plain, b}, {a(4)}} {
+		if !slices.Equal(dumps[i].Heaps, want) {
+			t.Errorf("dump %d: heaps %+v, want %+v", i+1, dumps[i].Heaps, want)
+		}
+	}
+	var got strings.Builder
+	for _, s := range r.Heaps() {
+		fmt.Fprintf(&got, "%q %d:", s.Name, s.Total)
+		for _, h := range s.Reports {
+			fmt.Fprintf(&got, " %d/%d@%v/%t", h.Boot, h.Free.Bytes, h.Time, h.Timed)
+		}
+		got.WriteString("\n")
+	}
+	const want = "\"a\" 5: 1/9@0s/false 1/8@5s/true 1/6@6.5s/true 1/5@0s/false 2/4@1s/true\n\"\" 1: 1/7@5s/true\n\"b c\" 1: 1/0@5s/true\n"
+	if got.String() != want {
+		t.Errorf("got\n%swant\n%s", got.String(), want)
+	}
+}

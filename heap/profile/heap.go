@@ -1,0 +1,63 @@
+package profile
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Heap holds what an allocator reported about one of its heaps. (BT-HEAD-2)
+type Heap struct {
+	Name    string `json:"name"`    // which of several heaps, "" if the log names none
+	Size    Amount `json:"size"`    // of the heap
+	Free    Amount `json:"free"`    // sum of the free blocks
+	Largest Amount `json:"largest"` // the largest free block
+	Min     Amount `json:"min"`     // the least that was ever free
+}
+
+// Amount is a number of bytes that a report may lack.
+type Amount struct {
+	Bytes uint64
+	Known bool
+}
+
+// MarshalJSON returns the number, or null if it is not known.
+func (a Amount) MarshalJSON() ([]byte, error) {
+	if !a.Known {
+		return []byte("null"), nil
+	}
+	return strconv.AppendUint(nil, a.Bytes, 10), nil
+}
+
+// Fragmentation returns the fraction of the free memory that is not in the largest free block, 0
+// to 1. known is false if the report lacks one of the two.
+func (h *Heap) Fragmentation() (fraction float64, known bool) {
+	if !h.Free.Known || !h.Largest.Known {
+		return 0, false
+	}
+	if h.Free.Bytes == 0 {
+		return 0, true
+	}
+	return max(0, 1-float64(h.Largest.Bytes)/float64(h.Free.Bytes)), true
+}
+
+// WithHeap returns a list of heaps in which h has replaced the heap of its name. It does not change
+// the elements of list.
+func WithHeap(list []Heap, h Heap) []Heap {
+	list = slices.Clone(list)
+	if i := slices.IndexFunc(list, func(o Heap) bool { return o.Name == h.Name }); i >= 0 {
+		list[i] = h
+		return list
+	}
+	return append(list, h)
+}
+
+// LeastFree returns the heap with the least free memory. ok is false if no report says what is
+// free.
+func (d *DumpInfo) LeastFree() (least Heap, ok bool) {
+	for _, h := range d.Heaps {
+		if h.Free.Known && (!ok || h.Free.Bytes < least.Free.Bytes) {
+			least, ok = h, true
+		}
+	}
+	return least, ok
+}

@@ -1,0 +1,205 @@
+package profile
+
+import (
+	"math"
+	"time"
+)
+
+// HeapTrend is what the reports on one heap say.
+type HeapTrend struct {
+	Name    string
+	Reports int        // number of them
+	Boots   int        // boots with at least three
+	First   HeapReport // of the last boot
+	Last    HeapReport
+	Least   Amount // the least that was ever free
+	// Evidence is the result of the rule for leaks, applied to the memory that is in use: to the
+	// free memory, negated. First and Last of it are not set. Rates are in bytes per Per.
+	Evidence
+	Per  Unit
+	Span time.Duration // as that of [Leaks]
+	// Exhaustion is nil if what is free does not decrease, or is not known. If Evidence.Verdict is
+	// not sure, it is only what would happen if the decrease went on.
+	Exhaustion *Exhaustion
+	// Fragmenting is set if, in the last boot, the largest free block has lost a quarter of its size
+	// and a sixth of its share of the free memory.
+	Fragmenting bool
+}
+
+// Fragmented reports whether the largest free block is a third of the free memory or less.
+func (t *HeapTrend) Fragmented() bool {
+	f, known := t.Last.Fragmentation()
+	return known && t.Last.Free.Bytes > 0 && f >= 2.0/3
+}
+
+// Full reports whether less than a twentieth of the heap is free.
+func (t *HeapTrend) Full() bool {
+	return t.Last.Size.Known && t.Last.Free.Known && t.Last.Free.Bytes < t.Last.Size.Bytes/20
+}
+
+// Unit is the unit of the time in a rate.
+type Unit string
+
+const (
+	PerHour   Unit = "hour"
+	PerDump   Unit = "dump"
+	PerReport Unit = "report" // of an allocator
+)
+
+// newHeapTrend examines a series of a log with a number of dumps.
+func newHeapTrend(s *HeapSeries, dumps int) HeapTrend {
+	t := HeapTrend{Name: s.Name, Reports: s.Total, Least: s.Least, Per: PerReport}
+	if s.Total == dumps {
+		t.Per = PerDump
+	}
+	if len(s.Reports) == 0 {
+		return t
+	}
+	t.Last = s.Reports[len(s.Reports)-1]
+	reports := 0 // of the last boot
+	for _, r := range s.Reports {
+		if r.File != t.Last.File || r.Boot != t.Last.Boot {
+			continue
+		}
+		if reports++; reports == 1 {
+			t.First = r
+		}
+	}
+	t.Fragmenting = reports >= minBootDumps && fragmenting(&t.First.Heap, &t.Last.Heap)
+	t.examine(s.Reports)
+	return t
+}
+
+// fragmenting reports whether the largest free block has lost a quarter of its size and a sixth of
+// its share of the free memory.
+func fragmenting(first, last *Heap) bool {
+	f, known := first.Fragmentation()
+	l, knownLast := last.Fragmentation()
+	return known && knownLast && float64(last.Largest.Bytes) <= 0.75*float64(first.Largest.Bytes) && 1-l <= 5*(1-f)/6+1e-9
+}
+
+// examine applies the rule for leaks to reports.
+func (t *HeapTrend) examine(reports []HeapReport) {
+	var most uint64
+	n := map[boot]int{}
+	for _, r := range reports {
+		if r.Free.Known {
+			most = max(most, r.Free.Bytes)
+			n[boot{0, r.File, r.Boot}]++
+		}
+	}
+	var dumps []LeakDump
+	var points []Value
+	var numbers []float64
+	for _, r := range reports {
+		at := boot{0, r.File, r.Boot}
+		if r.Free.Known && n[at] >= minBootDumps {
+			d := &Dump{DumpInfo: DumpInfo{File: r.File, Boot: r.Boot, Time: r.Time, Timed: r.Timed}}
+			dumps = append(dumps, LeakDump{Dump: d, Used: true, boot: at, timed: r.Timed})
+			points = append(points, Value{Bytes: most - r.Free.Bytes, Count: 1})
+			numbers = append(numbers, float64(r.Number))
+		}
+	}
+	if len(dumps) == 0 {
+		return
+	}
+	trend := newLeakTrend(dumps)
+	if !trend.timed {
+		for i := range trend.boots {
+			for j, d := range trend.boots[i].dumps {
+				trend.boots[i].at[j] = numbers[d]
+			}
+		}
+		trend.trend = newTrend(trend.boots)
+	}
+	t.Boots = len(trend.boots)
+	if trend.timed {
+		t.Per = PerHour
+		t.Span = time.Duration(trend.span * float64(time.Hour))
+	}
+	t.Evidence = trend.examine(points)
+	t.Evidence.First, t.Evidence.Last = Value{}, Value{}
+	if rises := t.Rose == t.Intervals; t.Rate > t.Margin && (t.Verdict >= Grows || rises) && t.Last.Free.Known {
+		t.Exhaustion = newExhaustion(t.Last.Free.Bytes, t.Rate, t.Margin, t.Per)
+		t.Exhaustion.Heap = t.Name
+	}
+}
+
+// newExhaustion returns when a heap is full.
+func newExhaustion(free uint64, rate, margin float64, per Unit) *Exhaustion {
+	x := &Exhaustion{Free: free, Rate: rate, Margin: margin, Per: per}
+	n := float64(free)
+	x.In, x.From, x.To = n/rate, n/(rate+margin), math.Inf(1)
+	if rate > margin {
+		x.To = n / (rate - margin)
+	}
+	return x
+}
+
+// exhaust computes when a heap is full. size is that of the heap, 0 if it is not given.
+func (l *Leaks) exhaust(size uint64) {
+	if size > 0 {
+		if last := l.lastUsed(); last != nil && l.Rate > 0 {
+			l.Exhaustion = newExhaustion(size-min(size, last.Total.Bytes), l.Rate, l.Margin, l.per())
+		}
+		return
+	}
+	l.Exhaustion = firstFull(l.Heaps)
+	heap := l.leakingHeap()
+	if heap == nil || l.Rate <= 0 {
+		return
+	}
+	if now := l.Exhaustion; now == nil || now.Per != l.per() || now.Rate-now.Margin <= l.Rate+l.Margin {
+		l.Exhaustion = newExhaustion(heap.Last.Free.Bytes, l.Rate, l.Margin, l.per())
+		l.Exhaustion.Heap = heap.Name
+	}
+}
+
+// per returns the unit of Rate.
+func (l *Leaks) per() Unit {
+	if l.Timed {
+		return PerHour
+	}
+	return PerDump
+}
+
+// lastUsed returns the last used dump, nil if there is none.
+func (l *Leaks) lastUsed() (last *Dump) {
+	for i := range l.Dumps {
+		if l.Dumps[i].Used {
+			last = l.Dumps[i].Dump
+		}
+	}
+	return last
+}
+
+// firstFull returns the exhaustion of the heap that is full first, nil if no heap surely shrinks.
+// Hours and reports do not compare: if a heap has times, only those with times count.
+func firstFull(heaps []HeapTrend) (first *Exhaustion) {
+	for i := range heaps {
+		x := heaps[i].Exhaustion
+		if x == nil || !heaps[i].Verdict.Sure() {
+			continue
+		}
+		if first == nil || x.Per == PerHour && first.Per != PerHour || x.Per == first.Per && x.In < first.In {
+			first = x
+		}
+	}
+	return first
+}
+
+// leakingHeap returns the heap in which the call paths of Sure are: the only one, or the one with
+// the least free memory if none of several shrinks by itself. It returns nil if that is not known.
+func (l *Leaks) leakingHeap() (least *HeapTrend) {
+	for i := range l.Heaps {
+		t := &l.Heaps[i]
+		switch {
+		case !t.Last.Free.Known:
+		case len(l.Heaps) > 1 && l.Exhaustion != nil:
+			return nil
+		case least == nil || t.Last.Free.Bytes < least.Last.Free.Bytes:
+			least = t
+		}
+	}
+	return least
+}

@@ -1,0 +1,131 @@
+package profile_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+func bytes(n int) profile.Amount { return profile.Amount{Bytes: uint64(n), Known: true} }
+
+// reports returns n reports of a boot, an hour apart if timed is set: what is free changes by step
+// from one to the next.
+func reports(list []profile.HeapSeries, name string, boot, n, free, step int, timed bool) []profile.HeapSeries {
+	for i := range n {
+		h := profile.Heap{Name: name, Free: bytes(free + step*i)}
+		list = profile.AddReport(list, profile.HeapReport{Heap: h, Boot: boot, Time: time.Duration(i+1) * time.Hour, Timed: timed})
+	}
+	return list
+}
+
+// The deadline is that of the heap that is full first, whichever reported last.
+func TestFirstHeapIsFull(t *testing.T) {
+	for _, order := range []bool{false, true} {
+		var list []profile.HeapSeries
+		add := func(name string, free, step int) { list = reports(list, name, 1, 12, free, step, true) }
+		if order {
+			add("PSRAM", 4_000_000, -10)
+		}
+		add("DMA", 50_000, -10)
+		add("internal", 12_000, -100)
+		add("idle", 40, 0)
+		if !order {
+			add("PSRAM", 4_000_000, -10)
+		}
+		l := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: list})
+		x := l.Exhaustion
+		if x == nil || x.Heap != "internal" || x.Free != 10_900 || x.Rate != 100 || x.In != 109 || x.Per != profile.PerHour {
+			t.Errorf("%+v, want internal, full in 109 hours", x)
+		}
+		if len(l.Heaps) != 4 || l.Used != 0 {
+			t.Errorf("%d heaps, %d dumps", len(l.Heaps), l.Used)
+		}
+		for _, h := range l.Heaps {
+			want := profile.Leaking
+			if h.Name == "idle" {
+				want = profile.NoEvidence
+			}
+			if h.Verdict != want || h.Reports != 12 || (h.Exhaustion != nil) != (want == profile.Leaking) {
+				t.Errorf("%s: %v, %+v", h.Name, h.Verdict, h.Exhaustion)
+			}
+		}
+	}
+}
+
+// Of one heap, the rate is that of the call paths that leak, unless the heap surely shrinks faster.
+// If none of several heaps shrinks, the leak is in the one with the least free memory.
+func TestHeapOfLeak(t *testing.T) {
+	dumps := line(1, 10, 10, 3) // 48 bytes per hour
+	for name, c := range map[string]struct {
+		list []profile.HeapSeries
+		heap string
+		in   float64
+	}{
+		"one heap, flat":            {reports(nil, "a", 1, 10, 4800, 0, true), "a", 100},
+		"one heap, shrinks as fast": {reports(nil, "a", 1, 10, 4800+9*48, -48, true), "a", 100},
+		"one heap, shrinks faster":  {reports(nil, "a", 1, 10, 4800+9*96, -96, true), "a", 50},
+		"one heap, too few reports": {reports(nil, "a", 1, 2, 4800, 0, true), "a", 100},
+		"two heaps, flat":           {reports(reports(nil, "a", 1, 10, 9999, 0, true), "b", 1, 10, 4800, 0, true), "b", 100},
+		"two heaps, one shrinks":    {reports(reports(nil, "a", 1, 10, 4800+9*48, -48, true), "b", 1, 10, 480, 0, true), "a", 100},
+	} {
+		x := leaksOf(t, profile.LeakOptions{Heaps: c.list}, dumps...).Exhaustion
+		if x == nil || x.Heap != c.heap || x.In != c.in {
+			t.Errorf("%s: %+v, want heap %s in %v h", name, x, c.heap, c.in)
+		}
+	}
+}
+
+// Without times, the unit is the report. Boots are not compared.
+func TestHeapWithoutTimes(t *testing.T) {
+	list := reports(nil, "", 1, 8, 20_000, -100, false)
+	list = reports(list, "", 2, 8, 20_000, -100, false)
+	l := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: list})
+	h := l.Heaps[0]
+	if h.Per != profile.PerReport || h.Rate != 100 || h.Boots != 2 || h.Verdict != profile.Leaking || h.First.Free.Bytes != 20_000 || h.First.Boot != 2 || h.Least.Bytes != 19_300 {
+		t.Errorf("%+v", h)
+	}
+	if x := l.Exhaustion; x == nil || x.In != 193 || x.Per != profile.PerReport {
+		t.Errorf("%+v", l.Exhaustion)
+	}
+}
+
+// A series of any length keeps a bounded number of reports, and its trend.
+func TestLongSeries(t *testing.T) {
+	const n = 100_000
+	for _, timed := range []bool{true, false} {
+		list := reports(nil, "", 1, n, 20_000_000, -100, timed)
+		s := &list[0]
+		if s.Total != n || len(s.Reports) > 4096 || len(s.Reports) < 2000 || s.Reports[len(s.Reports)-1].Number != n {
+			t.Fatalf("%d of %d reports", len(s.Reports), s.Total)
+		}
+		h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: list}).Heaps[0]
+		if h.Verdict != profile.Leaking || h.Rate < 99.99 || h.Rate > 100.01 || h.Last.Free.Bytes != 20_000_000-100*(n-1) {
+			t.Errorf("timed %t: %v, %v per %s", timed, h.Verdict, h.Rate, h.Per)
+		}
+	}
+}
+
+func TestFragmenting(t *testing.T) {
+	for _, c := range []struct {
+		free, largest [3]int
+		fragmenting   bool
+		fragmented    bool
+	}{
+		{[3]int{120_000, 113_000, 106_000}, [3]int{90_000, 60_000, 27_000}, true, true},
+		{[3]int{155_536, 155_480, 7_608}, [3]int{113_792, 113_792, 1_536}, true, true},
+		{[3]int{100, 50, 20}, [3]int{90, 45, 18}, false, false}, // full, not fragmented
+		{[3]int{100, 100, 100}, [3]int{30, 30, 30}, false, true},
+		{[3]int{100, 100, 100}, [3]int{90, 80, 76}, false, false},
+		{[3]int{100, 50, 0}, [3]int{90, 45, 0}, false, false},
+	} {
+		var list []profile.HeapSeries
+		for i := range 3 {
+			list = profile.AddReport(list, profile.HeapReport{Heap: profile.Heap{Free: bytes(c.free[i]), Largest: bytes(c.largest[i])}, Boot: 1})
+		}
+		h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: list}).Heaps[0]
+		if h.Fragmenting != c.fragmenting || h.Fragmented() != c.fragmented {
+			t.Errorf("%+v: fragmenting %t, fragmented %t", c, h.Fragmenting, h.Fragmented())
+		}
+	}
+}
