@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,7 @@ type config struct {
 	models   []string
 	stacks   int
 	seed     uint64
+	hide     *regexp.Regexp
 
 	given *codec.Machine // of --machine
 	addr  *uint64        // of --rebase
@@ -92,7 +94,12 @@ func (c *config) addFlags(root *cobra.Command) {
 		f.DurationVar(&c.interval, "interval", 5*time.Second, "`TIME` between reports with --follow")
 	})
 	c.Add(root, "Dump", "machine", "bare", "strict", "follow")
-	c.Add(root, "Symbols, for the advice on SNIP_PRE and SNIP_POST", "exe", "maps", "debug-dir", "hide")
+	group("Symbols, for the advice on SNIP_PRE and SNIP_POST", func(f *pflag.FlagSet) {
+		for _, name := range []string{"exe", "maps", "debug-dir"} {
+			c.Define(f, name)
+		}
+		f.Var(logflags.Regexp{To: &c.hide}, "hide", "leave out frames that match `REGEX`")
+	})
 	group("Synthetic stacks", func(f *pflag.FlagSet) {
 		f.StringSliceVar(&c.models, "model", nil, "report on address spaces `NAME,...`, or all")
 		f.IntVar(&c.stacks, "stacks", 20000, "make `N` stacks for each model")

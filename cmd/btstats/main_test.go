@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -458,5 +459,33 @@ func TestAddressesAreOfTheLog(t *testing.T) {
 	}
 	if out[0] == out[2] {
 		t.Error("times do not count")
+	}
+}
+
+// Lines of call paths have the same addresses whether the ~h#boot line says where the code is
+// or the memory map in the log does; without both, code offsets stand for addresses. (BT-CODE-3)
+func TestAddressesOfCallPaths(t *testing.T) {
+	line, err := callpath.AppendLine(nil, callpath.Head{}, []callpath.Entry{
+		{Path: callpath.Path{Frames: []callpath.Frame{{Value: 0x10}, {Value: 0x1234}}}, Live: 3, Bytes: 96},
+		{Path: callpath.Path{Frames: []callpath.Frame{{Value: 0x10}, {Value: 0x2010}}}, Live: 1, Bytes: 5},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bits := func(boot string) string {
+		var out, errs bytes.Buffer
+		log := boot + "\n~h#begin 0 k=paths\n" + string(line) + "\n~h#end 0 l=1\n"
+		if code := run([]string{"--section", "bits", "--format", "csv", "-"}, strings.NewReader(log), &out, &errs); code != 0 {
+			t.Fatalf("%s: exit %d: %s", boot, code, errs.String())
+		}
+		return out.String()
+	}
+	const maps = "{{{module:0:app:elf:aa}}}{{{mmap:0x7f0000400000:0x2000:load:0:rx:0x0}}}{{{mmap:0x7f0000900000:0x1000:load:0:rx:0x2000}}}"
+	want, got, neither := bits("~h#boot w=64 code=7f0000400000+2000,7f0000900000+1000"), bits("~h#boot w=64\n"+maps), bits("~h#boot w=64")
+	if got != want {
+		t.Errorf("with a memory map:\n%s\nwith code ranges:\n%s", got, want)
+	}
+	if neither == want {
+		t.Error("code offsets are as long as the addresses")
 	}
 }

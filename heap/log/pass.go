@@ -52,7 +52,7 @@ type pass struct {
 
 	boot      int // the boot that the current bases belong to
 	maps      []process.Snapshot
-	word      word
+	word      process.Word
 	item      Item // the current one, and its place
 	at        placed
 	between   Item // text between records, and its place
@@ -292,7 +292,7 @@ func (p *pass) header(it *Item, at *placed) {
 	p.r.process.Marked()
 	switch it.Header.Verb {
 	case codec.VerbBoot:
-		p.word.boot(it)
+		p.word.Boot(&it.Item)
 		if !given {
 			p.r.process.Reset()
 			p.boot = 0
@@ -307,7 +307,7 @@ func (p *pass) header(it *Item, at *placed) {
 
 // record names the addresses of a record with a stack.
 func (p *pass) record(it *Item) {
-	p.word.record(it)
+	p.word.Record(&it.Item)
 	if !p.locatable(it) || p.hooks.Survey {
 		return
 	}
@@ -385,11 +385,7 @@ func (p *pass) setWord() error {
 	if p.r.machineBy != "" {
 		return nil
 	}
-	bits, by := p.word.bits, p.word.by
-	if bits == 0 {
-		bits, by = p.r.process.MapWord(), "its memory map has addresses over 32 bits"
-	}
-	if err := p.r.process.SetWord(bits, by); err != nil {
+	if err := p.word.Accept(p.r.process); err != nil {
 		return &OptionError{"Exe", err}
 	}
 	return nil

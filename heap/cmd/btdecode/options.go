@@ -11,7 +11,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/cli/logflags"
+	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 )
 
 const about = `btdecode decodes the compressed call stacks in logs of libwebsockets, the ~m#

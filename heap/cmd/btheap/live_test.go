@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
-	"github.com/lwsbt/lwsbt/internal/cli/logflags"
+	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 )
 
 // What is there so far is shown while a live log goes on.

@@ -11,7 +11,7 @@ import (
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/cli/logflags"
+	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 )
 
 // This file selects the dumps that a command reports on:

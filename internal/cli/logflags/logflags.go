@@ -1,8 +1,8 @@
-// Package logflags has the flags of commands that read logs, and opens the logs.
+// Package logflags has the flags that all commands that read logs share, and finds the logs among
+// their arguments.
 package logflags
 
 import (
-	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -11,41 +11,30 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.bug.st/serial"
 
 	"github.com/lwsbt/lwsbt/codec"
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
-	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// Stdin is the name of the log on standard input.
-const Stdin = "<stdin>"
+// Stdin is the name of the log on standard input, and Arguments that of the records among the
+// arguments.
+const (
+	Stdin     = "<stdin>"
+	Arguments = "<arguments>"
+)
 
 // Flags holds the values of flags. A command adds the flags that it reads by [Flags.Add];
 // others keep their defaults.
 type Flags struct {
-	Exes, Maps, Sysroots, DebugDirs []string
-	Adjust, Machine                 string
-	Dump, Serial, Format            string
-	Split, Only                     *regexp.Regexp
-	Follow, Bare, Strict, Quiet     bool
-	Verbose                         bool
-	Filter                          profile.Filter
-	adjust                          symbol.Adjust
-	machine                         codec.Machine
-	from, to                        int  // dumps of Dump, -1 is the last; 0 if it selects all
-	whole                           bool // Open reads all dumps
-	brief                           bool // the command has --verbose
-	port                            string
-	baud                            int
-	device                          io.Writer // the open serial port
+	Exes, Maps, DebugDirs []string
+	Machine               string
+	Follow, Bare, Strict  bool
+	machine               codec.Machine
 }
 
 // define maps the name of a flag to the function that adds it.
@@ -56,27 +45,11 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	"maps": func(f *Flags, s *pflag.FlagSet) {
 		s.StringArrayVarP(&f.Maps, "maps", "m", nil, "copy `FILE` of /proc/PID/maps; FILE@LINE applies from that line of the log on (repeatable)")
 	},
-	"sysroot": func(f *Flags, s *pflag.FlagSet) {
-		s.StringArrayVar(&f.Sysroots, "sysroot", nil, "look for the files of modules below `DIR` (repeatable)")
-	},
 	"debug-dir": func(f *Flags, s *pflag.FlagSet) {
 		s.StringArrayVar(&f.DebugDirs, "debug-dir", symbol.DebugDirs(), "look for debug files, by build-id or path, below `DIR`")
 	},
-	"adjust": func(f *Flags, s *pflag.FlagSet) {
-		s.StringVar(&f.Adjust, "adjust", "auto", "look up return addresses at the call before them: `WHICH` is auto, all, or none")
-	},
 	"machine": func(f *Flags, s *pflag.FlagSet) {
 		s.StringVar(&f.Machine, "machine", "", "`NAME` of the machine that encoded the log, such as wrap64 (SPEC.md, Machines)")
-	},
-	"dump": func(f *Flags, s *pflag.FlagSet) {
-		s.StringVar(&f.Dump, "dump", "", "read `WHICH` dumps of the log: last, N, A..B, or all; btheap dumps lists them")
-	},
-	"split": func(f *Flags, s *pflag.FlagSet) {
-		s.Var(Regexp{&f.Split}, "split", "a line that matches `REGEX` begins a dump")
-	},
-	"only": func(f *Flags, s *pflag.FlagSet) { s.Var(Regexp{&f.Only}, "only", "read only lines that match `REGEX`") },
-	"serial": func(f *Flags, s *pflag.FlagSet) {
-		s.StringVar(&f.Serial, "serial", "", "read a serial port, `DEVICE` or DEVICE:BAUD")
 	},
 	"follow": func(f *Flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.Follow, "follow", false, "go on reading as the log grows, until interrupted")
@@ -84,30 +57,8 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	"bare": func(f *Flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.Bare, "bare", false, "read lines of base64 without ~m# as records, too")
 	},
-	"input-format": func(f *Flags, s *pflag.FlagSet) {
-		s.StringVar(&f.Format, "input-format", "", "the log has heap traces of `SYSTEM` (default: recognized by its text): "+strings.Join(heaplog.Formats(), ", "))
-	},
 	"strict": func(f *Flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.Strict, "strict", false, "exit with 1 if a record could not be read")
-	},
-	"quiet": func(f *Flags, s *pflag.FlagSet) {
-		s.BoolVarP(&f.Quiet, "quiet", "q", false, "print no notes on stderr, except on damage and on a wrong ELF file")
-	},
-	"verbose": func(f *Flags, s *pflag.FlagSet) {
-		f.brief = true
-		s.BoolVarP(&f.Verbose, "verbose", "v", false, "print each note, not one line for all notes of the same kind")
-	},
-	"hide": func(f *Flags, s *pflag.FlagSet) {
-		s.Var(Regexp{&f.Filter.Hide}, "hide", "leave out frames that match `REGEX`")
-	},
-	"show": func(f *Flags, s *pflag.FlagSet) {
-		s.Var(Regexp{&f.Filter.Show}, "show", "leave out frames that do not match `REGEX`")
-	},
-	"ignore": func(f *Flags, s *pflag.FlagSet) {
-		s.Var(Regexp{&f.Filter.Ignore}, "ignore", "leave out call paths with a frame that matches\n`REGEX`")
-	},
-	"focus": func(f *Flags, s *pflag.FlagSet) {
-		s.Var(Regexp{&f.Filter.Focus}, "focus", "leave out call paths with no frame that matches\n`REGEX`")
 	},
 }
 
@@ -115,10 +66,13 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 func (f *Flags) Add(c *cobra.Command, group string, names ...string) {
 	s := pflag.NewFlagSet("", pflag.ContinueOnError)
 	for _, name := range names {
-		define[name](f, s)
+		f.Define(s, name)
 	}
 	cli.AddFlags(c, group, s)
 }
+
+// Define adds a flag to a set.
+func (f *Flags) Define(s *pflag.FlagSet, name string) { define[name](f, s) }
 
 // Regexp is the value of a flag: a regular expression.
 type Regexp struct{ To **regexp.Regexp }
@@ -145,30 +99,12 @@ func (r Regexp) Type() string { return "REGEX" }
 
 // Check reads the values of the flags; args are the logs.
 func (f *Flags) Check(args []string) (err error) {
-	if f.Adjust != "" {
-		if f.adjust, err = symbol.ParseAdjust(f.Adjust); err != nil {
-			return cli.BadArgsf("--adjust %w", err)
-		}
-	}
 	if f.Machine != "" {
 		if f.machine, err = codec.ParseMachine(f.Machine); err != nil {
 			return cli.BadArgsf("--machine: %w", err)
 		}
 	}
-	if f.Format != "" && !slices.Contains(heaplog.Formats(), f.Format) {
-		return cli.BadArgsf("--input-format %q, expected one of %s", f.Format, strings.Join(heaplog.Formats(), ", "))
-	}
-	if f.from, f.to, err = parseDumps(f.Dump); err != nil {
-		return cli.BadArgsf("--dump %w", err)
-	}
-	if err := f.checkSerial(); err != nil {
-		return err
-	}
 	switch {
-	case f.Follow && f.Serial != "":
-		return cli.BadArgsf("--follow and --serial are two ways to read on: give one")
-	case f.Serial != "" && len(args) > 0:
-		return cli.BadArgsf("--serial reads the port alone: no log can be given beside it")
 	case slices.Contains(args, ""):
 		return cli.BadArgsf("the name of a log is empty")
 	case f.Follow && (len(args) != 1 || args[0] == cli.Stdio || IsRecord(args[0])):
@@ -177,145 +113,32 @@ func (f *Flags) Check(args []string) (err error) {
 	return nil
 }
 
-// checkSerial reads DEVICE or DEVICE:BAUD.
-func (f *Flags) checkSerial() error {
-	f.port, f.baud = f.Serial, 115200
-	i := strings.LastIndexByte(f.Serial, ':')
-	if i <= 0 || i == len(f.Serial)-1 {
-		return nil
-	}
-	n, err := strconv.Atoi(f.Serial[i+1:])
-	if err != nil || n <= 0 {
-		return cli.BadArgsf("--serial %s: %q, expected DEVICE:BAUD such as /dev/ttyUSB0:115200", f.Serial, f.Serial[i+1:])
-	}
-	f.port, f.baud = f.Serial[:i], n
-	return nil
-}
-
-// parseDumps reads "last", "all", "N" or "A..B". The result 0 means all dumps.
-func parseDumps(s string) (from, to int, err error) {
-	switch s {
-	case "", "all":
-		return 0, 0, nil
-	case "last":
-		return -1, -1, nil
-	}
-	first, last, isRange := strings.Cut(s, "..")
-	from, err1 := strconv.Atoi(first)
-	to, err2 := from, error(nil)
-	if isRange {
-		to, err2 = strconv.Atoi(last)
-	}
-	if err1 != nil || err2 != nil || from < 1 || to < from {
-		return 0, 0, fmt.Errorf("%q, expected last, all, a number from 1, or A..B", s)
-	}
-	return from, to, nil
-}
-
-// Selected returns the dumps of --dump, from 1; -1 means the last dump, and 0 all dumps.
-func (f *Flags) Selected() (from, to int) { return f.from, f.to }
-
-// ReadAll makes Open read all dumps, for a command that selects those of --dump itself.
-func (f *Flags) ReadAll() { f.whole = true }
-
-// Live reports whether a log is read until the user interrupts the command.
-func (f *Flags) Live() bool { return f.Follow || f.Serial != "" }
-
-// Port returns the serial port that Open has opened, to write to it, or nil.
-func (f *Flags) Port() io.Writer { return f.device }
-
 // Named reports whether the command line names files with symbols.
 func (f *Flags) Named() bool { return len(f.Exes)+len(f.Maps) > 0 }
 
 // CodecMachine returns the value of --machine, and whether it was given.
 func (f *Flags) CodecMachine() (m codec.Machine, given bool) { return f.machine, f.Machine != "" }
 
-// Inputs returns all files that the command reads, logs and others. No output may be one
-// of them.
-func (f *Flags) Inputs(args []string) []string {
-	all := slices.Clone(args)
-	if len(args) == 0 {
-		all = append(all, cli.Stdio)
-	}
-	for _, e := range f.Exes {
-		if spec, err := symbol.ParseFileSpec(e); err == nil {
-			all = append(all, spec.Path)
-		}
-	}
-	for _, m := range f.Maps {
-		all = append(all, m)
-		if i := strings.LastIndexByte(m, '@'); i > 0 {
-			all = append(all, m[:i])
-		}
-	}
-	return all
+// Log is a log that the arguments name: a file or, if Stream is not nil, a stream.
+type Log struct {
+	Name   string
+	Stream io.Reader
 }
 
-// Open opens the logs that args name, with the options of the flags and more. The context
-// ends every pass.
-func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more ...heaplog.Option) (*heaplog.Reader, error) {
-	options := []heaplog.Option{heaplog.Adjust(f.adjust), heaplog.Only(f.Only), heaplog.Split(f.Split)}
-	for _, e := range f.Exes {
-		options = append(options, heaplog.Exe(e))
-	}
-	for _, m := range f.Maps {
-		options = append(options, heaplog.Maps(m))
-	}
-	for _, dir := range f.Sysroots {
-		options = append(options, heaplog.Sysroot(dir))
-	}
-	if f.DebugDirs != nil {
-		options = append(options, heaplog.DebugDirs(f.DebugDirs...))
-	}
-	if f.Machine != "" {
-		options = append(options, heaplog.Machine(f.machine))
-	}
-	if f.Format != "" {
-		options = append(options, heaplog.Format(f.Format))
-	}
-	if f.Bare {
-		options = append(options, heaplog.Bare())
-	}
-	if f.from != 0 && !f.whole {
-		options = append(options, heaplog.Select(f.from, f.to))
-	}
-	inputs, err := f.openInputs(ctx, args, stdin)
-	if err != nil {
-		return nil, err
-	}
-	r, err := heaplog.Open(ctx, slices.Concat(options, inputs, more)...)
-	return r, flagError(err)
-}
-
-// openInputs returns the options of the logs. Arguments that are records are one log,
-// after all others.
-func (f *Flags) openInputs(ctx context.Context, args []string, stdin io.Reader) (list []heaplog.Option, err error) {
-	switch {
-	case f.Serial != "":
-		port, err := serial.Open(f.port, &serial.Mode{BaudRate: f.baud})
-		if err != nil {
-			return nil, cli.Usagef("--serial %s: %w", f.port, err)
-		}
-		f.device = port
-		context.AfterFunc(ctx, func() { port.Close() })
-		return []heaplog.Option{heaplog.Stream(port, f.port)}, nil
-	case f.Follow:
-		return []heaplog.Option{heaplog.Follow(args[0])}, nil
-	case len(args) == 0:
-		args = []string{cli.Stdio}
-	}
+// Logs returns the logs that args name. Arguments that are records are one log, after all others.
+func Logs(args []string, stdin io.Reader) (list []Log, err error) {
 	var records strings.Builder
 	for _, a := range args {
 		_, err := os.Stat(a)
 		switch {
 		case a == cli.Stdio:
-			list = append(list, heaplog.Stream(stdin, Stdin))
+			list = append(list, Log{Stdin, stdin})
 		case IsRecord(a):
 			records.WriteString(a + "\n")
 		case err == nil && isELF(a):
 			return nil, fmt.Errorf("%s: an ELF file, expected a log: give it with -e", a)
 		case err == nil:
-			list = append(list, heaplog.Files(a))
+			list = append(list, Log{Name: a})
 		case isBareRecord(a):
 			records.WriteString(codec.LeadIn + a + "\n")
 		case errors.Is(err, fs.ErrNotExist):
@@ -325,15 +148,9 @@ func (f *Flags) openInputs(ctx context.Context, args []string, stdin io.Reader) 
 		}
 	}
 	if records.Len() > 0 {
-		list = append(list, heaplog.Stream(strings.NewReader(records.String()), "<arguments>"))
+		list = append(list, Log{Arguments, strings.NewReader(records.String())})
 	}
 	return list, nil
-}
-
-// WaitsForTerminal reports whether the logs are read from a terminal, so that a command should say
-// that it waits.
-func (f *Flags) WaitsForTerminal(args []string, stdin io.Reader) bool {
-	return f.Serial == "" && (len(args) == 0 || slices.Contains(args, cli.Stdio)) && cli.IsTerminal(stdin)
 }
 
 // isELF reports whether a regular file is an ELF file.
