@@ -19,7 +19,7 @@ const module = "github.com/lwsbt/lwsbt"
 
 // public lists the packages that promise compatibility from the first release on: what they
 // export changes only with a new major version. All other packages promise none.
-var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "symbol", "heap/log", "heap/profile"}
+var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "conformance/btv", "symbol", "heap/log", "heap/profile"}
 
 // layout lists the packages of the three modules (this one, heap/ and fleet/) and what each may
 // import, tests apart: other packages of ours, and libraries, "*" for any. Bytes flow one
@@ -51,7 +51,9 @@ var layout = map[string]struct{ packages, libraries string }{
 	"gen":                       {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":               {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
-	"conformance":                    {packages: ". codec codec/callpath codec/recording conformance/vectors internal/bitstring"},
+	"conformance":                    {packages: ". codec codec/callpath codec/recording conformance/btv conformance/internal/words conformance/vectors internal/bitstring"},
+	"conformance/btv":                {packages: "codec codec/callpath conformance/internal/words internal/bitstring"},
+	"conformance/internal/words":     {packages: "codec codec/callpath"},
 	"conformance/vectors":            {},
 	"internal/naive":                 {packages: "internal/bitstring"}, // tests import it
 	"internal/mutant":                {packages: "codec conformance internal/bitstring"},

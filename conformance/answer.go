@@ -1,10 +1,8 @@
 package conformance
 
 import (
-	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -39,19 +37,11 @@ type Answer struct {
 func (a Answer) Describe(op Op) string {
 	switch a.Outcome {
 	case OK:
-		switch k := kinds[op]; {
-		case k.answer == "text":
-			return "text " + strconv.Quote(string(a.Data))
-		case op == OpBareEncode:
-			return fmt.Sprintf("bits %d %s", a.Bits, formatHex(a.Data))
-		case op.encodes():
-			return "blob " + hex.EncodeToString(a.Data)
-		case op == OpSalvage:
-			return "part " + a.part()
-		case k.words:
-			return k.answer + " " + a.Words
+		o := op.row().out
+		if o.show != nil {
+			return o.verb + " " + o.show(a)
 		}
-		return "ok " + a.Value.String()
+		return o.verb + " " + o.write(a)
 	case Reject:
 		out := "reject " + a.Reason
 		if a.Reason == "" {
@@ -89,87 +79,30 @@ func (a Answer) same(b Answer) bool {
 		a.Words == b.Words && string(a.Data) == string(b.Data) && a.Bits == b.Bits && a.Reason == b.Reason && a.Signal == b.Signal
 }
 
-// parseWant reads the value of `want:`. If evidence is true, it also accepts crash, hang and
+// parseWant reads the value of `want:`. If observed is true, it also accepts crash, hang and
 // skip.
-func parseWant(text string, evidence bool) (Answer, error) {
+func parseWant(text string, observed bool) (Answer, error) {
 	word, rest, _ := strings.Cut(text, " ")
 	a := Answer{Outcome: Outcome(word), Bit: -1}
+	if o := outputOf(word); o != nil && !o.data {
+		a.Outcome = OK
+		return a, o.parse(&a, rest)
+	}
 	switch {
-	case word == "ok":
-		var err error
-		a.Value, err = parseValue(rest)
-		return a, err
-	case word == "part":
-		return a, a.parsePart(rest)
-	case answersWords(word):
-		a.Outcome, a.Words = OK, rest
-		return a, nil
 	case word == "reject":
 		if !slices.Contains(reasons(), rest) {
 			return a, fmt.Errorf("reason %q, expected one of %s", rest, strings.Join(reasons(), " "))
 		}
 		a.Reason = rest
 		return a, nil
-	case evidence && word == "crash" && rest != "":
+	case observed && word == "crash" && rest != "":
 		a.Signal = rest
 		return a, nil
-	case evidence && (text == "hang" || text == "skip"):
+	case observed && (text == "hang" || text == "skip"):
 		return a, nil
-	case evidence:
+	case observed:
 		return a, fmt.Errorf("%q, expected ok, reject REASON, part, crash SIGNAL, hang or skip", text)
 	}
 	return a, fmt.Errorf("%q, expected ok size=N pcs=LIST, reject REASON, part depth=N size=N pcs=LIST, or bare, marks, "+
 		"found, head, records, paths, events, dumps, name, offsets or addresses and words", clip(text))
-}
-
-// answersWords reports whether the answer with this verb is stored as words.
-func answersWords(verb string) bool {
-	return slices.ContainsFunc(Ops(), func(op Op) bool { return kinds[op].words && kinds[op].answer == verb })
-}
-
-// part returns a salvaged stack in words.
-func (a Answer) part() string {
-	size := "-"
-	if a.Sized {
-		size = strconv.FormatUint(a.Value.Size, 10)
-	}
-	return fmt.Sprintf("depth=%d size=%s pcs=%s", a.Depth, size, formatPCs(a.Value.PCs))
-}
-
-// parsePart reads "depth=N size=N pcs=LIST". The size is - if it was cut off.
-func (a *Answer) parsePart(text string) (err error) {
-	a.Outcome = OK
-	words := strings.Split(text, " ")
-	bad := fmt.Errorf("%q, expected part depth=0..32 size=N pcs=LIST, - for a size that is cut", clip(text))
-	if len(words) != 3 {
-		return bad
-	}
-	depth, okDepth := strings.CutPrefix(words[0], "depth=")
-	size, okSize := strings.CutPrefix(words[1], "size=")
-	pcs, okPCs := strings.CutPrefix(words[2], "pcs=")
-	n, err := strconv.Atoi(depth)
-	if !okDepth || !okSize || !okPCs || err != nil || n < 0 || n > 32 {
-		return bad
-	}
-	a.Depth = n
-	if a.Sized = size != "-"; a.Sized {
-		if a.Value.Size, err = parseSize(size); err != nil {
-			return err
-		}
-	}
-	a.Value.PCs, err = parsePCs(pcs)
-	return err
-}
-
-// wantText returns the answer in the form that parseWant reads.
-func (a Answer) wantText(op Op) string {
-	switch a.Outcome {
-	case Reject:
-		return "reject " + a.Reason
-	case Crash:
-		return "crash " + a.Signal
-	case Hang, Skip:
-		return string(a.Outcome)
-	}
-	return a.Describe(op)
 }

@@ -3,7 +3,6 @@ package conformance
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -17,35 +16,7 @@ const helloRequest = "hello btp=1"
 
 // Line returns the request in BTP/1, without its line end.
 func (r Request) Line(id string) string {
-	head := string(r.Op) + " " + id + " "
-	switch {
-	case r.Op.encodes():
-		return head + "machine=" + r.Machine.String() + " search=" + r.Search.String() + " " + r.In.String()
-	case r.Op == OpFormat && r.In != nil:
-		return head + r.In.String()
-	case r.Op == OpFormat && r.Words != "":
-		return head + "head " + r.Words
-	case r.Op == OpFormat && r.Event:
-		return head + "event=" + formatHex(r.Data)
-	case r.Op == OpFormat:
-		return head + "blob=" + formatHex(r.Data)
-	}
-	if kinds[r.Op].in != "" {
-		return head + r.Words
-	}
-	out := head + formatHex(r.Data)
-	switch r.Op {
-	case OpDecode, OpEnd, OpUser, OpEline, OpSalvage, OpBare:
-		out += " word=" + strconv.Itoa(r.word())
-	case OpMline:
-		if r.Lenient {
-			out += " reading=lenient"
-		} else {
-			out += " reading=strict"
-		}
-		out += " word=" + strconv.Itoa(r.word())
-	}
-	return out
+	return string(r.Op) + " " + id + " " + r.Op.row().in.line(&r)
 }
 
 // parseRequest reads a request line other than hello and quit. ok is false if the operation is
@@ -63,127 +34,18 @@ func parseRequest(line string) (id string, r Request, ok bool, err error) {
 		return words[1], r, false, nil
 	}
 	r = Request{Op: op, Word: 64, Machine: codec.MachineExact64}
-	args := words[2:]
-	switch op {
-	case OpEncode, OpUserEncode, OpEventEncode, OpBareEncode:
-		err = r.parseEncode(args)
-	case OpFormat:
-		err = r.parseFormat(args)
-	case OpPencode, OpVencode, OpName, OpOffsets, OpAddresses:
-		r.Words = strings.Join(args, " ")
-		err = checkWords(op, r.Words)
-	default:
-		err = r.parseData(args)
-	}
-	if err != nil {
+	if err = op.row().in.parse(&r, words[2:]); err != nil {
 		err = fmt.Errorf("%s: %w", op, err)
 	}
 	return words[1], r, true, err
-}
-
-func (r *Request) parseEncode(args []string) error {
-	at := slices.IndexFunc(args, func(w string) bool { return strings.HasPrefix(w, "size=") })
-	if at < 0 {
-		return errors.New("no size, expected machine=M [search=S] size=N pcs=LIST")
-	}
-	options, value := args[:at], args[at:]
-	machine := false
-	for _, word := range options {
-		key, text, _ := strings.Cut(word, "=")
-		var err error
-		switch key {
-		case "machine":
-			r.Machine, err = codec.ParseMachine(text)
-			machine = true
-		case "search":
-			r.Search, err = codec.ParseSearch(text)
-		default:
-			err = fmt.Errorf("%q, expected machine=M or search=S", clip(word))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if !machine {
-		return errors.New("no machine, expected machine=M")
-	}
-	v, err := parseValue(strings.Join(value, " "))
-	r.In = &v
-	return err
-}
-
-func (r *Request) parseFormat(args []string) error {
-	if len(args) > 1 && args[0] == "head" {
-		r.Words = strings.Join(args[1:], " ")
-		return nil
-	}
-	if len(args) == 1 {
-		text, ok := strings.CutPrefix(args[0], "blob=")
-		if !ok {
-			text, r.Event = strings.CutPrefix(args[0], "event=")
-		}
-		if !ok && !r.Event {
-			return fmt.Errorf("%q, expected blob=HEX, event=HEX, head and words, or size=N pcs=LIST", clip(args[0]))
-		}
-		var err error
-		r.Data, err = parseHex(text)
-		return err
-	}
-	v, err := parseValue(strings.Join(args, " "))
-	r.In = &v
-	return err
-}
-
-func (r *Request) parseData(args []string) error {
-	if len(args) == 0 {
-		return errors.New("nothing, expected bytes in hex")
-	}
-	var err error
-	if r.Data, err = parseHex(args[0]); err != nil {
-		return err
-	}
-	for _, word := range args[1:] {
-		switch {
-		case word == "word=32" && hasWord(r.Op):
-			r.Word = 32
-		case word == "word=64" && hasWord(r.Op):
-			r.Word = 64
-		case word == "reading=strict" && r.Op == OpMline:
-			r.Lenient = false
-		case word == "reading=lenient" && r.Op == OpMline:
-			r.Lenient = true
-		default:
-			return fmt.Errorf("%q, expected word=32, word=64 or, of mline, reading=strict or reading=lenient", clip(word))
-		}
-	}
-	return nil
-}
-
-// hasWord reports whether requests for op contain the word size.
-func hasWord(op Op) bool {
-	switch op {
-	case OpDecode, OpEnd, OpMline, OpUser, OpEline, OpSalvage, OpBare:
-		return true
-	}
-	return false
 }
 
 // Line returns the answer to a request for op with this ID, without a line end.
 func (a Answer) Line(op Op, id string) string {
 	switch a.Outcome {
 	case OK:
-		verb := kinds[op].answer + " " + id + " "
-		switch {
-		case op == OpBareEncode:
-			return verb + strconv.Itoa(a.Bits) + " " + formatHex(a.Data)
-		case op.encodes() || kinds[op].answer == "text":
-			return verb + formatHex(a.Data)
-		case op == OpSalvage:
-			return verb + a.part()
-		case kinds[op].words:
-			return verb + a.Words
-		}
-		return verb + a.Value.String()
+		o := op.row().out
+		return o.verb + " " + id + " " + o.write(a)
 	case Reject:
 		out := "reject " + id + " " + a.Reason
 		if a.Bit >= 0 {
@@ -203,47 +65,23 @@ func ParseAnswer(line string, op Op, id string) (a Answer, err error) {
 	a.Bit = -1
 	verb, rest, _ := strings.Cut(line, " ")
 	got, rest, _ := strings.Cut(rest, " ")
-	want := kinds[op].answer
-	switch verb {
-	case "ok", "reject", "blob", "text", "part", "bits", "skip":
-	default:
-		if answersWords(verb) {
-			break
-		}
-		return a, fmt.Errorf("expected %s %s …, reject %s REASON or skip %s", want, id, id, id)
-	}
-	if got != id {
+	want := op.row().out
+	switch {
+	case verb != "reject" && verb != "skip" && outputOf(verb) == nil:
+		return a, fmt.Errorf("expected %s %s …, reject %s REASON or skip %s", want.verb, id, id, id)
+	case got != id:
 		return a, fmt.Errorf("id %q, expected %s, the oldest without an answer", clip(got), id)
-	}
-	switch verb {
-	case "skip":
+	case verb == "skip":
 		a.Outcome, a.Text = Skip, rest
 		return a, nil
-	case "reject":
+	case verb == "reject":
 		a.Outcome = Reject
 		return a, a.parseReject(rest)
-	case want:
-	default:
-		return a, fmt.Errorf("%s, expected %s, reject or skip to %s", verb, want, op)
+	case verb != want.verb:
+		return a, fmt.Errorf("%s, expected %s, reject or skip to %s", verb, want.verb, op)
 	}
 	a.Outcome = OK
-	switch {
-	case want == "ok":
-		a.Value, err = parseValue(rest)
-	case want == "part":
-		err = a.parsePart(rest)
-	case want == "bits":
-		n, data, _ := strings.Cut(rest, " ")
-		if a.Bits, err = strconv.Atoi(n); err != nil || a.Bits < 0 {
-			return a, fmt.Errorf("%q, expected the number of bits and bytes in hex", clip(rest))
-		}
-		a.Data, err = parseHex(data)
-	case kinds[op].words:
-		a.Words = rest
-	default:
-		a.Data, err = parseHex(rest)
-	}
-	return a, err
+	return a, want.parse(&a, rest)
 }
 
 // parseReject reads REASON [bit=N] [any words].
@@ -278,26 +116,22 @@ const maxReason, maxText = 64, 400
 // Line returns the answer to hello, without a line end.
 func (h Hello) Line() string {
 	words := []string{"hello", "btp=1", "name=" + h.Name, "version=" + h.Version}
-	ops := make([]string, len(h.Ops))
-	for i, op := range h.Ops {
-		ops[i] = string(op)
+	words = append(words, "ops="+joined(h.Ops, ","))
+	if len(h.Machines) > 0 {
+		words = append(words, "machines="+namesOf(h.Machines))
 	}
-	machines := make([]string, len(h.Machines))
-	for i, m := range h.Machines {
-		machines[i] = m.String()
-	}
-	words = append(words, "ops="+strings.Join(ops, ","))
-	if len(machines) > 0 {
-		words = append(words, "machines="+strings.Join(machines, ","))
-	}
-	searches := make([]string, len(h.Searches))
-	for i, s := range h.Searches {
-		searches[i] = s.String()
-	}
-	if len(searches) > 0 {
-		words = append(words, "searches="+strings.Join(searches, ","))
+	if len(h.Searches) > 0 {
+		words = append(words, "searches="+namesOf(h.Searches))
 	}
 	return strings.Join(words, " ")
+}
+
+func namesOf[T fmt.Stringer](list []T) string {
+	names := make([]string, len(list))
+	for i, x := range list {
+		names[i] = x.String()
+	}
+	return strings.Join(names, ",")
 }
 
 // ParseHello reads a testee's answer to hello.
@@ -314,35 +148,32 @@ func ParseHello(line string) (h Hello, err error) {
 		case "version":
 			h.Version = text
 		case "ops":
-			for _, name := range strings.Split(text, ",") {
-				op, err := parseOp(name)
-				if err != nil {
-					return h, fmt.Errorf("hello: %w", err)
-				}
-				h.Ops = append(h.Ops, op)
-			}
+			h.Ops, err = parseList(text, parseOp)
 		case "machines":
-			for _, name := range strings.Split(text, ",") {
-				m, err := codec.ParseMachine(name)
-				if err != nil {
-					return h, fmt.Errorf("hello: %w", err)
-				}
-				h.Machines = append(h.Machines, m)
-			}
+			h.Machines, err = parseList(text, codec.ParseMachine)
 		case "searches":
-			for _, name := range strings.Split(text, ",") {
-				s, err := codec.ParseSearch(name)
-				if err != nil {
-					return h, fmt.Errorf("hello: %w", err)
-				}
-				h.Searches = append(h.Searches, s)
-			}
+			h.Searches, err = parseList(text, codec.ParseSearch)
 		default:
 			return h, fmt.Errorf("hello: %q, expected name= version= ops= machines= or searches=", clip(word))
+		}
+		if err != nil {
+			return h, fmt.Errorf("hello: %w", err)
 		}
 	}
 	if len(h.Ops) == 0 {
 		return h, fmt.Errorf("%q without ops, expected ops=OP,OP such as ops=decode,encode", clip(line))
 	}
 	return h, nil
+}
+
+// parseList reads names with commas between them.
+func parseList[T any](text string, parse func(string) (T, error)) (list []T, err error) {
+	for _, name := range strings.Split(text, ",") {
+		x, err := parse(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, x)
+	}
+	return list, nil
 }

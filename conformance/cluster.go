@@ -29,14 +29,14 @@ func (v *Vector) needs(op Op) []string {
 			needed = append(needed, clause)
 		}
 	}
-	if v.Rejects() || op == OpBline || op == OpFormat || op == OpEncode && v.Blob == nil {
+	o := op.row()
+	if v.Rejects() || o.blob == nil {
 		return needed
 	}
-	blob := v.Blob
-	if op == OpMline {
-		add("BT-B64-2")
-		blob, _ = v.textBlob()
+	for _, clause := range o.needs {
+		add(clause)
 	}
+	blob, _ := o.blob(v)
 	fields, err := codec.AppendFields(nil, blob)
 	if err != nil {
 		return needed

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"text/tabwriter"
+
+	"github.com/lwsbt/lwsbt/conformance/btv"
 )
 
 // coverage counts the vectors of each clause of SPEC.md.
@@ -150,7 +152,7 @@ func (c *clauseCoverage) count(v *Vector, example bool, fault func(string, ...an
 	}
 	for _, id := range v.Musts {
 		known := slices.ContainsFunc(c.musts, func(m mustCoverage) bool { return m.ID == id })
-		if clauseOf(id) == c.ID && !known {
+		if btv.ClauseOf(id) == c.ID && !known {
 			fault("%s: %s names %s, which SPEC.md lacks", v.Place(), v.ID, id)
 		}
 	}

@@ -1,8 +1,10 @@
 // Package conformance tests implementations of SPEC.md, which may be programs in any
 // language.
 //
-//	.btv files ─parse→ Set ─expand→ cases ─ask→ Testee ─judge→ Report ─render→ text
+//	.btv files ─btv→ Set ─expand→ cases ─ask→ Testee ─judge→ Report ─render→ text
 //
+// The table of operations, operation.go, holds all that depends on the operation: the form of its
+// requests and answers, the codec's answer, how answers are compared, and what a report shows.
 // A [Vector] is one expectation, written by hand from SPEC.md or recorded from
 // the real library. [Run] runs each several times: as written, and with changed spill
 // bits, which must make no difference. A [Testee] is the implementation under test: the

@@ -79,8 +79,8 @@ func (s *Set) WriteJSON(w io.Writer) error {
 }
 
 func newJSONTest(c check) jsonTest {
-	v, r := c.v, c.request(variant{}, 0)
-	t := jsonTest{ID: v.ID, Op: c.op, File: v.File, Line: v.Row, Source: v.Head.Source, Clauses: v.Clauses, Musts: v.Musts,
+	v, r, text := c.v, c.asked, false
+	t := jsonTest{ID: v.ID, Op: c.Op, File: v.File, Line: v.Row, Source: v.Head.Source, Clauses: v.Clauses, Musts: v.Musts,
 		Why: v.Why, Control: v.Control, Request: r.Line("ID"), Result: "accept", Spills: c.spills, AnySpills: v.Head.AnySpill}
 	if t.Clauses == nil {
 		t.Clauses = []string{}
@@ -88,14 +88,14 @@ func newJSONTest(c check) jsonTest {
 	if v.Control != "" {
 		t.Differs = v.Differs.String()
 	}
-	switch {
-	case r.Op.encodes():
+	switch in := c.in.(type) {
+	case stackInput:
 		t.Machine, t.Search = r.Machine.String(), r.Search.String()
-	case r.In == nil && r.Words == "" && r.Op != OpFormat:
-		t.Word = r.word()
-	}
-	if r.Op == OpMline {
-		t.Reading = []string{"strict", "lenient"}[b2i(r.Lenient)]
+	case bytesInput:
+		t.Word, text = r.word(), in.text
+		if in.reading {
+			t.Reading = readings[b2i(r.Lenient)]
+		}
 	}
 	switch {
 	case r.In != nil:
@@ -103,44 +103,15 @@ func newJSONTest(c check) jsonTest {
 	case r.Words != "":
 		t.Input = jsonValue{Words: r.Words}
 	default:
-		t.Input = jsonBytes(r.Data, kinds[c.op].text)
+		t.Input = jsonBytes(r.Data, text)
 	}
 	if v.Rejects() {
 		t.Result, t.Reason = string(Reject), v.Want.Reason
 		return t
 	}
-	out := c.output()
+	out := c.out.json(c.expected())
 	t.Output = &out
 	return t
-}
-
-// output returns the expected answer.
-func (c *check) output() jsonValue {
-	v := c.v
-	switch {
-	case c.op == OpPencode || c.op == OpVencode:
-		return jsonValue{Words: v.given(c.op)}
-	case c.op == OpBareEncode:
-		o := jsonBytes(v.expectedBare(), false)
-		n := len(v.Bits.Bits)
-		o.Bits = &n
-		return o
-	case c.op.encodes():
-		blob, _ := v.Expected()
-		return jsonBytes(blob, false)
-	case c.op == OpFormat:
-		return jsonBytes([]byte(v.Formatted()), true)
-	case kinds[c.op].words:
-		return jsonValue{Words: v.Want.Words}
-	}
-	o := jsonStack(&v.Want.Value)
-	if c.op == OpSalvage {
-		o.Depth = &v.Want.Depth
-		if !v.Want.Sized {
-			o.Size = nil
-		}
-	}
-	return o
 }
 
 func jsonBytes(data []byte, text bool) (v jsonValue) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/conformance/btv"
 )
 
 // KnownFile lists expected failures, one per line:
@@ -31,12 +33,12 @@ type knownEntry struct {
 func ParseKnown(name string, text []byte) (*KnownFile, error) {
 	k := &KnownFile{}
 	for i, line := range strings.Split(string(text), "\n") {
-		line = cutComment(strings.TrimSpace(line))
+		line = btv.CutComment(strings.TrimSpace(line))
 		if line == "" {
 			continue
 		}
 		fault := func(format string, args ...any) error {
-			return &ParseError{name, i + 1, fmt.Sprintf(format, args...)}
+			return faultAt(name, i+1, format, args...)
 		}
 		words := strings.Fields(line)
 		if len(words) != 3 {
@@ -63,7 +65,7 @@ func ParseKnown(name string, text []byte) (*KnownFile, error) {
 		k.entries = append(k.entries, e)
 	}
 	if len(k.entries) == 0 {
-		return nil, &ParseError{name, 1, "no entries, expected lines of GLOB[:OP] OUTCOME LINK"}
+		return nil, faultAt(name, 1, "no entries, expected lines of GLOB[:OP] OUTCOME LINK")
 	}
 	return k, nil
 }

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/conformance/internal/words"
 )
 
 const goodRecord = "btv 1\n\nid: a/b\nclause: BT-LIT-1\nop: decode\nbits: 00001. 0. 000001. 1.\nbits: 000001. 0.\nwant: ok size=0 pcs=1\n"
@@ -26,10 +28,10 @@ func TestParse(t *testing.T) {
 	}
 	a, b := vectors[0], vectors[1]
 	// 00001000 00000101 00000010 00, 6 bits of padding, length 6
-	if got := formatHex(a.Blob); got != "080502000006" {
+	if got := words.Hex(a.Blob); got != "080502000006" {
 		t.Errorf("blob %s, want 080502000006", got)
 	}
-	if a.Word != 32 || a.Row != 7 || len(a.Notes) != 1 || a.Notes[0].Signal != "SIGSEGV" || a.Head.Source != "by hand" {
+	if a.Word != 32 || a.Row != 7 || len(a.Observed) != 1 || a.Observed[0].Text != "crash SIGSEGV" || a.Head.Source != "by hand" {
 		t.Errorf("record a/b is %+v", a)
 	}
 	if want := []int{5, 7, 14, 16, 23, 25}; !reflect.DeepEqual(a.Bits.Spills, want) {
@@ -51,7 +53,7 @@ func TestParsePieces(t *testing.T) {
 	if got, want := *vectors[0].Text, "~m#AAA\xff\x00\xff\x00 # "; got != want {
 		t.Errorf("text %q, want %q", got, want)
 	}
-	if got, want := formatHex(vectors[1].Blob), "00100000000007"; got != want {
+	if got, want := words.Hex(vectors[1].Blob), "00100000000007"; got != want {
 		t.Errorf("hex %s, want %s", got, want)
 	}
 }
@@ -151,42 +153,6 @@ func TestParseErrors(t *testing.T) {
 	}
 	if _, err := Parse("x.btv", []byte(goodRecord)); err != nil {
 		t.Errorf("the good record: %v", err)
-	}
-}
-
-// Parsing the output of AppendBTV gives the same vectors.
-func TestWriteAndParse(t *testing.T) {
-	set, err := Builtin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	byHead := map[*Head][]*Vector{}
-	for _, v := range set.Vectors {
-		byHead[v.Head] = append(byHead[v.Head], v)
-	}
-	byHead[&Head{Source: "s", Library: "l", Compiler: "c", Options: "-O2", Platform: "p", machine: "wrap64", AnySpill: true}] = nil
-	if len(byHead) < 10 {
-		t.Fatalf("%d files, want at least 10", len(byHead))
-	}
-	for head, vectors := range byHead {
-		text := AppendBTV(nil, head, vectors)
-		again, err := Parse("again", text)
-		if err != nil {
-			t.Fatalf("%v in\n%s", err, text)
-		}
-		if len(again) != len(vectors) {
-			t.Fatalf("%d vectors, want %d", len(again), len(vectors))
-		}
-		for i, v := range vectors {
-			got := *again[i]
-			got.File, got.Row = v.File, v.Row
-			if !reflect.DeepEqual(&got, v) {
-				t.Errorf("%s: got\n%+v, want\n%+v", v.ID, &got, v)
-			}
-		}
-		if len(again) > 0 && *again[0].Head != *head {
-			t.Errorf("head %+v, want %+v", again[0].Head, head)
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/conformance/btv"
 )
 
 // readme returns the documents of the protocol and of the form of vectors.
@@ -51,7 +52,7 @@ func TestReadmeIsComplete(t *testing.T) {
 	}
 	for _, kind := range []string{"bit N", "bits N-M", "byte N", "bytes N-M", "insert N", "insert N-M", "delete N", "delete N-M",
 		"tail", "word", "reading", "in"} {
-		if _, err := parseDiffers(strings.NewReplacer("N", "1", "M", "2").Replace(kind)); err != nil {
+		if _, err := btv.ParseDiffers(strings.NewReplacer("N", "1", "M", "2").Replace(kind)); err != nil {
 			t.Error(err)
 		}
 		words = append(words, "`"+kind+"`")

@@ -22,7 +22,7 @@ func TestRecordedVectors(t *testing.T) {
 	}
 	machines, builds := map[string]bool{}, map[string]int{}
 	for _, v := range set.Vectors {
-		machines[v.Head.machine] = true
+		machines[v.Head.Machine] = true
 		builds[filepath.Base(v.File)]++
 	}
 	if len(machines) < 4 {

@@ -142,7 +142,7 @@ func newRun(set *Set, hello Hello, o Options) *run {
 			c := newCheck(v, op, hello)
 			i := int32(len(r.checks))
 			r.checks = append(r.checks, c)
-			if !hello.Offers(c.request(variant{}, 0)) {
+			if !hello.Offers(c.asked) {
 				continue
 			}
 			variants := c.variants()
@@ -239,7 +239,7 @@ func (r *run) worthAsking(which []int32) ([]int32, []Request) {
 	var requests []Request
 	for _, i := range which {
 		c := &r.cases[i]
-		if r.stopped == "" && !r.tallies[c.check].trouble && r.hangs[r.checks[c.check].op] < hangLimit {
+		if r.stopped == "" && !r.tallies[c.check].trouble && r.hangs[r.checks[c.check].Op] < hangLimit {
 			kept = append(kept, i)
 			requests = append(requests, r.checks[c.check].request(c.how, r.Seed))
 		} else {
@@ -293,7 +293,7 @@ func (r *run) judge(w *worker, i int32, q Request, a Answer) {
 		t.failure = &Failure{Variant: c.how.String(), Request: q.Describe(), Want: chk.want(),
 			Got: chk.got(a), Data: q.Data, Answer: a, random: c.how.kind == random}
 	}
-	expected := r.Known.expects(chk.v.ID, chk.op, a.Outcome)
+	expected := r.Known.expects(chk.v.ID, chk.Op, a.Outcome)
 	if first && !expected {
 		r.failed++
 		if r.Failed != nil {
@@ -304,7 +304,7 @@ func (r *run) judge(w *worker, i int32, q Request, a Answer) {
 	}
 	if a.Trouble() {
 		t.trouble = true
-		r.countTrouble(w, chk.op, a, expected)
+		r.countTrouble(w, chk.Op, a, expected)
 	}
 }
 
@@ -344,7 +344,7 @@ func (r *run) dropped() (ops []Op) {
 func (r *run) result(i int) Result {
 	c, t := &r.checks[i], &r.tallies[i]
 	v := c.v
-	res := Result{ID: v.ID, Op: c.op, File: v.File, Row: v.Row, Clauses: v.Clauses, Status: Skipped,
+	res := Result{ID: v.ID, Op: c.Op, File: v.File, Row: v.Row, Clauses: v.Clauses, Status: Skipped,
 		Outcome: Skip, Warning: t.warning, Failure: t.failure, Vector: v}
 	for outcome, times := range t.wrong {
 		res.Outcomes = append(res.Outcomes, Count{outcome, times})

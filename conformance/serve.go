@@ -23,7 +23,7 @@ func Serve(t Testee, in io.Reader, out io.Writer) error {
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			if errors.Is(err, bufio.ErrBufferFull) {
-				err = &ParseError{"stdin", row, "a line of more than 1 MiB, expected less"}
+				err = faultAt("stdin", row, "a line of more than 1 MiB, expected less")
 			}
 			return errors.Join(w.Flush(), err)
 		}
@@ -33,7 +33,7 @@ func Serve(t Testee, in io.Reader, out io.Writer) error {
 		}
 		answer, err := serveLine(t, line)
 		if err != nil {
-			return errors.Join(w.Flush(), &ParseError{"stdin", row, err.Error()})
+			return errors.Join(w.Flush(), faultAt("stdin", row, "%v", err))
 		}
 		w.WriteString(answer)
 		w.WriteByte('\n')

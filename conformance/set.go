@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -34,7 +33,7 @@ func (s *Set) Add(vectors ...*Vector) error {
 	}
 	for _, v := range vectors {
 		if old := s.byID[v.ID]; old != nil {
-			return &ParseError{v.File, v.Row, fmt.Sprintf("id %s is that of %s, expected one of its own", v.ID, old.Place())}
+			return faultAt(v.File, v.Row, "id %s is that of %s, expected one of its own", v.ID, old.Place())
 		}
 		s.byID[v.ID] = v
 		s.Vectors = append(s.Vectors, v)
@@ -51,10 +50,10 @@ func (s *Set) Check() error {
 		}
 		control := s.ControlOf(v)
 		if control == nil {
-			return &ParseError{v.File, v.Row, fmt.Sprintf("%s: control vector %s, expected the id of a vector", v.ID, v.Control)}
+			return faultAt(v.File, v.Row, "%s: control vector %s, expected the id of a vector", v.ID, v.Control)
 		}
 		if err := v.checkControl(control); err != nil {
-			return &ParseError{v.File, v.Row, fmt.Sprintf("%s: %v", v.ID, err)}
+			return faultAt(v.File, v.Row, "%s: %v", v.ID, err)
 		}
 	}
 	return nil
@@ -171,7 +170,7 @@ func (s *Set) load(file string, stdin io.Reader) error {
 		return err
 	}
 	if len(vectors) == 0 {
-		return &ParseError{name, 1, "no vectors in the file, expected at least one"}
+		return faultAt(name, 1, "no vectors in the file, expected at least one")
 	}
 	return s.Add(vectors...)
 }

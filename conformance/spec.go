@@ -8,10 +8,10 @@ import (
 	"sync"
 
 	"github.com/lwsbt/lwsbt"
+	"github.com/lwsbt/lwsbt/conformance/btv"
 )
 
 var (
-	clauseID    = regexp.MustCompile(`^(BT-[A-Z][A-Z0-9]*-[1-9][0-9]*)(\.[1-9][0-9]*)?$`)
 	clauseStart = regexp.MustCompile(`^\*\*(BT-[A-Z][A-Z0-9]*-[1-9][0-9]*)\*\*(?: |$)`)
 	notByVector = regexp.MustCompile(`\(not by vector: [^)]+\)`)
 	wordMust    = regexp.MustCompile(`\bMUST(?: NOT)?([⁰¹²³⁴⁵⁶⁷⁸⁹]*)`)
@@ -135,7 +135,7 @@ func (s *Spec) Clause(id string) *Clause {
 func (s *Spec) add(file *Spec) error {
 	for _, c := range file.Clauses {
 		if old := s.Clause(c.ID); old != nil {
-			return &ParseError{c.File, c.Row, fmt.Sprintf("clause %s again, expected it once: %s:%d has it", c.ID, old.File, old.Row)}
+			return faultAt(c.File, c.Row, "clause %s again, expected it once: %s:%d has it", c.ID, old.File, old.Row)
 		}
 		s.byID[c.ID] = len(s.Clauses)
 		s.Clauses = append(s.Clauses, c)
@@ -160,11 +160,11 @@ func ParseSpec(name, text string) (*Spec, error) {
 	}
 	for _, c := range p.spec.Clauses {
 		if _, err := c.Musts(); err != nil {
-			return nil, &ParseError{name, c.Row, err.Error()}
+			return nil, faultAt(name, c.Row, "%v", err)
 		}
 	}
 	if len(p.spec.Clauses) == 0 {
-		return nil, &ParseError{name, 1, "no clauses, expected paragraphs that begin with **BT-…**"}
+		return nil, faultAt(name, 1, "no clauses, expected paragraphs that begin with **BT-…**")
 	}
 	return p.spec, nil
 }
@@ -179,7 +179,7 @@ type specParser struct {
 }
 
 func (p *specParser) fault(format string, args ...any) error {
-	return &ParseError{p.name, p.at + 1, fmt.Sprintf(format, args...)}
+	return faultAt(p.name, p.at+1, format, args...)
 }
 
 // block reads a fenced block.
@@ -194,7 +194,11 @@ func (p *specParser) block() error {
 	}
 	inside := p.lines[p.at+1 : p.at+1+n]
 	if info == "btv" {
-		examples, err := parseRecords(p.name, strings.Join(inside, "\n"), p.at+2)
+		records, err := btv.ParseRecords(p.name, strings.Join(inside, "\n"), p.at+2)
+		var examples []*Vector
+		if err == nil {
+			examples, err = newVectors(records)
+		}
 		if err != nil {
 			return err
 		}

@@ -31,17 +31,8 @@ func (h Hello) only32() bool {
 
 // Offers reports whether the testee supports the request.
 func (h Hello) Offers(r Request) bool {
-	switch {
-	case !slices.Contains(h.Ops, r.Op):
-		return false
-	case r.Op.encodes():
-		return slices.Contains(h.Machines, r.Machine) && (len(h.Searches) == 0 || slices.Contains(h.Searches, r.Search))
-	case r.Op == OpFormat && r.Words != "":
-		return slices.Contains(h.Ops, OpHline)
-	case r.Op == OpFormat && r.Event:
-		return slices.Contains(h.Ops, OpEline)
-	}
-	return true
+	offers := r.Op.row().offers
+	return slices.Contains(h.Ops, r.Op) && (offers == nil || offers(&h, &r))
 }
 
 // Request is one request to a testee.

@@ -106,9 +106,7 @@ func shownMusts(c *conformance.Clause, r *conformance.Result) []conformance.Must
 
 // side returns the side of a requirement, reader or writer, that the operation tests.
 func side(op conformance.Op) string {
-	switch op {
-	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpEventEncode, conformance.OpBareEncode, conformance.OpFormat,
-		conformance.OpPencode, conformance.OpVencode, conformance.OpName, conformance.OpOffsets:
+	if op.Writes() {
 		return "writer"
 	}
 	return "reader"
@@ -187,52 +185,52 @@ func cut(data []byte) reading {
 // draw draws the input or, for encoding, the expected blob.
 func draw(f *conformance.Failure, r *conformance.Result) []string {
 	v := r.Vector
-	switch r.Op {
-	case conformance.OpFormat:
-		if v.Rejects() {
-			return nil
-		}
-		return drawText(v.Formatted(), bitstring.FirstDifference([]byte(v.Formatted()), f.Answer.Data)/8)
-	case conformance.OpMline, conformance.OpBline, conformance.OpEline, conformance.OpHline, conformance.OpScan:
-		return drawText(*v.Text, textPlace(f, v))
-	case conformance.OpPline, conformance.OpVline:
-		return drawText(*v.Text, -1)
-	case conformance.OpLog, conformance.OpDumps:
-		return drawLog(*v.Text)
-	case conformance.OpName, conformance.OpOffsets, conformance.OpAddresses:
-		return answer("asked ", f.Request)
-	case conformance.OpBare, conformance.OpBareEncode, conformance.OpPencode, conformance.OpVencode:
+	switch r.Op.Drawn() {
+	case conformance.NotDrawn:
 		return nil
-	case conformance.OpEncode, conformance.OpUserEncode, conformance.OpEventEncode:
+	case conformance.DrawnText:
+		return drawText(*v.Text, textPlace(f, v))
+	case conformance.DrawnLog:
+		return drawLog(*v.Text)
+	case conformance.DrawnRequest:
+		return answer("asked ", f.Request)
+	case conformance.DrawnExpected:
 		if v.Rejects() {
 			return nil
 		}
-		want, _ := v.Expected()
-		at := -1
-		if f.Answer.Outcome == conformance.OK {
-			mask := append([]byte{}, f.Answer.Data...)
-			if v.Head.AnySpill && len(mask) == len(want) {
-				for _, n := range v.Spills(conformance.OpEncode) {
-					bitstring.SetBit(mask, n, bitstring.Bit(want, n))
-				}
-			}
-			at = bitstring.FirstDifference(want, mask)
+		if r.Op == conformance.OpFormat {
+			return drawText(v.Formatted(), bitstring.FirstDifference([]byte(v.Formatted()), f.Answer.Data)/8)
 		}
-		return drawBits(want, f.Answer.Data, decode(want, 64), at)
-	case conformance.OpSalvage:
-		reading := cut(f.Data)
-		return drawBits(f.Data, nil, reading, place(f, reading, v))
-	case conformance.OpEnd:
-		if n := len(f.Data); n >= 2 {
-			if length := 256*int(f.Data[n-2]) + int(f.Data[n-1]); length >= 2 && length <= n {
-				blob := f.Data[n-length:]
-				reading := decode(blob, v.Word)
-				return drawBits(blob, nil, reading, place(f, reading, v))
-			}
+		return drawWritten(f, r)
+	}
+	blob := f.Data
+	if r.Op == conformance.OpEnd {
+		if end, err := codec.BlobAtEnd(blob); err == nil {
+			blob = end
 		}
 	}
-	reading := decode(f.Data, v.Word)
-	return drawBits(f.Data, nil, reading, place(f, reading, v))
+	reading := decode(blob, v.Word)
+	if r.Op == conformance.OpSalvage {
+		reading = cut(blob)
+	}
+	return drawBits(blob, nil, reading, place(f, reading, v))
+}
+
+// drawWritten draws the blob that an encoder must write.
+func drawWritten(f *conformance.Failure, r *conformance.Result) []string {
+	v := r.Vector
+	want, _ := v.Expected()
+	at := -1
+	if f.Answer.Outcome == conformance.OK {
+		mask := append([]byte{}, f.Answer.Data...)
+		if v.Head.AnySpill && len(mask) == len(want) {
+			for _, n := range v.Spills(r.Op) {
+				bitstring.SetBit(mask, n, bitstring.Bit(want, n))
+			}
+		}
+		at = bitstring.FirstDifference(want, mask)
+	}
+	return drawBits(want, f.Answer.Data, decode(want, 64), at)
 }
 
 // textPlace returns the first byte at which a text differs from the text of its control

@@ -1,12 +1,14 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/conformance/internal/words"
 )
 
 // pathDump is a dump of call paths.
@@ -28,7 +30,7 @@ type pathTotal struct {
 
 // dumpsWords returns the dumps of a log in words: each dump, and then its paths.
 func dumpsWords(dumps []pathDump) string {
-	var words []string
+	var list []string
 	for _, d := range dumps {
 		head := fmt.Sprintf("dump=%d;boot=%d;missing=%s", d.Number, d.Boot, strings.Join(d.Lost[:], ","))
 		if d.Open {
@@ -39,7 +41,7 @@ func dumpsWords(dumps []pathDump) string {
 		}
 		var paths []string
 		for _, p := range d.Paths {
-			text := fmt.Sprintf("%s;live=%d;bytes=%d", pathText(p.Path), p.Live, p.Bytes)
+			text := fmt.Sprintf("%s;live=%d;bytes=%d", words.Path(p.Path), p.Live, p.Bytes)
 			if p.Allocs > 0 || p.AllocBytes > 0 {
 				text += fmt.Sprintf(";ever=%d,%d", p.Allocs, p.AllocBytes)
 			}
@@ -51,12 +53,9 @@ func dumpsWords(dumps []pathDump) string {
 			}
 			paths = append(paths, text)
 		}
-		words = append(append(words, head), paths...)
+		list = append(append(list, head), paths...)
 	}
-	if len(words) == 0 {
-		return "-"
-	}
-	return strings.Join(words, " ")
+	return cmp.Or(strings.Join(list, " "), "-")
 }
 
 // sameDumps compares the answer to a dumps request with the expected words. Three differences

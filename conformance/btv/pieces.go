@@ -1,4 +1,4 @@
-package conformance
+package btv
 
 import (
 	"encoding/json"
@@ -6,20 +6,20 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/conformance/internal/words"
 )
 
 // maxPieces is the number of bytes that `hex:` and `text:` may expand to. A blob has up to
-// 65,535 bytes, its text up to 87,384, and their BTP/1 line is shorter than maxLine.
+// 65,535 bytes, its text up to 87,384, and both fit in a line of BTP/1.
 const maxPieces = 200_000
 
 // parseHexPieces reads the value of `hex:`: words as for parseHex, separated by spaces. A word
 // may end in *N, which repeats its bytes N times.
 func parseHexPieces(text string) ([]byte, error) {
 	if !strings.ContainsAny(text, " *") {
-		return parseHex(text)
+		return words.ParseHex(text)
 	}
 	var data []byte
 	for _, word := range strings.Fields(text) {
@@ -27,7 +27,7 @@ func parseHexPieces(text string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		piece, err := parseHex(digits)
+		piece, err := words.ParseHex(digits)
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func parseHexPieces(text string) ([]byte, error) {
 // parseText reads the value of `text:`: JSON strings, bytes in hexadecimal, and ~p# lines in
 // words, separated by spaces. Each may end in *N, which repeats it N times. A comment may
 // follow.
-func parseText(text string) (*string, error) {
+func parseText(text string) (string, error) {
 	var data []byte
 	rest := text
 	for pieces := 0; ; pieces++ {
@@ -51,41 +51,40 @@ func parseText(text string) (*string, error) {
 		}
 		piece, after, err := cutPiece(rest)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		word, tail, more := strings.Cut(after, " ")
 		mark, times, err := cutTimes(word)
 		if err == nil && mark != "" {
-			err = fmt.Errorf("text: %q after a piece, expected a space or *N", clip(mark))
+			err = fmt.Errorf("text: %q after a piece, expected a space or *N", words.Clip(mark))
 		}
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		if data, err = appendTimes(data, piece, times); err != nil {
-			return nil, err
+			return "", err
 		}
 		rest = ""
 		if more {
 			rest = tail
 		}
 	}
-	s := string(data)
-	return &s, nil
+	return string(data), nil
 }
 
 // cutPiece reads a JSON string, bytes in hexadecimal or a ~p# line in words from the beginning
 // of text, and returns the rest of text.
 func cutPiece(text string) (piece []byte, rest string, err error) {
-	bad := fmt.Errorf("text %s, expected strings in double quotes, with JSON's escapes, bytes in hex, or ~p#(WORDS)", clip(text))
+	bad := fmt.Errorf("text %s, expected strings in double quotes, with JSON's escapes, bytes in hex, or ~p#(WORDS)", words.Clip(text))
 	if text == "" {
 		return nil, "", bad
 	}
-	if words, ok := strings.CutPrefix(text, "~p#("); ok {
-		words, rest, ok = strings.Cut(words, ")")
+	if inside, ok := strings.CutPrefix(text, "~p#("); ok {
+		inside, rest, ok = strings.Cut(inside, ")")
 		if !ok {
 			return nil, "", bad
 		}
-		line, err := parsePathLine(words)
+		line, err := words.ParsePathLine(inside)
 		if err == nil && line.Flags > callpath.Blocks|callpath.Ever|callpath.Peak {
 			err = fmt.Errorf("flags=%d, expected at most 7", line.Flags)
 		}
@@ -93,7 +92,7 @@ func cutPiece(text string) (piece []byte, rest string, err error) {
 			piece, err = callpath.AppendLine(nil, line.Head, line.Entries)
 		}
 		if err != nil {
-			return nil, "", fmt.Errorf("text ~p#(%s): %w", clip(words), err)
+			return nil, "", fmt.Errorf("text ~p#(%s): %w", words.Clip(inside), err)
 		}
 		return piece, rest, nil
 	}
@@ -102,7 +101,7 @@ func cutPiece(text string) (piece []byte, rest string, err error) {
 		if end < 0 {
 			end = len(text)
 		}
-		if piece, err = parseHex(text[:end]); err != nil || text[0] == '-' {
+		if piece, err = words.ParseHex(text[:end]); err != nil || text[0] == '-' {
 			return nil, "", bad
 		}
 		return piece, text[end:], nil
@@ -129,7 +128,7 @@ func cutTimes(word string) (head string, times int, err error) {
 	}
 	times, err = strconv.Atoi(n)
 	if err != nil || times < 1 || strconv.Itoa(times) != n {
-		return "", 0, fmt.Errorf("*%s, expected * and a number from 1 on", clip(n))
+		return "", 0, fmt.Errorf("*%s, expected * and a number from 1 on", words.Clip(n))
 	}
 	return head, times, nil
 }
@@ -145,12 +144,16 @@ func appendTimes(data, piece []byte, times int) ([]byte, error) {
 	return data, nil
 }
 
-// quoteText returns a text in the form that parseText reads: a JSON string, or bytes in
-// hexadecimal if the text is not valid UTF-8.
-func quoteText(text string) string {
-	if !utf8.ValidString(text) {
-		return formatHex([]byte(text))
+// appendDigits appends words of digits. *N after a word repeats the word.
+func appendDigits(data []byte, text string) ([]byte, error) {
+	for _, word := range strings.Fields(text) {
+		digits, times, err := cutTimes(word)
+		if err == nil {
+			data, err = appendTimes(data, []byte(digits), times)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("digits: %w", err)
+		}
 	}
-	quoted, _ := json.Marshal(text) // a string: cannot fail
-	return string(quoted)
+	return data, nil
 }
