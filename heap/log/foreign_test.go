@@ -99,11 +99,11 @@ Dump all free memory node info:
 [heaptrace] ptr=0x20001040 size=32 heap=? alloc_tid=0x20000500 alloc_thread=my thread alloc_cpu=0 alloc_ms=99
 [heaptrace] outstanding_blocks=2 outstanding_bytes=80
 =============== heaptrace dump end =================
-`, []string{"complete 2 80: 1*48 8001234,8005678; 1*32 -"}, nil},
+`, []string{"complete 2 80: 1*48 8001234,8005678; 1*32 0"}, nil},
 
 	{"records of one's own first", "~b#size: 8, 0x1000\n====== Heap Trace: 1 records (8 capacity) ======\n" +
 		"     6 bytes (@ 0x3fc9f620, Internal) allocated CPU 0 ccount 0x1a31ac84 caller 0x40376321\n",
-		[]string{"complete 1 8: 1*8 1000"}, nil},
+		[]string{"complete 1 8: 1*8 1000", "cut 1 6: 1*6 40376321"}, nil},
 }
 
 func TestForeign(t *testing.T) {

@@ -220,7 +220,11 @@ func (r *Reader) Locate(pc uint64) symbol.Addr {
 	if r.process == nil {
 		return symbol.Addr{PC: pc}
 	}
-	return r.process.Locate(pc)
+	a := r.process.Locate(pc)
+	if r.pass != nil {
+		a = r.pass.logNames.name(a)
+	}
+	return a
 }
 
 // Summary returns the counts and notes of the current pass so far, or of the last pass.

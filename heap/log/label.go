@@ -84,6 +84,9 @@ func (l *labels) thread(thread uint64, known bool) symbol.Addr {
 		return l.frame("(thread not recorded)")
 	}
 	if name := l.names[thread]; name != "" {
+		if thread >= maxThreadNames { // a pointer, which tells nothing
+			return l.frame("thread " + name)
+		}
 		return l.frame(fmt.Sprintf("thread %d %s", thread, name))
 	}
 	return l.frame(fmt.Sprintf("thread %d", thread))
@@ -110,6 +113,11 @@ func (l *labels) pathOf(b *profile.Builder, it *Item) profile.Path {
 		return b.Path([]symbol.Addr{l.size(it.Allocs[0].Bytes)})
 	case l.by == ByThreadPath:
 		return b.Path(append(wholeStack(d), l.threadOf(it)))
+	case len(d.allocs[0].Stack) == 0 && it.User != nil: // who allocated is better than nothing
+		if thread, known := it.User.Get(codec.TagThread); known {
+			return b.Path([]symbol.Addr{l.thread(thread, true)})
+		}
+		return b.Path(nil)
 	case !d.hasPath:
 		d.path, d.hasPath = b.Path(wholeStack(d)), true
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -57,6 +58,7 @@ type pass struct {
 	at        placed
 	between   Item // text between records, and its place
 	betweenAt placed
+	logNames  logNames
 	scratch   located   // of a record that the reader does not cache
 	err       error     // ends the pass
 	stopped   bool      // the consumer wants no more items
@@ -140,6 +142,7 @@ func (p *pass) read(in *input.Input, index int) error {
 		data.ctx = p.r.ctx
 	}
 	p.reader.Reset(data, in.Name)
+	p.logNames.reset(&traces.Facts)
 	p.tally.source = src
 	defer func() {
 		p.traces(in.Name, traces)
@@ -193,10 +196,15 @@ func (c *counted) Read(b []byte) (int, error) {
 
 // traces adds notes about the traces of other systems that were read.
 func (p *pass) traces(name string, r *foreign.Reader) {
-	if p.hooks.Survey || r.Format() == "" {
+	if p.hooks.Survey {
 		return
 	}
-	p.tally.note(NoteInfo, fmt.Sprintf("%s: read as heap traces of %s", name, r.Format()))
+	if systems := r.Systems(); len(systems) > 0 {
+		p.tally.note(NoteInfo, fmt.Sprintf("%s: read as heap traces of %s", name, strings.Join(systems, ", ")))
+	}
+	for _, text := range r.Notes() {
+		p.tally.note(NoteLoss, name+": "+printable.Text(text))
+	}
 	if n := r.Skipped(); n > 0 {
 		p.tally.note(NoteLoss, fmt.Sprintf("%s: %s of the heap traces could not be read", name, printable.Count(n, "line")))
 	}
@@ -432,7 +440,8 @@ func (p *pass) lookUp(d *located, it *Item) {
 	a.Value = profile.Value{Bytes: s.Size, Count: 1}
 	a.SizeLost = s.Marks.LossySize && !p.r.symbols.Lossless
 	d.states, d.ambiguous = [3]int32{}, 0
-	for _, addr := range a.Stack {
+	for i, addr := range a.Stack {
+		a.Stack[i] = p.logNames.name(addr)
 		d.states[addr.State]++
 		if addr.State == symbol.Lost && addr.Ambiguous() {
 			d.ambiguous++

@@ -230,7 +230,7 @@ type identity struct {
 func (b *interner) identity(a *symbol.Addr) identity {
 	l := a.Location
 	switch {
-	case l == nil:
+	case l == nil, l.Module == nil && l.Own == a.PC && a.PC != 0: // in memory, named or not
 		return identity{a.PC, 0, a.State}
 	case len(l.Frames) > 0 && (l.Module == nil || l.Own == 0): // symbols without addresses, as in some pprof profiles
 		return identity{0, b.fileNumber(l), a.State}

@@ -3,96 +3,58 @@ package foreign
 import (
 	"bytes"
 	"fmt"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// The texts of ESP-IDF, from its sources: heap_trace_dump and heap_trace_dump_caps of
-// components/heap/heap_trace_standalone.c (v3.0 to v5.5), heap_caps_dump of multi_heap.c
-// (v4.4 to v5.5), heap_caps_print_heap_info of heap_caps.c (v3.0 to v5.5), and the first
-// line of the bootloader in ROM.
-var espSigns = []string{"== Heap Trace:", "allocations trace (", "Showing data for heap:", "Heap summary for capabilities"}
-
-var (
-	espRecord = regexp.MustCompile(`(\d+) bytes \(@ (0x[0-9a-fA-F]+)[^)]*\) allocated CPU (\d+)(?: ccount (0x[0-9a-fA-F]+))?(.*)`)
-	espSum    = regexp.MustCompile(`(\d+) bytes (?:'leaked'|alive) in trace \((\d+)(?:/\d+)? allocations\)`)
-	espBlock  = regexp.MustCompile(`Block (0x[0-9a-fA-F]+) data, size: (\d+) bytes, Free: (Yes|No)`)
-	espCaps   = regexp.MustCompile(`capabilities 0x([0-9a-fA-F]+)`)
-	espTotals = regexp.MustCompile(`free (\d+) allocated (\d+) min_free (\d+) largest_free_block (\d+)`)
-	espName   = regexp.MustCompile(`^\s*$|0x[0-9a-fA-F]+: |\(inlined by\)`)
-	espBoot   = regexp.MustCompile(`\brst:0x[0-9a-fA-F]+ \(`)
-)
-
-// esp reads the traces of ESP-IDF.
+// esp is the state of the texts of ESP-IDF.
 //
-// A record of an allocation may be followed by "freed by" on a line of its own, with lines
-// of names by idf_monitor and of other tasks between them: it counts only when something else comes.
+// A record of heap_trace_dump may be followed by "freed by" on a line of its own, with lines of
+// names by idf_monitor and of other tasks between them: it is held until a line shows that no
+// "freed by" follows.
 type esp struct {
-	*trace
-	others int      // lines of other tasks behind the held record
-	caps   string   // names the heap of the summary so far
-	totals int      // lines that may follow "Totals:" before the values
-	heaps  []string // that the open dump of heap_caps_dump shows
-}
-
-func newESP(t *trace) lineReader { return &esp{trace: t} }
-
-func (e *esp) line(text []byte) {
-	e.totals--
-	if bytes.Contains(text, []byte("freed by 0x")) {
-		e.drop()
-	} else if e.held != nil && e.decides(text) {
-		e.release()
-	}
-	switch {
-	case bytes.Contains(text, []byte("== Heap Trace:")), bytes.Contains(text, []byte("allocations trace (")):
-		e.close(-1, -1)
-		e.begin()
-	case bytes.Contains(text, []byte(" bytes (@ 0x")):
-		e.record(text)
-	case bytes.Contains(text, []byte("in trace (")):
-		if m := espSum.FindSubmatch(text); m != nil {
-			e.close(number(m[2]), number(m[1]))
-		}
-	case bytes.Contains(text, []byte("Showing data for heap:")):
-		e.show(text)
-	case bytes.Contains(text, []byte(" data, size: ")):
-		e.block(text)
-	case bytes.Contains(text, []byte("Heap summary for capabilities")):
-		e.caps, e.totals = "", 0
-		if m := espCaps.FindSubmatch(text); m != nil {
-			e.caps = capabilities(m[1])
-		}
-	case bytes.Contains(text, []byte("Totals:")):
-		e.totals = maxOthers + 1
-	case e.totals > 0 && bytes.Contains(text, []byte("largest_free_block")):
-		if m := espTotals.FindSubmatch(text); m != nil {
-			e.totals = 0
-			free, allocated := number(m[1]), number(m[2])
-			e.heap(heap{e.caps, free + allocated, free, number(m[4]), number(m[3])})
-		}
-	case espBoot.Match(text):
-		e.boot()
+	caps  string   // name of the heap whose totals follow
+	shown []string // the heaps of the open dump of heap_caps_dump
+	walk  heap     // the heap that is shown: what was free so far
+	task  struct {
+		number uint64
+		seen   []string // in the open dump
+		last   bool     // no other task follows
+		memory string
 	}
 }
 
-// espCapabilities are the names of MALLOC_CAP_... of components/heap/include/esp_heap_caps.h that tell heaps apart.
+func (s *state) espRecord(m match) {
+	s.flush()
+	rest := bytes.TrimSpace(m.group("rest"))
+	if bytes.HasPrefix(rest, []byte("freed")) { // without frame pointers, RISC-V shows no callers
+		s.release()
+		return
+	}
+	b := m.block()
+	if callers, ok := bytes.CutPrefix(rest, []byte("caller")); ok {
+		b.pcs = hexes(callers)
+		for i, pc := range b.pcs {
+			if pc>>32 != 0 { // a letter of another task behind it
+				b.pcs = b.pcs[:i]
+				break
+			}
+		}
+	}
+	s.addMemory(m.hex("address"), m.text("memory"))
+	s.hold(&b)
+}
+
+// espCapabilities are the names of MALLOC_CAP_ of heap/include/esp_heap_caps.h that tell heaps apart.
 var espCapabilities = []struct {
 	bit  uint64
 	name string
 }{{1 << 11, "internal"}, {1 << 10, "PSRAM"}, {1 << 3, "DMA"}, {1 << 2, "8bit"}, {1 << 1, "32bit"}, {1 << 0, "exec"}, {1 << 12, "default"},
 	{1 << 13, "IRAM 8bit"}, {1 << 14, "retention"}, {1 << 15, "RTC RAM"}, {1 << 16, "TCM"}}
 
-// capabilities names a heap by its capabilities, hexadecimal digits.
-func capabilities(digits []byte) string {
-	bits, err := strconv.ParseUint(string(digits), 16, 64)
-	if err != nil {
-		return ""
-	}
+// espCaps returns the name of a heap by its capabilities.
+func espCaps(bits uint64) string {
 	var names []string
 	for _, c := range espCapabilities {
 		if bits&c.bit != 0 {
@@ -105,72 +67,84 @@ func capabilities(digits []byte) string {
 	return strings.Join(names, "+")
 }
 
-// maxOthers is the number of lines of other tasks between a record and its "freed by", or within totals.
-const maxOthers = 4
-
-// decides reports whether a line shows that no "freed by" of the held record follows.
-func (e *esp) decides(text []byte) bool {
-	switch {
-	case espName.Match(text):
-		return false
-	case bytes.Contains(text, []byte(" bytes (@ 0x")), bytes.Contains(text, []byte("in trace (")), espBoot.Match(text),
-		slices.ContainsFunc(espSigns, func(sign string) bool { return bytes.Contains(text, []byte(sign)) }):
-		return true
-	}
-	e.others++
-	return e.others > maxOthers
+func (s *state) espTotals(m match) {
+	free, used := m.number("free"), m.number("used")
+	s.heap(heap{s.caps, free + used, free, m.number("largest"), m.number("least")})
+	s.caps = ""
 }
 
-// record reads a line of heap_trace_dump.
-func (e *esp) record(text []byte) {
-	m := espRecord.FindSubmatch(text)
-	if m == nil {
-		e.skipped++
+// espShow takes the line before the blocks of a heap. heap_caps_dump has no last line: it shows
+// some heaps, and begins again with one that was shown.
+func (s *state) espShow(m match) {
+	name := m.text("name")
+	s.espWalked()
+	for _, shown := range s.shown {
+		if shown == name {
+			s.close(-1, -1)
+		}
+	}
+	s.espWalk()
+	s.shown, s.walk = append(s.shown, name), heap{name: name, least: -1}
+}
+
+// espWalk opens the dump of heap_caps_dump.
+func (s *state) espWalk() {
+	if !s.open {
+		s.begin("")
+		s.endless, s.shown, s.atEnd = true, nil, s.espWalked
+	}
+}
+
+// espWalked ends a heap: what the walk has found free is what the heap has.
+func (s *state) espWalked() {
+	if s.walk.size > 0 {
+		s.heap(s.walk)
+	}
+	s.walk = heap{}
+}
+
+func (s *state) espBlock(m match) {
+	s.espWalk()
+	b := m.block()
+	if s.walk.name != "" {
+		s.walk.size += b.size
+	}
+	if m.text("free") == "No" {
+		s.record(&b)
 		return
 	}
-	rest := bytes.TrimSpace(m[5])
-	if bytes.HasPrefix(rest, []byte("freed")) {
-		return // without frame pointers, RISC-V shows no callers
-	}
-	b := block{size: number(m[1])}
-	if callers, ok := bytes.CutPrefix(rest, []byte("caller")); ok {
-		b.pcs = hexes(nil, callers, " :")
-	}
-	b.user.Set(codec.TagAddress, address(m[2]))
-	e.others = 0
-	e.hold(&b)
+	s.walk.free += b.size
+	s.walk.largest = max(s.walk.largest, b.size)
 }
 
-// show takes the line before the blocks of a heap. heap_caps_dump has no last line: it
-// shows some heaps, and begins again with one that was shown.
-func (e *esp) show(text []byte) {
-	_, name, _ := bytes.Cut(text, []byte("heap:"))
-	if name = bytes.TrimSpace(name); slices.Contains(e.heaps, string(name)) {
-		e.close(-1, -1)
-		e.heaps = nil
+// espTask takes a task of heap_caps_print_all_task_stat. The last one is not always marked: a
+// dump begins where a task comes again, too.
+func (s *state) espTask(m match) {
+	name := m.text("task")
+	if m.text("status") == "DELETED" {
+		name += " (deleted)"
 	}
-	if !e.open {
-		e.begin()
+	t := &s.task
+	again := t.last
+	for _, seen := range t.seen {
+		again = again || seen == name
 	}
-	e.heaps = append(e.heaps, string(name))
+	if again && s.open {
+		s.close(-1, -1)
+	}
+	if !s.open {
+		s.begin("")
+		s.endless, t.seen = true, nil
+	}
+	t.seen, t.last = append(t.seen, name), m.group("last") != nil
+	t.number = s.numberOf(name)
 }
 
-// block reads a line of heap_caps_dump.
-func (e *esp) block(text []byte) {
-	m := espBlock.FindSubmatch(text)
-	switch {
-	case m == nil:
-		e.skipped++
-	case string(m[3]) == "No":
-		b := block{size: number(m[2])}
-		b.user.Set(codec.TagAddress, address(m[1]))
-		e.trace.record(&b)
+func (s *state) espAlloc(m match) {
+	b := m.block()
+	if s.task.number > 0 {
+		b.user.Set(codec.TagThread, s.task.number)
 	}
-}
-
-func (e *esp) end() {
-	e.release()
-	if e.heaps != nil {
-		e.close(-1, -1)
-	}
+	s.addMemory(m.hex("address"), s.task.memory)
+	s.record(&b)
 }

@@ -4,135 +4,204 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// The texts of NuttX, from its sources: mm_memdump of mm/mm_heap/mm_memdump.c and
-// mm/tlsf/mm_tlsf.c, mempool_memdump of mm/mempool/mempool.c (10.3 to 12.10), and the
-// table of /proc/meminfo, which the command free prints (fs/procfs/fs_procfsmeminfo.c).
-var nuttxSigns = []string{"Dump all used memory node info", "Dump all free memory node info", "maxused    maxfree"}
-
-// The columns differ from version to version, so the line with their names says what the
-// numbers are.
-var (
-	nuttxRow   = regexp.MustCompile(`((?:-?\d+\s+)+)(0x[0-9a-fA-F]+)((?:\s+0x[0-9a-fA-F]+)*)\s*$`)
-	nuttxTotal = regexp.MustCompile(`(\d+)\s+(\d+)\s*$`)
-	nuttxFree  = regexp.MustCompile(`((?:\d+\s+)+)(\S+)\s*$`)
-)
-
-// nuttx reads the dumps of NuttX.
+// nuttx is the state of the texts of NuttX. Their columns differ from version to version, so the
+// line with the names of the columns says what the numbers are.
 type nuttx struct {
-	*trace
-	columns []string // of the rows, nil outside of a dump
-	free    bool     // the rows are free blocks
-	totals  bool     // the next row has the totals
-	memory  []string // the columns of free, nil outside of it
-	pcs     []uint64
+	columns []string // of the rows of memdump
+	free    bool     // the rows are free blocks, which walk adds up
+	owner   string   // the task that the dump is of, "" if it is of several
+	threads map[uint64]string
 }
 
-func newNuttX(t *trace) lineReader { return &nuttx{trace: t} }
+var (
+	nuttxRow   = regexp.MustCompile(`((?:-?\d{1,18} +)+)(0x[0-9a-fA-F]{1,16})\b(.*)$`)
+	nuttxTotal = regexp.MustCompile(`(\d{1,18}) +(\d{1,18})$`)
+	nuttxHeap  = regexp.MustCompile(`(?:(\w+): +)?\b((?:\d{1,18} +){4,7}\d{1,18})(?: +(\w+))?$`)
+	nuttxPS    = regexp.MustCompile(`(?P<thread>\d{1,9}) +(?:\d+ +){1,3}(?:FIFO|RR|SPORADIC|OTHER) +(?:Kthread|Task|pthread) .* (?:[\d.]+%!?|[0-9a-fA-F]{7,16}) +(?P<name>[A-Za-z_<].*)$`)
+)
 
-func (n *nuttx) line(text []byte) {
-	switch {
-	case bytes.Contains(text, []byte("Dump all used memory node info")):
-		n.close(-1, -1)
-		n.begin()
-		n.columns, n.free = []string{}, false
-	case bytes.Contains(text, []byte("Dump all free memory node info")):
-		n.close(-1, -1)
-		n.columns, n.free = []string{}, true
-	case bytes.Contains(text, []byte("Total Blks")):
-		n.totals = n.columns != nil && !n.free
-		n.columns = nil
-	case n.totals:
-		if m := nuttxTotal.FindSubmatch(text); m != nil {
-			n.close(number(m[1]), number(m[2]))
-			n.totals = false
+// nuttxUsual are the columns by the number of those before the address, as far as it tells them.
+var nuttxUsual = [][]string{{"Size"}, {"PID", "Size"}, {"PID", "Size", ""}, {"PID", "Size", "Overhead", "Sequence"}}
+
+// nuttxFree is the kind of a dump that has free blocks.
+const nuttxFree = "free"
+
+// nuttxDump returns what begins a dump. kind says which blocks it has, "" for all.
+func nuttxDump(kind string) func(*state, match) {
+	return func(s *state, _ match) {
+		s.flush()
+		s.columns, s.free, s.owner = nil, kind == nuttxFree, ""
+		s.walk = heap{size: -1, least: -1}
+		if !s.free {
+			s.begin(kind)
 		}
-	case n.columns != nil && bytes.Contains(text, []byte("Address")):
-		n.columns = columns(text, "PID", "Size", "Overhead", "Sequence", "Address")
-	case n.columns != nil && !n.free:
-		n.row(text)
-	case bytes.Contains(text, []byte("maxused")) && bytes.Contains(text, []byte("maxfree")):
-		n.memory = columns(text, "total", "used", "free", "maxused", "maxfree")
-	case n.memory != nil:
-		n.usage(text)
+		s.inside = s.nuttxRow
 	}
 }
 
-// columns returns those of the names that a line has, in its order.
-func columns(text []byte, names ...string) []string {
-	var found []string
+func (s *state) nuttxTask(m match) {
+	all := bytes.HasSuffix(m.line, []byte("ALL"))
+	if all {
+		nuttxDump("")(s, m)
+		return
+	}
+	nuttxDump("task")(s, m)
+	s.owner = m.text("name")
+}
+
+// nuttxColumns takes the names of the columns. Where the line above was lost, a dump begins here.
+func (s *state) nuttxColumns(m match) {
+	if s.inside == nil {
+		nuttxDump("")(s, m)
+	}
+	s.columns = nuttxNames(m.line)
+}
+
+func nuttxNames(text []byte) (found []string) {
 	for _, field := range strings.Fields(string(text)) {
-		if slices.Contains(names, field) {
+		if slices.Contains([]string{"PID", "Size", "Overhead", "Sequence", "Address", "total", "used", "free", "maxused", "maxfree", "largest", "nused", "nfree"}, field) {
 			found = append(found, field)
 		}
 	}
 	return found
 }
 
-// row reads the line of a block.
-func (n *nuttx) row(text []byte) {
+// nuttxRow reads the line of a block.
+func (s *state) nuttxRow(text []byte) {
+	if s.columns == nil && bytes.HasSuffix(text, []byte("Address")) { // without PID
+		s.columns = nuttxNames(text)
+		return
+	}
 	m := nuttxRow.FindSubmatch(text)
 	if m == nil {
 		if bytes.Contains(text, []byte(" 0x")) {
-			n.skipped++
+			s.skipped++
 		}
 		return
 	}
 	numbers := bytes.Fields(m[1])
-	before := slices.Index(n.columns, "Address")
+	columns := s.columns
+	before := slices.Index(columns, "Address")
+	if before < 0 && len(numbers) <= len(nuttxUsual) { // their line was lost
+		columns, before = nuttxUsual[len(numbers)-1], len(numbers)
+	}
 	if before < 0 || len(numbers) < before {
-		n.skipped++
+		s.skipped++
 		return
 	}
-	numbers = numbers[len(numbers)-before:]
-	b := block{pcs: hexes(n.pcs[:0], m[3], " \t")}
-	n.pcs = b.pcs
-	for i, name := range n.columns[:before] {
-		v := number(numbers[i])
-		switch {
-		case v < 0:
+	b := block{pcs: hexes(m[3])}
+	for i, number := range numbers[len(numbers)-before:] {
+		v, err := strconv.ParseInt(string(number), 10, 64)
+		switch name := columns[i]; {
+		case err != nil || v < 0:
 		case name == "PID":
 			b.user.Set(codec.TagThread, uint64(v))
+			s.nameThread(uint64(v), s.owner)
 		case name == "Sequence":
 			b.user.Set(codec.TagSequence, uint64(v))
 		case name == "Size":
 			b.size = v
 		}
 	}
-	b.user.Set(codec.TagAddress, address(m[2]))
-	n.record(&b)
-}
-
-// usage reads the line of a heap in the table of free: Umem, Kmem, or another.
-func (n *nuttx) usage(text []byte) {
-	m := nuttxFree.FindSubmatch(text)
-	if m == nil {
-		n.memory = nil
+	if s.free {
+		s.walk.free += b.size
+		s.walk.largest = max(s.walk.largest, b.size)
 		return
 	}
-	values := map[string]int64{}
-	numbers := bytes.Fields(m[1])
-	if len(numbers) < len(n.memory) {
-		n.memory = nil
-		if bytes.HasSuffix(m[2], []byte("mem")) {
-			n.skipped++
+	address, _ := strconv.ParseUint(string(m[2][2:]), 16, 64)
+	b.user.Set(codec.TagAddress, address)
+	s.record(&b)
+}
+
+// nuttxAlone reads a row of which the lines above were not pasted.
+func (s *state) nuttxAlone(m match) {
+	if s.inside == nil {
+		nuttxDump("")(s, m)
+	}
+	s.nuttxRow(m.line)
+}
+
+// nuttxTotals takes the line before the number of blocks and their bytes.
+func (s *state) nuttxTotals(match) {
+	s.inside = func(text []byte) {
+		m := nuttxTotal.FindSubmatch(text)
+		if m == nil {
+			return
 		}
-		return
-	}
-	for i, name := range n.memory {
-		values[name] = number(numbers[i])
-	}
-	least := int64(-1)
-	if used, ok := values["maxused"]; ok {
-		least = values["total"] - used
-	}
-	if name := string(m[2]); name != "Prog" && name != "Page" { // flash, and pages
-		n.heap(heap{name, values["total"], values["free"], values["maxfree"], least})
+		s.inside = nil
+		if s.free {
+			s.heap(s.walk)
+			return
+		}
+		n, _ := strconv.ParseInt(string(m[1]), 10, 64)
+		b, _ := strconv.ParseInt(string(m[2]), 10, 64)
+		s.close(n, b)
 	}
 }
 
-func (n *nuttx) end() {}
+// nuttxMeminfo takes the first line of free: a line for each heap follows.
+func (s *state) nuttxMeminfo(m match) {
+	columns := nuttxNames(m.line)
+	s.flush()
+	s.inside = func(text []byte) {
+		m := nuttxHeap.FindSubmatch(text)
+		if m == nil {
+			return
+		}
+		numbers := bytes.Fields(m[2])
+		if len(numbers) != len(columns) {
+			return
+		}
+		values := map[string]int64{"maxused": -1}
+		for i, name := range columns {
+			values[name], _ = strconv.ParseInt(string(numbers[i]), 10, 64)
+		}
+		h := heap{string(m[1]) + string(m[3]), values["total"], values["free"], max(values["maxfree"], values["largest"]), -1}
+		if used := values["maxused"]; used >= 0 {
+			h.least = h.size - used
+		}
+		if h.name != "Prog" && h.name != "Page" { // flash, and pages
+			s.heap(h)
+		}
+	}
+}
+
+// nuttxReport takes what a failed allocation tells of the heap. The sums of processes follow.
+func (s *state) nuttxReport(m match) {
+	s.flush()
+	s.begin("")
+	s.endless = true
+	s.heap(heap{"", m.number("size"), m.number("free"), m.number("largest"), -1})
+}
+
+// nuttxHolds takes the sum of the blocks of a process.
+func (s *state) nuttxHolds(m match) {
+	b := m.block()
+	if pid := m.number("thread"); pid >= 0 {
+		b.user.Set(codec.TagThread, uint64(pid))
+	}
+	if count := m.number("count"); count > 0 {
+		s.sum(&b, count, b.size)
+	}
+}
+
+// nuttxProcess takes a line of ps.
+func (s *state) nuttxProcess(m match) { s.nameThread(uint64(m.number("thread")), m.text("name")) }
+
+// nameThread names a thread, unless it has the name.
+func (s *state) nameThread(number uint64, name string) {
+	if name == "" || s.threads[number] == name || len(s.threads) >= maxTasks {
+		return
+	}
+	if s.threads == nil {
+		s.threads = map[uint64]string{}
+	}
+	s.threads[number] = name
+	s.thread(number, name)
+}

@@ -1,0 +1,212 @@
+package foreign
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// form is a line that a system prints.
+type form struct {
+	system       string
+	key          string         // that each such line has, at least two bytes
+	expr         *regexp.Regexp // with a group for each value
+	since, until string         // versions of the system that print it; "" if the last one does
+	source       string         // what prints it
+	do           func(*state, match)
+}
+
+const (
+	n     = `\d{1,18})`           // a decimal number, and the end of its group
+	x     = `0x[0-9a-fA-F]{1,16}` // an address
+	x32   = `0x[0-9a-fA-F]{1,8}`  // an address of 32 bits, behind which letters of another task may be
+	where = `(?P<func>[^?\s].*?) at (?P<file>[^?\s].*?)(?::| line )(?P<line>\d{1,9})`
+)
+
+var re = regexp.MustCompile
+
+// forms are the lines with a key. What stands between them, such as the rows of a table, is read
+// by the function that state.inside has at the time.
+var forms = []form{
+	{"esp-idf", "Heap Trace: ", re(`== Heap Trace: \d+ records`), "5.1", "", "heap_trace_standalone.c", begins("")},
+	{"esp-idf", "ons trace (", re(`\d+ allocations trace \(`), "3.0", "5.0", "heap_trace_standalone.c", begins("")},
+	{"esp-idf", " bytes (@ 0x", re(`(?P<size>` + n + ` bytes \(@ (?P<address>` + x32 + `)(?:, *(?P<memory>\w+))?[^)]*\) allocated CPU \d+(?: ccount ` + x32 + `)?(?P<rest>.*)`), "3.0", "", "heap_trace_standalone.c", (*state).espRecord},
+	{"esp-idf", "freed by 0x", re(`freed by 0x`), "3.0", "", "heap_trace_standalone.c", func(s *state, _ match) { s.drop() }},
+	{"esp-idf", " in trace (", re(`(?P<size>` + n + ` bytes (?:'leaked'|alive) in trace \((?P<count>` + n + `(?:/\d+)? allocations\)`), "3.0", "", "heap_trace_standalone.c", ends},
+	{"esp-idf", "uffer has overf", re(`\(NB: (?:Internal )?Buffer has overflowed`), "3.0", "", "heap_trace_standalone.c", notes("the buffer of heap_trace_init_standalone overflowed: allocations are missing")},
+	{"esp-idf", "Heap summary f", re(`Heap summary for capabilities (?P<caps>` + x32 + `)`), "3.0", "", "heap_caps.c", func(s *state, m match) { s.caps = espCaps(m.hex("caps")) }},
+	{"esp-idf", " min_free ", re(`free (?P<free>` + n + ` allocated (?P<used>` + n + ` min_free (?P<least>` + n + ` largest_free_block (?P<largest>` + n), "3.0", "", "heap_caps.c", (*state).espTotals},
+	{"esp-idf", "Showing data for", re(`Showing data for heap: *(?P<name>` + x32 + `)`), "4.3", "", "multi_heap.c", (*state).espShow},
+	{"esp-idf", " data, size: ", re(`Block (?P<address>` + x32 + `) data, size: (?P<size>` + n + ` bytes, Free: (?P<free>Yes|No)`), "4.3", "", "multi_heap.c", (*state).espBlock},
+	{"esp-idf", ", CURRENT MEMORY", re(`(?P<last>└)? *(?P<status>ALIVE|DELETED): (?P<task>.*), CURRENT MEMORY USAGE \d+`), "5.5", "", "heap_task_info.c", (*state).espTask},
+	{"esp-idf", " HEAP: ", re(` HEAP: (?P<memory>.*), CAPS: 0x`), "5.5", "", "heap_task_info.c", func(s *state, m match) { s.task.memory = m.text("memory") }},
+	{"esp-idf", " ALLOC 0x", re(` ALLOC (?P<address>` + x32 + `), SIZE (?P<size>` + n), "5.5", "", "heap_task_info.c", (*state).espAlloc},
+	{"esp-idf", "alloc fail. size", re(`Mem alloc fail. size (?P<size>` + x32 + `) caps (?P<caps>` + x32 + `)`), "5.1", "", "heap_caps.c", func(s *state, m match) { s.failed(int64(m.hex("size")), espCaps(m.hex("caps"))) }},
+	{"esp-idf", "rst:0x", re(`\brst:` + x32 + ` \(`), "3.0", "", "boot loader in ROM", func(s *state, _ match) { s.flush(); s.threads = nil; s.boot() }},
+	{"esp-idf", " at ", re(`(?P<address>` + x32 + `): ` + where), "3.0", "", "idf_monitor, Arduino's decoder", (*state).nameLine},
+	{"esp-idf", "(inlined by)", re(`\(inlined by\) ` + where), "3.0", "", "idf_monitor", (*state).inlinedLine},
+	{"esp-idf", " in ", re(`#\d+ +(?P<address>` + x32 + `)(?::` + x32 + `)? in ` + where), "", "", "PlatformIO's decoder", (*state).nameLine},
+
+	{"nuttx", "ump all used mem", re(`Dump all used memory node info`), "10.3", "12.7", "mm_memdump.c", nuttxDump("")},
+	{"nuttx", "Memdump task ", re(`Memdump task (?:ALL|(?P<task>.*?name: (?P<name>.*)|.*))$`), "12.8", "", "mm_memdump.c", (*state).nuttxTask},
+	{"nuttx", "Memdump leak", re(`Memdump leak`), "12.8", "", "mm_memdump.c", nuttxDump("leak")},
+	{"nuttx", "Memdump biggest", re(`Memdump biggest`), "12.8", "", "mm_memdump.c", nuttxDump("biggest")},
+	{"nuttx", "Memdump mempool", re(`Memdump mempool`), "12.8", "", "mm_memdump.c", nuttxDump("mempool")},
+	{"nuttx", "ump allocated or", re(`Dump allocated orphan nodes`), "12.8", "", "mm_memdump.c", nuttxDump("orphan")},
+	{"nuttx", "ump all free mem", re(`Dump all free memory node info`), "10.3", "", "mm_memdump.c", nuttxDump(nuttxFree)},
+	{"nuttx", "PID", re(`\bPID +Size +(?:Overhead +)?(?:Sequence +)?Address\b`), "10.3", "", "mm_memdump.c", (*state).nuttxColumns},
+	{"nuttx", " 0x", re(`^(?:.*\] +)?-?\d+ +\d+ +\d+(?: +\d+)?(?: 0x[0-9a-f]{8,16}){3,}$`), "12.0", "", "mm_memdump.c, a row alone", (*state).nuttxAlone},
+	{"nuttx", "Total Blks", re(`Total Blks +Total Size`), "10.3", "", "mm_memdump.c", (*state).nuttxTotals},
+	{"nuttx", "  nused", re(`\btotal +used +free +(?:maxused +)?(?:maxfree|largest) +nused`), "10.3", "", "fs_procfsmeminfo.c", (*state).nuttxMeminfo},
+	{"nuttx", " Kthread ", nuttxPS, "10.3", "", "ps, nsh_proccmds.c", (*state).nuttxProcess},
+	{"nuttx", " Task ", nuttxPS, "10.3", "", "ps, nsh_proccmds.c", (*state).nuttxProcess},
+	{"nuttx", " pthread ", nuttxPS, "10.3", "", "ps, nsh_proccmds.c", (*state).nuttxProcess},
+	{"nuttx", "Total:", re(`Total:(?P<size>` + n + `, used:(?P<used>` + n + `, free:(?P<free>` + n + `, largest:(?P<largest>` + n), "12.0", "", "mm_malloc.c", (*state).nuttxReport},
+	{"nuttx", "pid:", re(`pid: *(?P<thread>` + n + `, used: *(?P<size>` + n + `, nused: *(?P<count>` + n), "12.0", "", "mm_malloc.c", (*state).nuttxHolds},
+	{"nuttx", "Allocation failed", re(`Allocation failed, size (?P<size>` + n), "12.0", "", "mm_malloc.c", func(s *state, m match) { s.failed(m.number("size"), "") }},
+
+	{"zephyr", "ptrace dump begin", re(`heaptrace dump begin ==`), "", "", "open pull request 112003", begins("")},
+	{"zephyr", "heaptrace dump b", re(`heaptrace dump by .* begin ==`), "", "", "open pull request 112003", begins("task")},
+	{"zephyr", "[heaptrace] ptr=", re(`\[heaptrace\] ptr=(?P<address>` + x + `) size=(?P<size>` + n + ` heap=(?P<memory>\S*) alloc_tid=(?P<thread>` + x + `) alloc_thread=(?P<task>.*?) alloc_cpu=.*alloc_ms=(?P<ms>` + n), "", "", "open pull request 112003", (*state).zephyrBlock},
+	{"zephyr", "[heaptrace]   b", re(`\[heaptrace\] +backtrace:(?P<callers>.*)`), "", "", "open pull request 112003", func(s *state, m match) { s.waiting.pcs = hexes(m.group("callers")); s.flush() }},
+	{"zephyr", "outstanding_bl", re(`\[heaptrace\] (?:(?:tid|name|cpu)=.* )?outstanding_blocks=(?P<count>` + n + ` outstanding_bytes=(?P<size>` + n), "", "", "open pull request 112003", ends},
+	{"zephyr", "Heap at 0x", re(`Heap at (?P<name>` + x + `) contains`), "2.7", "", "heap_info.c", (*state).zephyrHeap},
+	{"zephyr", " free bytes, ", re(`(?P<free>` + n + ` free bytes, (?P<used>` + n + ` allocated bytes, overhead = (?P<over>` + n + ` bytes`), "2.7", "", "heap_info.c", (*state).zephyrInfo},
+
+	{"freertos", "xAvailableHeap", re(`xAvailableHeapSpaceInBytes\W+(?P<value>` + n), "10.3", "", "HeapStats_t, by the names of its fields", freertosField(func(h *heap) *int64 { return &h.free })},
+	{"freertos", "xSizeOfLargest", re(`xSizeOfLargestFreeBlockInBytes\W+(?P<value>` + n), "10.3", "", "HeapStats_t, by the names of its fields", freertosField(func(h *heap) *int64 { return &h.largest })},
+	{"freertos", "xMinimumEverFree", re(`xMinimumEverFreeBytesRemaining\W+(?P<value>` + n), "10.3", "", "HeapStats_t, by the names of its fields", freertosField(func(h *heap) *int64 { return &h.least })},
+
+	{"mbed", "#m:0x", re(`#m:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<size>` + n), "5.1", "6", "mbed_mem_trace.cpp", events(codec.EventAllocated)},
+	{"mbed", "#c:0x", re(`#c:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<count>` + n + `;(?P<size>` + n), "5.1", "6", "mbed_mem_trace.cpp", events(codec.EventAllocated)},
+	{"mbed", "#r:0x", re(`#r:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<old>` + x32 + `);(?P<size>` + n), "5.1", "6", "mbed_mem_trace.cpp", events(codec.EventMoved)},
+	{"mbed", "#f:0x", re(`#f:` + x32 + `;` + x32 + `-(?P<address>` + x32 + `)`), "5.1", "6", "mbed_mem_trace.cpp", events(codec.EventFreed)},
+
+	{"mtrace", "] + 0x", re(mtraceAt + `\+ (?P<address>` + x + `) (?P<bytes>` + x + `)`), "2.1", "", "glibc, malloc/mtrace-impl.c", events(codec.EventAllocated)},
+	{"mtrace", "] - 0x", re(mtraceAt + `- (?P<address>` + x + `)`), "2.1", "", "glibc, malloc/mtrace-impl.c", events(codec.EventFreed)},
+	{"mtrace", "] < 0x", re(mtraceAt + `< (?P<old>` + x + `)`), "2.1", "", "glibc, malloc/mtrace-impl.c", func(s *state, m match) { s.moved = m.hex("old") }},
+	{"mtrace", "] > 0x", re(mtraceAt + `> (?P<address>` + x + `) (?P<bytes>` + x + `)`), "2.1", "", "glibc, malloc/mtrace-impl.c", events(codec.EventMoved)},
+
+	{"sanitizer", "detected memory le", re(`LeakSanitizer: detected memory leaks`), "3.8", "", "LLVM, lsan_common.cpp", begins("leak")},
+	{"sanitizer", "irect leak of ", re(`(?:Direct|Indirect) leak of (?P<size>` + n + ` byte\(s\) in (?P<count>` + n + ` object\(s\) allocated from:`), "3.8", "", "LLVM, lsan_common.cpp", stacks(re(`#\d+ (?P<address>` + x + `)(?: +in (?P<func>.*?) (?P<file>[^\s(]\S*?):(?P<line>\d{1,9})(?::\d+)?$| +in (?P<name>.*?) \(|)`))},
+	{"sanitizer", "byte(s) leaked in", re(`Sanitizer: (?P<size>` + n + ` byte\(s\) leaked in (?P<count>` + n + ` allocation`), "3.8", "", "LLVM, lsan_common.cpp", ends},
+
+	{"memcheck", "lost in loss reco", re(`(?P<size>[\d,]{1,20}) (?:\((?P<direct>[\d,]{1,20}) direct, [\d,]+ indirect\) )?bytes in (?P<count>[\d,]{1,20}) blocks are \w+ lost in loss record`), "3.2", "", "valgrind, mc_leakcheck.c", stacks(re(`(?:at|by) (?P<address>` + x + `): (?P<func>.*?) \((?:in .*|(?P<file>.*?):(?P<line>\d{1,9}))\)$`))},
+	{"memcheck", "LEAK SUMMARY:", re(`LEAK SUMMARY:`), "3.2", "", "valgrind, mc_leakcheck.c", ends},
+
+	{"android", "Native Heap Dump", re(`Android Native Heap Dump v\d`), "7", "", "bionic, malloc_debug/DebugData.cpp", begins("")},
+	{"android", "  bt ", re(`\bz \d +sz +(?P<size>` + n + ` +num +(?P<count>` + n + ` +bt(?P<callers>(?: [0-9a-f]{6,16})+)`), "7", "", "bionic, malloc_debug/DebugData.cpp", (*state).androidRow},
+}
+
+const mtraceAt = `@ [^\[]*\[(?P<callers>` + x + `)\] `
+
+// byKey are the forms by the first two bytes of their keys, as numbers from 1; 0 is none.
+var byKey = func() (table [1 << 16]uint8) {
+	for i := len(forms) - 1; i >= 0; i-- {
+		at := uint16(forms[i].key[0])<<8 | uint16(forms[i].key[1])
+		next[i], table[at] = table[at], uint8(i+1)
+	}
+	return table
+}()
+
+// next has for each form the next one whose key has the same first two bytes.
+var next [256]uint8
+
+// match is a line of a form.
+type match struct {
+	*form
+	line   []byte
+	groups []int
+}
+
+// group returns the text of a group, nil if there is none.
+func (m match) group(name string) []byte {
+	i := m.expr.SubexpIndex(name)
+	if i < 0 || m.groups[2*i] < 0 {
+		return nil
+	}
+	return bytes.TrimSpace(m.line[m.groups[2*i]:m.groups[2*i+1]])
+}
+
+func (m match) text(name string) string { return string(m.group(name)) }
+
+// number returns a decimal number, which may have commas; -1 if there is none.
+func (m match) number(name string) int64 {
+	v, err := strconv.ParseInt(string(bytes.ReplaceAll(m.group(name), []byte(","), nil)), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return v
+}
+
+// hex returns a number with 0x, 0 if there is none.
+func (m match) hex(name string) uint64 {
+	v, _ := strconv.ParseUint(string(bytes.TrimPrefix(m.group(name), []byte("0x"))), 16, 64)
+	return v
+}
+
+// match reads the forms that a line has. It reports whether there are any. A line with the key of
+// a record that is not whole is counted.
+func (s *state) match(line []byte, only string) (found bool) {
+	var tried [256 / 64]uint64
+	for i := 0; i+1 < len(line); i++ {
+		for k := byKey[uint16(line[i])<<8|uint16(line[i+1])]; k > 0; k = next[k-1] {
+			f := &forms[k-1]
+			if !bytes.HasPrefix(line[i:], []byte(f.key)) || tried[k/64]>>(k%64)&1 != 0 || only != "" && only != f.system {
+				continue
+			}
+			tried[k/64] |= 1 << (k % 64)
+			groups := f.expr.FindSubmatchIndex(line)
+			if groups == nil {
+				if f.expr.SubexpIndex("address") >= 0 && f.expr.SubexpIndex("size") >= 0 {
+					s.skipped++
+				}
+				continue
+			}
+			if found = true; !slices.Contains(s.systems, f.system) {
+				s.systems = append(s.systems, f.system)
+			}
+			f.do(s, match{f, line, groups})
+			i += len(f.key) - 1
+			break
+		}
+	}
+	return found
+}
+
+// block returns the block of a line: its size, or count times its size, and its other groups.
+func (m match) block() block {
+	b := block{size: m.number("size"), pcs: hexes(m.group("callers"))}
+	if n := m.hex("bytes"); n > 0 {
+		b.size = int64(min(n, 1<<62))
+	}
+	for _, g := range []struct {
+		name string
+		tag  codec.Tag
+	}{{"address", codec.TagAddress}, {"old", codec.TagOldAddress}} {
+		if m.group(g.name) != nil {
+			b.user.Set(g.tag, m.hex(g.name))
+		}
+	}
+	if ms := m.number("ms"); ms >= 0 && ms < 1<<50 {
+		b.user.Set(codec.TagTime, 1000*uint64(ms))
+	}
+	return b
+}
+
+// begins returns what begins a dump.
+func begins(why string) func(*state, match) {
+	return func(s *state, _ match) { s.flush(); s.begin(why) }
+}
+
+// ends ends a dump.
+func ends(s *state, m match) {
+	s.flush()
+	s.close(m.number("count"), m.number("size"))
+}
+
+// notes returns what notes that something happened.
+func notes(text string) func(*state, match) { return func(s *state, _ match) { s.note(text) } }

@@ -1,0 +1,290 @@
+package heaplog_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// systemLogs are the logs of testdata/systems, and what a reader of these logs finds in them. Those
+// with numbers are rebuilt from public reports, which the comments name.
+var systemLogs = []struct {
+	file    string
+	systems string   // of which it has traces
+	dumps   []string // the blocks and bytes of each dump that is complete, and the reason why it is not whole
+	heaps   []string // of each heap: its reports, what the first and the last say is free, and the largest blocks
+	names   []string // functions of the last dump
+	threads []string // blocks and bytes of the threads of the last dump
+	notes   string   // a text of the notes
+}{
+	{file: "01-idf53-leaks-monitor", systems: "esp-idf", dumps: []string{"6 440"}, names: []string{"heap_caps_malloc", "pvPortMalloc"}}, // espressif/esp-idf#8446
+	{file: "03-idf-fragment-no-header", systems: "esp-idf", dumps: []string{"2 32"}},                                                    // jomjol/AI-on-the-edge-device#1861
+	{file: "04-idf51-all", systems: "esp-idf", dumps: []string{"2 68"}},                                                                 // espressif/esp-idf#11512
+	{file: "04b-idf60-riscv-nocaller", systems: "esp-idf", dumps: []string{"2 1280"}},
+	{file: "05-idf-heapinfo-two-caps", systems: "esp-idf", // espressif/esp-idf#5783
+		heaps: []string{"PSRAM 8: 4122000 to 4122000, 4121984 to 4121984", "internal 8: 120000 to 106000, 90000 to 27000"}},
+	{file: "05c-idf-heapinfo-interleaved", systems: "esp-idf", heaps: []string{"internal 4: 120000 to 114000, 90000 to 90000"}},
+	{file: "05d-idf-heapinfo-two-caps-and-trace", systems: "esp-idf", dumps: grows(8, 2, 3, 4096, 48),
+		heaps: []string{"PSRAM 8: 4122000 to 4122000, 4121984 to 4121984", "internal 8: 120000 to 119664, 60000 to 60000"}},
+	{file: "07b-idf55-task-stat", systems: "esp-idf", dumps: []string{"6 11700"}, // espressif/esp-idf#17232
+		threads: []string{"thread 1 leaking_task (deleted): 3 11392", "thread 2 main: 3 308"}},
+	{file: "09b-nuttx1210-memdump-leak", systems: "nuttx", dumps: []string{"2 4224 leak"}}, // apache/nuttx#9970
+	{file: "09d-nuttx1210-free-then-used", systems: "nuttx", dumps: []string{"4 4332"}, heaps: []string{" 1: 131264 to 131264, 131136 to 131136"}},
+	{file: "09f-nuttx127-memdump", systems: "nuttx", dumps: []string{"2 160"}, threads: []string{"thread 3: 1 32", "thread 35: 1 128"}},
+	{file: "09g-nuttx-free-two-heaps", systems: "nuttx", dumps: []string{"1 32"},
+		heaps: []string{"Kmem 1: 560568 to 560568, 60568 to 60568", "Umem 1: 1560568 to 1560568, 1560568 to 1560568"}},
+	{file: "09i-nuttx-free-only", systems: "nuttx", heaps: []string{"Umem 1: 1560568 to 1560568, 1560568 to 1560568"}},
+	{file: "10-nuttx-alloc-failed", systems: "nuttx", dumps: []string{"721 221440"}, heaps: []string{" 1: 15872 to 15872, 3008 to 3008"}, // apache/nuttx#6685
+		threads: []string{"thread 0: 4 512", "thread 3: 17 20480", "thread 35: 700 200448"}, notes: "an allocation of 4112 bytes failed"},
+	{file: "12b-zephyr-two-heaps-and-trace", systems: "zephyr", dumps: grows(8, 3, 1, 192, 64),
+		heaps:   []string{"0x20001000 8: 2000 to 1552, 960 to 960", "0x20008000 8: 300000 to 300000, 296000 to 296000"},
+		threads: []string{"thread main: 3 192", "thread net_mgmt: 7 448"}},
+	{file: "15b-freertos-names", systems: "freertos", heaps: []string{" 6: 30000 to 25000, 20000 to 5000"}},
+	{file: "20-idf-dump-all", systems: "esp-idf", dumps: []string{"6 1200", "6 1260"},
+		heaps: []string{"0x3ffae6e0 2: 200 to 210, 200 to 210", "0x3ffc0000 2: 200 to 210, 200 to 210"}},
+	{file: "23-idf-leaks-per-interval", systems: "esp-idf", dumps: slices.Repeat([]string{"3 112"}, 10)}, // espressif/esp-idf#13803
+	{file: "24-idf-alloc-fail", systems: "esp-idf", notes: "an allocation of 1568 bytes of internal+DMA+8bit failed"},
+	{file: "31c-idf-monitor-timestamps-names", systems: "esp-idf", dumps: grows(6, 2, 3, 4096, 48),
+		names: []string{"_lws_change_pollfd", "_realloc", "heap_caps_malloc", "lws_realloc"}},
+	{file: "33b-lws-records-first", systems: "esp-idf", dumps: []string{"55 413600"}, heaps: []string{"internal 8: 120000 to 106000, 60000 to 53000"}},
+	{file: "40b-pio-min", systems: "esp-idf", dumps: []string{"0 0"}},
+	{file: "42-idf-dump-two-regions-min", systems: "esp-idf", dumps: []string{"3 300"},
+		heaps: []string{"0x3ffae6e0 1: 900 to 900, 900 to 900", "0x3ffb8000 1: 5000 to 5000, 5000 to 5000"}},
+	{file: "45-min-two-caps", systems: "esp-idf", dumps: []string{"1 1024"}, heaps: []string{"PSRAM 1: 4122000 to 4122000, 4121984 to 4121984", "internal 1: 900 to 900, 300 to 300"}},
+	{file: "46-min-totals-interleaved", systems: "esp-idf", dumps: []string{"2 1280"}, heaps: []string{"internal 1: 118000 to 118000, 90000 to 90000"}},
+
+	{file: "mbed-mem-trace", systems: "mbed", dumps: []string{"2 180"}},
+
+	// One program under four tools of Linux: it leaks 3 blocks of 100 bytes, 2 of 64, of which one
+	// holds the other, and one of 300.
+	{file: "mtrace-glibc", systems: "mtrace", dumps: []string{"6 728"}},
+	{file: "lsan-gcc12", systems: "sanitizer", dumps: []string{"6 728 leak"}, names: []string{"__interceptor_malloc", "__interceptor_realloc", "main", "make"}},
+	{file: "memcheck-3.19", systems: "memcheck", dumps: []string{"5 664 leak"}, names: []string{"leak", "main", "make", "malloc", "realloc"}},
+
+	{file: "several-systems", systems: "esp-idf, nuttx, zephyr, freertos", dumps: []string{"1 84", "1 128", "1 48"},
+		heaps: []string{" 1: 8192 to 8192, 4096 to 4096"}},
+}
+
+// grows returns the dumps of a log, each with more blocks and bytes than the one before.
+func grows(dumps, blocks, moreBlocks, bytes, moreBytes int) (list []string) {
+	for i := range dumps {
+		list = append(list, fmt.Sprint(blocks+i*moreBlocks, bytes+i*moreBytes))
+	}
+	return list
+}
+
+// found is what a log says, in the form of systemLogs.
+type found struct {
+	systems               string
+	dumps, heaps, threads []string
+	names                 []string
+	notes                 string
+	most                  uint64 // bytes of the line with the most
+	total                 uint64 // bytes of all dumps
+}
+
+func find(t *testing.T, log []byte) (f found) {
+	t.Helper()
+	open := func(options ...heaplog.Option) *heaplog.Reader {
+		r, err := heaplog.Open(context.Background(), append(options, heaplog.Stream(bytes.NewReader(log), "x.log"))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close() })
+		return r
+	}
+	check := func(err error) {
+		if none := heaplog.ErrNoRecord; err != nil && !errors.Is(err, none) {
+			t.Fatal(err)
+		}
+	}
+	r := open()
+	var last *profile.Dump
+	for d, err := range r.Dumps() {
+		check(err)
+		if err != nil {
+			continue
+		}
+		last = d
+		text := fmt.Sprint(d.Total.Count, d.Total.Bytes)
+		if !d.Complete() {
+			text += " cut"
+		}
+		f.dumps = append(f.dumps, strings.TrimSpace(text+" "+d.Why))
+		f.total += d.Total.Bytes
+	}
+	for _, n := range r.Summary().Notes {
+		f.notes += n.Text + "\n"
+		if m := regexp.MustCompile(`read as heap traces of (.*)`).FindStringSubmatch(n.Text); m != nil {
+			f.systems = m[1]
+		}
+	}
+	if last != nil {
+		names := map[string]bool{}
+		for a := range last.Allocations() {
+			for frame := range a.Frames() {
+				if frame.Name != "" && !strings.HasPrefix(frame.Name, "thread ") && !strings.HasPrefix(frame.Name, "0x") {
+					names[frame.Name] = true
+				}
+			}
+		}
+		f.names = slices.Sorted(maps.Keys(names))
+	}
+
+	var heaps []string
+	first, latest, reports := map[string]*codec.Header{}, map[string]*codec.Header{}, map[string]int{}
+	lines := map[int64]uint64{}
+	for it, err := range open().Items() {
+		if check(err); err != nil {
+			continue
+		}
+		for _, a := range it.Allocs {
+			lines[it.Line] += a.Bytes
+			f.most = max(f.most, lines[it.Line])
+		}
+		if h := it.Header; h != nil && it.Kind == recording.KindHeader && h.Verb == codec.VerbHeap {
+			name, _ := h.Get("name")
+			if copied := *h; reports[name] == 0 {
+				heaps = append(heaps, name)
+				first[name] = clone(&copied)
+			}
+			latest[name] = clone(h)
+			reports[name]++
+		}
+	}
+	slices.Sort(heaps)
+	for _, name := range heaps {
+		number := func(h *codec.Header, key string) uint64 { v, _ := h.Uint(key); return v }
+		f.heaps = append(f.heaps, fmt.Sprintf("%s %d: %d to %d, %d to %d", name, reports[name], number(first[name], "free"), number(latest[name], "free"),
+			number(first[name], "largest"), number(latest[name], "largest")))
+	}
+
+	for d, err := range open(heaplog.GroupBy(heaplog.ByThread)).Dumps() {
+		if check(err); err != nil {
+			continue
+		}
+		f.threads = nil
+		for a := range d.Allocations() {
+			for frame := range a.Frames() {
+				f.threads = append(f.threads, fmt.Sprintf("%s: %d %d", frame.Name, a.Count, a.Bytes))
+			}
+		}
+		slices.SortFunc(f.threads, cmp.Compare)
+	}
+	return f
+}
+
+// clone copies a header, whose texts are valid until the next item.
+func clone(h *codec.Header) *codec.Header {
+	c := *h
+	c.Keys = nil
+	for _, k := range h.Keys {
+		c.Keys = append(c.Keys, codec.HeaderKey{Key: strings.Clone(k.Key), Value: strings.Clone(k.Value)})
+	}
+	return &c
+}
+
+func systemLog(t *testing.T, name string) []byte {
+	t.Helper()
+	log, err := os.ReadFile(filepath.Join("testdata", "systems", name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// Each log is read as what it is, also as loggers, terminals and other tasks change it.
+func TestSystems(t *testing.T) {
+	onLines := func(change func(string) string) func([]byte) []byte {
+		return func(log []byte) []byte {
+			lines := strings.Split(strings.TrimSuffix(string(log), "\n"), "\n")
+			for i := range lines {
+				lines[i] = change(lines[i])
+			}
+			return []byte(strings.Join(lines, "\n") + "\n")
+		}
+	}
+	ends := func(end string) func([]byte) []byte {
+		return func(log []byte) []byte { return bytes.ReplaceAll(log, []byte("\n"), []byte(end)) }
+	}
+	for _, form := range []struct {
+		name   string
+		change func([]byte) []byte
+	}{
+		{"as it is", func(log []byte) []byte { return log }},
+		{"a clock in front", onLines(func(l string) string { return "12:34:56.789 -> " + l })},
+		{"a date in front", onLines(func(l string) string { return "2026-07-01T12:34:56.789Z [esp-01] " + l })},
+		{"colors", onLines(func(l string) string { return "\x1b[0;32m" + l + "\x1b[0m" })},
+		{"CRCRLF", ends("\r\r\n")},
+		{"CR", ends("\r")},
+		{"UTF-16", func(log []byte) []byte {
+			utf := []byte{0xff, 0xfe}
+			for _, u := range utf16.Encode([]rune(string(log))) {
+				utf = append(utf, byte(u), byte(u>>8))
+			}
+			return utf
+		}},
+		{"another task between the lines", onLines(func(l string) string { return l + "\nW (65250911) wifi:alloc eb len=76 type=2 fail, heap:2872652" })},
+	} {
+		t.Run(form.name, func(t *testing.T) {
+			for _, want := range systemLogs {
+				if want.file == "33b-lws-records-first" && form.name == "another task between the lines" {
+					continue // its records have no header, and text between them tells them apart
+				}
+				got := find(t, form.change(systemLog(t, want.file)))
+				slices.Sort(want.threads)
+				if got.systems != want.systems || !slices.Equal(got.dumps, want.dumps) || !slices.Equal(got.heaps, want.heaps) ||
+					want.names != nil && !slices.Equal(got.names, want.names) ||
+					want.threads != nil && !slices.Equal(got.threads, want.threads) || !strings.Contains(got.notes, want.notes) || strings.Contains(got.notes, "could not be read") {
+					t.Errorf("%s:\ngot  %+v\nwant %+v", want.file, got, want)
+				}
+			}
+		})
+	}
+}
+
+// One line that is cut changes a log by what is on one line.
+func TestSystemsCutLine(t *testing.T) {
+	for _, want := range systemLogs {
+		log := systemLog(t, want.file)
+		whole := find(t, log)
+		lines := bytes.SplitAfter(log, []byte("\n"))
+		step := max(1, len(lines)/20)
+		for i := 0; i < len(lines); i += step {
+			line := bytes.TrimRight(lines[i], "\n")
+			for _, keep := range []int{0, len(line) / 2} {
+				cut := slices.Clone(lines)
+				cut[i] = append(bytes.Clone(line[:keep]), '\n')
+				var total uint64
+				r, err := heaplog.Open(context.Background(), heaplog.Stream(bytes.NewReader(bytes.Join(cut, nil)), "x.log"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for d, err := range r.Dumps() {
+					if err == nil {
+						total += d.Total.Bytes
+					}
+				}
+				r.Close()
+				if max(total, whole.total)-min(total, whole.total) > max(whole.most, 1024) { // of a block whose "freed by" is cut
+					t.Errorf("%s: line %d cut to %q: %d bytes, %d with the line", want.file, i+1, line[:keep], total, whole.total)
+				}
+			}
+		}
+	}
+}
