@@ -123,13 +123,17 @@ func (p *process) faults() string {
 	if n := p.account.lost; n > 0 {
 		text += fmt.Sprintf("; %d events lost", n)
 	}
-	if n := p.account.conflicts; n > 0 {
-		text += fmt.Sprintf("; %d blocks whose end was not seen in time", n)
+	if n := p.account.conflicts; n > 0 && p.hooks == hooksProgram {
+		text += fmt.Sprintf("; %s freed by functions that the program does not export", printable.Count(n, "block"))
+	} else if n > 0 {
+		text += fmt.Sprintf("; %s whose end was not seen in time", printable.Count(n, "block"))
 	}
 	return text
 }
 
-// incomplete returns an error that says why not all events were recorded, or nil.
+// incomplete returns an error that says why not all events were recorded, or nil. A program with a
+// malloc of its own may have more functions that free than those that it exports, as Chromium has:
+// faults counts such blocks.
 func (p *process) incomplete() error {
 	unseen := 0
 	for _, n := range p.owed {
@@ -140,7 +144,7 @@ func (p *process) incomplete() error {
 		return errors.New("the program has a malloc of its own, whose calls cannot be recorded")
 	case p.account.lost > 0:
 		return fmt.Errorf("%d events were lost", p.account.lost)
-	case unseen > 0 && p.config.Sample == 0:
+	case unseen > 0 && p.config.Sample == 0 && p.hooks == hooksLibrary:
 		return fmt.Errorf("%d frees were not seen", unseen)
 	}
 	return p.bad

@@ -16,6 +16,7 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -126,13 +127,27 @@ func (r *Recorder) Close() {
 // Memory returns a text with the maximum memory of the recording.
 func (r *Recorder) Memory() string {
 	var shared unix.Stat_t
-	var own unix.Rusage
-	if err := cmp.Or(unix.Fstat(int(r.memory.file.Fd()), &shared), unix.Getrusage(unix.RUSAGE_SELF, &own)); err != nil {
+	own, err := peakMemory()
+	if err := cmp.Or(err, unix.Fstat(int(r.memory.file.Fd()), &shared)); err != nil {
 		return fmt.Sprintf("cannot measure memory: %v", err)
 	}
 	// Pages of the shared memory are never freed. Those that btrecord reads are resident in it, too.
 	return fmt.Sprintf("memory: %s shared with the program, %s in btrecord with those", printable.Count(uint64(shared.Blocks)*512, "byte"),
-		printable.Count(uint64(own.Maxrss)<<10, "byte"))
+		printable.Count(own, "byte"))
+}
+
+// peakMemory returns the largest resident memory of this process in bytes. That of getrusage includes the
+// process that executed this program.
+func peakMemory() (n uint64, err error) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	_, text, _ = bytes.Cut(text, []byte("\nVmHWM:"))
+	if _, err := fmt.Sscanf(string(text), "%d kB", &n); err != nil {
+		return 0, fmt.Errorf("/proc/self/status has no VmHWM: %w", err)
+	}
+	return n << 10, nil
 }
 
 func (r *Recorder) note(format string, args ...any) {

@@ -67,6 +67,7 @@ struct thread {
 	uintptr_t lo, hi;		/* of its stack: memory that can be read; 0: not known */
 	uintptr_t gap;			/* no part of its stack is below */
 	uintptr_t outer;		/* the frame of a call of the program's allocator; 0: none */
+	uintptr_t outer_block;		/* what that call frees or moves; 0: nothing */
 };
 
 extern __thread struct thread self __attribute__((tls_model("initial-exec")));
@@ -317,6 +318,8 @@ static inline uint64_t stamp(void)
 void record_alloc(void *p, size_t size, const struct regs *from);
 /* record_free of a block that the program frees: call before it is free. */
 void record_free(void *p, uintptr_t caller);
+/* record_end is record_free of a block that may be one that is not recorded. */
+void record_end(void *p);
 /* record_move of a block by realloc: real carries it out. */
 void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(void *, size_t));
 void record_fork(void);

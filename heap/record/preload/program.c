@@ -4,7 +4,8 @@
  * comes first. So its functions are patched: see patch.c. Compiled with frame pointers: see CALLER.
  *
  * Such functions call each other, as calloc calls malloc: only the outermost call is
- * recorded.
+ * recorded. But a block of the program may end in an inner call, as where an allocator's
+ * hook for samples frees a table that was made outside of it.
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -48,12 +49,23 @@ static inline bool inner(uintptr_t frame)
 	return self.outer && frame < self.outer;
 }
 
-static inline word pass(unsigned i, word a, word b, word c)
+/* pass calls a function. block is what it frees or moves, 0 if it does not. */
+static inline word pass(unsigned i, word a, word b, word c, word block)
 {
 	self.outer = (uintptr_t)__builtin_frame_address(0);
+	self.outer_block = block;
 	word r = original[i](a, b, c);
 	self.outer = 0;
 	return r;
+}
+
+/* pass_inner calls a function within another one. The block ends here if the outer call is
+ * not about it. Most such blocks are of inner calls, too: btrecord does not know them. */
+static word pass_inner(unsigned i, word a, word b, word c, word block)
+{
+	if (block && block != self.outer_block && on(RING_FREES) && (!gate->ring->sample || sample_has(block)))
+		record_end((void *)block);
+	return original[i](a, b, c);
 }
 
 static word call_alloc(unsigned i, word a, word b, word c, size_t size, const struct regs *from)
@@ -61,7 +73,7 @@ static word call_alloc(unsigned i, word a, word b, word c, size_t size, const st
 	if (inner((uintptr_t)__builtin_frame_address(0)))
 		return original[i](a, b, c);
 	bool wanted = on(RING_ALLOCS);
-	word p = pass(i, a, b, c);
+	word p = pass(i, a, b, c, 0);
 	if (wanted && p)
 		keep((void *)p, size, from);
 	return p;
@@ -72,7 +84,7 @@ static word call_out(unsigned i, word a, word b, word c, size_t size, const stru
 	if (inner((uintptr_t)__builtin_frame_address(0)))
 		return original[i](a, b, c);
 	bool wanted = on(RING_ALLOCS);
-	word e = pass(i, a, b, c);
+	word e = pass(i, a, b, c, 0);
 	if (wanted && !(int)e && *(void **)a)
 		keep(*(void **)a, size, from);
 	return e;
@@ -82,10 +94,10 @@ static word call_free(unsigned i, word a, word b, word c, size_t size, const str
 {
 	(void)size;
 	if (inner((uintptr_t)__builtin_frame_address(0)))
-		return original[i](a, b, c);
+		return pass_inner(i, a, b, c, a);
 	if (a && on(RING_FREES) && (!gate->ring->sample || sample_has(a)))
 		record_free((void *)a, from->pc);
-	return pass(i, a, b, c);
+	return pass(i, a, b, c, a);
 }
 
 #define MOVES(p, name, how, size) how##_REAL(p##name)
@@ -93,13 +105,13 @@ static word call_free(unsigned i, word a, word b, word c, size_t size, const str
 #define OUT_REAL(n)
 #define FREE_REAL(n)
 #define MOVE_REAL(n) \
-	static void *real_##n(void *p, size_t size) { return (void *)pass(NR_##n, (word)p, size, 0); } \
+	static void *real_##n(void *p, size_t size) { return (void *)pass(NR_##n, (word)p, size, 0, (word)p); } \
 	static word call_##n(word a, word b, const struct regs *from) \
 	{ \
 		if (inner((uintptr_t)__builtin_frame_address(0))) \
-			return original[NR_##n](a, b, 0); \
+			return pass_inner(NR_##n, a, b, 0, a); \
 		if (!on(RING_ALLOCS | RING_FREES)) \
-			return pass(NR_##n, a, b, 0); \
+			return pass(NR_##n, a, b, 0, a); \
 		return (word)record_move((void *)a, b, from, real_##n); \
 	}
 ALL_FUNCTIONS(MOVES)

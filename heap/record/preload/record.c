@@ -142,6 +142,21 @@ void record_free(void *p, uintptr_t caller)
 	leave(level);
 }
 
+void record_end(void *p)
+{
+	unsigned level = enter();
+	struct own *o = own_at(level);
+	if (o) {
+		put_word(o, RING_MOVE_BEGINS, (uintptr_t)p);
+		uint64_t *w = reserve(o);
+		if (w)
+			put(o, w, stamp(), RING_MOVE_FREED, 1);
+		else
+			lose(o);
+	}
+	leave(level);
+}
+
 void record_unloaded(void)
 {
 	unsigned level = enter();
