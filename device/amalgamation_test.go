@@ -32,7 +32,7 @@ func TestAmalgamation(t *testing.T) {
 }
 
 // The two files compile as strictly as the parts, with and without what wraps malloc, for every machine that
-// has a capture function.
+// has a capture function, and without the heap for words of another machine.
 func TestAmalgamationCompiles(t *testing.T) {
 	for _, cc := range []string{"gcc", "clang", "arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb", "arm-none-eabi-gcc -mcpu=cortex-m0 -mthumb",
 		"arm-linux-gnueabihf-gcc -marm", "aarch64-linux-gnu-gcc", "riscv64-unknown-elf-gcc -march=rv32imac -mabi=ilp32 --specs=picolibc.specs",
@@ -42,7 +42,7 @@ func TestAmalgamationCompiles(t *testing.T) {
 			args := strings.Fields(cc)
 			need(t, args[0])
 			for _, options := range []string{"", "-DLWSBT_WRAP", "-DLWSBT_WRAP -DLWSBT_TINY -DLWSBT_WRAP_NODES=100 -DLWSBT_WRAP_ENTRIES=30",
-				"-DLWSBT_WRAP -DLWSBT_PACKED=1 -DLWSBT_QUARANTINE=4"} {
+				"-DLWSBT_WRAP -DLWSBT_PACKED=1 -DLWSBT_QUARANTINE=4", "-DLWSBT_WORD_BITS=32", "-DLWSBT_WORD_BITS=64"} {
 				c := append(args[1:len(args):len(args)], strings.Fields("-std=c99 -Os -Wall -Wextra -Wconversion -pedantic -Werror -c amalgamation/lwsbt.c -o "+t.TempDir()+"/x.o "+options)...)
 				if out, err := exec.Command(args[0], c...).CombinedOutput(); err != nil {
 					t.Errorf("%s %s: %v\n%s", args[0], strings.Join(c, " "), err, out)

@@ -1388,6 +1388,8 @@ void lwsbt_head_thread(const struct lwsbt_out *out, uintptr_t thread, const char
 	lwsbt_text(out, "\n");
 }
 
+#if UINTPTR_MAX == (LWSBT_WORD_BITS == 64 ? UINT64_MAX : UINT32_MAX)
+
 /* src/heap.c -------------------------------------------------------------------------------- */
 
 /*
@@ -6762,4 +6764,8 @@ void lwsbt_wrap_dump(const char *why)
 	number++;
 }
 
+#endif
+
+#elif defined(LWSBT_WRAP)
+#error "LWSBT_WRAP needs LWSBT_WORD_BITS to be those of an address"
 #endif

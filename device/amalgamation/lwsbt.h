@@ -77,24 +77,25 @@ extern "C" {
 /*
  * lwsbt_word holds an address or a size: uintptr_t, unless the build sets
  * LWSBT_WORD_BITS to 32 or 64 to encode and decode for another machine. The
- * heap and the capture functions need uintptr_t. Library and program must be
- * compiled with the same value.
+ * heap and the capture functions need words of the machine's own size: lwsbt.c
+ * leaves them out if LWSBT_WORD_BITS is another one, or if addresses have 16
+ * bits. Library and program must be compiled with the same value.
  */
-#ifdef LWSBT_WORD_BITS
-#if LWSBT_WORD_BITS == 64
-typedef uint64_t lwsbt_word;
-#elif LWSBT_WORD_BITS == 32
-typedef uint32_t lwsbt_word;
-#else
-#error "LWSBT_WORD_BITS is neither 32 nor 64"
-#endif
-#else
-typedef uintptr_t lwsbt_word;
+#ifndef LWSBT_WORD_BITS
 #if UINTPTR_MAX > 0xffffffff
 #define LWSBT_WORD_BITS 64
 #else
 #define LWSBT_WORD_BITS 32
 #endif
+#elif LWSBT_WORD_BITS != 32 && LWSBT_WORD_BITS != 64
+#error "LWSBT_WORD_BITS is neither 32 nor 64"
+#endif
+#if UINTPTR_MAX == (LWSBT_WORD_BITS == 64 ? UINT64_MAX : UINT32_MAX)
+typedef uintptr_t lwsbt_word;
+#elif LWSBT_WORD_BITS == 64
+typedef uint64_t lwsbt_word;
+#else
+typedef uint32_t lwsbt_word;
 #endif
 
 /* The most frames that a blob can hold. [BT-DEPTH-1] */

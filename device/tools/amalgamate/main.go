@@ -16,10 +16,16 @@ import (
 	"strings"
 )
 
-// sources are the files of src, in the order in which one should read them.
-var sources = strings.Fields(`choose encode decode line parse head event paths packet device
-	heap trim alloc dump packed paths_head sums profile profile_dump
+// codec and heap are the files of src, in the order in which one should read them. Those of heap need words of the
+// machine's own size.
+var (
+	codec = strings.Fields("choose encode decode line parse head event paths packet device")
+	heap  = strings.Fields(`heap trim alloc dump packed paths_head sums profile profile_dump
 	capture_fp capture_scan capture_unwind capture_functions capture_ppc capture_s390x capture_xtensa`)
+)
+
+// ownWord is the condition of the heap.
+const ownWord = "\n#if UINTPTR_MAX == (LWSBT_WORD_BITS == 64 ? UINT64_MAX : UINT32_MAX)\n"
 
 // ports are the capture functions that read prologues, each for a machine. They share capture_prologue.h, which
 // is between what each defines before it and what each defines after it.
@@ -59,10 +65,15 @@ func Source(tree fs.FS) (string, error) {
 	a := amalgamation{tree: tree, done: map[string]bool{"include/lwsbt.h": true}}
 	out := made + "#include \"lwsbt.h\"\n"
 	listed := []string{}
-	for _, name := range sources {
-		listed = append(listed, "src/"+name+".c")
-		out += a.part("src/" + name + ".c")
+	parts := func(names []string) {
+		for _, name := range names {
+			listed = append(listed, "src/"+name+".c")
+			out += a.part("src/" + name + ".c")
+		}
 	}
+	parts(codec)
+	out += ownWord
+	parts(heap)
 	before, after, prologue := "", "", ""
 	for _, name := range ports {
 		path := "src/capture_" + name + ".c"
@@ -75,7 +86,7 @@ func Source(tree fs.FS) (string, error) {
 	for _, name := range wrap {
 		out += a.part("adapters/" + name + ".c")
 	}
-	out += "\n#endif\n"
+	out += "\n#endif\n\n#elif defined(LWSBT_WRAP)\n#error \"LWSBT_WRAP needs LWSBT_WORD_BITS to be those of an address\"\n#endif\n"
 	all, err := fs.Glob(tree, "src/*.c")
 	if err != nil {
 		return "", err
