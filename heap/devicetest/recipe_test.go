@@ -144,9 +144,9 @@ var update = flag.Bool("update", false, "write what the commands print into docs
 func TestSession(t *testing.T) {
 	cmdtest.Long(t)
 	cmdtest.Need(t, boards[0].tools...)
-	btheap := filepath.Join(t.TempDir(), "btheap")
-	if out, err := exec.Command("go", "build", "-o", btheap, "github.com/lwsbt/lwsbt/heap/cmd/btheap").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	btheap, err := btheap()
+	if err != nil {
+		t.Fatal(err)
 	}
 	run := func(elf string) (uart, report string) {
 		// instructions are the clock, so that the rate does not depend on the host's load
