@@ -70,7 +70,7 @@ func codecDumps(r *Request) (Answer, error) {
 			x.Lost[2] = strconv.FormatInt(m.Bytes, 10)
 		}
 		paths, names, _ := d.Settle()
-		for _, s := range paths {
+		for s := range paths.All() {
 			if s.Live > 0 || s.Bytes > 0 {
 				x.Paths = append(x.Paths, pathTotal{names.Path(s.ID, nil), s, s.LiveEst > 0 || s.BytesEst > 0})
 			}

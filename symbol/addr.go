@@ -17,6 +17,17 @@ type Addr struct {
 	Location *Location // nil if no known file or mapping holds the address
 }
 
+// CodeOffset returns the Addr of a code offset of SPEC.md, BT-CODE-1, if it is not known which
+// address it stands for. PC is the offset. All these have one Location, since a log may have
+// millions of them.
+func CodeOffset(x uint64) Addr { return Addr{PC: x, Location: unplaced} }
+
+var unplaced = &Location{Missing: reasonUnplaced}
+
+// CodeOffset returns the code offset of an Addr that [CodeOffset] returned. For all others, ok is
+// false.
+func (a Addr) CodeOffset() (x uint64, ok bool) { return a.PC, a.Location == unplaced }
+
 // State is the reliability of an address of a record.
 type State uint8
 
@@ -78,10 +89,14 @@ type Frame struct {
 }
 
 // Frames returns the calls at the address, innermost first. There are several if calls were
-// inlined, and none if no symbol is known. The caller must not change the slice.
+// inlined, and none if no symbol is known. A code offset is a function with its name. The caller
+// must not change the slice.
 func (a Addr) Frames() []Frame {
-	if a.Location == nil {
+	switch a.Location {
+	case nil:
 		return nil
+	case unplaced:
+		return []Frame{{Func: a.String(), Name: a.String()}}
 	}
 	return a.Location.Frames
 }
@@ -103,10 +118,13 @@ func (a Addr) Missing() string {
 func (a Addr) Ambiguous() bool { return a.State == Lost && a.Location != nil }
 
 // String returns the name of the innermost function, or if it is not known, the address:
-// "app+0x1234" in a module, "0x401234", or "?1234" if the upper bits are lost.
+// "app+0x1234" in a module, "0x401234", "?1234" if the upper bits are lost, or "code+0x1234" for a
+// code offset.
 func (a Addr) String() string {
 	l := a.Location
 	switch {
+	case l == unplaced:
+		return fmt.Sprintf("code+%#x", a.PC)
 	case l != nil && len(l.Frames) > 0 && l.Frames[0].Name != "":
 		return l.Frames[0].Name
 	case a.State == Lost:
@@ -128,4 +146,5 @@ const (
 	reasonNothing   = "no ELF file and no map given"
 	reasonNoLines   = "no line information for it"
 	reasonNoSymbol  = "no symbol covers it"
+	reasonUnplaced  = "the log does not say where the code is"
 )

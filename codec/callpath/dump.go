@@ -3,7 +3,6 @@ package callpath
 import (
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // Dump adds up the entries of one dump by call path. It needs neither code addresses nor
@@ -17,24 +16,10 @@ type Dump struct {
 	Gaps        int64  // lines missing before these, by their sequence numbers
 	SameAddress int64  // blocks at the address of another block of the dump
 
-	sums      []PathSum
-	index     map[ID]int // in sums
-	named     []ID       // paths of sums that begin with a name
+	sums      Sums
+	named     bool // a path of sums begins with a name
+	known     int  // sums whose paths no later line can change
 	addresses map[uint64]struct{}
-}
-
-// PathSum is the sum of the entries of a call path. A sum that overflows is 2^64 − 1.
-type PathSum struct {
-	ID                 ID
-	Live, Bytes        uint64
-	Allocs, AllocBytes uint64 // with Ever
-	Peak               uint64 // with Peak: an upper bound if Peaks is more than 1
-	Entries            int    // number of entries
-	Peaks              int    // number of entries with a peak
-	Saturated          bool   // a sum overflowed
-
-	// Estimates of Live and Bytes and their variances, if the dump is sampled. (BT-DUMP-5)
-	LiveEst, BytesEst, LiveVar, BytesVar float64
 }
 
 // Add adds an entry of a path. It does not retain e. Do not add definitions, which have no
@@ -51,69 +36,8 @@ func (d *Dump) Add(id ID, e *Entry) {
 		}
 		d.addresses[b.Address] = struct{}{}
 	}
-	i, ok := d.index[id]
-	if !ok {
-		if d.index == nil {
-			d.index = map[ID]int{}
-		}
-		i = len(d.sums)
-		d.index[id] = i
-		d.sums = append(d.sums, PathSum{ID: id})
-		if !d.Names.known(id) {
-			d.named = append(d.named, id)
-		}
-	}
-	d.sums[i].Add(e, d.Sample)
-}
-
-// Add adds the values of an entry. sample is the mean number of bytes between samples, 0 if
-// the dump is not sampled. (BT-ENTRY-4, BT-DUMP-5)
-func (s *PathSum) Add(e *Entry, sample uint64) {
-	o := PathSum{Live: e.Live, Bytes: e.Bytes, Allocs: e.Allocs, AllocBytes: e.AllocBytes, Peak: e.Peak, Entries: 1}
-	if e.Peak > 0 {
-		o.Peaks = 1
-	}
-	o.scale(e, sample)
-	s.merge(&o)
-}
-
-// scale estimates the live blocks and bytes of an entry, from the size of each block if the
-// entry lists its blocks, else from their mean size. (BT-DUMP-5)
-func (s *PathSum) scale(e *Entry, sample uint64) {
-	if sample == 0 {
-		return
-	}
-	add := func(live, bytes uint64) {
-		l, b, variance := Scale(live, bytes, sample)
-		s.LiveEst, s.BytesEst, s.BytesVar = s.LiveEst+l, s.BytesEst+b, s.BytesVar+variance
-		if bytes > 0 && live > 0 {
-			size := float64(bytes) / float64(live)
-			s.LiveVar += variance / (size * size)
-		}
-	}
-	if len(e.Blocks) == 0 {
-		add(e.Live, e.Bytes)
-	}
-	for _, b := range e.Blocks {
-		add(1, b.Size)
-	}
-}
-
-// merge adds o, the sum of other entries of the same path.
-func (s *PathSum) merge(o *PathSum) {
-	for _, n := range []struct {
-		sum *uint64
-		v   uint64
-	}{{&s.Live, o.Live}, {&s.Bytes, o.Bytes}, {&s.Allocs, o.Allocs}, {&s.AllocBytes, o.AllocBytes}, {&s.Peak, o.Peak}} {
-		if addTo(n.sum, n.v) {
-			s.Saturated = true
-		}
-	}
-	s.Entries += o.Entries
-	s.Peaks += o.Peaks
-	s.Saturated = s.Saturated || o.Saturated
-	s.LiveEst, s.BytesEst = s.LiveEst+o.LiveEst, s.BytesEst+o.BytesEst
-	s.LiveVar, s.BytesVar = s.LiveVar+o.LiveVar, s.BytesVar+o.BytesVar
+	d.sums.add(id, e, d.Sample)
+	d.named = d.named || !d.Names.known(id)
 }
 
 // addTo adds v to a sum. It reports whether the sum overflowed; the sum is then 2^64 − 1.
@@ -129,55 +53,32 @@ func addTo(sum *uint64, v uint64) (overflow bool) {
 // Waits reports whether the dump uses names that are not known yet: a later line can define
 // them and so change the paths of the dump.
 func (d *Dump) Waits() bool {
-	for len(d.named) > 0 && d.Names.known(d.Names.Resolve(d.named[0])) {
-		d.named = d.named[1:] // a later line cannot define its name
+	if !d.named {
+		return false
 	}
-	return len(d.named) > 0
+	for d.known < d.sums.Len() && d.Names.known(d.Names.Resolve(d.sums.live.at(d.known).id)) {
+		d.known++
+	}
+	return d.known < d.sums.Len()
 }
 
-// Paths returns the sums by path, in the order in which the paths first occur. It resolves
-// the names that are known by now; the result may change as paths are added to Names.
-// (BT-NAME-2, BT-DUMP-2)
-func (d *Dump) Paths() []PathSum {
-	if len(d.sums) == 0 {
-		return nil
+// Paths returns the sums by path, in the order in which the paths first occur, valid until the
+// next call of Add. It resolves the names that are known by now; the result may change as paths
+// are added to Names. (BT-NAME-2, BT-DUMP-2)
+func (d *Dump) Paths() *Sums {
+	if !d.named { // no path can change
+		return &d.sums
 	}
-	return d.Names.merge(nil, d.sums)
+	return d.sums.resolved(d.Names, false)
 }
 
-// Apply applies a difference to its base: it returns the paths in changed, followed by the
-// paths in base that are not in changed. changed is the result of [Dump.Paths] for the
-// difference, and base the result of Paths or Apply for the base. A path in changed without
-// live blocks and bytes was removed by the difference; the result still contains it.
-// (BT-DUMP-3)
-func (n *Names) Apply(changed, base []PathSum) []PathSum {
-	mentioned := make(map[ID]bool, len(changed))
-	for i := range changed {
-		mentioned[n.Resolve(changed[i].ID)] = true
+// Settle is Paths, and its last call: nothing may be added afterwards.
+func (d *Dump) Settle() *Sums {
+	if d.named {
+		d.sums, d.named = *d.sums.resolved(d.Names, true), false
 	}
-	paths := slices.Clone(changed)
-	for _, s := range n.merge(nil, base) {
-		if !mentioned[s.ID] && (s.Live > 0 || s.Bytes > 0) {
-			paths = append(paths, s)
-		}
-	}
-	return paths
-}
-
-// merge appends sums to dst, and adds up the sums of equal paths.
-func (n *Names) merge(dst, sums []PathSum) []PathSum {
-	index := make(map[ID]int, len(sums))
-	for i := range sums {
-		s := sums[i]
-		s.ID = n.Resolve(s.ID)
-		if at, ok := index[s.ID]; ok {
-			dst[at].merge(&s)
-			continue
-		}
-		index[s.ID] = len(dst)
-		dst = append(dst, s)
-	}
-	return dst
+	d.addresses = nil
+	return &d.sums
 }
 
 // Lost returns the number of missing lines. written is the number of lines that the writer

@@ -1,18 +1,15 @@
 package callpath
 
-import (
-	"hash/maphash"
-	"slices"
-)
+import "slices"
 
 // Names finds call paths by their names, within a boot. It keeps the paths that are added
 // in one tree, in which paths share their outer frames. A later path resolves earlier uses
 // of its name. The zero Names is ready for use. (BT-NAME-2)
 type Names struct {
-	nodes    []node
-	children table
+	nodes    list[node]
+	children index         // of nodes, by parent and frame
+	named    index         // of the paths that names stand for, by name
 	roots    map[uint32]ID // by name of the outer part
-	named    map[uint32]ID // the path that a name stands for, or ambiguous
 
 	// Results of Resolve since named last changed for the name of a root; nil if there are none.
 	outer  map[ID]ID // by root
@@ -32,25 +29,36 @@ type node struct {
 	name    uint32
 	depth   uint16 // frames from the root on
 	escaped bool
-	told    bool // by a line, not only as the result of Resolve
+	told    telling
 }
+
+// telling is what the lines tell of a path.
+type telling uint8
+
+const (
+	untold    telling = iota // it is only the result of Resolve
+	told                     // a line has it
+	ambiguous                // and its name is unknown, because a path that differs has this name, too
+)
 
 func (x *node) frame() Frame { return Frame{x.value, x.escaped} }
 
-// IDs of the roots without frames, and the value in Names.named of a name of two paths.
+// IDs of the roots without frames.
 const (
 	wholeRoot ID = 0
 	cutRoot   ID = 1
-	ambiguous ID = 1<<32 - 1
 )
 
+// node returns the path with an ID.
+func (n *Names) node(id ID) *node { return n.nodes.at(int(id)) }
+
 func (n *Names) init() {
-	if n.nodes != nil {
+	if n.nodes.n > 0 {
 		return
 	}
-	n.nodes = []node{{}, {parent: cutRoot, root: cutRoot, name: uint32(Cut)}}
+	n.nodes.push(node{})
+	n.nodes.push(node{parent: cutRoot, root: cutRoot, name: uint32(Cut)})
 	n.roots = map[uint32]ID{uint32(Whole): wholeRoot, uint32(Cut): cutRoot}
-	n.named = map[uint32]ID{}
 }
 
 // Add returns the ID of a path, and records the names of the path and of its outer
@@ -67,8 +75,9 @@ func (n *Names) Add(p *Path) ID {
 // Extend returns the ID of the path id and one more frame, and records its name, as Add does.
 func (n *Names) Extend(id ID, f Frame) ID {
 	n.init()
-	if id = n.child(id, f); !n.nodes[id].told {
-		n.nodes[id].told = true
+	id = n.child(id, f)
+	if x := n.node(id); x.told == untold {
+		x.told = told
 		n.tell(id)
 	}
 	return id
@@ -79,44 +88,58 @@ func (n *Names) rootOf(p *Path) ID {
 	name := p.root()
 	id, ok := n.roots[name]
 	if !ok {
-		id = ID(len(n.nodes))
+		id = ID(n.nodes.n)
 		n.roots[name] = id
-		n.nodes = append(n.nodes, node{parent: id, root: id, name: name})
+		n.nodes.push(node{parent: id, root: id, name: name})
 	}
 	return id
 }
 
 // child returns the path that consists of a parent and one more frame.
 func (n *Names) child(parent ID, f Frame) ID {
-	at := n.children.find(n.nodes, parent, f)
-	if id := n.children.slots[at]; id != 0 {
-		return id
+	known, ok := n.children.find(hashChild(parent, f), func(number uint32) bool {
+		x := n.node(ID(number))
+		return x.parent == parent && x.value == f.Value && x.escaped == f.Escaped
+	})
+	if ok {
+		return ID(known)
 	}
-	id := ID(len(n.nodes))
-	p := &n.nodes[parent]
-	n.nodes = append(n.nodes, node{value: f.Value, escaped: f.Escaped, parent: parent, root: p.root, name: f.mix(p.name), depth: p.depth + 1})
-	n.children.insert(n.nodes, at, id)
+	id := ID(n.nodes.n)
+	p := n.node(parent)
+	n.nodes.push(node{value: f.Value, escaped: f.Escaped, parent: parent, root: p.root, name: f.mix(p.name), depth: p.depth + 1})
+	n.children.add(uint32(id), func(number uint32) uint32 {
+		x := n.node(ID(number))
+		return hashChild(x.parent, x.frame())
+	})
 	return id
+}
+
+func hashChild(parent ID, f Frame) uint32 {
+	at := uint64(parent) << 1
+	if f.Escaped {
+		at |= 1
+	}
+	return hash2(at, f.Value)
 }
 
 // tell records that a line told a path. A path that begins with its own name tells nothing.
 // Of paths that do not differ, the name stands for the whole one, or else for the one with
 // the most frames. (BT-NAME-2)
 func (n *Names) tell(id ID) {
-	x := &n.nodes[id]
-	if !n.known(id) && n.nodes[x.root].name == x.name {
+	x := n.node(id)
+	if !n.known(id) && n.node(x.root).name == x.name {
 		return
 	}
-	best, ok := n.named[x.name]
+	best, ok := n.find(x.name)
 	switch {
 	case !ok:
-		n.named[x.name] = id
-	case best == ambiguous:
+		n.named.add(uint32(id), func(number uint32) uint32 { return hash2(uint64(n.node(ID(number)).name), 0) })
+	case n.node(best).told == ambiguous:
 		return
 	case n.differ(best, id):
-		n.named[x.name] = ambiguous
-	case n.known(id) || !n.known(best) && x.depth > n.nodes[best].depth:
-		n.named[x.name] = id
+		n.node(best).told = ambiguous
+	case n.known(id) || !n.known(best) && x.depth > n.node(best).depth:
+		n.named.replace(hash2(uint64(x.name), 0), uint32(best), uint32(id))
 	default:
 		return
 	}
@@ -125,13 +148,20 @@ func (n *Names) tell(id ID) {
 	}
 }
 
+// find returns the path that a name stands for, which may be ambiguous; ok is false if no line has
+// told it.
+func (n *Names) find(name uint32) (id ID, ok bool) {
+	number, ok := n.named.find(hash2(uint64(name), 0), func(number uint32) bool { return n.node(ID(number)).name == name })
+	return ID(number), ok
+}
+
 // differ reports whether two paths with one name are different paths: neither has the other's
 // frames as its innermost frames, or a path whose frames are all known is the shorter one.
 // Paths with one name and the same frames begin alike, because mix maps different names of
 // outer parts to different names. (BT-NAME-2)
 func (n *Names) differ(a, b ID) bool {
 	for a != b {
-		x, y := &n.nodes[a], &n.nodes[b]
+		x, y := n.node(a), n.node(b)
 		switch {
 		case x.depth == 0:
 			return n.known(a)
@@ -146,10 +176,10 @@ func (n *Names) differ(a, b ID) bool {
 }
 
 // known reports whether all captured frames of a path are known.
-func (n *Names) known(id ID) bool { return n.nodes[id].root <= cutRoot }
+func (n *Names) known(id ID) bool { return n.node(id).root <= cutRoot }
 
 // Name returns the name of a path. (BT-NAME-1)
-func (n *Names) Name(id ID) uint32 { n.init(); return n.nodes[id].name }
+func (n *Names) Name(id ID) uint32 { n.init(); return n.node(id).name }
 
 // Resolve replaces the name of the outer part of a path by its frames, if the name is known
 // by now, and returns the ID of the result. Equal paths then have equal IDs. The result may
@@ -163,13 +193,13 @@ func (n *Names) Resolve(id ID) ID {
 	if n.outer == nil {
 		n.outer, n.grafts = map[ID]ID{}, map[ID]ID{}
 	}
-	root := n.nodes[id].root
+	root := n.node(id).root
 	outer, ok := n.outer[root]
 	if !ok {
 		outer = n.resolveRoot(root)
 		n.outer[root] = outer
 	}
-	if outer == root || int(n.nodes[outer].depth)+int(n.nodes[id].depth) > MaxDepth {
+	if outer == root || int(n.node(outer).depth)+int(n.node(id).depth) > MaxDepth {
 		return id
 	}
 	return n.graft(outer, id)
@@ -180,11 +210,11 @@ func (n *Names) resolveRoot(root ID) ID {
 	outer, depth := root, 0
 	var chain []ID
 	for !n.known(outer) {
-		next, ok := n.named[n.nodes[n.nodes[outer].root].name]
-		if !ok || next == ambiguous {
+		next, ok := n.find(n.node(n.node(outer).root).name)
+		if !ok || n.node(next).told == ambiguous {
 			break
 		}
-		if depth += int(n.nodes[next].depth); depth > MaxDepth {
+		if depth += int(n.node(next).depth); depth > MaxDepth {
 			return root
 		}
 		chain = append(chain, outer)
@@ -206,8 +236,8 @@ const graftStep = 16
 // graft returns the path outer, to which the root of id resolves, followed by the frames of id.
 func (n *Names) graft(outer, id ID) ID {
 	var below []ID // innermost first
-	for ; n.nodes[id].depth > 0; id = n.nodes[id].parent {
-		if n.nodes[id].depth%graftStep == 0 {
+	for ; n.node(id).depth > 0; id = n.node(id).parent {
+		if n.node(id).depth%graftStep == 0 {
 			if known, ok := n.grafts[id]; ok {
 				outer = known
 				break
@@ -216,8 +246,8 @@ func (n *Names) graft(outer, id ID) ID {
 		below = append(below, id)
 	}
 	for _, id := range slices.Backward(below) {
-		outer = n.child(outer, n.nodes[id].frame())
-		if n.nodes[id].depth%graftStep == 0 {
+		outer = n.child(outer, n.node(id).frame())
+		if n.node(id).depth%graftStep == 0 {
 			n.grafts[id] = outer
 		}
 	}
@@ -227,8 +257,8 @@ func (n *Names) graft(outer, id ID) ID {
 // frames appends the frames of a path from its root on, outermost first.
 func (n *Names) frames(dst []Frame, id ID) []Frame {
 	start := len(dst)
-	for ; n.nodes[id].depth > 0; id = n.nodes[id].parent {
-		dst = append(dst, n.nodes[id].frame())
+	for ; n.node(id).depth > 0; id = n.node(id).parent {
+		dst = append(dst, n.node(id).frame())
 	}
 	slices.Reverse(dst[start:])
 	return dst
@@ -239,56 +269,12 @@ func (n *Names) frames(dst []Frame, id ID) []Frame {
 func (n *Names) Path(id ID, buf []Frame) Path {
 	id = n.Resolve(id)
 	p := Path{Frames: n.frames(buf[:0], id)}
-	switch root := n.nodes[id].root; root {
+	switch root := n.node(id).root; root {
 	case wholeRoot:
 	case cutRoot:
 		p.Base = Cut
 	default:
-		p.Base, p.Outer = Named, n.nodes[root].name
+		p.Base, p.Outer = Named, n.node(root).name
 	}
 	return p
-}
-
-// table finds nodes by parent and frame. It takes 4 bytes per slot, a map about 45 per node.
-// The seed keeps a log from choosing frames that collide.
-type table struct {
-	seed  maphash.Seed
-	slots []ID // 0 if free; the length is a power of 2
-	used  int
-}
-
-type edge struct {
-	parent ID
-	frame  Frame
-}
-
-// find returns the slot of a child, or a free slot if there is no such child.
-func (t *table) find(nodes []node, parent ID, f Frame) int {
-	if t.slots == nil {
-		t.seed, t.slots = maphash.MakeSeed(), make([]ID, 16)
-	}
-	mask := len(t.slots) - 1
-	at := int(maphash.Comparable(t.seed, edge{parent, f})) & mask
-	for id := t.slots[at]; id != 0; id = t.slots[at] {
-		if x := &nodes[id]; x.parent == parent && x.value == f.Value && x.escaped == f.Escaped {
-			break
-		}
-		at = (at + 1) & mask
-	}
-	return at
-}
-
-// insert puts a node into a free slot that find returned.
-func (t *table) insert(nodes []node, at int, id ID) {
-	t.slots[at] = id
-	if t.used++; 4*t.used <= 3*len(t.slots) {
-		return
-	}
-	old := t.slots
-	t.slots = make([]ID, 2*len(old))
-	for _, id := range old {
-		if id != 0 {
-			t.slots[t.find(nodes, nodes[id].parent, nodes[id].frame())] = id
-		}
-	}
 }

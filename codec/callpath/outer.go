@@ -4,19 +4,19 @@ package callpath
 // of the path; if it is 0, outer is the path itself.
 func (n *Names) Outer(id ID) (outer ID, f Frame, depth int) {
 	n.init()
-	x := &n.nodes[id]
+	x := n.node(id)
 	return x.parent, x.frame(), int(x.depth)
 }
 
 // Root returns the beginning of a path, without its frames.
 func (n *Names) Root(id ID) Path {
 	n.init()
-	switch root := n.nodes[id].root; root {
+	switch root := n.node(id).root; root {
 	case wholeRoot:
 		return Path{}
 	case cutRoot:
 		return Path{Base: Cut}
 	default:
-		return Path{Base: Named, Outer: n.nodes[root].name}
+		return Path{Base: Named, Outer: n.node(root).name}
 	}
 }

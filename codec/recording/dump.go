@@ -41,7 +41,7 @@ type Dump struct {
 // settled are the final values of a dump.
 type settled struct {
 	names *callpath.Names
-	paths []callpath.PathSum
+	paths *callpath.Sums
 	own   int
 }
 
@@ -196,20 +196,21 @@ func (d *Dump) Complete() bool {
 // their IDs, nil if there are no paths. The first own paths are the dump's own, the others those of
 // its base. Names count that are known by now. A path without live blocks and bytes is one that the
 // difference has removed. (BT-DUMP-2, BT-DUMP-3)
-func (d *Dump) Paths() (paths []callpath.PathSum, names *callpath.Names, own int) {
-	v := d.values()
+func (d *Dump) Paths() (paths *callpath.Sums, names *callpath.Names, own int) {
+	v := d.values(false)
 	return v.paths, v.names, v.own
 }
 
 // Settle is Paths, and its last call: names that are told later change the values no more.
-func (d *Dump) Settle() (paths []callpath.PathSum, names *callpath.Names, own int) {
-	v := d.values()
+func (d *Dump) Settle() (paths *callpath.Sums, names *callpath.Names, own int) {
+	v := d.values(true)
 	d.settled, d.base = &v, nil
 	return v.paths, v.names, v.own
 }
 
-// values computes the values from those of the base that was settled last, or has no base.
-func (d *Dump) values() (v settled) {
+// values computes the values from those of the base that was settled last, or has no base. With
+// settle, they are the final ones of the dump.
+func (d *Dump) values(settle bool) (v settled) {
 	var chain []*Dump
 	for x := d; x != nil; x = x.base {
 		if x.settled != nil {
@@ -219,15 +220,20 @@ func (d *Dump) values() (v settled) {
 		chain = append(chain, x)
 	}
 	for i := len(chain) - 1; i >= 0; i-- {
-		v = chain[i].apply(&v)
+		v = chain[i].apply(&v, settle && i == 0)
 	}
 	return v
 }
 
 // apply applies the dump to the values of its base.
-func (d *Dump) apply(base *settled) settled {
-	v := settled{names: d.Sum.Names, paths: d.Sum.Paths()}
-	v.own = len(v.paths)
+func (d *Dump) apply(base *settled, settle bool) settled {
+	v := settled{names: d.Sum.Names}
+	if settle {
+		v.paths = d.Sum.Settle()
+	} else {
+		v.paths = d.Sum.Paths()
+	}
+	v.own = v.paths.Len()
 	if _, diff := d.Difference(); !diff || base.names == nil || v.names != nil && v.names != base.names {
 		return v
 	}

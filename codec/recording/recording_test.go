@@ -40,7 +40,7 @@ func dumpText(d *recording.Dump) string {
 		text = fmt.Sprint(d.Begin.Number)
 	}
 	paths, names, own := d.Paths()
-	for i, s := range paths {
+	for s := range paths.All() {
 		p := names.Path(s.ID, nil)
 		text += fmt.Sprintf(" %d", s.Live)
 		if p.Base == callpath.Named {
@@ -49,7 +49,7 @@ func dumpText(d *recording.Dump) string {
 		for _, f := range p.Frames {
 			text += fmt.Sprintf("/%x", f.Value)
 		}
-		if i >= own {
+		if own--; own < 0 {
 			text += "(base)"
 		}
 	}
@@ -124,8 +124,8 @@ func TestChainOfDifferences(t *testing.T) {
 	for _, d := range dumps {
 		d.Settle()
 	}
-	if last, _, own := dumps[n-1].Paths(); len(dumps) != n || len(last) != 7 || own != 1 {
-		t.Errorf("%d dumps, the last of %d paths, %d its own", len(dumps), len(last), own)
+	if last, _, own := dumps[n-1].Paths(); len(dumps) != n || last.Len() != 7 || own != 1 {
+		t.Errorf("%d dumps, the last of %d paths, %d its own", len(dumps), last.Len(), own)
 	}
 }
 
@@ -217,7 +217,7 @@ func ExampleDumps() {
 `
 	for _, d := range recording.Dumps([]byte(log)) {
 		paths, names, _ := d.Settle()
-		for _, s := range paths {
+		for s := range paths.All() {
 			fmt.Println(s.Live, "blocks,", s.Bytes, "bytes,", len(names.Path(s.ID, nil).Frames), "frames")
 		}
 		fmt.Println("complete:", d.Complete())

@@ -21,22 +21,26 @@ type callPaths struct {
 	shared  bool // the boot before has used names
 	closed  bool // another boot has begun: process is no longer that of this boot
 
-	addrs      map[callpath.Frame]symbol.Addr // frames of this boot
+	addrs      map[callpath.Frame]symbol.Addr // frames of this boot of which more than the address is known
+	unplaced   map[uint32]struct{}            // code offsets in none of the ranges
 	generation int                            // of the process when addrs was checked
-	outside    *int64                         // counts distinct frames outside of the code
+	outside    *int64                         // counts unplaced
 
 	built   builtPaths
 	builtAt int // generation of the process for which built is valid
 
-	frames []callpath.Frame
-	pcs    []uint64 // addresses in memory of the current line, in a survey
+	frames   []callpath.Frame // these keep their memory between calls
+	stackBuf []symbol.Addr
+	newBuf   []keptCallers
+
+	pcs []uint64 // addresses in memory of the current line, in a survey
 }
 
 // newCallPaths begins the call paths of a boot. last is the latest boot that had lines of call paths,
 // nil if there is none.
 func newCallPaths(r *Reader, boot *recording.Boot, last *callPaths, outside *int64) *callPaths {
 	c := &callPaths{process: r.process, code: process.NewCode(r.process, boot.Header, len(r.maps) > 0), names: boot.Names,
-		addrs: map[callpath.Frame]symbol.Addr{}, outside: outside}
+		addrs: map[callpath.Frame]symbol.Addr{}, unplaced: map[uint32]struct{}{}, outside: outside}
 	c.shared = last != nil && last.names == c.names
 	return c
 }
@@ -47,6 +51,7 @@ func (c *callPaths) settle() {
 		return
 	}
 	clear(c.addrs)
+	clear(c.unplaced)
 	if c.shared { // offsets of another map
 		c.names, c.shared = &callpath.Names{}, false
 	}
@@ -105,7 +110,9 @@ func (c *callPaths) addr(f callpath.Frame) symbol.Addr {
 	a, ok := c.addrs[f]
 	if !ok {
 		a = c.locate(f)
-		c.addrs[f] = a
+		if _, unplaced := a.CodeOffset(); a.Location != nil && !unplaced {
+			c.addrs[f] = a
+		}
 	}
 	return a
 }
@@ -118,8 +125,11 @@ func (c *callPaths) locate(f callpath.Frame) symbol.Addr {
 		a, ok = c.code.Locate(f)
 	}
 	if !ok {
-		*c.outside++
-		return offsetAddr(f.Value)
+		if _, known := c.unplaced[uint32(f.Value)]; !known {
+			c.unplaced[uint32(f.Value)] = struct{}{}
+			*c.outside++
+		}
+		return symbol.CodeOffset(f.Value)
 	}
 	return a
 }
@@ -127,18 +137,7 @@ func (c *callPaths) locate(f callpath.Frame) symbol.Addr {
 // CodeOffset returns the code offset of an address in a call path, if the log does not tell
 // which address the offset stands for: the offset is in none of the known code ranges. For all
 // other addresses, ok is false. (BT-CODE-2)
-func CodeOffset(a symbol.Addr) (offset uint64, ok bool) {
-	return a.PC, a.Location != nil && a.Location.Missing == missingCode
-}
-
-// missingCode is the reason why a code offset has no address.
-const missingCode = "the log does not say where the code is"
-
-// offsetAddr returns the Addr of a code offset that is in none of the known code ranges.
-func offsetAddr(x uint64) symbol.Addr {
-	name := fmt.Sprintf("code+%#x", x)
-	return symbol.Addr{PC: x, Location: &symbol.Location{Frames: []symbol.Frame{{Func: name, Name: name}}, Missing: missingCode}}
-}
+func CodeOffset(a symbol.Addr) (offset uint64, ok bool) { return a.CodeOffset() }
 
 // unknownOuter returns the outermost Addr of a call path whose outer frames have a name that
 // is not known.
@@ -169,29 +168,48 @@ type builtPath struct {
 
 // builtPaths are call paths of Builders, as long as the addresses of their frames do not change.
 type builtPaths struct {
-	paths   map[callpath.ID]builtPath // without unknown names, at most maxBuilt
+	paths   []builtEntry // a cache, by ID modulo its length, of paths without unknown names
+	puts    int          // since paths was allocated
 	callers map[callpath.ID]profile.Callers
 }
 
-const maxBuilt = 1 << 15
+// builtEntry is empty if its path has no Builder.
+type builtEntry struct {
+	id callpath.ID
+	builtPath
+}
+
+// minBuilt is the initial length of builtPaths.paths, maxBuilt the largest.
+const minBuilt, maxBuilt = 1 << 6, 1 << 14
+
+// slot returns the entry of the cache in which a path belongs.
+func (b *builtPaths) slot(id callpath.ID) *builtEntry { return &b.paths[int(id)&(len(b.paths)-1)] }
+
+// put puts a path into the cache.
+func (b *builtPaths) put(id callpath.ID, x builtPath) {
+	if b.puts++; b.puts > len(b.paths) && len(b.paths) < maxBuilt {
+		b.paths, b.puts = make([]builtEntry, 4*len(b.paths)), 0
+	}
+	*b.slot(id) = builtEntry{id, x}
+}
 
 // path returns the call path of a Builder. If a name in it is unknown, it returns the path as far as
 // it is known, or with wait, nothing, and ok is false.
 func (c *callPaths) path(b *profile.Builder, id callpath.ID, wait bool) (x builtPath, ok bool) {
 	if g := c.process.Generation(); c.built.paths == nil || g != c.builtAt {
-		c.built = builtPaths{map[callpath.ID]builtPath{}, map[callpath.ID]profile.Callers{}}
+		c.built = builtPaths{paths: make([]builtEntry, minBuilt), callers: map[callpath.ID]profile.Callers{}}
 		c.builtAt = g
 	}
-	if x, ok = c.built.paths[id]; ok {
-		return x, true
+	if e := c.built.slot(id); e.id == id && e.Path != (profile.Path{}) {
+		return e.builtPath, true
 	}
 	resolved := c.names.Resolve(id)
 	known := c.names.Root(resolved).Base != callpath.Named
 	if !known && wait {
 		return x, false
 	}
-	if x = c.build(b, c.names, resolved, c.built.callers); known && len(c.built.paths) < maxBuilt {
-		c.built.paths[id] = x
+	if x = c.build(b, c.names, resolved, c.built.callers); known {
+		c.built.put(id, x)
 	}
 	return x, true
 }
@@ -207,8 +225,7 @@ func (c *callPaths) build(b *profile.Builder, names *callpath.Names, id callpath
 	root := names.Root(id)
 	outer, f, depth := names.Outer(id)
 	cut := root.Base == callpath.Cut && depth <= maxCut // the outermost address depends on depth
-	var stack []symbol.Addr                             // of the frames inside of from
-	var new []keptCallers
+	stack, new := c.stackBuf[:0], c.newBuf[:0]          // the frames inside of from
 	var from profile.Callers
 	for at := depth; at > 0; at-- {
 		if at%callersStep == 0 && !cut {
@@ -240,6 +257,7 @@ func (c *callPaths) build(b *profile.Builder, names *callpath.Names, id callpath
 		stack = stack[:k.inner]
 	}
 	x.Path = b.PathFrom(from, stack)
+	c.stackBuf, c.newBuf = stack, new
 	return x
 }
 

@@ -14,7 +14,7 @@ type pathValues struct {
 	of      *recording.Dump
 	in      *callPaths // of the boot, nil if there are no paths
 	names   *callpath.Names
-	paths   []callpath.PathSum
+	paths   *callpath.Sums
 	own     int // number of paths that are the dump's own, before those of its base
 	records []pathRecord
 }
@@ -62,14 +62,14 @@ func (v *pathValues) addTo(b *profile.Builder, loss *profile.Loss) (saturated bo
 		return false
 	}
 	var round roundings
-	for i := range v.paths {
-		s := &v.paths[i]
+	own := v.own
+	for s := range v.paths.All() {
 		path := v.path(b, s.ID)
-		if path.noOuter && i < v.own {
+		if own--; own >= 0 && path.noOuter {
 			loss.NoOuter += int64(s.Entries)
 		}
 		saturated = saturated || s.Saturated
-		b.AddAllocation(round.allocation(path.Path, s))
+		b.AddAllocation(round.allocation(path.Path, &s))
 	}
 	for i := range v.records {
 		r := &v.records[i]
@@ -81,8 +81,12 @@ func (v *pathValues) addTo(b *profile.Builder, loss *profile.Loss) (saturated bo
 
 // peaksInParts returns the number of call paths of the dump whose peak was recorded in parts.
 func (v *pathValues) peaksInParts() (n int64) {
-	for i := range v.own {
-		if v.paths[i].Peaks > 1 {
+	own := v.own
+	for s := range v.paths.All() {
+		if own--; own < 0 {
+			break
+		}
+		if s.Peaks > 1 {
 			n++
 		}
 	}

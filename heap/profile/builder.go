@@ -223,15 +223,20 @@ func (b *interner) otherPath() Path {
 // identity is equal for two addresses that count as the same address.
 type identity struct {
 	addr  uint64 // in the file
-	file  uint32 // its number, 0 for memory
+	file  uint32 // its number, 0 for memory, noFile for code offsets
 	state symbol.State
 }
 
+const noFile = 1<<32 - 1
+
 func (b *interner) identity(a *symbol.Addr) identity {
 	l := a.Location
+	x, unplaced := a.CodeOffset()
 	switch {
 	case l == nil, l.Module == nil && l.Own == a.PC && a.PC != 0: // in memory, named or not
 		return identity{a.PC, 0, a.State}
+	case unplaced:
+		return identity{x, noFile, a.State}
 	case len(l.Frames) > 0 && (l.Module == nil || l.Own == 0): // symbols without addresses, as in some pprof profiles
 		return identity{0, b.fileNumber(l), a.State}
 	case l.Module == nil:
