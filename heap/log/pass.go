@@ -109,9 +109,16 @@ func (p *pass) run() {
 	switch err := p.r.ctx.Err(); {
 	case err != nil:
 		p.consumer.fail(err)
-	case p.tally.readable == 0 && p.tally.readErrors == 0 && !p.places.emptied():
+	case p.tally.readable == 0 && p.tally.readErrors == 0 && !p.places.emptied() && !p.onlyHeaps():
 		p.consumer.fail(p.noRecord())
 	}
+}
+
+// onlyHeaps reports whether the logs have nothing but reports of allocators, and a consumer takes
+// these.
+func (p *pass) onlyHeaps() bool {
+	a, dumps := p.consumer.(*assembler)
+	return dumps && len(a.heaps) > 0 && p.tally.kinds[recording.KindUnreadable] == 0 && !p.tally.announced
 }
 
 // read reads the log with an index.

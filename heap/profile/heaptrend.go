@@ -78,32 +78,27 @@ func fragmenting(first, last *Heap) bool {
 	return known && knownLast && float64(last.Largest.Bytes) <= 0.75*float64(first.Largest.Bytes) && 1-l <= 5*(1-f)/6+1e-9
 }
 
-// examine applies the rule for leaks to reports.
+// examine applies the rule for leaks to reports: each is taken as a dump of one block.
 func (t *HeapTrend) examine(reports []HeapReport) {
-	var most uint64
-	n := map[boot]int{}
-	for _, r := range reports {
-		if r.Free.Known {
-			most = max(most, r.Free.Bytes)
-			n[boot{0, r.File, r.Boot}]++
-		}
-	}
-	var dumps []LeakDump
-	var points []Value
+	var all []*Dump
 	var numbers []float64
-	for _, r := range reports {
-		at := boot{0, r.File, r.Boot}
-		if r.Free.Known && n[at] >= minBootDumps {
-			d := &Dump{DumpInfo: DumpInfo{File: r.File, Boot: r.Boot, Time: r.Time, Timed: r.Timed}}
-			dumps = append(dumps, LeakDump{Dump: d, Used: true, boot: at, timed: r.Timed})
-			points = append(points, Value{Bytes: most - r.Free.Bytes, Count: 1})
-			numbers = append(numbers, float64(r.Number))
+	var most uint64
+	for i, r := range reports {
+		if !r.Free.Known {
+			continue
 		}
+		d := &Dump{DumpInfo: DumpInfo{File: r.File, Line: r.Line, Index: i, Boot: r.Boot, Time: r.Time, Timed: r.Timed}, Ended: true}
+		if r.Size.Known {
+			d.Total.Bytes = r.Size.Bytes - min(r.Size.Bytes, r.Free.Bytes)
+		}
+		all, numbers = append(all, d), append(numbers, float64(r.Number))
+		most = max(most, r.Free.Bytes)
 	}
-	if len(dumps) == 0 {
+	dumps := useDumps(all)
+	trend := newLeakTrend(dumps)
+	if trend.dumps == 0 {
 		return
 	}
-	trend := newLeakTrend(dumps)
 	if !trend.timed {
 		for i := range trend.boots {
 			for j, d := range trend.boots[i].dumps {
@@ -111,6 +106,10 @@ func (t *HeapTrend) examine(reports []HeapReport) {
 			}
 		}
 		trend.trend = newTrend(trend.boots)
+	}
+	points := make([]Value, len(all))
+	for i, d := range all {
+		points[i] = Value{Bytes: most - reports[d.Index].Free.Bytes, Count: 1}
 	}
 	t.Boots = len(trend.boots)
 	if trend.timed {

@@ -10,7 +10,7 @@ import (
 // NewLeaks returns leaks for [Options]: the sure ones first, then up to three call paths that grow.
 func NewLeaks(found *profile.Leaks) *Leaks {
 	l := &Leaks{Summary: []string{leaktext.Headline(found) + " in " + leaktext.Examined(found)}}
-	for _, text := range slices.Concat([]string{leaktext.Exhaustion(found)}, leaktext.Fragmentation(found), leaktext.Basis(found)) {
+	for _, text := range slices.Concat([]string{leaktext.Exhaustion(found)}, leaktext.Heaps(found), leaktext.Basis(found)) {
 		if text != "" {
 			l.Summary = append(l.Summary, text)
 		}

@@ -52,3 +52,127 @@ func TestLeaksOfTwoHeaps(t *testing.T) {
 		}
 	}
 }
+
+// heapLogs are logs with nothing but what an allocator reports, the commonest form, as the systems
+// print them, and what leaks writes of them.
+var heapLogs = map[string]struct {
+	log  func(round int) string
+	n    int
+	args []string
+	want string
+}{
+	"ESP-IDF, internal RAM fragments, PSRAM does not": {func(i int) string {
+		return fmt.Sprintf("I (%d) app: round %d\n", 5000+60000*i, i) + espHeap(0x800, 290_000, 120_000-2000*i, 90_000-9000*i) + espHeap(0x400, 4_194_304, 4_122_000, 4_121_984)
+	}, 8, nil, `1 of 2 heaps leaks in 16 reports of the allocator
+free 106,000 bytes in heap internal: exhausted in 53 reports at +2,000 ± 0 bytes per report
+heap internal: leak
+  used 170,000 → 184,000, free 120,000 → 106,000 of 290,000, never below 105,900
+  largest 90,000 → 27,000 (75 % → 25 % of free): fragmented, and ever more
+heap PSRAM: no leak
+  used 72,304, free 4,122,000 of 4,194,304, never below 4,121,900
+  largest 4,121,984 (100 % of free): not fragmented
+`},
+	"ESP-IDF, a line of another task in the totals": {func(i int) string {
+		log := espHeap(0x800, 290_000, 120_000-2000*i, 90_000)
+		if i == 1 {
+			log = strings.Replace(log, "Totals:\n", "Totals:\nW (65250911) wifi:alloc eb len=76 type=2 fail, heap:2872652\n", 1)
+		}
+		return log
+	}, 4, nil, `no leak found in 4 reports of the allocator
+heap internal: shrinks, but 4 reports are too few to say leak
+  exhausted in 57 reports at +2,000 ± 0 bytes per report
+  used 170,000 → 176,000, free 120,000 → 114,000 of 290,000, never below 113,900
+  largest 90,000 (75 % → 79 % of free): not fragmented
+`},
+	"ESP-IDF, once, nearly full": {func(int) string {
+		return "Heap summary for capabilities 0x00000800:\n  Totals:\n    free 900 allocated 190000 min_free 800 largest_free_block 300\n" + espHeap(0x400, 4_194_304, 4_122_000, 4_121_984)
+	}, 1, nil, `2 reports of the allocator, too few to find leaks
+heap internal: 1 report; 3 or more of a boot show a trend; nearly full
+  used 190,000, free 900 of 190,900, never below 800
+  largest 300 (33 % of free): fragmented
+heap PSRAM: 1 report; 3 or more of a boot show a trend
+  used 72,304, free 4,122,000 of 4,194,304, never below 4,121,900
+  largest 4,121,984 (100 % of free): not fragmented
+`},
+	"NuttX, free": {func(int) string {
+		return "nsh> free\n      total       used       free    maxused    maxfree  nused  nfree name\n" +
+			"    5583024    5022456     560568    5222880      60568     53      9 Kmem\n    1583024      22456    1560568      22880    1560568     53      1 Umem\n"
+	}, 1, nil, `2 reports of the allocator, too few to find leaks
+heap Kmem: 1 report; 3 or more of a boot show a trend
+  used 5,022,456, free 560,568 of 5,583,024, never below 360,144
+  largest 60,568 (11 % of free): fragmented
+heap Umem: 1 report; 3 or more of a boot show a trend
+  used 22,456, free 1,560,568 of 1,583,024, never below 1,560,144
+  largest 1,560,568 (100 % of free): not fragmented
+`},
+	"FreeRTOS, by the names of the fields": {func(i int) string {
+		return fmt.Sprintf("xAvailableHeapSpaceInBytes: %d\nxSizeOfLargestFreeBlockInBytes: %d\nxMinimumEverFreeBytesRemaining: %d\nok\n", 30_000-1000*i, 20_000-3000*i, 29_000-1000*i)
+	}, 6, nil, `the heap leaks in 6 reports of the allocator
+free 25,000 bytes: exhausted in 25 reports at +1,000 ± 0 bytes per report
+heap: probably a leak
+  free 30,000 → 25,000, never below 24,000
+  largest 20,000 → 5,000 (67 % → 20 % of free): fragmented, and ever more
+`},
+	"headers of our own, with times": {func(i int) string {
+		return fmt.Sprintf("~h#heap t=%d size=65536 free=%d\n", 3_600_000_000*(i+1), 40_000-100*i)
+	}, 10, nil, `the heap leaks in 10 reports of the allocator over 9 h
+free 39,100 bytes: exhausted in 16.3 days at +100 ± 0 bytes per hour
+heap: leak
+  used 25,536 → 26,436, free 40,000 → 39,100 of 65,536
+`},
+	"values that rise and fall": {func(i int) string { return fmt.Sprintf("~h#heap free=%d largest=900\n", 1000+(i*37)%100) }, 12, nil,
+		`no leak found in 12 reports of the allocator
+heap: no leak
+  free 1,000 → 1,007, never below 1,000
+  largest 900 (90 % → 89 % of free): not fragmented
+`},
+}
+
+func TestLeaksOfReportsOnly(t *testing.T) {
+	for name, c := range heapLogs {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			for i := range c.n {
+				log.WriteString(c.log(i))
+			}
+			file := logFile(t, "heap.log", log.String())
+			out, errs, code := command("", append([]string{"leaks", "-q"}, append(c.args, file)...)...)
+			if code != 0 || errs != "" || out != c.want {
+				t.Errorf("exit code %d, %s, got\n%s\nwant\n%s", code, errs, out, c.want)
+			}
+			if heaps, _ := checkJSON(t, "leaks", file)["heaps"].([]any); len(heaps) != strings.Count(c.want, "\nheap ")+strings.Count(c.want, "\nheap: ") {
+				t.Errorf("JSON has %d heaps", len(heaps))
+			}
+			if heaps, _ := checkJSON(t, "map", file)["heaps"].([]any); len(heaps) == 0 {
+				t.Error("map: JSON has no heap")
+			}
+			if out, errs, code := command("", "map", "-q", file); code != 0 || strings.Count(out, "Largest") < 1 || errs != "" {
+				t.Errorf("map: exit code %d, %s, %s", code, errs, out)
+			}
+			// What needs call paths says so.
+			if _, errs, code := command("", "top", "-q", file); code != 2 || !strings.Contains(errs, "only what the allocator reports: btheap leaks tells the trend") {
+				t.Errorf("top: exit code %d, %s", code, errs)
+			}
+		})
+	}
+}
+
+// --fail-over is for the rate of a heap, too.
+func TestFailOverOfReports(t *testing.T) {
+	log := ""
+	for i := range 10 {
+		log += fmt.Sprintf("~h#heap t=%d free=%d\n", 3_600_000_000*(i+1), 40_000-100*i)
+	}
+	untimed := ""
+	for i := range 10 {
+		untimed += fmt.Sprintf("~h#heap free=%d\n", 40_000-100*i)
+	}
+	for _, c := range []struct {
+		log, limit string
+		code       int
+	}{{log, "99/h", 1}, {log, "101/h", 0}, {log, "2401/day", 0}, {log, "99/dump", 2}, {untimed, "99/dump", 1}, {untimed, "101/dump", 0}, {untimed, "99/h", 2}} {
+		if _, errs, code := command(c.log, "leaks", "-q", "--fail-over", c.limit); code != c.code {
+			t.Errorf("--fail-over %s: exit code %d, want %d: %s", c.limit, code, c.code, errs)
+		}
+	}
+}

@@ -106,6 +106,17 @@ func exhaustionJSON(x *profile.Exhaustion) any {
 	}{*x, to}
 }
 
+// seriesJSON returns the object of the reports on a heap.
+func seriesJSON(s *profile.HeapSeries) any {
+	return object{"name": s.Name, "total": s.Total, "least": s.Least, "reports": listJSON(s.Reports, func(r *profile.HeapReport) any {
+		j := object{"number": r.Number, "boot": r.Boot, "heap": heapmap.OfHeap(r.Heap)}
+		if r.Timed {
+			j["time"] = r.Time.Seconds()
+		}
+		return j
+	})}
+}
+
 // heapJSON returns the object of the trend of a heap.
 func heapJSON(t *profile.HeapTrend) any {
 	return object{"name": t.Name, "reports": t.Reports, "first": heapmap.OfHeap(t.First.Heap), "last": heapmap.OfHeap(t.Last.Heap), "least": t.Least,
@@ -165,7 +176,7 @@ func (s *session) diffJSON(w io.Writer, p *profile.Profile, changes []profile.Ch
 
 // writeJSON writes the output of btheap map.
 func (m *heapMap) writeJSON(w io.Writer) error {
-	j := object{"moments": listJSON(m.moments, func(x **moment) any { return (*x).sums }), "map": nil}
+	j := object{"moments": listJSON(m.moments, func(x **moment) any { return (*x).sums }), "map": nil, "heaps": listJSON(m.heaps, seriesJSON)}
 	if m.heap != nil {
 		layout := m.heap.Layout(len(m.heap.Regions), 0)
 		var err error

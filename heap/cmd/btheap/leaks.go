@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -93,16 +94,9 @@ func parseRate(s string) (r rateLimit, err error) {
 
 // write writes the report and checks --fail-over.
 func (l *leaks) write(w io.Writer) error {
-	if err := l.readSeries(); err != nil {
-		return err
-	}
-	p, err := l.profile(l.dumps...)
+	found, err := l.find()
 	if err != nil {
 		return err
-	}
-	found := p.Leaks(profile.LeakOptions{Heap: uint64(l.heap), Heaps: l.heaps()})
-	if found.Used == 0 {
-		return l.tooFew(found)
 	}
 	if err := l.checkHeap(found); err != nil {
 		return err
@@ -131,6 +125,32 @@ func (l *leaks) write(w io.Writer) error {
 		return err
 	}
 	return l.checkLimit(found)
+}
+
+// find reads the logs and looks for leaks. Logs need dumps or reports of allocators.
+func (l *leaks) find() (*profile.Leaks, error) {
+	var p *profile.Profile
+	switch err := l.readSeries(); {
+	case errors.Is(err, errOnlyHeaps):
+	case err != nil:
+		return nil, err
+	default:
+		if p, err = l.profile(l.dumps...); err != nil {
+			return nil, err
+		}
+	}
+	found := p.Leaks(profile.LeakOptions{Heap: uint64(l.heap), Heaps: l.heaps()})
+	if found.Used > 0 || len(found.Heaps) == 0 && len(found.Dumps) == 0 {
+		return found, nil
+	}
+	err := l.tooFew(found)
+	if len(found.Heaps) == 0 {
+		return nil, err
+	}
+	if len(found.Dumps) > 0 {
+		l.note("%v", err)
+	}
+	return found, nil
 }
 
 // checkHeap returns an error if --heap is less than what a dump holds: a unit is missing.
@@ -167,6 +187,9 @@ func (l *leaks) checkLimit(found *profile.Leaks) error {
 
 // over returns an error if the leaks exceed --fail-over, or if it needs times that the log lacks.
 func (l *leaks) over(found *profile.Leaks) error {
+	if l.limit.text != "" && found.Used == 0 && len(found.Heaps) > 0 {
+		return l.heapsOver(found)
+	}
 	if l.limit.text == "" || found.Used == 0 {
 		return nil
 	}
@@ -186,13 +209,35 @@ func (l *leaks) over(found *profile.Leaks) error {
 	return cli.Shortf("leaks %s bytes per %s, more than %s (--fail-over)", leaktext.Signed(rate), per, l.limit.text)
 }
 
+// heapsOver is over for a log without dumps: a heap shrinks, and its unit may be a report.
+func (l *leaks) heapsOver(found *profile.Leaks) error {
+	for i := range found.Heaps {
+		t := &found.Heaps[i]
+		switch {
+		case !t.Verdict.Sure():
+		case (t.Per == profile.PerHour) == l.limit.perDump:
+			return cli.Usagef("--fail-over %s: the rate of the heap is per %s: give SIZE/%s", l.limit.text, t.Per, map[bool]string{true: "h", false: "dump"}[l.limit.perDump])
+		case t.Rate > l.limit.bytes:
+			return cli.Shortf("leaks %s bytes per %s, more than %s (--fail-over)", leaktext.Signed(t.Rate), t.Per, l.limit.text)
+		}
+	}
+	return nil
+}
+
 // writeText writes the report for people.
 func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
-	fmt.Fprintf(w, "%s in %s\n", leaktext.Headline(found), leaktext.Examined(found))
-	for _, text := range append([]string{leaktext.Exhaustion(found)}, leaktext.Fragmentation(found)...) {
+	if found.Used == 0 {
+		fmt.Fprintln(w, leaktext.HeapHeadline(found))
+	} else {
+		fmt.Fprintf(w, "%s in %s\n", leaktext.Headline(found), leaktext.Examined(found))
+	}
+	for _, text := range append([]string{leaktext.Exhaustion(found)}, leaktext.Heaps(found)...) {
 		if text != "" {
 			fmt.Fprintln(w, text)
 		}
+	}
+	if found.Used == 0 {
+		return
 	}
 	sure := slices.DeleteFunc(slices.Clone(found.Rows), func(r profile.Leak) bool { return !r.Verdict.Sure() }) // call paths; functions follow
 	sure, left := first(sure, l.rows)

@@ -24,6 +24,7 @@ type heapMap struct {
 	moments []*moment
 	heap    *heapmap.Map // of the moment of, nil if no moment has one
 	of      *moment
+	heaps   []profile.HeapSeries // that have a table of their own
 }
 
 // moment is a dump, or the live blocks at a moment of a recording with events.
@@ -81,10 +82,10 @@ func mapCommand() *cobra.Command {
 		Use: "map [flags] [FILE...]", Short: "where in the heap blocks and holes are",
 		Long: `map shows where blocks lie in the heap: what is used and free, the largest hole
 in each dump, holes by size, and the call paths whose blocks keep holes apart.
-It needs dumps or events with addresses of blocks, or at least the values that
-the allocator reports (~h#heap). Of events, it shows 20 moments. The heap is
-that of --space, or of heap= in ~h#boot; without both, it is inferred from the
-blocks. Memory that belongs to no block in the log counts as free.`,
+It needs dumps or events with addresses of blocks, or at least what the
+allocator reports, such as ~h#heap lines. Of events, it shows 20 moments. The
+heap is that of --space, or of heap= in ~h#boot; without both, it is inferred
+from the blocks. Memory that belongs to no block in the log counts as free.`,
 		Example: "btheap map -e app.elf device.log\nbtheap map --space 20001000+8000 --dump 3 -e app.elf device.log",
 		RunE: func(c *cobra.Command, files []string) error {
 			if space != "" {
@@ -127,18 +128,30 @@ func (m *heapMap) write(w io.Writer) error {
 	switch {
 	case m.pick > len(m.moments):
 		return cli.Usagef("--dump %d: the log has %d", m.pick, len(m.moments))
-	case m.heap == nil && !slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil }):
-		return cli.Usagef("the log has neither block addresses nor ~h#heap lines")
-	case m.json:
+	case m.heap == nil && len(m.reader.Heaps()) == 0:
+		return cli.Usagef("the log has neither block addresses nor reports of the allocator, such as ~h#heap lines")
+	}
+	if m.heaps = m.reader.Heaps(); m.json {
 		return m.writeJSON(w)
-	case m.heap == nil:
-		m.writeMoments(w)
+	}
+	if m.inDumps() {
+		m.heaps = nil // the table of the dumps has them
+	}
+	if m.heap != nil {
+		m.writeMap(w)
+	}
+	m.writeMoments(w)
+	m.writeHeaps(w)
+	if m.heap == nil {
 		return nil
 	}
-	m.writeMap(w)
-	m.writeMoments(w)
 	m.writeSizes(w)
 	return m.writePins(w)
+}
+
+// inDumps reports whether there is one heap, and the dumps have its reports.
+func (m *heapMap) inDumps() bool {
+	return len(m.heaps) == 1 && slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil })
 }
 
 // add adds a moment. It keeps only the map to report on.
@@ -219,8 +232,11 @@ func picture(cells []float64) []rune {
 // allocator's reports.
 func (m *heapMap) writeMoments(w io.Writer) {
 	blocks := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Blocks != nil })
-	reported := slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil })
-	live := len(m.moments) > 0 && m.moments[len(m.moments)-1].live
+	reported := len(m.heaps) == 0 && slices.ContainsFunc(m.moments, func(x *moment) bool { return x.sums.Allocator != nil })
+	if !blocks && !reported {
+		return
+	}
+	live := m.moments[len(m.moments)-1].live
 	tb := cli.Table{Head: []string{"Dump", "Boot"}, Right: slices.Repeat([]bool{true}, 11)}
 	if blocks {
 		tb.Head = append(tb.Head, "Used", "Blocks", "Free", "Holes", "Largest", "Frag.")
@@ -254,13 +270,43 @@ func (m *heapMap) writeMoments(w io.Writer) {
 	m.writeTrends(w)
 }
 
+// writeHeaps writes a table of the reports on each heap, if there are several heaps, or if no dump
+// has a report.
+func (m *heapMap) writeHeaps(w io.Writer) {
+	for i := range m.heaps {
+		s := &m.heaps[i]
+		name := "heap"
+		if s.Name != "" {
+			name += " " + s.Name
+		}
+		fmt.Fprintf(w, "\n%s: %s\n\n", name, cli.Count(s.Total, "report"))
+		tb := cli.Table{Head: []string{"Report", "Boot", "Time (s)", "Free", "Largest", "Frag.", "Least"}, Right: slices.Repeat([]bool{true}, 7)}
+		var free, largest []profile.Value
+		for k, r := range s.Reports {
+			free, largest = append(free, profile.Value{Bytes: r.Free.Bytes}), append(largest, profile.Value{Bytes: r.Largest.Bytes})
+			if n := len(s.Reports); n > mapSteps && k*(mapSteps-1)/(n-1) == (k-1)*(mapSteps-1)/(n-1) && k > 0 {
+				continue
+			}
+			time := ""
+			if r.Timed {
+				time = seconds(r.Time.Seconds())
+			}
+			tb.Rows = append(tb.Rows, []string{cli.Number(r.Number), strconv.Itoa(r.Boot), time, bytesOf(r.Free), bytesOf(r.Largest), shareOf(heapmap.OfHeap(r.Heap).Fragmentation), bytesOf(r.Min)})
+		}
+		tb.Write(w)
+		if len(free) > 2 {
+			fmt.Fprintf(w, "\nfree %s  largest free block %s\n", sparkline(free, nil, profile.Bytes, 24), sparkline(largest, nil, profile.Bytes, 24))
+		}
+	}
+}
+
 // writeTrends draws the free memory and the largest hole over the moments.
 func (m *heapMap) writeTrends(w io.Writer) {
 	var free, largest []profile.Value
 	for _, x := range m.moments {
 		if b, a := x.sums.Blocks, x.sums.Allocator; b != nil {
 			free, largest = append(free, profile.Value{Bytes: b.Free}), append(largest, profile.Value{Bytes: b.Largest})
-		} else if a != nil {
+		} else if a != nil && len(m.heaps) == 0 {
 			free, largest = append(free, profile.Value{Bytes: a.Free.Bytes}), append(largest, profile.Value{Bytes: a.Largest.Bytes})
 		}
 	}

@@ -61,7 +61,7 @@ func TestMap(t *testing.T) {
 		{"no range", []string{logFile(t, "x.log", strings.Replace(tornLog(t), " heap=20001000+1000", "", 1))}, 0,
 			[]string{"3,080 bytes of heap (inferred from the blocks)\n1,024 bytes used by 2 blocks; 2,056 free in 2 holes"}, ""},
 		{"no addresses", []string{heapOnly}, 0, []string{"   1     1      1,000      250  75.0 %"}, ""},
-		{"nothing", []string{logFile(t, "no.log", leaking(t, true))}, 2, nil, "the log has neither block addresses nor ~h#heap lines"},
+		{"nothing", []string{logFile(t, "no.log", leaking(t, true))}, 2, nil, "the log has neither block addresses nor reports of the allocator"},
 		{"no such dump", []string{"--dump", "3", log}, 2, nil, "--dump 3: the log has 2"},
 		{"several dumps", []string{"--dump", "1..2", log}, 2, nil, "--dump 1..2, expected one dump"},
 		{"a wrong range", []string{"--space", "1-2", log}, 2, nil, `--space "1-2", expected START+LENGTH`},
@@ -127,7 +127,7 @@ func TestMapOfEvents(t *testing.T) {
 
 // leaks says when it is fragmentation: by what the allocator reports.
 func TestLeaksSaysFragmentation(t *testing.T) {
-	const said = "fragmentation: the largest free block went from 9,000 to "
+	const said = "ever more"
 	for _, c := range []struct {
 		free, largest int // in the last dump
 		want          bool

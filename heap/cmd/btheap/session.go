@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -275,6 +276,9 @@ func (s *session) read(which wanted) error {
 	return s.readDumps(which)
 }
 
+// errOnlyHeaps is the error for logs with reports of allocators and no dump.
+var errOnlyHeaps = errors.New("no dump, only what the allocator reports: btheap leaks tells the trend")
+
 // readDumps reads the dumps of logs. A longer version of a growing dump replaces the
 // earlier version.
 func (s *session) readDumps(which wanted) error {
@@ -300,6 +304,8 @@ func (s *session) readDumps(which wanted) error {
 	switch {
 	case err != nil && (which != listedDumps || len(s.dumps) == 0):
 		return err
+	case len(s.dumps) == 0 && len(s.reader.Heaps()) > 0:
+		return errOnlyHeaps
 	case len(s.dumps) == 0:
 		return fmt.Errorf("no dump")
 	}

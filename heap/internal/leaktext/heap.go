@@ -71,6 +71,147 @@ func fragmentation(t *profile.HeapTrend) string {
 		printable.Number(t.First.Largest.Bytes), printable.Number(t.Last.Largest.Bytes), printable.Number(t.First.Free.Bytes), printable.Number(t.Last.Free.Bytes))
 }
 
+// Heaps returns lines on each heap: whether it leaks, when it is exhausted unless that is
+// found.Exhaustion, what is free, and whether it is fragmented.
+func Heaps(found *profile.Leaks) (lines []string) {
+	for i := range found.Heaps {
+		t := &found.Heaps[i]
+		lines = append(lines, heapName(t)+": "+state(t))
+		if x, first := t.Exhaustion, found.Exhaustion; x != nil && (first == nil || first.Heap != t.Name) {
+			lines = append(lines, fmt.Sprintf("  exhausted in %s at %s", Left(x), rate(x.Per, t.Span, x.Rate, x.Margin)))
+		}
+		lines = append(lines, "  "+change(t))
+		if s := largest(t); s != "" {
+			lines = append(lines, "  "+s)
+		}
+	}
+	return lines
+}
+
+func heapName(t *profile.HeapTrend) string {
+	if t.Name == "" {
+		return "heap"
+	}
+	return "heap " + t.Name
+}
+
+// state describes whether a heap leaks.
+func state(t *profile.HeapTrend) string {
+	s := ""
+	switch {
+	case !t.Last.Free.Known:
+		return "the log does not say what is free"
+	case t.Boots == 0:
+		s = fmt.Sprintf("%s; 3 or more of a boot show a trend", printable.Count(t.Reports, "report"))
+	case t.Verdict == profile.Leaking:
+		s = "leak"
+	case t.Verdict == profile.Probably:
+		s = "probably a leak"
+	case t.Exhaustion != nil && !enough(t):
+		s = fmt.Sprintf("shrinks, but %s are too few to say leak", printable.Count(t.Reports, "report"))
+	case t.Exhaustion != nil:
+		s = "may be a leak"
+	default:
+		s = "no leak"
+	}
+	if t.Full() {
+		s += "; nearly full"
+	}
+	return s
+}
+
+// enough reports whether a heap that shrinks in every interval is called a leak.
+func enough(t *profile.HeapTrend) bool { return t.Rose < t.Intervals || t.Intervals >= 6 }
+
+// change describes what is used and free, and how that has changed in the last boot.
+func change(t *profile.HeapTrend) string {
+	first, last := t.First.Heap, t.Last.Heap
+	if t.Reports == 1 {
+		first = last
+	}
+	s := ""
+	if last.Size.Known && last.Free.Known {
+		s = "used " + arrow(used(&first), used(&last)) + ", "
+	}
+	s += "free " + arrow(first.Free, last.Free)
+	if last.Size.Known {
+		s += " of " + amount(last.Size)
+	}
+	if t.Least.Known && t.Least.Bytes < last.Free.Bytes {
+		s += ", never below " + amount(t.Least)
+	}
+	return s
+}
+
+func used(h *profile.Heap) profile.Amount {
+	return profile.Amount{Bytes: h.Size.Bytes - min(h.Free.Bytes, h.Size.Bytes), Known: h.Size.Known && h.Free.Known}
+}
+
+// largest describes the largest free block, "" if it is not known.
+func largest(t *profile.HeapTrend) string {
+	f, known := t.Last.Fragmentation()
+	if !known {
+		return ""
+	}
+	part := func(f float64) string { return fmt.Sprintf("%.0f %%", 100*(1-f)) }
+	share := part(f)
+	if first, known := t.First.Fragmentation(); known && part(first) != share {
+		share = part(first) + " → " + share
+	}
+	words := "not fragmented"
+	switch {
+	case t.Last.Free.Bytes == 0:
+		words = "full"
+	case t.Fragmenting && t.Fragmented():
+		words = "fragmented, and ever more"
+	case t.Fragmenting:
+		words = "ever more fragmented"
+	case t.Fragmented():
+		words = "fragmented"
+	}
+	return fmt.Sprintf("largest %s (%s of free): %s", arrow(t.First.Largest, t.Last.Largest), share, words)
+}
+
+// arrow writes an amount and what it has become.
+func arrow(first, last profile.Amount) string {
+	if first == last || !first.Known {
+		return amount(last)
+	}
+	return amount(first) + " → " + amount(last)
+}
+
+// HeapHeadline returns a sentence on the heaps of a log without dumps.
+func HeapHeadline(found *profile.Leaks) string {
+	sure, reports, boots := 0, 0, 0
+	span := 0.0
+	for i := range found.Heaps {
+		t := &found.Heaps[i]
+		if t.Verdict.Sure() {
+			sure++
+		}
+		reports, boots, span = reports+t.Reports, max(boots, t.Boots), max(span, t.Span.Hours())
+	}
+	s := "no leak found"
+	switch {
+	case boots == 0:
+		return printable.Count(reports, "report") + " of the allocator, too few to find leaks"
+	case sure == 1 && len(found.Heaps) == 1:
+		s = "the heap leaks"
+	case sure == 1:
+		s = fmt.Sprintf("1 of %d heaps leaks", len(found.Heaps))
+	case sure > 1:
+		s = fmt.Sprintf("%d of %d heaps leak", sure, len(found.Heaps))
+	}
+	s += " in " + printable.Count(reports, "report") + " of the allocator"
+	if boots > 1 {
+		s += fmt.Sprintf(" of %d boots", boots)
+	}
+	if span > 0 {
+		s += " over " + Duration(span)
+	}
+	return s
+}
+
 // Free describes what is free in a heap, such as "internal: 2,000 of 65,536 free, largest 1,024".
 func Free(h *profile.Heap) string {
 	s := ""
