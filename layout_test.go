@@ -104,6 +104,41 @@ var layout = map[string]struct{ packages, libraries string }{
 	"fleet/internal/fleettest": {packages: "codec/callpath"},
 }
 
+// The format, its tests included, imports nothing of the heap tools, and these nothing of the
+// fleet: each module builds and tests without those above it.
+func TestModulesStandAlone(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == "testdata" || d.Name() != "." && strings.HasPrefix(d.Name(), ".")) {
+			return errOrSkip(err)
+		}
+		if !strings.HasSuffix(file, ".go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		files++
+		for _, spec := range parsed.Imports {
+			if of, needs := moduleOf(filepath.ToSlash(file)), moduleOf(strings.TrimPrefix(strings.Trim(spec.Path.Value, `"`), module+"/")); needs > of {
+				t.Errorf("%s imports %s, of a module above it", file, spec.Path.Value)
+			}
+		}
+		return nil
+	})
+	if err != nil || files < 300 {
+		t.Errorf("%d files, %v", files, err)
+	}
+}
+
+// moduleOf returns the module of a path in the repository: 0 for the format, 1 for heap/, and 2
+// for fleet/.
+func moduleOf(path string) int {
+	first, _, _ := strings.Cut(path, "/")
+	return map[string]int{"heap": 1, "fleet": 2}[first]
+}
+
 func TestImportsFollowTheLayout(t *testing.T) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
