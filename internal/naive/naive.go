@@ -156,35 +156,6 @@ func Salvage(data []byte, word int) (s Stack, depth int, sized bool, reason stri
 	return s, depth, false, ""
 }
 
-// Bare reads a bare stack: depth and frames. (BT-BARE-1, BT-BARE-2)
-func Bare(data []byte, word int) (Stack, *Rejection) {
-	bits := bitstring.Unpack(data)
-	frames := func(depth int) (Stack, *Rejection) {
-		r := &reader{bits: bits, word: word}
-		said, rejected := r.field("depth", -1, 5)
-		if depth < 0 {
-			depth = int(said)
-		}
-		for n := 0; n < depth && rejected == nil; n++ {
-			rejected = r.frame(n)
-		}
-		return r.Stack, rejected
-	}
-	s, rejected := frames(-1)
-	if rejected == nil && len(s.PCs) == 0 {
-		if full, not := frames(32); not == nil {
-			return full, nil
-		}
-	}
-	return s, rejected
-}
-
-// Cut reads the available fields of a blob that was truncated at its end. A rejection
-// with the reason "truncated" is then expected.
-func Cut(data []byte) (Stack, *Rejection) {
-	return read(bitstring.Unpack(data), -1, 64)
-}
-
 // reader takes fields from the front of bits.
 type reader struct {
 	bits []byte
