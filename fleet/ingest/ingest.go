@@ -10,11 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -44,7 +47,7 @@ func (u *Upload) Sum() string {
 // The zero State is the state of a device without uploads.
 type State struct {
 	Boot   int64  `json:"boot"`   // see [store.Dump]
-	Header string `json:"header"` // the ~h#boot line of that boot, "" if there is none
+	Header string `json:"header"` // the ~h#boot of that boot; "" if there is none
 	Dumps  int64  `json:"dumps"`  // of that boot so far
 }
 
@@ -92,6 +95,10 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	if err := CheckDevice(u.Device); err != nil {
 		return res, err
 	}
+	boots, err := u.boots(ctx, s)
+	if err != nil {
+		return res, err
+	}
 	r, err := heaplog.Open(ctx, heaplog.Stream(u.text(s), u.Device), heaplog.Unnamed(), heaplog.MaxPaths(limit.Paths))
 	if err != nil {
 		return res, err
@@ -118,7 +125,7 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	if len(dumps) == 0 {
 		return res, ErrNoDump
 	}
-	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boots: u.boots(s), paths: map[profile.Path]int64{}}
+	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boots: boots, boot: 1, paths: map[profile.Path]int64{}}
 	w.last = dumps[len(dumps)-1]
 	for _, d := range dumps {
 		w.dump(d)
@@ -126,6 +133,9 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 		if !d.Complete() {
 			res.Incomplete++
 		}
+	}
+	if n := slices.Max(append(slices.Collect(maps.Keys(boots)), w.boot)); n > w.boot { // a boot without a dump so far
+		w.begin(n)
 	}
 	*s = w.state
 	res.Dumps, res.Paths = len(dumps), len(w.paths)
@@ -140,34 +150,33 @@ func (u *Upload) text(s *State) io.Reader {
 	return io.MultiReader(bytes.NewReader([]byte(s.Header+"\n")), bytes.NewReader(u.Text))
 }
 
-// boot is a ~h#boot line of an upload.
-type boot struct {
-	line  int64 // in the text that Read reads, from 1
-	text  string
-	epoch int64 // Unix time in µs at uptime 0, 0 if not known
-}
-
-// boots returns the boots of an upload. The first is the boot that the upload continues.
-func (u *Upload) boots(s *State) []boot {
-	list := []boot{{text: s.Header, epoch: epoch(s.Header)}}
-	line := int64(0)
-	if s.Header != "" {
-		line = 1
+// boots returns the ~h#boot headers of the text that Read reads, by the number of their boot.
+func (u *Upload) boots(ctx context.Context, s *State) (map[int]string, error) {
+	list := map[int]string{}
+	r, err := heaplog.Open(ctx, heaplog.Stream(u.text(s), u.Device), heaplog.Unnamed())
+	if err != nil {
+		return nil, err
 	}
-	for text := range bytes.Lines(u.Text) {
-		line++
-		if at := bytes.Index(text, []byte("~h#boot")); at >= 0 {
-			header := string(bytes.TrimRight(text[at:], "\r\n"))
-			list = append(list, boot{line, header, epoch(header)})
+	defer r.Close()
+	for it, err := range r.Items() {
+		if errors.Is(err, heaplog.ErrNoRecord) {
+			return nil, ErrNoDump
 		}
+		if err != nil {
+			return nil, err
+		}
+		if it.Kind != recording.KindHeader || it.Header == nil || it.Header.Verb != codec.VerbBoot {
+			continue
+		}
+		list[it.Boot] = string(it.Text)
 	}
-	return list
+	return list, nil
 }
 
-// epoch returns the value of the key epoch of a ~h#boot line, 0 if there is none.
-func epoch(line string) int64 {
+// epoch returns the Unix time in µs at uptime 0, as the key epoch of a ~h#boot says; 0 if it does not.
+func epoch(header string) int64 {
 	var h codec.Header
-	if codec.ParseHeader(&h, []byte(line)) != nil {
+	if codec.ParseHeader(&h, []byte(header)) != nil {
 		return 0
 	}
 	v, _ := h.Uint("epoch")
@@ -180,19 +189,18 @@ type writer struct {
 	b     *store.Batch
 	sum   string
 	state State
-	boots []boot
-	at    int // index in boots of the boot of the last dump
+	boots map[int]string // headers by number of the boot
+	boot  int            // number of the boot of the last dump
+	fresh int64          // boots that began in this upload
 	last  *profile.Dump
 	paths map[profile.Path]int64
 }
 
 func (w *writer) dump(d *profile.Dump) {
-	for w.at+1 < len(w.boots) && w.boots[w.at+1].line <= d.Line {
-		w.at++
-		w.state = State{Boot: w.u.Received.UnixMicro() + int64(w.at), Header: w.boots[w.at].text}
-	}
-	if w.state.Boot == 0 {
-		w.state.Boot = w.u.Received.UnixMicro()
+	// The first boot of the text continues that of the upload before, unless it has a header of
+	// its own.
+	if header := w.boots[d.Boot]; w.state.Boot == 0 || d.Boot != w.boot || w.fresh == 0 && header != w.state.Header {
+		w.begin(d.Boot)
 	}
 	row := store.Dump{
 		Build: cmp.Or(d.Build, w.u.Build, store.Unknown), FW: cmp.Or(d.Firmware, w.u.FW), Device: w.u.Device,
@@ -224,12 +232,19 @@ func (w *writer) dump(d *profile.Dump) {
 	}
 }
 
+// begin begins a boot of the device.
+func (w *writer) begin(boot int) {
+	w.state = State{Boot: w.u.Received.UnixMicro() + w.fresh, Header: w.boots[boot]}
+	w.boot = boot
+	w.fresh++
+}
+
 // time returns the Unix time of a dump in µs: by the device's clock if the header of the boot
 // has the key epoch, else computed back from the last dump, which is assumed to be new.
 func (w *writer) time(d *profile.Dump) int64 {
 	switch {
-	case d.Timed && w.boots[w.at].epoch > 0:
-		return w.boots[w.at].epoch + d.Time.Microseconds()
+	case d.Timed && epoch(w.state.Header) > 0:
+		return epoch(w.state.Header) + d.Time.Microseconds()
 	case d.Timed && w.last.Timed && w.last.Boot == d.Boot:
 		return w.u.Received.UnixMicro() - (w.last.Time - d.Time).Microseconds()
 	}

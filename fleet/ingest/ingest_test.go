@@ -3,7 +3,9 @@ package ingest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +88,52 @@ func TestParts(t *testing.T) {
 		if a, b := parts.Facts[i], whole.Facts[i]; a.Path != b.Path || a.Bytes != b.Bytes || a.Dump != b.Dump {
 			t.Errorf("fact %d: %+v, want %+v", i, a, b)
 		}
+	}
+}
+
+// A ~h#boot ends where BT-HEAD-5 says, whatever stands behind it on its line: the state of a
+// device never has more than the header, and no dump is counted again.
+func TestHeaderEnds(t *testing.T) {
+	text := fleettest.Log("d1", "5ca1ab1e", 3, 5)
+	header, rest, _ := bytes.Cut(text, []byte("\n"))
+	for name, first := range map[string][]byte{
+		"a dump on its line": append(bytes.Clone(header), rest...),
+		"CR line ends":       bytes.ReplaceAll(text, []byte("\n"), []byte("\r")),
+		"text behind ESC":    slices.Concat(header, []byte("\x1b"), bytes.Repeat([]byte("."), 1<<20), []byte("\n"), rest),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s State
+			parts := strings.SplitAfter(string(first), "~h#end")
+			var got []string
+			var b store.Batch
+			for i := range len(parts) - 1 {
+				u := Upload{Device: "d1", Received: received.Add(time.Duration(i) * time.Hour), Text: []byte(parts[i] + " 0\n")}
+				if _, err := u.Read(t.Context(), &b, &s, DefaultLimits); err != nil {
+					t.Fatal(err)
+				}
+				if s.Header != string(header) {
+					t.Errorf("the state has a header of %d bytes, want %q", len(s.Header), header)
+				}
+			}
+			for _, d := range b.Dumps {
+				got = append(got, fmt.Sprint(d.Boot-b.Dumps[0].Boot, d.Dump))
+			}
+			if want := []string{"0 0", "0 1", "0 2"}; !slices.Equal(got, want) {
+				t.Errorf("boots and dumps %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// A boot that has no dump yet is the one that the next upload continues.
+func TestBootWithoutDump(t *testing.T) {
+	log := fleettest.Log("d1", "5ca1ab1e", 1, 3)
+	header, rest, _ := bytes.Cut(log, []byte("\n"))
+	var s State
+	first := read(t, &s, Upload{Device: "d1", Text: slices.Concat(log, header, []byte("\n"))})
+	second := read(t, &s, Upload{Device: "d1", Text: rest, Received: received.Add(time.Hour)})
+	if len(first.Dumps) != 1 || len(second.Dumps) != 1 || second.Dumps[0].Boot <= first.Dumps[0].Boot || second.Dumps[0].Dump != 0 || second.Dumps[0].Build != "5ca1ab1e" {
+		t.Errorf("%+v, then %+v", first.Dumps, second.Dumps)
 	}
 }
 
