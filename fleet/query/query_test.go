@@ -12,6 +12,8 @@ import (
 
 	"gocloud.dev/blob/fileblob"
 
+	"github.com/lwsbt/lwsbt/fleet/ingest"
+	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
@@ -290,4 +292,54 @@ func TestConcurrent(t *testing.T) {
 		}
 	}
 	all.Wait()
+}
+
+// A file or upload with several boots and dumps, which were all received at once, is in the
+// order in which they were written.
+func TestOneUpload(t *testing.T) {
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const paths = 5
+	var batch store.Batch
+	var state ingest.State
+	u := ingest.Upload{Device: "d1", Received: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
+		Text: append(fleettest.Log("d1", "old", 7, paths), fleettest.Log("d1", "new", 4, paths)...)}
+	if _, err := u.Read(t.Context(), &batch, &state, ingest.DefaultLimits); err != nil {
+		t.Fatal(err)
+	}
+	batch.Name, batch.Day = "one", u.Received
+	if err := s.Put(t.Context(), &batch); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, s)
+	_, last := fleettest.Held(3, paths) // of the second boot
+	devices, err := d.Devices(t.Context(), Scope{}, 0)
+	if err != nil || len(devices) != 1 || devices[0].Build != "new" || devices[0].Bytes != last || devices[0].HeapFree != 16777216-last || devices[0].Boots != 2 {
+		t.Errorf("devices %+v, %v: want %d bytes of build new", devices, err, last)
+	}
+	builds, err := d.Builds(t.Context(), Scope{Builds: []string{"old"}})
+	_, old := fleettest.Held(6, paths)
+	if err != nil || len(builds) != 1 || builds[0].Bytes != float64(old) {
+		t.Errorf("builds %+v, %v: want %d bytes", builds, err, old)
+	}
+	top, err := d.Top(t.Context(), Scope{Builds: []string{"old"}}, 0)
+	sum := 0.0
+	for _, row := range top {
+		sum += row.Mean
+	}
+	if err != nil || len(top) != paths || sum != float64(old) {
+		t.Errorf("top has %v bytes in %d paths, %v: want %d in %d", sum, len(top), err, old, paths)
+	}
+	l, err := d.Timeline(t.Context(), "d1", Scope{Builds: []string{"old"}})
+	grew := 0.0
+	if err == nil {
+		for _, row := range l.Paths {
+			grew += row.After - row.Before
+		}
+	}
+	if _, first := fleettest.Held(0, paths); err != nil || len(l.Dumps) != 7 || grew != float64(old-first) {
+		t.Errorf("the timeline grows by %v bytes, %v: want %d", grew, err, old-first)
+	}
 }

@@ -1,7 +1,7 @@
 -- builds: what runs, newest first. bytes is the mean of the devices' last steady dumps.
 with
 last as (
-  select build, device, max_by(bytes / q, received) as bytes, max_by(heap_free, received) as heap_free from steady group by build, device),
+  select build, device, max_by(bytes / q, [boot, dump]) as bytes, max_by(heap_free, [boot, dump]) as heap_free from steady group by build, device),
 means as (
   select build, avg(bytes) as bytes, avg(case when heap_free >= 0 then heap_free end) as heap_free from last group by build)
 select d.build as build, max(d.fw) as fw, count(distinct d.device) as devices, count(*) as dumps, min(d.received) as first_seen, max(d.received) as last_seen,

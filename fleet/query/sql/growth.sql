@@ -2,8 +2,8 @@
 -- differ most first.
 with
 ends as (
-  select min_by(boot, received) as boot1, min_by(dump, received) as dump1, min_by(q, received) as q1,
-    max_by(boot, received) as boot2, max_by(dump, received) as dump2, max_by(q, received) as q2
+  select min_by(boot, [boot, dump]) as boot1, min_by(dump, [boot, dump]) as dump1, min_by(q, [boot, dump]) as q1,
+    max_by(boot, [boot, dump]) as boot2, max_by(dump, [boot, dump]) as dump2, max_by(q, [boot, dump]) as q2
   from steady)
 select path, max(f.build) as build,
   sum(case when f.boot = boot1 and f.dump = dump1 then f.bytes / q1 else 0 end) as bytes1,

@@ -3,11 +3,11 @@
 -- the blocks that arrived. (heap/docs/leaks.md)
 with
 whole as (
-  select build, device, boot, dump, received, uptime_us, heap_free, bytes, count, 1 - lost as q, bytes / (1 - lost) as held,
+  select build, device, boot, dump, uptime_us, heap_free, bytes, count, 1 - lost as q, bytes / (1 - lost) as held,
     lag(bytes / (1 - lost)) over (partition by build, device, boot order by dump) as prior,
     row_number() over (partition by build, device, boot order by dump desc) as from_end
   from dumps
   where lost <= 0.2 and (complete or lost > 0) and why <> 'exit')
-select build, device, boot, dump, received, uptime_us, heap_free, bytes, count, q
+select build, device, boot, dump, uptime_us, heap_free, bytes, count, q
 from whole
 where from_end > 1 or prior is null or held >= prior / 2
