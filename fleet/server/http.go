@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -30,11 +31,15 @@ type Limits struct {
 	Rate    rate.Limit
 	Burst   int // each device may send Rate uploads per second, and Burst at once
 	Uploads int // uploads read at the same time
+	// Device is the largest number of those that are of one device, and Receive the time in which
+	// the body of one has to arrive: a device cannot take the slots of all others.
+	Device  int
+	Receive time.Duration
 	Ingest  ingest.Limits
 }
 
 // DefaultLimits bound the memory of a server to about 500 MB.
-var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 60, Uploads: 16, Ingest: ingest.DefaultLimits}
+var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 60, Uploads: 16, Device: 2, Receive: time.Minute, Ingest: ingest.DefaultLimits}
 
 // Server receives dumps.
 type Server struct {
@@ -46,10 +51,10 @@ type Server struct {
 	// Pages, if not nil, serves requests that are not uploads. They need a read token.
 	Pages http.Handler
 
-	once  sync.Once
 	slots chan struct{}
 	mu    sync.Mutex
 	rates map[string]*rate.Limiter
+	busy  map[string]int // uploads by device that are being read
 }
 
 // Handler returns the handler of all requests.
@@ -62,12 +67,35 @@ func (s *Server) Handler(metrics prometheus.Gatherer) http.Handler {
 			return
 		}
 		fmt.Fprintln(w, "ok")
+		if n, err := s.Spool.Bad(); n > 0 || err != nil {
+			fmt.Fprintf(w, "%d uploads in the directory bad of the spool could not be read\n", n)
+		}
 	})
 	m.Handle("GET /metrics", s.read(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
 	if s.Pages != nil {
 		m.Handle("/", s.read(s.Pages))
 	}
+	if s.Tokens == nil {
+		return local(m)
+	}
 	return m
+}
+
+// local returns a handler that passes requests to this machine's own names to h. A server without
+// tokens listens at them only, but a page of another site can have a name that leads to them.
+func local(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		ip := net.ParseIP(strings.Trim(host, "[]"))
+		if host != "localhost" && !strings.HasSuffix(host, ".localhost") && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "the host is not a name of this machine, such as localhost", http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // read returns a handler that passes requests with a read token to h.
@@ -144,11 +172,12 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 	if !s.limiter(device).Allow() {
 		return a, &refusal{http.StatusTooManyRequests, "limited", errors.New("too many uploads of this device"), 60}
 	}
-	release, err := s.slot(r.Context())
+	release, err := s.slot(r.Context(), device)
 	if err != nil {
 		return a, &refusal{http.StatusTooManyRequests, "limited", err, 10}
 	}
 	defer release()
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Limits.Receive))
 	text, err := s.body(w, r)
 	if err != nil {
 		return a, err
@@ -188,8 +217,12 @@ func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err er
 
 // body reads an upload and decompresses it.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body := io.Reader(http.MaxBytesReader(w, r.Body, s.Limits.Body))
-	switch e := strings.ToLower(r.Header.Get("Content-Encoding")); e {
+	return s.text(http.MaxBytesReader(w, r.Body, s.Limits.Body), r.Header.Get("Content-Encoding"))
+}
+
+// text reads and decompresses an upload.
+func (s *Server) text(body io.Reader, encoding string) ([]byte, error) {
+	switch e := strings.ToLower(encoding); e {
 	case "", "identity":
 	case "gzip":
 		z, err := gzip.NewReader(body)
@@ -220,16 +253,34 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 }
 
 // slot waits until the server reads fewer uploads than Limits.Uploads.
-func (s *Server) slot(ctx context.Context) (release func(), err error) {
-	s.once.Do(func() { s.slots = make(chan struct{}, s.Limits.Uploads) })
+func (s *Server) slot(ctx context.Context, device string) (release func(), err error) {
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.busy[device]--; s.busy[device] == 0 {
+			delete(s.busy, device)
+		}
+	}
+	s.mu.Lock()
+	if s.busy == nil {
+		s.slots, s.busy = make(chan struct{}, s.Limits.Uploads), map[string]int{}
+	}
+	s.busy[device]++
+	tooMany := s.busy[device] > s.Limits.Device
+	s.mu.Unlock()
+	if tooMany {
+		leave()
+		return nil, fmt.Errorf("%d uploads of this device at the same time", s.Limits.Device)
+	}
 	wait := time.NewTimer(5 * time.Second)
 	defer wait.Stop()
 	select {
 	case s.slots <- struct{}{}:
-		return func() { <-s.slots }, nil
+		return func() { <-s.slots; leave() }, nil
 	case <-ctx.Done():
 	case <-wait.C:
 	}
+	leave()
 	return nil, errors.New("too many uploads at the same time")
 }
 

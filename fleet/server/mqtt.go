@@ -1,12 +1,12 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -18,17 +18,17 @@ import (
 )
 
 // MQTT describes a subscription to a broker. The level of a topic that matches + in the filter
-// is the name of the device.
+// is the name of the device. A payload may be compressed by gzip or zstd.
 type MQTT struct {
 	URL    *url.URL // mqtt://HOST:1883, or mqtts://; with user and password, if needed
-	Filter string   // such as lwsbt/+/dump
+	Filter string   // such as lwsbt/+/dump, or $share/btfleet/lwsbt/+/dump for several servers
 	Client string   // client identifier, for which the broker stores messages while the server is away
 }
 
 // CheckFilter returns an error unless exactly one level of the filter is + and none is #.
 func CheckFilter(filter string) error {
 	n := 0
-	for level := range strings.SplitSeq(filter, "/") {
+	for level := range strings.SplitSeq(topicFilter(filter), "/") {
 		if level == "+" {
 			n++
 		} else if strings.ContainsAny(level, "+#") {
@@ -41,10 +41,33 @@ func CheckFilter(filter string) error {
 	return nil
 }
 
+// topicFilter returns the filter without the prefix $share/GROUP/ of a shared subscription, which
+// topics do not have. (MQTT 5.0, 4.8.2)
+func topicFilter(filter string) string {
+	if rest, shared := strings.CutPrefix(filter, "$share/"); shared {
+		if _, topics, ok := strings.Cut(rest, "/"); ok {
+			return topics
+		}
+	}
+	return filter
+}
+
+// encoding returns the compression of a payload, which MQTT does not tell: no log begins with
+// these bytes.
+func encoding(payload []byte) string {
+	switch {
+	case bytes.HasPrefix(payload, []byte{0x1f, 0x8b}):
+		return "gzip"
+	case bytes.HasPrefix(payload, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return "zstd"
+	}
+	return ""
+}
+
 // device returns the level of a topic that matches + in the filter.
 func (m *MQTT) device(topic string) string {
 	levels := strings.Split(topic, "/")
-	for i, level := range strings.Split(m.Filter, "/") {
+	for i, level := range strings.Split(topicFilter(m.Filter), "/") {
 		if level == "+" && i < len(levels) {
 			return levels[i]
 		}
@@ -110,11 +133,9 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 
 // message processes a message. done is false if the broker should send it again.
 func (s *Server) message(ctx context.Context, device string, payload []byte) (done bool) {
-	var err error
-	if int64(len(payload)) > s.Limits.Text {
-		err = refuse(http.StatusRequestEntityTooLarge, "refused", errors.New("the message is too large"))
-	} else {
-		_, err = s.Accept(ctx, &ingest.Upload{Device: device, Received: time.Now(), Text: payload})
+	text, err := s.text(bytes.NewReader(payload), encoding(payload))
+	if err == nil {
+		_, err = s.Accept(ctx, &ingest.Upload{Device: device, Received: time.Now(), Text: text})
 	}
 	result := "accepted"
 	var no *refusal

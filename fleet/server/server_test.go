@@ -252,6 +252,17 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+	before, err := ReadTokens(strings.NewReader("device d1 "+hash("one")), "tokens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := ReadTokens(strings.NewReader("device d1 "+hash("two")), "tokens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before.Replace(after); before.Send("one", "d1") || !before.Send("two", "d1") {
+		t.Error("the tokens were not replaced")
+	}
 	token, sum := NewToken()
 	if len(token) != 32 || sum != hash(token) {
 		t.Error(token, sum)
@@ -263,7 +274,7 @@ func TestSlowClient(t *testing.T) {
 	to := open(t, t.TempDir())
 	f := serve(t, t.TempDir(), to, nil)
 	h := HTTPServer(f.Handler(prometheus.NewRegistry()), f.Log)
-	h.ReadTimeout = 200 * time.Millisecond
+	f.Limits.Receive = 200 * time.Millisecond
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +287,7 @@ func TestSlowClient(t *testing.T) {
 	}
 	defer c.Close()
 	log := fleettest.Log("d1", "b", 1, 20)
-	fmt.Fprintf(c, "PUT /v1/dumps/d1 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(log), log[:len(log)/2])
+	fmt.Fprintf(c, "PUT /v1/dumps/d1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(log), log[:len(log)/2])
 	c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	text, err := io.ReadAll(c)
 	if err != nil || !bytes.HasPrefix(text, []byte("HTTP/1.1 400 ")) || !bytes.Contains(text, []byte("Connection: close")) {
@@ -284,6 +295,116 @@ func TestSlowClient(t *testing.T) {
 	}
 	if names, _ := f.Spool.Waiting(); len(names) != 0 {
 		t.Errorf("%v in the spool", names)
+	}
+}
+
+// Slow uploads of one device leave slots for the others, and have to end in time.
+func TestSlots(t *testing.T) {
+	f := serve(t, t.TempDir(), open(t, t.TempDir()), nil)
+	f.Limits.Uploads, f.Limits.Receive = 4, 2*time.Second
+	var slow []net.Conn
+	for range 8 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "PUT /v1/dumps/d1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n~")
+		slow = append(slow, c)
+	}
+	waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.busy["d1"] == f.Limits.Device })
+	start := time.Now()
+	if status, answer := f.send(t, "d2", fleettest.Log("d2", "b", 1, 5)); status != 201 || time.Since(start) > time.Second {
+		t.Errorf("while another device sends slowly: status %d, %s, after %v", status, answer, time.Since(start))
+	}
+	for _, c := range slow { // all of them are refused at once, or when their time is over
+		c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		head := make([]byte, 12)
+		if _, err := io.ReadFull(c, head); err != nil {
+			t.Fatal(err)
+		}
+		if s := string(head[9:]); s != "429" && s != "400" {
+			t.Errorf("a slow upload gets %q", head)
+		}
+	}
+	if status, _ := f.send(t, "d1", fleettest.Log("d1", "b", 1, 5)); status != 201 {
+		t.Errorf("after its slow uploads, the device gets status %d", status)
+	}
+}
+
+// Without tokens, only names of this machine are answered: no name of another site that leads here.
+func TestHost(t *testing.T) {
+	f := serve(t, t.TempDir(), open(t, t.TempDir()), nil)
+	for host, want := range map[string]int{"localhost": 200, "localhost:8470": 200, "127.0.0.1:1": 200, "[::1]:1": 200, "fleet.localhost": 200,
+		"evil.example": 421, "localhost.evil.example": 421, "10.0.0.1": 421} {
+		req, err := http.NewRequest("GET", f.url+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("host %q: status %d, want %d", host, resp.StatusCode, want)
+		}
+	}
+}
+
+// A file of the spool that cannot be read is set aside, and the others are written.
+func TestBadFileInSpool(t *testing.T) {
+	to := open(t, t.TempDir())
+	f := serve(t, t.TempDir(), to, nil)
+	for i := range 3 {
+		id := fmt.Sprintf("d%d", i)
+		if status, answer := f.send(t, id, fleettest.Log(id, "b", 1, 5)); status != 201 {
+			t.Fatal(status, answer)
+		}
+	}
+	names, err := f.Spool.Waiting()
+	if err != nil || len(names) != 3 {
+		t.Fatal(names, err)
+	}
+	if err := os.WriteFile(f.Spool.path("new", names[1]), []byte("no zstd"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.flush(t)
+	if _, _, uploads := inStore(t, to); len(uploads) != 2 {
+		t.Errorf("%v, want two uploads", uploads)
+	}
+	if n, err := f.Spool.Bad(); n != 1 || err != nil {
+		t.Errorf("%d bad uploads, %v, want one", n, err)
+	}
+	resp, err := http.Get(f.url + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); !strings.Contains(string(text), "1 uploads in the directory bad") {
+		t.Errorf("/healthz says %q", text)
+	}
+	// In a batch that was begun, too.
+	if status, answer := f.send(t, "d4", fleettest.Log("d4", "b", 1, 5)); status != 201 {
+		t.Fatal(status, answer)
+	}
+	if names, err = f.Spool.Waiting(); err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	b, err := f.w.plan(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Spool.begin(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.Spool.path("new", names[0]), []byte("no zstd"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.flush(t)
+	if n, err := f.Spool.Bad(); n != 2 || err != nil {
+		t.Errorf("%d bad uploads, %v, want two", n, err)
 	}
 }
 
@@ -457,7 +578,7 @@ func TestMQTT(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- f.Subscribe(ctx, MQTT{URL: &url.URL{Scheme: "mqtt", Host: l.Addr().String()}, Filter: "lwsbt/+/dump", Client: "c"})
+		done <- f.Subscribe(ctx, MQTT{URL: &url.URL{Scheme: "mqtt", Host: l.Addr().String()}, Filter: "$share/btfleet/lwsbt/+/dump", Client: "c"})
 	}()
 	waitFor(t, func() bool { return atomic.LoadInt64(&broker.Info.Subscriptions) > 0 })
 	for i := range 3 {
@@ -469,16 +590,21 @@ func TestMQTT(t *testing.T) {
 	if err := broker.Publish("lwsbt/d9/dump", []byte("no dump"), false, 1); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { names, _ := f.Spool.Waiting(); return len(names) == 3 })
+	for id, compress := range map[string]func([]byte) []byte{"d3": zip, "d4": zst} {
+		if err := broker.Publish("lwsbt/"+id+"/dump", compress(fleettest.Log(id, "b", 1, 10)), false, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, func() bool { names, _ := f.Spool.Waiting(); return len(names) == 5 })
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	f.flush(t)
-	if _, _, uploads := inStore(t, to); len(uploads) != 3 {
+	if _, _, uploads := inStore(t, to); len(uploads) != 5 {
 		t.Errorf("%v", uploads)
 	}
-	for _, filter := range []string{"", "lwsbt/dump", "a/+/+", "a/+/#", "a+/x"} {
+	for _, filter := range []string{"", "$share/g/lwsbt/dump", "lwsbt/dump", "a/+/+", "a/+/#", "a+/x"} {
 		if CheckFilter(filter) == nil {
 			t.Errorf("filter %q is accepted", filter)
 		}

@@ -34,6 +34,7 @@ import (
 //
 //	new/TIME-SUM    an upload: a line of JSON, then the log, compressed by zstd
 //	tmp/            uploads that are being received
+//	bad/            uploads that could not be read, such as after a fault of the disk
 //	batch.json      the batch that is being written
 //	journal         the uploads that are in the store, one line of JSON each
 type Spool struct {
@@ -66,7 +67,7 @@ var ErrBusy = errors.New("too many uploads wait to be written")
 // bytes. Only one process can have a spool open.
 func OpenSpool(dir string, limit int64) (s *Spool, err error) {
 	s = &Spool{dir: dir, limit: limit, sums: map[string]bool{}, states: map[string]ingest.State{}}
-	for _, d := range []string{"new", "tmp"} {
+	for _, d := range []string{"new", "tmp", "bad"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("spool: %w", err)
 		}
@@ -252,6 +253,25 @@ func (s *Spool) Waiting() ([]string, error) {
 	return list, nil
 }
 
+// Bad returns the number of uploads that could not be read and were set aside.
+func (s *Spool) Bad() (int, error) {
+	entries, err := os.ReadDir(s.path("bad"))
+	return len(entries), err
+}
+
+// setAside moves an upload that cannot be read out of the way of the others.
+func (s *Spool) setAside(name string) error {
+	info, err := os.Stat(s.path("new", name))
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(s.path("new", name), s.path("bad", name)); err != nil {
+		return err
+	}
+	s.size.Add(-info.Size())
+	return store.SyncPath(s.path("new"))
+}
+
 // read reads an upload.
 func (s *Spool) read(name string) (*ingest.Upload, error) {
 	f, err := os.Open(s.path("new", name))
@@ -328,9 +348,9 @@ func (s *Spool) removed(b *batch) bool {
 	})
 }
 
-// end records that a batch is in the store, and removes its uploads. entries are the lines of
-// the journal for the uploads.
-func (s *Spool) end(b *batch, entries []entry) error {
+// end records that a batch is in the store, and removes its uploads; those in bad it sets aside.
+// entries are the lines of the journal for the uploads.
+func (s *Spool) end(b *batch, entries []entry, bad []string) error {
 	var lines bytes.Buffer
 	for _, e := range entries {
 		if err := json.NewEncoder(&lines).Encode(e); err != nil {
@@ -346,11 +366,16 @@ func (s *Spool) end(b *batch, entries []entry) error {
 	for _, e := range entries {
 		s.states[e.Device] = e.State
 	}
+	for _, name := range bad {
+		if err := s.setAside(name); err != nil {
+			return err
+		}
+	}
 	for _, name := range b.Uploads {
 		path := s.path("new", name)
 		info, err := os.Stat(path)
 		if err != nil {
-			continue // removed before the server ended
+			continue // removed before the server ended, or set aside
 		}
 		if err := os.Remove(path); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 )
@@ -24,6 +25,10 @@ import (
 //
 // Empty lines and lines that begin with # are skipped.
 type Tokens struct {
+	now atomic.Pointer[rights]
+}
+
+type rights struct {
 	device map[string][][sha256.Size]byte
 	fleet  [][sha256.Size]byte
 	read   [][sha256.Size]byte
@@ -31,7 +36,7 @@ type Tokens struct {
 
 // ReadTokens reads a file of tokens.
 func ReadTokens(r io.Reader, name string) (*Tokens, error) {
-	t := &Tokens{device: map[string][][sha256.Size]byte{}}
+	t := &rights{device: map[string][][sha256.Size]byte{}}
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		fields := strings.Fields(lines.Text())
@@ -54,8 +59,13 @@ func ReadTokens(r io.Reader, name string) (*Tokens, error) {
 			return nil, fmt.Errorf(`%s:%d: expected "device NAME HASH", "fleet HASH" or "read HASH"`, name, n)
 		}
 	}
-	return t, lines.Err()
+	list := &Tokens{}
+	list.now.Store(t)
+	return list, lines.Err()
 }
+
+// Replace replaces all rights by those of another list.
+func (t *Tokens) Replace(by *Tokens) { t.now.Store(by.now.Load()) }
 
 // NewToken returns a random token and its hash in hexadecimal.
 func NewToken() (token, hash string) {
@@ -78,11 +88,12 @@ func has(list [][sha256.Size]byte, token string) bool {
 
 // Send reports whether a token may send dumps of a device.
 func (t *Tokens) Send(token, device string) bool {
-	return has(t.fleet, token) || has(t.device[device], token)
+	now := t.now.Load()
+	return has(now.fleet, token) || has(now.device[device], token)
 }
 
 // Read reports whether a token may see the answers.
-func (t *Tokens) Read(token string) bool { return has(t.read, token) }
+func (t *Tokens) Read(token string) bool { return has(t.now.Load().read, token) }
 
 // cookie is the name of the cookie with the token of a browser.
 const cookie = "btfleet"

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -67,7 +68,7 @@ func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if b == nil {
-		if b, err = w.plan(waiting); err != nil {
+		if b, err = w.plan(waiting); err != nil || b == nil {
 			return false, err
 		}
 		if err := w.Spool.begin(b); err != nil {
@@ -75,16 +76,16 @@ func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 		}
 	}
 	if w.Spool.removed(b) {
-		return true, w.Spool.end(b, nil)
+		return true, w.Spool.end(b, nil, nil)
 	}
-	rows, entries, err := w.rows(ctx, b)
+	rows, entries, bad, err := w.rows(ctx, b)
 	if err != nil {
 		return false, err
 	}
 	if err := w.Store.Put(ctx, rows); err != nil {
 		return false, err
 	}
-	if err := w.Spool.end(b, entries); err != nil {
+	if err := w.Spool.end(b, entries, bad); err != nil {
 		return false, err
 	}
 	w.Metrics.Dumps.Add(float64(len(rows.Dumps)))
@@ -93,7 +94,8 @@ func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 	return len(waiting) > len(b.Uploads), nil
 }
 
-// plan chooses the uploads of a batch. They are of one day, since a file belongs to one day.
+// plan chooses the uploads of a batch, nil if none can be read. They are of one day, since a
+// file belongs to one day.
 func (w *Writer) plan(waiting []string) (*batch, error) {
 	b := &batch{States: map[string]ingest.State{}}
 	day := ""
@@ -104,7 +106,11 @@ func (w *Writer) plan(waiting []string) (*batch, error) {
 		}
 		u, err := w.Spool.read(name)
 		if err != nil {
-			return nil, err
+			if aside := w.Spool.setAside(name); aside != nil {
+				return nil, errors.Join(err, aside)
+			}
+			w.setAside(err)
+			continue
 		}
 		if d := u.Received.UTC().Format(time.DateOnly); day == "" {
 			day = d
@@ -115,26 +121,30 @@ func (w *Writer) plan(waiting []string) (*batch, error) {
 		facts += len(u.Text) / 20 // an upper limit
 		b.Uploads = append(b.Uploads, name)
 	}
+	if len(b.Uploads) == 0 {
+		return nil, nil
+	}
 	b.Name = strings.Replace(b.Uploads[0], "-", "-"+fmt.Sprint(len(b.Uploads))+"-", 1)
 	return b, nil
 }
 
 // rows reads the uploads of a batch. It leaves out unreadable uploads; there should be none,
-// since the server has checked them before.
-func (w *Writer) rows(ctx context.Context, b *batch) (*store.Batch, []entry, error) {
+// since the server has checked them before. bad are those whose file cannot be read.
+func (w *Writer) rows(ctx context.Context, b *batch) (rows *store.Batch, entries []entry, bad []string, err error) {
 	states := maps.Clone(b.States)
-	rows := &store.Batch{Name: b.Name}
-	var entries []entry
+	rows = &store.Batch{Name: b.Name}
 	for _, name := range b.Uploads {
 		u, err := w.Spool.read(name)
 		if err != nil {
-			return nil, nil, err
+			w.setAside(err)
+			bad = append(bad, name)
+			continue
 		}
 		rows.Day = u.Received
 		state := states[u.Device]
 		_, err = u.Read(ctx, rows, &state, w.Limits)
 		if ctx.Err() != nil {
-			return nil, nil, ctx.Err()
+			return nil, nil, nil, ctx.Err()
 		}
 		if err != nil {
 			w.Log.Warn("upload left out", "device", u.Device, "upload", name, "err", err)
@@ -143,5 +153,11 @@ func (w *Writer) rows(ctx context.Context, b *batch) (*store.Batch, []entry, err
 		states[u.Device] = state
 		entries = append(entries, entry{Sum: u.Sum(), Device: u.Device, State: state})
 	}
-	return rows, entries, nil
+	return rows, entries, bad, nil
+}
+
+// setAside reports that an upload is moved to the directory bad, because of err.
+func (w *Writer) setAside(err error) {
+	w.Log.Error("upload set aside in the directory bad of the spool", "err", err)
+	w.Metrics.LeftOut.Inc()
 }

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,7 +52,8 @@ compressed (Content-Encoding: gzip or zstd). build and fw are for logs whose
 ~h#boot line does not name them. An upload that is sent again counts once. The
 answer 201 says that the upload is on disk; 429 and 507 have a Retry-After.
 With --mqtt it subscribes to a broker, too. /metrics is for Prometheus, and
-/healthz for a load balancer. An interrupt ends it after all is written.`,
+/healthz for a load balancer. An interrupt ends it after all is written.
+SIGHUP makes it read the file of --tokens again.`,
 		Example: "btfleet serve --listen :8470 --tokens tokens --cert tls.pem --key key.pem\nbtfleet serve --store s3://heap?region=eu-west-1 --mqtt mqtt://broker:1883", Args: cobra.NoArgs, RunE: o.run}
 	o.store.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -140,6 +143,27 @@ func (o *serve) readTokens() (*server.Tokens, error) {
 	return t, nil
 }
 
+// reload reads the file of --tokens again at each SIGHUP. If it cannot be read, the tokens stay.
+func (o *serve) reload(ctx context.Context, t *server.Tokens, log *slog.Logger) {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP)
+	defer signal.Stop(again)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+		}
+		list, err := o.readTokens()
+		if err != nil {
+			log.Error("the tokens stay as they were", "err", err)
+		} else if list != nil {
+			t.Replace(list)
+			log.Info("tokens read", "file", o.tokens)
+		}
+	}
+}
+
 // loopback reports whether only this machine can connect to an address.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
@@ -152,6 +176,7 @@ func loopback(address string) bool {
 func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *server.Writer, registry *prometheus.Registry, limit store.Retention) error {
 	var background sync.WaitGroup
 	background.Go(func() { w.Run(ctx, o.every) })
+	background.Go(func() { o.reload(ctx, s.Tokens, s.Log) })
 	background.Go(func() {
 		every(ctx, time.Hour, func() error {
 			deleted, err := maintain(ctx, w.Store, limit)
