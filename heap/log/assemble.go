@@ -180,7 +180,7 @@ func (a *assembler) pathLine(it *Item, at *placed) bool {
 	if !a.emitKnown(false) {
 		return false
 	}
-	if d := a.current; d != nil && !d.ended() { // otherwise the line has only definitions
+	if d := a.current; d != nil && !d.ended() && !d.again(it.Text) { // otherwise the line has only definitions, or comes twice
 		d.addLine(it, at, a.wantBlocks)
 	}
 	return true

@@ -1,6 +1,7 @@
 package heaplog
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"math"
@@ -25,6 +26,7 @@ type dump struct {
 	index   map[profile.Path]int
 	blocks  []profile.Block // that have addresses
 	named   []namedBlock
+	line    []byte // the last one of call paths
 }
 
 // pathRecord is the sum of the records of a path.
@@ -108,6 +110,15 @@ func (d *dump) count(it *Item, at *placed) {
 	}
 }
 
+// again reports whether a line of call paths is the line before once more: its text has its number.
+func (d *dump) again(text []byte) bool {
+	if bytes.Equal(text, d.line) {
+		return true
+	}
+	d.line = append(d.line[:0], text...)
+	return false
+}
+
 // addLine adds a line of call paths. (BT-DUMP-2)
 func (d *dump) addLine(it *Item, at *placed, blocks bool) {
 	d.Add(&it.Item, &at.Placed)
@@ -146,6 +157,7 @@ func (d *dump) build(info profile.DumpInfo, v *pathValues, snapshot bool) *profi
 		}
 	}
 	saturated := v.addTo(b, &info.Loss)
+	info.Loss.Partial = v != nil && v.partial
 	var built *profile.Dump
 	if snapshot {
 		built = b.Dump(info)

@@ -1,6 +1,7 @@
 package heaplog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,8 @@ type pass struct {
 	paths *callPaths        // of the latest boot that had lines of call paths, nil if none had
 	names []*callpath.Names // of each boot that had lines of call paths
 
-	boot      int // the boot that the current bases belong to
+	bootText  []byte // of the last ~h#boot that was not cut
+	boot      int    // the boot that the current bases belong to
 	maps      []process.Snapshot
 	word      process.Word
 	item      Item // the current one, and its place
@@ -300,6 +302,7 @@ func (p *pass) text(text []byte) {
 func (p *pass) header(it *Item, at *placed) {
 	given := len(p.r.maps) > 0
 	if it.Header.Verb == codec.VerbBoot {
+		p.restoreBoot(it)
 		p.places.log.SameELF = len(p.r.process.Files()) > 0 && (p.paths == nil || p.paths.closed || p.paths.code.FromELF())
 	}
 	p.places.header(&it.Item, at)
@@ -318,6 +321,20 @@ func (p *pass) header(it *Item, at *placed) {
 			p.r.process.Remap()
 		}
 	}
+}
+
+// restoreBoot gives a ~h#boot that is cut the keys of the one before. It is cut if it lacks keys of
+// that one, and is otherwise its beginning.
+func (p *pass) restoreBoot(it *Item) {
+	if rest, ok := bytes.CutPrefix(p.bootText, it.Text); ok && bytes.IndexByte(rest, ' ') >= 0 {
+		var whole codec.Header
+		if codec.ParseHeader(&whole, p.bootText) == nil {
+			it.Header = &whole
+			p.tally.note(NoteLoss, fmt.Sprintf("%s:%d: the ~h#boot is cut: its keys are those of the one before", it.File, it.Line))
+		}
+		return
+	}
+	p.bootText = append(p.bootText[:0], it.Text...)
 }
 
 // record names the addresses of a record with a stack.

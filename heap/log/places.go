@@ -3,6 +3,7 @@ package heaplog
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
@@ -42,6 +43,9 @@ type inBoot struct {
 	pathsFirst bool   // the first dump begins with a line of call paths
 	marked     bool   // there was a ~h#begin
 	number     uint32 // of the last one
+	time       uint64 // of the last one, if timed
+	timed      bool
+	diffs      bool   // there were differences
 	open       bool   // a dump with ~h#begin is open
 	guess      *guess // nil without records outside of dumps, with Split, and once there was a ~h#begin
 }
@@ -55,6 +59,7 @@ type start struct {
 	boot     int   // number of the boot, from 1
 	number   int64 // without ~h#begin
 	headless bool  // its ~h#begin was lost
+	kindLost bool  // it may be a difference, although no header says so
 	isPaths  bool  // it begins with a line of call paths
 	header   *codec.Header
 	heaps    []profile.Heap
@@ -139,10 +144,7 @@ func (q *places) header(it *recording.Item, at *placed) {
 	h := it.Header
 	if h.Verb == codec.VerbBegin {
 		q.boots = q.bootNumber()
-		if q.marked && int32(h.Number-q.number) < 0 { // numbers increase and wrap around: the device restarted
-			q.boots++
-			q.unmarked = 0
-		}
+		q.numbered(h)
 	}
 	at.Placed = q.log.Add(it)
 	p := &at.Placed
@@ -155,9 +157,11 @@ func (q *places) header(it *recording.Item, at *placed) {
 		heap = heapOf(h)
 		q.heaps = profile.WithHeap(q.heaps, *heap)
 	case codec.VerbBegin:
-		q.marked, q.number, q.guess = true, h.Number, nil
+		q.marked, q.guess = true, nil
 		q.text = textLines{}
-		q.begin(start{Dump: p.Dump, Place: it.Place}) // here, because a dump may have no records
+		_, diff := p.Dump.Difference()
+		q.diffs = q.diffs || diff
+		q.begin(start{Dump: p.Dump, Place: it.Place, kindLost: q.diffs && !hasKind(h)}) // here, because a dump may have no records
 	case codec.VerbEnd:
 		q.end(h, p)
 	}
@@ -165,14 +169,34 @@ func (q *places) header(it *recording.Item, at *placed) {
 	at.heap = heap
 }
 
+// numbered takes the number of a ~h#begin. Numbers increase and wrap around, unless the device
+// restarted: then its time begins again, too. A lower number without a time, where the others have
+// one, is that of a cut header.
+func (q *places) numbered(h *codec.Header) {
+	t, timed := h.Uint("t")
+	lower := q.marked && int32(h.Number-q.number) < 0
+	switch {
+	case lower && q.timed && (!timed || t >= q.time):
+		return
+	case lower:
+		q.boots++
+		q.unmarked = 0
+	}
+	q.number = h.Number
+	if timed || !q.marked {
+		q.time, q.timed = t, timed
+	}
+}
+
 // end takes a ~h#end line.
 func (q *places) end(h *codec.Header, p *recording.Placed) {
 	switch d := q.dump; {
 	case p.Closed != nil && p.Closed.Headless != nil:
 		lost := p.Closed.Headless
-		q.begin(start{Dump: lost, Place: lost.At, number: int64(h.Number), headless: true, isPaths: true})
-	case p.Closed == nil && d != nil && d.headless && !d.ended() && d.number&63 == int64(h.Number)&63:
+		q.begin(start{Dump: lost, Place: lost.At, number: int64(h.Number), headless: true, isPaths: true, kindLost: q.diffs})
+	case p.Closed == nil && d != nil && !d.marked() && !d.ended() && (d.headless && d.number&63 == int64(h.Number)&63 || !d.isPaths && q.marked):
 		end := *h
+		end.Keys = slices.Clone(h.Keys)
 		d.End = &end
 	}
 	q.fresh, q.breaks, q.at = false, true, recording.Place{}
@@ -227,6 +251,7 @@ func (q *places) pathLine(it *recording.Item, at *placed) {
 		}
 	}
 	d := start{Dump: &recording.Dump{Boot: p.Boot}, Place: it.Place, isPaths: true, headless: q.marked && digit != max(last, 0)&63}
+	d.kindLost = q.diffs && d.headless
 	if d.number = last&^63 | digit; last < 0 {
 		d.number = digit
 	} else if d.number < last {

@@ -17,6 +17,7 @@ type pathValues struct {
 	paths   *callpath.Sums
 	own     int // number of paths that are the dump's own, before those of its base
 	records []pathRecord
+	partial bool // it has only what changed since a dump that is missing
 }
 
 // values returns the values of the call paths of the dump, nil if it is no dump of call paths.
@@ -32,6 +33,8 @@ func (d *dump) values(base *pathValues, settle bool) *pathValues {
 	} else {
 		v.paths, v.names, v.own = d.Paths()
 	}
+	_, diff := d.Difference()
+	v.partial = d.kindLost || diff && (base == nil || base.partial)
 	if base == nil {
 		return v
 	}

@@ -34,7 +34,8 @@ type DumpInfo struct {
 	Number int64         // number of the dump in the log, or else counted from 1
 	Time   time.Duration // since the boot, if Timed
 	Timed  bool
-	Why    string // what caused the dump, as its ~h#begin says: "exit", "interval"; "" if not known
+	Stamps []Stamp // times of the lines at the dump, of one or several clocks
+	Why    string  // what caused the dump, as its ~h#begin says: "exit", "interval"; "" if not known
 
 	Announced Announced
 	Loss      Loss
@@ -73,6 +74,7 @@ type Loss struct {
 	NoOuter int64 // records of call paths that lack their outer frames, or whose name is not known
 	Folded  int64 // live blocks counted for their outer frames only, because the device had no space for the whole call path
 	NoBase  bool  // the base of a differential dump is missing or incomplete
+	Partial bool  // the dump may have only the call paths that changed: its base is missing, or a cut header does not say that it has one
 }
 
 // Complete reports whether no part of the dump is known to be missing: the dump has ended,
@@ -106,16 +108,21 @@ func (d *Dump) have() uint64 {
 	return d.Total.Count
 }
 
-// Missing returns the fraction of the announced blocks that is missing, from 0 to 1. known is
-// false if the log does not say how many blocks the dump had.
+// Missing returns the fraction of the blocks that is missing, from 0 to 1. known is false if the
+// log does not say how many blocks the dump had. A dump that has only changes announces the blocks
+// of these; the fraction is one of all its blocks.
 func (d *Dump) Missing() (fraction float64, known bool) {
 	if d == nil || !d.Announced.HasRecords {
 		return 0, false
 	}
-	if have, n := d.have(), d.Announced.Records; n > have {
-		return float64(n-have) / float64(n), true
+	have, n := d.have(), d.Announced.Records
+	switch {
+	case n <= have:
+		return 0, true
+	case d.Diff:
+		return float64(n-have) / (float64(n-have) + float64(d.Total.Count)), true
 	}
-	return 0, true
+	return float64(n-have) / float64(n), true
 }
 
 // Allocation is the sum of the live allocations of one call path.
@@ -225,6 +232,7 @@ func (l *Loss) add(o *Loss) {
 	l.NoOuter += o.NoOuter
 	l.Folded += o.Folded
 	l.NoBase = l.NoBase || o.NoBase
+	l.Partial = l.Partial || o.Partial
 }
 
 // same clears Build, Device and Firmware of d where they differ from those of o.

@@ -65,7 +65,7 @@ func heapSeries(dumps []LeakDump) (list []HeapSeries) {
 			continue
 		}
 		for _, h := range d.Heaps {
-			list = AddReport(list, HeapReport{Heap: h, File: d.File, Line: d.Line, Boot: d.Boot, Time: d.Time, Timed: d.timed})
+			list = AddReport(list, HeapReport{Heap: h, File: d.File, Line: d.Line, Boot: d.Boot, Time: d.Time, Timed: d.Timed})
 		}
 	}
 	return list

@@ -102,7 +102,8 @@ func rising(list []floorStep) bool {
 func (t *trend) from(m moment) trend {
 	boots := slices.Clone(t.boots[m.boot:])
 	b := &boots[0]
-	b.dumps, b.at, b.kept, b.value, b.floor = b.dumps[m.dump:], b.at[m.dump:], b.kept[m.dump:], b.value[m.dump:], b.floor[m.dump:]
+	b.dumps, b.at, b.kept, b.gaps = b.dumps[m.dump:], b.at[m.dump:], b.kept[m.dump:], b.gaps[m.dump:]
+	b.value, b.floor = b.value[m.dump:], b.floor[m.dump:]
 	return newTrend(boots)
 }
 

@@ -97,6 +97,7 @@ func (t *leakTrend) examine(points []Value) Evidence {
 	if t.dumps == 0 {
 		return Evidence{Boots: len(t.boots)}
 	}
+	points = t.fill(points)
 	scale := 1.0 // mean bytes per block
 	byBytes := t.still(points)
 	if !byBytes {

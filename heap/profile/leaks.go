@@ -101,9 +101,15 @@ type LeakDump struct {
 	Used    bool
 	Reason  string  // why the dump was not used, "" if it was
 	Missing float64 // fraction of its blocks that the log lacks, from 0 to 1
+	// Time is the time since the boot, if Timed: that of the dump's header or of the lines of the
+	// log, or between those of its neighbours if it has none that fits. Boot is the boot of the
+	// dump, which begins also where the uptime begins again.
+	Time  time.Duration
+	Timed bool
+	Boot  int
+	Note  string // what of the dump was not used, "" if nothing
 
-	boot  boot
-	timed bool
+	boot boot
 }
 
 // Exhaustion is the time until a heap is full at the present rate, in hours, dumps or reports.
@@ -204,15 +210,17 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 // can be told.
 const minLoadPaths = 8
 
+// manyLoadPaths is the number of call paths from which on their common growth is no accident.
+const manyLoadPaths = 20
+
 // leaveOutLoad lowers the verdict of rows that grow as the typical call path does: then the
 // load grows, or the day begins. growths has those of all call paths whose values vary.
 func (l *Leaks) leaveOutLoad(growths []float64) {
 	if len(growths) < minLoadPaths {
 		return
 	}
-	slices.Sort(growths)
-	typical := growths[len(growths)/2]
-	if typical < 0.1 {
+	typical := median(growths)
+	if typical < 0.1 || len(growths) < manyLoadPaths && typical < 3*medianErr(growths, typical) {
 		return
 	}
 	l.Load = typical
@@ -225,6 +233,19 @@ func (l *Leaks) leaveOutLoad(growths []float64) {
 			e.Verdict = min(e.Verdict, Probably)
 		}
 	}
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// medianErr returns the standard error of the median of a list, which it changes.
+func medianErr(list []float64, middle float64) float64 {
+	for i := range list {
+		list[i] = math.Abs(list[i] - middle)
+	}
+	return 1.25 * 1.48 * median(list) / math.Sqrt(float64(len(list))) // if the distances are normal
 }
 
 // growth returns the growth between First and Last, as a fraction of First.
@@ -309,7 +330,10 @@ func varies(points []Value, dumps []LeakDump) bool {
 
 // useDumps decides which dumps a trend uses.
 func useDumps(all []*Dump) []LeakDump {
-	list := steadyDumps(all, isSeries(all))
+	series := isSeries(all)
+	list := steadyDumps(all, series)
+	fitTimes(list, series)
+	leaveOutUntimed(list)
 	n := map[boot]int{}
 	for i := range list {
 		if list[i].Used {
@@ -324,12 +348,31 @@ func useDumps(all []*Dump) []LeakDump {
 	return list
 }
 
+// leaveOutUntimed leaves out the dumps without a time, if most have one.
+func leaveOutUntimed(list []LeakDump) {
+	timed, untimed := 0, 0
+	for i := range list {
+		if d := &list[i]; d.Used && d.Timed {
+			timed++
+		} else if d.Used {
+			untimed++
+		}
+	}
+	for i := range list {
+		if d := &list[i]; d.Used && !d.Timed && untimed < timed {
+			d.Used, d.Reason = false, "has no time"
+			if d.Note != "" {
+				d.Reason = d.Note
+			}
+		}
+	}
+}
+
 // steadyDumps decides which dumps show a running program. If series is set, all are of one boot.
 func steadyDumps(all []*Dump, series bool) []LeakDump {
 	list := make([]LeakDump, len(all))
-	reader := 0               // of the dump: another one begins with a lower index
-	marked := 0               // dumps that announce how many blocks they have
-	untimed := map[boot]int{} // dumps without a time, less those with one
+	reader := 0 // of the dump: another one begins with a lower index
+	marked := 0 // dumps that announce how many blocks they have
 	for i, d := range all {
 		if d == nil {
 			d = &Dump{}
@@ -337,12 +380,9 @@ func steadyDumps(all []*Dump, series bool) []LeakDump {
 		if i > 0 && d.Index < list[i-1].Index {
 			reader++
 		}
-		list[i].Dump, list[i].boot, list[i].timed = d, boot{reader, d.File, d.Boot}, d.Timed
+		list[i].Dump, list[i].boot = d, boot{reader, d.File, d.Boot, 0}
 		if series {
-			list[i].boot, list[i].timed = boot{}, d.Timed && d.Line == 0
-		}
-		if untimed[list[i].boot]++; list[i].timed {
-			untimed[list[i].boot] -= 2
+			list[i].boot = boot{}
 		}
 		missing, known := d.Missing()
 		list[i].Missing = missing
@@ -360,15 +400,46 @@ func steadyDumps(all []*Dump, series bool) []LeakDump {
 	}
 	for i := range list {
 		d := &list[i]
-		if d.Reason == "" && (!d.Announced.HasRecords && marked > len(list)/2 || !d.timed && untimed[d.boot] < 0) {
+		if d.Reason == "" && !d.Announced.HasRecords && marked > len(list)/2 {
 			d.Reason = "its beginning is missing"
 		}
 	}
+	useUnmarked(list)
 	leaveOutExits(list)
 	for i := range list {
 		list[i].Used = list[i].Reason == ""
 	}
 	return list
+}
+
+// useUnmarked uses the dumps that have no end or beginning, and no number of their blocks, if they
+// have nearly as many blocks as the dumps before and after them: only the mark was lost.
+func useUnmarked(list []LeakDump) {
+	near := func(i, step int) (count uint64, ok bool) {
+		for k := i + step; k >= 0 && k < len(list) && list[k].sameBoot(&list[i]); k += step {
+			if d := &list[k]; d.Reason == "" && !d.Loss.Partial {
+				return d.Total.Count, true
+			}
+		}
+		return 0, false
+	}
+	var used []int
+	for i := range list {
+		d := &list[i]
+		if d.Announced.HasRecords || !d.Ended || d.Reason == "" || d.Loss.Partial {
+			continue
+		}
+		least, known := near(i, -1)
+		if after, ok := near(i, 1); ok && (!known || after < least) {
+			least, known = after, true
+		}
+		if known && d.Total.Count > 0 && float64(d.Total.Count) >= 0.9*float64(least) {
+			used = append(used, i)
+		}
+	}
+	for _, i := range used {
+		list[i].Reason = ""
+	}
 }
 
 // leaveOutExits leaves out the dumps that programs write when they exit: those with why=exit,
@@ -379,7 +450,7 @@ func leaveOutExits(list []LeakDump) {
 	for i := range list {
 		d := &list[i]
 		switch {
-		case d.Reason != "":
+		case d.Reason != "" || d.Loss.Partial:
 		case d.Why == "exit":
 			d.Reason = "written at the exit of the program"
 		default:
@@ -430,6 +501,7 @@ type boot struct {
 	reader int
 	file   string
 	number int
+	part   int // since the uptime began again
 }
 
 // sameBoot reports whether two dumps are of the same boot.

@@ -56,13 +56,16 @@ func line(boot, n int, first, step uint64) (list []dumpOf) {
 	return list
 }
 
-// A dump without a time, because its begin mark was lost, is left out: the rate stays one per hour.
+// A dump without a time, because its begin mark was damaged, gets one between its neighbours: the
+// rate stays one per hour. So does one whose time is not between its neighbours, and the report says so.
 func TestLeaksLostBegin(t *testing.T) {
-	dumps := line(1, 10, 10, 3)
-	dumps[4].at = 0
-	l := leaksOf(t, profile.LeakOptions{}, dumps...)
-	if !l.Timed || l.Used != 9 || l.Dumps[4].Used || l.Dumps[4].Reason != "its beginning is missing" || len(l.Rows) != 1 || l.Rows[0].Rate != 48 {
-		t.Errorf("timed %t, %d used, %+v, %d rows", l.Timed, l.Used, l.Dumps[4].Reason, len(l.Rows))
+	for _, at := range []time.Duration{0, 22 * time.Microsecond, 50 * time.Hour} {
+		dumps := line(1, 10, 10, 3)
+		dumps[4].at = at
+		l := leaksOf(t, profile.LeakOptions{}, dumps...)
+		if !l.Timed || l.Used != 10 || l.Dumps[4].Time != 5*time.Hour || (l.Dumps[4].Note != "") != (at != 0) || len(l.Rows) != 1 || l.Rows[0].Rate != 48 || l.Rows[0].Margin > 1e-9 {
+			t.Errorf("%v: timed %t, %d used, %+v, %d rows", at, l.Timed, l.Used, l.Dumps[4], len(l.Rows))
+		}
 	}
 }
 

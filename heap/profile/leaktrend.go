@@ -14,10 +14,28 @@ type trendBoot struct {
 	dumps []int     // indexes in the profile
 	at    []float64 // hours, or number of the dump, increasing
 	kept  []float64 // fraction of the blocks that the log has, more than 0
+	gaps  []gap
 
 	value []float64 // blocks or bytes, corrected for loss
 	floor []float64 // the least value at the dump or any later one of the boot
 	step  float64   // least rise of the floor that counts
+}
+
+// gap is what a dump may lack.
+type gap struct {
+	blocks  uint64 // at most so many blocks
+	partial bool   // the values of call paths that did not change
+}
+
+// gapOf returns what a dump may lack.
+func gapOf(d *Dump) gap {
+	g := gap{partial: d.Loss.Partial}
+	if missing, known := d.Missing(); known && missing > 0 {
+		g.blocks = d.Announced.Records - d.have()
+	} else if d.Cut || d.Loss.NoBase || d.Loss.Lines > 0 || d.Loss.Unreadable > 0 {
+		g.blocks = math.MaxUint64
+	}
+	return g
 }
 
 // trend is a part of a log: some boots, of which the first may begin with any of its dumps.
@@ -35,6 +53,7 @@ type leakTrend struct {
 	trend
 	timed bool
 	steps []floorStep // of the call path
+	whole []Value     // values of the call path, those included that dumps lack
 }
 
 // newLeakTrend returns the trend over the dumps that are used, of which each boot has at
@@ -59,10 +78,15 @@ func newLeakTrend(dumps []LeakDump) *leakTrend {
 			before := dumps[b.dumps[len(b.dumps)-1]].Time
 			t.timed = t.timed && d.Time > before
 		}
-		t.timed = t.timed && d.timed
+		t.timed = t.timed && d.Timed
 		b.dumps = append(b.dumps, i)
 		b.at = append(b.at, float64(count[d.boot]))
-		b.kept = append(b.kept, 1-d.Missing)
+		kept := 1 - d.Missing
+		if d.Loss.Lines > 0 || d.Diff { // all blocks of some paths are missing, and none of the others
+			kept = 1
+		}
+		b.kept = append(b.kept, kept)
+		b.gaps = append(b.gaps, gapOf(d.Dump))
 	}
 	for i := range t.boots {
 		b := &t.boots[i]
@@ -91,6 +115,43 @@ func newTrend(boots []trendBoot) trend {
 		}
 	}
 	return t
+}
+
+// fill returns the values of a call path with those that lost lines may have had: a line holds all
+// blocks of a path, and a dump that lacks it is no evidence that they were freed.
+func (t *leakTrend) fill(points []Value) []Value {
+	t.whole = append(t.whole[:0], points...)
+	for n := range t.boots {
+		b := &t.boots[n]
+		for k, i := range b.dumps {
+			if g := b.gaps[k]; g.blocks > 0 || g.partial {
+				t.whole[i] = g.fill(t.whole, b.dumps, k)
+			}
+		}
+	}
+	return t.whole
+}
+
+// fill returns the value at dumps[k], or that of a neighbour if the log may lack so much.
+func (g gap) fill(values []Value, dumps []int, k int) Value {
+	v := values[dumps[k]]
+	if g.partial && !v.IsZero() {
+		return v
+	}
+	least := Value{Count: math.MaxUint64}
+	if k > 0 {
+		least = values[dumps[k-1]]
+	}
+	if k+1 < len(dumps) && values[dumps[k+1]].Count < least.Count && !(g.partial && k > 0) {
+		least = values[dumps[k+1]]
+	}
+	switch lost := least.Count - min(least.Count, v.Count); {
+	case g.partial:
+		return least
+	case v.Count >= (least.Count+1)/2 || lost > g.blocks:
+		return v
+	}
+	return least
 }
 
 // setFloors computes the floors of a call path from its values, by index of the dump.

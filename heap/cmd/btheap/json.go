@@ -63,6 +63,9 @@ func leakDumpJSON(d *profile.LeakDump) any {
 	if d.Reason != "" {
 		j["reason"] = d.Reason
 	}
+	if d.Note != "" {
+		j["note"] = d.Note
+	}
 	return j
 }
 

@@ -178,11 +178,22 @@ func Signed(v float64) string {
 	return sign + strings.TrimSuffix(whole+"."+fraction, ".0")
 }
 
+// few joins names, the first three of many.
+func few(names []string) string {
+	if n := len(names) - 3; n > 0 {
+		names = append(slices.Clone(names[:3]), fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
+}
+
 // Basis returns lines on the dumps that were left out, and on the limits of the answer.
 func Basis(found *profile.Leaks) (lines []string) {
 	left := map[string][]string{}
-	var reasons []string
+	var reasons, untimed []string
 	for _, d := range found.Dumps {
+		if d.Used && d.Note != "" {
+			untimed = append(untimed, d.Name)
+		}
 		if !d.Used {
 			if left[d.Reason] == nil {
 				reasons = append(reasons, d.Reason)
@@ -191,11 +202,10 @@ func Basis(found *profile.Leaks) (lines []string) {
 		}
 	}
 	for _, reason := range reasons {
-		names := left[reason]
-		if n := len(names) - 3; n > 0 {
-			names = append(slices.Clone(names[:3]), fmt.Sprintf("%d more", n))
-		}
-		lines = append(lines, fmt.Sprintf("left out: %s (%s)", strings.Join(names, ", "), reason))
+		lines = append(lines, fmt.Sprintf("left out: %s (%s)", few(left[reason]), reason))
+	}
+	if len(untimed) > 0 {
+		lines = append(lines, fmt.Sprintf("times that do not fit their neighbours are not used: %s", few(untimed)))
 	}
 	if found.Missing > 0.0005 {
 		lines = append(lines, fmt.Sprintf("%.1f %% of the blocks are missing: rates are corrected, and paths are ranked by a low estimate", 100*found.Missing))
