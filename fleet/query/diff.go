@@ -42,7 +42,10 @@ type Diff struct {
 	Before        float64 `json:"before"` // bytes per device, of all paths
 	After         float64 `json:"after"`
 	Paths         int     `json:"paths"`   // compared
-	ByName        bool    `json:"by_name"` // paths were matched by the names of their functions
+	ByName        bool    `json:"by_name"` // paths were matched by the names of their functions, else by address
+	// Comparable is false if paths were matched by address and those that match hold less than half
+	// of the bytes: the builds have their functions at other addresses. There are no Rows then.
+	Comparable bool `json:"comparable"`
 	// Rows holds first the paths that changed, then the paths that probably changed, then
 	// the others, each group sorted by growth, the largest first.
 	Rows []Change `json:"rows"`
@@ -146,16 +149,28 @@ func (s *session) changes(ctx context.Context, d *Diff) error {
 		return fmt.Errorf("query diff: %w", err)
 	}
 	d.Paths = len(list)
+	var matched [2]float64 // bytes per device of paths that both builds have
+	rare := 0.0            // paths that some devices have and others have not
+	for _, r := range list {
+		if d.Before, d.After = d.Before+r.Mean1, d.After+r.Mean2; r.Path1 >= 0 && r.Path2 >= 0 {
+			matched[0], matched[1] = matched[0]+r.Mean1, matched[1]+r.Mean2
+		}
+		if n := r.With1 + r.With2; n > 0 && n < r.N1+r.N2 {
+			rare++
+		}
+		d.DevicesBefore, d.DevicesAfter = r.N1, r.N2
+	}
+	if d.Comparable = d.ByName || matched[0] >= d.Before/2 || matched[1] >= d.After/2; !d.Comparable {
+		return nil
+	}
 	byEvidence := map[string][]Change{}
 	for _, r := range list {
-		d.DevicesBefore, d.DevicesAfter = r.N1, r.N2
-		d.Before, d.After = d.Before+r.Mean1, d.After+r.Mean2
 		c := Change{Before: r.Mean1, After: r.Mean2, Had: r.With1, Have: r.With2, Chain: r.Key, PathOld: r.Path1, PathNew: r.Path2}
 		p := 1.0
 		for i := range percentiles {
 			p = min(p, fisher(r.Above[2*i], r.N1, r.Above[2*i+1], r.N2))
 		}
-		c.P = min(1, percentiles*p*float64(len(list)))
+		c.P = min(1, percentiles*p*float64(len(list)), 2*rare*fisher(r.With1, r.N1, r.With2, r.N2))
 		switch {
 		case r.With1 == 0:
 			c.Kind = "new"

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -219,6 +220,60 @@ func TestDiffByName(t *testing.T) {
 		if r.Kind == "grown" && (r.Delta() != 50 || len(r.Stack) != 3 || r.Stack[1].Function != "outer" || r.Chain != "inner\nouter\n0x20") {
 			t.Errorf("%+v, want 50 bytes more in inner, outer, 0x20", r)
 		}
+	}
+}
+
+// Paths are matched by address if one of the builds has no names, and not at all if addresses differ.
+func TestDiffByAddress(t *testing.T) {
+	for name, shift := range map[string]int64{"equal addresses": 0, "other addresses": 1000} {
+		t.Run(name, func(t *testing.T) {
+			s, err := store.Open(t.Context(), t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+			b := &store.Batch{Name: "hand", Day: at}
+			for i, build := range []string{"old", "new"} {
+				for path := range int64(10) {
+					address := fmt.Sprintf("%#x", 0x1000+path+shift*int64(i))
+					b.Paths = append(b.Paths, store.Path{Build: build, Path: path + shift*int64(i), Addresses: []string{address}})
+					if build == "new" {
+						if err := s.PutFrames(t.Context(), build, at, []store.Frame{{Build: build, Address: address, Function: fmt.Sprint("f", path)}}); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				for n := range 40 {
+					device := build + string(rune('A'+n))
+					b.Dumps = append(b.Dumps, store.Dump{Build: build, Device: device, Boot: 1, Uptime: 3600e6, Received: at.UnixMicro(), Bytes: 1000, Count: 3, Complete: true, HeapFree: -1, Upload: device})
+					for path := range int64(10) {
+						if path == 9 && (build == "old" || n >= 14) { // on 14 devices of the new build only
+							continue
+						}
+						b.Facts = append(b.Facts, store.Fact{Build: build, Device: device, Path: path + shift*int64(i), Boot: 1, Count: 1, Bytes: 64, Complete: true})
+					}
+				}
+			}
+			if err := s.Put(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			x, err := open(t, s).Diff(t.Context(), "old", "new", Scope{})
+			if err != nil || x.ByName {
+				t.Fatalf("%+v, %v", x, err)
+			}
+			var got []string
+			for _, r := range x.Rows {
+				if r.Evidence != NoEvidence {
+					got = append(got, fmt.Sprint(r.Kind, " ", r.Have))
+				}
+			}
+			if want := []string{"new 14"}; shift == 0 && (!x.Comparable || !slices.Equal(got, want)) {
+				t.Errorf("comparable %t, %q, want %q", x.Comparable, got, want)
+			}
+			if shift != 0 && (x.Comparable || len(x.Rows) > 0) {
+				t.Errorf("comparable %t, %q, want no comparison", x.Comparable, got)
+			}
+		})
 	}
 }
 

@@ -161,8 +161,11 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 	}
 	fmt.Fprintf(w, "%s (%s) to %s (%s)\n%s: %s bytes per device, was %s\n", short(d.BuildBefore), cli.Count(d.DevicesBefore, "device"), short(d.BuildAfter),
 		cli.Count(d.DevicesAfter, "device"), at, bytesOf(d.After), bytesOf(d.Before))
+	if !d.Comparable {
+		return cli.Shortf("the builds cannot be compared: a build has no function names, and addresses differ; add its ELF file (btfleet symbols add)")
+	}
 	if !d.ByName {
-		fmt.Fprintf(w, "no function names: paths are matched by address (btfleet symbols add)\n")
+		fmt.Fprintf(w, "a build has no function names: paths are matched by address (btfleet symbols add)\n")
 	}
 	changed := 0
 	t := &cli.Table{Head: []string{"evidence", "change", "bytes/device", "before", "after", "devices", "call site"}, Right: []bool{false, false, true, true, true, true}}

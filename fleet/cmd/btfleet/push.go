@@ -38,6 +38,9 @@ labels service_name, build, fw and devices. Single devices are not sent.`,
 				return cli.Failedf("%v", err)
 			}
 			defer db.Close()
+			if build, err = db.Find(c.Context(), build); err != nil {
+				return cli.Usagef("--build: %s", cli.Printable(err.Error()))
+			}
 			o := query.Scope{Builds: []string{build}}
 			list, err := db.Builds(c.Context(), o)
 			if err != nil {
@@ -60,7 +63,7 @@ labels service_name, build, fw and devices. Single devices are not sent.`,
 		}}
 	from.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&build, "build", "", "build `ID`")
+	f.StringVar(&build, "build", "", buildUsage)
 	f.StringVar(&to.Kind, "to", "pyroscope", "`KIND` of server: "+strings.Join(push.Kinds(), ", ")+" (alpha)")
 	f.StringVar(&service, "service", "firmware", "label service_name: `NAME`")
 	f.StringVar(&token, "token-from", "BTFLEET_PUSH_TOKEN", "environment variable `NAME` with a bearer token")
