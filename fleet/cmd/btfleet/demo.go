@@ -67,6 +67,8 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	fleet := simulate.Default()
 	fleet.Devices, fleet.Days = o.devices, 7
 	fleet.Start = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -fleet.Days)
+	out := c.OutOrStdout()
+	fmt.Fprintf(out, "simulating %s devices for %d days\n", cli.Number(int64(o.devices)), fleet.Days)
 	begin := time.Now()
 	dumps, facts, err := fleet.Store(ctx, s)
 	if err != nil {
@@ -75,8 +77,7 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	if err := nameFrames(ctx, s); err != nil {
 		return cli.Failedf("%v", err)
 	}
-	out := c.OutOrStdout()
-	fmt.Fprintf(out, "%s devices, %s dumps, %s facts simulated in %.0f s\n", cli.Number(int64(o.devices)), cli.Number(int64(dumps)), cli.Number(int64(facts)), time.Since(begin).Seconds())
+	fmt.Fprintf(out, "%s dumps, %s facts in %.0f s\n", cli.Number(int64(dumps)), cli.Number(int64(facts)), time.Since(begin).Seconds())
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	handler, db, err := pages(ctx, s, log)
 	if err != nil {
@@ -87,7 +88,8 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 		return nil
 	}
 	fmt.Fprintf(out, "http://%s/build/%s shows the leak; an interrupt ends the demo\n", l.Addr(), fleet.BuildID(fleet.Leak.Build))
-	h := server.HTTPServer(handler, log)
+	fmt.Fprintf(out, "your own fleet: btfleet serve --store fleet, then curl -T heap.log http://%s/v1/dumps/DEVICE\n", o.listen)
+	h := server.HTTPServer(server.Local(handler), log)
 	go func() {
 		<-ctx.Done()
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
