@@ -42,7 +42,7 @@ var systemLogs = []struct {
 	{file: "05d-idf-heapinfo-two-caps-and-trace", systems: "esp-idf", dumps: grows(8, 2, 3, 4096, 48),
 		heaps: []string{"PSRAM 8: 4122000 to 4122000, 4121984 to 4121984", "internal 8: 120000 to 119664, 60000 to 60000"}},
 	{file: "07b-idf55-task-stat", systems: "esp-idf", dumps: []string{"6 11700"}, // espressif/esp-idf#17232
-		threads: []string{"thread 1 leaking_task (deleted): 3 11392", "thread 2 main: 3 308"}},
+		threads: []string{"thread 1 leaking_task, deleted: 3 11392", "thread 2 main: 3 308"}},
 	{file: "09b-nuttx1210-memdump-leak", systems: "nuttx", dumps: []string{"2 4224 leak"}}, // apache/nuttx#9970
 	{file: "09d-nuttx1210-free-then-used", systems: "nuttx", dumps: []string{"4 4332"}, heaps: []string{" 1: 131264 to 131264, 131136 to 131136"}},
 	{file: "09f-nuttx127-memdump", systems: "nuttx", dumps: []string{"2 160"}, threads: []string{"thread 3: 1 32", "thread 35: 1 128"}},

@@ -367,6 +367,9 @@ func (r *pprofReader) addr(l *pprof.Location) symbol.Addr {
 			r.modules[m] = &symbol.Module{Name: m.File, BuildID: m.BuildID, Start: m.Start, End: m.Limit, Offset: m.Offset}
 		}
 		at.Module = r.modules[m]
+		if m.Start != 0 && l.Address >= m.Start && l.Address < m.Limit {
+			at.Own += m.Offset - m.Start
+		}
 	}
 	for i, ln := range l.Line {
 		f := symbol.Frame{Line: int(ln.Line), Inlined: i+1 < len(l.Line)}

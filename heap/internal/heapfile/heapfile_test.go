@@ -7,6 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"testing"
@@ -292,7 +295,82 @@ func TestTools(t *testing.T) {
 			t.Errorf("at the end %d blocks, %d bytes; the program has 400, 7602", count, size)
 		}
 	})
+
+	t.Run("jemalloc", func(t *testing.T) {
+		libs, _ := filepath.Glob("/usr/lib/*/libjemalloc.so.2")
+		if len(libs) == 0 {
+			t.Skip("no libjemalloc.so.2")
+		}
+		run(t, dir, []string{"LD_PRELOAD=" + libs[0], "MALLOC_CONF=prof:true,prof_final:true,lg_prof_sample:0,prof_prefix:" + filepath.Join(dir, "je")}, exe)
+		files, _ := filepath.Glob(filepath.Join(dir, "je.*.heap"))
+		if len(files) == 0 {
+			t.Skip("this jemalloc writes no profiles")
+		}
+		list, err := Read(files[len(files)-1])
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%d profiles, %v", len(list), err)
+		}
+		if count, size := ours(list[0].Profile); count != 400 || size < 7602 { // sizes are those of size classes
+			t.Errorf("at the end %d blocks, %d bytes; the program has 400 and at least 7602", count, size)
+		}
+		for _, l := range list[0].Location {
+			if m := l.Mapping; m != nil && (l.Address < m.Start || l.Address >= m.Limit) {
+				t.Errorf("%#x is not in its mapping, %#x to %#x", l.Address, m.Start, m.Limit)
+			}
+		}
+	})
 }
+
+// Both forms that Go writes have the same blocks, but for rounding, and names, and go tool pprof says the same.
+func TestGo(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for range 20_000 {
+		kept = append(kept, make([]byte, 1000))
+	}
+	runtime.GC()
+	runtime.GC()
+	var sums [2]int64
+	for form := range sums {
+		path := filepath.Join(t.TempDir(), "heap")
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pprof.Lookup("heap").WriteTo(f, form); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		list, err := Read(path)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("debug=%d: %d profiles, %v", form, len(list), err)
+		}
+		inuse := len(list[0].SampleType) - 1
+		for _, s := range list[0].Sample {
+			for _, l := range s.Location {
+				if len(l.Line) > 0 && strings.HasSuffix(l.Line[0].Function.Name, ".TestGo") {
+					sums[form] += s.Value[inuse]
+					break
+				}
+			}
+		}
+	}
+	if d := sums[0] - sums[1]; d < -100 || d > 100 || sums[0] < 10_000_000 || sums[0] > 40_000_000 {
+		t.Errorf("debug=0 has %d bytes of the test, debug=1 %d, expected about 20 MB", sums[0], sums[1])
+	}
+	kept = nil
+
+	list, err := Read("testdata/go-debug1.txt")
+	if err != nil || len(list) != 1 || fmt.Sprintf("%.2f MB", float64(sum(list[0].Profile))/(1<<20)) != "22.52 MB" {
+		t.Errorf("%v, %v", list, err)
+	}
+	for _, s := range list[0].Sample {
+		if name := s.Location[0].Line[0].Function.Name; name != "main.leak" && name != "runtime.mallocgc" {
+			t.Errorf("%d bytes are of %s", s.Value[1], name)
+		}
+	}
+}
+
+var kept [][]byte
 
 func two(t *testing.T, path string) (peak, end *profile.Profile) {
 	t.Helper()

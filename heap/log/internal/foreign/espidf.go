@@ -122,7 +122,7 @@ func (s *state) espBlock(m match) {
 func (s *state) espTask(m match) {
 	name := m.text("task")
 	if m.text("status") == "DELETED" {
-		name += " (deleted)"
+		name += ", deleted"
 	}
 	t := &s.task
 	again := t.last
