@@ -61,6 +61,7 @@ type pass struct {
 	between   Item // text between records, and its place
 	betweenAt placed
 	logNames  logNames
+	foreign   bool      // some traces are of other systems
 	scratch   located   // of a record that the reader does not cache
 	err       error     // ends the pass
 	stopped   bool      // the consumer wants no more items
@@ -111,7 +112,7 @@ func (p *pass) run() {
 	switch err := p.r.ctx.Err(); {
 	case err != nil:
 		p.consumer.fail(err)
-	case p.tally.readable == 0 && p.tally.readErrors == 0 && !p.places.emptied() && !p.onlyHeaps():
+	case p.tally.readable == 0 && p.tally.readErrors == 0 && !p.places.emptied(p.foreign) && !p.onlyHeaps():
 		p.consumer.fail(p.noRecord())
 	}
 }
@@ -209,6 +210,7 @@ func (p *pass) traces(name string, r *foreign.Reader) {
 		return
 	}
 	if systems := r.Systems(); len(systems) > 0 {
+		p.foreign = true
 		p.tally.note(NoteInfo, fmt.Sprintf("%s: read as heap traces of %s", name, strings.Join(systems, ", ")))
 	}
 	for _, text := range r.Notes() {

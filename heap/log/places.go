@@ -212,15 +212,15 @@ func heapOf(h *codec.Header) *profile.Heap {
 	return &profile.Heap{Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min")}
 }
 
-// emptied reports whether the latest dump is one of call paths that is whole and has none:
-// the program had freed everything.
-func (q *places) emptied() bool {
+// emptied reports whether the latest dump is whole and has no blocks: the program had freed everything.
+// In a dump of records that is known only of other systems, which need not be linked.
+func (q *places) emptied(foreign bool) bool {
 	d := q.dump
 	if d == nil || !d.ended() {
 		return false
 	}
 	n, ok := d.Announced("n")
-	return (d.isPaths || hasKind(d.Begin)) && ok && n == 0
+	return (foreign || d.isPaths || hasKind(d.Begin)) && ok && n == 0
 }
 
 // hasKind reports whether a ~h#begin is that of a dump of call paths. (BT-DUMP-1)

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/heap/internal/logflags"
+	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 const about = `btdecode decodes the compressed call stacks in logs of libwebsockets, the ~m#

@@ -14,7 +14,7 @@ import (
 // 0xPC" and "Faulting instruction address (r15/pc): 0xPC", ESP32's registers "PC : 0xPC".
 var (
 	listed    = regexp.MustCompile(`(?i)\bbacktrace\s*[:|]`)
-	numbered  = regexp.MustCompile(`(?:^|[\s:])(?:#\d+|\d+:)\s*:?\s*(?:fp:\s*0x[0-9a-fA-F]+\s*)?(?:[rR][aA]:?\s*|[pP][cC]:?\s*)?(?:\[?)(0x[0-9a-fA-F]{5,16})\b`)
+	numbered  = regexp.MustCompile(`(?:^|[\s:])(?:#\d+|\d{1,3}:)\s*:?\s*(?:fp:\s*0x[0-9a-fA-F]+\s*)?(?:[rR][aA]:?\s*|[pP][cC]:?\s*)?(?:\[?)(0x[0-9a-fA-F]{5,16})\b`)
 	faulting  = regexp.MustCompile(`(?i)(?:faulting instruction address[^:]*:|\b(?:PC|LR|RA|MEPC|EPC1)\s*:)\s*(0x[0-9a-f]{5,16})\b`)
 	addresses = regexp.MustCompile(`(0x[0-9a-fA-F]{5,16})(?::0x[0-9a-fA-F]+)?`)
 )
@@ -62,5 +62,6 @@ func (t *textSink) appendPanic(b, line []byte) []byte {
 	if !any { // the line is not a backtrace
 		return b
 	}
+	t.panics++
 	return t.appendFrames(b, found)
 }

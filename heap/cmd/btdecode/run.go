@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -94,6 +94,9 @@ func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outc
 		}
 	}
 	s.close()
+	if t, ok := s.(*textSink); ok && t.panics > 0 {
+		outcome.Decoded = true
+	}
 	if err := w.Flush(); err != nil {
 		return err
 	}

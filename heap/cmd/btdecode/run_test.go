@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"debug/elf"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -98,11 +100,11 @@ func TestText(t *testing.T) {
 			says:  "1 record unreadable (empty), the first at <stdin>:2"},
 		{name: "strict", args: []string{"--strict", "-q"}, stdin: "~m#AAA=\n" + readmeLine + "\n", code: 1,
 			want: "~m#AAA= [unreadable: bit 0, length: says 0: lws had no room for the metadata of this allocation [empty, BT-BLOB-4]]\n" + readmeDecoded + "\n"},
-		{name: "lost bits, marked", stdin: lossy + "\n", want: wideDecoded + " [lost: 0]\n",
+		{name: "lost bits, marked", stdin: lossy + "\n", want: wideDecoded + "\n   [lost: 0]\n",
 			says: "the encoder kept only the low 31 bits of 1 of 2 addresses: 0 recovered, 1 lost; give --maps"},
 		{name: "an encoder that keeps all", args: []string{"--machine", "exact64"}, stdin: lossy + "\n", want: wideDecoded + "\n"},
 		{name: "lost bits, recovered", args: []string{"--maps", maps}, stdin: lossy + "\n",
-			want: "~b#size: 8, 0x7f2b1234567c 0x406651 [inferred: 0]\n   0 ~0x7f2b1234567c ?? in libx.so+0x667c\n   1  0x406651 ?? in app+0x6651\n",
+			want: "~b#size: 8, 0x7f2b1234567c 0x406651\n   [inferred: 0]\n   0 ~0x7f2b1234567c ?? in libx.so+0x667c\n   1  0x406651 ?? in app+0x6651\n",
 			says: "1 recovered, 0 lost"},
 		{name: "nothing to read", stdin: "no records\n", code: 2, says: "no records in 11 bytes: looked for ~m#, ~b#, ~p#"},
 		{name: "nothing readable", stdin: "~m#AAA=\n", code: 2, want: "~m#AAA= [unreadable: bit 0, length: says 0: lws had no room for the metadata of this allocation [empty, BT-BLOB-4]]\n",
@@ -154,16 +156,15 @@ func TestCutRecord(t *testing.T) {
 	whole := line(t, codec.MachineExact64, 96, pcs...)
 	out, errs, code := command(whole[:80]+" \n"+whole+"\n", "--strict")
 	lines := strings.Split(out, "\n")
-	if code != 1 || len(lines) != 3 {
+	if code != 1 || len(lines) != 4 {
 		t.Fatalf("exit code %d, %q", code, out)
 	}
-	want, note, ok := strings.Cut(lines[0], " [cut: ")
-	if !ok || !strings.HasSuffix(note, " of 20 frames, no size]") {
-		t.Errorf("%q, want it to say what was cut", lines[0])
+	if !strings.HasPrefix(lines[1], "   [cut: ") || !strings.HasSuffix(lines[1], " of 20 frames, no size]") {
+		t.Errorf("%q, want it to say what was cut", lines[1])
 	}
-	_, got, _ := strings.Cut(want, ",")
-	if len(strings.Fields(got)) < 5 || !strings.HasPrefix(strings.SplitN(lines[1], ",", 2)[1], got) {
-		t.Errorf("frames %q are not the first of %q", got, lines[1])
+	_, got, _ := strings.Cut(lines[0], ",")
+	if len(strings.Fields(got)) < 5 || !strings.HasPrefix(strings.SplitN(lines[2], ",", 2)[1], got) {
+		t.Errorf("frames %q are not the first of %q", got, lines[2])
 	}
 	if !strings.Contains(errs, "1 record cut short, the first at <stdin>:1") {
 		t.Errorf("stderr %q", errs)
@@ -254,9 +255,9 @@ func TestModulesOverTime(t *testing.T) {
 		"t1 " + rec + "\n" +
 		"{{{module:2:D:elf:dd}}}{{{mmap:0x7f0000200000:0x8000:load:2:rx:0x1000}}} " + rec + "\n"
 	out, _, _ := command(log)
-	want := "~b#size: 16, 0x7f0000201234 [inferred: 0]\n   0 ~0x7f0000201234 ?? in B+0x41234\n" +
-		"~b#size: 16, 0x123480201234 [lost: 0]\n   0 !0x123480201234 ?? (only the low 31 bits are known)\n" +
-		"~b#size: 16, 0x7f0000201234 [inferred: 0]\n   0 ~0x7f0000201234 ?? in D+0x2234\n"
+	want := "~b#size: 16, 0x7f0000201234\n   [inferred: 0]\n   0 ~0x7f0000201234 ?? in B+0x41234\n" +
+		"~b#size: 16, 0x123480201234\n   [lost: 0]\n   0 !0x123480201234 ?? (only the low 31 bits are known)\n" +
+		"~b#size: 16, 0x7f0000201234\n   [inferred: 0]\n   0 ~0x7f0000201234 ?? in D+0x2234\n"
 	if out != want {
 		t.Errorf("got\n%swant\n%s", out, want)
 	}
@@ -389,5 +390,45 @@ func TestStdinFromItsPlace(t *testing.T) {
 		if got, want := strings.Count(string(out), "~b#"), len(lines)-1-2; err != nil || got != want {
 			t.Errorf("%q: %v, %d records of %d", args, err, got, want)
 		}
+	}
+}
+
+// The error for a log without records names the flags that may help: lws's README pipes records
+// without a lead-in.
+func TestNothingNamesFlags(t *testing.T) {
+	_, errs, code := command("IF0BmUQugNCkgCnkhdAYpQa6wAAV")
+	if code != 2 || !strings.Contains(errs, "--bare") || !strings.Contains(errs, "--input-format") {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+	out, errs, code := command("IF0BmUQugNCkgCnkhdAYpQa6wAAV", "--bare")
+	if code != 0 || out != "~b#size: 7520, 0x406651 0x406852 0x406c1b 0x406294\n" {
+		t.Errorf("--bare: exit code %d, %q, %q", code, out, errs)
+	}
+}
+
+// A log that has only a panic is decoded. The words of the stack are no backtrace.
+func TestPanicOnly(t *testing.T) {
+	exe, _ := example(t)
+	f, err := elf.Open(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == "main" })
+	if at < 0 {
+		t.Fatal("no main")
+	}
+	pc := 0x10000000 + symbols[at].Value + 8
+	log := fmt.Sprintf("Core  0 register dump:\nMEPC    : %#08x  RA      : %#08x  SP      : 0x3fcad480\nStack memory:\n40380000: %#08x 0x00000000\n", pc, pc, pc)
+	out, errs, code := command(log, "--passthrough", "-e", exe+"@0x10000000")
+	if code != 0 || strings.Count(out, "main") != 2 {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
+	}
+	if _, errs, code = command(log, "--passthrough"); code != 2 || !strings.Contains(errs, "no records") {
+		t.Errorf("without an ELF file: exit code %d, %q", code, errs)
 	}
 }

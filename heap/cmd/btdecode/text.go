@@ -21,8 +21,9 @@ import (
 
 // textSink writes ~b# lines and, where there are symbols, frames below them.
 //
-// Text in brackets after an address list is not part of the record: a reader of
-// ~b# lines stops before the bracket. (BT-TEXT-3)
+// A ~b# line is as lws writes it, so that lws's own pipeline, cut -d, -f2- and addr2line, reads it:
+// what is not certain about a record is in brackets on the line below; with --passthrough, behind
+// the record, where a reader of ~b# lines stops (BT-TEXT-3).
 type textSink struct {
 	w           *bufio.Writer
 	passthrough bool
@@ -33,6 +34,7 @@ type textSink struct {
 	below       []byte // frames to write after the end of the log's line
 
 	locate func(pc uint64) symbol.Addr // names the addresses of panics, or nil
+	panics int                         // lines with addresses that have names
 	line   []byte                      // unfinished line of text
 	pcs    []uint64
 }
@@ -48,11 +50,16 @@ func newTextSink(w *bufio.Writer, o *options, f *frames, stdout io.Writer) *text
 
 func (t *textSink) record(it *heaplog.Item) {
 	for i := range it.Allocs {
-		a, b := &it.Allocs[i], t.w.AvailableBuffer()
+		a, b, states := &it.Allocs[i], t.w.AvailableBuffer(), [3]uint32{}
 		if it.Kind == recording.KindPaths {
 			b = appendCallPath(b, a)
 		} else {
-			b = t.appendAlloc(b, it, a)
+			b, states = t.appendAlloc(b, it, a)
+			if t.passthrough { // the log keeps its lines
+				b = appendMarks(b, it, a, states)
+			} else if marks := appendMarks(nil, it, a, states); marks != nil {
+				t.below = append(append(append(t.below, "  "...), marks...), '\n')
+			}
 		}
 		t.end(b, a.Stack, i == len(it.Allocs)-1)
 	}
@@ -75,9 +82,8 @@ func (t *textSink) end(b []byte, stack []symbol.Addr, last bool) {
 	t.w.Write(b)
 }
 
-// appendAlloc appends a ~b# line.
-func (t *textSink) appendAlloc(b []byte, it *heaplog.Item, a *heaplog.Alloc) []byte {
-	var states [3]uint32 // by state: set of frame numbers
+// appendAlloc appends a ~b# line. It returns for each state the set of frame numbers.
+func (t *textSink) appendAlloc(b []byte, it *heaplog.Item, a *heaplog.Alloc) (line []byte, states [3]uint32) {
 	s := it.Stack
 	if s == nil || s.Marks.Lossy != 0 {
 		s = &t.stack
@@ -91,6 +97,11 @@ func (t *textSink) appendAlloc(b []byte, it *heaplog.Item, a *heaplog.Alloc) []b
 	if it.Kind == recording.KindEvent {
 		b = appendEvent(b, it.User)
 	}
+	return b, states
+}
+
+// appendMarks appends what is missing or not certain.
+func appendMarks(b []byte, it *heaplog.Item, a *heaplog.Alloc, states [3]uint32) []byte {
 	if it.Cut != nil {
 		b = append(b, cutNote(it)...)
 	}

@@ -20,6 +20,8 @@ type Outcome struct {
 	// Note prints a line for the user; nil prints nothing. Warn prints a line that --quiet must
 	// not hide; if nil, Note does.
 	Note, Warn func(text string)
+	// Decoded is set by a command that has found something other than records, such as a panic.
+	Decoded bool
 
 	damaged []string // logs that could not be read to their ends
 	first   error    // of damaged
@@ -72,6 +74,9 @@ func flagError(err error) error {
 // SplitHint is the advice where dumps cannot be told apart.
 const SplitHint = "--split REGEX says at which line a dump begins"
 
+// noneHint is the advice where a log has no records.
+const noneHint = "--bare reads records without a lead-in, --input-format SYSTEM a part of a system's trace"
+
 // withHint returns the text of a note, with the flag that may help.
 func withHint(n heaplog.Note) string {
 	hint := map[string]string{
@@ -93,6 +98,10 @@ func found(s *heaplog.Summary) int64 { return s.Readable() + s.Records[recording
 func (o *Outcome) Nothing() error {
 	s := o.Reader.Summary()
 	switch {
+	case o.none != nil && o.Decoded:
+		return nil
+	case o.none != nil && s.Dumps == 0 && found(&s) == 0:
+		return fmt.Errorf("%w; %s", o.none, noneHint)
 	case o.none != nil:
 		return o.none
 	case found(&s) == 0 && o.first != nil:
