@@ -55,8 +55,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"conformance/btv":                {packages: "codec codec/callpath conformance/internal/words internal/bitstring"},
 	"conformance/internal/words":     {packages: "codec codec/callpath"},
 	"conformance/vectors":            {},
-	"internal/naive":                 {packages: "internal/bitstring"}, // tests import it
-	"internal/mutant":                {packages: "codec conformance internal/bitstring"},
+	"internal/naive":                 {packages: "codec conformance internal/bitstring"}, // tests import it
 	"cmd/btconform/internal/interop": {packages: "codec gen conformance"},
 	"cmd/btconform/internal/render":  {packages: "codec conformance cmd/btconform/internal/interop internal/bitstring internal/cli"},
 

@@ -12,6 +12,6 @@
 // tool of lws. README.md describes BTP/1, and btv/README.md the form of vectors.
 //
 // The runner finds fields and spill bits by the codec, and reads by it the lines that an
-// implementation writes. Tests compare the codec with an independent reader, package naive,
-// on all vectors.
+// implementation writes. Tests compare the codec with an independent implementation, package
+// naive.
 package conformance

@@ -3,8 +3,6 @@ package conformance
 import (
 	"path/filepath"
 	"testing"
-
-	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // recordedDir is the directory of the vectors recorded from the real library.
@@ -40,19 +38,6 @@ func TestRecordedVectors(t *testing.T) {
 	for i, r := range report.Results {
 		if r.Status != Pass {
 			t.Errorf("%s %s: %s (%+v)", r.ID, r.Op, r.Status, report.Results[i].Failure)
-		}
-	}
-}
-
-// The naive reader reads the same values from the recorded vectors.
-func TestNaiveReaderReadsRecordedVectors(t *testing.T) {
-	set, err := Load([]string{recordedDir}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range set.Vectors {
-		if r, rejected := naive.Decode(v.Blob, v.Word); rejected != nil || !v.Want.Value.Equal(Value{Size: r.Size, PCs: r.PCs}) {
-			t.Errorf("%s: %d %x %v, want %v", v.ID, r.Size, r.PCs, rejected, v.Want.Value)
 		}
 	}
 }

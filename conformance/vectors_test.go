@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 func builtinSet(t *testing.T) *Set {
@@ -130,58 +128,6 @@ func TestClausesHaveBothKinds(t *testing.T) {
 		if rejected[c] == 0 {
 			t.Errorf("no handwritten vector violates %s", c)
 		}
-	}
-}
-
-// The dots in `bits:` are where the naive reader finds spill bits, up to the fault if the
-// vector is rejected.
-func TestBitsAreFields(t *testing.T) {
-	n := 0
-	for _, v := range builtinSet(t).Vectors {
-		if v.Bits == nil || !v.Has(OpDecode) {
-			continue
-		}
-		n++
-		r, rejected := naive.Decode(v.Blob, v.Word)
-		spills := v.Bits.Spills
-		if rejected == nil && strings.HasPrefix(v.ID, "user/") || v.ID == "spec/user-bits" {
-			spills = spills[:min(len(spills), len(r.Spills()))] // user fields may be written with theirs
-		}
-		if rejected != nil {
-			spills = spills[:min(len(spills), len(r.Spills()))]
-		}
-		if !slices.Equal(spills, r.Spills()) {
-			t.Errorf("%s: dots at bits %v, want %v", v.ID, spills, r.Spills())
-		}
-	}
-	if n < 100 {
-		t.Errorf("%d vectors with bits, want at least 100", n)
-	}
-}
-
-// The naive reader, which was written from SPEC.md alone, agrees with the vectors, and finds the
-// same spill bits as the codec.
-func TestNaiveReaderAgrees(t *testing.T) {
-	n := 0
-	for _, v := range builtinSet(t).Vectors {
-		if !v.Has(OpDecode) {
-			continue
-		}
-		n++
-		r, rejected := naive.Decode(v.Blob, v.Word)
-		if got := spills(v.Blob, v.Word); !slices.Equal(got, r.Spills()) {
-			t.Errorf("%s: spill bits at %v by the codec, want %v", v.ID, got, r.Spills())
-		}
-		if v.Rejects() {
-			if rejected == nil || rejected.Reason != v.Want.Reason {
-				t.Errorf("%s: %v, want %q", v.ID, rejected, v.Want.Reason)
-			}
-		} else if rejected != nil || !v.Want.Value.Equal(Value{Size: r.Size, PCs: r.PCs}) {
-			t.Errorf("%s: %d %x %v, want %v", v.ID, r.Size, r.PCs, rejected, v.Want.Value)
-		}
-	}
-	if n < 200 {
-		t.Errorf("%d vectors to decode, want at least 200", n)
 	}
 }
 

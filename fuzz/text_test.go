@@ -2,80 +2,52 @@ package fuzz
 
 import (
 	"bytes"
-	"errors"
-	"slices"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/internal/naive"
+	"github.com/lwsbt/lwsbt/conformance"
 )
 
-// FuzzLine reads any line in all three forms, and compares the results with the naive codec.
-// Accepted input is written again.
+// FuzzLine reads any line in its forms, as the naive codec does, and writes accepted ones again.
 func FuzzLine(f *testing.F) {
 	seed(f, lineSeeds(f))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		for _, lenient := range []bool{false, true} {
-			compareLine(t, line, lenient)
+			checkLine(t, line, lenient)
 		}
-		compareDecoded(t, line)
+		checkDecoded(t, line)
 	})
 }
 
-func compareLine(t *testing.T, line []byte, lenient bool) {
+func checkLine(t *testing.T, line []byte, lenient bool) {
+	compareOperation(t, conformance.Request{Op: conformance.OpMline, Data: line, Lenient: lenient})
 	parse := codec.ParseLine
 	if lenient {
 		parse = codec.ParseLineLenient
 	}
 	blob, err := parse([]byte("x"), line)
-	want, reason := naive.ParseLine(string(line), lenient)
-	if !sameReason(err, reason) {
-		t.Fatalf("%q, lenient %v: %v, the naive codec returns %q", line, lenient, err, reason)
-	}
 	if err != nil {
 		if string(blob) != "x" {
 			t.Fatalf("%q: error %v, but the slice is %q", line, err, blob)
 		}
 		return
 	}
-	if blob = blob[1:]; !bytes.Equal(blob, want) {
-		t.Fatalf("%q, lenient %v: %x, by the naive codec %x", line, lenient, blob, want)
-	}
-	again := codec.AppendLine(nil, blob)
+	again := compareOperation(t, conformance.Request{Op: conformance.OpFormat, Data: blob[1:]}).Data
 	if !lenient && !bytes.Equal(again, line) {
 		t.Fatalf("%q is written again as %q", line, again)
 	}
-	if string(again) != naiveLine(blob) {
-		t.Fatalf("%x is written %q, by the naive codec %q", blob, again, naiveLine(blob))
-	}
 }
 
-func compareDecoded(t *testing.T, line []byte) {
-	var s, again codec.Stack
-	err := codec.ParseDecoded(&s, line)
-	pcs, size, reason := naive.ParseDecoded(string(line))
-	if !sameReason(err, reason) {
-		t.Fatalf("%q: %v, the naive codec says %q", line, err, reason)
-	}
-	if err != nil {
+func checkDecoded(t *testing.T, line []byte) {
+	if compareOperation(t, conformance.Request{Op: conformance.OpBline, Data: line}).Outcome != conformance.OK {
 		return
 	}
-	if !slices.Equal(s.PCs, pcs) || s.Size != size {
-		t.Fatalf("%q: %d %x, by the naive codec %d %x", line, s.Size, s.PCs, size, pcs)
+	var s, again codec.Stack
+	if err := codec.ParseDecoded(&s, line); err != nil {
+		t.Fatal(err)
 	}
-	text := codec.AppendDecoded(nil, &s)
-	if string(text) != naiveDecoded(pcs, size) {
-		t.Fatalf("%x is written %q, by the naive codec %q", pcs, text, naiveDecoded(pcs, size))
-	}
+	text := compareOperation(t, conformance.Request{Op: conformance.OpFormat, In: &conformance.Value{Size: s.Size, PCs: s.PCs}}).Data
 	if err := codec.ParseDecoded(&again, text); err != nil || !equal(&s, &again) {
 		t.Fatalf("%q reads as %d %x (%v)", text, again.Size, again.PCs, err)
 	}
-}
-
-func sameReason(err error, reason string) bool {
-	var e *codec.Error
-	if err == nil {
-		return reason == ""
-	}
-	return errors.As(err, &e) && string(e.Reason) == reason
 }

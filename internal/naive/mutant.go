@@ -1,6 +1,10 @@
-// Package mutant contains implementations of SPEC.md with exactly one bug each. They test the
-// vectors: a mutant that passes all vectors shows that a vector is missing.
-package mutant
+// Package naive is a second implementation of SPEC.md, for tests: written to be obviously correct, it
+// processes one bit at a time, is slow, and shares no code with the packages of codec/. Fuzz targets
+// compare the codec with it.
+//
+// A [Mutant] is this implementation with exactly one bug. Mutants test the vectors: a mutant that
+// passes all vectors shows that a vector is missing.
+package naive
 
 import (
 	"context"
@@ -21,10 +25,13 @@ type Mutant struct {
 	Encoder bool   // the bug is in writing, else in reading
 }
 
-// All returns all mutants, decoders first.
-func All() []Mutant { return slices.Clone(mutants) }
+// Mutants returns all mutants, decoders first.
+func Mutants() []Mutant { return slices.Clone(mutants) }
 
-// Start starts the mutant. The zero Mutant has no bug.
+// Codec starts the implementation without a bug.
+func Codec(context.Context) (conformance.Testee, error) { return impl{}, nil }
+
+// Start starts the mutant.
 func (m Mutant) Start(context.Context) (conformance.Testee, error) { return impl{m.Name}, nil }
 
 // Killer returns the ID of a vector that the mutant fails, as written; "" if it passes all.
@@ -43,15 +50,13 @@ func (m Mutant) Killer(ctx context.Context, set *conformance.Set) (id string, er
 	return id, err
 }
 
-// impl is a codec with the named bug, or without a bug if the name is empty. It works one bit at
-// a time and shares no code with package codec, so a mistake in package codec is not in every
-// mutant.
+// impl is a codec with the named bug, or without a bug if the name is empty.
 type impl struct{ bug string }
 
 func (b impl) has(bug string) bool { return b.bug == bug }
 
 func (b impl) Hello() conformance.Hello {
-	return conformance.Hello{Name: "mutant " + b.bug, Ops: conformance.Ops(), Machines: codec.Machines()}
+	return conformance.Hello{Name: strings.TrimSpace("naive " + b.bug), Ops: conformance.Ops(), Machines: codec.Machines()}
 }
 
 func (b impl) Close() error { return nil }
@@ -62,6 +67,9 @@ func (b impl) Ask(requests []conformance.Request) ([]conformance.Answer, error) 
 		var err error
 		if answers[i], err = b.answer(&requests[i]); err != nil {
 			answers[i] = conformance.Answer{Outcome: conformance.Reject, Bit: -1, Reason: err.Error()}
+			if at, ok := err.(placed); ok {
+				answers[i].Bit = at.bit
+			}
 		}
 	}
 	return answers, nil
@@ -166,10 +174,46 @@ func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 		}
 	}
 	v, err := b.decode(blob, r.Word)
+	if err != nil && (r.Op == conformance.OpDecode || r.Op == conformance.OpMline) {
+		err = placed{err, b.fault(blob, r.Word)}
+	}
 	return conformance.Answer{Outcome: conformance.OK, Value: v}, err
 }
 
-// Rejections by mutants.
+// placed is a rejection for a field that begins at the bit.
+type placed struct {
+	error
+	bit int
+}
+
+// fault returns the bit at which the faulty field of a rejected blob begins.
+func (b impl) fault(blob []byte, word int) int {
+	if len(blob) < 2 {
+		return 0
+	}
+	fields, err := b.framed(blob)
+	if err != nil {
+		return 8 * (len(blob) - 2)
+	}
+	r, _ := b.readAnyDepth(fields, 8*len(fields), word)
+	return r.at
+}
+
+// Spills returns the positions of the spill bits of a blob; of a rejected blob, those before the fault.
+func Spills(blob []byte, word int) []int {
+	b := impl{}
+	if len(blob) < 2 {
+		return nil
+	}
+	fields, err := b.framed(blob)
+	if err != nil {
+		return nil
+	}
+	r, _ := b.readAnyDepth(fields, 8*len(fields), word)
+	return r.spills
+}
+
+// The reasons of rejections.
 var (
 	errLeadIn     = errors.New(string(codec.ReasonLeadIn))
 	errBase64     = errors.New(string(codec.ReasonBase64))

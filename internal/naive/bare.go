@@ -1,4 +1,4 @@
-package mutant
+package naive
 
 import (
 	"slices"
@@ -19,8 +19,8 @@ func (b impl) bare(data []byte, word int) (conformance.Answer, error) {
 	if b.has("bare-length") {
 		end = max(0, end-16)
 	}
-	read := func(depth int) (*mutantReader, error) {
-		r := &mutantReader{impl: b, data: data, end: end, word: word}
+	read := func(depth int) (*bitReader, error) {
+		r := &bitReader{impl: b, data: data, end: end, word: word}
 		said, err := r.field(5, depthField)
 		if depth < 0 {
 			depth = int(said)
@@ -179,7 +179,7 @@ func (b impl) sizeLossy(size uint64, count int, flags []frameFlags) bool {
 
 // valuesOf reads a blob again, and returns the value, the count and the base of each frame. The
 // base of a literal is -1. The last count is the count of the size.
-func (b impl) valuesOf(blob []byte) (r *mutantReader, counts, bases []int, values []uint64, err error) {
+func (b impl) valuesOf(blob []byte) (r *bitReader, counts, bases []int, values []uint64, err error) {
 	fields, err := b.framed(blob)
 	if err != nil {
 		return nil, nil, nil, nil, err
@@ -187,7 +187,7 @@ func (b impl) valuesOf(blob []byte) (r *mutantReader, counts, bases []int, value
 	if r, err = b.readAnyDepth(fields, 8*len(fields), 64); err != nil {
 		return nil, nil, nil, nil, err
 	}
-	w := &mutantReader{impl: impl{}, data: fields, end: 8 * len(fields), word: 64}
+	w := &bitReader{impl: impl{}, data: fields, end: 8 * len(fields), word: 64}
 	w.field(5, depthField)
 	for n := range r.pcs {
 		kind, _ := w.field(1, headField)
@@ -215,7 +215,7 @@ func (b impl) bareEncode(in *conformance.Value, m codec.Machine, search codec.Se
 	case "bare-writes-best":
 		search = codec.SearchBest
 	}
-	size := &mutantWriter{impl: b, machine: m}
+	size := &bitWriter{impl: b, machine: m}
 	size.value(in.Size)
 	bits := b.fields(in, m, search)
 	if !b.has("bare-writes-size") {

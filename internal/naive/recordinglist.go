@@ -1,4 +1,4 @@
-package mutant
+package naive
 
 // recordingMutants have bugs in Part II: in the operations event-encode and log, in the input
 // that writers refuse, and in the ends of headers. A bug named OPERATION/BUG is in one

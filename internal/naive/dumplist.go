@@ -1,4 +1,4 @@
-package mutant
+package naive
 
 // dumpMutants have bugs in reading dumps of call paths: names, sums, differences, losses.
 var dumpMutants = []Mutant{

@@ -1,4 +1,4 @@
-package mutant
+package naive
 
 // textMutants have bugs in reading and writing text, and in Part II.
 var textMutants = []Mutant{

@@ -1,4 +1,4 @@
-package mutant
+package naive
 
 import (
 	"slices"
@@ -45,7 +45,7 @@ func (b impl) user(blob []byte, word int, event bool) (conformance.Value, error)
 }
 
 // stackBeforeUser reads depth, frames and size. (BT-EVT-2)
-func (b impl) stackBeforeUser(blob []byte, word int, event bool) (*mutantReader, error) {
+func (b impl) stackBeforeUser(blob []byte, word int, event bool) (*bitReader, error) {
 	if _, err := b.decode(blob, word); err != nil && (!event || len(blob) < 2) {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (b impl) stackBeforeUser(blob []byte, word int, event bool) (*mutantReader,
 }
 
 // userField reads a field after its tag; more is false if it was the last field.
-func (b impl) userField(r *mutantReader, v *conformance.Value, tag uint8, word int) (more bool, err error) {
+func (b impl) userField(r *bitReader, v *conformance.Value, tag uint8, word int) (more bool, err error) {
 	value, err := r.value()
 	switch {
 	case err != nil && b.has("user-cut-dropped"):
@@ -188,7 +188,7 @@ func (b impl) userEncode(in *conformance.Value, m codec.Machine, search codec.Se
 	case "user-writes-best":
 		search = codec.SearchBest
 	}
-	w := &mutantWriter{impl: b, machine: m, bits: b.fields(in, m, search)}
+	w := &bitWriter{impl: b, machine: m, bits: b.fields(in, m, search)}
 	if !b.has("user-writes-as-machine") {
 		w.machine = codec.MachineExact64
 	}

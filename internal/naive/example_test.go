@@ -1,4 +1,4 @@
-package mutant_test
+package naive_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"log"
 
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/internal/mutant"
+	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
 // The vectors kill a decoder with the sign bit inverted.
@@ -15,7 +15,7 @@ func ExampleMutant_Start() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, m := range mutant.All() {
+	for _, m := range naive.Mutants() {
 		if m.Name != "sign-flipped" {
 			continue
 		}

@@ -1,4 +1,4 @@
-package mutant
+package naive
 
 // pathMutants have bugs in Part III.
 var pathMutants = []Mutant{

@@ -1,4 +1,4 @@
-package mutant
+package naive
 
 import (
 	"slices"
@@ -6,19 +6,22 @@ import (
 	"github.com/lwsbt/lwsbt/conformance"
 )
 
-// mutantReader reads fields with the bug of a mutant.
-type mutantReader struct {
+// bitReader reads fields with the bug of a mutant.
+type bitReader struct {
 	impl
 	data []byte
 	pos  int // bit
+	at   int // bit at which the last field begins
 	end  int // bit at which the fields end
 	word int
 	pcs  []uint64
 	size uint64
+
+	spills []int // positions of spill bits
 }
 
 // bit returns the bit at a position. It is 0 past the end of data; some bugs read there.
-func (r *mutantReader) bit(at int) uint64 {
+func (r *bitReader) bit(at int) uint64 {
 	if at >= 8*len(r.data) {
 		return 0
 	}
@@ -37,12 +40,13 @@ const (
 )
 
 // field reads width bits and the spill bit. (BT-FIELD-1)
-func (r *mutantReader) field(width int, sort fieldSort) (uint64, error) {
+func (r *bitReader) field(width int, sort fieldSort) (uint64, error) {
 	spill := 1
 	if r.has("no-spill") || r.has("no-spill-after-values") && sort == valueField ||
 		r.has("no-spill-after-depth") && sort == depthField {
 		spill = 0
 	}
+	r.at = r.pos
 	need := width + spill
 	if r.has("spill-ends-behind") {
 		need = width
@@ -59,6 +63,7 @@ func (r *mutantReader) field(width int, sort fieldSort) (uint64, error) {
 			v = v<<1 | bit
 		}
 	}
+	r.spills = append(r.spills, r.pos+width)
 	r.pos += width + spill
 	if spill == 1 && r.bit(r.pos-1) == 1 {
 		switch {
@@ -72,7 +77,7 @@ func (r *mutantReader) field(width int, sort fieldSort) (uint64, error) {
 }
 
 // value reads a count and a value. (BT-COUNT-1, BT-COUNT-2, BT-COUNT-3, BT-COUNT-4)
-func (r *mutantReader) value() (uint64, error) {
+func (r *bitReader) value() (uint64, error) {
 	count, err := r.count()
 	if err != nil {
 		return 0, err
@@ -95,7 +100,7 @@ func (r *mutantReader) value() (uint64, error) {
 	return v, nil
 }
 
-func (r *mutantReader) count() (int, error) {
+func (r *bitReader) count() (int, error) {
 	c, err := r.field(6, headField)
 	if err != nil {
 		return 0, err
@@ -123,7 +128,7 @@ func (r *mutantReader) count() (int, error) {
 }
 
 // frame reads a literal or a delta. (BT-ITEM-1)
-func (r *mutantReader) frame() error {
+func (r *bitReader) frame() error {
 	kind, err := r.field(1, headField)
 	if err != nil {
 		return err
@@ -146,7 +151,7 @@ func (r *mutantReader) frame() error {
 }
 
 // delta reads the rest of a delta. (BT-DELTA-1, BT-DELTA-2, BT-DELTA-3, BT-DELTA-4, BT-DELTA-5, BT-DELTA-6)
-func (r *mutantReader) delta() error {
+func (r *bitReader) delta() error {
 	widths := []int{3, 1}
 	if r.has("sign-before-back") {
 		widths = []int{1, 3}
@@ -185,7 +190,7 @@ func (r *mutantReader) delta() error {
 	return err
 }
 
-func (r *mutantReader) base(back int) (uint64, error) {
+func (r *bitReader) base(back int) (uint64, error) {
 	n := len(r.pcs)
 	at := n - 1 - back
 	switch {
@@ -211,7 +216,7 @@ func (r *mutantReader) base(back int) (uint64, error) {
 	return r.pcs[at], nil
 }
 
-func (r *mutantReader) sum(base, d, sign uint64) (uint64, error) {
+func (r *bitReader) sum(base, d, sign uint64) (uint64, error) {
 	subtract := sign == 1
 	switch {
 	case r.has("sign-flipped"):
@@ -239,8 +244,8 @@ func (r *mutantReader) sum(base, d, sign uint64) (uint64, error) {
 }
 
 // read reads depth frames and the size.
-func (b impl) read(data []byte, end, depth, word int) (r *mutantReader, err error) {
-	r = &mutantReader{impl: b, data: data, end: end, word: word}
+func (b impl) read(data []byte, end, depth, word int) (r *bitReader, err error) {
+	r = &bitReader{impl: b, data: data, end: end, word: word}
 	if _, err := r.field(5, depthField); err != nil {
 		return r, err
 	}
@@ -348,18 +353,18 @@ func (b impl) framed(blob []byte) (fields []byte, err error) {
 	return nil, errLength
 }
 
-func (b impl) readAnyDepth(fields []byte, end, word int) (*mutantReader, error) {
-	probe := &mutantReader{impl: b, data: fields, end: end}
+func (b impl) readAnyDepth(fields []byte, end, word int) (*bitReader, error) {
+	probe := &bitReader{impl: b, data: fields, end: end}
 	said, err := probe.field(5, depthField)
 	if err != nil {
-		return nil, err
+		return probe, err
 	}
 	depth := int(said)
 	switch {
 	case b.has("depth-less-one"):
 		return b.read(fields, end, depth+1, word)
 	case depth > 16 && b.has("depth-at-most-16"):
-		return nil, errCount
+		return probe, errCount
 	case depth > 0, b.has("depth-32-as-empty"):
 		return b.read(fields, end, depth, word)
 	case end >= 46*8 && b.has("depth-0-as-32"):
@@ -374,13 +379,13 @@ func (b impl) readAnyDepth(fields []byte, end, word int) (*mutantReader, error) 
 	case notFull == nil && !b.has("depth-at-most-31"):
 		return full, nil
 	case notFull == nil:
-		return nil, errCount
+		return full, errCount
 	case notEmpty == nil:
 		return empty, nil
 	case end >= 46*8:
-		return nil, notFull
+		return full, notFull
 	}
-	return nil, notEmpty
+	return empty, notEmpty
 }
 
 // blobAtEnd returns the blob at the end of memory. (BT-BLOB-3)

@@ -1,4 +1,4 @@
-package mutant
+package naive
 
 import (
 	"math/bits"
@@ -8,14 +8,14 @@ import (
 	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
-// mutantWriter writes fields with the bug of a mutant.
-type mutantWriter struct {
+// bitWriter writes fields with the bug of a mutant.
+type bitWriter struct {
 	impl
 	machine codec.Machine
 	bits    []byte
 }
 
-func (w *mutantWriter) field(v uint64, width int, spill byte) {
+func (w *bitWriter) field(v uint64, width int, spill byte) {
 	for i := width - 1; i >= 0; i-- {
 		w.bits = append(w.bits, byte(v>>i&1))
 	}
@@ -29,7 +29,7 @@ func (w *mutantWriter) field(v uint64, width int, spill byte) {
 }
 
 // value writes count and value. (BT-COUNT-1, BT-COUNT-2, BT-MACH-2, BT-MACH-3, BT-MACH-4)
-func (w *mutantWriter) value(v uint64) {
+func (w *bitWriter) value(v uint64) {
 	count := max(1, bits.Len64(v))
 	wire := w.wire(v, count)
 	switch {
@@ -50,12 +50,12 @@ func (w *mutantWriter) value(v uint64) {
 	w.field(wire, count, spill)
 }
 
-func (w *mutantWriter) wraps() bool {
+func (w *bitWriter) wraps() bool {
 	return w.machine == codec.MachineWrap32 || w.machine == codec.MachineWrap64
 }
 
 // wire returns the bits that the machine writes for v.
-func (w *mutantWriter) wire(v uint64, count int) uint64 {
+func (w *bitWriter) wire(v uint64, count int) uint64 {
 	if v>>32 == 0 {
 		return v
 	}
@@ -119,13 +119,13 @@ func (b impl) refusal(in *conformance.Value, m codec.Machine) error {
 }
 
 func (b impl) encode(in *conformance.Value, m codec.Machine, search codec.Search) []byte {
-	w := &mutantWriter{impl: b, machine: m, bits: b.fields(in, m, search)}
+	w := &bitWriter{impl: b, machine: m, bits: b.fields(in, m, search)}
 	return w.finish()
 }
 
 // fields returns the bits of a stack up to its size.
 func (b impl) fields(in *conformance.Value, m codec.Machine, search codec.Search) []byte {
-	w := &mutantWriter{impl: b, machine: m}
+	w := &bitWriter{impl: b, machine: m}
 	pcs := in.PCs
 	if len(pcs) == 32 && b.has("writes-depth-31") {
 		pcs = pcs[:31]
@@ -150,7 +150,7 @@ func (b impl) fields(in *conformance.Value, m codec.Machine, search codec.Search
 	return w.bits
 }
 
-func (w *mutantWriter) finish() []byte {
+func (w *bitWriter) finish() []byte {
 	pad := (8 - len(w.bits)%8) % 8
 	if pad == 0 && w.has("writes-a-byte-too-much") {
 		pad = 8
@@ -173,7 +173,7 @@ func (w *mutantWriter) finish() []byte {
 	return append(blob, byte(length>>8), byte(length))
 }
 
-func (w *mutantWriter) plainDifference(v, base uint64) (d, sign uint64) {
+func (w *bitWriter) plainDifference(v, base uint64) (d, sign uint64) {
 	d, sign = base-v, 1
 	if v > base {
 		d, sign = v-base, 0
@@ -187,7 +187,7 @@ func (w *mutantWriter) plainDifference(v, base uint64) (d, sign uint64) {
 }
 
 // lws chooses by the rule of search lws; base is -1 for a literal. (BT-SRCH-1)
-func (w *mutantWriter) lws(pcs []uint64, n int) (base int, d, sign uint64) {
+func (w *bitWriter) lws(pcs []uint64, n int) (base int, d, sign uint64) {
 	window, first := 8, 0
 	switch {
 	case w.has("lws-7-back"):
@@ -224,7 +224,7 @@ func (w *mutantWriter) lws(pcs []uint64, n int) (base int, d, sign uint64) {
 }
 
 // best chooses by the rule of search best; base is -1 for a literal. (BT-SRCH-2)
-func (w *mutantWriter) best(pcs []uint64, n int) (base int, d, sign uint64) {
+func (w *bitWriter) best(pcs []uint64, n int) (base int, d, sign uint64) {
 	window, first := 8, 0
 	switch {
 	case w.has("best-7-back"):
@@ -256,7 +256,7 @@ func (w *mutantWriter) best(pcs []uint64, n int) (base int, d, sign uint64) {
 }
 
 // around returns the smallest difference, around the end of the word if that is shorter.
-func (w *mutantWriter) around(v, base uint64) (d, sign uint64) {
+func (w *bitWriter) around(v, base uint64) (d, sign uint64) {
 	d, sign = w.plainDifference(v, base)
 	other := -d
 	switch {
