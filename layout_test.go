@@ -92,7 +92,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/cmd/btdecode": {packages: "codec codec/callpath codec/recording symbol heap/profile heap/log internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 
 	"fleet/cmd/btfleet":        {packages: "fleet/ingest fleet/page fleet/push fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli", libraries: "*"},
-	"fleet/ingest":             {packages: "codec symbol heap/log heap/profile fleet/store"},
+	"fleet/ingest":             {packages: "codec codec/recording symbol heap/log heap/profile fleet/store"},
 	"fleet/page":               {packages: "heap/profile heap/report internal/cli fleet/push fleet/query"},
 	"fleet/push":               {packages: "fleet/query", libraries: "*"},
 	"fleet/query":              {packages: "heap/profile fleet/store", libraries: "*"},

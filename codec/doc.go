@@ -11,6 +11,4 @@
 // Every rejection is an [*Error] with the place, the field, the clause of SPEC.md and
 // the reason. No input makes the package panic. The package does no I/O, keeps no state
 // and does not log.
-//
-// # A blob
 package codec

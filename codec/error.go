@@ -6,7 +6,7 @@ import "fmt"
 type Reason string
 
 const (
-	ReasonLeadIn      Reason = "lead-in"      // a record line without its lead-in, ~m# or ~b#
+	ReasonLeadIn      Reason = "lead-in"      // a line that does not begin with its lead-in
 	ReasonBase64      Reason = "base64"       // not base64 by the rules of the function called, strict or lenient
 	ReasonDecodedLine Reason = "decoded-line" // a malformed ~b# line
 	ReasonShort       Reason = "short"        // too few bytes for a length field

@@ -13,7 +13,7 @@ import (
 //	wrap    b14 … b0  │  1  │ b30 … b0                          1
 //	zero     0  …  0  │  1  │ b30 … b0                          0
 //
-// The zero Machine is Exact64.
+// The zero Machine is MachineExact64.
 type Machine uint8
 
 const (

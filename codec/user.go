@@ -26,7 +26,7 @@ const tagsUsed = 7
 const (
 	EventAllocated = 0
 	EventFreed     = 1
-	EventMoved     = 2 // realloc resized it; it may have stayed where it was
+	EventMoved     = 2 // realloc resized it; its address may be the same
 )
 
 var tagNames = [tagsUsed]string{"end", "address", "time", "thread", "sequence", "event", "old address"}

@@ -11,7 +11,7 @@
 // codec of this module in process, a program that speaks BTP/1 through pipes, or the stock
 // tool of lws. README.md describes BTP/1, and btv/README.md the form of vectors.
 //
-// The runner finds fields and spill bits by the codec, and reads by it the lines that an
+// The runner uses package codec to find fields and spill bits, and to read the lines that an
 // implementation writes. Tests compare the codec with an independent implementation, package
 // naive.
 package conformance

@@ -175,7 +175,7 @@ func joined[T ~string](names []T, between string) string {
 // Writes reports whether the operation tests a writer, not a reader.
 func (op Op) Writes() bool { return op.row().writes }
 
-// Drawing is what shows where an answer is wrong.
+// Drawing says what a report shows of a wrong answer.
 type Drawing uint8
 
 const (

@@ -73,7 +73,7 @@ type Failure struct {
 	Request  string `json:"request"` // in the words of BTP/1
 	Want     string `json:"want"`
 	Got      string `json:"got"`
-	Unstable bool   `json:"unstable,omitempty"` // the answer was right when asked again
+	Unstable bool   `json:"unstable,omitempty"` // the testee gave both right and wrong answers
 	Again    string `json:"again"`              // the command that repeats it
 
 	Data   []byte `json:"-"` // data of the request or, for encoding, the expected blob

@@ -16,7 +16,7 @@ type Options struct {
 	Written       bool // ask vectors only as written, without other spill bits
 	StrictReasons bool // a wrong reason is a failure
 	Known         *KnownFile
-	Partial       bool // the set is a selection; see KnownFile
+	Partial       bool // the set is a selection: entries of Known without a vector in it are not stale
 	Again         Repeat
 
 	// Failed, if not nil, is called with each failure that Known does not expect, as soon

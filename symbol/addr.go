@@ -7,7 +7,8 @@ import (
 
 // Addr is a return address of a record, with its function and lines if they are known. Two
 // equal addresses have equal Addr values only if they were resolved in the same
-// [Process.Generation]. To compare addresses, compare PC, State and Own.
+// [Process.Generation]. To compare addresses of several generations,
+// compare PC, State and, where there is a Location, its Own.
 type Addr struct {
 	// PC is the address in memory, including recovered upper bits. If the load base is not
 	// known in full, PC is the file's own address. If State is Lost, only the low 31 bits

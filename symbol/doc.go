@@ -9,7 +9,7 @@
 // is one ELF file with its functions and lines.
 //
 // Addresses in backtraces are return addresses. A [File] looks up the exact address that it
-// is given; [arch.Arch.CallAddr] returns the address to look up for a return address.
+// is given; a [Process] looks up the call before it ([Adjust]).
 //
 // # Untrusted input
 //
@@ -30,15 +30,15 @@
 // of a [Process] hold 131,072 addresses by default, about 60 MB, and the names of its
 // files, independent of the length of the log.
 //
-// Names are safe to print: see internal/printable.
+// Names are safe to print: control characters in them are escaped.
 //
 // # Why not debug/dwarf
 //
 // The standard library's reader, with a simple index on top, finds the same functions,
 // inlined calls and lines: a test of internal/dwarf compares 10,000 addresses of each of
-// 20 real programs. It takes about three times as long and four to five times the memory:
-// for the C library, 0.4 s and 47 MB to 3.2 s and 224 MB; for the Go linker, 0.12 s and
-// 27 MB to 0.54 s and 129 MB.
+// 20 real programs. It takes four to eight times as long, and five times the memory: for the C
+// library 3.2 s and 224 MB, where this package takes 0.4 s and 47 MB; for the Go linker
+// 0.54 s and 129 MB, where it takes 0.12 s and 27 MB.
 //
 //	LWSBT_FULL=1 go test -run DebugDwarf -v ./symbol/internal/dwarf
 //

@@ -72,7 +72,7 @@ func (d *Dump) Paths() *Sums {
 	return d.sums.resolved(d.Names, false)
 }
 
-// Settle is Paths, and its last call: nothing may be added afterwards.
+// Settle returns what Paths returns, for the last time: nothing may be added afterwards.
 func (d *Dump) Settle() *Sums {
 	if d.named {
 		d.sums, d.named = *d.sums.resolved(d.Names, true), false

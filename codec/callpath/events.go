@@ -17,7 +17,7 @@ const minEvents = 1 + 3 + 3 + eventsCRCDigits
 type EventsHead struct {
 	Flags  Flags  // Blocks if events have addresses; others have no meaning
 	Seq    uint32 // number of ~v# lines since the boot before this one, mod 2^18
-	Unit   uint8  // of addresses in powers of 2, 0 to MaxUnit; with Blocks only
+	Unit   uint8  // addresses are multiples of 1<<Unit bytes; 0 to MaxUnit; with Blocks only
 	Time   uint64 // microseconds since the boot
 	Thread uint64
 	Next   uint64 // number of the next block: allocations since the boot before this line

@@ -33,7 +33,7 @@ type Head struct {
 	Flags Flags
 	Dump  uint8  // number of the dump mod 64
 	Seq   uint16 // number of ~p# lines since the boot before this one, mod 4096
-	Unit  uint8  // of addresses in powers of 2, 0 to MaxUnit; with Blocks only
+	Unit  uint8  // addresses are multiples of 1<<Unit bytes; 0 to MaxUnit; with Blocks only
 }
 
 // Block is a live block. (BT-ENTRY-4)

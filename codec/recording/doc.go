@@ -3,9 +3,8 @@
 // bytes and returns values. It opens no files and names no functions.
 //
 // A [Scanner] finds the items in a log: records, headers, lines, and the text between them. A
-// [Reader] does so for an io.Reader. A [Log] takes the items in order, and returns of each to
-// which boot and which dump it belongs, and which dump it closes. A [Dump] adds up what belongs
-// to it:
+// [Reader] does so for an io.Reader. [Log.Add] takes the items in order, and reports the boot and
+// the dump of each item, and the dump that the item closes. A [Dump] adds up its items:
 //
 //	var log recording.Log
 //	for it := range recording.Items(text) {

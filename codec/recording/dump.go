@@ -9,7 +9,7 @@ import (
 )
 
 // Dump is a dump of a log, from its ~h#begin on, and the sums of what [Dump.Add] has taken. A
-// Dump without Begin has values outside of dumps; the program that groups them makes it.
+// Dump without Begin has values outside of dumps: a program that groups these makes it itself.
 // (BT-HEAD-4, BT-DUMP-1)
 type Dump struct {
 	Boot  *Boot         // in which it begins
@@ -107,8 +107,8 @@ func (d *Dump) line(p *Placed) {
 	}
 }
 
-// ID returns the ID of a path, which b names, in the Names of the dump. They differ if the names
-// of the boot were replaced after the first lines of the dump.
+// ID converts an ID in the Names of b to one in the Names of the dump. They differ if the names of
+// the boot were replaced after the first lines of the dump.
 func (d *Dump) ID(b *Boot, id callpath.ID) callpath.ID {
 	if d.Sum.Names == nil {
 		d.Sum.Names = b.Names
@@ -201,7 +201,8 @@ func (d *Dump) Paths() (paths *callpath.Sums, names *callpath.Names, own int) {
 	return v.paths, v.names, v.own
 }
 
-// Settle is Paths, and its last call: names that are told later change the values no more.
+// Settle returns what Paths returns, for the last time: names that become known later no longer
+// change the values.
 func (d *Dump) Settle() (paths *callpath.Sums, names *callpath.Names, own int) {
 	v := d.values(true)
 	d.settled, d.base = &v, nil

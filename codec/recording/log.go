@@ -104,7 +104,7 @@ func (l *Log) init() {
 // End ends the log. It returns the open dump, nil if there is none.
 func (l *Log) End() *Dump { return l.close(nil) }
 
-// Restart begins a boot that no ~h#boot tells. Such a boot forgets no names. It returns the dump
+// Restart begins a boot without a ~h#boot. Such a boot forgets no names. It returns the dump
 // that it closes, nil if there is none. (BT-NAME-2)
 func (l *Log) Restart() (closed *Dump) {
 	l.init()
