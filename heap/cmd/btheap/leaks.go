@@ -132,6 +132,8 @@ func (l *leaks) find() (*profile.Leaks, error) {
 	var p *profile.Profile
 	switch err := l.readSeries(); {
 	case errors.Is(err, errOnlyHeaps):
+	case err != nil && len(l.heaps()) > 0 && l.undecided() != nil: // the reports need no dumps
+		l.note("%v", err)
 	case err != nil:
 		return nil, err
 	default:

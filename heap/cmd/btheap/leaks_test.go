@@ -378,3 +378,18 @@ func TestHintOfNames(t *testing.T) {
 		}
 	}
 }
+
+// A log whose dumps cannot be told apart still says how much is free.
+func TestUndecidedDumpsAndHeaps(t *testing.T) {
+	var b strings.Builder
+	for n := range 8 {
+		fmt.Fprintf(&b, "heap:\nTotals:\n    free %d allocated 10000 min_free 9000 largest_free_block 60000\n1\n2\n3\n", 120_000-2000*n)
+		for range n + 8 {
+			b.WriteString(record(t, 64, 0x401000))
+		}
+	}
+	out, errs, code := command("", "leaks", logFile(t, "x.log", b.String()))
+	if code != 0 || !strings.Contains(errs, "cannot be told apart") || !strings.Contains(out, "exhausted in 53 reports at +2,000") {
+		t.Errorf("exit code %d, %s%s", code, errs, out)
+	}
+}
