@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -405,6 +406,7 @@ func steadyDumps(all []*Dump, series bool) []LeakDump {
 		}
 	}
 	useUnmarked(list)
+	leaveOutSubsets(list)
 	leaveOutExits(list)
 	for i := range list {
 		list[i].Used = list[i].Reason == ""
@@ -467,6 +469,32 @@ func leaveOutExits(list []LeakDump) {
 		}
 		if bytes := func(d *LeakDump) float64 { return float64(d.Total.Bytes) / (1 - d.Missing) }; bytes(&list[at]) < bytes(&list[b])/2 {
 			list[at].Reason = "holds less than half of the dump before: the program was ending"
+		}
+	}
+}
+
+// subsets are the first words of why where a dump has only some of the blocks, as NuttX and Zephyr
+// write on request.
+var subsets = map[string]bool{"leak": true, "task": true, "biggest": true, "mempool": true, "orphan": true}
+
+// leaveOutSubsets leaves out dumps that have only some of the blocks, if others have all. If none has
+// all, those that have the same ones as the last dump are used.
+func leaveOutSubsets(list []LeakDump) {
+	kind := func(d *LeakDump) string {
+		if first, _, _ := strings.Cut(d.Why, " "); subsets[first] {
+			return d.Why
+		}
+		return ""
+	}
+	want := ""
+	for i := range list {
+		if want = kind(&list[i]); want == "" {
+			break
+		}
+	}
+	for i := range list {
+		if d := &list[i]; d.Reason == "" && kind(d) != want {
+			d.Reason = "has other blocks than those of the other dumps: " + d.Why
 		}
 	}
 }

@@ -393,3 +393,27 @@ func TestUndecidedDumpsAndHeaps(t *testing.T) {
 		t.Errorf("exit code %d, %s%s", code, errs, out)
 	}
 }
+
+// A dump that has only some of the blocks is not compared with those that have all.
+func TestLeaksWithoutSubsets(t *testing.T) {
+	var all, leaked strings.Builder
+	for n := range 6 {
+		dump := func(b *strings.Builder, header string, blocks int) {
+			fmt.Fprintf(b, "%s\n   PID        Size Overhead    Sequence    Address Backtrace\n", header)
+			for i := range blocks {
+				fmt.Fprintf(b, "    35         128        8          30 %#x 0x2c5b0ef6 0x2c5a9bee\n", 0x3c55d618+256*i)
+			}
+			fmt.Fprintf(b, "  Total Blks  Total Size\n%12d%12d\n", blocks, 128*blocks)
+		}
+		dump(&all, "Memdump task ALL", 20+n)
+		dump(&all, "Memdump leak", n)
+		dump(&all, "Memdump task stack_alloc_ptr: 0x3c0, adj_stack_size: 2000, name: idle", 1)
+		dump(&leaked, "Memdump leak", n)
+	}
+	for want, log := range map[string]string{"20 → 25 blocks": all.String(), "0 → 5 blocks": leaked.String()} {
+		out, errs, code := command("", "leaks", logFile(t, "x.log", log))
+		if code != 0 || !strings.Contains(out, "leak in 6 dumps") || !strings.Contains(out, want) || strings.Contains(out, "was ending") {
+			t.Errorf("exit code %d, want %q in %s%s", code, want, errs, out)
+		}
+	}
+}

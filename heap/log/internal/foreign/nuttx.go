@@ -46,13 +46,15 @@ func nuttxDump(kind string) func(*state, match) {
 }
 
 func (s *state) nuttxTask(m match) {
-	all := bytes.HasSuffix(m.line, []byte("ALL"))
-	if all {
+	task := m.text("task")
+	if task == "" {
 		nuttxDump("")(s, m)
 		return
 	}
-	nuttxDump("task")(s, m)
-	s.owner = m.text("name")
+	nuttxDump("task "+task)(s, m)
+	if m.group("named") != nil {
+		s.owner = task
+	}
 }
 
 // nuttxColumns takes the names of the columns. Where the line above was lost, a dump begins here.

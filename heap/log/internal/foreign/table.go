@@ -51,7 +51,7 @@ var forms = []form{
 	{"esp-idf", " in ", re(`#\d+ +(?P<address>` + x32 + `)(?::` + x32 + `)? in ` + where), "", "", "PlatformIO's decoder", (*state).nameLine},
 
 	{"nuttx", "ump all used mem", re(`Dump all used memory node info`), "10.3", "12.7", "mm_memdump.c", nuttxDump("")},
-	{"nuttx", "Memdump task ", re(`Memdump task (?:ALL|(?P<task>.*?name: (?P<name>.*)|.*))$`), "12.8", "", "mm_memdump.c", (*state).nuttxTask},
+	{"nuttx", "Memdump task ", re(`Memdump task (?:ALL$|(?P<named>.*name: )?(?P<task>.*))`), "12.8", "", "mm_memdump.c", (*state).nuttxTask},
 	{"nuttx", "Memdump leak", re(`Memdump leak`), "12.8", "", "mm_memdump.c", nuttxDump("leak")},
 	{"nuttx", "Memdump biggest", re(`Memdump biggest`), "12.8", "", "mm_memdump.c", nuttxDump("biggest")},
 	{"nuttx", "Memdump mempool", re(`Memdump mempool`), "12.8", "", "mm_memdump.c", nuttxDump("mempool")},
@@ -69,7 +69,7 @@ var forms = []form{
 	{"nuttx", "Allocation failed", re(`Allocation failed, size (?P<size>` + n), "12.0", "", "mm_malloc.c", func(s *state, m match) { s.failed(m.number("size"), "") }},
 
 	{"zephyr", "ptrace dump begin", re(`heaptrace dump begin ==`), "", "", "open pull request 112003", begins("")},
-	{"zephyr", "heaptrace dump b", re(`heaptrace dump by .* begin ==`), "", "", "open pull request 112003", begins("task")},
+	{"zephyr", "heaptrace dump b", re(`heaptrace dump by (?P<task>.*) begin ==`), "", "", "open pull request 112003", func(s *state, m match) { s.flush(); s.begin("task " + m.text("task")) }},
 	{"zephyr", "[heaptrace] ptr=", re(`\[heaptrace\] ptr=(?P<address>` + x + `) size=(?P<size>` + n + ` heap=(?P<memory>\S*) alloc_tid=(?P<thread>` + x + `) alloc_thread=(?P<task>.*?) alloc_cpu=.*alloc_ms=(?P<ms>` + n), "", "", "open pull request 112003", (*state).zephyrBlock},
 	{"zephyr", "[heaptrace]   b", re(`\[heaptrace\] +backtrace:(?P<callers>.*)`), "", "", "open pull request 112003", func(s *state, m match) { s.waiting.pcs = hexes(m.group("callers")); s.flush() }},
 	{"zephyr", "outstanding_bl", re(`\[heaptrace\] (?:(?:tid|name|cpu)=.* )?outstanding_blocks=(?P<count>` + n + ` outstanding_bytes=(?P<size>` + n), "", "", "open pull request 112003", ends},
