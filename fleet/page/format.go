@@ -15,6 +15,7 @@ import (
 
 // functions holds the functions of the templates.
 var functions = template.FuncMap{
+	"damaged": func() int { return 0 }, // see New
 	"style":   func() string { return style },
 	"short":   short,
 	"build":   func(b string) string { return "/build/" + url.PathEscape(b) },

@@ -49,6 +49,8 @@ type Pages struct {
 	db  *query.DB
 	log *slog.Logger
 	mux *http.ServeMux
+	// templates are those of the package, with the notes of these pages.
+	templates *template.Template
 
 	mu    sync.Mutex
 	cache map[string]*cached
@@ -57,6 +59,7 @@ type Pages struct {
 // New returns the pages for a database.
 func New(db *query.DB, log *slog.Logger) *Pages {
 	p := &Pages{db: db, log: log, mux: http.NewServeMux(), cache: map[string]*cached{}}
+	p.templates = template.Must(templates.Clone()).Funcs(template.FuncMap{"damaged": func() int { return len(db.Damaged()) }})
 	list, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err)
@@ -117,7 +120,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, name st
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	w.WriteHeader(status)
-	if err := templates.ExecuteTemplate(w, name, data); err != nil {
+	if err := p.templates.ExecuteTemplate(w, name, data); err != nil {
 		p.log.Warn("page", "path", r.URL.Path, "err", err)
 	}
 }

@@ -48,6 +48,8 @@ type DB struct {
 	dir   string // directory of the store's files, or of their copies from a bucket
 
 	copying sync.Mutex
+	damage  sync.Mutex
+	damaged map[string]bool // names of files that cannot be read
 }
 
 // ErrNoDump is returned for a build or a device without dumps.
@@ -112,7 +114,7 @@ type Scope struct {
 }
 
 // with calls do with a session on the files of a scope. If compaction deletes a file meanwhile,
-// with calls do again with the files that replaced it.
+// with calls do again with the files that replaced it; if a file is damaged, without it.
 func (d *DB) with(ctx context.Context, o Scope, do func(*session) error) (err error) {
 	for range 3 {
 		if err = d.try(ctx, o, do); err == nil || !gone(err) {
@@ -136,9 +138,20 @@ func (d *DB) try(ctx context.Context, o Scope, do func(*session) error) error {
 	if err != nil {
 		return err
 	}
+	d.without(list)
 	if err := d.copy(ctx, list); err != nil {
 		return err
 	}
+	err = d.ask(ctx, list, o, do)
+	if err == nil || ctx.Err() != nil || gone(err) || !d.examine(ctx, list) {
+		return err
+	}
+	d.without(list)
+	return d.ask(ctx, list, o, do)
+}
+
+// ask calls do with a session on the files of a snapshot.
+func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, do func(*session) error) error {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {
 		return err

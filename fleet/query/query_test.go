@@ -398,3 +398,33 @@ func TestOneUpload(t *testing.T) {
 		t.Errorf("the timeline grows by %v bytes, %v: want %d", grew, err, old-first)
 	}
 }
+
+// A damaged file is left out, with the other files of its batch, and is named.
+func TestDamagedFile(t *testing.T) {
+	d := hand(t, byHand{device: "a", blocks: []int64{10, 20, 30}})
+	other := &store.Batch{Name: "other", Day: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
+	other.Dumps = append(other.Dumps, store.Dump{Build: "b", Device: "z", Boot: 1, Uptime: -1, Bytes: 5, Count: 1, Complete: true, HeapFree: -1, Upload: "z"})
+	other.Facts = append(other.Facts, store.Fact{Build: "b", Device: "z", Path: 7, Boot: 1, Count: 1, Bytes: 5, Complete: true})
+	if err := d.store.Put(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	const facts = "facts/build=b/day=2026-06-01/other.parquet"
+	path := filepath.Join(d.store.Dir(), facts)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range map[string][]byte{"cut": text[:len(text)/2], "empty": nil, "overwritten": append(make([]byte, len(text)-200), text[len(text)-200:]...)} {
+		if err := os.WriteFile(path, damage, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d := open(t, d.store)
+		top, err := d.Top(t.Context(), Scope{Builds: []string{"b"}}, 0)
+		if err != nil || len(top) != 1 || top[0].Mean != 480 || top[0].Examined != 1 {
+			t.Errorf("%s: %+v, %v: want the path of device a alone", name, top, err)
+		}
+		if got := d.Damaged(); !slices.Equal(got, []string{facts}) {
+			t.Errorf("%s: damaged files %q, want %q", name, got, facts)
+		}
+	}
+}

@@ -53,7 +53,11 @@ func (q *question) command(c *cobra.Command, rows int, ask func(c *cobra.Command
 			return cli.Failedf("%v", err)
 		}
 		defer q.db.Close()
-		return failure(ask(c, args))
+		err = failure(ask(c, args))
+		if list := q.db.Damaged(); len(list) > 0 && err == nil {
+			return cli.Shortf("the answer leaves out what is in damaged files of the store: %s", cli.Printable(strings.Join(list, ", ")))
+		}
+		return err
 	}
 	return c
 }

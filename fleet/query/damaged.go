@@ -1,0 +1,62 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+// Damaged returns the files of the store that could not be read, sorted. Answers leave out their
+// rows. A file of dumps, facts or paths is left out with the two others of its batch.
+func (d *DB) Damaged() []string {
+	d.damage.Lock()
+	defer d.damage.Unlock()
+	var list []string
+	for name := range d.damaged {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// batch returns what the files of dumps, facts and paths of one batch have in common.
+func batch(name string) string {
+	table, rest, _ := strings.Cut(name, "/")
+	if table == store.Frames {
+		return name
+	}
+	return rest
+}
+
+// without removes the files of damaged batches from a snapshot.
+func (d *DB) without(list *store.Snapshot) {
+	bad := map[string]bool{}
+	for _, name := range d.Damaged() {
+		bad[batch(name)] = true
+	}
+	for _, files := range []*[]string{&list.Dumps, &list.Facts, &list.Paths, &list.Frames} {
+		*files = slices.DeleteFunc(*files, func(name string) bool { return bad[batch(name)] })
+	}
+}
+
+// examine reads each file of a snapshot whole. It adds those that DuckDB cannot read to the
+// damaged files, and reports whether there are any.
+func (d *DB) examine(ctx context.Context, list *store.Snapshot) (found bool) {
+	for _, name := range slices.Concat(list.Dumps, list.Facts, list.Paths, list.Frames) {
+		_, err := d.db.ExecContext(ctx, fmt.Sprintf("select bit_xor(hash(t)) from read_parquet(%s, hive_partitioning = false) t", d.list([]string{name})))
+		if err == nil || ctx.Err() != nil || gone(err) {
+			continue
+		}
+		found = true
+		d.damage.Lock()
+		if d.damaged == nil {
+			d.damaged = map[string]bool{}
+		}
+		d.damaged[name] = true
+		d.damage.Unlock()
+	}
+	return found
+}
