@@ -165,6 +165,26 @@ func (r Row) Stack() []Site {
 	return rows.names.sites(rows.stack(nil, r.number))
 }
 
+// Place returns the stack of the row in two parts: a node of the tree in which the rows of the
+// profile share their outer call sites, and the call sites inside of it, innermost first. See
+// [Profile.Caller].
+func (r Row) Place() (node uint32, inner []Site) {
+	if r.p == nil {
+		return 0, nil
+	}
+	rows := r.p.rows()
+	node, tail := rows.stacks.stack(rows.stackOf(r.number))
+	return node, rows.names.sites(tail)
+}
+
+// Caller returns the innermost call site of a node that Place has returned, or Caller itself, and
+// the node of the call sites outside of it. The node without call sites is 0.
+func (p *Profile) Caller(node uint32) (outer uint32, site Site) {
+	rows := p.rows()
+	n := rows.stacks.nodes.at(int(node))
+	return n.parent, rows.names.siteAt(n.value)
+}
+
 // Value returns the value of the row in the last dump.
 func (r Row) Value() Value {
 	_, last := r.p.last()

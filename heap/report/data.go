@@ -159,16 +159,13 @@ func minor(d *profile.Dump) bool {
 // addCost adds a cost by call path. It adds paths that are not on the page.
 func (d *data) addCost(c *Cost) {
 	sums := map[int]profile.Value{}
+	places := places{d, c.Profile, map[uint32]int{}}
 	for row := range c.Profile.Rows() {
 		v := row.Value()
 		if v.IsZero() {
 			continue
 		}
-		stack := d.stack(row.Stack())
-		node := d.find(stack)
-		if node == 0 && len(d.nodes) < 4*MaxPaths {
-			node = d.path(stack)
-		}
+		node := places.node(row, len(d.nodes) < 4*MaxPaths)
 		if node == 0 {
 			node = d.child(0, d.extraSite(profile.OtherName))
 		}
@@ -220,8 +217,9 @@ func (d *data) addRows(p *profile.Profile) {
 		d.Notes = append(d.Notes, fmt.Sprintf("The page holds the %d call paths that hold most; the other %d are shown as one.", len(rows), len(rest)))
 	}
 	byNode := map[int][]profile.Row{}
+	places := places{d, p, map[uint32]int{}}
 	for _, row := range rows {
-		node := d.path(d.stack(row.Stack()))
+		node := places.node(row, true)
 		byNode[node] = append(byNode[node], row)
 	}
 	if len(rest) > 0 {
@@ -301,16 +299,56 @@ func heaviest(rows []profile.Row, dumps int) (heavy, rest []profile.Row) {
 	return rows[:n], rows[n:]
 }
 
-// path returns the node of a call path, which it adds if it is new.
-func (d *data) path(stack []int) int {
+// places finds the nodes of the rows of a profile. It takes time for the outer call sites that rows
+// have in common once.
+type places struct {
+	*data
+	p     *profile.Profile
+	known map[uint32]int // by node of the profile
+}
+
+// node returns the node of a row. If there is none, it adds it, or returns 0 unless add is set.
+func (x *places) node(row profile.Row, add bool) int {
+	at, inner := row.Place()
+	var new []uint32
 	node := 0
-	for _, s := range slices.Backward(stack) {
-		node = d.child(node, s)
+	for ; at != 0; at, _ = x.p.Caller(at) {
+		n, known := x.known[at]
+		if known {
+			node = n
+			break
+		}
+		new = append(new, at)
 	}
-	if node == 0 {
-		node = d.child(0, d.extraSite(noFrames))
+	for _, at := range slices.Backward(new) {
+		_, site := x.p.Caller(at)
+		if node = x.below(node, site, add); node == 0 {
+			return 0
+		}
+		x.known[at] = node
+	}
+	for _, site := range slices.Backward(inner) {
+		if node = x.below(node, site, add); node == 0 {
+			return 0
+		}
+	}
+	if node == 0 && add {
+		node = x.child(0, x.extraSite(noFrames))
 	}
 	return node
+}
+
+// below returns the node of a site below a node. If there is none, it adds it, or returns 0 unless
+// add is set.
+func (d *data) below(parent int, site profile.Site, add bool) int {
+	if add {
+		return d.child(parent, d.stack([]profile.Site{site})[0])
+	}
+	number, known := d.sites[site]
+	if !known {
+		return 0
+	}
+	return d.nodes[edge{parent, number}]
 }
 
 // find returns the node of a call path, or 0.

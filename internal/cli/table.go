@@ -44,6 +44,14 @@ func (t *Table) Write(w io.Writer) error {
 	last := len(t.Head) - 1
 	widths := t.widths(each)
 	lines := &trimmer{w: w}
+	open := t.Width == 0 && (last >= len(t.Right) || !t.Right[last])
+	if open { // the last cell of a row may be very wide: the others are not filled with spaces to that width
+		for _, n := range widths {
+			lines.rule += n + gap
+		}
+		widths[last] = twwidth.Width(t.Head[last])
+		lines.last = widths[last] + gap
+	}
 	out := t.writer(lines, widths)
 	if err := out.Start(); err != nil {
 		return err
@@ -53,6 +61,10 @@ func (t *Table) Write(w io.Writer) error {
 		if len(r) == last+1 && t.Width > 0 {
 			r = slices.Clone(r)
 			r[last] = Fit(r[last], widths[last])
+		}
+		if len(r) == last+1 && open {
+			r = slices.Clone(r)
+			lines.cell, r[last] = r[last], ""
 		}
 		if err := cmp.Or(out.Append(r), lines.err); err != nil {
 			return err
@@ -122,19 +134,37 @@ type trimmer struct {
 	w    io.Writer
 	line []byte // the beginning of a line
 	err  error
+
+	// If rule is not 0, the second line has so many dashes, and cell replaces the last bytes of each
+	// line after it, which are spaces.
+	rule, last int
+	cell       string
+	lines      int // that were written
 }
 
 func (t *trimmer) Write(p []byte) (int, error) {
 	for part := range bytes.Lines(p) {
 		t.line = append(t.line, part...)
 		if bytes.HasSuffix(part, []byte("\n")) {
-			if t.err == nil {
-				_, t.err = t.w.Write(append(bytes.TrimRight(t.line, " \n"), '\n'))
-			}
-			t.line = t.line[:0]
+			t.end()
 		}
 	}
 	return len(p), t.err
+}
+
+// end writes the line.
+func (t *trimmer) end() {
+	switch {
+	case t.rule > 0 && t.lines == 1:
+		t.line = append(t.line[:0], strings.Repeat("-", t.rule)...)
+	case t.rule > 0 && t.lines > 1:
+		t.line = append(t.line[:len(t.line)-len("\n")-t.last], t.cell...)
+	}
+	if t.err == nil {
+		_, t.err = t.w.Write(append(bytes.TrimRight(t.line, " \n"), '\n'))
+	}
+	t.line = t.line[:0]
+	t.lines++
 }
 
 // Fit returns s cut to n columns of text. In "function file:line" it drops directories
