@@ -29,8 +29,7 @@ type callPaths struct {
 	built   builtPaths
 	builtAt int // generation of the process for which built is valid
 
-	frames   []callpath.Frame // these keep their memory between calls
-	stackBuf []symbol.Addr
+	stackBuf []symbol.Addr // these keep their memory between calls
 	newBuf   []keptCallers
 
 	pcs []uint64 // addresses in memory of the current line, in a survey
@@ -80,20 +79,60 @@ func (c *callPaths) named(name uint32) callpath.ID {
 }
 
 // stack appends the addresses of a path, innermost first, as far as they are known, and
-// returns what the path begins with.
-func (c *callPaths) stack(dst []symbol.Addr, id callpath.ID) ([]symbol.Addr, callpath.Path) {
-	p := c.names.Path(id, c.frames)
-	c.frames = p.Frames
-	return c.addresses(dst, &p), p
+// returns what the path begins with. If limit does not allow all frames, it appends the own innermost
+// ones, and the path begins with the name of the others.
+func (c *callPaths) stack(dst []symbol.Addr, id callpath.ID, own int, limit *frameLimit) ([]symbol.Addr, callpath.Path) {
+	c.settle()
+	id = c.names.Resolve(id)
+	outer, f, depth := c.names.Outer(id)
+	n := depth
+	if !limit.take(depth, own) {
+		n = own
+	}
+	for range n {
+		dst = append(dst, c.addr(f))
+		id = outer
+		outer, f, _ = c.names.Outer(id)
+	}
+	if n < depth {
+		return dst, callpath.Path{Base: callpath.Named, Outer: c.names.Name(id)}
+	}
+	return dst, c.names.Root(id)
 }
 
-// addresses appends the addresses of the frames of a path, innermost first.
-func (c *callPaths) addresses(dst []symbol.Addr, p *callpath.Path) []symbol.Addr {
-	c.settle()
-	for _, f := range slices.Backward(p.Frames) {
-		dst = append(dst, c.addr(f))
+// frameLimit limits the frames of the stacks of Items. A call path of a few bytes may continue one of
+// 1,024 frames by its name, so the frames may be many more than the bytes of the log.
+type frameLimit struct {
+	left    int64 // frames
+	leftOut int64 // call paths of which outer frames were left out
+	first   recording.Place
+	at      recording.Place // of the current item
+}
+
+const (
+	freeFrames    = 1 << 18
+	framesPerByte = 16 // of the log; ordinary logs have 4 at most
+)
+
+func newFrameLimit() frameLimit { return frameLimit{left: freeFrames} }
+
+// item begins an item.
+func (l *frameLimit) item(it *Item) {
+	l.at = it.Place
+	l.left += framesPerByte * int64(len(it.Text))
+}
+
+// take reports whether a stack may have all frames, and takes these, or else its own ones.
+func (l *frameLimit) take(all, own int) bool {
+	if all > own && l.left < int64(all) {
+		if l.leftOut++; l.leftOut == 1 {
+			l.first = l.at
+		}
+		l.left -= int64(own)
+		return false
 	}
-	return dst
+	l.left -= int64(all)
+	return true
 }
 
 // addr returns the address of a frame. An address that has a name keeps it when the module is
@@ -274,32 +313,39 @@ const maxCut = 64
 var deepCutAddr = namedAddr(fmt.Sprintf("(cut at over %d frames)", maxCut))
 
 // allocs appends the entries of a line as Allocs.
-func (c *callPaths) allocs(dst []Alloc, entries []recording.Entry) []Alloc {
+func (c *callPaths) allocs(dst []Alloc, entries []recording.Entry, limit *frameLimit) []Alloc {
+	addrs := c.stackBuf[:0]
 	for i := range entries {
 		e := &entries[i]
 		a := Alloc{Value: profile.Value{Bytes: e.Bytes, Count: e.Live}, Name: c.names.Name(e.ID), Definition: e.Definition, Blocks: e.Blocks,
 			Ever: profile.Value{Bytes: e.AllocBytes, Count: e.Allocs}, Peak: e.Peak}
 		var p callpath.Path
-		a.Stack, p = c.stack(nil, e.ID)
+		from := len(addrs)
+		addrs, p = c.stack(addrs, e.ID, e.Depth, limit)
+		a.Stack = addrs[from:len(addrs):len(addrs)]
 		a.NoOuter = p.Base == callpath.Named || p.Base == callpath.Cut && len(a.Stack) > 0
 		dst = append(dst, a)
 	}
+	c.stackBuf = addrs
 	return dst
 }
 
 // pathEvents appends the events of a line.
-func (c *callPaths) pathEvents(dst []PathEvent, l *callpath.Events) []PathEvent {
-	c.settle()
+func (c *callPaths) pathEvents(dst []PathEvent, l *callpath.Events, limit *frameLimit) []PathEvent {
+	addrs := c.stackBuf[:0]
 	e := PathEvent{}
 	for l.Next(&e.Event) {
 		e.Stack, e.NoOuter = nil, false
 		if e.Kind == callpath.Allocated || e.Kind == callpath.Moved {
 			var p callpath.Path
-			e.Stack, p = c.stack(nil, c.named(e.Path))
+			from := len(addrs)
+			addrs, p = c.stack(addrs, c.named(e.Path), 0, limit)
+			e.Stack = addrs[from:len(addrs):len(addrs)]
 			e.NoOuter = p.Base != callpath.Whole
 		}
 		dst = append(dst, e)
 	}
+	c.stackBuf = addrs
 	l.Rewind()
 	return dst
 }

@@ -175,6 +175,8 @@ func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
 }
 
 // Items yields all records, and the text between them, in order. It needs constant memory.
+// Where the frames of call paths would be over 16 per byte of the log, beyond the first 262,144, the
+// call paths have only the frames that stand in their own line; the notes say so.
 func (r *Reader) Items() iter.Seq2[*Item, error] {
 	return exclusive(r, func(yield func(*Item, error) bool) {
 		r.process.Remember(0)
@@ -184,7 +186,7 @@ func (r *Reader) Items() iter.Seq2[*Item, error] {
 				return
 			}
 		}
-		r.run(&itemConsumer{r: r, yield: yield})
+		r.run(&itemConsumer{r: r, yield: yield, limit: newFrameLimit()})
 	})
 }
 
@@ -254,9 +256,11 @@ type itemConsumer struct {
 
 	allocs []Alloc
 	events []PathEvent
+	limit  frameLimit
 }
 
 func (c *itemConsumer) item(it *Item, at *placed) bool {
+	c.limit.item(it)
 	if c.r.starts != nil {
 		it.Dump = c.dump(it, at.input)
 		if !c.r.selectsDump(max(it.Dump, 1), len(c.r.starts)) {
@@ -269,10 +273,10 @@ func (c *itemConsumer) item(it *Item, at *placed) bool {
 			it.Heap = at.heap
 		}
 	case recording.KindPaths:
-		c.allocs = at.callPaths.allocs(c.allocs[:0], at.Entries)
+		c.allocs = at.callPaths.allocs(c.allocs[:0], at.Entries, &c.limit)
 		it.Allocs = c.allocs
 	case recording.KindPathEvents:
-		c.events = at.callPaths.pathEvents(c.events[:0], it.EventLine)
+		c.events = at.callPaths.pathEvents(c.events[:0], it.EventLine, &c.limit)
 		it.Events = c.events
 	}
 	return c.yield(it, nil)
@@ -294,7 +298,7 @@ func (c *itemConsumer) fail(err error) bool { return c.yield(nil, err) }
 
 func (c *itemConsumer) end(ending) bool { return true }
 
-func (c *itemConsumer) report() *report { return &report{} }
+func (c *itemConsumer) report() *report { return &report{limit: c.limit} }
 
 // selectsDump reports whether Select selects dump n, from 1, of a total of all dumps.
 func (r *Reader) selectsDump(n, all int) bool {

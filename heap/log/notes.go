@@ -112,6 +112,7 @@ type report struct {
 	noted       int               // number of dumps in notes
 	otherPaths  int64
 	saturated   bool
+	limit       frameLimit // of Items
 }
 
 // maxNotedDumps is the maximum number of dumps with a note.
@@ -207,6 +208,10 @@ func (t *tally) pathNotes(list *noteList, r *report) {
 	}
 	if r.peakParts > 0 {
 		list.add(NoteInfo, "peaks of %s were recorded in parts: their sums are upper bounds", printable.Count(r.peakParts, "call path"))
+	}
+	if l := &r.limit; l.leftOut > 0 {
+		list.add(NoteLoss, "%s without their outer frames, from %s:%d on: they would be over %d frames per byte of the log",
+			printable.Count(l.leftOut, "call path"), printable.Text(l.first.File), l.first.Line, framesPerByte)
 	}
 	if t.outside > 0 {
 		list.add(NoteSymbols, "%s in no known code: no ELF file is given, and ~h#boot has no code=", printable.Count(t.outside, "code offset"))

@@ -23,6 +23,7 @@ type dhatPath struct {
 // live blocks and no lifetimes, so its file announces no lifetimes ("bklt"), and the totals
 // are the live values. Events have lifetimes. Accesses ("bkacc") are not recorded.
 func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
+	var notes []string
 	f := &dhatFile{names: p.names(), texts: []string{"[root]"}, numbers: map[string]uint32{}, known: map[uint32][]uint32{}}
 	d, _ := p.last()
 	events := o.Replay != nil
@@ -33,11 +34,11 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 			f.names = newNames([]*Dump{d}, *f.names.view)
 		}
 		f.begin()
-		f.addReplay(o.Replay)
+		notes = f.addReplay(o.Replay)
 	} else {
 		f.begin()
 		for a := range f.names.showing(d.Allocations()) {
-			f.add(a.id, dhatPath{total: a.Value})
+			f.add(f.stack(a.id), dhatPath{total: a.Value})
 		}
 	}
 	fmt.Fprintf(w, "{\"dhatFileVersion\":2\n,\"mode\":\"heap\",\"verb\":%q\n,\"bklt\":%t,\"bkacc\":false\n", verb, events)
@@ -66,7 +67,7 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 		w.WriteByte('\n')
 	})
 	_, err := w.WriteString(" ]\n}\n")
-	return inexact(d, "dhat"), err
+	return append(notes, inexact(d, "dhat")...), err
 }
 
 // dhatFile collects frames and entries. The viewer rejects two entries with the same texts,
@@ -88,24 +89,40 @@ func (f *dhatFile) begin() {
 	}
 }
 
-func (f *dhatFile) addReplay(r *Replay) {
+func (f *dhatFile) addReplay(r *Replay) (notes []string) {
 	lifetimes := r.lifetimes()
 	paths := shownPaths{names: f.names}
+	var list []int // of r.paths
 	for i := range r.paths {
-		s := &r.paths[i]
-		if s.Total.IsZero() || s.path.in != f.names.in {
-			continue
-		}
-		if paths.shows(s.path.id) {
-			f.add(s.path.id, dhatPath{s.Total, s.Max, r.atPeak(s), s.Live, lifetimes[i]})
+		if s := &r.paths[i]; !s.Total.IsZero() && s.path.in == f.names.in && paths.shows(s.path.id) {
+			list = append(list, i)
 		}
 	}
+	if len(list) == 0 {
+		return nil
+	}
+	kept := heaviestPaths(f.from, len(list), func(i int) (uint32, Value) { return r.paths[list[i]].path.id, r.paths[list[i]].Total })
+	left := 0
+	for k, i := range list {
+		s := &r.paths[i]
+		v := dhatPath{s.Total, s.Max, r.atPeak(s), s.Live, lifetimes[i]}
+		if kept == nil || kept[k] {
+			f.add(f.stack(s.path.id), v)
+			continue
+		}
+		left++
+		f.add(f.entries.add(0, []uint32{f.number(OtherName)}), v)
+	}
+	if left > 0 {
+		notes = append(notes, limitNote(left))
+	}
+	return notes
 }
 
-// add adds a call path. The maximum of an entry is the sum of the maxima of its paths,
+// add adds a call path to an entry. The maximum of an entry is the sum of the maxima of its paths,
 // which is an upper bound.
-func (f *dhatFile) add(path uint32, v dhatPath) {
-	entry := int(f.stack(path))
+func (f *dhatFile) add(number uint32, v dhatPath) {
+	entry := int(number)
 	if entry == len(f.sums) {
 		f.sums = append(f.sums, dhatPath{})
 	}

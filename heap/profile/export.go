@@ -35,7 +35,8 @@ func Formats() []string {
 }
 
 // Export writes the last dump in one of the Formats. The notes name the values that the
-// format cannot hold, and their replacements. Export returns the error of w, or an error if
+// format cannot hold, and their replacements. All formats repeat the frames of each call path: beyond
+// 2^23 frames, and 32 for each frame of the profile, the lightest paths are added up as one. Export returns the error of w, or an error if
 // the format is unknown or cannot hold the dump.
 func (p *Profile) Export(w io.Writer, format string, o ExportOptions) (notes []string, err error) {
 	e := exporters[format]
@@ -43,7 +44,11 @@ func (p *Profile) Export(w io.Writer, format string, o ExportOptions) (notes []s
 		return nil, fmt.Errorf("format %q, expected %s", format, strings.Join(Formats(), ", "))
 	}
 	b := bufio.NewWriterSize(w, 64<<10)
-	if notes, err = e(b, p, o); err != nil {
+	if o.Replay == nil {
+		p, notes = p.limited()
+	}
+	more, err := e(b, p, o)
+	if notes = append(notes, more...); err != nil {
 		return notes, err
 	}
 	return notes, b.Flush()
