@@ -127,7 +127,11 @@ func (a *assembler) heapReport(it *Item, at *placed) {
 			us, timed = begin.Uint("t")
 		}
 	}
-	a.heaps = profile.AddReport(a.heaps, profile.HeapReport{Heap: *at.heap, File: it.File, Line: it.Line, Boot: at.boot, Time: microseconds(us), Timed: timed})
+	r := profile.HeapReport{Heap: *at.heap, File: it.File, Line: it.Line, Boot: at.boot, Time: microseconds(us), Timed: timed}
+	if !timed {
+		r.Stamps = a.r.pass.places.tail.stamps()
+	}
+	a.heaps = profile.AddReport(a.heaps, r)
 }
 
 // record returns what is added up of a record.

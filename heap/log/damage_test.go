@@ -20,6 +20,7 @@ type fleetLog struct {
 	dumps int
 	boots int
 	host  bool // each line begins with the time of the host
+	lines bool // times are in the lines only
 	from  int  // number of the first dump in the log, which began late
 	leaks float64
 }
@@ -85,7 +86,10 @@ func (l fleetLog) write(t testing.TB, seed uint64) string {
 				line("I (%d) wifi: rssi -%d dBm", int(uptime*1000)-rng.IntN(90000), 30+rng.IntN(60))
 			}
 			number := l.from + dump
-			head := fmt.Sprintf("~h#begin %d t=%d", number, int(uptime*1e6))
+			head := fmt.Sprintf("~h#begin %d", number)
+			if !l.lines {
+				head += fmt.Sprintf(" t=%d", int(uptime*1e6))
+			}
 			kind := ""
 			if l.form != "records" {
 				kind = fmt.Sprintf(" k=paths l=%d", seq)
@@ -191,6 +195,8 @@ var fleetLogs = []fleetLog{
 	{form: "differences", dumps: 40, boots: 1, leaks: 2},
 	{form: "differences", dumps: 40, boots: 2, leaks: 3, host: true},
 	{form: "differences", dumps: 40, boots: 2},
+	{form: "records", dumps: 14, boots: 1, leaks: 2, lines: true},
+	{form: "paths", dumps: 20, boots: 2, leaks: 2, lines: true, host: true},
 }
 
 // One damaged line changes neither what leaks nor the unit of the rate, and the rate at most by

@@ -260,6 +260,7 @@ func (p *pass) use(rec *recording.Item) bool {
 // useText is use for text between records.
 func (p *pass) useText(rec *recording.Item) bool {
 	p.text(rec.Text)
+	p.places.tail.add(rec.Text)
 	p.tally.last = rec.Place
 	it, at := &p.between, &p.betweenAt
 	it.Place, it.Text = rec.Place, rec.Text

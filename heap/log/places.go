@@ -26,6 +26,7 @@ type places struct {
 	dump  *start         // the latest dump, nil before the first
 	heaps []profile.Heap // latest report on each, in this boot
 	text  textLines
+	tail  tail
 	inBoot
 
 	found   map[int]groupEnd // by boot: what the dumps end with, as this pass has found it
@@ -63,6 +64,7 @@ type start struct {
 	isPaths  bool  // it begins with a line of call paths
 	header   *codec.Header
 	heaps    []profile.Heap
+	stamps   []profile.Stamp // if its header has no time
 }
 
 // placed is the place of an item.
@@ -83,6 +85,15 @@ func (s *start) ended() bool { return s.End != nil }
 
 // marked reports whether the dump begins with a ~h#begin.
 func (s *start) marked() bool { return s.Begin != nil }
+
+// timed reports whether the header of the dump has its time.
+func (s *start) timed() bool {
+	if s.Begin == nil {
+		return false
+	}
+	_, timed := s.Begin.Uint("t")
+	return timed
+}
 
 // dumpNumber returns the number of the dump in its headers, or else counted from 1.
 func (s *start) dumpNumber() int64 {
@@ -115,7 +126,7 @@ func (q *places) other(it *recording.Item, at *placed) {
 
 // newLog begins the log with an index. Its records belong to another boot.
 func (q *places) newLog(input int) {
-	q.text = textLines{}
+	q.text, q.tail = textLines{}, tail{}
 	q.fresh = false
 	q.log = recording.Log{SameELF: q.log.SameELF}
 	q.newBoot(recording.Place{})
@@ -277,6 +288,9 @@ func (q *places) begin(d start) {
 	}
 	d.input, d.boot, d.heaps, d.ordinal = q.input, q.boots, q.heaps, q.count
 	d.header = q.log.Boot().Header
+	if !d.timed() {
+		d.stamps = q.tail.stamps()
+	}
 	q.dump = &d
 }
 

@@ -14,6 +14,7 @@ type HeapReport struct {
 	Number int           // of the report in its series, from 1
 	Time   time.Duration // since the boot, if Timed
 	Timed  bool
+	Stamps []Stamp // times of its line, or of those above it, if not Timed
 }
 
 // HeapSeries has the reports on one heap, in the order of the log.

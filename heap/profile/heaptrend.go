@@ -87,7 +87,7 @@ func (t *HeapTrend) examine(reports []HeapReport) {
 		if !r.Free.Known {
 			continue
 		}
-		d := &Dump{DumpInfo: DumpInfo{File: r.File, Line: r.Line, Index: i, Boot: r.Boot, Time: r.Time, Timed: r.Timed}, Ended: true}
+		d := &Dump{DumpInfo: DumpInfo{File: r.File, Line: r.Line, Index: i, Boot: r.Boot, Time: r.Time, Timed: r.Timed, Stamps: r.Stamps}, Ended: true}
 		if r.Size.Known {
 			d.Total.Bytes = r.Size.Bytes - min(r.Size.Bytes, r.Free.Bytes)
 		}

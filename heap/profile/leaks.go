@@ -111,7 +111,11 @@ type LeakDump struct {
 	Note  string // what of the dump was not used, "" if nothing
 
 	boot boot
+	wall bool // Time is since the first dump of the boot
 }
+
+// FromStart reports whether Time is since the start of the boot, and not since its first dump.
+func (d *LeakDump) FromStart() bool { return !d.wall }
 
 // Exhaustion is the time until a heap is full at the present rate, in hours, dumps or reports.
 type Exhaustion struct {

@@ -39,7 +39,8 @@ type reading struct {
 }
 
 // fitTimes finds the times of the dumps: those of the headers, if at least half of the dumps of a
-// boot have one, else those of the clock in the lines that most dumps have. Times that do not fit
+// boot have one, else those of the clock in the lines that most dumps have, rather an uptime than a
+// date. Times that do not fit
 // their neighbours are dropped, and interpolated. Where an uptime begins again, a boot begins.
 func fitTimes(list []LeakDump, series bool) {
 	groups := map[boot][]int{}
@@ -79,54 +80,75 @@ func fitTimes(list []LeakDump, series bool) {
 
 // fitBoot finds the times of the dumps of a boot, and where an uptime begins again.
 func fitBoot(list []LeakDump, dumps []int, series bool) (restarts []int) {
-	var own []reading
-	byClock := map[*Clock][]reading{}
-	var clocks []*Clock
-	for _, i := range dumps {
-		d := list[i].Dump
-		if d.Timed && !(series && d.Line > 0) {
-			own = append(own, reading{i, d.Time})
+	all := readingsOf(list, dumps, series)
+	var fitted []reading
+	var best *Clock
+	for _, c := range all {
+		if 2*len(c.readings) < len(dumps) {
+			continue
 		}
-		for _, s := range d.Stamps {
-			if series {
-				break // each log has its own clock
-			}
-			if byClock[s.Clock] == nil {
-				clocks = append(clocks, s.Clock)
-			}
-			byClock[s.Clock] = append(byClock[s.Clock], reading{i, s.At})
+		readings, again := fit(c.readings, c.Clock)
+		if len(again) > len(restarts) {
+			restarts = again
 		}
-	}
-	best, fitted := headerClock, []reading(nil)
-	if 2*len(own) >= len(dumps) {
-		fitted, restarts = fit(own, headerClock)
-	} else {
-		best = nil
-		for _, c := range clocks {
-			if readings, again := fit(byClock[c], c); 2*len(readings) >= len(dumps) && len(readings) > len(fitted) {
-				best, fitted, restarts = c, readings, again
-			}
-		}
-		if best == nil {
-			return nil
+		switch {
+		case best == headerClock:
+		case best == nil, best.Wall == c.Wall && len(readings) > len(fitted),
+			best.Wall && !c.Wall && 10*len(readings) >= 9*len(fitted), // the device knows better
+			!best.Wall && c.Wall && 9*len(readings) > 10*len(fitted):
+			best, fitted = c.Clock, readings
 		}
 	}
-	dropped := map[int]bool{}
-	for _, r := range own {
-		dropped[r.dump] = best == headerClock
+	if best == nil {
+		return nil
+	}
+	start := time.Duration(0)
+	if best.Wall && len(fitted) > 0 {
+		start = fitted[0].at
 	}
 	for _, r := range fitted {
 		d := &list[r.dump]
-		d.Time, d.Timed = r.at, true
-		delete(dropped, r.dump)
+		d.Time, d.Timed, d.wall = r.at-start, true, best.Wall
 	}
 	interpolate(list, dumps, restarts)
-	for i, is := range dropped {
-		if is {
-			list[i].Note = fmt.Sprintf("its time, %v, does not fit its neighbours", list[i].Dump.Time)
+	if best != headerClock {
+		return restarts
+	}
+	for _, r := range all[0].readings {
+		if !slices.ContainsFunc(fitted, func(f reading) bool { return f.dump == r.dump }) {
+			list[r.dump].Note = fmt.Sprintf("its time, %v, does not fit its neighbours", list[r.dump].Dump.Time)
 		}
 	}
 	return restarts
+}
+
+// readings are those of a clock.
+type readings struct {
+	*Clock
+	readings []reading
+}
+
+// readingsOf returns the readings of all clocks at dumps, that of the headers first.
+func readingsOf(list []LeakDump, dumps []int, series bool) []readings {
+	all := []readings{{Clock: headerClock}}
+	for _, i := range dumps {
+		d := list[i].Dump
+		if d.Timed && !(series && d.Line > 0) {
+			all[0].readings = append(all[0].readings, reading{i, d.Time})
+		}
+		if series {
+			continue // each log has its own clock
+		}
+		for _, s := range d.Stamps {
+			at := slices.IndexFunc(all, func(r readings) bool { return r.Clock == s.Clock })
+			if at < 0 {
+				at = len(all)
+				all = append(all, readings{Clock: s.Clock})
+			}
+			all[at].readings = append(all[at].readings, reading{i, s.At})
+		}
+	}
+	return all
 }
 
 // fit returns the readings that fit their neighbours, with wraps added up, and the dumps with which

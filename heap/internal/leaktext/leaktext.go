@@ -120,7 +120,11 @@ func Since(found *profile.Leaks, r *profile.Leak) string {
 		s += fmt.Sprintf(", boot %d", d.Boot)
 	}
 	if found.Timed && d.Time > 0 {
-		s += fmt.Sprintf(", %s after its start", Duration(d.Time.Hours()))
+		from := "start"
+		if !d.FromStart() {
+			from = "first dump"
+		}
+		s += fmt.Sprintf(", %s after its %s", Duration(d.Time.Hours()), from)
 	}
 	if before := found.Dumps[first].Firmware; d.Firmware != before && d.Firmware != "" {
 		s += fmt.Sprintf(" (firmware %s, earlier %s)", d.Firmware, before)
