@@ -63,8 +63,8 @@ var heapLogs = map[string]struct {
 }{
 	"ESP-IDF, internal RAM fragments, PSRAM does not": {func(i int) string {
 		return fmt.Sprintf("I (%d) app: round %d\n", 5000+60000*i, i) + espHeap(0x800, 290_000, 120_000-2000*i, 90_000-9000*i) + espHeap(0x400, 4_194_304, 4_122_000, 4_121_984)
-	}, 8, nil, `1 of 2 heaps leaks in 16 reports of the allocator
-free 106,000 bytes in heap internal: exhausted in 53 reports at +2,000 ± 0 bytes per report
+	}, 8, nil, `1 of 2 heaps leaks in 16 reports of the allocator over 7 min
+free 106,000 bytes in heap internal: exhausted in 53 min at +120,000 ± 0 bytes per hour
 heap internal: leak
   used 170,000 → 184,000, free 120,000 → 106,000 of 290,000, never below 105,900
   largest 90,000 → 27,000 (75 % → 25 % of free): fragmented, and ever more
