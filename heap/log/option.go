@@ -40,6 +40,7 @@ type config struct {
 	split      *regexp.Regexp
 	bare       bool
 	format     string // of traces of other systems; "" if it is recognized
+	heapLine   *regexp.Regexp
 	selected   bool
 	from, to   int // numbers of the selected dumps, from 1; -1 is the last
 	maxPaths   int
@@ -122,6 +123,21 @@ func Format(name string) Option {
 // (memdump, free), zephyr (heaptrace dump, sys_heap_print_info) and freertos (the fields of
 // vPortGetHeapStats).
 func Formats() []string { return foreign.Names() }
+
+// HeapLine makes each line that matches a report on a heap. The groups free, largest, min, size and
+// used have numbers of bytes, or of K or M if such a unit is in the group; heap has the name of the
+// heap, and time the time since the boot in seconds. Only free is needed, or size and used.
+func HeapLine(match *regexp.Regexp) Option {
+	return Option{"HeapLine", func(c *config) error {
+		if match != nil {
+			if err := foreign.CheckHeapLine(match); err != nil {
+				return err
+			}
+		}
+		c.heapLine = match
+		return nil
+	}}
+}
 
 // Bare makes lines of base64 without a lead-in records, too.
 func Bare() Option { return Option{"Bare", func(c *config) error { c.bare = true; return nil }} }

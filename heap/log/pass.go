@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,7 +144,7 @@ func (p *pass) read(in *input.Input, index int) error {
 	if p.stopped {
 		return input.ErrStopped
 	}
-	traces, err := foreign.NewReader(src, p.r.format)
+	traces, err := foreign.NewReader(src, p.r.format, p.r.heapLine)
 	if err != nil {
 		return err
 	}
@@ -209,8 +210,12 @@ func (p *pass) traces(name string, r *foreign.Reader) {
 	if p.hooks.Survey {
 		return
 	}
-	if systems := r.Systems(); len(systems) > 0 {
-		p.foreign = true
+	systems := slices.DeleteFunc(slices.Clone(r.Systems()), func(s string) bool { return s == foreign.Own })
+	if len(systems) < len(r.Systems()) {
+		p.tally.note(NoteInfo, name+": lines that look like \"free heap: 41232\" are read as reports of the allocator")
+	}
+	p.foreign = len(r.Systems()) > 0
+	if len(systems) > 0 {
 		p.tally.note(NoteInfo, fmt.Sprintf("%s: read as heap traces of %s", name, strings.Join(systems, ", ")))
 	}
 	for _, text := range r.Notes() {

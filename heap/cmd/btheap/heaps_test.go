@@ -113,6 +113,28 @@ heap: probably a leak
   free 30,000 → 25,000, never below 24,000
   largest 20,000 → 5,000 (67 % → 20 % of free): fragmented, and ever more
 `},
+	"a user's own print statements, named by --heap-line": {func(i int) string {
+		return fmt.Sprintf("13:3%d:39.719 -> AARD:1: <- AK 30b Q=0 FH=222892 hcgfs=%d MB=67356 hcglfb=%d\n", i, []int{155_536, 155_480, 7_860, 7_608}[i], []int{113_792, 113_792, 1_536, 1_536}[i])
+	}, 4, []string{"--heap-line", `hcgfs=(?P<free>\d+).*hcglfb=(?P<largest>\d+)`}, `no leak found in 4 reports of the allocator
+heap: no leak
+  free 155,536 → 7,608
+  largest 113,792 → 1,536 (73 % → 20 % of free): fragmented, and ever more
+`},
+	"a user's own print statements that are known": {func(i int) string {
+		return fmt.Sprintf("app_main: Free internal %d biggest block %d total 41480\n", 41_480-200*i, 21_504-1024*i)
+	}, 8, nil, `the heap leaks in 8 reports of the allocator
+free 40,080 bytes in heap internal: exhausted in 201 reports at +200 ± 0 bytes per report
+heap internal: leak
+  free 41,480 → 40,080
+  largest 21,504 → 14,336 (52 % → 36 % of free): ever more fragmented
+`},
+	"mbed": {func(i int) string {
+		return []string{`Heap: 185 malloc(s) (0 failed), total 19828, alloced 13699 (high watermark 13699), left 6129 (at .\main.cpp:263).`,
+			`Heap: 258 malloc(s) (0 failed), total 19828, alloced 15000 (high watermark 15200), left 4828 (at .\main.cpp:270).`}[i] + "\n"
+	}, 2, nil, `2 reports of the allocator, too few to find leaks
+heap: 2 reports; 3 or more of a boot show a trend
+  used 13,699 → 15,000, free 6,129 → 4,828 of 19,828, never below 4,628
+`},
 	"headers of our own, with times": {func(i int) string {
 		return fmt.Sprintf("~h#heap t=%d size=65536 free=%d\n", 3_600_000_000*(i+1), 40_000-100*i)
 	}, 10, nil, `the heap leaks in 10 reports of the allocator over 9 h
@@ -140,20 +162,38 @@ func TestLeaksOfReportsOnly(t *testing.T) {
 			if code != 0 || errs != "" || out != c.want {
 				t.Errorf("exit code %d, %s, got\n%s\nwant\n%s", code, errs, out, c.want)
 			}
-			if heaps, _ := checkJSON(t, "leaks", file)["heaps"].([]any); len(heaps) != strings.Count(c.want, "\nheap ")+strings.Count(c.want, "\nheap: ") {
+			args := append(c.args, file)
+			if heaps, _ := checkJSON(t, append([]string{"leaks"}, args...)...)["heaps"].([]any); len(heaps) != strings.Count(c.want, "\nheap ")+strings.Count(c.want, "\nheap: ") {
 				t.Errorf("JSON has %d heaps", len(heaps))
 			}
-			if heaps, _ := checkJSON(t, "map", file)["heaps"].([]any); len(heaps) == 0 {
+			if heaps, _ := checkJSON(t, append([]string{"map"}, args...)...)["heaps"].([]any); len(heaps) == 0 {
 				t.Error("map: JSON has no heap")
 			}
-			if out, errs, code := command("", "map", "-q", file); code != 0 || strings.Count(out, "Largest") < 1 || errs != "" {
+			if out, errs, code := command("", append([]string{"map", "-q"}, args...)...); code != 0 || strings.Count(out, "Largest") < 1 || errs != "" {
 				t.Errorf("map: exit code %d, %s, %s", code, errs, out)
 			}
 			// What needs call paths says so.
-			if _, errs, code := command("", "top", "-q", file); code != 2 || !strings.Contains(errs, "only what the allocator reports: btheap leaks tells the trend") {
+			if _, errs, code := command("", append([]string{"top", "-q"}, args...)...); code != 2 || !strings.Contains(errs, "only what the allocator reports: btheap leaks tells the trend") {
 				t.Errorf("top: exit code %d, %s", code, errs)
 			}
 		})
+	}
+}
+
+// An expression without what it needs is an error, and a log in which nothing is found leads to the flag.
+func TestHeapLineErrors(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"leaks", "--heap-line", `(\d+)`}, `--heap-line no group free: write (?P<free>\d+)`},
+		{[]string{"leaks", "--heap-line", `(?P<free>`}, `--heap-line`},
+		{[]string{"leaks"}, "--heap-line names lines that say what is free"},
+		{[]string{"map"}, "--heap-line names lines that say what is free"},
+	} {
+		if _, errs, code := command("FH=222892 hcgfs=155536\n", c.args...); code != 2 || !strings.Contains(errs, c.want) {
+			t.Errorf("%q: exit code %d, %s, want %q", c.args, code, errs, c.want)
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ type session struct {
 // Flags that most commands read, by the groups in which help lists them.
 var (
 	symbolFlags = []string{"exe", "maps", "sysroot", "debug-dir", "adjust", "machine"}
-	inputFlags  = []string{"dump", "split", "only", "serial", "follow", "bare", "input-format", "strict", "quiet", "verbose"}
+	inputFlags  = []string{"dump", "split", "only", "heap-line", "serial", "follow", "bare", "input-format", "strict", "quiet", "verbose"}
 	frameFlags  = []string{"hide", "show", "ignore", "focus", "basenames", "full-names"}
 )
 
@@ -333,6 +333,9 @@ func each[T any](pass iter.Seq2[T, error], fail func(error) error, take func(T))
 func (s *session) end() error {
 	if s.outcome = s.out.End(); cli.Code(s.outcome) == cli.Short {
 		return nil
+	}
+	if errors.Is(s.outcome, heaplog.ErrNoRecord) && s.reader.Summary().Dumps == 0 && s.HeapLine == nil && s.c.Flags().Lookup("heap-line") != nil {
+		return fmt.Errorf("%w; --heap-line names lines that say what is free", s.outcome)
 	}
 	return s.outcome
 }

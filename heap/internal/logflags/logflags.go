@@ -32,6 +32,7 @@ type Flags struct {
 	Adjust               string
 	Dump, Serial, Format string
 	Split, Only          *regexp.Regexp
+	HeapLine             *regexp.Regexp
 	Quiet, Verbose       bool
 	Filter               profile.Filter
 	adjust               symbol.Adjust
@@ -59,6 +60,9 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	},
 	"only": func(f *Flags, s *pflag.FlagSet) {
 		s.Var(shared.Regexp{To: &f.Only}, "only", "read only lines that match `REGEX`")
+	},
+	"heap-line": func(f *Flags, s *pflag.FlagSet) {
+		s.Var(shared.Regexp{To: &f.HeapLine}, "heap-line", "a line that matches `REGEX` says what is free in a heap:\n(?P<free>\\d+), and the groups largest, min, size, used, heap, time")
 	},
 	"serial": func(f *Flags, s *pflag.FlagSet) {
 		s.StringVar(&f.Serial, "serial", "", "read a serial port, `DEVICE` or DEVICE:BAUD")
@@ -196,7 +200,7 @@ func (f *Flags) Inputs(args []string) []string {
 // Open opens the logs that args name, with the options of the flags and more. The context
 // ends every pass.
 func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more ...heaplog.Option) (*heaplog.Reader, error) {
-	options := []heaplog.Option{heaplog.Adjust(f.adjust), heaplog.Only(f.Only), heaplog.Split(f.Split)}
+	options := []heaplog.Option{heaplog.Adjust(f.adjust), heaplog.Only(f.Only), heaplog.Split(f.Split), heaplog.HeapLine(f.HeapLine)}
 	for _, e := range f.Exes {
 		options = append(options, heaplog.Exe(e))
 	}

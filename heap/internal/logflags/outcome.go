@@ -64,7 +64,7 @@ func flagError(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	flag := map[string]string{"Exe": "-e", "Maps": "--maps:", "Select": "--dump"}[e.Option]
+	flag := map[string]string{"Exe": "-e", "Maps": "--maps:", "Select": "--dump", "HeapLine": "--heap-line"}[e.Option]
 	if flag == "" {
 		return e.Err
 	}

@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 )
 
@@ -22,21 +23,35 @@ const maxLine = 4 << 10
 // Reader adds records to a log. Text is passed on as it comes, except behind a record of which a
 // later line decides whether it counts.
 type Reader struct {
-	src  io.Reader
-	buf  []byte // of src
-	line []byte // the line so far
-	long bool   // the line is too long
-	only string // the system to read, "" for all
+	src       io.Reader
+	buf       []byte // of src
+	line      []byte // the line so far
+	long      bool   // the line is too long
+	only      string // the system to read, "" for all
+	heapLines form   // of the lines that the user names; its expr is nil if there are none
 	state
 	err error
 }
 
-// NewReader returns a Reader of the traces of one system, or with "" of all.
-func NewReader(src io.Reader, system string) (*Reader, error) {
+// NewReader returns a Reader of the traces of one system, or with "" of all. Lines that match heapLine
+// are reports on a heap by its groups; it may be nil.
+func NewReader(src io.Reader, system string, heapLine *regexp.Regexp) (*Reader, error) {
 	if system != "" && !slices.Contains(Names(), system) {
 		return nil, fmt.Errorf("system %q, expected one of %q", system, Names())
 	}
-	return &Reader{src: src, only: system}, nil
+	return &Reader{src: src, only: system, heapLines: form{system: Own, expr: heapLine}}, nil
+}
+
+// named reads a line that the user has named.
+func (r *Reader) named(text []byte) bool {
+	if r.heapLines.expr == nil {
+		return false
+	}
+	groups := r.heapLines.expr.FindSubmatchIndex(text)
+	if groups != nil {
+		r.heapLine(match{&r.heapLines, text, groups})
+	}
+	return r.reported
 }
 
 // Names returns the names of the systems.
@@ -107,6 +122,10 @@ func (r *Reader) endLine() {
 		return
 	}
 	text = bytes.TrimSpace(plain(text))
+	r.reported, r.before = false, r.stats
+	if r.named(text) {
+		return
+	}
 	if !r.match(text, r.only) && r.inside != nil {
 		r.inside(text)
 	}

@@ -37,7 +37,7 @@ func TestHeap(t *testing.T) {
 		{"freertos", "heap: xAvailableHeapSpaceInBytes = 8192, xSizeOfLargestFreeBlockInBytes = 4096\nxMinimumEverFreeBytesRemaining: 2000\nok\n",
 			"~h#heap free=8192 largest=4096 min=2000"},
 	} {
-		r, err := NewReader(strings.NewReader(test.log), "")
+		r, err := NewReader(strings.NewReader(test.log), "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ Heap at 0x20008000 contains 8192 units in 13 buckets
 300 free bytes, 1000 allocated bytes, overhead = 40 bytes (0.7%)
 `, "name=0x20001000 size=65536 free=64096 largest=96\nname=0x20008000 size=1340 free=300\n"},
 	} {
-		r, err := NewReader(strings.NewReader(c.log), "")
+		r, err := NewReader(strings.NewReader(c.log), "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestRecordsOfESPAreOnTheirLines(t *testing.T) {
 			if reads != nil {
 				src = io.MultiReader(src, iotest.ErrReader(reads))
 			}
-			r, err := NewReader(iotest.OneByteReader(src), "esp-idf")
+			r, err := NewReader(iotest.OneByteReader(src), "esp-idf", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestRecordsOfESPAreOnTheirLines(t *testing.T) {
 }
 
 func TestUnknownFormat(t *testing.T) {
-	if _, err := NewReader(strings.NewReader(""), "vxworks"); err == nil || !strings.Contains(err.Error(), "nuttx") {
+	if _, err := NewReader(strings.NewReader(""), "vxworks", nil); err == nil || !strings.Contains(err.Error(), "nuttx") {
 		t.Errorf("error %v, expected one that lists the formats", err)
 	}
 }
@@ -153,7 +153,7 @@ func FuzzReader(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, log []byte, format string) {
-		r, err := NewReader(bytes.NewReader(log), format)
+		r, err := NewReader(bytes.NewReader(log), format, nil)
 		if err != nil {
 			if slices.Contains(Names(), format) || format == "" {
 				t.Fatal(err)
@@ -173,7 +173,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("line %d: %q became %q", i+1, before[i], after[i])
 			}
 		}
-		slow, _ := NewReader(iotest.OneByteReader(bytes.NewReader(log)), format)
+		slow, _ := NewReader(iotest.OneByteReader(bytes.NewReader(log)), format, nil)
 		again, err := io.ReadAll(slow)
 		if err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ type state struct {
 	moved   uint64            // old address of a block of which the new one follows
 	esp
 	nuttx
-	freertos
+	counts
 }
 
 // flush writes what waits for more.
@@ -31,7 +31,7 @@ func (s *state) flush() {
 		s.sum(&s.waiting, s.waits, s.waiting.size)
 		s.waits = 0
 	}
-	s.freertosFlush()
+	s.flushStats()
 }
 
 // finish ends the log.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
 )
@@ -28,9 +29,9 @@ const (
 
 var re = regexp.MustCompile
 
-// forms are the lines with a key. What stands between them, such as the rows of a table, is read
+// traceForms are the lines of traces. What stands between them, such as the rows of a table, is read
 // by the function that state.inside has at the time.
-var forms = []form{
+var traceForms = []form{
 	{"esp-idf", "Heap Trace: ", re(`== Heap Trace: \d+ records`), "5.1", "", "heap_trace_standalone.c", begins("")},
 	{"esp-idf", "ons trace (", re(`\d+ allocations trace \(`), "3.0", "5.0", "heap_trace_standalone.c", begins("")},
 	{"esp-idf", " bytes (@ 0x", re(`(?P<size>` + n + ` bytes \(@ (?P<address>` + x32 + `)(?:, *(?P<memory>\w+))?[^)]*\) allocated CPU \d+(?: ccount ` + x32 + `)?(?P<rest>.*)`), "3.0", "", "heap_trace_standalone.c", (*state).espRecord},
@@ -76,10 +77,6 @@ var forms = []form{
 	{"zephyr", "Heap at 0x", re(`Heap at (?P<name>` + x + `) contains`), "2.7", "", "heap_info.c", (*state).zephyrHeap},
 	{"zephyr", " free bytes, ", re(`(?P<free>` + n + ` free bytes, (?P<used>` + n + ` allocated bytes, overhead = (?P<over>` + n + ` bytes`), "2.7", "", "heap_info.c", (*state).zephyrInfo},
 
-	{"freertos", "xAvailableHeap", re(`xAvailableHeapSpaceInBytes\W+(?P<value>` + n), "10.3", "", "HeapStats_t, by the names of its fields", freertosField(func(h *heap) *int64 { return &h.free })},
-	{"freertos", "xSizeOfLargest", re(`xSizeOfLargestFreeBlockInBytes\W+(?P<value>` + n), "10.3", "", "HeapStats_t, by the names of its fields", freertosField(func(h *heap) *int64 { return &h.largest })},
-	{"freertos", "xMinimumEverFree", re(`xMinimumEverFreeBytesRemaining\W+(?P<value>` + n), "10.3", "", "HeapStats_t, by the names of its fields", freertosField(func(h *heap) *int64 { return &h.least })},
-
 	{"mbed", "#m:0x", re(`#m:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<size>` + n), "5.1", "6", "mbed_mem_trace.cpp", events(codec.EventAllocated)},
 	{"mbed", "#c:0x", re(`#c:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<count>` + n + `;(?P<size>` + n), "5.1", "6", "mbed_mem_trace.cpp", events(codec.EventAllocated)},
 	{"mbed", "#r:0x", re(`#r:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<old>` + x32 + `);(?P<size>` + n), "5.1", "6", "mbed_mem_trace.cpp", events(codec.EventMoved)},
@@ -103,17 +100,28 @@ var forms = []form{
 
 const mtraceAt = `@ [^\[]*\[(?P<callers>` + x + `)\] `
 
-// byKey are the forms by the first two bytes of their keys, as numbers from 1; 0 is none.
-var byKey = func() (table [1 << 16]uint8) {
-	for i := len(forms) - 1; i >= 0; i-- {
-		at := uint16(forms[i].key[0])<<8 | uint16(forms[i].key[1])
-		next[i], table[at] = table[at], uint8(i+1)
-	}
-	return table
-}()
+// forms are all lines that are read.
+var forms = slices.Concat(traceForms, heapForms)
 
-// next has for each form the next one whose key has the same first two bytes.
-var next [256]uint8
+// entry is a key of a form. A form may have several.
+type entry struct {
+	key  string
+	form *form
+	at   int   // index of the form
+	next uint8 // the next entry whose key has the same first two bytes, as those of byKey
+}
+
+// byKey are the entries by the first two bytes of their keys, as numbers from 1; 0 is none.
+var entries, byKey = func() (list []entry, table [1 << 16]uint8) {
+	for i := len(forms) - 1; i >= 0; i-- {
+		for _, key := range strings.Split(forms[i].key, "|") {
+			at := uint16(key[0])<<8 | uint16(key[1])
+			list = append(list, entry{key, &forms[i], i, table[at]})
+			table[at] = uint8(len(list))
+		}
+	}
+	return list, table
+}()
 
 // match is a line of a form.
 type match struct {
@@ -152,13 +160,15 @@ func (m match) hex(name string) uint64 {
 // a record that is not whole is counted.
 func (s *state) match(line []byte, only string) (found bool) {
 	var tried [256 / 64]uint64
+	known := false // it is a line of a system
 	for i := 0; i+1 < len(line); i++ {
-		for k := byKey[uint16(line[i])<<8|uint16(line[i+1])]; k > 0; k = next[k-1] {
-			f := &forms[k-1]
-			if !bytes.HasPrefix(line[i:], []byte(f.key)) || tried[k/64]>>(k%64)&1 != 0 || only != "" && only != f.system {
+		for k := byKey[uint16(line[i])<<8|uint16(line[i+1])]; k > 0; k = entries[k-1].next {
+			e := &entries[k-1]
+			f := e.form
+			if !bytes.HasPrefix(line[i:], []byte(e.key)) || tried[e.at/64]>>(e.at%64)&1 != 0 || only != "" && only != f.system || f.system == Own && known {
 				continue
 			}
-			tried[k/64] |= 1 << (k % 64)
+			tried[e.at/64] |= 1 << (e.at % 64)
 			groups := f.expr.FindSubmatchIndex(line)
 			if groups == nil {
 				if f.expr.SubexpIndex("address") >= 0 && f.expr.SubexpIndex("size") >= 0 {
@@ -166,11 +176,15 @@ func (s *state) match(line []byte, only string) (found bool) {
 				}
 				continue
 			}
-			if found = true; !slices.Contains(s.systems, f.system) {
+			found, known = true, known || f.system != Own
+			if f.system != Own && !slices.Contains(s.systems, f.system) {
 				s.systems = append(s.systems, f.system)
 			}
 			f.do(s, match{f, line, groups})
-			i += len(f.key) - 1
+			if f.system == Own { // others may read other words of it
+				continue
+			}
+			i += len(e.key) - 1
 			break
 		}
 	}

@@ -90,9 +90,12 @@ type heap struct {
 	size, free, largest, least int64
 }
 
-func (t *trace) heap(h heap) {
+func (t *trace) heap(h heap) { t.heapAt(h, -1) }
+
+// heapAt is heap with a time in microseconds, -1 if it is not known.
+func (t *trace) heapAt(h heap, time int64) {
 	if h.free >= 0 {
-		t.header(codec.Header{Verb: codec.VerbHeap}, []key{{"size", h.size}, {"free", h.free}, {"largest", h.largest}, {"min", h.least}}, "name", h.name)
+		t.header(codec.Header{Verb: codec.VerbHeap}, []key{{"t", time}, {"size", h.size}, {"free", h.free}, {"largest", h.largest}, {"min", h.least}}, "name", h.name)
 	}
 }
 

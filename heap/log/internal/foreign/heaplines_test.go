@@ -1,0 +1,140 @@
+package foreign
+
+import (
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// heapsOf returns the ~h#heap lines that a log gets, without their lead-in.
+func heapsOf(t *testing.T, log string, expr *regexp.Regexp) string {
+	t.Helper()
+	r, err := NewReader(strings.NewReader(log), "", expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heaps []string
+	for line := range strings.Lines(string(out)) {
+		for _, text := range strings.Split(line, " ~h#heap ")[1:] {
+			heaps = append(heaps, strings.TrimSpace(text))
+		}
+	}
+	return strings.Join(heaps, "\n")
+}
+
+// heapLineTests are lines as the print statements of a system's source write them, for each row of
+// heapForms.
+var heapLineTests = []struct{ system, log, want string }{
+	{"mbed, #4573", `Heap: 185 malloc(s) (0 failed), total 19828, alloced 13699 (high watermark 13699), left 6129 (at .\main.cpp:263).`, "size=19828 free=6129 min=6129"},
+	{"mbed, docs", "Heap size: 20140 / 65536 bytes", "size=65536 free=45396"},
+	{"mbed, with the peak", "[INFO][MAIN]: Heap stats: 20140 / 65536 (max=21000)", "size=65536 free=45396 min=44536"},
+	{"RIOT", "heap: 122880 (used 4096, free 118784) [bytes]", "size=122880 free=118784"},
+	{"RIOT, ESP8266", "Heap region 0 @0x3fff0000: 49152 (used 1152, free 48000) [bytes]", `name=region%200 size=49152 free=48000`},
+	{"Tasmota", `00:05:10.123 MQT: tele/tasmota_1/STATE = {"Time":"2024-01-02T03:04:05","Uptime":"0T00:05:10","UptimeSec":310,"Heap":26,"SleepMode":"Dynamic","Sleep":50}`, "t=310000000 free=26624"},
+	{"Tasmota, status 4", `12:00:00.000 MQT: stat/tasmota_1/STATUS4 = {"StatusMEM":{"ProgramSize":624,"Free":376,"Heap":25,"ProgramFlashSize":1024}}`, "free=25600"},
+	{"Linux", "              total        used        free      shared  buff/cache   available\nMem:         126408       55060        9876        1234       61472       70000\nSwap:             0           0           0", "size=129441792 free=71680000"},
+	{"BusyBox, old", "             total         used         free\n  Mem:        30212        21180         9032", "size=30937088 free=9248768"},
+	{"MicroPython", "stack: 640 out of 15360\nGC: total: 108032, used: 37216, free: 70816\n No. of 1-blocks: 339, 2-blocks: 79, max blk sz: 640, max free sz: 3645\nDebugger: x", "size=108032 free=70816 largest=58320"},
+	{"MicroPython, heap that is split", "GC: total: 64000, used: 1888, free: 62112, max new split: 1998848\n No. of 1-blocks: 31, 2-blocks: 6, max blk sz: 18, max free sz: 3846\nGC: total: 64000, used: 2888, free: 61112, max new split: 1998848\n",
+		"size=64000 free=62112 largest=61536\nsize=64000 free=61112"},
+	{"Arduino, at the boot", `=========== After Setup Start ============
+INTERNAL Memory Info:
+------------------------------------------
+  Total Size        :   361232 B ( 352.8 KB)
+  Free Bytes        :   329080 B ( 321.4 KB)
+  Allocated Bytes   :    27300 B (  26.7 KB)
+  Minimum Free Bytes:   323884 B ( 316.3 KB)
+  Largest Free Block:   294900 B ( 288.0 KB)
+------------------------------------------
+SPIRAM Memory Info:
+------------------------------------------
+  Total Size        :  4194304 B (4096.0 KB)
+  Free Bytes        :  4192124 B (4093.9 KB)
+  Allocated Bytes   :        0 B (   0.0 KB)
+  Minimum Free Bytes:  4192124 B (4093.9 KB)
+  Largest Free Block:  4128756 B (4032.0 KB)
+`, "name=internal size=361232 free=329080 largest=294900 min=323884\nname=PSRAM size=4194304 free=4192124 largest=4128756 min=4192124"},
+	{"RT-Thread", "msh />free\ntotal    : 131048\nused     : 15344\nmaximum  : 16996\navailable: 115704\nmsh />", "size=131048 free=115704 min=114052"},
+	{"RT-Thread 4.0", "msh />free\ntotal memory: 131048\nused memory : 15344\nmaximum allocated memory: 16996\nmsh />", "size=131048 free=115704 min=114052"},
+	{"Zephyr, kernel heap", "uart:~$ kernel heap\nfree:           14020\nallocated:      2312\nmax. allocated: 3000\nuart:~$", "size=16332 free=14020 min=13332"},
+	{"FreeRTOS", "[I] xPortGetFreeHeapSize() = 8192\n[I] xPortGetMinimumEverFreeHeapSize() = 4096", "free=8192 min=4096"},
+	{"FreeRTOS, HeapStats_t", "xAvailableHeapSpaceInBytes: 8192, xSizeOfLargestFreeBlockInBytes: 4096\nxMinimumEverFreeBytesRemaining: 2000", "free=8192 largest=4096 min=2000"},
+	{"FreeRTOS, another print", "xPortGetFreeHeapSize: 8192\r\nxPortGetFreeHeapSize: 8100\r\n", "free=8192\nfree=8100"},
+	{"ESPHome, sensors", "[12:00:00][D][sensor:094]: 'Heap Free': Sending state 192404.00000 B with 0 decimals of accuracy\n[12:00:00][D][sensor:094]: 'Heap Max Block': Sending state 110580.00000 B with 0 decimals of accuracy\n", "free=192404 largest=110580"},
+	{"ESPHome, debug", "[12:00:00][D][debug:034]: Free Heap Size: 192404 bytes", "free=192404"},
+	{"ESP-IDF, examples", "I (328) MQTT_EXAMPLE: [APP] Free memory: 227192 bytes", "free=227192"},
+	{"ESP-IDF, hello_world", "Minimum free heap size: 294184 bytes\nFree heap size: 300000 bytes", "free=300000 min=294184"},
+	{"esp-matter#436", "I (20657) app_main: Free internal 41480 biggest block 21504 total 41480", "name=internal free=41480 largest=21504"},
+	{"with commas", "Free internal: 41,232, biggest block 31,744", "name=internal free=41232 largest=31744"},
+	{"ESP.getFreeHeap", "Free heap: 222892", "free=222892"},
+	{"ESP.getFreeHeap and others, one line", "Free heap: 222892 bytes, Min free: 201000 bytes, Max alloc heap: 110580", "free=222892 largest=110580 min=201000"},
+	{"ESP.getFreeHeap and others, lines", "Total heap: 327680\nFree heap: 222892\nTotal PSRAM: 4194304\nFree PSRAM: 4190000\nok\n", "size=327680 free=222892\nname=PSRAM size=4194304 free=4190000"},
+	{"free and largestBlock", "Heap before sprites: free=222892 largestBlock=110580", "free=222892 largest=110580"},
+	{"heap and maxBlock", "[MEM] After M5.begin: heap:222892 maxBlock:110580", "free=222892 largest=110580"},
+	{"in KB", "Free heap: 217.5 KB", "free=222720"},
+	{"heap free", "heap free: 1234", "free=1234"},
+	{"memory names the allocator", "Largest free block: 110580\nFree heap: 222892", "free=222892 largest=110580"},
+}
+
+func TestHeapLines(t *testing.T) {
+	used := map[*regexp.Regexp]bool{}
+	for _, c := range heapLineTests {
+		if got := heapsOf(t, c.log, nil); got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.system, got, c.want)
+		}
+		// A line of another task between the lines changes nothing, nor do times in front.
+		log := strings.ReplaceAll(c.log, "\n", "\nW (65250911) wifi: no beacon\n")
+		if !strings.Contains(c.log, "GC: total: 64000") {
+			if got := heapsOf(t, log, nil); got != c.want && strings.Count(c.log, "\n") < 5 {
+				t.Errorf("%s, with other lines: got\n%s\nwant\n%s", c.system, got, c.want)
+			}
+		}
+		for line := range strings.Lines(c.log) {
+			for i := range heapForms {
+				if heapForms[i].expr.MatchString(strings.TrimSpace(line)) {
+					used[heapForms[i].expr] = true
+				}
+			}
+		}
+	}
+	for i := range heapForms {
+		if f := &heapForms[i]; !used[f.expr] {
+			t.Errorf("no test has a line of %s, %s: %s", f.system, f.source, f.expr)
+		}
+	}
+}
+
+// Lines that only look like reports are none.
+func TestNoHeapLines(t *testing.T) {
+	for _, line := range []string{"Free heap: 45%", "free memory: 0x20001000", "three largest blocks of 3", "heap corrupted", "agree 7 with the largest 9 of 3 heaps? no: free",
+		"total : 5", "available: yes", "Mem: 5", "freed 30 bytes", `{"Heap":"x"}`, "not enough free heap", "free heap: 99999999999999999999999"} {
+		if got := heapsOf(t, line+"\n", nil); got != "" && !strings.HasPrefix(line, "agree") {
+			t.Errorf("%q: %s", line, got)
+		}
+	}
+}
+
+func TestUsersHeapLines(t *testing.T) {
+	for _, c := range []struct{ expr, log, want string }{
+		{`FH=(?P<size>\d+) hcgfs=(?P<free>\d+) .*hcglfb=(?P<largest>\d+)`, "13:30:39.719 -> AARD:1: <- AK 30b Q=0 FH=222892 hcgfs=155536 MB=67356 hcglfb=113792\n13:31 -> FH=1\n", "size=222892 free=155536 largest=113792"},
+		{`^(?P<time>\d+) (?P<heap>\w+) (?P<free>\S+) low (?P<min>\d+)`, "12 psram 3.5K low 7\n15 DMA 2,000 low 6", "name=PSRAM t=12000000 free=3584 min=7\nname=DMA t=15000000 free=2000 min=6"},
+		{`used (?P<used>\d+) of (?P<size_1024>\d+)`, "used 1000 of 2 KiB", "size=2048 free=1048"},
+		{`x (?P<free>\d+)`, "Free heap: 5, x 7\nFree heap: 9", "free=7\nfree=9"}, // what the user names counts, and other lines are read as ever
+	} {
+		got := strings.ReplaceAll(heapsOf(t, c.log, regexp.MustCompile(c.expr)), "t=12000000 name=PSRAM", "name=PSRAM t=12000000")
+		got = strings.ReplaceAll(got, "t=15000000 name=DMA", "name=DMA t=15000000")
+		if got != c.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", c.expr, got, c.want)
+		}
+	}
+	for expr, want := range map[string]string{`(\d+)`: "no group free", `(?P<largest>\d+)`: "no group free", `(?P<used>\d+)`: "no group free", `(?P<free>\d+)(?P<frei>x)`: `group "frei", expected free`} {
+		if err := CheckHeapLine(regexp.MustCompile(expr)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", expr, err, want)
+		}
+	}
+}
