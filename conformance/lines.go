@@ -23,8 +23,8 @@ func parsePencode(text string) (p pencode, err error) {
 	first, rest, _ := strings.Cut(text, " ")
 	n, ok := strings.CutPrefix(first, "max=")
 	p.longest, err = strconv.Atoi(n)
-	if !ok || err != nil || p.longest < 10 || p.longest > 1<<16 {
-		return p, fmt.Errorf("%q, expected max=N, 10 to 65536", clip(first))
+	if !ok || err != nil || p.longest < 96 || p.longest > callpath.MaxLine {
+		return p, fmt.Errorf("%q, expected max=N, 96 to 240", clip(first))
 	}
 	p.PathLine, err = words.ParsePathLine(rest)
 	return p, err
@@ -83,7 +83,9 @@ func pathSums(l, known *words.PathLine) map[string]pathSum {
 		s := sums[key]
 		s.values = s.values || !e.Definition
 		for i, v := range []uint64{e.Live, e.Bytes, e.Allocs, e.AllocBytes, e.Peak} {
-			s.numbers[i] += v
+			if s.numbers[i] += v; s.numbers[i] < v {
+				s.numbers[i] = ^uint64(0) // no sum is more (BT-DUMP-2)
+			}
 		}
 		s.blocks = append(s.blocks, e.Blocks...)
 		sums[key] = s
