@@ -53,12 +53,15 @@ type State struct {
 
 // Limits of one upload.
 type Limits struct {
-	Paths int // distinct call paths
-	Dumps int
+	Paths  int // distinct call paths
+	Frames int // of these call paths, each with all its frames
+	Dumps  int
+	Facts  int // call paths of all dumps
 }
 
-// DefaultLimits suit devices of some megabytes of heap.
-var DefaultLimits = Limits{Paths: 100_000, Dumps: 10_000}
+// DefaultLimits suit devices of some megabytes of heap. A few bytes of a log may add a call path of
+// 1,024 frames, or repeat all call paths of a dump, so the limits count what is stored.
+var DefaultLimits = Limits{Paths: 100_000, Frames: 1_500_000, Dumps: 10_000, Facts: 1_000_000}
 
 // ErrNoDump is returned for an upload without a dump.
 var ErrNoDump = errors.New("no heap dump: expected a log with ~m# or ~p# lines (SPEC.md)")
@@ -105,6 +108,7 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	}
 	defer r.Close()
 	var dumps []*profile.Dump
+	var all size
 	for d, err := range r.Dumps() {
 		if errors.Is(err, heaplog.ErrNoRecord) {
 			return res, ErrNoDump
@@ -118,6 +122,9 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 		if d.Loss.OtherPaths > 0 {
 			return res, fmt.Errorf("%w: more than %d call paths", ErrLimit, limit.Paths)
 		}
+		if err := all.add(d, &limit); err != nil {
+			return res, err
+		}
 		if d.Device != "" && d.Device != u.Device {
 			return res, fmt.Errorf("%w: dev=%s, expected %s", ErrDevice, d.Device, u.Device)
 		}
@@ -125,7 +132,7 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	if len(dumps) == 0 {
 		return res, ErrNoDump
 	}
-	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boots: boots, boot: 1, paths: map[profile.Path]int64{}}
+	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boots: boots, boot: 1, paths: map[profile.Path]int64{}, texts: map[symbol.Addr]string{}}
 	w.last = dumps[len(dumps)-1]
 	for _, d := range dumps {
 		w.dump(d)
@@ -140,6 +147,34 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	*s = w.state
 	res.Dumps, res.Paths = len(dumps), len(w.paths)
 	return res, nil
+}
+
+// size is what dumps take in a store.
+type size struct {
+	frames, facts int
+	seen          map[profile.Path]struct{}
+	stack         []symbol.Addr
+}
+
+// add adds a dump. It returns an error at the limits.
+func (s *size) add(d *profile.Dump, limit *Limits) error {
+	if s.facts += d.Len(); s.facts > limit.Facts {
+		return fmt.Errorf("%w: more than %d call paths in all dumps together: send fewer dumps at once", ErrLimit, limit.Facts)
+	}
+	if s.seen == nil {
+		s.seen = map[profile.Path]struct{}{}
+	}
+	for a := range d.Allocations() {
+		if _, known := s.seen[a.Path]; known {
+			continue
+		}
+		s.seen[a.Path] = struct{}{}
+		s.stack = a.Append(s.stack[:0])
+		if s.frames += len(s.stack); s.frames > limit.Frames {
+			return fmt.Errorf("%w: the call paths have more than %d frames", ErrLimit, limit.Frames)
+		}
+	}
+	return nil
 }
 
 // text returns the log, after the header of the boot that it continues.
@@ -194,6 +229,8 @@ type writer struct {
 	fresh int64          // boots that began in this upload
 	last  *profile.Dump
 	paths map[profile.Path]int64
+	texts map[symbol.Addr]string // of addresses
+	stack []symbol.Addr
 }
 
 func (w *writer) dump(d *profile.Dump) {
@@ -256,9 +293,15 @@ func (w *writer) path(build string, p profile.Path) int64 {
 	if id, ok := w.paths[p]; ok {
 		return id
 	}
-	var addresses []string
-	for _, a := range p.Append(nil) {
-		addresses = append(addresses, address(a))
+	w.stack = p.Append(w.stack[:0])
+	addresses := make([]string, len(w.stack))
+	for i, a := range w.stack {
+		text, known := w.texts[a]
+		if !known {
+			text = address(a)
+			w.texts[a] = text
+		}
+		addresses[i] = text
 	}
 	id := store.PathID(addresses)
 	w.paths[p] = id
