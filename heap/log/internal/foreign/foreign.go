@@ -80,6 +80,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 			r.buf = make([]byte, 64<<10)
 		}
 		n, err := r.src.Read(r.buf[:min(len(r.buf), max(len(p), 1))])
+		r.read += int64(n)
 		r.add(r.buf[:n])
 		if r.err = err; err != nil {
 			r.endLine() // the last line may have no end

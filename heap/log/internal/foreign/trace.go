@@ -18,6 +18,8 @@ type trace struct {
 	endless bool   // the open dump has no last line: it ends where something else begins
 	atEnd   func() // called before the open dump ends, nil if nothing is to be done
 	skipped int64
+	read    int64 // bytes of the log
+	sums    int64 // blocks that sum has written
 	blob    []byte
 	tasks   map[string]uint64 // numbers of tasks that have names only
 }
@@ -160,15 +162,21 @@ func (t *trace) record(b *block) {
 	}
 }
 
-// maxSum is the most blocks of a line that has their sum.
-const maxSum = 1 << 16
+// minSums is the number of blocks of sums that any log may have. A log may have one more for each of
+// its bytes, so that the time for a log is in proportion to its length.
+const minSums = 4096
 
 // sum writes n blocks whose sizes add up to bytes, where a trace does not tell the size of each.
 func (t *trace) sum(b *block, n, bytes int64) {
-	if n < 1 || n > maxSum || bytes < 0 {
+	if n < 1 || bytes < 0 {
 		t.skipped++
 		return
 	}
+	if n > minSums+t.read-t.sums {
+		n = 1
+		t.skipped++
+	}
+	t.sums += n
 	for i := range n {
 		b.size = bytes/n + min(1, max(0, bytes%n-i))
 		t.record(b)
