@@ -3,6 +3,7 @@ package foreign
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -73,15 +74,16 @@ func (s *state) espTotals(m match) {
 	s.caps = ""
 }
 
+// maxSeen is the most heaps or tasks that a dump has.
+const maxSeen = 256
+
 // espShow takes the line before the blocks of a heap. heap_caps_dump has no last line: it shows
 // some heaps, and begins again with one that was shown.
 func (s *state) espShow(m match) {
 	name := m.text("name")
 	s.espWalked()
-	for _, shown := range s.shown {
-		if shown == name {
-			s.close(-1, -1)
-		}
+	if slices.Contains(s.shown, name) || len(s.shown) >= maxSeen {
+		s.close(-1, -1)
 	}
 	s.espWalk()
 	s.shown, s.walk = append(s.shown, name), heap{name: name, least: -1}
@@ -125,11 +127,7 @@ func (s *state) espTask(m match) {
 		name += ", deleted"
 	}
 	t := &s.task
-	again := t.last
-	for _, seen := range t.seen {
-		again = again || seen == name
-	}
-	if again && s.open {
+	if s.open && (t.last || slices.Contains(t.seen, name) || len(t.seen) >= maxSeen) {
 		s.close(-1, -1)
 	}
 	if !s.open {
