@@ -119,9 +119,7 @@ func Format(name string) Option {
 	}}
 }
 
-// Formats returns the names for [Format]: esp-idf (heap_trace_dump, heap_caps_dump), nuttx
-// (memdump, free), zephyr (heaptrace dump, sys_heap_print_info) and freertos (the fields of
-// vPortGetHeapStats).
+// Formats returns the names for [Format]. docs/systems.md has what is read of each.
 func Formats() []string { return foreign.Names() }
 
 // HeapLine makes each line that matches a report on a heap. The groups free, largest, min, size and

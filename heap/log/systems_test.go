@@ -21,9 +21,8 @@ import (
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
-// systemLogs are the logs of testdata/systems, and what a reader of these logs finds in them. Those
-// with numbers are rebuilt from public reports, which the comments name.
-var systemLogs = []struct {
+// systemLog is a log, and what a reader finds in it.
+type systemLog struct {
 	file    string
 	systems string   // of which it has traces
 	dumps   []string // the blocks and bytes of each dump that is complete, and the reason why it is not whole
@@ -31,7 +30,11 @@ var systemLogs = []struct {
 	names   []string // functions of the last dump
 	threads []string // blocks and bytes of the threads of the last dump
 	notes   string   // a text of the notes
-}{
+}
+
+// systemLogs are the logs of testdata/systems, and what a reader of these logs finds in them. Those
+// with numbers are rebuilt from public reports, which the comments name.
+var systemLogs = []systemLog{
 	{file: "01-idf53-leaks-monitor", systems: "esp-idf", dumps: []string{"6 440"}, names: []string{"heap_caps_malloc", "pvPortMalloc"}}, // espressif/esp-idf#8446
 	{file: "03-idf-fragment-no-header", systems: "esp-idf", dumps: []string{"2 32"}},                                                    // jomjol/AI-on-the-edge-device#1861
 	{file: "04-idf51-all", systems: "esp-idf", dumps: []string{"2 68"}},                                                                 // espressif/esp-idf#11512
@@ -70,7 +73,9 @@ var systemLogs = []struct {
 
 	{file: "mbed-mem-trace", systems: "mbed", dumps: []string{"2 180"}},
 
-	// One program under four tools of Linux: it leaks 3 blocks of 100 bytes, 2 of 64, of which one
+	{file: "android-malloc-debug", systems: "android", dumps: []string{"4 1900"}},
+
+	// One program under three tools of Linux: it leaks 3 blocks of 100 bytes, 2 of 64, of which one
 	// holds the other, and one of 300.
 	{file: "mtrace-glibc", systems: "mtrace", dumps: []string{"6 728"}},
 	{file: "lsan-gcc12", systems: "sanitizer", dumps: []string{"6 728 leak"}, names: []string{"__interceptor_malloc", "__interceptor_realloc", "main", "make"}},
@@ -199,7 +204,7 @@ func clone(h *codec.Header) *codec.Header {
 	return &c
 }
 
-func systemLog(t *testing.T, name string) []byte {
+func readSystemLog(t *testing.T, name string) []byte {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join("testdata", "systems", name+".log"))
 	if err != nil {
@@ -246,7 +251,7 @@ func TestSystems(t *testing.T) {
 				if want.file == "33b-lws-records-first" && form.name == "another task between the lines" {
 					continue // its records have no header, and text between them tells them apart
 				}
-				got := find(t, form.change(systemLog(t, want.file)))
+				got := find(t, form.change(readSystemLog(t, want.file)))
 				slices.Sort(want.threads)
 				if got.systems != want.systems || !slices.Equal(got.dumps, want.dumps) || !slices.Equal(got.heaps, want.heaps) ||
 					want.names != nil && !slices.Equal(got.names, want.names) ||
@@ -261,7 +266,7 @@ func TestSystems(t *testing.T) {
 // One line that is cut changes a log by what is on one line.
 func TestSystemsCutLine(t *testing.T) {
 	for _, want := range systemLogs {
-		log := systemLog(t, want.file)
+		log := readSystemLog(t, want.file)
 		whole := find(t, log)
 		lines := bytes.SplitAfter(log, []byte("\n"))
 		step := max(1, len(lines)/20)

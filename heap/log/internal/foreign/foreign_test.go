@@ -154,6 +154,46 @@ func TestSumsAreInProportion(t *testing.T) {
 	}
 }
 
+// Each form of a trace is in a row of the document, with the file that prints it and its versions,
+// and each system has a log. (TestHeapLines has those of heapForms.)
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/systems.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs, _ := filepath.Glob("../../testdata/systems/*.log")
+	var systems []string
+	for _, path := range logs {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := NewReader(f, "", nil)
+		if err == nil {
+			_, err = io.Copy(io.Discard, r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		systems = append(systems, r.Systems()...)
+	}
+	rows := strings.Split(string(text), "\n")
+	for _, f := range forms {
+		if slices.ContainsFunc(heapForms, func(h form) bool { return h.source == f.source }) {
+			continue
+		}
+		if !slices.ContainsFunc(rows, func(row string) bool {
+			return strings.HasPrefix(row, "| ") && strings.Contains(row, "`"+f.source+"`") && strings.Contains(row, f.since) && strings.Contains(row, f.until)
+		}) {
+			t.Errorf("no row of docs/systems.md has %s, %s to %s", f.source, f.since, f.until)
+		}
+		if !slices.Contains(systems, f.system) {
+			t.Errorf("no log of %s", f.system)
+		}
+	}
+}
+
 // FuzzReader checks that a log keeps its text, whatever the system: each line is the beginning of a
 // line of what is read. It also checks that the result does not depend on how the log arrives.
 func FuzzReader(f *testing.F) {
