@@ -15,10 +15,7 @@ import (
 
 // Random allocations, held to a model, and every kind of damage: test/heap.c.
 func TestHeap(t *testing.T) {
-	each(t, func(t *testing.T, b build) {
-		if b.word != "" {
-			t.Skip("the heap's words are the machine's")
-		}
+	eachHeap(t, func(t *testing.T, b build) {
 		seeds, operations := 1, 400
 		if cmdtest.All() {
 			seeds, operations = 3, 1000

@@ -319,10 +319,7 @@ func (r *tableRun) run(t *testing.T, b build, nodes, entries, sample, limit int)
 // Of random counts and frees, each dump, whole, difference, by name, sorted or not, is what a plain
 // model holds, path by path.
 func TestProfileModel(t *testing.T) {
-	each(t, func(t *testing.T, b build) {
-		if b.word != "" {
-			t.Skip("the heap's words are the machine's")
-		}
+	eachHeap(t, func(t *testing.T, b build) {
 		for seed, c := range []struct{ paths, depth, sample, limit int }{{60, 12, 0, 120}, {300, 30, 0, 120}, {30, 8, 1000, 96}} {
 			r := newTableRun(uint64(seed), c.paths, c.depth)
 			r.random(1500)
@@ -345,10 +342,7 @@ func TestProfileModel(t *testing.T) {
 
 // With a history, dumps have the allocations, bytes and peak of each path since the boot, also of paths without blocks.
 func TestProfileHistory(t *testing.T) {
-	each(t, func(t *testing.T, b build) {
-		if b.word != "" {
-			t.Skip("the heap's words are the machine's")
-		}
+	eachHeap(t, func(t *testing.T, b build) {
 		r := newTableRun(5, 100, 12)
 		r.history = true
 		r.random(1500)
@@ -392,10 +386,7 @@ func sums(seed uint64, paths int) *tableRun {
 
 // Such dumps are what a plain model holds.
 func TestSums(t *testing.T) {
-	each(t, func(t *testing.T, b build) {
-		if b.word != "" {
-			t.Skip("the heap's words are the machine's")
-		}
+	eachHeap(t, func(t *testing.T, b build) {
 		for seed, paths := range []int{20, 150} {
 			r := sums(uint64(seed), paths)
 			for i, d := range r.run(t, b, 0, 0, 0, 120) {
@@ -409,28 +400,21 @@ func TestSums(t *testing.T) {
 
 // Packed stacks, of frames inside and outside the code, are those that the model has, and take less than blobs.
 func TestPackedStacks(t *testing.T) {
-	machines := []string{"x86_64", "x86_64-asan", "x86_64-clang-ubsan", "i686", "thumb", "thumb-shortest", "mips", "aarch64", "s390x"}
-	for _, b := range builds {
-		if !slices.Contains(machines, b.name) || !b.light && !cmdtest.Full() {
-			continue
-		}
-		t.Run(b.name, func(t *testing.T) {
-			t.Parallel()
-			packed := b
-			packed.cflags += " -DLWSBT_PACKED=1"
-			for seed := range 4 {
-				r := sums(uint64(seed), 20+60*seed)
-				for i, d := range r.run(t, packed, 0, 0, 0, 120) {
-					if !maps.Equal(d.held, r.want[i]) {
-						t.Fatalf("seed %d, dump %d:\n got %v\nwant %v", seed, i, d.held, r.want[i])
-					}
-				}
-				if p, u := r.overhead(t, packed), r.overhead(t, b); p >= u {
-					t.Errorf("seed %d: packed stacks take %d bytes, blobs %d", seed, p, u)
+	eachHeap(t, func(t *testing.T, b build) {
+		packed := b
+		packed.cflags += " -DLWSBT_PACKED=1"
+		for seed := range 4 {
+			r := sums(uint64(seed), 20+60*seed)
+			for i, d := range r.run(t, packed, 0, 0, 0, 120) {
+				if !maps.Equal(d.held, r.want[i]) {
+					t.Fatalf("seed %d, dump %d:\n got %v\nwant %v", seed, i, d.held, r.want[i])
 				}
 			}
-		})
-	}
+			if p, u := r.overhead(t, packed), r.overhead(t, b); p >= u {
+				t.Errorf("seed %d: packed stacks take %d bytes, blobs %d", seed, p, u)
+			}
+		}
+	})
 }
 
 // Packets are as long as whole lines allow, and together the text.
@@ -590,10 +574,7 @@ func TestProfileSample(t *testing.T) {
 
 // malloc and its kin with a profile: test/profile.c.
 func TestProfileHeap(t *testing.T) {
-	each(t, func(t *testing.T, b build) {
-		if b.word != "" {
-			t.Skip("the heap's words are the machine's")
-		}
+	eachHeap(t, func(t *testing.T, b build) {
 		program := b.make(t, "profile")
 		for seed := range 4 {
 			argv := b.argv(program, "heap", strconv.Itoa(seed), "2000")

@@ -20,6 +20,8 @@
 #ifndef LWSBT_INTERNAL_H
 #define LWSBT_INTERNAL_H
 
+#include <limits.h>
+
 
 /* src/options.h ----------------------------------------------------------------------------- */
 
@@ -167,7 +169,7 @@ static inline lwsbt_word lwsbt_rotate(lwsbt_word v, unsigned shift)
 /* lwsbt_width returns the number of bits of v, which is not 0. */
 static inline unsigned lwsbt_width(lwsbt_word v)
 {
-#if !defined(__GNUC__)
+#if !defined(__GNUC__) || UINT_MAX < 0xffffffff /* which __builtin_clz takes */
 	unsigned n = 1;
 
 	while (v >>= 1)
@@ -253,7 +255,7 @@ static void put_word(struct lwsbt_writer *w, lwsbt_word v, unsigned width)
 		unsigned k = width < 24 ? width : 24;
 
 		width -= k;
-		acc = acc << k | ((uint32_t)(v >> width) & 0xffffff >> (24 - k));
+		acc = acc << k | ((uint32_t)(v >> width) & 0xffffffu >> (24 - k));
 		for (n += k; n >= 8; len++) {
 			n -= 8;
 			if (len < w->cap)
@@ -369,8 +371,10 @@ size_t lwsbt_finish(struct lwsbt_writer *w)
 
 	put_word(w, 0, (0 - w->n) % 8);
 	len = w->len + LENGTH_BYTES;
+#if SIZE_MAX > LWSBT_LENGTH_MAX
 	if (len > LWSBT_LENGTH_MAX)
 		return 0;
+#endif
 	put_word(w, (uint32_t)len, 8 * LENGTH_BYTES);
 	return len;
 }
@@ -479,9 +483,9 @@ static void read_frame(struct lwsbt_reader *r, lwsbt_word *pc, unsigned n)
 
 /* read_frames reads the depth field, and depth frames into pc. It returns the number of
  * frames without a fault. */
-static uint32_t read_frames(struct lwsbt_reader *r, lwsbt_word *pc, unsigned depth)
+static unsigned read_frames(struct lwsbt_reader *r, lwsbt_word *pc, unsigned depth)
 {
-	uint32_t n = 0;
+	unsigned n = 0;
 
 	(void)read_field(r, DEPTH_WIDTH);
 	while (n < depth) {
@@ -710,7 +714,7 @@ static LWSBT_NOINLINE void group(const struct lwsbt_out *out, const uint8_t *p, 
 	for (unsigned i = 0; i < 3; i++)
 		acc = acc << 8 | (i < len ? p[i] : 0u);
 	for (unsigned i = 0; i < 4; i++) {
-		text[i] = i > len ? '=' : lwsbt_digit(acc >> (18 - 6 * i));
+		text[i] = i > len ? '=' : lwsbt_digit((unsigned)(acc >> (18 - 6 * i) & 63));
 	}
 	emit(out, text, 4);
 }
@@ -948,7 +952,7 @@ void lwsbt_digits(const struct lwsbt_out *out, const char *name, lwsbt_number v,
 		uint32_t high = (uint32_t)(v >> 32), low = (uint32_t)v, middle = high % base << 16 | low >> 16;
 
 		low = middle % base << 16 | (low & 0xffff);
-		digit = low % base;
+		digit = (unsigned)(low % base);
 		v = (uint64_t)(high / base) << 32 | (middle / base << 16 | low / base);
 #else
 		digit = (unsigned)(v % base);
@@ -1081,8 +1085,9 @@ size_t lwsbt_encode_event(void *buf, size_t cap, const struct lwsbt_stack *s,
  * ~p# lines: call paths, written. Each field is a whole number of base64 digits.
  */
 
+#define ESCAPE 0xfffffffu	/* in the place of a step: an address follows [BT-DIGIT-3] */
+
 enum {
-	ESCAPE = 0xfffffff,	/* in the place of a step: an address follows [BT-DIGIT-3] */
 	CRC_DIGITS = 3,
 	NO_ENTRY = 255		/* base of a line without entries */
 };
@@ -1146,13 +1151,13 @@ static LWSBT_NOINLINE void digit(struct lwsbt_paths *w, unsigned v)
 static void fixed(struct lwsbt_paths *w, uint32_t v, unsigned n)
 {
 	for (; n > 0; n--, v >>= 6)
-		digit(w, v);
+		digit(w, (unsigned)(v & 63));
 }
 
 static LWSBT_NOINLINE void put_digits(struct lwsbt_paths *w, lwsbt_word v)
 {
 	for (; v >> 5; v >>= 5)
-		digit(w, (v & 31) | 32);
+		digit(w, (unsigned)(v & 31) | 32);
 	digit(w, (unsigned)v);
 }
 

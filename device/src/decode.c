@@ -91,9 +91,9 @@ static void read_frame(struct lwsbt_reader *r, lwsbt_word *pc, unsigned n)
 
 /* read_frames reads the depth field, and depth frames into pc. It returns the number of
  * frames without a fault. */
-static uint32_t read_frames(struct lwsbt_reader *r, lwsbt_word *pc, unsigned depth)
+static unsigned read_frames(struct lwsbt_reader *r, lwsbt_word *pc, unsigned depth)
 {
-	uint32_t n = 0;
+	unsigned n = 0;
 
 	(void)read_field(r, DEPTH_WIDTH);
 	while (n < depth) {

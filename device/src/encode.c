@@ -14,7 +14,7 @@ static void put_word(struct lwsbt_writer *w, lwsbt_word v, unsigned width)
 		unsigned k = width < 24 ? width : 24;
 
 		width -= k;
-		acc = acc << k | ((uint32_t)(v >> width) & 0xffffff >> (24 - k));
+		acc = acc << k | ((uint32_t)(v >> width) & 0xffffffu >> (24 - k));
 		for (n += k; n >= 8; len++) {
 			n -= 8;
 			if (len < w->cap)
@@ -130,8 +130,10 @@ size_t lwsbt_finish(struct lwsbt_writer *w)
 
 	put_word(w, 0, (0 - w->n) % 8);
 	len = w->len + LENGTH_BYTES;
+#if SIZE_MAX > LWSBT_LENGTH_MAX
 	if (len > LWSBT_LENGTH_MAX)
 		return 0;
+#endif
 	put_word(w, (uint32_t)len, 8 * LENGTH_BYTES);
 	return len;
 }

@@ -21,7 +21,7 @@ void lwsbt_digits(const struct lwsbt_out *out, const char *name, lwsbt_number v,
 		uint32_t high = (uint32_t)(v >> 32), low = (uint32_t)v, middle = high % base << 16 | low >> 16;
 
 		low = middle % base << 16 | (low & 0xffff);
-		digit = low % base;
+		digit = (unsigned)(low % base);
 		v = (uint64_t)(high / base) << 32 | (middle / base << 16 | low / base);
 #else
 		digit = (unsigned)(v % base);

@@ -4,6 +4,8 @@
 #ifndef LWSBT_INTERNAL_H
 #define LWSBT_INTERNAL_H
 
+#include <limits.h>
+
 #include "lwsbt.h"
 #include "options.h"
 
@@ -111,7 +113,7 @@ static inline lwsbt_word lwsbt_rotate(lwsbt_word v, unsigned shift)
 /* lwsbt_width returns the number of bits of v, which is not 0. */
 static inline unsigned lwsbt_width(lwsbt_word v)
 {
-#if !defined(__GNUC__)
+#if !defined(__GNUC__) || UINT_MAX < 0xffffffff /* which __builtin_clz takes */
 	unsigned n = 1;
 
 	while (v >>= 1)

@@ -36,7 +36,7 @@ static LWSBT_NOINLINE void group(const struct lwsbt_out *out, const uint8_t *p, 
 	for (unsigned i = 0; i < 3; i++)
 		acc = acc << 8 | (i < len ? p[i] : 0u);
 	for (unsigned i = 0; i < 4; i++) {
-		text[i] = i > len ? '=' : lwsbt_digit(acc >> (18 - 6 * i));
+		text[i] = i > len ? '=' : lwsbt_digit((unsigned)(acc >> (18 - 6 * i) & 63));
 	}
 	emit(out, text, 4);
 }

@@ -3,8 +3,9 @@
  */
 #include "internal.h"
 
+#define ESCAPE 0xfffffffu	/* in the place of a step: an address follows [BT-DIGIT-3] */
+
 enum {
-	ESCAPE = 0xfffffff,	/* in the place of a step: an address follows [BT-DIGIT-3] */
 	CRC_DIGITS = 3,
 	NO_ENTRY = 255		/* base of a line without entries */
 };
@@ -68,13 +69,13 @@ static LWSBT_NOINLINE void digit(struct lwsbt_paths *w, unsigned v)
 static void fixed(struct lwsbt_paths *w, uint32_t v, unsigned n)
 {
 	for (; n > 0; n--, v >>= 6)
-		digit(w, v);
+		digit(w, (unsigned)(v & 63));
 }
 
 static LWSBT_NOINLINE void put_digits(struct lwsbt_paths *w, lwsbt_word v)
 {
 	for (; v >> 5; v >>= 5)
-		digit(w, (v & 31) | 32);
+		digit(w, (unsigned)(v & 31) | 32);
 	digit(w, (unsigned)v);
 }
 

@@ -62,7 +62,7 @@ typedef uint32_t lwsbt_word;
 struct lwsbt_stack {
 	lwsbt_word size;		/* requested bytes */
 	uint32_t end;			/* bits of a decoded blob: see lwsbt_decode */
-	uint32_t depth;			/* frames in pc, 0 to 32 */
+	unsigned depth;			/* frames in pc, 0 to 32 */
 	lwsbt_word pc[LWSBT_DEPTH_MAX];	/* return addresses, the innermost first */
 };
 

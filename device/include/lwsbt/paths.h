@@ -63,8 +63,8 @@ enum lwsbt_base {
 
 struct lwsbt_path {
 	const lwsbt_word *pc;	/* addresses, the outermost first, without mode bits */
-	uint32_t depth;		/* of pc; at most LWSBT_PATH_DEPTH */
-	uint32_t base;		/* enum lwsbt_base */
+	unsigned depth;		/* of pc; at most LWSBT_PATH_DEPTH */
+	unsigned base;		/* enum lwsbt_base */
 	uint32_t outer;		/* name, with LWSBT_PATH_NAMED; else 0 */
 };
 
@@ -93,9 +93,9 @@ struct lwsbt_paths {
 	uint32_t dump;		/* number of the dump; flush before a change */
 	uint32_t lines;		/* ~p# lines since the boot */
 
-	uint32_t len;		/* this and the following are internal: length of text; 0 between lines */
-	uint32_t depth;		/* of the previous entry */
-	uint32_t base;
+	unsigned len;		/* this and the following are internal: length of text; 0 between lines */
+	unsigned depth;		/* of the previous entry */
+	unsigned base;
 	uint32_t outer;
 	uint32_t ref;		/* offset from which the next step goes */
 	lwsbt_word pc[LWSBT_PATH_DEPTH];
