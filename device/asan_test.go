@@ -40,6 +40,7 @@ int main(void)
 
 // Programs built with AddressSanitizer may wrap malloc, and free memory that the heap does not know.
 func TestAddressSanitizer(t *testing.T) {
+	cmdtest.Long(t)
 	dir := t.TempDir()
 	source := filepath.Join(dir, "foreign.c")
 	if err := os.WriteFile(source, []byte(foreign), 0o666); err != nil {
@@ -47,9 +48,6 @@ func TestAddressSanitizer(t *testing.T) {
 	}
 	for cc, options := range map[string]string{"gcc": "", "clang": "-DLWSBT_WRAP_NODES=100 -DLWSBT_WRAP_ENTRIES=30"} {
 		t.Run(cc, func(t *testing.T) {
-			if cc != "gcc" {
-				cmdtest.Long(t)
-			}
 			t.Parallel()
 			need(t, cc)
 			exe := filepath.Join(t.TempDir(), "foreign")

@@ -77,12 +77,9 @@ func TestHeapOptions(t *testing.T) {
 
 // 8 threads allocate, resize, free and dump under ThreadSanitizer: test/threads.c.
 func TestThreads(t *testing.T) {
+	cmdtest.Long(t)
 	b := build{cc: "gcc", cflags: "-O1 -g -fsanitize=thread"}
-	rounds := "500"
-	if cmdtest.Full() {
-		rounds = "5000"
-	}
-	out, err := exec.Command(b.make(t, "threads"), rounds).CombinedOutput()
+	out, err := exec.Command(b.make(t, "threads"), "5000").CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), "ok\n") {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -400,6 +400,7 @@ func TestSums(t *testing.T) {
 
 // Packed stacks, of frames inside and outside the code, are those that the model has, and take less than blobs.
 func TestPackedStacks(t *testing.T) {
+	cmdtest.Long(t)
 	eachHeap(t, func(t *testing.T, b build) {
 		packed := b
 		packed.cflags += " -DLWSBT_PACKED=1"

@@ -86,6 +86,7 @@ func TestWrap(t *testing.T) {
 
 // C++'s new calls malloc, where the C++ library is linked statically.
 func TestWrapNew(t *testing.T) {
+	cmdtest.Long(t)
 	need(t, "g++", "gcc")
 	dir := t.TempDir()
 	source := filepath.Join(dir, "new.cc")
