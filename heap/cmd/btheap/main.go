@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 
@@ -17,9 +16,11 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 const about = `btheap shows which functions hold memory. It reads logs with heap dumps of
 libwebsockets (~m# lines) and recordings, plain or compressed, heap traces of
 ESP-IDF, NuttX and Zephyr, and files of pprof, heaptrack, DHAT, gperftools and
-jemalloc. Without FILE, or with '-', it reads standard input.`
+jemalloc. Without a command, it sums up: what leaks and until when, the largest
+call paths, and what is free. With '-' as FILE, it reads standard input.`
 
 const examples = `
+btheap device.log                        what leaks, until when, what is free
 btheap top -e app.elf device.log         which functions hold how much
 btheap leaks -e app.elf device.log       what leaks, and how fast
 btheap html -e app.elf -o heap.html device.log
@@ -32,18 +33,8 @@ written.`
 
 // newCommand returns the root command.
 func newCommand() *cobra.Command {
-	root := cli.Root(&cobra.Command{Use: "btheap COMMAND [flags] [FILE...]", Long: about, Example: examples,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.BadArgsf("expected a command, such as btheap top")
-			}
-			hint := cli.Suggest(c, args[0])
-			if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {
-				hint = fmt.Sprintf(", but a file: did you mean \"btheap top %s\"?", args[0])
-			}
-			return cli.BadArgsf("%q is not a command%s", args[0], hint)
-		},
-		RunE: func(*cobra.Command, []string) error { return nil }})
+	root := cli.Root(&cobra.Command{Use: "btheap [COMMAND] [flags] FILE...", Long: about, Example: examples})
+	addSummary(root)
 	cli.ExitCodes(root, exitCodes)
 	root.AddCommand(leaksCommand(), liveCommand(), topCommand(), treeCommand(), peekCommand(), diffCommand(), dumpsCommand(), mapCommand(),
 		eventsCommand(), htmlCommand(), exportCommand())

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 )
 
 // This file selects the dumps that a command reports on:

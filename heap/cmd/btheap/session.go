@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
@@ -50,6 +50,9 @@ type session struct {
 	shown   *profile.Profile // the reported profile, nil if there is none
 	status  status
 	outcome error // error of the command after a successful report
+
+	keepNotes bool     // notes are not printed
+	warned    []string // with keepNotes: messages that --quiet does not hide
 }
 
 // Flags that most commands read, by the groups in which help lists them.
@@ -181,13 +184,17 @@ func (l *status) dumps(list []*profile.Dump) {
 
 // note prints a message to stderr, unless --quiet is given.
 func (s *session) note(format string, args ...any) {
-	if !s.Quiet {
+	if !s.Quiet && !s.keepNotes {
 		s.warn(fmt.Sprintf(format, args...))
 	}
 }
 
 // warn prints a message to stderr.
 func (s *session) warn(text string) {
+	if s.keepNotes {
+		s.warned = append(s.warned, text)
+		return
+	}
 	s.status.show("")
 	fmt.Fprintf(s.c.ErrOrStderr(), "btheap: %s\n", printable.Text(text))
 }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// btheap FILE tells what leaks, until when, the largest call paths, what is free, and damage, in lines
+// of 80 columns, without notes on stderr.
+func TestSummary(t *testing.T) {
+	var two strings.Builder
+	for i := range 8 {
+		two.WriteString(espHeap(0x800, 290_000, 120_000-48*i, 60_000) + espHeap(0x400, 4_194_304, 4_122_000, 4_121_984) + espTrace(1+3*i))
+	}
+	for name, c := range map[string]struct {
+		log  string
+		want []string
+		not  []string
+	}{
+		"two heaps and a trace": {two.String(), []string{"a.log: 1 leak in 8 dumps\n", "free 119,664 bytes in heap internal: exhausted in 2,493 dumps\n  at +48 ± 0 bytes per dump\n",
+			"largest 60,000 (50 % of free): not fragmented\n", "leak  +48 ± 0 bytes per dump 0x40376183 < 0x42080a1b < 0x42081c2d\n", "dump 8: 352 bytes in 22 blocks; the largest call paths:\n",
+			"  352  100.0     22  0x40376183 < 0x42080a1b < 0x42081c2d\n", "damage: none\n", "more: btheap leaks, btheap top, btheap html, btheap map\n"}, nil},
+		"one dump": {espTrace(3), []string{"a.log: 1 dump; 3 or more of a boot, some time apart, show what leaks\n", "48 bytes in 3 blocks", "damage: none\n", "more: btheap top"}, []string{"btheap leaks"}},
+		"reports only": {heapLogs["FreeRTOS, by the names of the fields"].log(0) + heapLogs["FreeRTOS, by the names of the fields"].log(1), []string{"2 reports of the allocator, too few to find leaks\n", "  free 30,000 → 29,000", "more: btheap leaks"},
+			[]string{"call paths", "btheap top"}},
+		"a damaged line": {strings.Replace(two.String(), "0x3fcb0020, Internal) allocated CPU 0", "0x3fcb002W (5600) wifi: no beacon", 1), []string{"a.log: 1 leak in ", "damage: 1 line of the heap traces could not be read"}, []string{"damage: none"}},
+	} {
+		out, errs, code := command("", logFile(t, "a.log", c.log))
+		if code != 0 || errs != "" {
+			t.Errorf("%s: exit code %d, %s", name, code, errs)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, out)
+			}
+		}
+		for _, not := range c.not {
+			if strings.Contains(out, not) {
+				t.Errorf("%s: %q in\n%s", name, not, out)
+			}
+		}
+		for line := range strings.Lines(out) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+				t.Errorf("%s: %d columns: %s", name, n, line)
+			}
+		}
+	}
+	if out, _, code := command(two.String(), "-"); code != 0 || !strings.Contains(out, "1 leak in 8 dumps") {
+		t.Errorf("standard input: exit code %d, %s", code, out)
+	}
+	if _, errs, code := command("", fmt.Sprint(t.TempDir(), "/none.log")); code != 2 || !strings.Contains(errs, "neither a command nor a file") {
+		t.Errorf("no such file: exit code %d, %s", code, errs)
+	}
+}
