@@ -106,6 +106,8 @@ func (e *events) resolve(q *placedEvent, all bool) bool {
 		q.Path = e.builder.Path([]symbol.Addr{e.labels.thread(q.Thread, true)})
 	case BySize:
 		q.Path = e.builder.Path([]symbol.Addr{e.labels.size(q.Bytes)})
+	case ByHeap:
+		q.Path = e.builder.Path([]symbol.Addr{e.labels.frame("(heap not recorded)")})
 	default:
 		x, ok := q.in.path(e.builder, q.in.named(q.name), !all && !q.in.closed)
 		if !ok {

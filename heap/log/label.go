@@ -17,16 +17,17 @@ const (
 	ByThread                  // the thread that allocated
 	BySize                    // the size of the block
 	ByThreadPath              // the call path, with the thread as its outermost frame
+	ByHeap                    // the heap that the block is in, where the trace of another system names it
 )
 
 // GroupBy groups the allocations of dumps and events by a label, which replaces their call
-// paths. With ByThread or BySize, each call path has one frame, such as "thread 7" or
-// "64 bytes". With ByThreadPath, the frame of the thread is added to the call path. Lines of
-// call paths (~p#) record neither threads nor sizes: a dump with such lines is an error, unless
+// paths. With ByThread, BySize or ByHeap, each call path has one frame, such as "thread 7",
+// "64 bytes" or "heap PSRAM". With ByThreadPath, the frame of the thread is added to the call path. Lines of
+// call paths (~p#) record neither threads nor sizes nor heaps: a dump with such lines is an error, unless
 // the label is ByPath.
 func GroupBy(l Label) Option {
 	return Option{"GroupBy", func(c *config) error {
-		if l > ByThreadPath {
+		if l > ByHeap {
 			return fmt.Errorf("%d, expected one of the constants", l)
 		}
 		c.label = l
@@ -37,6 +38,7 @@ func GroupBy(l Label) Option {
 // labels makes the frames of a [Label].
 type labels struct {
 	by    Label
+	heap  func(address uint64) string // name of the heap of a block, "" if it is not known
 	addrs map[string]symbol.Addr
 	names map[uint64]string // of the threads of this boot
 }
@@ -100,6 +102,18 @@ func (l *labels) threadOf(it *Item) symbol.Addr {
 	return l.thread(it.User.Get(codec.TagThread))
 }
 
+// heapOf returns the frame of the heap of a record.
+func (l *labels) heapOf(it *Item) symbol.Addr {
+	if it.User != nil && l.heap != nil {
+		if address, known := it.User.Get(codec.TagAddress); known {
+			if name := l.heap(address); name != "" {
+				return l.frame("heap " + printable.Text(name))
+			}
+		}
+	}
+	return l.frame("(heap not recorded)")
+}
+
 // cutDepth is the number of frames at which libwebsockets and device/ cut a stack.
 const cutDepth = 31
 
@@ -111,6 +125,8 @@ func (l *labels) pathOf(b *profile.Builder, it *Item) profile.Path {
 		return b.Path([]symbol.Addr{l.threadOf(it)})
 	case l.by == BySize:
 		return b.Path([]symbol.Addr{l.size(it.Allocs[0].Bytes)})
+	case l.by == ByHeap:
+		return b.Path([]symbol.Addr{l.heapOf(it)})
 	case l.by == ByThreadPath:
 		return b.Path(append(wholeStack(d), l.threadOf(it)))
 	case len(d.allocs[0].Stack) == 0 && it.User != nil: // who allocated is better than nothing

@@ -154,6 +154,7 @@ func (p *pass) read(in *input.Input, index int) error {
 	}
 	p.reader.Reset(data, in.Name)
 	p.logNames.reset(&traces.Facts)
+	p.r.labels.heap = traces.Memory
 	p.tally.source = src
 	defer func() {
 		p.traces(in.Name, traces)

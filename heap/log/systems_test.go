@@ -71,6 +71,9 @@ var systemLogs = []systemLog{
 	{file: "45-min-two-caps", systems: "esp-idf", dumps: []string{"1 1024"}, heaps: []string{"PSRAM 1: 4122000 to 4122000, 4121984 to 4121984", "internal 1: 900 to 900, 300 to 300"}},
 	{file: "46-min-totals-interleaved", systems: "esp-idf", dumps: []string{"2 1280"}, heaps: []string{"internal 1: 118000 to 118000, 90000 to 90000"}},
 
+	{file: "13b-mbed-heapstats", systems: "mbed", heaps: []string{" 2: 6129 to 4828, 0 to 0"}}, // ARMmbed/mbed-os#4573
+	{file: "43-arduino3-meminfo", systems: "arduino", heaps: []string{"internal 1: 329080 to 329080, 294900 to 294900"}},
+	{file: "44-idf-own-line", heaps: []string{"internal 8: 41480 to 40080, 21504 to 14336"}, notes: "read as reports of the allocator"}, // espressif/esp-matter#436
 	{file: "mbed-mem-trace", systems: "mbed", dumps: []string{"2 180"}},
 
 	{file: "android-malloc-debug", systems: "android", dumps: []string{"4 1900"}},
@@ -260,6 +263,38 @@ func TestSystems(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Where a trace names the memory of each block, blocks are grouped by it.
+func TestByHeap(t *testing.T) {
+	for name, want := range map[string]string{
+		"04-idf51-all":                   "heap PSRAM: 64, heap internal: 4",
+		"07b-idf55-task-stat":            "heap RAM: 11700",
+		"12b-zephyr-two-heaps-and-trace": "heap _system_heap: 640",
+		"09f-nuttx127-memdump":           "(heap not recorded): 160",
+	} {
+		r, err := heaplog.Open(context.Background(), heaplog.GroupBy(heaplog.ByHeap), heaplog.Stream(bytes.NewReader(readSystemLog(t, name)), "x.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var got []string
+		for d, err := range r.Dumps() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = nil
+			for a := range d.Allocations() {
+				for frame := range a.Frames() {
+					got = append(got, fmt.Sprintf("%s: %d", frame.Name, a.Bytes))
+				}
+			}
+		}
+		slices.Sort(got)
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%s: %s, want %s", name, text, want)
+		}
 	}
 }
 

@@ -439,3 +439,13 @@ func TestManyDumps(t *testing.T) {
 		t.Errorf("4,000 dumps took %v of processor time, 40,000 %v", few, many)
 	}
 }
+
+// Which task, and which memory, holds the blocks.
+func TestByTaskAndHeap(t *testing.T) {
+	log := filepath.Join("..", "..", "log", "testdata", "systems", "07b-idf55-task-stat.log")
+	for by, want := range map[string]string{"task": "thread 1 leaking_task, deleted\n", "heap": "100.0      6  heap RAM\n"} {
+		if out, errs, code := command("", "top", "--by", by, log); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("--by %s: exit code %d, %s%s", by, code, errs, out)
+		}
+	}
+}

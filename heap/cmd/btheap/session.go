@@ -78,7 +78,7 @@ var compareFrames = append([]string{"by", "no-fold"}, append(frameFlags, "max-pa
 // own returns the flags that only btheap has.
 func (s *session) own() *pflag.FlagSet {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&s.by, "by", "", "group by `WHAT`: the line, function, file, module or address of the call site, or the thread or size of the block")
+	f.StringVar(&s.by, "by", "", "group by `WHAT`: the line, function, file, module or address of the call site, or the thread (task), size or heap of the block")
 	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
 	f.BoolVar(&s.view.FullNames, "full-names", false, "show C++ names with their arguments")
 	f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and their wrappers at the inner end of call paths")
@@ -103,7 +103,7 @@ func (s *session) add(c *cobra.Command, group string, names ...string) {
 		f.AddFlag(flag)
 		cli.AddFlags(c, group, f)
 		if name == "by" {
-			c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(append(profile.Granularities(), "thread", "size"), cobra.ShellCompDirectiveNoFileComp))
+			c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(append(profile.Granularities(), "thread", "task", "size", "heap"), cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 }
@@ -126,13 +126,15 @@ func (s *session) check() (err error) {
 	s.view.Filter, s.view.Fold = s.Filter, s.c.Flags().Lookup("no-fold") != nil && !s.noFold
 	switch s.by {
 	case "":
-	case "thread":
+	case "heap":
+		s.label, s.view.By = heaplog.ByHeap, profile.ByFunction
+	case "thread", "task":
 		s.label, s.view.By = heaplog.ByThread, profile.ByFunction
 	case "size":
 		s.label, s.view.By = heaplog.BySize, profile.ByFunction
 	default:
 		if s.view.By, err = profile.ParseGranularity(s.by); err != nil {
-			return cli.BadArgsf("--by %w, thread, size", err)
+			return cli.BadArgsf("--by %w, thread, task, size, heap", err)
 		}
 	}
 	switch s.weight {

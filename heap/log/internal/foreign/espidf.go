@@ -43,7 +43,11 @@ func (s *state) espRecord(m match) {
 			}
 		}
 	}
-	s.addMemory(m.hex("address"), m.text("memory"))
+	memory := m.text("memory")
+	if memory == "Internal" {
+		memory = "internal" // as the heap of these capabilities
+	}
+	s.addMemory(m.hex("address"), memory)
 	s.hold(&b)
 }
 
