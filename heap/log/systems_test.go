@@ -304,7 +304,7 @@ func TestSystemsCutLine(t *testing.T) {
 		log := readSystemLog(t, want.file)
 		whole := find(t, log)
 		lines := bytes.SplitAfter(log, []byte("\n"))
-		step := max(1, len(lines)/20)
+		step := max(1, len(lines)/8)
 		for i := 0; i < len(lines); i += step {
 			line := bytes.TrimRight(lines[i], "\n")
 			for _, keep := range []int{0, len(line) / 2} {
