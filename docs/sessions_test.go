@@ -16,6 +16,10 @@ func TestSessions(t *testing.T) {
 
 func TestLength(t *testing.T) { cmdtest.Short(t, "snip.md", "btstats.md") }
 
+func TestPackages(t *testing.T) {
+	cmdtest.Packages(t, "..", 30, "*.md", "notes/*.md", "../*.md", "../*/README.md", "../fleet/docs/*.md")
+}
+
 func TestLinks(t *testing.T) {
 	cmdtest.Links(t, 50, "*.md", "notes/*.md", "../*.md", "../*/README.md", "../spec/*.md", "../conformance/btv/README.md")
 }

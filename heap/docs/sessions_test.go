@@ -25,6 +25,8 @@ func TestLength(t *testing.T) {
 
 func TestLinks(t *testing.T) { cmdtest.Links(t, 30, "*.md", "../*.md") }
 
+func TestPackages(t *testing.T) { cmdtest.Packages(t, "../..", 15, "*.md", "../*.md") }
+
 // The program in library.md is the one in examples/largest.
 func TestLibraryProgram(t *testing.T) {
 	text, err := os.ReadFile("library.md")

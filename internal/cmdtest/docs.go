@@ -123,6 +123,42 @@ func Links(t *testing.T, least int, patterns ...string) {
 	}
 }
 
+// goCommand matches a command of Go in a document, and the directory in which it runs.
+var goCommand = regexp.MustCompile("\\bgo(?: -C ([a-z]+))? (?:test|doc|run|install|vet|build) [^`\n|]*")
+
+// Packages checks that the packages exist which documents name in commands of Go. These run at
+// the top of the repository. It fails if there are fewer than least.
+func Packages(t *testing.T, top string, least int, patterns ...string) {
+	n := 0
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range goCommand.FindAllStringSubmatch(string(text), -1) {
+				for _, word := range strings.Fields(m[0]) {
+					if !strings.HasPrefix(word, "./") {
+						continue
+					}
+					n++
+					dir := strings.TrimRight(word, ".*/'\"),;:")
+					if list, err := filepath.Glob(filepath.Join(top, m[1], dir)); err != nil || len(list) == 0 {
+						t.Errorf("%s: %s: there is no %s", file, m[0], word)
+					}
+				}
+			}
+		}
+	}
+	if n < least {
+		t.Errorf("%d packages, expected %d or more", n, least)
+	}
+}
+
 // checkLink checks a link in a document.
 func checkLink(t *testing.T, file, to string) {
 	path, anchor, _ := strings.Cut(to, "#")
