@@ -231,6 +231,9 @@ func (d *dumpReader) lose(p *pathDump) {
 		if said == "" || d.has("dumps-begin-counts") && number(p.begin, key, false) != "" {
 			said = number(p.begin, key, false)
 		}
+		if d.has("dumps-lost-events-are-blocks") && p.lostEvents {
+			said = ""
+		}
 		if said == "" || p.end == nil && d.has("dumps-open-counts-nothing") {
 			continue
 		}
@@ -238,6 +241,9 @@ func (d *dumpReader) lose(p *pathDump) {
 		n.Sub(n, new(big.Int).SetUint64([]uint64{p.count, p.bytes}[i]))
 		if n.Sign() < 0 && d.has("dumps-missing-not-negative") {
 			n.SetInt64(0)
+		}
+		if cut := number(p.end, "cut", false); i == 0 && cut != "" && d.has("dumps-cut-is-missing") {
+			n.Add(n, wide(cut))
 		}
 		p.lost[i+1] = n.String()
 	}

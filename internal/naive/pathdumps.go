@@ -38,6 +38,7 @@ type pathDump struct {
 	written      []*pathSum
 	sums         []*pathSum
 	lost         [3]string
+	lostEvents   bool // a ~h#lost is in it
 	noBase       bool
 }
 
@@ -87,8 +88,11 @@ func (b impl) pathDumps(text string) string {
 				d.open.read++
 			}
 		case 'v':
-			if d.next >= 0 && d.has("dumps-v-lines-count") {
+			switch {
+			case d.next >= 0 && d.has("dumps-v-lines-count"):
 				d.next++
+			case d.open != nil && d.has("dumps-v-lines-are-lines"):
+				d.open.read++
 			}
 		default:
 			d.record(kind, item)
@@ -134,6 +138,9 @@ func (d *dumpReader) header(words []string) {
 		}
 		d.open = nil
 	case "map", "load", "lost", "total", "heap", "thread":
+		if d.open != nil && words[0] == "lost" {
+			d.open.lostEvents = true
+		}
 		if d.has("dumps-any-header-closes") {
 			d.open = nil
 		}
