@@ -28,6 +28,7 @@ type assembler struct {
 	last    func() bool // yields the latest dump, if only the last one is selected
 
 	heaps  []profile.HeapSeries
+	seen   addresses
 	events events
 	replay *profile.Replay
 	notes  report
@@ -40,6 +41,8 @@ type pendingRecord struct {
 	cut, noSize int64
 	block       profile.Block
 	placed      bool // block has an address
+	address     uint64
+	addressed   bool
 }
 
 func newAssembler(r *Reader, yield func(DumpBlocks, error) bool, blocks bool) *assembler {
@@ -137,6 +140,9 @@ func (a *assembler) heapReport(it *Item, at *placed) {
 // record returns what is added up of a record.
 func (a *assembler) record(it *Item) pendingRecord {
 	h := pendingRecord{path: a.r.labels.pathOf(a.builder, it), Value: it.Allocs[0].Value}
+	if it.User != nil {
+		h.address, h.addressed = it.User.Get(codec.TagAddress)
+	}
 	if a.wantBlocks {
 		h.block, h.placed = blockOf(it, h.path)
 	}
@@ -159,6 +165,7 @@ func (a *assembler) release() {
 
 func (a *assembler) add(h *pendingRecord) {
 	d := a.current
+	d.old = !a.seen.add(h, d) || d.old
 	d.loss.Cut += h.cut
 	d.loss.NoSize += h.noSize
 	if h.placed {

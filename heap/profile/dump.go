@@ -42,6 +42,7 @@ type DumpInfo struct {
 	Cut       bool // the end is missing: the log has a begin mark and no end mark, or reading failed
 
 	Build, Device, Firmware string // of the boot, as the log names them; "" if it does not
+	Fresh                   bool   // it has blocks, all with addresses, and no earlier dump of the boot has a block at one of these
 	Heaps                   []Heap // latest report of the allocator on each heap, in this dump or before it
 
 	// Written is the sum of the records in the log, to which Announced refers. It differs

@@ -40,6 +40,10 @@ type Leaks struct {
 	// Span is the sum over the boots of the time between the first and the last used dump, if
 	// Timed.
 	Span time.Duration
+	// Intervals is set if each dump has only the blocks of its own interval, as with a trace that is
+	// started, stopped and dumped for each request: three or more dumps of a boot, and no block at an
+	// address of an earlier one. The values of the dumps are then added up.
+	Intervals bool
 	// Missing is the fraction of the blocks of the used dumps that the log lacks, 0 to 1.
 	Missing float64
 	// Varied is the number of call paths whose values differ between used dumps. It includes
@@ -74,6 +78,7 @@ func (l *Leaks) Sure() []Leak { return slices.Clone(l.sure) }
 type Leak struct {
 	Evidence
 	p     *Profile
+	leaks *Leaks
 	rows  []uint32
 	stack []Site
 }
@@ -86,13 +91,14 @@ func (l *Leak) Stack() []Site {
 	return Row{l.p, int(l.rows[0])}.Stack()
 }
 
-// Points returns the value in each dump of the profile, used or not.
+// Points returns the value in each dump of the profile, used or not, added up if [Leaks].Intervals.
 func (l *Leak) Points() []Value {
 	if l.p == nil {
 		return nil
 	}
 	list := make([]Value, len(l.p.dumps))
 	l.p.addRows(list, l.rows)
+	l.leaks.addUp(list)
 	return list
 }
 
@@ -156,6 +162,7 @@ func (p *Profile) Leaks(o LeakOptions) *Leaks {
 	if want > 0 {
 		l.Missing = 1 - have/want
 	}
+	l.Intervals = ofIntervals(l.Dumps)
 	if l.Used > 0 {
 		p.addLeaks(l, t)
 		p.addFunctions(l, t)
@@ -192,16 +199,19 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 		which := []uint32{uint32(row)}
 		clear(points)
 		p.addRows(points, which)
+		l.addUp(points)
 		e := t.examine(points)
 		if varies(points, l.Dumps) {
 			l.Varied++
 			growths = append(growths, e.growth())
 		}
 		if e.Gain > 0 {
-			l.Rows = append(l.Rows, Leak{Evidence: e, p: p, rows: which})
+			l.Rows = append(l.Rows, Leak{Evidence: e, p: p, leaks: l, rows: which})
 		}
 	}
-	l.leaveOutLoad(growths)
+	if !l.Intervals { // sums of all paths grow
+		l.leaveOutLoad(growths)
+	}
 	l.Random = falseGrows(l.Used) * float64(l.Varied)
 	sortLeaks(l.Rows)
 	for _, r := range l.Rows {
@@ -295,9 +305,10 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 	for _, number := range order {
 		clear(points)
 		p.addRows(points, bySite[number])
+		l.addUp(points)
 		e, site := t.examine(points), rows.names.siteAt(number)
 		if e.Gain > 0 && e.Verdict.Sure() && e.Verdict > best[site.Func] {
-			l.Functions = append(l.Functions, Leak{Evidence: e, p: p, rows: bySite[number], stack: []Site{site}})
+			l.Functions = append(l.Functions, Leak{Evidence: e, p: p, leaks: l, rows: bySite[number], stack: []Site{site}})
 		}
 	}
 	sortLeaks(l.Functions)

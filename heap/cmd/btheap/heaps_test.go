@@ -216,3 +216,33 @@ func TestFailOverOfReports(t *testing.T) {
 		}
 	}
 }
+
+// A trace that is started, stopped and dumped for each request has only the blocks of its interval:
+// they add up, although no dump grows. A full trace with the same numbers does not.
+func TestLeaksOfIntervals(t *testing.T) {
+	trace := func(at func(dump, block int) int) string {
+		var b strings.Builder
+		for d := range 10 {
+			fmt.Fprintf(&b, "I (%d) app: request %d\n====== Heap Trace: 3 records (100 capacity) ======\n", 10_000*(d+1), d)
+			for k, size := range []int{84, 16, 12} {
+				fmt.Fprintf(&b, "    %d bytes (@ 0x%08x, Internal) allocated CPU 0 ccount 0x%08x caller 0x40376183:0x4200%04x\n", size, 0x3fcb0000+96*at(d, k), d, 0x1000*(k+1))
+			}
+			b.WriteString("====== Heap Trace Summary ======\nMode: Heap Trace Leaks\n112 bytes 'leaked' in trace (3 allocations)\n")
+		}
+		return b.String()
+	}
+	out, errs, code := command(trace(func(d, k int) int { return 3*d + k }), "leaks")
+	for _, want := range []string{"3 leaks in 10 dumps over 1.5 min\n", "1 → 10 blocks, 84 → 840 bytes", "they add up to 1,120 bytes in 30 blocks\n"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, %s, no %q in\n%s", code, errs, want, out)
+		}
+	}
+	for name, at := range map[string]func(d, k int) int{
+		"the same addresses": func(d, k int) int { return k },
+		"one comes again":    func(d, k int) int { return (3*d + k) % 29 },
+	} {
+		if out, errs, code := command(trace(at), "leaks"); code != 0 || !strings.HasPrefix(out, "no leak found") || strings.Contains(out, "add up") {
+			t.Errorf("%s: exit code %d, %s, %s", name, code, errs, out)
+		}
+	}
+}

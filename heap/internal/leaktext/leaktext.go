@@ -211,6 +211,11 @@ func Basis(found *profile.Leaks) (lines []string) {
 	if len(untimed) > 0 {
 		lines = append(lines, fmt.Sprintf("times that do not fit their neighbours are not used: %s", few(untimed)))
 	}
+	if found.Intervals {
+		sum := found.IntervalTotal()
+		lines = append(lines, fmt.Sprintf("each dump has only the blocks of its own interval, none at an address of another: they add up to %s bytes in %s",
+			printable.Number(sum.Bytes), printable.Number(sum.Count)+" blocks"))
+	}
 	if found.Missing > 0.0005 {
 		lines = append(lines, fmt.Sprintf("%.1f %% of the blocks are missing: rates are corrected, and paths are ranked by a low estimate", 100*found.Missing))
 	}
