@@ -16,6 +16,8 @@ type object struct {
 
 	used            bool // an address of it was looked up
 	told            bool // the splitNote of file was added to the notes
+	same            bool // the log has its build-id
+	wrong           bool // it does not match, and has no names therefore
 	seen, afterCall int  // distinct return addresses in its code
 }
 
@@ -213,6 +215,13 @@ func (p *Process) lookup(o *object, m *Module, pc, own uint64) *Location {
 			p.locations = nil // its Locations share the frames
 		}
 		p.frames[key] = found
+	}
+	if wrong := p.config.Check && p.isAdded(o) && o.mismatch() != ""; wrong != o.wrong {
+		o.wrong = wrong
+		p.change() // what was located has other names
+	}
+	if o.wrong {
+		found = foundFrames{lookup: found.lookup, missing: "ELF does not match the log"}
 	}
 	return &Location{Module: m, Own: own, Call: pc - (own - found.lookup), Frames: found.frames, Missing: found.missing}
 }

@@ -73,6 +73,7 @@ func (p *Process) findModule(m *Module) *object {
 	if m.BuildID != "" {
 		for _, o := range p.added {
 			if o.file.BuildID == m.BuildID {
+				o.same = true
 				return o
 			}
 		}
@@ -91,6 +92,7 @@ func (p *Process) findModule(m *Module) *object {
 		o, err := p.openModule(at, m, func(f *File) bool { return fits(f, at.exact) })
 		switch {
 		case err == nil:
+			o.same = m.BuildID != "" && o.file.BuildID == m.BuildID
 			return o
 		case errors.Is(err, errNotIt):
 		case !at.silent:

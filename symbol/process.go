@@ -16,6 +16,7 @@ type Config struct {
 	Adjust    Adjust
 	NoFiles   bool // open no file: addresses have a module and an offset but no frames
 	Lossless  bool // the encoder keeps every bit: ignore loss flags
+	Check     bool // take no names from Files that do not match the addresses
 
 	// Machine is the machine of the program. If it is 0, the first of Files determines it.
 	// Files for another machine are rejected.

@@ -25,6 +25,7 @@ type Reader struct {
 	groups   map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
 	pass     *pass             // the current or last one
 	running  bool              // a pass is not finished
+	checked  bool              // checkFiles has run
 	names    []*callpath.Names // of each boot with call paths, if a survey has learned them
 	labels   labels
 	replay   *profile.Replay
@@ -39,7 +40,7 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 		return nil, errors.New("the context is nil")
 	}
 	r := &Reader{}
-	r.symbols.DebugDirs = symbol.DebugDirs()
+	r.symbols.DebugDirs, r.symbols.Check = symbol.DebugDirs(), true
 	for _, o := range options {
 		if o.set == nil {
 			continue
@@ -245,8 +246,63 @@ func (r *Reader) run(c consumer) {
 			return
 		}
 	}
+	if err := r.checkFiles(); err != nil {
+		c.fail(err)
+		return
+	}
 	newPass(r, c).run()
 }
+
+const (
+	checkAddrs = 64   // addresses that show whether an ELF file matches
+	checkItems = 4096 // after which checkFiles ends anyway
+)
+
+// checkFiles reads the beginning of the logs, if they can be read again, to find out whether the ELF
+// files match. So a pass prints no name of one that does not.
+func (r *Reader) checkFiles() error {
+	if r.checked || len(r.symbols.Files) == 0 || !r.symbols.Check {
+		return nil
+	}
+	r.checked = true
+	for _, in := range r.inputs {
+		if in.Stream != nil || in.Live {
+			return nil
+		}
+	}
+	r.process.Remember(maxAddrs)
+	c := &fileChecker{r: r, limit: newFrameLimit()}
+	newPass(r, c).run()
+	return c.err
+}
+
+// fileChecker reads items until enough addresses are known.
+type fileChecker struct {
+	r     *Reader
+	items int
+	limit frameLimit
+	err   error
+}
+
+func (c *fileChecker) item(it *Item, at *placed) bool {
+	if it.Kind == recording.KindPaths {
+		c.limit.item(it)
+		at.callPaths.allocs(nil, at.Entries, &c.limit)
+	}
+	c.items++
+	return c.items < checkItems && c.r.process.Seen() < checkAddrs
+}
+
+// fail keeps the errors that a second pass would not find.
+func (c *fileChecker) fail(err error) bool {
+	if c.r.ctx.Err() == nil && !isRead(err) {
+		c.err = err
+	}
+	return false
+}
+
+func (c *fileChecker) end(e ending) bool { return e.damaged }
+func (c *fileChecker) report() *report { return &report{} }
 
 // itemConsumer yields items.
 type itemConsumer struct {

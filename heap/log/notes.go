@@ -78,6 +78,9 @@ func (p *pass) symbolNotes(list *noteList) {
 	for _, text := range mismatches {
 		list.add(NoteWrong, "%s", text)
 	}
+	for _, text := range p.r.process.Wrong() {
+		*list = append(*list, Note{NoteWrong, text, "Force"})
+	}
 }
 
 // passNotes adds notes on lost events, on dumps that may not have been recognized, and on

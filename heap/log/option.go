@@ -68,6 +68,14 @@ func Files(paths ...string) Option {
 	}}
 }
 
+// Force takes names from ELF files that do not match the addresses in the log.
+func Force(force bool) Option {
+	return Option{"Force", func(c *config) error {
+		c.symbols.Check = !force
+		return nil
+	}}
+}
+
 // Stream adds the log that r reads, such as standard input, a serial port, or memory. name
 // is the name of the log in each [Place]. When the context is done, a pass does not wait
 // for a blocked Read. If r is an *os.File of a regular file, or has another type with a

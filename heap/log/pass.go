@@ -312,6 +312,8 @@ func (p *pass) header(it *Item, at *placed) {
 	given := len(p.r.maps) > 0
 	if it.Header.Verb == codec.VerbBoot {
 		p.restoreBoot(it)
+		build, _ := it.Header.Get("build")
+		p.r.process.Confirm(build)
 		p.places.log.SameELF = len(p.r.process.Files()) > 0 && (p.paths == nil || p.paths.closed || p.paths.code.FromELF())
 	}
 	p.places.header(&it.Item, at)

@@ -62,7 +62,7 @@ func newCommand() *cobra.Command {
 		},
 	})
 	cli.ExitCodes(c, exitCodes)
-	o.Add(c, "Symbols", "exe", "maps", "sysroot", "debug-dir", "adjust", "machine")
+	o.Add(c, "Symbols", "exe", "force", "maps", "sysroot", "debug-dir", "adjust", "machine")
 	o.Add(c, "Input", "dump", "split", "only", "serial", "follow", "bare", "input-format", "strict", "quiet")
 
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -432,3 +432,34 @@ func TestPanicOnly(t *testing.T) {
 		t.Errorf("without an ELF file: exit code %d, %q", code, errs)
 	}
 }
+
+// No name of a file is printed in whose code no address follows a call, unless --force is given.
+func TestElfOfAnotherBuild(t *testing.T) {
+	exe, _ := example(t)
+	f, err := elf.Open(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == "main" })
+	path := filepath.Join(t.TempDir(), "log")
+	log := ""
+	for i := range uint64(8) { // main begins with no call
+		log += fmt.Sprintf("~b#size: 8, %#x\n", 0x10000000+symbols[at].Value+i)
+	}
+	if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code := command("", "-e", exe+"@+0x10000000", path)
+	if strings.Contains(out, "main") || code != 1 || !strings.Contains(errs, "only 0 of 8 addresses in its code follow a call: ELF does not match the log; expected the build that ran") {
+		t.Errorf("exit code %d, %s, got\n%s", code, errs, out)
+	}
+	out, errs, code = command("", "--force", "-e", exe+"@+0x10000000", path)
+	if strings.Count(out, "main") != 8 || code != 0 || !strings.Contains(errs, "does not match") {
+		t.Errorf("--force: exit code %d, %s, got\n%s", code, errs, out)
+	}
+}

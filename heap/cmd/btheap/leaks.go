@@ -253,7 +253,7 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 		}
 	}
 	if grow := leaktext.Growing(found); len(grow) > 0 {
-		fmt.Fprintf(w, "\nMay be leaks (of %s without a leak, about %s would look like this, too):\n", cli.Count(found.Varied, "call path"), leaktext.Amount(found.Random)[1:])
+		fmt.Fprint(w, "\nThese grow, but so slowly or unevenly that it may be noise; a longer log decides:\n")
 		l.writeLeaks(w, found, grow)
 	}
 	if lines := leaktext.Basis(found); len(lines) > 0 {

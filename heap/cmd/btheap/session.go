@@ -57,7 +57,7 @@ type session struct {
 
 // Flags that most commands read, by the groups in which help lists them.
 var (
-	symbolFlags = []string{"exe", "maps", "sysroot", "debug-dir", "adjust", "machine"}
+	symbolFlags = []string{"exe", "force", "maps", "sysroot", "debug-dir", "adjust", "machine"}
 	inputFlags  = []string{"dump", "split", "only", "heap-line", "serial", "follow", "bare", "input-format", "strict", "quiet", "verbose"}
 	frameFlags  = []string{"hide", "show", "ignore", "focus", "basenames", "full-names"}
 )

@@ -200,7 +200,7 @@ func (f *Flags) Inputs(args []string) []string {
 // Open opens the logs that args name, with the options of the flags and more. The context
 // ends every pass.
 func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more ...heaplog.Option) (*heaplog.Reader, error) {
-	options := []heaplog.Option{heaplog.Adjust(f.adjust), heaplog.Only(f.Only), heaplog.Split(f.Split), heaplog.HeapLine(f.HeapLine)}
+	options := []heaplog.Option{heaplog.Adjust(f.adjust), heaplog.Force(f.Force), heaplog.Only(f.Only), heaplog.Split(f.Split), heaplog.HeapLine(f.HeapLine)}
 	for _, e := range f.Exes {
 		options = append(options, heaplog.Exe(e))
 	}

@@ -127,7 +127,7 @@ func (o *Outcome) End() error {
 			}
 		}
 		for _, n := range s.Notes {
-			if n.Kind == heaplog.NoteWrong {
+			if n.Kind == heaplog.NoteWrong && n.Option != "Force" {
 				warn(withHint(n))
 			}
 		}
@@ -138,9 +138,12 @@ func (o *Outcome) End() error {
 		i := slices.IndexFunc(s.Faults, func(f heaplog.Fault) bool { return !f.Cut })
 		warn(fmt.Sprintf("%s unreadable, the first at %v", cli.Count(n, "record"), s.Faults[i].Places[0]))
 	}
+	wrong := slices.IndexFunc(s.Notes, func(n heaplog.Note) bool { return n.Option == "Force" })
 	switch {
 	case nothing != nil:
 		return nothing
+	case wrong >= 0:
+		return cli.Shortf("%s; --force prints its names", s.Notes[wrong].Text)
 	case len(o.damaged) > 0, o.Flags.Strict && s.Records[recording.KindUnreadable]+s.Cut > 0:
 		return cli.Exit(cli.Short)
 	}

@@ -34,6 +34,7 @@ type Flags struct {
 	Exes, Maps, DebugDirs []string
 	Machine               string
 	Follow, Bare, Strict  bool
+	Force                 bool
 	machine               codec.Machine
 }
 
@@ -41,6 +42,9 @@ type Flags struct {
 var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	"exe": func(f *Flags, s *pflag.FlagSet) {
 		s.StringArrayVarP(&f.Exes, "exe", "e", nil, "ELF `FILE`; FILE@0xADDR if loaded at 0xADDR, FILE@+0xBIAS if loaded 0xBIAS above the addresses in it (repeatable)")
+	},
+	"force": func(f *Flags, s *pflag.FlagSet) {
+		s.BoolVar(&f.Force, "force", false, "take names from ELF files that do not match the log")
 	},
 	"maps": func(f *Flags, s *pflag.FlagSet) {
 		s.StringArrayVarP(&f.Maps, "maps", "m", nil, "copy `FILE` of /proc/PID/maps; FILE@LINE applies from that line of the log on (repeatable)")
