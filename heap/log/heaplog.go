@@ -302,7 +302,7 @@ func (c *fileChecker) fail(err error) bool {
 }
 
 func (c *fileChecker) end(e ending) bool { return e.damaged }
-func (c *fileChecker) report() *report { return &report{} }
+func (c *fileChecker) report() *report   { return &report{} }
 
 // itemConsumer yields items.
 type itemConsumer struct {
