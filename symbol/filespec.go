@@ -16,8 +16,8 @@ const (
 	// AdjustAuto looks up the call. Where the code is known to have no call before the
 	// address, as in the caller of a signal handler, it looks up the address itself.
 	AdjustAuto Adjust = iota
-	AdjustAll  // looks up the call before every address
-	AdjustNone // looks up the address itself
+	AdjustAll         // looks up the call before every address
+	AdjustNone        // looks up the address itself
 )
 
 // ParseAdjust reads "auto", "all" or "none".
