@@ -83,12 +83,12 @@ func (r *Reader) Read(p []byte) (int, error) {
 		r.read += int64(n)
 		r.add(r.buf[:n])
 		if r.err = err; err != nil {
-			r.endLine() // the last line may have no end
+			r.endLine(r.line) // the last line may have no end
 			r.finish()
 		}
 	}
 	n := copy(p, r.ready())
-	if r.taken(n); len(r.out) > 0 {
+	if r.taken(n); len(r.out) > r.from {
 		return n, nil
 	}
 	return n, r.err
@@ -97,27 +97,35 @@ func (r *Reader) Read(p []byte) (int, error) {
 // add passes data on, and its lines to their forms. A carriage return ends a line, too: some logs
 // have no other ends of lines.
 func (r *Reader) add(data []byte) {
+	next := -1 // the next line feed, if it is not negative
 	for len(data) > 0 {
-		i := bytes.IndexAny(data, "\r\n")
-		if i < 0 {
-			i = len(data)
+		if next < 0 {
+			if next = bytes.IndexByte(data, '\n'); next < 0 {
+				next = len(data)
+			}
 		}
-		if r.long = r.long || len(r.line)+i > maxLine; !r.long {
-			r.line = append(r.line, data[:i]...)
+		i := next
+		if cr := bytes.IndexByte(data[:i], '\r'); cr >= 0 {
+			i = cr
 		}
 		r.out = append(r.out, data[:i]...)
+		line := data[:i]
+		if r.long = r.long || len(r.line)+i > maxLine; !r.long && (len(r.line) > 0 || i == len(data)) {
+			r.line = append(r.line, line...)
+			line = r.line
+		}
 		if i == len(data) {
 			return
 		}
-		r.endLine()
+		r.endLine(line)
 		r.out = append(r.out, data[i])
-		data = data[i+1:]
+		data, next = data[i+1:], next-i-1
 	}
 }
 
-// endLine passes the current line to the forms that it may have.
-func (r *Reader) endLine() {
-	text, long := r.line, r.long
+// endLine passes the current line to the forms that it may have. It may change the line.
+func (r *Reader) endLine(text []byte) {
+	long := r.long
 	r.line, r.long = r.line[:0], false
 	if long || len(text) == 0 || isRecord(text) {
 		return

@@ -245,3 +245,26 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// Memory does not grow with a log in which there is always a record that is held.
+func TestHeldRecordsTakeNoMemory(t *testing.T) {
+	log := "== Heap Trace: 2 records\n" + strings.Repeat("  7 bytes (@ 0x3fc9f630, Internal) allocated CPU 0 ccount 0x2 caller 0x40376321:0x40376380\n", 20_000)
+	r, err := NewReader(strings.NewReader(log), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for buf := make([]byte, 4096); ; {
+		k, err := r.Read(buf)
+		n += bytes.Count(buf[:k], []byte("~m#"))
+		if cap(r.out) > 1<<20 {
+			t.Fatalf("%d bytes are held", cap(r.out))
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	if n < 19_900 || n > 20_000 { // a lead-in may be in two pieces
+		t.Errorf("%d records", n)
+	}
+}

@@ -10,7 +10,8 @@ import (
 
 // trace writes the records and headers.
 type trace struct {
-	out     []byte // not read yet
+	out     []byte
+	from    int    // the position in out of what is not read yet
 	held    []byte // the text of a record that may not count, nil if there is none
 	at      int    // the position of held in out
 	dump    uint32 // number of the next dump
@@ -224,10 +225,17 @@ func (t *trace) ready() []byte {
 		t.release()
 	}
 	if t.held != nil {
-		return t.out[:t.at]
+		return t.out[t.from:t.at]
 	}
-	return t.out
+	return t.out[t.from:]
 }
 
+// maxTaken is the number of bytes that were read from which on out is moved to its beginning.
+const maxTaken = 64 << 10
+
 // taken removes the first n bytes of ready.
-func (t *trace) taken(n int) { t.out, t.at = t.out[n:], t.at-n }
+func (t *trace) taken(n int) {
+	if t.from += n; t.from == len(t.out) || t.from >= maxTaken {
+		t.out, t.at, t.from = append(t.out[:0], t.out[t.from:]...), t.at-t.from, 0
+	}
+}
