@@ -145,6 +145,7 @@ const emergencyPool = 72704
 // differences of up to one in a thousand: programs copy the environment.
 func TestComparison(t *testing.T) {
 	cmdtest.Long(t)
+	t.Parallel()
 	cmdtest.Need(t, "valgrind", "heaptrack", "zstd")
 	table := ""
 	for _, p := range comparedPrograms(t) {

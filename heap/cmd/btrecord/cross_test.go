@@ -18,6 +18,7 @@ import (
 // an emulator. RISC-V and Arm only if LWSBT_FULL is all: each btrecord takes long to build.
 func TestOtherMachines(t *testing.T) {
 	cmdtest.Long(t)
+	t.Parallel()
 	for _, m := range []struct {
 		arch, triplet, qemu string
 	}{

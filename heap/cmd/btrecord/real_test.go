@@ -148,6 +148,7 @@ func TestRealPrograms(t *testing.T) {
 	}
 	for _, p := range realPrograms {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel() // much of it is waiting
 			cmdtest.Need(t, p.needs...)
 			alone, recorded := runReal(t, p.script, tools, ""), runReal(t, p.script, tools, tools+"/btrecord")
 			if alone.out != recorded.out {
@@ -249,7 +250,7 @@ func runReal(t *testing.T, script, tools, recorder string) (r realRun) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	c := exec.CommandContext(ctx, "sh", "-c", realPrelude+script)
 	c.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "as=", "DIR="+dir, "TESTDATA="+testdata, "TOOLS="+tools, "BTRECORD="+recorder)
