@@ -250,7 +250,9 @@ func (r *Reader) run(c consumer) {
 		c.fail(err)
 		return
 	}
-	newPass(r, c).run()
+	p := newPass(r, c)
+	p.run()
+	p.release()
 }
 
 const (

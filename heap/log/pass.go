@@ -125,6 +125,22 @@ func (p *pass) onlyHeaps() bool {
 	return dumps && len(a.heaps) > 0 && p.tally.kinds[recording.KindUnreadable] == 0 && !p.tally.announced
 }
 
+// release forgets what only further items need: names and dumps, but not the summary.
+func (p *pass) release() {
+	p.consumer = ended{*p.consumer.report()}
+	p.paths, p.names = nil, nil
+	p.places.log, p.places.dump = recording.Log{}, nil
+	p.at, p.betweenAt = placed{}, placed{}
+}
+
+// ended is the consumer of a pass that has ended.
+type ended struct{ notes report }
+
+func (e ended) item(*Item, *placed) bool { return false }
+func (e ended) end(ending) bool          { return false }
+func (e ended) fail(error) bool          { return false }
+func (e ended) report() *report          { return &e.notes }
+
 // read reads the log with an index.
 func (p *pass) read(in *input.Input, index int) error {
 	p.r.process.NewLog()

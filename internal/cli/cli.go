@@ -40,9 +40,16 @@ func (o *output) Write(p []byte) (int, error) {
 // that a profile of 10 million call paths stays below 4 GB. $GOMEMLIMIT overrides it.
 const memoryLimit = 3 << 30
 
+// garbage is the percentage of the live heap that may be garbage. Go's default of 100 lets a profile
+// of many call paths take twice its memory.
+const garbage = 50
+
 func limitMemory() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
 	}
 }
 
