@@ -1,11 +1,15 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
+
+// maxLeaks is the largest number of sure leaks on a page, each of which has all its frames.
+const maxLeaks = 500
 
 // NewLeaks returns leaks for [Options]: the sure ones first, then up to three call paths that grow.
 func NewLeaks(found *profile.Leaks) *Leaks {
@@ -15,7 +19,12 @@ func NewLeaks(found *profile.Leaks) *Leaks {
 			l.Summary = append(l.Summary, text)
 		}
 	}
-	for _, r := range append(found.Sure(), leaktext.Growing(found)...) {
+	sure := found.Sure()
+	if left := len(sure) - maxLeaks; left > 0 {
+		l.Summary = append(l.Summary, fmt.Sprintf("The list has the %d surest leaks; %d more are left out.", maxLeaks, left))
+		sure = sure[:maxLeaks]
+	}
+	for _, r := range append(sure, leaktext.Growing(found)...) {
 		row := Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: leaktext.Rate(found, r.Rate, r.Margin), Grows: r.Rate > 0,
 			First: r.First, Last: r.Last, Text: leaktext.Evidence(&r)}
 		for i, v := range r.Points() {

@@ -248,7 +248,7 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 	if len(found.Functions) > 0 {
 		fmt.Fprint(w, "\nfunctions, with all their callers together:\n")
 		l.writeLeaks(w, found, found.Functions)
-		if found.Boots > 1 && slices.ContainsFunc(found.Rows, func(r profile.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
+		if rows, _ := first(found.Rows, lookedAt); found.Boots > 1 && slices.ContainsFunc(rows, func(r profile.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
 			fmt.Fprintln(w, "\naddresses without names may differ by boot, and so may their call paths:\n--hide '^0x' leaves such addresses out, --maps may name them")
 		}
 	}
@@ -280,10 +280,14 @@ func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Lea
 	}
 }
 
+// lookedAt is the number of call paths that are examined for names of functions.
+const lookedAt = 100
+
 // hint returns how to get names of functions if no listed call path has any, else "". It is for
 // people at a terminal.
 func (l *leaks) hint(found *profile.Leaks) string {
 	listed := slices.DeleteFunc(slices.Clone(found.Rows), func(r profile.Leak) bool { return r.Verdict == profile.NoEvidence })
+	listed, _ = first(listed, lookedAt)
 	named := func(r profile.Leak) bool {
 		return slices.ContainsFunc(r.Stack(), func(s profile.Site) bool { return !unnamed(s) })
 	}

@@ -160,8 +160,10 @@ func Growing(found *profile.Leaks) (list []profile.Leak) {
 		leaks[f.Stack()[0].Func] = true
 	}
 	for _, r := range found.Rows {
-		stack := r.Stack()
-		if r.Verdict == profile.Grows && len(list) < maxGrowing && !(len(stack) > 0 && leaks[stack[0].Func]) {
+		if r.Verdict != profile.Grows || len(list) == maxGrowing {
+			continue
+		}
+		if stack := r.Stack(); len(stack) == 0 || !leaks[stack[0].Func] {
 			list = append(list, r)
 		}
 	}
