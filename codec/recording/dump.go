@@ -81,7 +81,7 @@ func (d *Dump) Add(it *Item, p *Placed) {
 	case it.Kind == KindText:
 	case it.Counts():
 		d.Records = addUp(d.Records, 1)
-		if it.Err == nil {
+		if it.Err == nil || it.Cut != nil && it.Kind == KindDecoded { // its text ends before an address that it cannot hold
 			d.RecordBytes = addUp(d.RecordBytes, it.Stack.Size)
 		}
 	case it.Kind != KindPaths:
