@@ -81,6 +81,7 @@ type Leak struct {
 	leaks *Leaks
 	rows  []uint32
 	stack []Site
+	from  *Profile // of a function: with lines and callers
 }
 
 // Stack returns the call sites, innermost first. Of a function, it is one site.
@@ -288,7 +289,7 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 			best[name] = max(best[name], l.Rows[i].Verdict)
 		}
 	}
-	view := p.view
+	view, from := p.view, p
 	view.By = ByFunction
 	p = p.View(view)
 	rows, points := p.rows(), make([]Value, len(p.dumps))
@@ -308,7 +309,7 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 		l.addUp(points)
 		e, site := t.examine(points), rows.names.siteAt(number)
 		if e.Gain > 0 && e.Verdict.Sure() && e.Verdict > best[site.Func] {
-			l.Functions = append(l.Functions, Leak{Evidence: e, p: p, leaks: l, rows: bySite[number], stack: []Site{site}})
+			l.Functions = append(l.Functions, Leak{Evidence: e, p: p, leaks: l, rows: bySite[number], stack: []Site{site}, from: from})
 		}
 	}
 	sortLeaks(l.Functions)

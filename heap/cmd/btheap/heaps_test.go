@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
 // espHeap returns the lines of heap_caps_print_heap_info of ESP-IDF.
@@ -244,5 +247,33 @@ func TestLeaksOfIntervals(t *testing.T) {
 		if out, errs, code := command(trace(at), "leaks"); code != 0 || !strings.HasPrefix(out, "no leak found") || strings.Contains(out, "add up") {
 			t.Errorf("%s: exit code %d, %s, %s", name, code, errs, out)
 		}
+	}
+}
+
+// Dumps of call paths have no addresses of blocks: they are not those of intervals, and what stays
+// is no leak. A reset of an ESP32 in the log is no heap trace.
+func TestLeaksOfCallPaths(t *testing.T) {
+	log := "rst:0x1 (POWERON_RESET),boot:0x13 (SPI_FAST_FLASH_BOOT)\n~h#boot prog=fw w=32 code=400000+10000\n"
+	w := callpath.Writer{Limit: callpath.MaxSerial}
+	for d := range 12 {
+		w.Dump = uint32(d)
+		log += fmt.Sprintf("~h#begin %d t=%d k=paths l=%d\n", d, 600_000_000*(d+1), w.Lines)
+		var text []byte
+		for _, e := range []struct{ caller, blocks uint64 }{{0x1200, 100}, {0x1400, uint64(d + 1)}, {0x1500, uint64(d/3 + 1)}} {
+			var err error
+			if text, err = w.Append(text, &callpath.Entry{Path: callpath.Path{Frames: []callpath.Frame{{Value: e.caller}, {Value: 0x1900}}}, Live: e.blocks, Bytes: 60 * e.blocks}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		log += string(w.Flush(text)) + fmt.Sprintf("~h#end %d l=%d\n", d, w.Lines)
+	}
+	out, errs, code := command(log, "leaks")
+	if code != 0 || strings.Contains(out, "add up") || strings.Contains(errs, "heap traces") || !strings.HasPrefix(out, "1 leak in 12 dumps") ||
+		!strings.Contains(out, "1 → 12 blocks") {
+		t.Errorf("exit code %d, %s, %s", code, errs, out)
+	}
+	out, errs, code = command(log, "leaks", "--format", "gcc")
+	if code != 0 || !regexp.MustCompile(`(?m)^[^:\n]+:\d+: warning: leak: `).MatchString(out) || strings.Contains(out, "unknown") {
+		t.Errorf("exit code %d, %s, %s", code, errs, out)
 	}
 }

@@ -277,7 +277,24 @@ func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Lea
 			fmt.Fprintf(w, "  %s\n", since)
 		}
 		stack(w, r.Stack())
+		writeCallers(w, r.Callers())
 	}
+}
+
+// writeCallers writes from where a function that leaks is called, and where in it.
+func writeCallers(w io.Writer, list []profile.Caller) {
+	shown, left := first(list, 5)
+	for _, c := range shown {
+		text := fmt.Sprintf("%3.0f %%", 100*c.Share)
+		if at := c.Stack[0]; at.File != "" {
+			text += fmt.Sprintf(" at %s:%d", at.File, at.Line)
+		}
+		if len(c.Stack) > 1 {
+			text += " from " + c.Stack[1].String()
+		}
+		fmt.Fprintf(w, "      %s\n", cli.Printable(text))
+	}
+	writeMore(w, "      ", left, "more caller")
 }
 
 // lookedAt is the number of call paths that are examined for names of functions.
@@ -303,10 +320,13 @@ func unnamed(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }
 // writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
 func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
 	for _, r := range append(found.Sure(), leaktext.Growing(found)...) {
-		at, name, kind := "unknown:0", "(no frames)", "warning"
+		at, name, kind := inLog(found), "(no frames)", "warning"
 		stack := r.Stack()
 		if len(stack) > 0 {
 			name = stack[0].Func
+		}
+		if callers := r.Callers(); len(callers) > 0 {
+			stack = callers[0].Stack
 		}
 		if i := slices.IndexFunc(stack, func(s profile.Site) bool { return s.File != "" && s.Line > 0 }); i >= 0 {
 			at, name = fmt.Sprintf("%s:%d", stack[i].File, stack[i].Line), stack[i].Func
@@ -317,4 +337,15 @@ func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
 		fmt.Fprintf(w, "%s: %s: %s: %s: %s, %s → %s blocks\n", at, kind, r.Verdict, name, leaktext.Rate(found, r.Rate, r.Margin),
 			cli.Number(r.First.Count), cli.Number(r.Last.Count))
 	}
+}
+
+// inLog returns where the log has the last used dump, for a leak of which no source line is known.
+func inLog(found *profile.Leaks) string {
+	at := "-:1"
+	for _, d := range found.Dumps {
+		if d.Used && d.File != "" {
+			at = fmt.Sprintf("%s:%d", d.File, max(1, d.Line))
+		}
+	}
+	return at
 }

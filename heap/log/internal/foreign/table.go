@@ -100,6 +100,10 @@ var traceForms = []form{
 
 const mtraceAt = `@ [^\[]*\[(?P<callers>` + x + `)\] `
 
+// aside reports whether a line says nothing of a heap: a reset, or the name of an address. Logs of
+// libwebsockets have these, too.
+func (f *form) aside() bool { return f.key == "rst:0x" || f.source == "idf_monitor" }
+
 // forms are all lines that are read.
 var forms = slices.Concat(traceForms, heapForms)
 
@@ -177,7 +181,7 @@ func (s *state) match(line []byte, only string) (found bool) {
 				continue
 			}
 			found, known = true, known || f.system != Own
-			if f.system != Own && !slices.Contains(s.systems, f.system) {
+			if f.system != Own && !f.aside() && !slices.Contains(s.systems, f.system) {
 				s.systems = append(s.systems, f.system)
 			}
 			f.do(s, match{f, line, groups})
