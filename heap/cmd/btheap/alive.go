@@ -84,7 +84,7 @@ func (l *leaks) writeAlive(w io.Writer, list []aliveBlock) {
 	order, left := first(order, l.rows)
 	for _, g := range order {
 		fmt.Fprintf(w, "\n%s bytes in %s\n", cli.Number(g.bytes), cli.Count(len(g.blocks), "block"))
-		stack(w, g.blocks[0].stack)
+		l.stack(w, g.blocks[0].stack)
 		for k, b := range g.blocks {
 			if k == 8 {
 				fmt.Fprintf(w, "  %s more\n", cli.Number(len(g.blocks)-k))

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -40,8 +41,19 @@ func signed(d profile.Delta) string {
 	return "+" + cli.Number(d.Magnitude)
 }
 
-// stack writes the frames of a call path below its sums.
-func stack(w io.Writer, sites []profile.Site) {
+// startup matches the functions below main that every call path of a Linux program has.
+var startup = regexp.MustCompile(`^(_start|__libc_start_.*)$`)
+
+// stack writes the frames of a call path below its sums. Without --no-fold, it leaves out the
+// start of the program and addresses without names at the outer end, if a name remains.
+func (s *session) stack(w io.Writer, sites []profile.Site) {
+	n := len(sites)
+	for n > 0 && (unnamed(sites[n-1]) || startup.MatchString(sites[n-1].Func)) {
+		n--
+	}
+	if n > 0 && !s.noFold {
+		sites = sites[:n]
+	}
 	for _, f := range sites {
 		fmt.Fprintf(w, "    %s\n", f)
 	}
@@ -108,7 +120,7 @@ func (s *session) writeDiff(w io.Writer, limit threshold) error {
 		}
 		fmt.Fprintf(w, "\n%s bytes, %s allocations: %s → %s bytes%s\n", signed(c.Delta(profile.Bytes)), signed(c.Delta(profile.Count)),
 			cli.Number(c.Before.Bytes), cli.Number(c.After.Bytes), word)
-		stack(w, c.Stack())
+		s.stack(w, c.Stack())
 	}
 	writeMore(w, "\n", left, "more call path")
 	return nil

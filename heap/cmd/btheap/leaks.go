@@ -95,6 +95,9 @@ func parseRate(s string) (r rateLimit, err error) {
 // write writes the report and checks --fail-over.
 func (l *leaks) write(w io.Writer) error {
 	found, err := l.find()
+	if err != nil && len(l.dumps) == 1 && l.format == "text" && !l.json && l.fail == "" && l.alive == 0 {
+		return l.writeOne(w, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -125,6 +128,16 @@ func (l *leaks) write(w io.Writer) error {
 		return err
 	}
 	return l.checkLimit(found)
+}
+
+// writeOne writes what a single dump tells: what holds the memory. why says how to get another.
+func (l *leaks) writeOne(w io.Writer, why error) error {
+	fmt.Fprintln(w, "1 dump: it tells what holds the memory, and the next one what grows; seven in one\nboot, some time apart, suffice to call a call path a leak")
+	if err := l.writeLargest(w); err != nil {
+		return err
+	}
+	l.note("%v", why)
+	return nil
 }
 
 // find reads the logs and looks for leaks. Logs need dumps or reports of allocators.
@@ -276,7 +289,7 @@ func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Lea
 		if since := leaktext.Since(found, r); since != "" {
 			fmt.Fprintf(w, "  %s\n", since)
 		}
-		stack(w, r.Stack())
+		l.stack(w, r.Stack())
 		writeCallers(w, r.Callers())
 	}
 }

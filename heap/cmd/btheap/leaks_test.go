@@ -87,7 +87,8 @@ func TestLeaks(t *testing.T) {
 		{"lines of a compiler", []string{"--format", "gcc", log}, 0, []string{"/fw.log:2964: warning: leak: 0x401200: +120 ± 0 bytes per hour, 10 → 43 blocks\n"}, ""},
 		{"suppressed", []string{"--suppressions", suppress, log}, 0, []string{"no leak found in 12 dumps"}, ""},
 		{"other suppressions", []string{"--suppressions", bad, log}, 2, nil, bad + `:2: "race:x", expected leak:PATTERN`},
-		{"one dump", []string{one}, 2, nil, "one dump, expected two or more"},
+		{"one dump", []string{one}, 0, []string{"1 dump: it tells what holds the memory, and the next one what grows", "the largest call paths:\n"}, "one dump, expected two or more"},
+		{"one dump and a limit", []string{"--fail-over", "1K/dump", one}, 2, nil, "one dump, expected two or more"},
 		{"three dumps", []string{logFile(t, "three.log", device(t, 3, 0))}, 0, []string{"no leak found", "too few dumps to say leak: give 7 or more of a boot"}, ""},
 	} {
 		checkSession(t, c.name, append([]string{"leaks"}, c.args...), c.code, c.says, c.errs)

@@ -350,7 +350,7 @@ func (m *heapMap) writePins(w io.Writer) error {
 	fmt.Fprintln(w, "\nblocks that keep holes apart (neither hole is smaller than the blocks between them):")
 	for _, x := range pins {
 		fmt.Fprintf(w, "\n%s bytes kept apart by %s of %s bytes, the most at %#x\n", cli.Number(x.Kept), cli.Count(x.Count, "block"), cli.Number(x.Bytes), x.Address)
-		stack(w, x.Stack)
+		m.stack(w, x.Stack)
 	}
 	writeMore(w, "\n", left, "more call path")
 	return nil

@@ -244,7 +244,7 @@ func (s *session) onlyOne(d *profile.Dump) error {
 	case s.reader.Summary().Dumps > 1:
 		advice = fmt.Sprintf("the input has %d: give another --dump", s.reader.Summary().Dumps)
 	case d.Announced.HasRecords || s.reader.Summary().Records[recording.KindEvent] > 0:
-		advice = "btrecord --interval 10s writes one every 10 s; a device has to write more of them"
+		advice = "the device has to log its heap again, later; for a Linux program, btrecord --interval 10s does"
 	}
 	return fmt.Errorf("%s: one dump, expected two or more; %s", cmp.Or(d.File, title(d)), advice)
 }

@@ -81,7 +81,7 @@ func (s *session) own() *pflag.FlagSet {
 	f.StringVar(&s.by, "by", "", "group by `WHAT`: the line, function, file, module or address of the call site, or the thread (task), size or heap of the block")
 	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
 	f.BoolVar(&s.view.FullNames, "full-names", false, "show C++ names with their arguments")
-	f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and their wrappers at the inner end of call paths")
+	f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and their wrappers at the inner end of call paths, and the start of the program at the outer end")
 	f.StringVar(&s.at, "at", "", "for a recording with events, report the blocks that were live at `WHEN`: peak, end, or a time such as 2.5s")
 	f.Var(&s.maxPaths, "max-paths", "keep `N` distinct call paths, and add up the others as one (default 10 million)")
 	f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`: bytes or count")

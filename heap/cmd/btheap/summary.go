@@ -43,7 +43,7 @@ func addSummary(c *cobra.Command) {
 	}
 	l.add(c, "Symbols", symbolFlags...)
 	l.add(c, "Input", "split", "only", "heap-line", "bare", "input-format", "quiet")
-	l.add(c, "Frames", "no-fold", "hide", "show")
+	l.add(c, "Frames", "basenames", "no-fold", "hide", "show")
 }
 
 // writeSummary writes what leaks and until when, the largest call paths, what is free, and damage.
