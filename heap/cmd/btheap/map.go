@@ -259,7 +259,7 @@ func (m *heapMap) writeMoments(w io.Writer) {
 		} else if blocks {
 			row = append(row, "", "", "", "", "", "")
 		}
-		if a := x.sums.Allocator; a != nil {
+		if a := x.sums.Allocator; reported && a != nil {
 			row = append(row, bytesOf(a.Free), bytesOf(a.Largest), shareOf(a.Fragmentation))
 		} else if reported {
 			row = append(row, "", "", "")

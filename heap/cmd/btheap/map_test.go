@@ -162,3 +162,16 @@ func TestMapOfCallPaths(t *testing.T) {
 		}
 	}
 }
+
+// A dump of two heaps of ESP-IDF, with free blocks: the table of each heap has what is free.
+func TestMapOfTwoHeaps(t *testing.T) {
+	log := "Showing data for heap: 0x3ffae6e0 \nBlock 0x3ffae700 data, size: 100 bytes, Free: No \nBlock 0x3ffae770 data, size: 900 bytes, Free: Yes \n" +
+		"Block 0x3ffaeb00 data, size: 100 bytes, Free: No \nShowing data for heap: 0x3ffb8000 \nBlock 0x3ffb8020 data, size: 100 bytes, Free: No \n" +
+		"Block 0x3ffb8090 data, size: 5000 bytes, Free: Yes \n"
+	out, errs, code := command(log, "map", "-q")
+	for _, want := range []string{"300 bytes used by 3 blocks", "heap 0x3ffae6e0: 1 report", "900", "heap 0x3ffb8000: 1 report", "5,000"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, %s, no %q in\n%s", code, errs, want, out)
+		}
+	}
+}
