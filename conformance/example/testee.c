@@ -112,10 +112,12 @@ static const char *decode(size_t n, int word, struct stack *s)
 static size_t bytes(const char *hex)
 {
 	size_t n = 0;
-	unsigned b;
 
-	for (; sscanf(hex, "%2x", &b) == 1; hex += 2)
-		blob[n++] = (uint8_t)b;
+	for (; hex[0] != 0 && hex[1] != 0; hex += 2) {
+		const char two[3] = { hex[0], hex[1], 0 };
+
+		blob[n++] = (uint8_t)strtoul(two, NULL, 16);
+	}
 	return n;
 }
 

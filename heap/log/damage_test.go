@@ -200,12 +200,15 @@ var fleetLogs = []fleetLog{
 }
 
 // One damaged line changes neither what leaks nor the unit of the rate, and the rate at most by
-// its margin. LWSBT_FULL=1 damages more of the lines.
+// its margin. LWSBT_FULL=1 damages more of the lines: then one in 500 may change it, such as the
+// first ~h#boot, without which the code ranges of a boot are not known.
 func TestOneLine(t *testing.T) {
-	tries := 60
+	tries, allowed := 60, 0
 	if cmdtest.Full() {
 		tries = 1000
+		allowed = tries * len(fleetLogs) / 500
 	}
+	var changed []string
 	for k, l := range fleetLogs {
 		log := l.write(t, uint64(k))
 		want := answerTo(t, []byte(log))
@@ -227,18 +230,33 @@ func TestOneLine(t *testing.T) {
 			damaged := slices.Clone(lines)
 			damaged[n] = d.to(rng, lines[n], lines[(n+1)%len(lines)])
 			if got := answerTo(t, []byte(strings.Join(damaged, ""))); !want.same(got) {
-				t.Errorf("%+v: line %d %s: %q: %+v, want %+v", l, n+1, d.name, damaged[n], got, want)
+				changed = append(changed, fmt.Sprintf("%+v: line %d %s: %q: %+v, want %+v", l, n+1, d.name, damaged[n], got, want))
 			}
 		}
 	}
+	report(t, changed, allowed)
 }
 
-// Of a log that lost 2 % of its lines, or the ends of 2 %, the answer is the same.
+// report fails a test of which more than the allowed number of answers changed.
+func report(t *testing.T, changed []string, allowed int) {
+	t.Helper()
+	for _, text := range changed {
+		t.Log(text)
+	}
+	if len(changed) > allowed {
+		t.Errorf("%d answers changed, want at most %d", len(changed), allowed)
+	}
+}
+
+// Of a log that lost 2 % of its lines, or the ends of 2 %, the answer is the same. With
+// LWSBT_FULL=1, one in 50 may be another: with 14 dumps, a leak may become a probable one.
 func TestLostLines(t *testing.T) {
-	seeds := uint64(2)
+	seeds, allowed := uint64(2), 0
 	if cmdtest.Full() {
 		seeds = 20
+		allowed = 2 * int(seeds) * len(fleetLogs) / 50
 	}
+	var changed []string
 	for k, l := range fleetLogs {
 		log := l.write(t, uint64(k))
 		want := answerTo(t, []byte(log))
@@ -252,9 +270,10 @@ func TestLostLines(t *testing.T) {
 					}
 				}
 				if got := answerTo(t, []byte(strings.Join(lines, ""))); !want.same(got) {
-					t.Errorf("%+v, seed %d, 2 %% %s: %+v, want %+v", l, seed, d.name, got, want)
+					changed = append(changed, fmt.Sprintf("%+v, seed %d, 2 %% %s: %+v, want %+v", l, seed, d.name, got, want))
 				}
 			}
 		}
 	}
+	report(t, changed, allowed)
 }
