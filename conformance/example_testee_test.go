@@ -36,9 +36,8 @@ func buildTestee(t *testing.T, compiler string, flags ...string) string {
 	return program
 }
 
-// decodesAll checks that a testee decodes every blob, with the right reasons, and offers nothing else:
-// the vectors as written, or with other spill bits, too.
-func decodesAll(t *testing.T, written bool, command ...string) {
+// decodesAll checks that a testee decodes every blob, with the right reasons, and offers nothing else.
+func decodesAll(t *testing.T, command ...string) {
 	t.Helper()
 	report, err := Run(t.Context(), builtinSet(t), Process(command, time.Minute), Options{Seed: 5, Workers: 2, StrictReasons: true})
 	if err != nil {
