@@ -141,7 +141,6 @@ type answer struct {
 	margin   float64
 	boots    int
 	used     int
-	free     string
 }
 
 // answerTo returns what Leaks says about a log.

@@ -140,23 +140,7 @@ func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 	case conformance.OpEncode:
 		return conformance.Answer{Outcome: conformance.OK, Data: b.encode(r.In, r.Machine, r.Search)}, nil
 	case conformance.OpFormat:
-		switch {
-		case r.Words != "":
-			if !b.writable(r.Words) {
-				return conformance.Answer{}, errHeader
-			}
-			return conformance.Answer{Outcome: conformance.OK, Data: []byte(b.header(r.Words))}, nil
-		case r.Event:
-			lead := "~e#"
-			if b.has("event-writes-m") {
-				lead = "~m#"
-			}
-			return conformance.Answer{Outcome: conformance.OK, Data: []byte(lead + b.line(r.Data)[3:])}, nil
-		}
-		if r.In == nil {
-			return conformance.Answer{Outcome: conformance.OK, Data: []byte(b.line(r.Data))}, nil
-		}
-		return conformance.Answer{Outcome: conformance.OK, Data: []byte(b.decoded(r.In))}, nil
+		return b.format(r)
 	case conformance.OpBline:
 		v, err := b.parseDecoded(string(r.Data))
 		return conformance.Answer{Outcome: conformance.OK, Value: v}, err
@@ -232,4 +216,25 @@ var (
 // words returns an answer in words.
 func words(format string, args ...any) conformance.Answer {
 	return conformance.Answer{Outcome: conformance.OK, Words: fmt.Sprintf(format, args...)}
+}
+
+// format writes the text of a stack, a blob, an event or a header.
+func (b impl) format(r *conformance.Request) (conformance.Answer, error) {
+	switch {
+	case r.Words != "":
+		if !b.writable(r.Words) {
+			return conformance.Answer{}, errHeader
+		}
+		return conformance.Answer{Outcome: conformance.OK, Data: []byte(b.header(r.Words))}, nil
+	case r.Event:
+		lead := "~e#"
+		if b.has("event-writes-m") {
+			lead = "~m#"
+		}
+		return conformance.Answer{Outcome: conformance.OK, Data: []byte(lead + b.line(r.Data)[3:])}, nil
+	}
+	if r.In == nil {
+		return conformance.Answer{Outcome: conformance.OK, Data: []byte(b.line(r.Data))}, nil
+	}
+	return conformance.Answer{Outcome: conformance.OK, Data: []byte(b.decoded(r.In))}, nil
 }
