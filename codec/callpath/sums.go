@@ -122,8 +122,8 @@ func (s *Sums) at(i int) PathSum {
 }
 
 func (s *Sums) set(i int, p *PathSum) {
-	*s.live.at(i) = liveSum{p.ID, uint32(min(p.Entries, math.MaxUint32)), p.Live, p.Bytes}
-	if e := (everSum{p.Allocs, p.AllocBytes, p.Peak, uint32(min(p.Peaks, math.MaxUint32)), p.Saturated}); i < s.ever.n || e != (everSum{}) {
+	*s.live.at(i) = liveSum{p.ID, uint32(min(uint64(p.Entries), math.MaxUint32)), p.Live, p.Bytes}
+	if e := (everSum{p.Allocs, p.AllocBytes, p.Peak, uint32(min(uint64(p.Peaks), math.MaxUint32)), p.Saturated}); i < s.ever.n || e != (everSum{}) {
 		*s.ever.grown(i) = e
 	}
 	if e := (estimate{p.LiveEst, p.BytesEst, p.LiveVar, p.BytesVar}); i < s.est.n || e != (estimate{}) {

@@ -344,7 +344,8 @@ func TestCostsInBrowser(t *testing.T) {
 
 // Source lines of a function, with what they hold, as text.
 func TestSourceLines(t *testing.T) {
-	ctx := browser(t, writePage(t, pageOf(t, leak, report.Options{Sources: numbered}))+"#tab=functions&fn=0")
+	ctx := browser(t, writePage(t, pageOf(t, leak, report.Options{Sources: numbered})))
+	eval[any](t, ctx, `page.set({tab: "functions", fn: String(page.m.sites.findIndex(s => s[0] === "strdup_url"))})`)
 	wantText(t, ctx, ".side", "SOURCE", "src/a.c", `call("</script>");`)
 	if got := eval[string](t, ctx, `[...document.querySelectorAll(".source tr.hot")].map(r => [...r.cells].slice(0, 3).map(c => c.innerText).join(" ")).join("; ")`); got != "400 400 10" {
 		t.Errorf("the lines with memory: %q, want line 10 with 400 bytes", got)

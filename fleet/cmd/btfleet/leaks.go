@@ -165,7 +165,7 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 		return cli.Shortf("the builds cannot be compared: a build has no function names, and addresses differ; add its ELF file (btfleet symbols add)")
 	}
 	if !d.ByName {
-		fmt.Fprintf(w, "a build has no function names: paths are matched by address (btfleet symbols add)\n")
+		fmt.Fprintf(w, "a build has no function names: matched by address (btfleet symbols add)\n")
 	}
 	changed := 0
 	t := &cli.Table{Head: []string{"evidence", "change", "bytes/device", "before", "after", "devices", "call site"}, Right: []bool{false, false, true, true, true, true}}

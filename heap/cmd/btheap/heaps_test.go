@@ -139,7 +139,7 @@ heap: 2 reports; 3 or more of a boot show a trend
   used 13,699 → 15,000, free 6,129 → 4,828 of 19,828, never below 4,628
 `},
 	"headers of our own, with times": {func(i int) string {
-		return fmt.Sprintf("~h#heap t=%d size=65536 free=%d\n", 3_600_000_000*(i+1), 40_000-100*i)
+		return fmt.Sprintf("~h#heap t=%d size=65536 free=%d\n", 3_600_000_000*int64(i+1), 40_000-100*i)
 	}, 10, nil, `the heap leaks in 10 reports of the allocator over 9 h
 free 39,100 bytes: exhausted in 16.3 days at +100 ± 0 bytes per hour
 heap: leak
@@ -204,7 +204,7 @@ func TestHeapLineErrors(t *testing.T) {
 func TestFailOverOfReports(t *testing.T) {
 	log := ""
 	for i := range 10 {
-		log += fmt.Sprintf("~h#heap t=%d free=%d\n", 3_600_000_000*(i+1), 40_000-100*i)
+		log += fmt.Sprintf("~h#heap t=%d free=%d\n", 3_600_000_000*int64(i+1), 40_000-100*i)
 	}
 	untimed := ""
 	for i := range 10 {

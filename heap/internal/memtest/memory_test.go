@@ -138,15 +138,15 @@ var memoryCases = func() (list []memoryCase) {
 		}
 	}
 	add(func(int) float64 { return streaming }, "btdecode ONE", "btdecode -F jsonl ONE")
-	add(func(int) float64 { return fixedMemory }, "btdecode -e ELF ONE")
+	add(func(int) float64 { return fixedMemory }, "btdecode --force -e ELF ONE")
 	kept := func(fixed, each, most float64) func(int) float64 {
 		return func(paths int) float64 { return min(most, fixed+each*float64(paths)) }
 	}
-	add(kept(fixedMemory+page, perPath, mostMemory), "btheap html TWO", "btheap html -e ELF TWO")
+	add(kept(fixedMemory+page, perPath, mostMemory), "btheap html TWO", "btheap html --force -e ELF TWO")
 	add(kept(fixedMemory, perPath, mostMemory),
 		"btstats ONE",
-		"btheap top ONE", "btheap top -e ELF ONE", "btheap top --stacks ONE", "btheap tree ONE", "btheap tree --depth 3 -e ELF ONE",
-		"btheap peek ^main -e ELF ONE", "btheap diff TWO",
+		"btheap top ONE", "btheap top --force -e ELF ONE", "btheap top --stacks ONE", "btheap tree ONE", "btheap tree --depth 3 --force -e ELF ONE",
+		"btheap peek ^main --force -e ELF ONE", "btheap diff TWO",
 		"btheap export -F speedscope ONE", "btheap export -F csv ONE")
 	add(kept(fixedMemory, perLargest, mostMemory), "btheap export -F dhat ONE")
 	add(kept(fixedMemory, perLargest, mostPprof), "btheap export -F pprof ONE")
