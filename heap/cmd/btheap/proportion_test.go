@@ -53,6 +53,9 @@ func deepLog(t *testing.T, dumps, paths int) []byte {
 // more call path of 1,000 frames takes 11 bytes of log, and a number for each of its frames would
 // be 400 bytes per byte at least.
 func TestProportion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with the race detector, pools keep nothing")
+	}
 	dir := t.TempDir()
 	file := func(dumps, paths int) string {
 		name := filepath.Join(dir, fmt.Sprintf("%d-%d.log", dumps, paths))
