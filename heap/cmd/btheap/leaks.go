@@ -95,7 +95,7 @@ func parseRate(s string) (r rateLimit, err error) {
 // write writes the report and checks --fail-over.
 func (l *leaks) write(w io.Writer) error {
 	found, err := l.find()
-	if err != nil && len(l.dumps) == 1 && l.undecided() == nil && l.format == "text" && !l.json && l.fail == "" && l.alive == 0 {
+	if err != nil && len(l.dumps) == 1 && (l.reader == nil || l.undecided() == nil) && l.format == "text" && !l.json && l.fail == "" && l.alive == 0 {
 		return l.writeOne(w, err)
 	}
 	if err != nil {
