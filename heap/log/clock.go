@@ -46,16 +46,16 @@ func stampOf(form *regexp.Regexp, line []byte, match []int) time.Duration {
 			continue
 		}
 		text := line[match[2*i]:match[2*i+1]]
-		n, _ := strconv.Atoi(string(text))
+		n, _ := strconv.ParseInt(string(text), 10, 64) // ms of 32 bits do not fit an int
 		switch name {
 		case "year":
-			year = n
+			year = int(n)
 		case "month":
-			month = n
+			month = int(n)
 		case "mon":
 			month = bytes.Index([]byte("JanFebMarAprMayJunJulAugSepOctNovDec"), text)/3 + 1
 		case "day":
-			day, isDate = n, true
+			day, isDate = int(n), true
 		case "h":
 			at += time.Duration(n) * time.Hour
 		case "min":

@@ -83,12 +83,12 @@ func (l fleetLog) write(t testing.TB, seed uint64) string {
 			step := 600 + 5*rng.Float64()
 			uptime, host = uptime+step, host+step
 			for range 1 + rng.IntN(3) {
-				line("I (%d) wifi: rssi -%d dBm", int(uptime*1000)-rng.IntN(90000), 30+rng.IntN(60))
+				line("I (%d) wifi: rssi -%d dBm", int64(uptime*1000)-int64(rng.IntN(90000)), 30+rng.IntN(60))
 			}
 			number := l.from + dump
 			head := fmt.Sprintf("~h#begin %d", number)
 			if !l.lines {
-				head += fmt.Sprintf(" t=%d", int(uptime*1e6))
+				head += fmt.Sprintf(" t=%d", int64(uptime*1e6))
 			}
 			kind := ""
 			if l.form != "records" {
