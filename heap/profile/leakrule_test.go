@@ -41,11 +41,11 @@ type score struct {
 }
 
 // The rule ranks the leak first more often than other methods, and hardly ever calls something
-// else a leak. LWSBT_FULL=1 prints the table of heap/docs/leaks.md. Otherwise there are 40 logs of each kind,
+// else a leak. LWSBT_FULL=all prints the table of heap/docs/leaks.md. Otherwise there are 40 logs of each kind,
 // which are right to some 8 %, so the limits are below the numbers of the table.
 func TestLeakRule(t *testing.T) {
 	some, logs := kinds[:4], 40
-	if cmdtest.Full() {
+	if cmdtest.All() {
 		some, logs = kinds, 150
 	}
 	scores := make([][]score, len(methods)) // by method and kind of logs

@@ -112,11 +112,11 @@ func (w *simulated) moment(dump int) float64 {
 	return hours
 }
 
-// The rule says since when a leak grows, and how fast it grows now. LWSBT_FULL=1 prints the
+// The rule says since when a leak grows, and how fast it grows now. LWSBT_FULL=all prints the
 // table of heap/docs/leaks.md; otherwise there are fewer logs, and the limits are wider.
 func TestLeakWorlds(t *testing.T) {
 	logs := 30
-	if cmdtest.Full() {
+	if cmdtest.All() {
 		logs = 150
 	}
 	scores := map[string]*worldScore{}

@@ -30,7 +30,7 @@ func (s *stopped) overwrite(t *testing.T, kind Kind, text []byte) (o overwritten
 		}
 	}
 	most := 40
-	if cmdtest.Full() {
+	if cmdtest.All() {
 		most = 300
 	}
 	step := max(1, len(s.readTruth(t))/most)

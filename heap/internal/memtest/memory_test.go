@@ -166,7 +166,7 @@ func TestMemory(t *testing.T) {
 	case *sizes == "" && *update:
 		list = "1000000,10000000"
 	case *sizes == "" && all:
-		list = "50000"
+		list = "20000"
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"../../cmd/btdecode", "../../cmd/btheap", "../../../cmd/btstats"} {
