@@ -159,7 +159,7 @@ type size struct {
 // add adds a dump. It returns an error at the limits.
 func (s *size) add(d *profile.Dump, limit *Limits) error {
 	if s.facts += d.Len(); s.facts > limit.Facts {
-		return fmt.Errorf("%w: more than %d call paths in all dumps together: send fewer dumps at once", ErrLimit, limit.Facts)
+		return fmt.Errorf("%w: more than %d call paths over the dumps: send fewer dumps at once", ErrLimit, limit.Facts)
 	}
 	if s.seen == nil {
 		s.seen = map[profile.Path]struct{}{}
