@@ -131,6 +131,10 @@ func (a *assembler) heapReport(it *Item, at *placed) {
 		}
 	}
 	r := profile.HeapReport{Heap: *at.heap, File: it.File, Line: it.Line, Boot: at.boot, Time: microseconds(us), Timed: timed}
+	if h := at.header; h != nil {
+		r.Build, _ = h.Get("build")
+		r.Firmware, _ = h.Get("fw")
+	}
 	if !timed {
 		r.Stamps = a.r.pass.places.tail.stamps()
 	}

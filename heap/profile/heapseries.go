@@ -15,6 +15,8 @@ type HeapReport struct {
 	Time   time.Duration // since the boot, if Timed
 	Timed  bool
 	Stamps []Stamp // times of its line, or of those above it, if not Timed
+
+	Build, Firmware string // of the boot, "" if not known
 }
 
 // HeapSeries has the reports on one heap, in the order of the log.
@@ -66,7 +68,7 @@ func heapSeries(dumps []LeakDump) (list []HeapSeries) {
 			continue
 		}
 		for _, h := range d.Heaps {
-			list = AddReport(list, HeapReport{Heap: h, File: d.File, Line: d.Line, Boot: d.Boot, Time: d.Time, Timed: d.Timed})
+			list = AddReport(list, HeapReport{Heap: h, File: d.File, Line: d.Line, Boot: d.Boot, Time: d.Time, Timed: d.Timed, Build: d.Build, Firmware: d.Firmware})
 		}
 	}
 	return list

@@ -16,8 +16,9 @@ type HeapTrend struct {
 	// Evidence is the result of the rule for leaks, applied to the memory that is in use: to the
 	// free memory, negated. First and Last of it are not set. Rates are in bytes per Per.
 	Evidence
-	Per  Unit
-	Span time.Duration // as that of [Leaks]
+	Began LeakDump // Evidence.Since, as a dump: of it, File, Boot and the time are set
+	Per   Unit
+	Span  time.Duration // as that of [Leaks]
 	// Exhaustion is nil if what is free does not decrease, or is not known. If Evidence.Verdict is
 	// not sure, it is only what would happen if the decrease went on.
 	Exhaustion *Exhaustion
@@ -87,7 +88,8 @@ func (t *HeapTrend) examine(reports []HeapReport) {
 		if !r.Free.Known {
 			continue
 		}
-		d := &Dump{DumpInfo: DumpInfo{File: r.File, Line: r.Line, Index: i, Boot: r.Boot, Time: r.Time, Timed: r.Timed, Stamps: r.Stamps}, Ended: true}
+		d := &Dump{DumpInfo: DumpInfo{File: r.File, Line: r.Line, Index: i, Boot: r.Boot, Time: r.Time, Timed: r.Timed, Stamps: r.Stamps,
+			Build: r.Build, Firmware: r.Firmware}, Ended: true}
 		if r.Size.Known {
 			d.Total.Bytes = r.Size.Bytes - min(r.Size.Bytes, r.Free.Bytes)
 		}
@@ -118,6 +120,7 @@ func (t *HeapTrend) examine(reports []HeapReport) {
 	}
 	t.Evidence = trend.examine(points)
 	t.Evidence.First, t.Evidence.Last = Value{}, Value{}
+	t.Began = dumps[t.Evidence.Since]
 	if rises := t.Rose == t.Intervals; t.Rate > t.Margin && (t.Verdict >= Grows || rises) && t.Last.Free.Known {
 		t.Exhaustion = newExhaustion(t.Last.Free.Bytes, t.Rate, t.Margin, t.Per)
 		t.Exhaustion.Heap = t.Name

@@ -28,7 +28,8 @@ const (
 // other. now is the dump since which the rate is the present one, and since the one since
 // which the floor rises at any rate. Both are zero if the rate does not change.
 func (t *leakTrend) changes() (since, now moment) {
-	list := t.floorSteps()
+	t.steps = t.floorSteps(t.steps[:0])
+	list := t.steps
 	begins := []int{0} // of the parts with one rate
 	for {
 		at, found := change(list[begins[len(begins)-1]:])
@@ -48,16 +49,15 @@ func (t *leakTrend) changes() (since, now moment) {
 	return list[begins[first]].moment, list[begins[last]].moment
 }
 
-// floorSteps returns the changes of the floor within each boot.
-func (t *leakTrend) floorSteps() []floorStep {
-	t.steps = t.steps[:0]
+// floorSteps appends the changes of the floor within each boot.
+func (t *trend) floorSteps(list []floorStep) []floorStep {
 	for n := range t.boots {
 		b := &t.boots[n]
 		for i := 1; i < len(b.floor); i++ {
-			t.steps = append(t.steps, floorStep{moment{n, i - 1}, b.at[i] - b.at[i-1], b.floor[i] - b.floor[i-1]})
+			list = append(list, floorStep{moment{n, i - 1}, b.at[i] - b.at[i-1], b.floor[i] - b.floor[i-1]})
 		}
 	}
-	return t.steps
+	return list
 }
 
 // sums adds up steps. squares has the squares of the rises, each per time.

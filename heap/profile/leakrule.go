@@ -72,6 +72,9 @@ type Evidence struct {
 	Since int `json:"since"`
 	// Changed is set if the rate changed during the log: Rate is then not the mean of the log.
 	Changed bool `json:"changed"`
+	// Versions has the growth in each firmware version, in the order of the log, nil if the log
+	// names only one.
+	Versions []Version `json:"versions,omitempty"`
 }
 
 // thresholds of the verdicts: all three must hold.
@@ -98,15 +101,18 @@ func (t *leakTrend) examine(points []Value) Evidence {
 		return Evidence{Boots: len(t.boots)}
 	}
 	points = t.fill(points)
-	scale := 1.0 // mean bytes per block
+	scale := 1.0 // bytes per block
 	byBytes := t.still(points)
 	if !byBytes {
-		scale = t.meanSize(points)
+		scale = t.blockSize(points)
 	}
 	t.setFloors(points, byBytes)
 	e, s := t.evaluate(points, scale, byBytes)
 	if s.faster(&e) && t.longest >= faster.dumps {
 		e.Verdict = Leaking
+	}
+	if e.Gain > 0 {
+		e.Versions = t.byVersion(points, scale, byBytes)
 	}
 	e.Since = t.boots[0].dumps[0]
 	since, now := t.changes()

@@ -207,6 +207,9 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 			growths = append(growths, e.growth())
 		}
 		if e.Gain > 0 {
+			if e.Versions != nil {
+				e.Versions = comparableVersions(e.Versions, Row{p, row}.Stack())
+			}
 			l.Rows = append(l.Rows, Leak{Evidence: e, p: p, leaks: l, rows: which})
 		}
 	}
@@ -308,6 +311,7 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 		p.addRows(points, bySite[number])
 		l.addUp(points)
 		e, site := t.examine(points), rows.names.siteAt(number)
+		e.Versions = comparableVersions(e.Versions, []Site{site})
 		if e.Gain > 0 && e.Verdict.Sure() && e.Verdict > best[site.Func] {
 			l.Functions = append(l.Functions, Leak{Evidence: e, p: p, leaks: l, rows: bySite[number], stack: []Site{site}, from: from})
 		}

@@ -51,9 +51,10 @@ type trend struct {
 // leakTrend examines call paths, one after the other, over a whole log.
 type leakTrend struct {
 	trend
-	timed bool
-	steps []floorStep // of the call path
-	whole []Value     // values of the call path, those included that dumps lack
+	timed    bool
+	versions []versionBoots // nil if there is only one
+	steps    []floorStep    // of the call path
+	whole    []Value        // values of the call path, those included that dumps lack
 }
 
 // newLeakTrend returns the trend over the dumps that are used, of which each boot has at
@@ -98,6 +99,7 @@ func newLeakTrend(dumps []LeakDump) *leakTrend {
 		b.value, b.floor = make([]float64, len(b.dumps)), make([]float64, len(b.dumps))
 	}
 	t.trend = newTrend(t.boots)
+	t.versions = versionsOf(t.boots, dumps)
 	return t
 }
 
@@ -192,16 +194,32 @@ func (t *trend) still(points []Value) bool {
 	return changes <= 0.2*float64(t.dumps)
 }
 
-// meanSize returns the mean size of a block in bytes.
-func (t *trend) meanSize(points []Value) float64 {
-	var bytes, count float64
+// sizesAgree is the least squared correlation of the blocks and bytes of the dumps with which the
+// blocks that come have one mean size.
+const sizesAgree = 0.9
+
+// blockSize returns the mean size in bytes of the blocks that come and go, by which a path's bytes
+// follow its blocks: others that stay may have another size. If the bytes do not follow the blocks, it
+// returns the mean size of all blocks.
+func (t *trend) blockSize(points []Value) float64 {
+	var bytes, count, cc, cb, bb float64
 	for i := range t.boots {
-		for _, d := range t.boots[i].dumps {
+		b := &t.boots[i]
+		c0, b0 := float64(points[b.dumps[0]].Count)/b.kept[0], float64(points[b.dumps[0]].Bytes)/b.kept[0]
+		var n, sc, sb float64
+		for j, d := range b.dumps {
 			bytes, count = bytes+float64(points[d].Bytes), count+float64(points[d].Count)
+			dc, db := float64(points[d].Count)/b.kept[j]-c0, float64(points[d].Bytes)/b.kept[j]-b0
+			n, sc, sb = n+1, sc+dc, sb+db
+			cc, cb, bb = cc+dc*dc, cb+dc*db, bb+db*db
 		}
+		cc, cb, bb = cc-sc*sc/n, cb-sc*sb/n, bb-sb*sb/n
 	}
-	if count == 0 {
+	switch {
+	case count == 0:
 		return 0
+	case cb > 0 && cb*cb >= sizesAgree*cc*bb:
+		return cb / cc
 	}
 	return bytes / count
 }

@@ -27,6 +27,11 @@ func NewLeaks(found *profile.Leaks) *Leaks {
 	for _, r := range append(sure, leaktext.Growing(found)...) {
 		row := Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: leaktext.Rate(found, r.Rate, r.Margin), Grows: r.Rate > 0,
 			First: r.First, Last: r.Last, Text: leaktext.Evidence(&r)}
+		for _, text := range []string{leaktext.Since(found, &r), leaktext.Versions(found, &r)} {
+			if text != "" {
+				row.Text += "; " + text
+			}
+		}
 		for i, v := range r.Points() {
 			if found.Dumps[i].Used {
 				row.Points = append(row.Points, v.Bytes)

@@ -122,9 +122,20 @@ func seriesJSON(s *profile.HeapSeries) any {
 
 // heapJSON returns the object of the trend of a heap.
 func heapJSON(t *profile.HeapTrend) any {
-	return object{"name": t.Name, "reports": t.Reports, "first": heapmap.OfHeap(t.First.Heap), "last": heapmap.OfHeap(t.Last.Heap), "least": t.Least,
+	j := object{"name": t.Name, "reports": t.Reports, "first": heapmap.OfHeap(t.First.Heap), "last": heapmap.OfHeap(t.Last.Heap), "least": t.Least,
 		"verdict": t.Verdict, "per": t.Per, "rate": t.Rate, "margin": t.Margin, "exhaustion": exhaustionJSON(t.Exhaustion),
-		"fragmenting": t.Fragmenting, "fragmented": t.Fragmented()}
+		"fragmenting": t.Fragmenting, "fragmented": t.Fragmented(), "since": nil}
+	if t.Changed {
+		since := object{"file": t.Began.File, "line": t.Began.Line, "boot": t.Began.Boot}
+		if t.Began.Timed {
+			since["time"] = t.Began.Time.Seconds()
+		}
+		j["since"] = since
+	}
+	if t.Versions != nil {
+		j["versions"] = t.Versions
+	}
+	return j
 }
 
 // writeJSON writes the output of btheap leaks. All rows with evidence are in it.

@@ -286,8 +286,10 @@ func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Lea
 		fmt.Fprintf(w, "\n%s  %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin),
 			cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, bars)
 		fmt.Fprintf(w, "  %s\n", leaktext.Evidence(r))
-		if since := leaktext.Since(found, r); since != "" {
-			fmt.Fprintf(w, "  %s\n", since)
+		for _, text := range []string{leaktext.Since(found, r), leaktext.Versions(found, r)} {
+			if text != "" {
+				fmt.Fprintf(w, "  %s\n", cli.Printable(text))
+			}
 		}
 		l.stack(w, r.Stack())
 		writeCallers(w, r.Callers())

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -123,10 +124,68 @@ func TestLeaksSince(t *testing.T) {
 	checkSession(t, "a leak that begins in boot 2", []string{"leaks", "--heap", "6813", log}, 0, []string{
 		"free 740 bytes: exhausted in 10 h at +74 ± 0 bytes per hour",
 		"probably  +74 ± 0 bytes per hour  5 → 29 blocks, 185 → 1,073 bytes",
-		"  not before dump 28, boot 2, 8 h after its start (firmware 1.2, earlier 1.1)\n    0x401200\n",
+		"  not before dump 28, boot 2, 8 h after its start\n  since firmware 1.2; none in firmware 1.1\n    0x401200\n",
 	}, "")
 	checkSession(t, "a heap without its unit", []string{"leaks", "--heap", "6", log}, 2, nil,
 		"--heap 6: dump 1 holds 5,185 bytes, expected the size of the whole heap, such as 48K")
+}
+
+// version is a boot of 10 dumps, an hour apart, with 50 blocks that stay and a leak of blocks of 40
+// bytes. What boot names is in the header.
+func version(t testing.TB, boot string, leaks, path int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "~h#boot prog=fw w=32 %s\n", boot)
+	for d := range 10 {
+		n := leaks * (d + 1)
+		fmt.Fprintf(&b, "~h#begin %d t=%d n=%d\n", d, uint64(d+1)*3_600_000_000, 50+n)
+		b.WriteString(strings.Repeat(record(t, 100, 0x401110, 0x401900), 50))
+		b.WriteString(strings.Repeat(record(t, 40, uint64(path), 0x401900), n))
+		fmt.Fprintf(&b, "~h#heap size=100000 free=%d\n~h#end %d\n", 50_000-40*n, d)
+	}
+	return b.String()
+}
+
+// The report says in which firmware versions a call path grows, and does not compare addresses
+// without names, which are other functions in another build.
+func TestLeaksByVersion(t *testing.T) {
+	const same = 0x401110 // this path has blocks in each version
+	for _, c := range []struct{ name, log, says string }{
+		{"none in the earlier versions", version(t, "fw=1.4.1", 0, same) + version(t, "fw=1.4.2", 0, same) + version(t, "fw=1.4.3", 3, same),
+			"since firmware 1.4.3; none in firmware 1.4.1, firmware 1.4.2"},
+		{"ended, and began again", version(t, "fw=1", 2, same) + version(t, "fw=2", 0, same) + version(t, "fw=3", 3, same),
+			"firmware 1: +80 ± 0 bytes per hour, firmware 2: none, firmware 3: +120 ± 0 bytes per hour"},
+		{"in each version", version(t, "fw=1", 2, same) + version(t, "fw=2", 3, same),
+			"firmware 1: +80 ± 0 bytes per hour, firmware 2: +120 ± 0 bytes per hour"},
+		{"builds of one version", version(t, "fw=1 build=aa01", 0, same) + version(t, "fw=1 build=bb02", 3, same), "since firmware 1, build bb02; none in firmware 1, build aa01"},
+		{"builds without a version", version(t, "build=0123456789abcdef", 0, same) + version(t, "build=bb02", 3, same), "since build bb02; none in build 0123456789ab"},
+	} {
+		out, errs, code := command("", "leaks", logFile(t, "fw.log", c.log))
+		if code != 0 || strings.Count(out, "\n  "+c.says+"\n") != 2 { // of the heap, and of the call path
+			t.Errorf("%s: exit code %d, %s%s", c.name, code, errs, out)
+		}
+	}
+	out, _, _ := command("", "leaks", logFile(t, "fw.log", version(t, "fw=1", 0, same)+version(t, "fw=2", 3, 0x401200)))
+	if path, n := strings.Index(out, "0x401200"), strings.Count(out, "since firmware 2; none in firmware 1\n"); path < 0 || n != 1 || strings.Index(out, "since firmware") > path {
+		t.Errorf("an address that firmware 1 may not have: %s", out)
+	}
+	log := logFile(t, "fw.log", version(t, "fw=1.4.2", 0, same)+version(t, "fw=1.4.3", 3, same))
+	out, _, _ = command("", "leaks", "--json", log)
+	type versions []struct {
+		Name         string
+		Boots, Dumps int
+		Rate         float64
+		Grows        bool
+	}
+	want := versions{{"firmware 1.4.2", 1, 10, 0, false}, {"firmware 1.4.3", 1, 10, 120, true}}
+	var got struct{ Leaks, Heaps []struct{ Versions versions } }
+	if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Leaks) != 1 || len(got.Heaps) != 1 ||
+		!slices.Equal(got.Leaks[0].Versions, want) || !slices.Equal(got.Heaps[0].Versions, want) {
+		t.Errorf("%v, %+v, want %v", err, got, want)
+	}
+	page, errs, _ := command("", "html", log)
+	if !strings.Contains(page, "since firmware 1.4.3; none in firmware 1.4.2") {
+		t.Errorf("the page does not name the version: %s", errs)
+	}
 }
 
 // Logs of which each has one dump are one series, in the order given.

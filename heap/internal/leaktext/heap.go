@@ -81,9 +81,23 @@ func Heaps(found *profile.Leaks) (lines []string) {
 			lines = append(lines, fmt.Sprintf("  exhausted in %s at %s", Left(x), rate(x.Per, t.Span, x.Rate, x.Margin)))
 		}
 		lines = append(lines, "  "+change(t))
+		if t.Verdict >= profile.Grows {
+			lines = append(lines, since(t)...)
+		}
 		if s := largest(t); s != "" {
 			lines = append(lines, "  "+s)
 		}
+	}
+	return lines
+}
+
+// since returns since when a heap shrinks, and in which firmware versions.
+func since(t *profile.HeapTrend) (lines []string) {
+	if t.Changed && t.Evidence.Since > 0 {
+		lines = append(lines, fmt.Sprintf("  not before line %d%s", t.Began.Line, place(&t.Began, t.Boots, t.Per == profile.PerHour, "report")))
+	}
+	if s := versions(t.Versions, func(v *profile.Version) string { return rate(t.Per, t.Span, v.Rate, v.Margin) }); s != "" {
+		lines = append(lines, "  "+s)
 	}
 	return lines
 }

@@ -110,26 +110,54 @@ func Since(found *profile.Leaks, r *profile.Leak) string {
 	if !r.Changed {
 		return ""
 	}
-	first := slices.IndexFunc(found.Dumps, func(d profile.LeakDump) bool { return d.Used })
-	if r.Since == first {
+	if r.Since == slices.IndexFunc(found.Dumps, func(d profile.LeakDump) bool { return d.Used }) {
 		return "the rate changed during the log; this is the present one"
 	}
-	d := found.Dumps[r.Since]
-	s := "not before " + d.Name
-	if found.Boots > 1 {
-		s += fmt.Sprintf(", boot %d", d.Boot)
+	d := &found.Dumps[r.Since]
+	return "not before " + d.Name + place(d, found.Boots, found.Timed, "dump")
+}
+
+// place returns the boot of a dump, if there are several, and its time there, if the dumps have times.
+func place(d *profile.LeakDump, boots int, timed bool, first string) (s string) {
+	if boots > 1 {
+		s = fmt.Sprintf(", boot %d", d.Boot)
 	}
-	if found.Timed && d.Time > 0 {
+	if timed && d.Time > 0 {
 		from := "start"
 		if !d.FromStart() {
-			from = "first dump"
+			from = "first " + first
 		}
 		s += fmt.Sprintf(", %s after its %s", Duration(d.Time.Hours()), from)
 	}
-	if before := found.Dumps[first].Firmware; d.Firmware != before && d.Firmware != "" {
-		s += fmt.Sprintf(" (firmware %s, earlier %s)", d.Firmware, before)
-	}
 	return s
+}
+
+// Versions returns in which firmware versions a call path grows, "" if there is only one.
+func Versions(found *profile.Leaks, r *profile.Leak) string {
+	return versions(r.Versions, func(v *profile.Version) string { return Rate(found, v.Rate, v.Margin) })
+}
+
+func versions(list []profile.Version, rate func(v *profile.Version) string) string {
+	grows := func(v profile.Version) bool { return v.Grows }
+	first := slices.IndexFunc(list, grows)
+	if first < 0 {
+		return ""
+	}
+	var names []string
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	if first > 0 && !slices.ContainsFunc(list[first:], func(v profile.Version) bool { return !v.Grows }) {
+		return fmt.Sprintf("since %s; none in %s", names[first], few(names[:first]))
+	}
+	for i := range list {
+		if v := &list[i]; v.Grows {
+			names[i] += ": " + rate(v)
+		} else {
+			names[i] += ": none"
+		}
+	}
+	return few(names)
 }
 
 // evidence describes the growth of kept memory: of the floor (see profile.Evidence).
