@@ -48,6 +48,7 @@ type memory struct {
 	words   uint32 // of a ring
 	clock   clock
 	unwatch func()
+	bed     unsafe.Pointer // asleep, for wake
 }
 
 // newMemory creates the memory.
@@ -64,6 +65,7 @@ func newMemory(c Config) (*memory, error) {
 	}
 	m.areas = m.bytes[areaAt:]
 	m.header = (*header)(unsafe.Pointer(&m.bytes[0]))
+	m.bed = unsafe.Pointer(&m.asleep)
 	m.slots = unsafe.Slice((*slot)(unsafe.Pointer(&m.bytes[headerBytes])), slots)
 	h := m.header
 	copy(h.magic[:], ringMagic)
@@ -149,8 +151,9 @@ func (m *memory) sleep(d time.Duration) {
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&m.asleep)), futexWait, 1, uintptr(unsafe.Pointer(&t)), 0, 0)
 }
 
-// wake ends a sleep. It does not access the memory, which may be closed.
-func (m *memory) wake() { futexWakeOne(unsafe.Pointer(&m.asleep)) }
+// wake ends a sleep. It does not access the memory, which may be closed: to take the address of
+// m.asleep here would read a byte of it, as Go checks for nil.
+func (m *memory) wake() { futexWakeOne(m.bed) }
 
 const (
 	futexWait = 0 // between processes: without FUTEX_PRIVATE_FLAG

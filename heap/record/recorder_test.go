@@ -433,6 +433,16 @@ func TestNoOutput(t *testing.T) {
 	}
 }
 
+// The last process may end while the recorder is closed.
+func TestOverAfterClose(t *testing.T) {
+	r, err := New(Config{Slots: 8, Words: 4096}, func(string, bool) (io.WriteCloser, error) { return nil, fs.ErrPermission })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	r.Over()
+}
+
 // Times are since the start of the program, not since btrecord first saw it.
 func TestTimesSinceTheStart(t *testing.T) {
 	if !haveCycles || !kernelUsesCycles() {

@@ -228,7 +228,7 @@ func TestNamespaces(t *testing.T) {
 	cmdtest.Need(t, "unshare")
 	program := linux("processes.c")(t)
 	for _, flags := range []string{"-Ur -p -f", "-Ur -p -f --mount-proc"} {
-		args := append(strings.Fields(flags), program, "daemon", "0")
+		args := append(strings.Fields(flags), program, "init")
 		if out, err := exec.Command("unshare", append(strings.Fields(flags), "true")...).CombinedOutput(); err != nil {
 			t.Skipf("unshare %s: %s", flags, out)
 		}

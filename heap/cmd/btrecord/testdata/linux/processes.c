@@ -99,6 +99,19 @@ int main(int argc, char **argv)
 		usleep(pause);
 		some(50, 100);
 		tell();
+	} else if (!strcmp(mode, "init")) { /* the first of a PID namespace: its end kills the others */
+		keep(77);
+		tell();
+		forget();
+		if (!fork()) {
+			if (daemon(1, 1))
+				_exit(2);
+			some(50, 100);
+			tell();
+			_exit(0);
+		}
+		while (wait(NULL) > 0)
+			;
 	} else if (!strcmp(mode, "namespace")) {
 		keep(10);
 		tell();
