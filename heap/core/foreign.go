@@ -35,6 +35,9 @@ type ArenaDamage struct {
 	Header  uint64 // address of the header
 	What    string
 	Suspect int // index of the arena's block before the header, -1 if there is none
+	// End reports whether not a header but bytes behind the block were overwritten. Suspect is then the
+	// block itself.
+	End bool
 }
 
 // NewHeap returns a heap of the blocks of arenas. Each block has a blob, without call stack if
@@ -82,7 +85,11 @@ func (f *foreign) add(a *Arena) {
 	h.Owners = append(h.Owners, Owner{Addr: a.Addr, Name: a.Name, Count: uint32(n), Blocks: n})
 	for _, d := range a.Damage {
 		x := Damage{Addr: d.Addr, node: d.Header, Suspect: -1}
-		x.say(DamagedNode, "%s", d.What)
+		part := DamagedNode
+		if d.End {
+			part = DamagedEnd
+		}
+		x.say(part, "%s", d.What)
 		if d.Suspect >= 0 && d.Suspect < n && n == len(a.Blocks) {
 			b := &h.Blocks[first+d.Suspect]
 			x.Suspect = first + d.Suspect

@@ -80,6 +80,11 @@ func (r *report) damaged(d *core.Damage) {
 	own := r.byAddr[d.Addr]
 	readable := !r.h.Foreign && own != nil && own.Blob != nil && d.Parts&(core.DamagedCalls|core.DamagedBlob) == 0
 	switch {
+	case d.Parts == core.DamagedEnd && r.h.Foreign:
+		if d.Suspect >= 0 {
+			fmt.Fprintf(r.w, "  It looks like a write past the end of the block itself, of\n  %s.\n", cli.Count(r.h.Blocks[d.Suspect].Size, "byte"))
+		}
+		return
 	case d.Parts == core.DamagedEnd:
 		fmt.Fprintf(r.w, "  It looks like a write past the end of the block itself, of\n  %s, allocated by\n", cli.Count(own.Size, "byte"))
 		r.names.print(r.w, own.Blob, r.in.Word)

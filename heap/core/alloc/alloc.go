@@ -27,12 +27,13 @@ const (
 	NewlibNano             // nano-mallocr.c, until newlib 4.x
 	Picolibc               // the same file in picolibc
 	Glibc
-	MuslNG  // musl's mallocng
-	SysHeap // Zephyr's sys_heap
+	MuslNG    // musl's mallocng
+	SysHeap   // Zephyr's sys_heap
+	MultiHeap // of ESP-IDF, TLSF
 	kinds
 )
 
-var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc", "glibc", "musl", "zephyr"}
+var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc", "glibc", "musl", "zephyr", "esp-idf"}
 
 // String returns the name of the allocator, as the command line takes it.
 func (k Kind) String() string {
@@ -69,14 +70,18 @@ type Block struct {
 	// Min and Max are the range of the requested size. They are equal if the allocator stores
 	// it.
 	Min, Max uint64
-	State    State
-	Damaged  bool     // the header was overwritten; Size ends at the next intact header
-	Stack    []uint64 // return addresses, if the allocator stores them
+	// Unused is the number of bytes at the end that still hold what the allocator wrote there when the
+	// block was free: they have no pointers.
+	Unused  uint64
+	State   State
+	Damaged bool     // the header was overwritten; Size ends at the next intact header
+	Stack   []uint64 // return addresses, if the allocator stores them
 }
 
 // Damage is a header that was overwritten.
 type Damage struct {
 	Addr   uint64 // of the header
+	End    bool   // not a header, but the bytes behind the block Before
 	What   string // what was found, and what was expected
 	Before int    // index of the block before the header, which was probably written past its end; -1 if there is none
 	Block  int    // index of the block of the header
@@ -176,7 +181,7 @@ func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
 		p.Variables = func(...string) []core.Symbol { return nil }
 	}
 	f := &finder{m: m, p: p, ptr: uint64(m.PointerSize()), budget: probes(m), blocks: core.MaxBlocks}
-	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc, Glibc: f.glibc, MuslNG: f.mallocng, SysHeap: f.zephyr}
+	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc, Glibc: f.glibc, MuslNG: f.mallocng, SysHeap: f.zephyr, MultiHeap: f.multiHeaps}
 	err = ErrNone
 	for k := range kinds {
 		if len(only) > 0 && !slices.Contains(only, k) {
@@ -235,7 +240,7 @@ func Core(m *core.Image, heaps []*Heap) *core.Heap {
 		index := make([]int, len(h.Blocks)) // of the arena's block at or before a block
 		for i := range h.Blocks {
 			if b := &h.Blocks[i]; b.State == Used {
-				size := b.Size
+				size := b.Size - b.Unused
 				if b.Min == b.Max {
 					size = b.Max
 				}
@@ -244,7 +249,7 @@ func Core(m *core.Image, heaps []*Heap) *core.Heap {
 			index[i] = len(a.Blocks) - 1
 		}
 		for _, d := range h.Damage {
-			x := core.ArenaDamage{Addr: d.Addr, Header: d.Addr, What: d.What, Suspect: -1}
+			x := core.ArenaDamage{Addr: d.Addr, Header: d.Addr, What: d.What, Suspect: -1, End: d.End}
 			if d.Block >= 0 {
 				x.Addr = h.Blocks[d.Block].Addr
 			}

@@ -87,18 +87,23 @@ func TestOverwrittenHeaders(t *testing.T) {
 			if !slices.Contains(quick, s.name) {
 				cmdtest.Long(t)
 			}
-			p := s.run(t)
-			for _, text := range [][]byte{[]byte("ABCD"), []byte("ABCDEFGH"), nil} { // nil: zeros
-				o := p.overwrite(t, s.kind, text)
-				t.Logf("%q: %d of %d detected, %d other blocks lost, %d invented", text, o.detected, o.cases, o.lost, o.invented)
-				least := o.cases * 99 / 100
-				if s.kind == MuslNG && text == nil { // zeros are a valid header of the first slot of a group
-					least = o.cases * 80 / 100
-				}
-				if o.cases < 30 || o.detected < least || o.lost > max(1, o.cases/20) || o.invented > max(1, o.cases/20) {
-					t.Errorf("%q: %+v", text, o)
-				}
-			}
+			s.run(t).overwriteAll(t, s.kind)
 		})
+	}
+}
+
+// overwriteAll overwrites each header by text and by zeros.
+func (s *stopped) overwriteAll(t *testing.T, kind Kind) {
+	t.Helper()
+	for _, text := range [][]byte{[]byte("ABCD"), []byte("ABCDEFGH"), nil} { // nil: zeros
+		o := s.overwrite(t, kind, text)
+		t.Logf("%q: %d of %d detected, %d other blocks lost, %d invented", text, o.detected, o.cases, o.lost, o.invented)
+		least := o.cases * 99 / 100
+		if kind == MuslNG && text == nil { // zeros are a valid header of the first slot of a group
+			least = o.cases * 80 / 100
+		}
+		if o.cases < 30 || o.detected < least || o.lost > max(1, o.cases/20) || o.invented > max(1, o.cases/20) {
+			t.Errorf("%q: %+v", text, o)
+		}
 	}
 }

@@ -194,6 +194,28 @@ func hostileRAM(word int) map[string][]byte {
 		binary.LittleEndian.PutUint32(r.data[heap+heapSize-fuzzBase:], 5)
 		binary.LittleEndian.PutUint32(r.data[heap+heapSize+4-fuzzBase:], 1)
 	})
+	multiHeap := func(r *ram, at, pool uint64) (blocks uint64) {
+		p := uint64(word / 8)
+		control := at + 5*p
+		r.put(at, 0, 64, 64, pool, control)
+		r.put(control, 0, 0, control, control, 0, 9*p+16*p, 0, control+9*p, control+9*p+4*p)
+		return control + 25*p
+	}
+	add("a heap of ESP-IDF with lists that are loops", func(r *ram) {
+		p := uint64(word / 8)
+		at := multiHeap(r, heap, heapSize)
+		for i := at - 12*p; i < at; i += p {
+			r.put(i, at)
+		}
+		for ; at < heap+heapSize-8*p; at += 4 * p {
+			r.put(at, 3*p+3, at, at, at-p)
+		}
+	})
+	add("heaps of ESP-IDF that overlap", func(r *ram) {
+		for at := heap; at < heap+heapSize-64*8; at += 40 {
+			multiHeap(r, at, 1<<32)
+		}
+	})
 	add("a context of musl", func(r *ram) {
 		at := uint64(fuzzBase + 512)
 		r.put(at, 0x1234567, 0x1234567)

@@ -17,8 +17,9 @@ import (
 type stopped struct {
 	exe   string
 	core  string            // or
-	ram   map[uint64]string // file by address
-	regs  bool              // the image has registers
+	ram   map[uint64]string // file by address, or
+	image *saved
+	regs  bool // the image has registers
 	truth []truth
 }
 
@@ -116,6 +117,9 @@ func (s *stopped) open(t testing.TB, patches ...patch) (*core.Image, Program) {
 		name := filepath.Join(t.TempDir(), "patch")
 		check(os.WriteFile(name, p.bytes, 0o600))
 		check(m.AddRAM(p.addr, name))
+	}
+	if s.image != nil {
+		return m, s.image.open(t, m)
 	}
 	if s.core != "" {
 		check(m.AddFile(s.core))

@@ -1,0 +1,149 @@
+package alloc
+
+import (
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+)
+
+// saved is RAM of model.c with an allocator that is not built here, as a file of testdata/images. The table
+// of the program, truth, is in it.
+type saved struct {
+	kind       Kind
+	word       int
+	addr       uint64
+	data       core.Map
+	variables  []core.Symbol
+	compressed string
+	file       string // uncompressed
+}
+
+// images reads testdata/images/images.txt: a line for each image, with its name, allocator, word size, address,
+// the range of its variables, and the number of leaks that stale words hide; below it a line for each variable,
+// with its address and size.
+func images(t *testing.T) (list []system) {
+	t.Helper()
+	text, err := os.ReadFile(source(t, "images/images.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s *saved
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		if strings.HasPrefix(line, " ") {
+			var v core.Symbol
+			if _, err := fmt.Sscanf(line, "  %s 0x%x %d", &v.Name, &v.Addr, &v.Size); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			s.variables = append(s.variables, v)
+			continue
+		}
+		s = &saved{data: core.Map{Write: true}}
+		var name, kind string
+		hidden := 0
+		if _, err := fmt.Sscanf(line, "%s %s %d 0x%x 0x%x 0x%x %d", &name, &kind, &s.word, &s.addr, &s.data.Start, &s.data.End, &hidden); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		s.kind, _ = ParseKind(kind)
+		s.compressed = source(t, "images/"+name+".gz")
+		image := s
+		list = append(list, system{name, s.kind, 0, hidden, func(t *testing.T) *stopped { return image.unpack(t) }})
+	}
+	return list
+}
+
+// TestSavedImages compares the blocks and leaks of each image with those of the program, and overwrites
+// each header.
+func TestSavedImages(t *testing.T) {
+	for _, s := range images(t) {
+		t.Run(s.name, func(t *testing.T) {
+			p := s.run(t)
+			p.leaks(t, p.compare(t, s.kind, s.others), s.hidden)
+			p.overwriteAll(t, s.kind)
+		})
+	}
+}
+
+// unpack writes the RAM to a file.
+func (s *saved) unpack(t *testing.T) *stopped {
+	t.Helper()
+	f, err := os.Open(s.compressed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ram, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.file = filepath.Join(t.TempDir(), "ram")
+	if err := os.WriteFile(s.file, ram, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &stopped{image: s}
+}
+
+// open opens the image.
+func (s *saved) open(t testing.TB, m *core.Image) Program {
+	t.Helper()
+	if err := m.AddRAM(s.addr, s.file); err != nil {
+		t.Fatal(err)
+	}
+	m.Word, m.Order = s.word, binary.LittleEndian
+	return Program{Data: []core.Map{s.data}, Variables: func(names ...string) (list []core.Symbol) {
+		for _, n := range names {
+			for _, v := range s.variables {
+				if v.Name == n {
+					list = append(list, v)
+				}
+			}
+		}
+		return list
+	}}
+}
+
+// TestCanaries overwrites the canaries before and behind blocks of ESP-IDF's poisoned heaps.
+func TestCanaries(t *testing.T) {
+	for _, s := range images(t) {
+		if !strings.HasPrefix(s.name, "esp-idf-poisoned") {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			p := s.run(t)
+			for i, x := range p.readTruth(t) {
+				if i%10 != 0 {
+					continue
+				}
+				for _, end := range []bool{false, true} {
+					at := x.addr - 8
+					if end {
+						at = x.addr + x.size
+					}
+					m, program := p.open(t, patch{at, []byte("A")})
+					heaps, err := Find(m, program, MultiHeap)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var found []core.Damage
+					c := Core(m, heaps)
+					found = append(found, c.Damage...)
+					if len(found) != 1 || found[0].Addr != x.addr || (found[0].Parts == core.DamagedEnd) != end {
+						t.Errorf("block at %#x of %d bytes, end %v: %+v", x.addr, x.size, end, found)
+					} else if end && c.Blocks[found[0].Suspect].Addr != x.addr {
+						t.Errorf("block at %#x: the suspect is block %d", x.addr, found[0].Suspect)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,227 @@
+package alloc
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+)
+
+// ESP-IDF, components/heap, since 5.1: a heap begins with its own structure, whose last field points behind
+// itself, to the control block of TLSF. So no symbol is needed:
+//
+//	multi_heap_info: lock │ free bytes │ fewest free bytes │ size of the pool │ control
+//	control:         null block, 4 words │ numbers of lists, 32 bits │ size of control │ bitmap, 32 bits │ bitmaps │ lists
+//	block:           size, bit 0: free, bit 1: the block before is free │ block …, its last word, if free: block before the next
+//
+// The bitmaps are behind the control block, the lists behind the bitmaps, and the blocks behind the
+// lists, up to a block of size 0. A free block has links to the next and the previous one of its list;
+// they, and the last word, point to the word before the size. With poisoning, a used block is:
+//
+//	0xabba1234 │ requested size │ block … │ 0xbaad5678
+//
+// With CONFIG_HEAP_TASK_TRACKING, the first word of a block is its task.
+
+const (
+	headCanary = 0xabba1234
+	tailCanary = 0xbaad5678
+)
+
+// multiHeap is one heap.
+type multiHeap struct {
+	*finder
+	h       *Heap
+	control uint64 // address of the control block
+	size    uint64 // of the control block with bitmaps and lists
+	lists   uint64 // address
+	start   uint64 // of the blocks
+	end     uint64 // of the blocks: address of the size of the last, empty one
+	pool    uint64 // bytes from control on
+}
+
+func (f *finder) multiHeaps() (heaps []*Heap, err error) {
+	for _, r := range f.memory() {
+		f.words(r.Start, r.End, func(addr, v uint64) bool {
+			if v == addr+f.ptr && len(heaps) < maxArenas {
+				if s := f.multiHeapAt(v); s != nil {
+					heaps = append(heaps, s.read())
+				}
+			}
+			return true
+		})
+	}
+	if len(heaps) == 0 {
+		return nil, ErrNone
+	}
+	return heaps, nil
+}
+
+// memory returns the memory in which heaps of firmware may be: all that was writable, or the data of the files
+// of a process.
+func (f *finder) memory() (list []core.Map) {
+	if slices.ContainsFunc(f.m.Maps, func(r core.Map) bool { return r.File != "" }) {
+		return f.data()
+	}
+	segs := f.m.Segments()
+	for i := range segs {
+		if s := &segs[i]; s.Write && !s.ELF {
+			list = append(list, core.Map{Start: s.Addr, End: s.End(), Write: true})
+		}
+	}
+	return list
+}
+
+// multiHeapAt returns the heap with a control block, nil if there is none.
+func (f *finder) multiHeapAt(control uint64) *multiHeap {
+	s := &multiHeap{finder: f, control: control}
+	field := func(addr uint64) uint64 { v, _ := f.m.Pointer(addr); return v }
+	free, least := field(control-4*f.ptr), field(control-3*f.ptr)
+	s.pool = field(control - 2*f.ptr)
+	at := control + 4*f.ptr + f.ptr // of the size: the numbers have 32 bits
+	s.size = field(at)
+	bitmaps := field(at + 2*f.ptr)
+	s.lists = field(at + 3*f.ptr)
+	s.start = control + s.size
+	s.end = s.start + (s.pool-s.size-2*f.ptr)&^3 + f.ptr
+	if bitmaps != at+4*f.ptr || s.lists <= bitmaps || s.lists >= s.start || least > free || free > s.pool ||
+		s.size < 8*f.ptr || s.size > 1<<16 || s.pool > 1<<32 || s.pool < s.size+6*f.ptr || s.end < control {
+		return nil
+	}
+	return s
+}
+
+func (s *multiHeap) read() *Heap {
+	base := s.control - 5*s.ptr
+	s.h = &Heap{Kind: MultiHeap, Name: fmt.Sprintf("ESP-IDF heap at %#x", base), Addr: base}
+	c := chain{f: s.finder, h: s.h, start: s.start, end: s.end, align: 4, least: 4 * s.ptr, confirm: confirm, read: s.next}
+	s.h.prove("the blocks end at the end mark", s.end, c.walk())
+	used := uint64(0)
+	for i := range s.h.Blocks {
+		if b := &s.h.Blocks[i]; b.State == Used {
+			used += b.Size + b.Header
+		}
+	}
+	free, _ := s.m.Pointer(s.control - 4*s.ptr)
+	s.h.prove("free bytes", free, s.pool-s.size-used)
+	n, _ := s.h.Count(Free)
+	s.h.prove("blocks in the lists of free blocks", s.listed(), uint64(n))
+	s.unpoison()
+	s.h.own(base, s.end+s.ptr-base)
+	return s.h
+}
+
+// header reads a size with its flags. ok is false if the block cannot have it.
+func (s *multiHeap) header(addr uint64) (size, flags uint64, ok bool) {
+	v, ok := s.m.Pointer(addr)
+	size, flags = v&^3, v&3
+	if addr == s.end {
+		return size, flags, ok && size == 0
+	}
+	return size, flags, ok && size >= 3*s.ptr && size <= s.end-s.ptr-addr
+}
+
+// next reads a block of the chain.
+func (s *multiHeap) next(addr uint64) (c chunk, why string) {
+	size, flags, ok := s.header(addr)
+	if !ok {
+		return c, fmt.Sprintf("the size of the header is %#x, expected %d to %#x", size, 3*s.ptr, s.end-s.ptr-addr)
+	}
+	b := Block{Addr: addr + s.ptr, Size: size, Header: s.ptr, State: Used}
+	behind := addr + s.ptr + size
+	if _, next, ok := s.header(behind); ok && next>>1 != flags&1 {
+		return c, fmt.Sprintf("the flags of the header are %d, those behind the block %d", flags, next)
+	}
+	if flags&1 != 0 {
+		b.State = Free
+		next, _ := s.m.Pointer(addr + s.ptr)
+		prev, _ := s.m.Pointer(addr + 2*s.ptr)
+		self, _ := s.m.Pointer(behind - s.ptr)
+		if self != addr-s.ptr || !s.linked(next) || !s.linked(prev) {
+			return c, "the header is that of a free block, which has no links"
+		}
+		return chunk{s.ptr + size, b}, ""
+	}
+	// The allocator rounds up to a size of its lists, 1/8 or less, and does not split off a rest of less than 4 words.
+	b.Max, b.Min = size, size-min(size, size/8+7*s.ptr)
+	if self, _ := s.m.Pointer(behind - s.ptr); self == addr-s.ptr {
+		b.Unused = s.ptr
+	}
+	return chunk{s.ptr + size, b}, ""
+}
+
+// linked reports whether a free block may have a link to an address.
+func (s *multiHeap) linked(v uint64) bool { return v == s.control || v >= s.start-s.ptr && v < s.end }
+
+// listed returns the number of blocks in the lists of free blocks.
+func (s *multiHeap) listed() (n uint64) {
+	for at := s.lists; at < s.start; at += s.ptr {
+		v, _ := s.m.Pointer(at)
+		for v != s.control {
+			s.budget--
+			if n++; s.budget <= 0 || n > (s.end-s.start)/s.ptr {
+				return n // a loop: the number differs from that of the blocks
+			}
+			var ok bool
+			if v, ok = s.m.Pointer(v + 2*s.ptr); !ok {
+				break
+			}
+		}
+	}
+	return n
+}
+
+// unpoison finds the program's blocks in those with canaries, if at least half of the used ones have them.
+func (s *multiHeap) unpoison() {
+	used, poisoned := 0, 0
+	for i := range s.h.Blocks {
+		if b := &s.h.Blocks[i]; b.State == Used && !b.Damaged {
+			used++
+			if v, _ := s.m.Uint(b.Addr, 4); v == headCanary {
+				poisoned++
+			}
+		}
+	}
+	if poisoned == 0 || poisoned < used-used/2 {
+		return
+	}
+	for i := range s.h.Blocks {
+		switch b := &s.h.Blocks[i]; {
+		case b.Damaged:
+			if v, _ := s.m.Uint(b.Addr, 4); v == headCanary && b.Size > 2*s.ptr {
+				b.Addr, b.Header, b.Size = b.Addr+2*s.ptr, b.Header+2*s.ptr, b.Size-2*s.ptr
+			}
+		case b.State == Used:
+			s.canaries(i)
+		}
+	}
+	slices.SortStableFunc(s.h.Damage, func(a, b Damage) int { return int(a.Block - b.Block) })
+}
+
+// canaries checks the canaries of a block.
+func (s *multiHeap) canaries(i int) {
+	b := &s.h.Blocks[i]
+	head, _ := s.m.Uint(b.Addr, 4)
+	size, _ := s.m.Pointer(b.Addr + s.ptr)
+	most := b.Size - 2*s.ptr
+	damage := Damage{Addr: b.Addr, Block: i, Before: i - 1}
+	b.Addr += 2 * s.ptr
+	b.Header += 2 * s.ptr
+	b.Size = most
+	b.Max, b.Min, b.Unused = most, 0, 0
+	switch tail, _ := s.m.Uint(b.Addr+size, 4); {
+	case head != headCanary:
+		damage.What = fmt.Sprintf("the canary before the block is %#x, expected %#x", head, headCanary)
+	case size > most-4:
+		damage.What = fmt.Sprintf("the requested size is %#x, expected up to %#x", size, most-4)
+	case tail != tailCanary:
+		damage.Addr, damage.Before, damage.End = b.Addr+size, i, true
+		damage.What = fmt.Sprintf("the canary behind the block is %#x, expected %#x", tail, tailCanary)
+		fallthrough
+	default:
+		b.Size, b.Max, b.Min = size, size, size
+		if damage.What == "" {
+			return
+		}
+	}
+	s.h.Damage = append(s.h.Damage, damage)
+}
