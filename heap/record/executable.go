@@ -5,7 +5,9 @@ package record
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,6 +43,11 @@ func (e *executable) begin(pid int, name string) {
 // look looks at the program of a process.
 func (e *executable) look(pid int, now time.Time) {
 	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if errors.Is(err, fs.ErrPermission) && gainedPrivileges(pid) {
+		var comm []byte
+		comm, err = os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		path = strings.TrimSuffix(string(comm), "\n")
+	}
 	switch {
 	case err != nil: // gone
 	case e.unrecorded(now):
@@ -61,13 +68,13 @@ func (e *executable) unrecorded(now time.Time) bool {
 
 // whyNot returns the reason why the program that a process runs is not recorded.
 func whyNot(pid int) string {
+	if gainedPrivileges(pid) {
+		return "it gained privileges as it started (setuid, setgid or file capabilities): the loader ignores preloaded libraries then"
+	}
 	proc := fmt.Sprintf("/proc/%d/", pid)
 	t := &Target{Path: proc + "exe"}
 	if t.read(); t.loader == "" && t.Warning != "" {
 		return "it " + t.Warning
-	}
-	if gainedPrivileges(proc) {
-		return "it gained privileges as it started (setuid, setgid or file capabilities): the loader ignores preloaded libraries then"
 	}
 	text, err := os.ReadFile(proc + "environ")
 	switch {
@@ -92,12 +99,19 @@ func hasVariable(environ []byte, name, text string) bool {
 	return false
 }
 
-// gainedPrivileges reports whether the loader of a process ignores the environment.
-func gainedPrivileges(proc string) bool {
+// gainedPrivileges reports whether the loader of a process ignores the environment: the kernel says
+// so in its auxiliary vector, which nobody else can read if the user of btrecord is not root. Then the
+// process has another user or more capabilities than btrecord, which only exec can give.
+func gainedPrivileges(pid int) bool {
 	const secure = 23 // AT_SECURE
-	text, err := os.ReadFile(proc + "auxv")
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
+	if err != nil {
+		user, capabilities := rights(pid)
+		_, own := rights(os.Getpid())
+		return user >= 0 && (user != os.Geteuid() || capabilities&^own != 0)
+	}
 	word := strconv.IntSize / 8
-	for ; err == nil && len(text) >= 2*word; text = text[2*word:] {
+	for ; len(text) >= 2*word; text = text[2*word:] {
 		if word == 8 && binary.NativeEndian.Uint64(text) == secure {
 			return binary.NativeEndian.Uint64(text[8:]) != 0
 		}
@@ -106,4 +120,19 @@ func gainedPrivileges(proc string) bool {
 		}
 	}
 	return false
+}
+
+// rights returns the effective user of a process, -1 if it has ended, and its permitted capabilities.
+func rights(pid int) (user int, capabilities uint64) {
+	user = -1
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(text)) {
+		switch f := strings.Fields(line); {
+		case len(f) > 2 && f[0] == "Uid:":
+			user, _ = strconv.Atoi(f[2])
+		case len(f) > 1 && f[0] == "CapPrm:":
+			capabilities, _ = strconv.ParseUint(f[1], 16, 64)
+		}
+	}
+	return user, capabilities
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -287,15 +288,57 @@ func TestReasons(t *testing.T) {
 	if r := recorded(t, "--", "env", "sh", "-c", "exec env -i sleep 2"); !strings.Contains(r.errs, "env -i") {
 		t.Errorf("env -i: exit status %d: %s", r.code, r.errs)
 	}
-	capable := filepath.Join(t.TempDir(), "capable")
-	text, err := os.ReadFile(linux("calls.c")(t))
-	if err == nil {
-		err = os.WriteFile(capable, text, 0o755)
+}
+
+// The loader ignores preloaded libraries for programs that give privileges, and btrecord says so,
+// also if such a program is executed later.
+func TestPrivileges(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to run btrecord as another user")
 	}
+	dir, err := os.MkdirTemp("", "lwsbt") // which another user can enter, as t.TempDir is not
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := exec.LookPath("setcap"); err != nil || os.Getuid() != 0 || exec.Command("setcap", "cap_net_raw+ep", capable).Run() != nil {
-		t.Skip("setcap is not permitted here")
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	const nobody = 65534
+	paths := map[string]string{}
+	for name, from := range map[string]string{"btrecord": os.Args[0], "capable": linux("waits.c")(t), "setuid": linux("waits.c")(t)} {
+		text, err := os.ReadFile(from)
+		paths[name] = filepath.Join(dir, name)
+		if err == nil {
+			err = os.WriteFile(paths[name], text, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = errors.Join(os.Chmod(dir, 0o755), os.Mkdir(dir+"/cache", 0o755), os.Chown(dir+"/cache", nobody, nobody),
+		os.Chown(paths["setuid"], 1, 1), os.Chmod(paths["setuid"], 0o755|os.ModeSetuid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(args ...string) *exec.Cmd {
+		c := btrecord(t)
+		c.Path, c.Args = args[0], args
+		c.Env = append(c.Env, "XDG_CACHE_HOME="+dir+"/cache", "TMPDIR="+dir+"/cache")
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		return c
+	}
+	if err := as(paths["capable"], "0").Run(); err != nil {
+		t.Skipf("another user cannot run %s: %v", paths["capable"], err)
+	}
+	if out, err := exec.Command("setcap", "cap_net_raw+ep", paths["capable"]).CombinedOutput(); err != nil {
+		t.Skipf("setcap: %v: %s", err, out)
+	}
+	for name, says := range map[string]string{"capable": "file capabilities", "setuid": "setuid"} {
+		c := as(paths["btrecord"], "-o", "/dev/null", "--", paths[name], "0")
+		if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != 125 || !strings.Contains(string(out), says) {
+			t.Errorf("%s: exit status %d: %s", name, c.ProcessState.ExitCode(), out)
+		}
+		out, err := as(paths["btrecord"], "-o", "/dev/null", "--", "sh", "-c", "exec "+paths[name]+" 2").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "executed "+name+", which is not recorded: it gained privileges") {
+			t.Errorf("%s, executed by a shell: %v: %s", name, err, out)
+		}
 	}
 }
