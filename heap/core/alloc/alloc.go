@@ -30,10 +30,11 @@ const (
 	MuslNG    // musl's mallocng
 	SysHeap   // Zephyr's sys_heap
 	MultiHeap // of ESP-IDF, TLSF
+	ThreadX   // byte pools
 	kinds
 )
 
-var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc", "glibc", "musl", "zephyr", "esp-idf"}
+var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc", "glibc", "musl", "zephyr", "esp-idf", "threadx"}
 
 // String returns the name of the allocator, as the command line takes it.
 func (k Kind) String() string {
@@ -181,7 +182,7 @@ func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
 		p.Variables = func(...string) []core.Symbol { return nil }
 	}
 	f := &finder{m: m, p: p, ptr: uint64(m.PointerSize()), budget: probes(m), blocks: core.MaxBlocks}
-	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc, Glibc: f.glibc, MuslNG: f.mallocng, SysHeap: f.zephyr, MultiHeap: f.multiHeaps}
+	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc, Glibc: f.glibc, MuslNG: f.mallocng, SysHeap: f.zephyr, MultiHeap: f.multiHeaps, ThreadX: f.bytePools}
 	err = ErrNone
 	for k := range kinds {
 		if len(only) > 0 && !slices.Contains(only, k) {

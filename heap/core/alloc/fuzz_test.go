@@ -211,6 +211,14 @@ func hostileRAM(word int) map[string][]byte {
 			r.put(at, 3*p+3, at, at, at-p)
 		}
 	})
+	add("byte pools of ThreadX that overlap", func(r *ram) {
+		for at := heap; at < heap+heapSize-64; at += 32 {
+			for i, v := range []uint64{bytePoolID, 0, 8, 1 << 31, fuzzBase, fuzzBase, fuzzBase, size &^ 7} {
+				binary.LittleEndian.PutUint32(r.data[at+4*uint64(i)-fuzzBase:], uint32(v))
+			}
+			r.put(fuzzBase, fuzzBase+16, bytePoolFree, 0, 0, fuzzBase+28, bytePoolFree)
+		}
+	})
 	add("heaps of ESP-IDF that overlap", func(r *ram) {
 		for at := heap; at < heap+heapSize-64*8; at += 40 {
 			multiHeap(r, at, 1<<32)
