@@ -119,6 +119,7 @@ func (f *foreign) blob(b *ArenaBlock) ([]byte, error) {
 	}
 	if err == nil {
 		f.blobs[string(f.key)] = blob
+		f.h.Stacks = f.h.Stacks || len(s.PCs) > 0
 	}
 	return blob, err
 }

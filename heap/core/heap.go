@@ -25,6 +25,8 @@ type Heap struct {
 	// Foreign reports whether the blocks were found in the structures of an allocator. Owners
 	// are then the allocator's arenas.
 	Foreign bool
+	// Stacks reports whether the allocator stores call stacks, if Foreign.
+	Stacks bool
 
 	inside []span // memory of the allocator, if Foreign
 	notes  notes

@@ -121,7 +121,7 @@ func (r *report) leaks(l *core.Leaks) {
 	reachable, kept := l.Count(r.h, core.Reachable)
 	unsure, unsureBytes := l.Count(r.h, core.Uncertain)
 	by := cli.Count(len(l.Groups), "call stack")
-	if r.h.Foreign {
+	if r.h.Foreign && !r.h.Stacks {
 		by = cli.Count(len(l.Groups), "size")
 	}
 	fmt.Fprintf(r.w, "%s leaked, %s, by %s.\n", cli.Count(n, "block"), cli.Count(bytes, "byte"), by)
@@ -151,7 +151,7 @@ func (r *report) leakGroup(g *core.LeakGroup) {
 	}
 	fmt.Fprintf(r.w, "\n%s in %s: %s\n", cli.Count(g.Bytes, "byte"), what, r.addrs(g.Direct))
 	for i, b := range g.Stacks {
-		if r.h.Foreign {
+		if r.h.Foreign && !r.h.Stacks {
 			break
 		}
 		if i == maxAddrs {

@@ -47,6 +47,9 @@ type chain struct {
 type chunk struct {
 	size  uint64 // to the next header, with this header
 	block Block
+	// alone reports whether no header can be where the next one should be: either this header was overwritten, or
+	// the next one.
+	alone bool
 }
 
 // walk appends the blocks of the chain to the heap, in order of addresses. Where a header is not
@@ -60,6 +63,11 @@ func (c *chain) walk() uint64 {
 		x, why := c.read(at)
 		if why == "" && x.size > c.end-at {
 			why = fmt.Sprintf("a size of %#x, expected up to %#x", x.size, c.end-at)
+		}
+		if why == "" && x.alone {
+			if next, ok := c.resync(at); ok && next < at+x.size && c.crosses(next, at+x.size) {
+				why = fmt.Sprintf("the header leads to %#x, where no header is", at+x.size)
+			}
 		}
 		if why == "" {
 			c.add(x.block)
@@ -115,6 +123,19 @@ func (c *chain) resync(at uint64) (next uint64, ok bool) {
 		}
 	}
 	return c.end, true // the damaged chunk is the last
+}
+
+// crosses reports whether headers from p on lead past an address, where no header is.
+func (c *chain) crosses(p, addr uint64) bool {
+	for p < addr {
+		c.f.budget--
+		x, why := c.read(p)
+		if why != "" || x.size > c.end-p {
+			return false
+		}
+		p += x.size
+	}
+	return p > addr
 }
 
 // intact reports whether the headers from p on are.

@@ -121,7 +121,7 @@ func (r *freeRTOS) chunk(addr uint64) (c chunk, why string) {
 	case v&r.used() == 0 && !r.free[addr]:
 		return c, "the header is that of a free block, which is not in the list of free blocks"
 	}
-	c = chunk{size, Block{Addr: addr + r.header, Size: size - r.header, Header: r.header, State: Free}}
+	c = chunk{size: size, block: Block{Addr: addr + r.header, Size: size - r.header, Header: r.header, State: Free}}
 	if v&r.used() != 0 {
 		c.block.State = Used
 		c.block.Max = c.block.Size
@@ -225,7 +225,7 @@ func (r *freeRTOS) heap2(first uint64, array core.Symbol) ([]*Heap, error) {
 			if next, _ := r.m.Pointer(addr); next == 0 {
 				b := Block{Addr: addr + r.header, Size: v - r.header, Header: r.header, Max: v - r.header}
 				b.Min = b.Size - min(b.Size, 2*r.header+r.align-1)
-				return chunk{v, b}, ""
+				return chunk{size: v, block: b}, ""
 			}
 		}
 		c, why := r.chunk(addr)

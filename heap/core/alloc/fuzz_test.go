@@ -219,6 +219,20 @@ func hostileRAM(word int) map[string][]byte {
 			r.put(fuzzBase, fuzzBase+16, bytePoolFree, 0, 0, fuzzBase+28, bytePoolFree)
 		}
 	})
+	add("a heap of NuttX whose list is a loop and whose regions overlap", func(r *ram) {
+		p := uint64(word / 8)
+		at := uint64(fuzzBase + 512)
+		r.put(at, heapSize+heapSize/2-4*p, 0, 0, heap, heap+heapSize/2, heap+heapSize-2*p, heap+heapSize-2*p, 2, at+8*p)
+		for i := uint64(0); i < 40; i++ {
+			r.put(at+(8+i)*p, at+8*p, at+12*p)
+		}
+		for i := heap; i < heap+heapSize; i += 4 * p {
+			r.put(i, 4*p, 4*p, i-4*p, i+4*p)
+		}
+		for _, i := range []uint64{heap, heap + heapSize/2, heap + heapSize - 2*p} {
+			r.put(i, 0, 2*p|1)
+		}
+	})
 	add("heaps of ESP-IDF that overlap", func(r *ram) {
 		for at := heap; at < heap+heapSize-64*8; at += 40 {
 			multiHeap(r, at, 1<<32)

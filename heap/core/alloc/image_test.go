@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/core"
 )
 
@@ -142,6 +144,41 @@ func TestCanaries(t *testing.T) {
 					} else if end && c.Blocks[found[0].Suspect].Addr != x.addr {
 						t.Errorf("block at %#x: the suspect is block %d", x.addr, found[0].Suspect)
 					}
+				}
+			}
+		})
+	}
+}
+
+// TestBacktraces compares the call stacks in NuttX's headers with those that the program stored: two
+// functions. The number of each block is none.
+func TestBacktraces(t *testing.T) {
+	for _, s := range images(t) {
+		if s.kind != NuttX {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			p := s.run(t)
+			m, program := p.open(t)
+			heaps, err := Find(m, program, NuttX)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []uint64
+			for _, f := range program.Variables("system_alloc", "nx_tid") {
+				want = append(want, f.Addr|1)
+			}
+			if strings.Contains(s.name, "backtrace") != (len(want) == 2) {
+				t.Fatalf("the functions of the program: %#x", want)
+			}
+			h := Core(m, heaps)
+			if len(h.Blocks) < 200 || h.Stacks != (len(want) > 0) {
+				t.Errorf("%d blocks, with call stacks: %v", len(h.Blocks), h.Stacks)
+			}
+			for i := range h.Blocks {
+				var got codec.Stack
+				if err := codec.DecodeWord(&got, h.Blocks[i].Blob, m.Word); err != nil || !slices.Equal(got.PCs, want) {
+					t.Errorf("block at %#x: %#x, want %#x; %v", h.Blocks[i].Addr, got.PCs, want, err)
 				}
 			}
 		})

@@ -128,7 +128,8 @@ func (s *multiHeap) next(addr uint64) (c chunk, why string) {
 	}
 	b := Block{Addr: addr + s.ptr, Size: size, Header: s.ptr, State: Used}
 	behind := addr + s.ptr + size
-	if _, next, ok := s.header(behind); ok && next>>1 != flags&1 {
+	_, next, ok := s.header(behind)
+	if ok && next>>1 != flags&1 {
 		return c, fmt.Sprintf("the flags of the header are %d, those behind the block %d", flags, next)
 	}
 	if flags&1 != 0 {
@@ -139,14 +140,14 @@ func (s *multiHeap) next(addr uint64) (c chunk, why string) {
 		if self != addr-s.ptr || !s.linked(next) || !s.linked(prev) {
 			return c, "the header is that of a free block, which has no links"
 		}
-		return chunk{s.ptr + size, b}, ""
+		return chunk{s.ptr + size, b, !ok}, ""
 	}
 	// The allocator rounds up to a size of its lists, 1/8 or less, and does not split off a rest of less than 4 words.
 	b.Max, b.Min = size, size-min(size, size/8+7*s.ptr)
 	if self, _ := s.m.Pointer(behind - s.ptr); self == addr-s.ptr {
 		b.Unused = s.ptr
 	}
-	return chunk{s.ptr + size, b}, ""
+	return chunk{s.ptr + size, b, !ok}, ""
 }
 
 // linked reports whether a free block may have a link to an address.

@@ -75,7 +75,7 @@ func (n *nanoHeap) chunk(addr uint64) (c chunk, why string) {
 	}
 	b.Size = size - b.Header
 	b.Max, b.Min = b.Size, b.Size-min(b.Size, n.spare)
-	return chunk{size, b}, ""
+	return chunk{size: size, block: b}, ""
 }
 
 // mark sets the state of the blocks by the list of free chunks. It reports whether each element of

@@ -54,7 +54,7 @@ func (t *tags) chunk(addr uint64) (c chunk, why string) {
 			b.State = Free
 		}
 	}
-	return chunk{size, b}, ""
+	return chunk{size: size, block: b}, ""
 }
 
 // topChunk adds the last chunk of an arena, which is free. It reports whether the chunk is in the

@@ -100,7 +100,8 @@ func (p *bytePool) next(addr uint64) (c chunk, why string) {
 		b.State = Used
 		b.Max, b.Min = b.Size, b.Size-min(b.Size, 19+3) // a rest of less than 20 bytes is not split off
 	}
-	return chunk{next - addr, b}, ""
+	behind, _ := p.m.Uint(next+4, 4)
+	return chunk{next - addr, b, next != p.end && behind != p.addr && behind != bytePoolFree}, ""
 }
 
 // join joins free blocks, as the next search does.

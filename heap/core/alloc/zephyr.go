@@ -135,7 +135,7 @@ func (s *sysHeap) next(addr uint64) (c chunk, why string) {
 		b.State = Used
 		b.Max, b.Min = b.Size, b.Size-min(b.Size, sysUnit-1)
 	}
-	return chunk{size * sysUnit, b}, ""
+	return chunk{size: size * sysUnit, block: b}, ""
 }
 
 // listed returns the number of chunks in the lists of free chunks. ok is false if the form of struct
