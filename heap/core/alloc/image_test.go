@@ -15,21 +15,20 @@ import (
 	"github.com/lwsbt/lwsbt/heap/core"
 )
 
-// saved is RAM of model.c with an allocator that is not built here, as a file of testdata/images. The table
-// of the program, truth, is in it.
+// saved is RAM of model.c or threads.c with an allocator that is not built here, as a file of testdata/images. The
+// table of the program, truth, is in it.
 type saved struct {
-	kind       Kind
-	word       int
-	addr       uint64
-	data       core.Map
-	variables  []core.Symbol
-	compressed string
-	file       string // uncompressed
+	kind         Kind
+	word         int
+	memory, data []core.Map
+	variables    []core.Symbol
+	compressed   string
+	files        []string // uncompressed, of memory
 }
 
-// images reads testdata/images/images.txt: a line for each image, with its name, allocator, word size, address,
-// the range of its variables, and the number of leaks that stale words hide; below it a line for each variable,
-// with its address and size.
+// images reads testdata/images/images.txt: a line for each image, with its name, allocator, word size, the number of
+// blocks of the C library, and that of the leaks that stale words hide; below it a line for each range of memory
+// in the file, of data, and for each variable, with address and size.
 func images(t *testing.T) (list []system) {
 	t.Helper()
 	text, err := os.ReadFile(source(t, "images/images.txt"))
@@ -43,19 +42,26 @@ func images(t *testing.T) (list []system) {
 			if _, err := fmt.Sscanf(line, "  %s 0x%x %d", &v.Name, &v.Addr, &v.Size); err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}
-			s.variables = append(s.variables, v)
+			switch r := (core.Map{Start: v.Addr, End: v.Addr + v.Size, Write: true}); v.Name {
+			case "memory":
+				s.memory = append(s.memory, r)
+			case "data":
+				s.data = append(s.data, r)
+			default:
+				s.variables = append(s.variables, v)
+			}
 			continue
 		}
-		s = &saved{data: core.Map{Write: true}}
+		s = &saved{}
 		var name, kind string
-		hidden := 0
-		if _, err := fmt.Sscanf(line, "%s %s %d 0x%x 0x%x 0x%x %d", &name, &kind, &s.word, &s.addr, &s.data.Start, &s.data.End, &hidden); err != nil {
+		var others, hidden int
+		if _, err := fmt.Sscanf(line, "%s %s %d %d %d", &name, &kind, &s.word, &others, &hidden); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 		s.kind, _ = ParseKind(kind)
 		s.compressed = source(t, "images/"+name+".gz")
 		image := s
-		list = append(list, system{name, s.kind, 0, hidden, func(t *testing.T) *stopped { return image.unpack(t) }})
+		list = append(list, system{name, s.kind, others, hidden, func(t *testing.T) *stopped { return image.unpack(t) }})
 	}
 	return list
 }
@@ -88,9 +94,18 @@ func (s *saved) unpack(t *testing.T) *stopped {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.file = filepath.Join(t.TempDir(), "ram")
-	if err := os.WriteFile(s.file, ram, 0o600); err != nil {
-		t.Fatal(err)
+	s.files = nil
+	for _, r := range s.memory {
+		n := min(r.End-r.Start, uint64(len(ram)))
+		name := filepath.Join(t.TempDir(), "ram")
+		if err := os.WriteFile(name, ram[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.files = append(s.files, name)
+		ram = ram[n:]
+	}
+	if len(ram) > 0 {
+		t.Fatalf("%d bytes more than in images.txt", len(ram))
 	}
 	return &stopped{image: s}
 }
@@ -98,11 +113,13 @@ func (s *saved) unpack(t *testing.T) *stopped {
 // open opens the image.
 func (s *saved) open(t testing.TB, m *core.Image) Program {
 	t.Helper()
-	if err := m.AddRAM(s.addr, s.file); err != nil {
-		t.Fatal(err)
+	for i, name := range s.files {
+		if err := m.AddRAM(s.memory[i].Start, name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	m.Word, m.Order = s.word, binary.LittleEndian
-	return Program{Data: []core.Map{s.data}, Variables: func(names ...string) (list []core.Symbol) {
+	return Program{Data: s.data, Variables: func(names ...string) (list []core.Symbol) {
 		for _, n := range names {
 			for _, v := range s.variables {
 				if v.Name == n {

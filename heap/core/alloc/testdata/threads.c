@@ -82,7 +82,14 @@ static void *work(void *arg)
 	return NULL;
 }
 
-__attribute__((noinline)) void stop(void) { __asm__ volatile(""); }
+__attribute__((noinline)) void stop(void)
+{
+#ifdef ABORT
+	abort();
+#else
+	__asm__ volatile("");
+#endif
+}
 
 int main(void)
 {
