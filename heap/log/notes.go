@@ -232,7 +232,7 @@ const lookedFor = "~m#, ~b#, ~p#, ~e#, ~v#, and heap traces of other systems"
 // noRecord returns the error for a pass without a readable record.
 func (p *pass) noRecord() error {
 	t := &p.tally
-	text := ""
+	text, kind := "", ErrNoRecord
 	switch rejected := t.kinds[recording.KindUnreadable]; {
 	case rejected == 1:
 		text = "the only record could not be read"
@@ -240,12 +240,14 @@ func (p *pass) noRecord() error {
 		text = fmt.Sprintf("none of %s could be read", printable.Count(rejected, "record"))
 	case t.begun > 0:
 		text = t.empty()
+	case p.foreign && slices.ContainsFunc(t.Notes, func(n Note) bool { return n.Kind == NoteLoss }):
+		text, kind = "the log has no block, and does not say what is free", ErrOnlyNotes
 	case len(p.r.inputs) > 1:
 		text = fmt.Sprintf("no records in %d logs: looked for %s", len(p.r.inputs), lookedFor)
 	default:
 		text = fmt.Sprintf("%s: no records in %s: looked for %s", p.r.inputs[0].Name, printable.Count(t.Bytes, "byte"), lookedFor)
 	}
-	return &noRecord{text}
+	return &noRecord{text, kind}
 }
 
 // empty returns a note about a log whose dumps have no records.

@@ -80,11 +80,18 @@ type Note struct {
 // message of the returned error lists what was looked for.
 var ErrNoRecord = errors.New("no record")
 
-// noRecord is an ErrNoRecord with a specific message.
-type noRecord struct{ text string }
+// ErrOnlyNotes is an ErrNoRecord for a log of another system that has no block and no report of the
+// allocator. The notes say what the log tells, such as that an allocation failed.
+var ErrOnlyNotes = fmt.Errorf("%w, only notes", ErrNoRecord)
 
-func (e *noRecord) Error() string        { return e.text }
-func (e *noRecord) Is(target error) bool { return target == ErrNoRecord }
+// noRecord is an ErrNoRecord or ErrOnlyNotes with a specific message.
+type noRecord struct {
+	text string
+	kind error
+}
+
+func (e *noRecord) Error() string { return e.text }
+func (e *noRecord) Unwrap() error { return e.kind }
 
 // ReadError is an error in reading one input. The data before the error was processed.
 type ReadError struct {

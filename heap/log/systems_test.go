@@ -84,8 +84,31 @@ var systemLogs = []systemLog{
 	{file: "lsan-gcc12", systems: "sanitizer", dumps: []string{"6 728 leak"}, names: []string{"__interceptor_malloc", "__interceptor_realloc", "main", "make"}},
 	{file: "memcheck-3.19", systems: "memcheck", dumps: []string{"5 664 leak"}, names: []string{"leak", "main", "make", "malloc", "realloc"}},
 
+	// Logs of the systems' own code, of which the programs that ran it tell what is right (README.md of
+	// testdata/systems).
+	espOwn("idf-4.4.8", "12 6688", "145548 to 144036", "0x3ffb0000 1: 127548 to 127548, 127400 to 127400", "0x3ffe0000 1: 15960 to 15960, 15960 to 15960"),
+	espOwn("idf-5.1.6", "12 6736", "145548 to 144000", "0x3ffb0000 1: 127500 to 127500, 127352 to 127352", "0x3ffe0000 1: 15960 to 15960, 15960 to 15960"),
+	espOwn("idf-6.0.2", "12 6752", "145532 to 143984", "0x3ffb0000 1: 130092 to 130092, 130092 to 130092", "0x3ffe0000 1: 13352 to 13352, 13200 to 13200"),
+	espOwn("idf-6.0.2-riscv", "12 6752", "145532 to 143984", "0x3ffb0000 1: 130092 to 130092, 130092 to 130092", "0x3ffe0000 1: 13352 to 13352, 13200 to 13200"),
+	{file: "idf-5.5.1-tasks", systems: "esp-idf", dumps: []string{"10 13916", "5 13916", "3 9216 task leaking_task"},
+		threads: []string{"thread 2 leaking_task: 3 9216"}, notes: "each task counts as one"},
+	// used, biggest, orphan, used, leak, a process, a window of used: a program has 9 blocks
+	{file: "nuttx-12.13", systems: "nuttx", dumps: []string{"77 1865848", "4 1708384 biggest", "4 1952 orphan", "77 1865848", "9 5112 leak", "9 5112 task hello", "44 1717256 sequence 10 60"},
+		heaps: []string{" 1: 65241096 to 65241096, 65238576 to 65238576", "Umem 1: 65239984 to 65239984, 65238576 to 65238576"}},
+	{file: "mbed-5.12", systems: "mbed", dumps: []string{"6 300592"}}, // 4 blocks of 100, 192 and 300,000
+	{file: "freertos-11.1.0", systems: "freertos", heaps: []string{" 4: 64520 to 61496, 64520 to 61496"}},
+	{file: "micropython-1.24.1", systems: "micropython", heaps: []string{" 4: 63264 to 57216, 62864 to 56864"}},
+
 	{file: "several-systems", systems: "esp-idf, nuttx, zephyr, freertos", dumps: []string{"1 84", "1 128", "1 48"},
 		heaps: []string{" 1: 8192 to 8192, 4096 to 4096"}},
+}
+
+// espOwn is a log of ESP-IDF's own code: a trace of 9 blocks, of which 2 were freed, a report on each
+// of two memories before and after each of 3 allocations, all blocks, and an allocation that failed.
+func espOwn(file, blocks, internal string, heaps ...string) systemLog {
+	return systemLog{file: file, systems: "esp-idf", dumps: []string{"7 4592", blocks}, notes: "an allocation of 300000 bytes of DMA+8bit failed",
+		heaps: append([]string{"0x3f800000 1: 4188028 to 4188028, 4188028 to 4188028"}, append(heaps,
+			"PSRAM 4: 4188036 to 4188036, 4128768 to 4128768", "internal 4: "+internal+", 126976 to 126976")...)}
 }
 
 // grows returns the dumps of a log, each with more blocks and bytes than the one before.
@@ -326,5 +349,48 @@ func TestSystemsCutLine(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Two logs, one after the other, are read as each alone: a dump ends where one of another kind begins.
+func TestSystemsInARow(t *testing.T) {
+	var list []systemLog
+	for _, l := range systemLogs {
+		if len(l.dumps)+len(l.heaps) > 0 && l.systems != "mtrace" && l.systems != "mbed" && l.file != "33b-lws-records-first" { // sums of events go on
+			list = append(list, l)
+		}
+	}
+	for i, first := range list {
+		for _, distance := range []int{1, 11} {
+			second := list[(i+distance)%len(list)]
+			got := find(t, slices.Concat(readSystemLog(t, first.file), readSystemLog(t, second.file)))
+			if want := slices.Concat(first.dumps, second.dumps); !slices.Equal(got.dumps, want) {
+				t.Errorf("%s, %s: dumps %q, want %q", first.file, second.file, got.dumps, want)
+			}
+		}
+	}
+}
+
+// Without frame pointers, RISC-V prints the one that it has in place of a caller.
+func TestFramePointerIsNoCaller(t *testing.T) {
+	r, err := heaplog.Open(context.Background(), heaplog.Stream(bytes.NewReader(readSystemLog(t, "idf-6.0.2-riscv")), "x.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	dumps := 0
+	for d, err := range r.Dumps() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		dumps++
+		for a := range d.Allocations() {
+			for frame := range a.Frames() {
+				t.Errorf("dump %d has a frame %v", dumps, frame)
+			}
+		}
+	}
+	if dumps != 2 {
+		t.Errorf("%d dumps", dumps)
 	}
 }

@@ -495,25 +495,28 @@ func leaveOutExits(list []LeakDump) {
 
 // subsets are the first words of why where a dump has only some of the blocks, as NuttX and Zephyr
 // write on request.
-var subsets = map[string]bool{"leak": true, "task": true, "biggest": true, "mempool": true, "orphan": true}
+var subsets = map[string]bool{"leak": true, "task": true, "biggest": true, "mempool": true, "orphan": true, "sequence": true}
+
+// Part returns which of the blocks the dump has, where a system has dumped some of them on request:
+// "leak", "task main". It returns "" if the dump has all.
+func (d *Dump) Part() string {
+	if first, _, _ := strings.Cut(d.Why, " "); subsets[first] {
+		return d.Why
+	}
+	return ""
+}
 
 // leaveOutSubsets leaves out dumps that have only some of the blocks, if others have all. If none has
 // all, those that have the same ones as the last dump are used.
 func leaveOutSubsets(list []LeakDump) {
-	kind := func(d *LeakDump) string {
-		if first, _, _ := strings.Cut(d.Why, " "); subsets[first] {
-			return d.Why
-		}
-		return ""
-	}
 	want := ""
 	for i := range list {
-		if want = kind(&list[i]); want == "" {
+		if want = list[i].Part(); want == "" {
 			break
 		}
 	}
 	for i := range list {
-		if d := &list[i]; d.Reason == "" && kind(d) != want {
+		if d := &list[i]; d.Reason == "" && d.Part() != want {
 			d.Reason = "has other blocks than those of the other dumps: " + d.Why
 		}
 	}

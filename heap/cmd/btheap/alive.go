@@ -20,37 +20,47 @@ type aliveBlock struct {
 
 // findAlive reads the logs again and returns the blocks that were in the last --alive dumps, or
 // in more, the oldest first. Blocks are the same if their addresses, sizes and call paths are
-// equal. Only dumps whose records have addresses count.
+// equal. Only dumps whose records have addresses count, and of those with some of the blocks none
+// if there are dumps with all.
 func (l *leaks) findAlive() ([]aliveBlock, error) {
 	if l.reader == nil {
 		return nil, cli.BadArgsf("--alive needs a log: profiles of pprof have no addresses")
 	}
-	var last *profile.Dump // the last dump with addresses
-	dumps := map[profile.Block]int{}
+	type state struct {
+		last  *profile.Dump // the last dump with addresses
+		dumps map[profile.Block]int
+	}
+	parts := map[string]state{}
+	var s state
 	err := each(l.reader.DumpBlocks(), l.out.Add, func(d heaplog.DumpBlocks) {
-		if last != nil && last.Boot != d.Boot {
-			clear(dumps)
+		before := parts[d.Part()]
+		if before.last != nil && before.last.Boot != d.Boot {
+			before = state{}
 		}
 		now := map[profile.Block]int{}
 		for b := range d.Blocks {
-			now[b] = dumps[b] + 1
+			now[b] = before.dumps[b] + 1
 		}
 		if len(now) > 0 && d.Line > 0 && !d.Diff {
-			last, dumps = d.Dump, now
+			s = state{d.Dump, now}
+			parts[d.Part()] = s
 		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w (--alive reads the log twice)", err)
 	}
-	if last == nil {
+	if whole := parts[""]; whole.last != nil {
+		s = whole
+	}
+	if s.last == nil {
 		return nil, cli.Usagef("--alive: the log has no dump with addresses of blocks, as btrecord --addresses writes them")
 	}
-	p, err := newView(l.view, last)
+	p, err := newView(l.view, s.last)
 	if err != nil {
 		return nil, err
 	}
 	var list []aliveBlock
-	for b, n := range dumps {
+	for b, n := range s.dumps {
 		if stack, shown := p.Stack(b.Path); shown && n >= int(l.alive) {
 			list = append(list, aliveBlock{b, n, stack})
 		}

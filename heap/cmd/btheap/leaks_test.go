@@ -476,4 +476,20 @@ func TestLeaksWithoutSubsets(t *testing.T) {
 			t.Errorf("exit code %d, want %q in %s%s", code, want, errs, out)
 		}
 	}
+	out, errs, code := command("", "leaks", "--alive", "6", logFile(t, "x.log", all.String()))
+	if code != 0 || !strings.Contains(out, "\n20 blocks that lived for 6 dumps or more\n") {
+		t.Errorf("exit code %d, want 20 blocks that lived for 6 dumps in %s%s", code, errs, out)
+	}
+}
+
+// A log that says only that an allocation failed is no usage error: the report is what it says.
+func TestOnlyNotes(t *testing.T) {
+	const log, failed = "../../log/testdata/systems/24-idf-alloc-fail.log", "an allocation of 1568 bytes of internal+DMA+8bit failed"
+	out, errs, code := command("", log)
+	if code != 1 || out != "24-idf-alloc-fail.log: "+failed+"\n" || errs != "btheap: the log has no block, and does not say what is free\n" {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
+	}
+	if out, errs, code = command("", "leaks", log); code != 1 || out != "" || !strings.Contains(errs, failed) {
+		t.Errorf("leaks: exit code %d, %q, %q", code, out, errs)
+	}
 }

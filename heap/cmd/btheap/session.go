@@ -340,10 +340,12 @@ func each[T any](pass iter.Seq2[T, error], fail func(error) error, take func(T))
 // end ends a pass. It returns nil if there is something to report; outcome is then the error of
 // the command after the report.
 func (s *session) end() error {
-	if s.outcome = s.out.End(); cli.Code(s.outcome) == cli.Short {
+	s.outcome = s.out.End()
+	none := errors.Is(s.outcome, heaplog.ErrNoRecord)
+	if cli.Code(s.outcome) == cli.Short && !none {
 		return nil
 	}
-	if errors.Is(s.outcome, heaplog.ErrNoRecord) && s.reader.Summary().Dumps == 0 && s.HeapLine == nil && s.c.Flags().Lookup("heap-line") != nil {
+	if none && cli.Code(s.outcome) == cli.Usage && s.reader.Summary().Dumps == 0 && s.HeapLine == nil && s.c.Flags().Lookup("heap-line") != nil {
 		return fmt.Errorf("%w; --heap-line names lines that say what is free", s.outcome)
 	}
 	return s.outcome

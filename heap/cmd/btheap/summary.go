@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -49,12 +50,16 @@ func addSummary(c *cobra.Command) {
 // writeSummary writes what leaks and until when, the largest call paths, what is free, and damage.
 func (l *leaks) writeSummary(w io.Writer) error {
 	found, err := l.find()
-	if err != nil && len(l.dumps) == 0 {
-		return err
-	}
 	name := filepath.Base(l.files[0])
 	if len(l.files) > 1 {
 		name = cli.Count(len(l.files), "log")
+	}
+	switch {
+	case errors.Is(err, heaplog.ErrOnlyNotes):
+		line(w, name+":", l.damage())
+		return nil
+	case err != nil && len(l.dumps) == 0:
+		return err
 	}
 	if err != nil {
 		found = &profile.Leaks{}

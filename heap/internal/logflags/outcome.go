@@ -100,6 +100,8 @@ func (o *Outcome) Nothing() error {
 	switch {
 	case o.none != nil && o.Decoded:
 		return nil
+	case errors.Is(o.none, heaplog.ErrOnlyNotes):
+		return cli.Shortf("%w", o.none)
 	case o.none != nil && s.Dumps == 0 && found(&s) == 0:
 		return fmt.Errorf("%w; %s", o.none, noneHint)
 	case o.none != nil:

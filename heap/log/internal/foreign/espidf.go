@@ -26,8 +26,12 @@ type esp struct {
 	}
 }
 
+// espCode is where the addresses of code begin, on all chips.
+const espCode = 0x4000_0000
+
 func (s *state) espRecord(m match) {
 	s.flush()
+	s.closeEndless()
 	rest := bytes.TrimSpace(m.group("rest"))
 	if bytes.HasPrefix(rest, []byte("freed")) { // without frame pointers, RISC-V shows no callers
 		s.release()
@@ -37,7 +41,7 @@ func (s *state) espRecord(m match) {
 	if callers, ok := bytes.CutPrefix(rest, []byte("caller")); ok {
 		b.pcs = hexes(callers)
 		for i, pc := range b.pcs {
-			if pc>>32 != 0 { // a letter of another task behind it
+			if pc>>32 != 0 || pc < espCode { // a letter of another task behind it; RISC-V's frame pointer in place of a caller
 				b.pcs = b.pcs[:i]
 				break
 			}
@@ -72,6 +76,14 @@ func espCaps(bits uint64) string {
 	return strings.Join(names, "+")
 }
 
+func (s *state) espFailed(m match) {
+	size := m.number("size")
+	if size < 0 {
+		size = int64(m.hex("size"))
+	}
+	s.failed(size, espCaps(m.hex("caps")))
+}
+
 func (s *state) espTotals(m match) {
 	free, used := m.number("free"), m.number("used")
 	s.heap(heap{s.caps, free + used, free, m.number("largest"), m.number("least")})
@@ -95,9 +107,8 @@ func (s *state) espShow(m match) {
 
 // espWalk opens the dump of heap_caps_dump.
 func (s *state) espWalk() {
-	if !s.open {
-		s.begin("")
-		s.endless, s.shown, s.atEnd = true, nil, s.espWalked
+	if s.beginEndless("heap_caps_dump", "") {
+		s.shown, s.atEnd = nil, s.espWalked
 	}
 }
 
@@ -131,15 +142,30 @@ func (s *state) espTask(m match) {
 		name += ", deleted"
 	}
 	t := &s.task
-	if s.open && (t.last || slices.Contains(t.seen, name) || len(t.seen) >= maxSeen) {
-		s.close(-1, -1)
+	if t.last || slices.Contains(t.seen, name) || len(t.seen) >= maxSeen {
+		s.closeEndless()
 	}
-	if !s.open {
-		s.begin("")
-		s.endless, t.seen = true, nil
+	t.last = m.group("last") != nil
+	why := ""
+	if t.last { // heap_caps_print_single_task_stat
+		why = "task " + name
 	}
-	t.seen, t.last = append(t.seen, name), m.group("last") != nil
+	if s.beginEndless("task_stat", why) {
+		t.seen = nil
+	}
+	t.seen = append(t.seen, name)
 	t.number = s.numberOf(name)
+}
+
+// espUsage takes the row of a task in an overview, which tells the sum of its blocks.
+func (s *state) espUsage(m match) {
+	b := m.block()
+	if b.size == 0 {
+		return
+	}
+	b.user.Set(codec.TagThread, s.numberOf(m.text("task")))
+	s.record(&b)
+	s.note("an overview of tasks has no number of blocks: each task counts as one")
 }
 
 func (s *state) espAlloc(m match) {

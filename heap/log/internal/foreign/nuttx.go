@@ -15,6 +15,7 @@ import (
 type nuttx struct {
 	columns []string // of the rows of memdump
 	free    bool     // the rows are free blocks, which walk adds up
+	window  string   // the sequence numbers that the command asks for, "" for all
 	owner   string   // the task that the dump is of, "" if it is of several
 	threads map[uint64]string
 }
@@ -39,8 +40,9 @@ func nuttxDump(kind string) func(*state, match) {
 		s.columns, s.free, s.owner = nil, kind == nuttxFree, ""
 		s.walk = heap{size: -1, least: -1}
 		if !s.free {
-			s.begin(kind)
+			s.begin(strings.TrimSpace(kind + s.window))
 		}
+		s.window = ""
 		s.inside = s.nuttxRow
 	}
 }
@@ -56,6 +58,9 @@ func (s *state) nuttxTask(m match) {
 		s.owner = task
 	}
 }
+
+// nuttxWindow takes a command for blocks of some sequence numbers only: the dump does not tell them.
+func (s *state) nuttxWindow(m match) { s.window = " sequence " + m.text("window") }
 
 // nuttxColumns takes the names of the columns. Where the line above was lost, a dump begins here.
 func (s *state) nuttxColumns(m match) {
@@ -89,6 +94,9 @@ func (s *state) nuttxRow(text []byte) {
 	}
 	numbers := bytes.Fields(m[1])
 	columns := s.columns
+	if s.free { // these have no process, although their line may have one
+		columns = slices.DeleteFunc(slices.Clone(columns), func(name string) bool { return name == "PID" || name == "Sequence" })
+	}
 	before := slices.Index(columns, "Address")
 	if before < 0 && len(numbers) <= len(nuttxUsual) { // their line was lost
 		columns, before = nuttxUsual[len(numbers)-1], len(numbers)
@@ -177,8 +185,7 @@ func (s *state) nuttxMeminfo(m match) {
 // nuttxReport takes what a failed allocation tells of the heap. The sums of processes follow.
 func (s *state) nuttxReport(m match) {
 	s.flush()
-	s.begin("")
-	s.endless = true
+	s.beginEndless("failure", "")
 	s.heap(heap{"", m.number("size"), m.number("free"), m.number("largest"), -1})
 }
 

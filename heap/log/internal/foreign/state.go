@@ -38,9 +38,7 @@ func (s *state) flush() {
 func (s *state) finish() {
 	s.flush()
 	s.release()
-	if s.endless {
-		s.close(-1, -1)
-	}
+	s.closeEndless()
 }
 
 // maxNotes is the most notes of a log.
@@ -93,7 +91,7 @@ func stacks(frame *regexp.Regexp) func(*state, match) {
 		if direct := m.number("direct"); direct >= 0 {
 			s.waiting.size = direct
 		}
-		if !s.open {
+		if s.closeEndless(); !s.open {
 			s.begin("leak")
 		}
 		s.inside = func(text []byte) {
@@ -124,7 +122,7 @@ func (s *state) androidRow(m match) {
 			b.pcs = append(b.pcs, pc)
 		}
 	}
-	s.endless = true
+	s.endless = "android"
 	if count := m.number("count"); count < 1<<31 && b.size < 1<<31 {
 		s.sum(&b, count, count*b.size)
 	}

@@ -43,14 +43,19 @@ var traceForms = []form{
 	{"esp-idf", "Showing data for", re(`Showing data for heap: *(?P<name>` + x32 + `)`), "4.3", "", "multi_heap.c", (*state).espShow},
 	{"esp-idf", " data, size: ", re(`Block (?P<address>` + x32 + `) data, size: (?P<size>` + n + ` bytes, Free: (?P<free>Yes|No)`), "4.3", "", "multi_heap.c", (*state).espBlock},
 	{"esp-idf", ", CURRENT MEMORY", re(`(?P<last>└)? *(?P<status>ALIVE|DELETED): (?P<task>.*), CURRENT MEMORY USAGE \d+`), "5.5", "", "heap_task_info.c", (*state).espTask},
+	{"esp-idf", "│ TASK  ", re(`│ TASK +│ STATUS `), "5.5", "", "heap_task_info.c", begins("")},
+	{"esp-idf", "│ ALIVE|│ DELETED", re(`│ +(?P<task>\S.*?) +│ (?:ALIVE|DELETED) +│ +(?P<size>` + n + ` │ +\d+ │ +\d+ │`), "5.5", "", "heap_task_info.c", (*state).espUsage},
+	{"esp-idf", "└──────", re(`└─+┴─+┴─+┴`), "5.5", "", "heap_task_info.c", ends},
 	{"esp-idf", " HEAP: ", re(` HEAP: (?P<memory>.*), CAPS: 0x`), "5.5", "", "heap_task_info.c", func(s *state, m match) { s.task.memory = m.text("memory") }},
 	{"esp-idf", " ALLOC 0x", re(` ALLOC (?P<address>` + x32 + `), SIZE (?P<size>` + n), "5.5", "", "heap_task_info.c", (*state).espAlloc},
-	{"esp-idf", "alloc fail. size", re(`Mem alloc fail. size (?P<size>` + x32 + `) caps (?P<caps>` + x32 + `)`), "5.1", "", "heap_caps.c", func(s *state, m match) { s.failed(int64(m.hex("size")), espCaps(m.hex("caps"))) }},
+	{"esp-idf", "alloc fail. size", re(`Mem alloc fail. size (?P<size>` + x32 + `) caps (?P<caps>` + x32 + `)`), "5.1", "", "heap_caps.c", (*state).espFailed},
+	{"esp-idf", "failed to alloca", re(`was called but failed to allocate (?P<size>` + n + ` bytes with (?P<caps>0[xX][0-9a-fA-F]{1,8}) capabilities`), "4.2", "", "heap_debug.rst", (*state).espFailed},
 	{"esp-idf", "rst:0x", re(`\brst:` + x32 + ` \(`), "3.0", "", "heap_trace_standalone.c", func(s *state, _ match) { s.flush(); s.threads = nil; s.boot() }},
 	{"esp-idf", " at ", re(`(?P<address>` + x32 + `): ` + where), "3.0", "", "idf_monitor", (*state).nameLine},
 	{"esp-idf", "(inlined by)", re(`\(inlined by\) ` + where), "3.0", "", "idf_monitor", (*state).inlinedLine},
 	{"esp-idf", " in ", re(`#\d+ +(?P<address>` + x32 + `)(?::` + x32 + `)? in ` + where), "3.0", "", "idf_monitor", (*state).nameLine},
 
+	{"nuttx", "memdump ", re(`\bmemdump +\w+ +(?P<window>\d+(?: +\d+)?)$`), "12.2", "", "nsh_mmcmds.c", (*state).nuttxWindow},
 	{"nuttx", "ump all used mem", re(`Dump all used memory node info`), "10.3", "12.7", "mm_memdump.c", nuttxDump("")},
 	{"nuttx", "Memdump task ", re(`Memdump task (?:ALL$|(?P<named>.*name: )?(?P<task>.*))`), "12.8", "", "mm_memdump.c", (*state).nuttxTask},
 	{"nuttx", "Memdump leak", re(`Memdump leak`), "12.8", "", "mm_memdump.c", nuttxDump("leak")},
@@ -77,10 +82,10 @@ var traceForms = []form{
 	{"zephyr", "Heap at 0x", re(`Heap at (?P<name>` + x + `) contains`), "2.7", "", "heap_info.c", (*state).zephyrHeap},
 	{"zephyr", " free bytes, ", re(`(?P<free>` + n + ` free bytes, (?P<used>` + n + ` allocated bytes, overhead = (?P<over>` + n + ` bytes`), "2.7", "", "heap_info.c", (*state).zephyrInfo},
 
-	{"mbed", "#m:0x", re(`#m:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<size>` + n), "6.0", "", "mbed_mem_trace.cpp", events(codec.EventAllocated)},
-	{"mbed", "#c:0x", re(`#c:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<count>` + n + `;(?P<size>` + n), "6.0", "", "mbed_mem_trace.cpp", events(codec.EventAllocated)},
-	{"mbed", "#r:0x", re(`#r:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<old>` + x32 + `);(?P<size>` + n), "6.0", "", "mbed_mem_trace.cpp", events(codec.EventMoved)},
-	{"mbed", "#f:0x", re(`#f:` + x32 + `;` + x32 + `-(?P<address>` + x32 + `)`), "6.0", "", "mbed_mem_trace.cpp", events(codec.EventFreed)},
+	{"mbed", "#m:0x", re(`#m:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<size>` + n), "5.2", "", "mbed_mem_trace.cpp", events(codec.EventAllocated)},
+	{"mbed", "#c:0x", re(`#c:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<count>` + n + `;(?P<size>` + n), "5.2", "", "mbed_mem_trace.cpp", events(codec.EventAllocated)},
+	{"mbed", "#r:0x", re(`#r:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<old>` + x32 + `);(?P<size>` + n), "5.2", "", "mbed_mem_trace.cpp", events(codec.EventMoved)},
+	{"mbed", "#f:0x", re(`#f:` + x32 + `;` + x32 + `-(?P<address>` + x32 + `)`), "5.2", "", "mbed_mem_trace.cpp", events(codec.EventFreed)},
 
 	{"mtrace", "] + 0x", re(mtraceAt + `\+ (?P<address>` + x + `) (?P<bytes>` + x + `)`), "2.36", "", "mtrace-impl.c", events(codec.EventAllocated)},
 	{"mtrace", "] - 0x", re(mtraceAt + `- (?P<address>` + x + `)`), "2.36", "", "mtrace-impl.c", events(codec.EventFreed)},
@@ -156,7 +161,7 @@ func (m match) number(name string) int64 {
 
 // hex returns a number with 0x, 0 if there is none.
 func (m match) hex(name string) uint64 {
-	v, _ := strconv.ParseUint(string(bytes.TrimPrefix(m.group(name), []byte("0x"))), 16, 64)
+	v, _ := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(m.text(name)), "0x"), 16, 64)
 	return v
 }
 

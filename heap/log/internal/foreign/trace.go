@@ -16,7 +16,7 @@ type trace struct {
 	at      int    // the position of held in out
 	dump    uint32 // number of the next dump
 	open    bool
-	endless bool   // the open dump has no last line: it ends where something else begins
+	endless string // what prints the open dump, if it has no last line: it ends where something else begins
 	atEnd   func() // called before the open dump ends, nil if nothing is to be done
 	skipped int64
 	read    int64 // bytes of the log
@@ -51,9 +51,7 @@ func (t *trace) header(h codec.Header, keys []key, text ...string) {
 // boot begins a boot.
 func (t *trace) boot() {
 	t.release()
-	if t.endless {
-		t.close(-1, -1)
-	}
+	t.closeEndless()
 	if t.open || t.dump > 0 { // otherwise the log has its own boots and dumps
 		t.header(codec.Header{Verb: codec.VerbBoot}, nil)
 	}
@@ -64,14 +62,29 @@ func (t *trace) boot() {
 // some of the blocks, "" if it has all.
 func (t *trace) begin(why string) {
 	t.release()
-	if t.open && t.endless {
-		t.close(-1, -1)
-	} else if t.open {
+	if t.closeEndless(); t.open {
 		t.dump++
 	}
-	t.endless, t.atEnd = false, nil
+	t.atEnd = nil
 	t.header(codec.Header{Verb: codec.VerbBegin, Number: t.dump, HasNumber: true}, []key{{"u", 1}}, "why", why)
 	t.open = true
+}
+
+// beginEndless opens a dump that has no last line, unless one of this kind is open.
+func (t *trace) beginEndless(kind, why string) (opened bool) {
+	if t.open && t.endless == kind {
+		return false
+	}
+	t.begin(why)
+	t.endless = kind
+	return true
+}
+
+// closeEndless closes the open dump if it has no last line.
+func (t *trace) closeEndless() {
+	if t.endless != "" {
+		t.close(-1, -1)
+	}
 }
 
 // close closes the open dump. n and b are the blocks and bytes that the trace says it has.
@@ -83,7 +96,7 @@ func (t *trace) close(n, b int64) {
 	}
 	if t.open {
 		t.header(codec.Header{Verb: codec.VerbEnd, Number: t.dump, HasNumber: true}, []key{{"n", n}, {"b", b}})
-		t.dump, t.open, t.endless = t.dump+1, false, false
+		t.dump, t.open, t.endless = t.dump+1, false, ""
 	}
 }
 
