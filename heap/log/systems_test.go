@@ -95,6 +95,11 @@ var systemLogs = []systemLog{
 	// used, biggest, orphan, used, leak, a process, a window of used: a program has 9 blocks
 	{file: "nuttx-12.13", systems: "nuttx", dumps: []string{"77 1865848", "4 1708384 biggest", "4 1952 orphan", "77 1865848", "9 5112 leak", "9 5112 task hello", "44 1717256 sequence 10 60"},
 		heaps: []string{" 1: 65241096 to 65241096, 65238576 to 65238576", "Umem 1: 65239984 to 65239984, 65238576 to 65238576"}},
+	// used, leak, a failed allocation with the sums of the processes, a process, a window of used
+	{file: "nuttx-12.4", systems: "nuttx", dumps: []string{"99 1873184", "9 5216 leak", "126 1953520", "9 5248 task 4", "45 1264496 sequence 10 60"},
+		heaps: []string{" 2: 65229168 to 65148832, 65226144 to 65145408", "Umem 1: 65228048 to 65228048, 65226144 to 65226144"}, notes: "an allocation of 1099511627872 bytes failed"},
+	{file: "idf-5.2.5-task-info", systems: "esp-idf", dumps: []string{"5 13904", "5 16976", "5 20048"}, notes: "each task counts as one",
+		threads: []string{"thread 1 wifi: 1 4328", "thread 2 Pre-Scheduler allocs: 1 100", "thread 3 main: 1 208", "thread 4 leaking_task: 1 15360", "thread 5 sensor poll: 1 52"}},
 	{file: "mbed-5.12", systems: "mbed", dumps: []string{"6 300592"}}, // 4 blocks of 100, 192 and 300,000
 	{file: "freertos-11.1.0", systems: "freertos", heaps: []string{" 4: 64520 to 61496, 64520 to 61496"}},
 	{file: "micropython-1.24.1", systems: "micropython", heaps: []string{" 4: 63264 to 57216, 62864 to 56864"}},

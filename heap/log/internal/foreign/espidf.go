@@ -157,15 +157,28 @@ func (s *state) espTask(m match) {
 	t.number = s.numberOf(name)
 }
 
+// espTotal takes the sums of a task, as the example of heap_caps_get_per_task_info prints them.
+func (s *state) espTotal(m match) {
+	t, name := &s.task, m.text("task")
+	if slices.Contains(t.seen, name) || len(t.seen) >= maxSeen {
+		s.closeEndless()
+	}
+	if s.beginEndless("task_info", "") {
+		t.seen = nil
+	}
+	t.seen = append(t.seen, name)
+	s.espUsage(m)
+}
+
 // espUsage takes the row of a task in an overview, which tells the sum of its blocks.
 func (s *state) espUsage(m match) {
 	b := m.block()
-	if b.size == 0 {
+	if b.size += max(m.number("more"), 0); b.size == 0 {
 		return
 	}
 	b.user.Set(codec.TagThread, s.numberOf(m.text("task")))
 	s.record(&b)
-	s.note("an overview of tasks has no number of blocks: each task counts as one")
+	s.note("a list of tasks has no number of blocks: each task counts as one")
 }
 
 func (s *state) espAlloc(m match) {

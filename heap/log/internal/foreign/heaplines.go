@@ -25,6 +25,8 @@ var heapForms = []form{
 	{"tasmota", `"Heap":`, re(`(?:"UptimeSec":(?P<time>` + n + `,.*?)?"Heap":(?P<free_1024>` + n), "5", "", "tasmota/support_tasmota.ino", (*state).heapLine},
 	{"linux", "Mem:", re(`Mem: +(?P<size_1024>` + n + ` +(?P<used_1024>` + n + `(?: +\d+){3} +(?P<free_1024>` + n), "3.3.10", "", "free of procps and BusyBox: what is available, in KiB", (*state).heapLine},
 	{"linux", "Mem:", re(`Mem: +(?P<size_1024>` + n + ` +(?P<used_1024>` + n + ` +(?P<free_1024>` + n), "", "", "free of older BusyBox, in KiB", (*state).heapLine},
+	{"linux", "MemTotal:", re(`MemTotal: +(?P<size_1024>` + n + ` kB`), "3.14", "", "/proc/meminfo", (*state).heapPart},
+	{"linux", "MemAvailable:", re(`MemAvailable: +(?P<free_1024>` + n + ` kB`), "3.14", "", "/proc/meminfo", (*state).heapPart},
 	{"micropython", "GC: total: ", re(`GC: total: (?P<size>` + n + `, used: (?P<used>` + n + `, free: (?P<free>` + n), "1.3", "", "py/gc.c, gc_dump_info", (*state).heapPart},
 	{"micropython", "max free sz: ", re(`max free sz: (?P<largest_16>` + n), "1.6", "", "py/gc.c: blocks of 16 bytes on machines of 32 bits", (*state).heapPart},
 	{"arduino", " Memory Info:", re(`(?P<heap>INTERNAL|SPIRAM) Memory Info:`), "3.0", "", "cores/esp32/chip-debug-report.cpp", (*state).heapPart},
@@ -51,12 +53,12 @@ var heapForms = []form{
 	{"esphome", "Sending state", re(`'[^']*\b(?i:block|largest)\b[^']*': Sending state (?P<largest>` + n + `\.\d+ B `), "1.15", "", "sensors of the component debug", (*state).heapPart},
 
 	// The words that people use. "Free heap: 41232", "free=41232 largestBlock=31744"
-	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock", re(`(?i)\b(?:free|heap)\b[ _]?(?P<heap>` + heapNames + `)?\D{0,12}(?P<free>` + amount + `\D{1,24}(?:biggest|largest|max[ _]?(?:alloc|block))\D{1,20}(?P<largest>` + amount), "", "", "programs for ESP32, espressif/esp-matter#436", (*state).heapLine},
-	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock", re(`(?i)\bheap:\D{0,6}(?P<free>` + amount + `\D{1,12}(?:biggest|largest|max[ _]?(?:alloc|block))\D{1,20}(?P<largest>` + amount), "", "", "programs for ESP32", (*state).heapLine},
-	{Own, "in free|in Free|in_free|inFree|mum free|mum Free|ver free|in heap|in Heap", re(`(?i)\bmin(?:imum)?[ _]?(?:ever[ _]?)?(?:free|heap)(?:[ _]?(?:heap|mem(?:ory)?|ever|size|space))*\W{1,4}(?P<least>` + amount), "", "", "ESP.getMinFreeHeap, hello_world of ESP-IDF", (*state).heapPart},
-	{Own, "ree heap|ree Heap|reeHeap|ree_heap|ree mem|ree Mem|REE HEAP|ree PSRAM|ree SPIRAM|ree psram|ree internal", re(`(?i)\bfree[ _]?(?:heap|mem(?:ory)?|(?P<heap>` + heapNames + `))(?:[ _]?(?:size|space|ram))?\W{1,4}(?P<free>` + amount), "", "", "ESP.getFreeHeap, examples of ESP-IDF, debug of ESPHome", (*state).heapPart},
+	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block", re(`(?i)\b(?:free|heap)\b[ _]?(?P<heap>` + heapNames + `)?\D{0,12}(?P<free>` + amount + `\D{1,24}(?:biggest|largest|max[ _]?(?:alloc|block))\D{1,20}(?P<largest>` + amount), "", "", "programs for ESP32, espressif/esp-matter#436", (*state).heapLine},
+	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block", re(`(?i)\bheap:\D{0,6}(?P<free>` + amount + `\D{1,12}(?:biggest|largest|max[ _]?(?:alloc|block))\D{1,20}(?P<largest>` + amount), "", "", "programs for ESP32", (*state).heapLine},
+	{Own, "in free|in Free|in_free|inFree|mum_free|mum free|mum Free|ver free|in heap|in Heap", re(`(?i)(?:\b|_)min(?:imum)?[ _]?(?:ever[ _]?)?(?:free|heap)(?:[ _]?(?:heap|mem(?:ory)?|ever|size|space))*\W{1,4}(?P<least>` + amount), "", "", "ESP.getMinFreeHeap, hello_world of ESP-IDF", (*state).heapPart},
+	{Own, "ree heap|ree Heap|reeHeap|ree_heap|ree mem|ree Mem|REE HEAP|ree PSRAM|ree SPIRAM|ree psram|ree internal", re(`(?i)(?:\b|_)free[ _]?(?:heap|mem(?:ory)?|(?P<heap>` + heapNames + `))(?:[ _]?(?:size|space|ram))?\W{1,4}(?P<free>` + amount), "", "", "ESP.getFreeHeap, examples of ESP-IDF, debug of ESPHome", (*state).heapPart},
 	{Own, "eap free|eap Free", re(`(?i)\bheap free\W{1,4}(?P<free>` + amount), "", "", "ESP.getFreeHeap", (*state).heapPart},
-	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|imum heap bl", re(`(?i)(?:largest|biggest|max(?:imum)?) ?(?:(?:free|alloc(?:atable)?|heap|contiguous) ?)*(?:block|heap|chunk|alloc)?(?: ?size)?\W{1,4}(?P<largest>` + amount), "", "", "ESP.getMaxAllocHeap", (*state).heapPart},
+	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block|ax Free B|ax free b|axFreeB|ax_free_b|imum heap bl", re(`(?i)(?:largest|biggest|max(?:imum)?)[ _]?(?:(?:free|alloc(?:atable)?|heap|contiguous)[ _]?)*(?:block|heap|chunk|alloc)?(?:[ _]?size)?\W{1,4}(?P<largest>` + amount), "", "", "ESP.getMaxAllocHeap", (*state).heapPart},
 	{Own, "otal heap|otal Heap|otal PSRAM|otal psram|otal mem", re(`(?i)\btotal (?:heap|mem(?:ory)?|(?P<heap>psram))(?: size)?\W{1,4}(?P<size>` + amount), "", "", "ESP.getHeapSize, ESP.getPsramSize", (*state).heapPart},
 }
 

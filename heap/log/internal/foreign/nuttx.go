@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,7 +16,8 @@ import (
 type nuttx struct {
 	columns []string // of the rows of memdump
 	free    bool     // the rows are free blocks, which walk adds up
-	window  string   // the sequence numbers that the command asks for, "" for all
+	asked   string   // what the command asks for, as the reason of a dump, "" for all
+	window  string   // the sequence numbers that it asks for, likewise
 	owner   string   // the task that the dump is of, "" if it is of several
 	threads map[uint64]string
 }
@@ -24,7 +26,7 @@ var (
 	nuttxRow   = regexp.MustCompile(`((?:-?\d{1,18} +)+)(0x[0-9a-fA-F]{1,16})\b(.*)$`)
 	nuttxTotal = regexp.MustCompile(`(\d{1,18}) +(\d{1,18})$`)
 	nuttxHeap  = regexp.MustCompile(`(?:(\w+): +)?\b((?:\d{1,18} +){4,7}\d{1,18})(?: +(\w+))?$`)
-	nuttxPS    = regexp.MustCompile(`(?P<thread>\d{1,9}) +(?:\d+ +){1,3}(?:FIFO|RR|SPORADIC|OTHER) +(?:Kthread|Task|pthread) .* (?:[\d.]+%!?|[0-9a-fA-F]{7,16}) +(?P<name>[A-Za-z_<].*)$`)
+	nuttxPS    = regexp.MustCompile(`(?P<thread>\d{1,9}) +(?:\d+ +){1,3}(?:FIFO|RR|SPORADIC|OTHER) +(?:Kthread|Task|pthread) .* (?:[\d.]+%!?|[0-9a-fA-F]{6,16}) +(?P<name>[A-Za-z_<].*)$`)
 )
 
 // nuttxUsual are the columns by the number of those before the address, as far as it tells them.
@@ -39,10 +41,14 @@ func nuttxDump(kind string) func(*state, match) {
 		s.flush()
 		s.columns, s.free, s.owner = nil, kind == nuttxFree, ""
 		s.walk = heap{size: -1, least: -1}
-		if !s.free {
-			s.begin(strings.TrimSpace(kind + s.window))
+		why := cmp.Or(kind, s.asked)
+		if s.window != "" {
+			why = strings.TrimSpace(why + " sequence " + s.window)
 		}
-		s.window = ""
+		if !s.free {
+			s.begin(why)
+		}
+		s.asked, s.window = "", ""
 		s.inside = s.nuttxRow
 	}
 }
@@ -59,8 +65,17 @@ func (s *state) nuttxTask(m match) {
 	}
 }
 
-// nuttxWindow takes a command for blocks of some sequence numbers only: the dump does not tell them.
-func (s *state) nuttxWindow(m match) { s.window = " sequence " + m.text("window") }
+// nuttxCommand takes a command, as the shell echoes it: a dump does not tell the sequence numbers that
+// were asked for, and before 12.8 it tells nothing.
+func (s *state) nuttxCommand(m match) {
+	switch s.asked = m.text("kind"); {
+	case s.asked == "used" || s.asked == "free":
+		s.asked = ""
+	case s.asked[0] <= '9':
+		s.asked = "task " + s.asked
+	}
+	s.window = m.text("window")
+}
 
 // nuttxColumns takes the names of the columns. Where the line above was lost, a dump begins here.
 func (s *state) nuttxColumns(m match) {

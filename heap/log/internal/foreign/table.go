@@ -45,6 +45,7 @@ var traceForms = []form{
 	{"esp-idf", ", CURRENT MEMORY", re(`(?P<last>└)? *(?P<status>ALIVE|DELETED): (?P<task>.*), CURRENT MEMORY USAGE \d+`), "5.5", "", "heap_task_info.c", (*state).espTask},
 	{"esp-idf", "│ TASK  ", re(`│ TASK +│ STATUS `), "5.5", "", "heap_task_info.c", begins("")},
 	{"esp-idf", "│ ALIVE|│ DELETED", re(`│ +(?P<task>\S.*?) +│ (?:ALIVE|DELETED) +│ +(?P<size>` + n + ` │ +\d+ │ +\d+ │`), "5.5", "", "heap_task_info.c", (*state).espUsage},
+	{"esp-idf", " -> CAP_8BIT: ", re(`Task: (?P<task>.*) -> CAP_8BIT: (?P<size>` + n + ` CAP_32BIT: (?P<more>` + n), "4.0", "5.4", "heap_task_tracking_main.c", (*state).espTotal},
 	{"esp-idf", "└──────", re(`└─+┴─+┴─+┴`), "5.5", "", "heap_task_info.c", ends},
 	{"esp-idf", " HEAP: ", re(` HEAP: (?P<memory>.*), CAPS: 0x`), "5.5", "", "heap_task_info.c", func(s *state, m match) { s.task.memory = m.text("memory") }},
 	{"esp-idf", " ALLOC 0x", re(` ALLOC (?P<address>` + x32 + `), SIZE (?P<size>` + n), "5.5", "", "heap_task_info.c", (*state).espAlloc},
@@ -55,7 +56,7 @@ var traceForms = []form{
 	{"esp-idf", "(inlined by)", re(`\(inlined by\) ` + where), "3.0", "", "idf_monitor", (*state).inlinedLine},
 	{"esp-idf", " in ", re(`#\d+ +(?P<address>` + x32 + `)(?::` + x32 + `)? in ` + where), "3.0", "", "idf_monitor", (*state).nameLine},
 
-	{"nuttx", "memdump ", re(`\bmemdump +\w+ +(?P<window>\d+(?: +\d+)?)$`), "12.2", "", "nsh_mmcmds.c", (*state).nuttxWindow},
+	{"nuttx", "memdump ", re(`\bmemdump +(?P<kind>[a-z]+|\d+)(?: +(?P<window>\d+.*))?$`), "10.3", "", "nsh_mmcmds.c", (*state).nuttxCommand},
 	{"nuttx", "ump all used mem", re(`Dump all used memory node info`), "10.3", "12.7", "mm_memdump.c", nuttxDump("")},
 	{"nuttx", "Memdump task ", re(`Memdump task (?:ALL$|(?P<named>.*name: )?(?P<task>.*))`), "12.8", "", "mm_memdump.c", (*state).nuttxTask},
 	{"nuttx", "Memdump leak", re(`Memdump leak`), "12.8", "", "mm_memdump.c", nuttxDump("leak")},
@@ -71,7 +72,7 @@ var traceForms = []form{
 	{"nuttx", " Task ", nuttxPS, "10.3", "", "nsh_proccmds.c", (*state).nuttxProcess},
 	{"nuttx", " pthread ", nuttxPS, "10.3", "", "nsh_proccmds.c", (*state).nuttxProcess},
 	{"nuttx", "Total:", re(`Total:(?P<size>` + n + `, used:(?P<used>` + n + `, free:(?P<free>` + n + `, largest:(?P<largest>` + n), "11.0", "", "mm_malloc.c", (*state).nuttxReport},
-	{"nuttx", "pid:", re(`pid: *(?P<thread>` + n + `, used: *(?P<size>` + n + `, nused: *(?P<count>` + n), "11.0", "", "mm_malloc.c", (*state).nuttxHolds},
+	{"nuttx", "pid:", re(`pid: *(?P<thread>-?` + n + `, used: *(?P<size>` + n + `, nused: *(?P<count>` + n), "11.0", "", "mm_malloc.c", (*state).nuttxHolds},
 	{"nuttx", "Allocation failed", re(`Allocation failed, size (?P<size>` + n), "10.0", "", "mm_malloc.c", func(s *state, m match) { s.failed(m.number("size"), "") }},
 
 	{"zephyr", "ptrace dump begin", re(`heaptrace dump begin ==`), "open pull request", "", "heaptrace_shell.c", begins("")},
