@@ -18,6 +18,7 @@ type found struct {
 	word                       int64
 	z, d, h2, rate, gain, rose float64
 	changed, load              bool // by package profile only: the rate changed during the log, the load grew
+	boots                      int
 }
 
 type place struct {
@@ -29,6 +30,8 @@ type place struct {
 // For each device, the SQL finds the same paths with the same numbers as package profile finds
 // in the dumps of the device, in both directions of time. It has no present rate and no load: where
 // package profile found that the rate changed, or that the load grew, the words and rates may differ.
+// The SQL adds up the distances from a straight line over the boots, and package profile the floors: of
+// several boots, D is at least as large in SQL.
 func TestEvidenceIsTheRule(t *testing.T) {
 	f := simulate.Default()
 	f.Devices, f.Builds, f.PerDay, f.Paths, f.Reboots, f.Loss = 100, 1, 4, 60, 0.15, 0
@@ -50,7 +53,7 @@ func TestEvidenceIsTheRule(t *testing.T) {
 		list, err := rows[row](t.Context(), s, "select device, path, dir, word, z, d, h2, rate, gain, rose from evidence")
 		got = map[place]found{}
 		for _, r := range list {
-			got[place{r.Device, r.Path, r.Dir}] = found{r.Word, r.Z, r.D, r.H2, r.Rate, r.Gain, r.Rose, false, false}
+			got[place{r.Device, r.Path, r.Dir}] = found{r.Word, r.Z, r.D, r.H2, r.Rate, r.Gain, r.Rose, false, false, 0}
 		}
 		if err == nil {
 			want, err = byProfile(t, s)
@@ -66,17 +69,21 @@ func TestEvidenceIsTheRule(t *testing.T) {
 		if w.changed {
 			continue
 		}
+		several := w.boots > 1
+		if !ok && several { // d is over 0.40
+			continue
+		}
 		if !ok {
 			t.Errorf("%v: profile has %+v, SQL has nothing", k, w)
 			continue
 		}
 		words[w.word]++
 		for i, pair := range [][2]float64{{g.z, w.z}, {g.d, w.d}, {g.h2, w.h2}, {g.rate, w.rate}, {g.gain, w.gain}, {g.rose, w.rose}} {
-			if math.Abs(pair[0]-pair[1]) > 1e-9*(1+math.Abs(pair[1])) {
+			if less := pair[0] < pair[1]-1e-9*(1+math.Abs(pair[1])); less || pair[0] > pair[1]+1e-9*(1+math.Abs(pair[1])) && !(several && i == 1) {
 				t.Errorf("%v: number %d is %v in SQL, %v in profile", k, i, pair[0], pair[1])
 			}
 		}
-		if g.word != w.word && !w.load {
+		if g.word > w.word && !w.load || g.word < w.word && !w.load && !several {
 			t.Errorf("%v: word %d in SQL, %d in profile", k, g.word, w.word)
 		}
 	}
@@ -156,7 +163,7 @@ func byProfile(t *testing.T, s *session) (map[place]found, error) {
 				}
 				var path int64
 				fmt.Sscanf(r.Stack()[0].String(), "0x%x", &path)
-				want[place{device[0].Device, path, dir}] = found{int64(r.Verdict), r.Z, r.Bend, r.Evenness, r.Rate, r.Gain, float64(r.Rose), r.Changed, l.Load > 0}
+				want[place{device[0].Device, path, dir}] = found{int64(r.Verdict), r.Z, r.Bend, r.Evenness, r.Rate, r.Gain, float64(r.Rose), r.Changed, l.Load > 0, r.Boots}
 			}
 		}
 	}

@@ -138,23 +138,46 @@ func newExhaustion(free uint64, rate, margin float64, per Unit) *Exhaustion {
 	return x
 }
 
+// freeHeap is what is free in the heap in which the call paths are.
+type freeHeap struct {
+	name  string
+	bytes uint64
+}
+
 // exhaust computes when a heap is full. size is that of the heap, 0 if it is not given.
 func (l *Leaks) exhaust(size uint64) {
-	if size > 0 {
-		if last := l.lastUsed(); last != nil && l.Rate > 0 {
-			l.Exhaustion = newExhaustion(size-min(size, last.Total.Bytes), l.Rate, l.Margin, l.per())
+	if last := l.lastUsed(); size > 0 && last != nil {
+		l.free = &freeHeap{bytes: size - min(size, last.Total.Bytes)}
+	} else if size == 0 {
+		l.Exhaustion = firstFull(l.Heaps)
+		if heap := l.leakingHeap(); heap != nil {
+			l.free = &freeHeap{heap.Name, heap.Last.Free.Bytes}
 		}
-		return
-	}
-	l.Exhaustion = firstFull(l.Heaps)
-	heap := l.leakingHeap()
-	if heap == nil || l.Rate <= 0 {
-		return
 	}
 	if now := l.Exhaustion; now == nil || now.Per != l.per() || now.Rate-now.Margin <= l.Rate+l.Margin {
-		l.Exhaustion = newExhaustion(heap.Last.Free.Bytes, l.Rate, l.Margin, l.per())
-		l.Exhaustion.Heap = heap.Name
+		if x := l.exhaustion(l.Rate, l.Margin); x != nil {
+			l.Exhaustion = x
+		}
 	}
+}
+
+// exhaustion returns when the heap of the call paths is full at a rate, nil if it is not known.
+func (l *Leaks) exhaustion(rate, margin float64) *Exhaustion {
+	if l.free == nil || rate <= 0 {
+		return nil
+	}
+	x := newExhaustion(l.free.bytes, rate, margin, l.per())
+	x.Heap = l.free.name
+	return x
+}
+
+// IfLeak returns when the heap is full if r, whose verdict is Grows, leaks besides what is Sure. It
+// returns nil if the free memory is not known, or if r is Sure.
+func (l *Leaks) IfLeak(r *Leak) *Exhaustion {
+	if r.Verdict.Sure() {
+		return nil
+	}
+	return l.exhaustion(l.Rate+r.Rate, math.Hypot(l.Margin, r.Margin))
 }
 
 // per returns the unit of Rate.

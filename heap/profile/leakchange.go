@@ -128,3 +128,38 @@ func (t *trend) contrast(m moment) bool {
 	}
 	return false
 }
+
+// faster returns how much the rate at the end of part, which begins at now, may be above its mean,
+// if the rate grows: if the floor rose more slowly before, and rises faster in the second half of part
+// than in the first, apart from noise of margin. A rate that changes with a boot does not go on to.
+func (t *leakTrend) faster(part *trend, since, now moment, margin float64) float64 {
+	if since == now || now.dump == 0 {
+		return 0
+	}
+	first, last := t.index(since), t.index(now)
+	t1, r1, _ := sums(t.steps[first:last])
+	t2, r2, _ := sums(t.steps[last:])
+	before := (r2/t2 - r1/t1) * t2 / (t1 + t2) // by a straight line through both rates
+	half := last
+	var t3, r3 float64
+	for ; half < len(t.steps)-1 && (half == last || t3+t.steps[half].time <= t2/2); half++ {
+		t3, r3 = t3+t.steps[half].time, r3+t.steps[half].rise
+	}
+	within := (r2-r3)/(t2-t3) - r3/t3
+	return math.Max(0, math.Min(before, within+margin))
+}
+
+// index returns the index in t.steps of the step that begins with a moment.
+func (t *leakTrend) index(m moment) int {
+	return slices.IndexFunc(t.steps, func(s floorStep) bool { return s.moment == m })
+}
+
+// undecided returns for how many hours or dumps more a path must grow that grows steadily since a
+// moment, until the time before it is so short a part of the boot that it is Probably a leak, if its
+// floor did not rise before.
+func (t *leakTrend) undecided(since moment) float64 {
+	b := &t.boots[since.boot]
+	last := len(b.at) - 1
+	before, all := b.at[since.dump]-b.at[0], b.at[last]-b.at[0]
+	return math.Max(before/thresholds[1].d-all, all/float64(last))
+}

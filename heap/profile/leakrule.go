@@ -49,7 +49,7 @@ type Evidence struct {
 	// Z is Rose less Chance, in standard deviations.
 	Z float64 `json:"z"`
 	// Bend is the largest distance of the floor from a straight line, as a fraction of its
-	// rise, 0 to 1.
+	// rise, 0 to 1. The floors of several boots are added up, by the part of the time of each.
 	Bend float64 `json:"d"`
 	// Evenness is 2 × the smaller of the rises in the two halves of the
 	// time, divided by the whole rise. 1 is even.
@@ -72,6 +72,9 @@ type Evidence struct {
 	Since int `json:"since"`
 	// Changed is set if the rate changed during the log: Rate is then not the mean of the log.
 	Changed bool `json:"changed"`
+	// More is more than 0 if the path grows steadily since some time, as a leak or a cache that fills
+	// does: if it grows for so many hours or dumps more, it is Probably a leak. Verdict is Grows.
+	More float64 `json:"more,omitempty"`
 	// Versions has the growth in each firmware version, in the order of the log, nil if the log
 	// names only one.
 	Versions []Version `json:"versions,omitempty"`
@@ -84,7 +87,7 @@ var thresholds = []struct {
 	dumps    int // least number of dumps of the longest boot
 }{
 	{Leaking, 4, 0.15, 0.75, 6},
-	{Probably, 3.5, 0.25, 0.65, 0},
+	{Probably, 3.5, 0.24, 0.65, 0},
 	{Grows, 2, 0.40, 0.50, 0},
 }
 
@@ -123,11 +126,17 @@ func (t *leakTrend) examine(points []Value) Evidence {
 	part := t.from(now)
 	p, _ := part.evaluate(points, scale, byBytes)
 	e.Rate, e.Margin = p.Rate, p.Margin
+	if faster := t.faster(&part, since, now, p.Margin/scale) * scale; faster > 0 {
+		e.Rate, e.Margin = p.Rate+faster/2, p.Margin+faster/2
+	}
 	switch {
 	case p.Rate <= p.Margin: // the growth has ended
 		e.Verdict = min(e.Verdict, Grows)
 	case p.Verdict == Leaking && t.contrast(now):
 		e.Verdict, e.Score = max(e.Verdict, Probably), math.Max(e.Score, p.Score)
+	case p.Verdict == Leaking && e.Verdict < Probably:
+		e.Verdict, e.More = Grows, t.undecided(now)
+		e.Score = math.Max(e.Score, p.Score*straightness(1-part.span/t.span)) // the time before it is the distance from a straight line
 	default:
 		e.Verdict = max(e.Verdict, min(p.Verdict, Grows))
 	}
@@ -150,7 +159,7 @@ func (t *trend) evaluate(points []Value, scale float64, byBytes bool) (e Evidenc
 	if s.total <= 0 {
 		return e, s
 	}
-	e.Bend = s.bend / s.total
+	e.Bend = s.bend() / s.total
 	e.Evenness = 2 * math.Min(s.early, s.late) / s.total
 	e.Rate = s.total * scale / t.span
 	e.Margin = student90(t.dumps-len(t.boots)) * math.Sqrt(s.squares) * scale / t.span
@@ -159,8 +168,8 @@ func (t *trend) evaluate(points []Value, scale float64, byBytes bool) (e Evidenc
 		return e, s
 	}
 	even := math.Sqrt(math.Max(0, float64(s.rose)-t.chance)/(float64(t.dumps)-t.chance) + 0.02)
-	quality := math.Pow(math.Max(0, 1-e.Bend), 3) * math.Max(0, e.Evenness) * even
-	e.Score = e.Gain * quality * quality
+	quality := math.Max(0, e.Evenness) * even
+	e.Score = e.Gain * straightness(e.Bend) * quality * quality
 	for _, l := range thresholds {
 		if e.Z >= l.z && e.Bend <= l.d && e.Evenness >= l.h2 && t.longest >= l.dumps {
 			e.Verdict = l.verdict
@@ -170,13 +179,17 @@ func (t *trend) evaluate(points []Value, scale float64, byBytes bool) (e Evidenc
 	return e, s
 }
 
+// straightness returns by what the score is reduced because the floor bends.
+func straightness(bend float64) float64 { return math.Pow(math.Max(0, 1-bend), 6) }
+
 // rise adds up the rise of the floor over the boots, in blocks or bytes.
 type rise struct {
 	total, early, late float64
-	bend               float64 // sum of the largest distances from a straight line
-	above              float64 // sum of the largest distances above it
-	lost               float64 // variance because of missing blocks
-	squares            float64 // sum of the squared distances of each step from the mean
+	off                [bendSteps + 1]float64 // sum of the distances from a straight line, by the part of the time of a boot
+	above, below       float64                // sums of the largest distances above and below it
+	boots              int                    // whose floor rose
+	lost               float64                // variance because of missing blocks
+	squares            float64                // sum of the squared distances of each step from the mean
 	rose               int
 	// of the first halves of the boots
 	roseEarly, intervalsEarly int
@@ -195,7 +208,7 @@ func (s *rise) add(b *trendBoot, byBytes bool) (gain float64) {
 	gain = f[k-1] - f[0]
 	span := b.at[k-1] - b.at[0]
 	half := k - 2
-	var bend, above float64
+	var above, below float64
 	for i := range f {
 		u := (b.at[i] - b.at[0]) / span
 		if u >= 0.5 && i >= 1 && i < half {
@@ -203,7 +216,7 @@ func (s *rise) add(b *trendBoot, byBytes bool) (gain float64) {
 		}
 		if gain > 0 {
 			off := f[i] - f[0] - gain*u
-			bend, above = math.Max(bend, math.Abs(off)), math.Max(above, off)
+			above, below = math.Max(above, off), math.Max(below, -off)
 		}
 		if i == 0 {
 			continue
@@ -221,17 +234,48 @@ func (s *rise) add(b *trendBoot, byBytes bool) (gain float64) {
 		d -= gain / span * (b.at[i] - b.at[i-1])
 		s.squares += float64(k) / float64(k-1) * d * d
 	}
+	if gain > 0 {
+		s.boots++
+		s.addBend(b, gain)
+	}
 	s.total += gain
 	s.early += f[half] - f[0]
 	s.late += f[k-1] - f[half]
-	s.bend += bend
-	s.above += above
+	s.above, s.below = s.above+above, s.below+below
 	if !byBytes {
 		for _, i := range []int{0, k - 1} {
 			s.lost += b.value[i] * (1 - b.kept[i]) / b.kept[i]
 		}
 	}
 	return gain
+}
+
+// bendSteps is the number of parts of the time of a boot at whose ends its floor is compared with a
+// straight line.
+const bendSteps = 100
+
+// addBend adds the distances of the floor of a boot, which rises by gain, from a straight line.
+func (s *rise) addBend(b *trendBoot, gain float64) {
+	f, j, last := b.floor, 1, len(b.floor)-1
+	for n := range s.off {
+		u := float64(n) / bendSteps
+		at := b.at[0] + u*(b.at[last]-b.at[0])
+		for j < last && b.at[j] < at {
+			j++
+		}
+		s.off[n] += f[j-1] + (f[j]-f[j-1])*(at-b.at[j-1])/(b.at[j]-b.at[j-1]) - f[0] - gain*u
+	}
+}
+
+// bend returns the largest distance of the sum of the floors from a straight line.
+func (s *rise) bend() (most float64) {
+	if s.boots == 1 {
+		return math.Max(s.above, s.below)
+	}
+	for _, x := range s.off {
+		most = math.Max(most, math.Abs(x))
+	}
+	return most
 }
 
 // student90 returns the factor of a 90 % interval with df degrees of freedom, an

@@ -68,6 +68,7 @@ type Leaks struct {
 	Exhaustion *Exhaustion
 
 	sure []Leak
+	free *freeHeap // nil if the free memory is not known
 }
 
 // Sure returns the rows that are Leaking or Probably, and then those of Functions of which no

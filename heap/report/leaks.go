@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -24,14 +25,11 @@ func NewLeaks(found *profile.Leaks) *Leaks {
 		l.Summary = append(l.Summary, fmt.Sprintf("The list has the %d surest leaks; %d more are left out.", maxLeaks, left))
 		sure = sure[:maxLeaks]
 	}
-	for _, r := range append(sure, leaktext.Growing(found)...) {
+	steady, uneven := leaktext.Growing(found)
+	for _, r := range slices.Concat(sure, steady, uneven) {
 		row := Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: leaktext.Rate(found, r.Rate, r.Margin), Grows: r.Rate > 0,
 			First: r.First, Last: r.Last, Text: leaktext.Evidence(&r)}
-		for _, text := range []string{leaktext.Since(found, &r), leaktext.Versions(found, &r)} {
-			if text != "" {
-				row.Text += "; " + text
-			}
-		}
+		row.Text = strings.Join(append([]string{row.Text}, leaktext.Notes(found, &r)...), "; ")
 		for i, v := range r.Points() {
 			if found.Dumps[i].Used {
 				row.Points = append(row.Points, v.Bytes)

@@ -59,7 +59,7 @@ judged as (
   from devices where g > 0)
 select *,
   case when z >= 4 and d <= 0.15 and h2 >= 0.75 and longest >= 6 then 3
-       when z >= 3.5 and d <= 0.25 and h2 >= 0.65 then 2
+       when z >= 3.5 and d <= 0.24 and h2 >= 0.65 then 2
        else 1 end as word
 from judged
 where gain > 0 and z >= 2 and d <= 0.40 and h2 >= 0.50

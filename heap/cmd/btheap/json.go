@@ -70,15 +70,20 @@ func leakDumpJSON(d *profile.LeakDump) any {
 }
 
 // leaksJSON returns the objects of the rows with evidence.
-func leaksJSON(rows []profile.Leak) []any {
+func leaksJSON(found *profile.Leaks, rows []profile.Leak) []any {
 	list := []any{}
 	for i := range rows {
 		if r := &rows[i]; r.Verdict != profile.NoEvidence {
-			list = append(list, struct {
+			j := struct {
 				profile.Evidence
+				IfLeak any             `json:"if_leak,omitempty"`
 				Stack  []profile.Site  `json:"stack"`
 				Values []profile.Value `json:"values"`
-			}{r.Evidence, r.Stack(), r.Points()})
+			}{Evidence: r.Evidence, Stack: r.Stack(), Values: r.Points()}
+			if x := found.IfLeak(r); x != nil {
+				j.IfLeak = exhaustionJSON(x)
+			}
+			list = append(list, j)
 		}
 	}
 	return list
@@ -86,7 +91,7 @@ func leaksJSON(rows []profile.Leak) []any {
 
 // foundJSON returns the fields that leaks and live share.
 func foundJSON(found *profile.Leaks, rows []profile.Leak) object {
-	j := object{"per": "dump", "used": found.Used, "leaks": leaksJSON(rows), "exhaustion": nil}
+	j := object{"per": "dump", "used": found.Used, "leaks": leaksJSON(found, rows), "exhaustion": nil}
 	if found.Timed {
 		j["per"] = "hour"
 	}
@@ -142,7 +147,7 @@ func heapJSON(t *profile.HeapTrend) any {
 func (l *leaks) writeJSON(w io.Writer, found *profile.Leaks, alive []aliveBlock) error {
 	j := foundJSON(found, found.Rows)
 	j["dumps"] = listJSON(found.Dumps, leakDumpJSON)
-	j["boots"], j["missing"], j["varied"], j["functions"] = found.Boots, found.Missing, found.Varied, leaksJSON(found.Functions)
+	j["boots"], j["missing"], j["varied"], j["functions"] = found.Boots, found.Missing, found.Varied, leaksJSON(found, found.Functions)
 	j["heaps"] = listJSON(found.Heaps, heapJSON)
 	if found.Timed {
 		j["span"] = found.Span.Seconds()

@@ -265,9 +265,14 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 			fmt.Fprintln(w, "\naddresses without names may differ by boot, and so may their call paths:\n--hide '^0x' leaves such addresses out, --maps may name them")
 		}
 	}
-	if grow := leaktext.Growing(found); len(grow) > 0 {
+	steady, uneven := leaktext.Growing(found)
+	if len(steady) > 0 {
+		fmt.Fprint(w, "\nThese grow steadily, but not long enough to tell a leak from a cache:\n")
+		l.writeLeaks(w, found, steady)
+	}
+	if len(uneven) > 0 {
 		fmt.Fprint(w, "\nThese grow, but so slowly or unevenly that it may be noise; a longer log decides:\n")
-		l.writeLeaks(w, found, grow)
+		l.writeLeaks(w, found, uneven)
 	}
 	if lines := leaktext.Basis(found); len(lines) > 0 {
 		fmt.Fprintf(w, "\n%s\n", strings.Join(lines, "\n"))
@@ -286,10 +291,8 @@ func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Lea
 		fmt.Fprintf(w, "\n%s  %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin),
 			cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, bars)
 		fmt.Fprintf(w, "  %s\n", leaktext.Evidence(r))
-		for _, text := range []string{leaktext.Since(found, r), leaktext.Versions(found, r)} {
-			if text != "" {
-				fmt.Fprintf(w, "  %s\n", cli.Printable(text))
-			}
+		for _, text := range leaktext.Notes(found, r) {
+			fmt.Fprintf(w, "  %s\n", cli.Printable(text))
 		}
 		l.stack(w, r.Stack())
 		writeCallers(w, r.Callers())
@@ -334,7 +337,8 @@ func unnamed(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }
 
 // writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
 func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
-	for _, r := range append(found.Sure(), leaktext.Growing(found)...) {
+	steady, uneven := leaktext.Growing(found)
+	for _, r := range slices.Concat(found.Sure(), steady, uneven) {
 		at, name, kind := inLog(found), "(no frames)", "warning"
 		stack := r.Stack()
 		if len(stack) > 0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -128,6 +129,28 @@ func TestLeaksSince(t *testing.T) {
 	}, "")
 	checkSession(t, "a heap without its unit", []string{"leaks", "--heap", "6", log}, 2, nil,
 		"--heap 6: dump 1 holds 5,185 bytes, expected the size of the whole heap, such as 48K")
+}
+
+// A path that grows since the middle of the only boot is listed with its rate, its begin, and what decides.
+func TestLeaksUndecided(t *testing.T) {
+	log := late(t)
+	log = log[strings.LastIndex(log, "~h#boot"):]
+	checkSession(t, "one boot", []string{"leaks", "--heap", "6813", logFile(t, "late.log", log)}, 0, []string{
+		"no leak found (1 call path may be one) in 20 dumps over 19 h\n",
+		"These grow steadily, but not long enough to tell a leak from a cache:\n\ngrows  +74 ± 0 bytes per hour  5 → 29 blocks",
+		"\n  not before dump 8, 8 h after its start\n  a leak, or a cache that fills: after 10.2 h more, it is probably a leak\n" + // 7 h before the growth are 24 % of 29.2 h, 19 h are over
+			"  if it leaks, the heap is exhausted in 10 h\n    0x401200\n",
+	}, "")
+	out, _, code := command("", "leaks", "--heap", "6813", "--json", logFile(t, "late.log", log))
+	var j struct {
+		Leaks []struct {
+			More   float64
+			IfLeak struct{ In float64 } `json:"if_leak"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &j); err != nil || code != 0 || len(j.Leaks) != 1 || math.Abs(j.Leaks[0].More-(7/0.24-19)) > 1e-6 || math.Abs(j.Leaks[0].IfLeak.In-10) > 1e-6 {
+		t.Errorf("%v %+v", err, j)
+	}
 }
 
 // version is a boot of 10 dumps, an hour apart, with 50 blocks that stay and a leak of blocks of 40

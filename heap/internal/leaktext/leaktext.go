@@ -78,11 +78,14 @@ const shortRun = 2 * time.Minute
 // Rate writes a rate and its margin, bytes per hour or dump, such as
 // "+69.3 ± 6.5 bytes per dump".
 func Rate(found *profile.Leaks, v, margin float64) string {
-	per := profile.PerDump
+	return rate(per(found), found.Span, v, margin)
+}
+
+func per(found *profile.Leaks) profile.Unit {
 	if found.Timed {
-		per = profile.PerHour
+		return profile.PerHour
 	}
-	return rate(per, found.Span, v, margin)
+	return profile.PerDump
 }
 
 func rate(per profile.Unit, span time.Duration, v, margin float64) string {
@@ -103,6 +106,33 @@ func Amount(v float64) string {
 // Evidence describes the evidence of a call path.
 func Evidence(r *profile.Leak) string {
 	return fmt.Sprintf("kept memory grew in %d of %s (%.0f if random)%s", r.Rose, printable.Count(r.Intervals, "interval"), r.Chance, evidence(&r.Evidence))
+}
+
+// Notes returns lines on a call path: since when and in which firmware versions it grows, and of one
+// that is not sure, what will tell, and when the heap is full if it leaks.
+func Notes(found *profile.Leaks, r *profile.Leak) (lines []string) {
+	undecided, until := "", ""
+	if r.More > 0 {
+		undecided = undecidedText(per(found), r.More)
+	}
+	if x := found.IfLeak(r); x != nil {
+		until = "if it leaks, the heap is exhausted in " + Left(x)
+	}
+	for _, text := range []string{Since(found, r), Versions(found, r), undecided, until} {
+		if text != "" {
+			lines = append(lines, text)
+		}
+	}
+	return lines
+}
+
+// undecidedText tells a leak from a cache.
+func undecidedText(unit profile.Unit, more float64) string {
+	left := span(unit, more)
+	if unit != profile.PerHour {
+		left = printable.Count(uint64(math.Ceil(more)), string(unit))
+	}
+	return fmt.Sprintf("a leak, or a cache that fills: after %s more, it is probably a leak", left)
 }
 
 // Since returns since when a call path grows, "" if its rate is the same in the whole log.
@@ -181,21 +211,27 @@ func evidence(e *profile.Evidence) string {
 // maxGrowing is the number of call paths that Growing returns.
 const maxGrowing = 3
 
-// Growing returns the call paths that grow, the first three, without those of functions that leak.
-func Growing(found *profile.Leaks) (list []profile.Leak) {
+// Growing returns the call paths that grow, the first three, without those of functions that leak:
+// those that grow steadily, and those whose growth may be noise.
+func Growing(found *profile.Leaks) (steady, uneven []profile.Leak) {
 	leaks := map[string]bool{}
 	for _, f := range found.Functions {
 		leaks[f.Stack()[0].Func] = true
 	}
 	for _, r := range found.Rows {
-		if r.Verdict != profile.Grows || len(list) == maxGrowing {
+		if r.Verdict != profile.Grows || len(steady)+len(uneven) == maxGrowing {
 			continue
 		}
-		if stack := r.Stack(); len(stack) == 0 || !leaks[stack[0].Func] {
-			list = append(list, r)
+		if stack := r.Stack(); len(stack) > 0 && leaks[stack[0].Func] {
+			continue
+		}
+		if r.More > 0 {
+			steady = append(steady, r)
+		} else {
+			uneven = append(uneven, r)
 		}
 	}
-	return list
+	return steady, uneven
 }
 
 // Signed writes a growth per dump.
