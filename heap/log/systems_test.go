@@ -98,6 +98,11 @@ var systemLogs = []systemLog{
 	// used, leak, a failed allocation with the sums of the processes, a process, a window of used
 	{file: "nuttx-12.4", systems: "nuttx", dumps: []string{"99 1873184", "9 5216 leak", "126 1953520", "9 5248 task 4", "45 1264496 sequence 10 60"},
 		heaps: []string{" 2: 65229168 to 65148832, 65226144 to 65145408", "Umem 1: 65228048 to 65228048, 65226144 to 65226144"}, notes: "an allocation of 1099511627872 bytes failed"},
+	// used, used after a failed allocation, a process: ps says that it has 5,888 bytes
+	{file: "nuttx-10.3", systems: "nuttx", dumps: []string{"86 1870672", "110 1951824", "9 5888 task 4"}, threads: []string{"thread 4 hello stay: 9 5888"},
+		heaps: []string{" 1: 65236448 to 65236448, 65233120 to 65233120", "Umem 1: 65235296 to 65235296, 65233120 to 65233120"}},
+	// 4 times 100 bytes more of one heap, and 5,000 of another
+	{file: "zephyr-2.7", systems: "zephyr", heaps: []string{"0x80f02e0 4: 27684 to 27684, 27684 to 27684", "0x80f82e0 4: 8020 to 7708, 8020 to 7708"}},
 	{file: "idf-5.2.5-task-info", systems: "esp-idf", dumps: []string{"5 13904", "5 16976", "5 20048"}, notes: "each task counts as one",
 		threads: []string{"thread 1 wifi: 1 4328", "thread 2 Pre-Scheduler allocs: 1 100", "thread 3 main: 1 208", "thread 4 leaking_task: 1 15360", "thread 5 sensor poll: 1 52"}},
 	{file: "mbed-5.12", systems: "mbed", dumps: []string{"6 300592"}}, // 4 blocks of 100, 192 and 300,000
