@@ -40,6 +40,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/core":                 {packages: "codec codec/callpath symbol internal/arch internal/decompress"},
 	"heap/core/alloc":           {packages: "heap/core"},
 	"heap/core/graph":           {packages: "heap/core"},
+	"heap/core/types":           {},
 	"heap/log":                  {packages: "codec codec/callpath codec/recording symbol heap/profile heap/log/internal/foreign internal/input internal/process internal/printable"},
 	"internal/input":            {packages: "internal/decompress", libraries: "golang.org/x/text"},
 	"heap/log/internal/foreign": {packages: "codec"},
@@ -84,7 +85,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/cli":           {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term github.com/olekukonko/tablewriter"},
 
 	"cmd/btconform":     {packages: "codec conformance cmd/btconform/internal/interop cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
+	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/types heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btheap":   {packages: "codec codec/recording heap/log heap/profile heap/internal/heapmap heap/report heap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec codec/callpath codec/recording gen stats symbol internal/cli internal/cli/logflags internal/input internal/process", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},

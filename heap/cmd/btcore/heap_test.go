@@ -15,31 +15,12 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// deadProgram compiles heap/core/testdata/heap.c with device/ and has gdb write a core file
-// of it. It returns the addresses of its blocks by kind.
+// deadProgram is [deadOf] for heap/core/testdata/heap.c. It returns the addresses of its blocks by kind.
 func deadProgram(t *testing.T, flags ...string) (core, exe string, blocks map[string][]uint64) {
 	t.Helper()
-	src, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	exe, core = filepath.Join(dir, "app"), filepath.Join(dir, "core")
-	args := append([]string{"-g", "-O2", "-w", "-fexceptions", "-DON_DEVICE", "-I", filepath.Join(src, "device/include"),
-		"-o", exe, filepath.Join(src, "heap/core/testdata/heap.c")}, flags...)
-	for _, name := range strings.Fields("choose encode decode line head event parse heap trim alloc dump") {
-		args = append(args, filepath.Join(src, "device/src", name+".c"))
-	}
-	tool(t, "gcc", args...)
-	truth := filepath.Join(dir, "truth.txt")
-	out := tool(t, "gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break stop", "-ex", "run > "+truth,
-		"-ex", "generate-core-file "+core, exe)
-	text, err := os.ReadFile(truth)
-	if _, e := os.Stat(core); err != nil || e != nil {
-		t.Skipf("gdb cannot make core files here: %s", out)
-	}
+	core, exe, text := deadOf(t, "gcc", "../../core/testdata/heap.c", flags...)
 	blocks = map[string][]uint64{}
-	for _, line := range strings.Split(string(text), "\n") {
+	for _, line := range strings.Split(text, "\n") {
 		var addr, size uint64
 		var label string
 		if n, _ := fmt.Sscanf(line, "live %x %d %s", &addr, &size, &label); n == 3 {
@@ -50,6 +31,30 @@ func deadProgram(t *testing.T, flags ...string) (core, exe string, blocks map[st
 		}
 	}
 	return core, exe, blocks
+}
+
+// deadOf compiles a program with device/ and has gdb write a core file of it. It returns the program's output, too.
+func deadOf(t *testing.T, compiler, program string, flags ...string) (core, exe, out string) {
+	t.Helper()
+	src, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	exe, core = filepath.Join(dir, "app"), filepath.Join(dir, "core")
+	args := append([]string{"-g", "-O2", "-w", "-fexceptions", "-DON_DEVICE", "-I", filepath.Join(src, "device/include"), "-o", exe, program}, flags...)
+	for _, name := range strings.Fields("choose encode decode line head event parse heap trim alloc dump") {
+		args = append(args, filepath.Join(src, "device/src", name+".c"))
+	}
+	tool(t, compiler, args...)
+	truth := filepath.Join(dir, "truth.txt")
+	said := tool(t, "gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break stop", "-ex", "run > "+truth,
+		"-ex", "generate-core-file "+core, exe)
+	text, err := os.ReadFile(truth)
+	if _, e := os.Stat(core); err != nil || e != nil {
+		t.Skipf("gdb cannot make core files here: %s", said)
+	}
+	return core, exe, string(text)
 }
 
 // records returns the addresses of the ~m# lines of a recording in increasing order,

@@ -37,7 +37,11 @@ reachable only through it. Blocks that several variables reach are shared; they
 are listed by their size, with the variable that has the shortest path to them.
 A block that a global variable reaches is not charged to a stack.
 
-With --path, it prints the shortest way from a variable to one block.`,
+With --path, it prints the shortest way from a variable to one block.
+
+Blocks with a call stack and a requested size get a type: that of the one
+variable T * of the allocating function with this size, from the debug
+information of -e. Types are names only: they change no number.`,
 		Example: `
 btcore holds core -e app.elf                     what holds the memory
 btcore holds core -e app.elf --path 0x55d0c0a31b90
@@ -73,10 +77,14 @@ func (o *holdsOptions) run(c *cobra.Command, in *input) error {
 	}
 	names := in.rootNames()
 	g := graph.Build(&in.Image, h, in.roots(), names.at)
+	g.Types = in.types(h)
 	err = in.write(c, func(w io.Writer) error { return o.write(w, in, g, names) })
 	o.warn(c, in, h, nil)
 	if err != nil {
 		return err
+	}
+	if t := typed(h, g.Types); t != "" {
+		say(c, t)
 	}
 	if len(in.Notes()) > 0 || len(h.Damage) > 0 || len(h.Notes()) > 0 || len(unproven(o.arenas)) > 0 {
 		return cli.Exit(cli.Short)
@@ -106,6 +114,9 @@ func holderName(g *graph.Graph, h *graph.Holder) string {
 	name := cli.Printable(g.Roots[h.Root].Name)
 	if !h.Shared {
 		return name
+	}
+	if h.Type != "" {
+		return fmt.Sprintf("%d × %s, shared: %s is nearest", len(h.Top), cli.Printable(h.Type), name)
 	}
 	size := cli.Count(h.Most, "byte")
 	if h.Least < h.Most {
@@ -149,6 +160,7 @@ func (o *holdsOptions) table(w io.Writer, in *input, g *graph.Graph, t *graph.Tr
 type jsonHolder struct {
 	Holder string   `json:"holder"`
 	Shared bool     `json:"shared"`
+	Type   string   `json:"type,omitempty"` // of the blocks of Top
 	Bytes  uint64   `json:"bytes"`
 	Blocks int      `json:"blocks"`
 	Least  uint64   `json:"least,omitempty"` // sizes of the blocks of Top
@@ -170,7 +182,7 @@ func (o *holdsOptions) writeJSON(w io.Writer, in *input, g *graph.Graph, t *grap
 		if o.most > 0 && i >= o.most {
 			break
 		}
-		x := jsonHolder{Holder: g.Roots[h.Root].Name, Shared: h.Shared, Bytes: h.Bytes, Blocks: h.Blocks, Least: h.Least, Most: h.Most}
+		x := jsonHolder{Holder: g.Roots[h.Root].Name, Shared: h.Shared, Type: h.Type, Bytes: h.Bytes, Blocks: h.Blocks, Least: h.Least, Most: h.Most}
 		for _, b := range h.Top[:min(len(h.Top), maxAddrs)] {
 			x.Top = append(x.Top, fmt.Sprintf("%#x", g.Heap.Blocks[b].Addr))
 		}
@@ -197,7 +209,11 @@ func (o *holdsOptions) writePath(w io.Writer, g *graph.Graph, names *rootNames) 
 		return cli.Usagef("--path %s: in no block", o.path)
 	}
 	at := func(i int) string {
-		return fmt.Sprintf("%#x  %s", g.Heap.Blocks[i].Addr, cli.Count(g.Heap.Blocks[i].Size, "byte"))
+		text := fmt.Sprintf("%#x  %s", g.Heap.Blocks[i].Addr, cli.Count(g.Heap.Blocks[i].Size, "byte"))
+		if t := g.Type(i); t != "" {
+			text += "  " + cli.Printable(t)
+		}
+		return text
 	}
 	fmt.Fprintln(w, at(block))
 	path := g.Path(block)

@@ -26,6 +26,9 @@ type Root struct {
 type Graph struct {
 	Heap  *core.Heap
 	Roots []Root
+	// Types are names of types for the blocks of Heap, "" if not known; nil if none is. They name holders,
+	// and change nothing else.
+	Types []string
 
 	pointers *core.Pointers
 	start    []int // of the edges of each node, in to
@@ -35,6 +38,14 @@ type Graph struct {
 }
 
 const none = -1
+
+// Type returns the type of a block, "" if it is not known.
+func (g *Graph) Type(block int) string {
+	if block >= len(g.Types) {
+		return ""
+	}
+	return g.Types[block]
+}
 
 // Build builds the graph of a heap. root names the memory at an address outside of the heap;
 // addresses with the same root give the same pointer.

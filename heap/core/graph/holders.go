@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Holder is a root, or blocks of similar sizes that have the same nearest root, with what is
+// Holder is a root, or blocks of one type, or of similar sizes, that have the same nearest root, with what is
 // reachable only through them.
 type Holder struct {
 	Root int // index of Graph.Roots
@@ -18,6 +18,7 @@ type Holder struct {
 	// Least and Most are the sizes of the smallest and largest block of Top, in bytes. Both are in
 	// the same range from a power of two to the next.
 	Least, Most uint64
+	Type        string // of the blocks of Top, "" if not known
 
 	Bytes  uint64
 	Blocks int
@@ -29,6 +30,7 @@ func (t *Tree) Holders() []Holder {
 	type key struct {
 		root int
 		bits int // of the size
+		typ  string
 	}
 	groups := map[key]*Holder{}
 	var list []*Holder
@@ -43,10 +45,10 @@ func (t *Tree) Holders() []Holder {
 		}
 		root, _ := t.g.Nearest(b)
 		size := t.g.Heap.Blocks[b].Size
-		k := key{root, bits.Len64(size)}
+		k := key{root, bits.Len64(size), t.g.Type(b)}
 		h := groups[k]
 		if h == nil {
-			h = &Holder{Root: root, Shared: true, Least: size}
+			h = &Holder{Root: root, Shared: true, Least: size, Type: k.typ}
 			groups[k] = h
 			list = append(list, h)
 		}
@@ -55,7 +57,7 @@ func (t *Tree) Holders() []Holder {
 		h.Bytes, h.Blocks = plus(h.Bytes, t.bytes[v]), h.Blocks+t.blocks[v]
 	}
 	slices.SortStableFunc(list, func(a, b *Holder) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(t.g.Roots[a.Root].Name, t.g.Roots[b.Root].Name), cmp.Compare(a.Least, b.Least))
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(t.g.Roots[a.Root].Name, t.g.Roots[b.Root].Name), cmp.Compare(a.Least, b.Least), cmp.Compare(a.Type, b.Type))
 	})
 	out := make([]Holder, len(list))
 	for i, h := range list {
@@ -86,7 +88,7 @@ type Path struct {
 const maxNames = 100
 
 // Paths returns the dominator tree, merged by the names of its nodes: roots have theirs, blocks their
-// size. Blocks that no root reaches have the path "leaked".
+// type or size. Blocks that no root reaches have the path "leaked".
 func (t *Tree) Paths() []Path {
 	type step struct {
 		path int32
@@ -123,15 +125,20 @@ func (t *Tree) Paths() []Path {
 			root, _ := t.g.Nearest(b)
 			from = enter(0, "shared: "+t.g.Roots[root].Name)
 		}
-		at[v] = enter(from, blockName(t.g.Heap.Blocks[b].Size))
+		at[v] = enter(from, t.g.blockName(b))
 		count(at[v], b)
 	}
 	for i := range t.g.Heap.Blocks {
 		if !t.g.Reached(i) {
-			count(enter(enter(0, "leaked"), blockName(t.g.Heap.Blocks[i].Size)), i)
+			count(enter(enter(0, "leaked"), t.g.blockName(i)), i)
 		}
 	}
 	return slices.DeleteFunc(list, func(p Path) bool { return p.Blocks == 0 })
 }
 
-func blockName(size uint64) string { return fmt.Sprintf("block of %d bytes", size) }
+func (g *Graph) blockName(block int) string {
+	if t := g.Type(block); t != "" {
+		return t
+	}
+	return fmt.Sprintf("block of %d bytes", g.Heap.Blocks[block].Size)
+}

@@ -1,0 +1,170 @@
+package types
+
+import "debug/dwarf"
+
+// entry returns the entry at an offset, nil if there is none.
+func (r *reader) entry(at dwarf.Offset) *dwarf.Entry {
+	d := r.d.Reader()
+	d.Seek(at)
+	e, err := d.Next()
+	if err != nil {
+		return nil
+	}
+	return e
+}
+
+// plain returns the entry of a type without typedefs and qualifiers, and the name of the first typedef. It returns
+// nil for void.
+func (r *reader) plain(at dwarf.Offset) (e *dwarf.Entry, name string) {
+	for range maxDepth {
+		if e = r.entry(at); e == nil {
+			return nil, ""
+		}
+		switch e.Tag {
+		case dwarf.TagTypedef:
+			if name == "" {
+				name, _ = e.Val(dwarf.AttrName).(string)
+			}
+		case dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagRestrictType, dwarf.TagAtomicType:
+		default:
+			return e, name
+		}
+		var ok bool
+		if at, ok = e.Val(dwarf.AttrType).(dwarf.Offset); !ok {
+			return nil, ""
+		}
+	}
+	return nil, ""
+}
+
+// isVoidPointer reports whether a type is void *.
+func (r *reader) isVoidPointer(at dwarf.Offset) bool {
+	e, _ := r.plain(at)
+	return e != nil && e.Tag == dwarf.TagPointerType && e.Val(dwarf.AttrType) == nil
+}
+
+// pointee returns the struct to which a type points, nil if it is no pointer to a struct of known size.
+func (r *reader) pointee(at dwarf.Offset) *Struct {
+	s, seen := r.types[at]
+	if !seen {
+		s = r.structOf(at)
+		r.types[at] = s
+	}
+	return s
+}
+
+func (r *reader) structOf(at dwarf.Offset) *Struct {
+	pointer, _ := r.plain(at)
+	if pointer == nil || pointer.Tag != dwarf.TagPointerType {
+		return nil
+	}
+	to, ok := pointer.Val(dwarf.AttrType).(dwarf.Offset)
+	if !ok {
+		return nil
+	}
+	e, name := r.plain(to)
+	if e == nil || e.Tag != dwarf.TagStructType && e.Tag != dwarf.TagClassType {
+		return nil
+	}
+	size, _ := e.Val(dwarf.AttrByteSize).(int64)
+	if tag, ok := e.Val(dwarf.AttrName).(string); ok {
+		name = "struct " + tag
+		if e.Tag == dwarf.TagClassType {
+			name = "class " + tag
+		}
+	}
+	if size <= 0 || name == "" { // only declared, or without a name
+		return nil
+	}
+	k := identity{name, uint64(size)}
+	if r.known[k] == nil {
+		f := fields{r, maxFields, nil}
+		f.add(e.Offset, 0, 0)
+		r.known[k] = &Struct{name, k.size, f.pointers}
+	}
+	return r.known[k]
+}
+
+// fields collects the offsets of pointers in a struct, except those in unions.
+type fields struct {
+	*reader
+	steps    int // left
+	pointers []uint64
+}
+
+// add adds the pointers of a type at an offset.
+func (f *fields) add(at dwarf.Offset, off int64, depth int) {
+	e, _ := f.plain(at)
+	if f.steps--; e == nil || f.steps < 0 || depth > maxDepth || off < 0 {
+		return
+	}
+	switch e.Tag {
+	case dwarf.TagPointerType:
+		f.pointers = append(f.pointers, uint64(off))
+	case dwarf.TagArrayType:
+		element, ok := e.Val(dwarf.AttrType).(dwarf.Offset)
+		size, n := f.sizeOf(element), f.count(e)
+		for i := int64(0); ok && size > 0 && i < n && f.steps > 0; i++ {
+			f.add(element, off+i*size, depth+1)
+		}
+	case dwarf.TagStructType, dwarf.TagClassType:
+		f.children(e, func(x *dwarf.Entry) {
+			place, ok := x.Val(dwarf.AttrDataMemberLoc).(int64)
+			t, typed := x.Val(dwarf.AttrType).(dwarf.Offset)
+			if ok && typed && (x.Tag == dwarf.TagMember || x.Tag == dwarf.TagInheritance) {
+				f.add(t, off+place, depth+1)
+			}
+		})
+	}
+}
+
+// children calls visit for each child of an entry.
+func (f *fields) children(e *dwarf.Entry, visit func(*dwarf.Entry)) {
+	if !e.Children {
+		return
+	}
+	d := f.d.Reader()
+	d.Seek(e.Offset)
+	d.Next()
+	for f.steps > 0 {
+		x, err := d.Next()
+		if err != nil || x == nil || x.Tag == 0 {
+			return
+		}
+		f.steps--
+		visit(x)
+		if x.Children {
+			d.SkipChildren()
+		}
+	}
+}
+
+// count returns the number of elements of an array, 0 if it is not known.
+func (f *fields) count(e *dwarf.Entry) (n int64) {
+	f.children(e, func(x *dwarf.Entry) {
+		if x.Tag != dwarf.TagSubrangeType {
+			return
+		}
+		c, ok := x.Val(dwarf.AttrCount).(int64)
+		if last, isLast := x.Val(dwarf.AttrUpperBound).(int64); !ok && isLast {
+			c = last + 1
+		}
+		if n = max(n, 1) * max(c, 0); n > maxFields { // of all dimensions
+			n = maxFields
+		}
+	})
+	return n
+}
+
+// sizeOf returns the size of a type in bytes, 0 if it is not known.
+func (f *fields) sizeOf(at dwarf.Offset) int64 {
+	e, _ := f.plain(at)
+	if e == nil {
+		return 0
+	}
+	size, ok := e.Val(dwarf.AttrByteSize).(int64)
+	if !ok && e.Tag == dwarf.TagPointerType {
+		return f.word
+	}
+	return size
+}

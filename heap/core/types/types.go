@@ -1,0 +1,228 @@
+// Package types labels blocks with the struct that they probably are, by the debug information of the function that
+// allocated them.
+//
+//	ELF ─Read→ Info; call stack, requested size ─Info.Struct→ Struct ─Fits→ label of a block
+//
+// A block has the type T if the allocating function has local variables T *, of one T alone with the
+// requested size. The allocating function is the innermost one of the call stack that does not return void *:
+// functions that do are wrappers of an allocator. Labels are for display. They must not decide which block is
+// reachable.
+//
+// Debug information is not trusted: errors and panics of debug/dwarf are returned as errors, and what is read
+// is limited.
+package types
+
+import (
+	"debug/dwarf"
+	"debug/elf"
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// Limits of debug information: size of its sections in bytes, compression ratio, number of entries, and depth of
+// scopes, and of structs in structs.
+const (
+	maxDebug   = 1 << 28
+	maxInflate = 100
+	maxEntries = 1 << 22
+	maxDepth   = 256
+	maxFields  = 1 << 10 // of a struct, with those of structs in it
+)
+
+// Struct is a type that a block can have.
+type Struct struct {
+	Name     string // with "struct", if it has no typedef
+	Size     uint64 // in bytes
+	pointers []uint64
+}
+
+// Info is what the debug information of a file tells about the functions that allocate.
+type Info struct {
+	functions []*scope // by address
+}
+
+// scope is a function, or one that was inlined into it.
+type scope struct {
+	ranges  [][2]uint64
+	wrapper bool // it returns void *
+	structs []*Struct
+	inlined []*scope
+}
+
+func (s *scope) holds(pc uint64) bool {
+	return slices.ContainsFunc(s.ranges, func(r [2]uint64) bool { return pc >= r[0] && pc < r[1] })
+}
+
+// Read reads the debug information of an ELF file. The Info is empty if there is none, or too much.
+func Read(path string) (info *Info, err error) {
+	defer func() {
+		if r := recover(); r != nil { // panics of debug/elf and debug/dwarf
+			info, err = nil, fmt.Errorf("%s: malformed debug information: %v", path, r)
+		}
+	}()
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if !readable(f) {
+		return &Info{}, nil
+	}
+	d, err := f.DWARF()
+	if err != nil {
+		return nil, fmt.Errorf("%s: debug information: %w", path, err)
+	}
+	r := &reader{d: d, entries: d.Reader(), left: maxEntries, word: 4, types: map[dwarf.Offset]*Struct{}, known: map[identity]*Struct{}, origins: map[dwarf.Offset]origin{}}
+	if f.Class == elf.ELFCLASS64 {
+		r.word = 8
+	}
+	info = &Info{}
+	if err := r.units(info); err != nil {
+		return nil, fmt.Errorf("%s: debug information: %w", path, err)
+	}
+	sort.Slice(info.functions, func(i, j int) bool { return info.functions[i].ranges[0][0] < info.functions[j].ranges[0][0] })
+	return info, nil
+}
+
+// readable reports whether a file has debug information within the limits.
+func readable(f *elf.File) bool {
+	total, found := uint64(0), false
+	for _, s := range f.Sections {
+		if len(s.Name) < 7 || s.Name[:7] != ".debug_" && s.Name[:7] != ".zdebug" {
+			continue
+		}
+		found = true
+		if total += s.Size; total > maxDebug || s.Size/maxInflate > s.FileSize {
+			return false
+		}
+	}
+	return found
+}
+
+// reader reads entries of debug information.
+type reader struct {
+	d       *dwarf.Data
+	entries *dwarf.Reader
+	left    int
+	word    int64                    // bytes of a pointer
+	types   map[dwarf.Offset]*Struct // of the type of a variable; nil if it is no pointer to a struct
+	known   map[identity]*Struct
+	origins map[dwarf.Offset]origin
+}
+
+// identity identifies a type: each unit of debug information has its own copies.
+type identity struct {
+	name string
+	size uint64
+}
+
+// origin is what entries inherit from their abstract origin.
+type origin struct {
+	typ     dwarf.Offset
+	hasType bool
+}
+
+func (r *reader) next() (*dwarf.Entry, error) {
+	if r.left--; r.left < 0 {
+		return nil, fmt.Errorf("more than %d entries", maxEntries)
+	}
+	return r.entries.Next()
+}
+
+// units reads all functions.
+func (r *reader) units(info *Info) error {
+	for {
+		e, err := r.next()
+		if err != nil || e == nil {
+			return err
+		}
+		if e.Tag != dwarf.TagSubprogram {
+			continue
+		}
+		s, err := r.scope(e, 0)
+		if err != nil {
+			return err
+		}
+		if len(s.ranges) > 0 {
+			info.functions = append(info.functions, s)
+		}
+	}
+}
+
+// scope reads a function with its children.
+func (r *reader) scope(e *dwarf.Entry, depth int) (*scope, error) {
+	s := &scope{}
+	s.ranges, _ = r.d.Ranges(e) // none if it was inlined everywhere
+	s.ranges = slices.DeleteFunc(s.ranges, func(x [2]uint64) bool { return x[0] >= x[1] })
+	at, ok := r.typeOf(e)
+	s.wrapper = ok && r.isVoidPointer(at)
+	if !e.Children {
+		return s, nil
+	}
+	return s, r.children(s, depth)
+}
+
+// children reads the children of a function or block up to the end of the list.
+func (r *reader) children(s *scope, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("more than %d scopes in one another", maxDepth)
+	}
+	for {
+		e, err := r.next()
+		switch {
+		case err != nil:
+			return err
+		case e == nil || e.Tag == 0:
+			return nil
+		}
+		switch e.Tag {
+		case dwarf.TagVariable:
+			if at, ok := r.typeOf(e); ok {
+				if t := r.pointee(at); t != nil && !slices.Contains(s.structs, t) {
+					s.structs = append(s.structs, t)
+				}
+			}
+		case dwarf.TagInlinedSubroutine, dwarf.TagSubprogram:
+			in, err := r.scope(e, depth+1)
+			if err != nil {
+				return err
+			}
+			s.inlined = append(s.inlined, in)
+			continue
+		case dwarf.TagLexDwarfBlock:
+			if e.Children {
+				if err := r.children(s, depth+1); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if e.Children {
+			r.entries.SkipChildren()
+		}
+	}
+}
+
+// typeOf returns the type of an entry, or of its origin.
+func (r *reader) typeOf(e *dwarf.Entry) (dwarf.Offset, bool) {
+	if at, ok := e.Val(dwarf.AttrType).(dwarf.Offset); ok {
+		return at, true
+	}
+	for _, attr := range []dwarf.Attr{dwarf.AttrAbstractOrigin, dwarf.AttrSpecification} {
+		from, ok := e.Val(attr).(dwarf.Offset)
+		if !ok {
+			continue
+		}
+		o, seen := r.origins[from]
+		if !seen {
+			r.origins[from] = origin{} // a loop has no type
+			if x := r.entry(from); x != nil {
+				o.typ, o.hasType = r.typeOf(x)
+			}
+			r.origins[from] = o
+		}
+		return o.typ, o.hasType
+	}
+	return 0, false
+}
