@@ -66,6 +66,7 @@ func linuxCases(t testing.TB) []linuxCase {
 	sandbox, processes, modules, stacks := linux("sandbox.c"), linux("processes.c"), linux("modules.c", "-ldl"), linux("stacks.c")
 	list := []linuxCase{
 		{name: "a filter of a browser", program: sandbox, args: []string{"browser"}},
+		{name: "the strict mode of seccomp", program: sandbox, args: []string{"strict"}},
 		{name: "another root and user", program: sandbox, args: []string{"jail", t.TempDir()}},
 		{name: "closed files", program: sandbox, args: []string{"closed"}},
 		{name: "posix_spawn, vfork, clone, fork", program: processes, args: []string{"ways"}, flags: children},
@@ -97,7 +98,8 @@ func linuxCases(t testing.TB) []linuxCase {
 		{name: "static jemalloc, operators", program: static("sized.cc", "libjemalloc.a")},
 	}
 	for call, number := range map[string]int{"openat": syscall.SYS_OPENAT, "prctl": syscall.SYS_PRCTL, "gettid": syscall.SYS_GETTID,
-		"getpid": syscall.SYS_GETPID, "kill": syscall.SYS_KILL, "nanosleep": syscall.SYS_NANOSLEEP, "ioctl": syscall.SYS_IOCTL} {
+		"getpid": syscall.SYS_GETPID, "kill": syscall.SYS_KILL, "nanosleep": syscall.SYS_NANOSLEEP, "ioctl": syscall.SYS_IOCTL,
+		"futex": syscall.SYS_FUTEX, "mremap": syscall.SYS_MREMAP, "sched_getaffinity": syscall.SYS_SCHED_GETAFFINITY} {
 		list = append(list, linuxCase{name: "a filter for " + call, program: sandbox, args: []string{fmt.Sprint(number)}})
 	}
 	return list

@@ -72,7 +72,7 @@ void memory_start(void)
 bool readable(uintptr_t at)
 {
 	int e = errno;
-	bool ok = at >= PAGE && way && way(at & ~(PAGE - 1));
+	bool ok = at >= PAGE && way && !self.strict && way(at & ~(PAGE - 1));
 
 	errno = e;
 	return ok;
@@ -81,6 +81,7 @@ bool readable(uintptr_t at)
 /* ---------------------------------------------------------------- the stack */
 
 #define STACK_PAGES 4096 /* that are looked at in one go */
+#define GROWTH (64 * PAGE)
 
 /*
  * The thread's descriptor lies above its stack, in the same mapping. Above the stack of the
@@ -89,12 +90,36 @@ bool readable(uintptr_t at)
  */
 static uintptr_t stack_top(uintptr_t sp)
 {
-	uintptr_t tops[] = {(uintptr_t)pthread_self(), getauxval(AT_RANDOM)}, top = 0;
+	uintptr_t thread = (uintptr_t)pthread_self(), random = getauxval(AT_RANDOM), top = thread;
 
-	for (unsigned i = 0; i < 2; i++)
-		if (tops[i] > sp && (!top || tops[i] < top))
-			top = tops[i];
-	return top & ~(uintptr_t)15;
+	self.first = random > sp && (thread <= sp || random < thread);
+	if (self.first)
+		top = random;
+	return top > sp ? top & ~(uintptr_t)15 : 0;
+}
+
+/* all_readable reports whether all pages from one address to another can be read, and sets the
+ * gap if not. No system call is made for the page that this runs on: many programs give up
+ * the right to make any. */
+static inline __attribute__((always_inline)) bool all_readable(uintptr_t from, uintptr_t to)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0) & ~(PAGE - 1);
+
+	for (uintptr_t at = from; at < to; at += PAGE)
+		if (at != here && !readable(at)) {
+			self.gap = at;
+			return false;
+		}
+	return true;
+}
+
+/* grown reports whether the first thread's stack has grown down to sp, while it runs on it. The
+ * kernel keeps other memory at a distance of 1 MB from that stack. */
+static bool grown(uintptr_t sp)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	return self.first && here < self.lo && self.lo - here <= GROWTH && sp >= here;
 }
 
 bool on_stack_slow(uintptr_t sp)
@@ -104,16 +129,11 @@ bool on_stack_slow(uintptr_t sp)
 	if (sp < self.gap)
 		return false;
 	if (!self.hi) {
-		uintptr_t top = stack_top(sp), at = from;
+		uintptr_t top = stack_top(sp), own = (uintptr_t)&self & ~(PAGE - 1);
 
-		if (!top || top - sp > STACK_PAGES * PAGE)
+		/* The thread's variables lie beside its descriptor. */
+		if (!top || top - sp > STACK_PAGES * PAGE || !all_readable(from, own >= from && own < top ? own : top))
 			return false;
-		while (at < top && readable(at))
-			at += PAGE;
-		if (at < top) {
-			self.gap = at;
-			return false;
-		}
 		self.lo = from;
 		self.hi = top;
 		return true;
@@ -121,11 +141,8 @@ bool on_stack_slow(uintptr_t sp)
 	if (sp >= self.lo || self.lo - sp > STACK_PAGES * PAGE)
 		return false;
 	/* It has grown. Or there is a gap between this stack and the thread's. */
-	for (uintptr_t at = from; at < self.lo; at += PAGE)
-		if (!readable(at)) {
-			self.gap = at;
-			return false;
-		}
+	if (!grown(sp) && !all_readable(from, self.lo))
+		return false;
 	self.lo = from;
 	return true;
 }

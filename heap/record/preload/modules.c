@@ -227,7 +227,7 @@ bool module_tell(struct own *o, const struct module *m)
 		return false;
 	if (m->name == program_path)
 		hs = of_program();
-	else if (readable(m->base))
+	else if (m->base == m->start || readable(m->base))
 		at_header(m->base, &hs);
 	while (bytes < PATH_MAX - 1 && m->name[bytes])
 		bytes++;

@@ -59,6 +59,8 @@ struct thread {
 	uint8_t level;			/* > 0: in the recording of an event. What comes in then is a
 					 * signal handler's, or of a function that the recording calls */
 	uint8_t rounds;			/* of the thread's destructors */
+	bool first;			/* the stack is that of the program's first thread */
+	bool strict;			/* no system calls, and no clock: see prctl in process.c */
 	uint32_t tid;
 	uint32_t slotless;		/* events since a ring was last looked for */
 	int64_t left;			/* bytes to the next sample */
@@ -301,6 +303,8 @@ static inline uint64_t stamp(void)
 #if defined(__x86_64__) || defined(__i386__)
 	if (LIKELY(gate->ring->clock == RING_CYCLES)) {
 		unsigned cpu;
+		if (UNLIKELY(self.strict))
+			return image; /* no more than the stamp before: see ring.h */
 		return __builtin_ia32_rdtscp(&cpu);
 	}
 #elif defined(__aarch64__)

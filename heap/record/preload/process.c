@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -60,6 +62,26 @@ void thread_end_wanted(void)
 {
 	if (keyed && key < 32)
 		pthread_setspecific(key, &self);
+}
+
+/* ---------------------------------------------------------------- strict mode */
+
+/* In the strict mode of seccomp, the kernel kills the thread for nearly all system calls, and for
+ * reading the processor's counter. */
+EXPORT int prctl(int option, ...)
+{
+	unsigned long arg[4];
+	va_list list;
+
+	va_start(list, option);
+	for (unsigned i = 0; i < 4; i++)
+		arg[i] = va_arg(list, unsigned long);
+	va_end(list);
+	self.strict |= option == PR_SET_SECCOMP && arg[0] == 1;
+	int r = (int)syscall(SYS_prctl, option, arg[0], arg[1], arg[2], arg[3]);
+	if (r) /* this one was allowed, so there was no such mode before */
+		self.strict = false;
+	return r;
 }
 
 /* ---------------------------------------------------------------- the image */

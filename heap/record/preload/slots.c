@@ -97,6 +97,8 @@ bool slots_start(const struct ring_header *r, int file)
 /* futex returns 0 or an error. */
 static int futex(uint32_t *word, int op, uint32_t value, const struct timespec *time)
 {
+	if (self.strict)
+		return EPERM;
 	return syscall(FUTEX_CALL, word, op, value, time, NULL, 0) < 0 ? errno : 0;
 }
 
@@ -177,7 +179,7 @@ NOINLINE struct own *own_take(unsigned level)
 	struct own *o = NULL;
 	int e = errno;
 
-	if (level < LEVELS && self.slotless++ % LOOK_AGAIN == 0)
+	if (level < LEVELS && !self.strict && self.slotless++ % LOOK_AGAIN == 0)
 		o = take(r);
 	if (!o) {
 		__atomic_fetch_add(&r->slotless, 1, __ATOMIC_RELAXED);

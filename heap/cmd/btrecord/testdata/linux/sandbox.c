@@ -1,7 +1,7 @@
 /*
  * Programs that give up rights, and then allocate in new threads: a filter that kills for
- * one system call (sandbox NUMBER), or for those that browsers forbid (browser); another root and user (jail);
- * closed files (closed).
+ * one system call (sandbox NUMBER), or for those that browsers forbid (browser), or for all but read, write
+ * and exit (strict); another root and user (jail); closed files (closed).
  */
 #include "keep.h"
 
@@ -19,6 +19,15 @@ static void *run(void *arg)
 	for (int i = 0; i < 100; i++)
 		keep(100);
 	return arg;
+}
+
+/* below_a_page allocates where the stack has grown. */
+__attribute__((noinline)) static void below_a_page(void)
+{
+	volatile char page[12345];
+
+	page[0] = 1;
+	run((void *)page);
 }
 
 static void threads(int n)
@@ -62,6 +71,12 @@ int main(int argc, char **argv)
 			_exit(6);
 		kill_for(calls, sizeof calls / sizeof *calls);
 		threads(20);
+	} else if (!strcmp(mode, "strict")) {
+		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+			_exit(5);
+		below_a_page();
+		tell();
+		syscall(SYS_exit, 0);
 	} else if (!strcmp(mode, "jail")) {
 		if (chroot(argv[2]) || chdir("/") || setgid(65534) || setuid(65534))
 			_exit(7);
@@ -73,7 +88,10 @@ int main(int argc, char **argv)
 	} else {
 		int call = atoi(argv[1]);
 		kill_for(&call, 1);
-		threads(argc > 2 ? atoi(argv[2]) : 1);
+		if (call == SYS_futex) /* which joining a thread needs */
+			below_a_page();
+		else
+			threads(argc > 2 ? atoi(argv[2]) : 1);
 	}
 	tell();
 	_exit(0);
