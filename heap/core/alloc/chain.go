@@ -39,6 +39,8 @@ type chain struct {
 	confirm    int
 	// read reads the header of a chunk. why is not empty if the header cannot be one.
 	read func(addr uint64) (c chunk, why string)
+	// strict is used instead of read in searches for the next intact header; nil: read.
+	strict func(addr uint64) (c chunk, why string)
 	// last reports whether the chain may end at an address before end; nil if it may not.
 	last func(addr uint64) bool
 }
@@ -125,11 +127,18 @@ func (c *chain) resync(at uint64) (next uint64, ok bool) {
 	return c.end, true // the damaged chunk is the last
 }
 
+func (c *chain) probe(p uint64) (chunk, string) {
+	if c.strict != nil {
+		return c.strict(p)
+	}
+	return c.read(p)
+}
+
 // crosses reports whether headers from p on lead past an address, where no header is.
 func (c *chain) crosses(p, addr uint64) bool {
 	for p < addr {
 		c.f.budget--
-		x, why := c.read(p)
+		x, why := c.probe(p)
 		if why != "" || x.size > c.end-p {
 			return false
 		}
@@ -143,7 +152,7 @@ func (c *chain) intact(p uint64) bool {
 	n := 0
 	for ; n < c.confirm && p < c.end; n++ {
 		c.f.budget--
-		x, why := c.read(p)
+		x, why := c.probe(p)
 		if why != "" || x.size > c.end-p {
 			return false
 		}

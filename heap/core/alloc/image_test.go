@@ -3,6 +3,7 @@ package alloc
 import (
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -94,20 +95,21 @@ func (s *saved) unpack(t *testing.T) *stopped {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.files = nil
+	x := *s
+	x.files = nil
 	for _, r := range s.memory {
 		n := min(r.End-r.Start, uint64(len(ram)))
 		name := filepath.Join(t.TempDir(), "ram")
 		if err := os.WriteFile(name, ram[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s.files = append(s.files, name)
+		x.files = append(x.files, name)
 		ram = ram[n:]
 	}
 	if len(ram) > 0 {
 		t.Fatalf("%d bytes more than in images.txt", len(ram))
 	}
-	return &stopped{image: s}
+	return &stopped{image: &x}
 }
 
 // open opens the image.
@@ -199,5 +201,58 @@ func TestBacktraces(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// without removes memory from the image.
+func (s *saved) without(t *testing.T, cut core.Map) {
+	t.Helper()
+	all := s.memory[0]
+	ram, err := os.ReadFile(s.files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.memory, s.files = nil, nil
+	for _, r := range []core.Map{{Start: all.Start, End: cut.Start}, {Start: cut.End, End: all.End}} {
+		name := filepath.Join(t.TempDir(), "ram")
+		if err := os.WriteFile(name, ram[r.Start-all.Start:r.End-all.Start], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.memory, s.files = append(s.memory, r), append(s.files, name)
+	}
+}
+
+// TestRegisteredHeaps removes heaps from the image: those that are registered are named, and nothing is proven.
+func TestRegisteredHeaps(t *testing.T) {
+	for _, s := range images(t) {
+		if s.name != "esp-idf-cortex-m3" {
+			continue
+		}
+		p := s.run(t)
+		m, program := p.open(t)
+		heaps, err := Find(m, program, MultiHeap)
+		if err != nil || len(heaps) != 2 || !heaps[0].Proven() || !heaps[1].Proven() {
+			t.Fatalf("%d heaps; %v", len(heaps), err)
+		}
+		for _, h := range heaps { // each in turn
+			p := s.run(t)
+			p.image.without(t, h.Ranges[0])
+			m, program := p.open(t)
+			rest, err := Find(m, program, MultiHeap)
+			if err != nil || len(rest) != 1 || rest[0].Addr == h.Addr || rest[0].Proven() {
+				t.Fatalf("without the heap at %#x: %+v; %v", h.Addr, rest, err)
+			}
+			if last := rest[0].Proof[len(rest[0].Proof)-1]; !strings.HasPrefix(last.Check, fmt.Sprintf("the heap from %#x to ", h.Addr)) {
+				t.Errorf("without the heap at %#x: %+v", h.Addr, last)
+			}
+		}
+		p = s.run(t)
+		low, high := heaps[0].Ranges[0], heaps[1].Ranges[0]
+		p.image.without(t, core.Map{Start: min(low.Start, high.Start), End: max(low.End, high.End)})
+		m, program = p.open(t)
+		var missing *MissingError
+		if _, err := Find(m, program, MultiHeap); !errors.As(err, &missing) || missing.Start != low.Start && missing.Start != high.Start {
+			t.Errorf("without both: %v", err)
+		}
 	}
 }

@@ -20,7 +20,11 @@ import (
 //
 //	0xabba1234 │ requested size │ block … │ 0xbaad5678
 //
-// With CONFIG_HEAP_TASK_TRACKING, the first word of a block is its task.
+// The variable registered_heaps leads to a list of all heaps, also of those that the image lacks:
+//
+//	heap_t: name, with CONFIG_HEAP_TASK_TRACKING │ 3 capabilities, 32 bits │ start │ end │ lock │ multi_heap_info │ next
+//
+// With CONFIG_HEAP_TASK_TRACKING, a block is behind a word with its task.
 
 const (
 	headCanary = 0xabba1234
@@ -50,10 +54,78 @@ func (f *finder) multiHeaps() (heaps []*Heap, err error) {
 			return true
 		})
 	}
+	r := f.registeredHeaps()
 	if len(heaps) == 0 {
+		if len(r.ranges) > 0 {
+			return nil, &MissingError{"ESP-IDF's heap", r.ranges[0].Start, r.ranges[0].End}
+		}
 		return nil, ErrNone
 	}
+	for _, x := range r.ranges {
+		if !slices.ContainsFunc(heaps, func(h *Heap) bool { return h.Addr == x.Start }) {
+			heaps[0].prove(fmt.Sprintf("the heap from %#x to %#x, which is registered, is in the image", x.Start, x.End), 1, 0)
+		}
+	}
+	if r.tasks {
+		for _, h := range heaps {
+			h.skip(f.ptr)
+		}
+	}
 	return heaps, nil
+}
+
+// registered is the list of registered heaps.
+type registered struct {
+	ranges []core.Map
+	tasks  bool // blocks are behind a word with their task
+}
+
+// registeredHeaps reads the list of registered heaps, if there is a symbol.
+func (f *finder) registeredHeaps() (r registered) {
+	head, ok := f.variable("registered_heaps")
+	if !ok {
+		return r
+	}
+	at, _ := f.m.Pointer(head.Addr)
+	first, heap, ok := f.heapFields(at)
+	if !ok {
+		return r
+	}
+	r.tasks = first > 12
+	for at != 0 && len(r.ranges) < 64 {
+		start, _ := f.m.Pointer(at + first)
+		end, ok := f.m.Pointer(at + first + f.ptr)
+		if info, _ := f.m.Pointer(at + heap); info == start && ok && start < end {
+			r.ranges = append(r.ranges, core.Map{Start: start, End: end, Write: true})
+		} else if !ok || info != 0 { // 0: not in use
+			break
+		}
+		at, _ = f.m.Pointer(at + heap + f.ptr)
+	}
+	return r
+}
+
+// heapFields returns the offsets of the start and of multi_heap_info in a heap_t: both have the same value.
+func (f *finder) heapFields(at uint64) (first, heap uint64, ok bool) {
+	for _, first := range []uint64{12, 12 + f.ptr} {
+		start, _ := f.m.Pointer(at + first)
+		for heap := first + 2*f.ptr; heap < first+16*f.ptr; heap += f.ptr { // the lock depends on the chip
+			if v, ok := f.m.Pointer(at + heap); ok && v == start && v != 0 {
+				return first, heap, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// skip moves the start of used blocks: what is before belongs to the header.
+func (h *Heap) skip(n uint64) {
+	for i := range h.Blocks {
+		if b := &h.Blocks[i]; b.State == Used && b.Size >= n {
+			b.Addr, b.Header, b.Size = b.Addr+n, b.Header+n, b.Size-n
+			b.Max, b.Min = b.Max-min(n, b.Max), b.Min-min(n, b.Min)
+		}
+	}
 }
 
 // memory returns the memory in which heaps of firmware may be: all that was writable, or the data of the files
@@ -94,7 +166,15 @@ func (s *multiHeap) read() *Heap {
 	base := s.control - 5*s.ptr
 	s.h = &Heap{Kind: MultiHeap, Name: fmt.Sprintf("ESP-IDF heap at %#x", base), Addr: base}
 	c := chain{f: s.finder, h: s.h, start: s.start, end: s.end, align: 4, least: 4 * s.ptr, confirm: confirm, read: s.next}
-	s.h.prove("the blocks end at the end mark", s.end, c.walk())
+	end := c.walk()
+	poisoned := s.poisoned()
+	if poisoned && len(s.h.Damage) > 0 { // search again, with the canaries
+		s.blocks += len(s.h.Blocks)
+		s.h.Blocks, s.h.Damage = nil, nil
+		c.strict = s.nextPoisoned
+		end = c.walk()
+	}
+	s.h.prove("the blocks end at the end mark", s.end, end)
 	used := uint64(0)
 	for i := range s.h.Blocks {
 		if b := &s.h.Blocks[i]; b.State == Used {
@@ -105,7 +185,9 @@ func (s *multiHeap) read() *Heap {
 	s.h.prove("free bytes", free, s.pool-s.size-used)
 	n, _ := s.h.Count(Free)
 	s.h.prove("blocks in the lists of free blocks", s.listed(), uint64(n))
-	s.unpoison()
+	if poisoned {
+		s.unpoison()
+	}
 	s.h.own(base, s.end+s.ptr-base)
 	return s.h
 }
@@ -171,8 +253,18 @@ func (s *multiHeap) listed() (n uint64) {
 	return n
 }
 
-// unpoison finds the program's blocks in those with canaries, if at least half of the used ones have them.
-func (s *multiHeap) unpoison() {
+// nextPoisoned is next, for heaps with canaries.
+func (s *multiHeap) nextPoisoned(addr uint64) (c chunk, why string) {
+	if c, why = s.next(addr); why == "" && c.block.State == Used {
+		if v, _ := s.m.Uint(c.block.Addr, 4); v != headCanary {
+			return c, "no canary"
+		}
+	}
+	return c, why
+}
+
+// poisoned reports whether at least half of the used blocks have a canary.
+func (s *multiHeap) poisoned() bool {
 	used, poisoned := 0, 0
 	for i := range s.h.Blocks {
 		if b := &s.h.Blocks[i]; b.State == Used && !b.Damaged {
@@ -182,9 +274,11 @@ func (s *multiHeap) unpoison() {
 			}
 		}
 	}
-	if poisoned == 0 || poisoned < used-used/2 {
-		return
-	}
+	return poisoned > 0 && poisoned >= used-used/2
+}
+
+// unpoison finds the program's blocks in those with canaries.
+func (s *multiHeap) unpoison() {
 	for i := range s.h.Blocks {
 		switch b := &s.h.Blocks[i]; {
 		case b.Damaged:
