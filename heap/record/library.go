@@ -31,7 +31,7 @@ var LibrarySymbol = fmt.Sprintf("lwsbt_ring_version_%d", ringVersion)
 // cflags build the library. The stack walk needs the library's frame pointers and unwind
 // tables; access to thread-local data must need no function call.
 var cflags = strings.Fields("-std=gnu99 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec " +
-	"-fno-omit-frame-pointer -fasynchronous-unwind-tables -DLWSBT_IN_CODE=lwsbt_in_code -Wall -Wextra")
+	"-fno-omit-frame-pointer -fasynchronous-unwind-tables -D_FILE_OFFSET_BITS=64 -DLWSBT_IN_CODE=lwsbt_in_code -Wall -Wextra")
 
 // ldflags keep the library from loading another one for the unwinder.
 var ldflags = strings.Fields("-static-libgcc -Wl,-z,now -Wl,--eh-frame-hdr -ldl -lpthread")

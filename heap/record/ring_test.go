@@ -417,7 +417,7 @@ func ringLibrary(t testing.TB, cc string, flags ...string) string {
 		files = append(files, "../../device/src/capture_"+f+".c")
 	}
 	args := slices.Concat(command[1:], strings.Fields("-std=gnu99 -O2 -g -fPIC -shared -fvisibility=hidden -ftls-model=initial-exec "+
-		"-fno-omit-frame-pointer -fasynchronous-unwind-tables -DLWSBT_IN_CODE=lwsbt_in_code -Wall -Wextra -Werror "+
+		"-fno-omit-frame-pointer -fasynchronous-unwind-tables -D_FILE_OFFSET_BITS=64 -DLWSBT_IN_CODE=lwsbt_in_code -Wall -Wextra -Werror "+
 		"-I../../device/include -I../../device/src -Ipreload -o"), []string{path}, flags, files, strings.Fields("-static-libgcc -Wl,-z,now -Wl,--eh-frame-hdr -ldl -lpthread"))
 	if out, err := exec.Command(command[0], args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -59,6 +59,17 @@ func static(source, library string) func(testing.TB) string {
 	}
 }
 
+// bits32 returns a program of testdata/linux for i386, if such programs run here.
+func bits32(source string) func(testing.TB) string {
+	return func(t testing.TB) string {
+		path := compile(t, "i686-linux-gnu-gcc", "linux/"+source, "-O0", "-pthread")
+		if err := exec.Command(path, "1", "1").Run(); err != nil {
+			t.Skipf("programs of 32 bits do not run here: %v", err)
+		}
+		return path
+	}
+}
+
 func linuxCases(t testing.TB) []linuxCase {
 	a := linux("plugin.c", "-O1", "-fPIC", "-shared", "-DN=a")(t)
 	b := linux("plugin.c", "-O1", "-fPIC", "-shared", "-DN=b")(t)
@@ -91,6 +102,7 @@ func linuxCases(t testing.TB) []linuxCase {
 		{name: "each function", program: linux("calls.c")},
 		{name: "operators", program: linux("sized.cc")},
 		{name: "threads", program: linux("threads.c"), args: []string{"1000", "200"}},
+		{name: "32 bits", program: bits32("threads.c"), args: []string{"100", "200"}},
 		{name: "4,100 threads at once", program: linux("threads.c"), args: []string{"0", "4100"}, code: 125, says: "more than 4096 threads", full: true},
 		{name: "own malloc", program: linux("own.c")},
 		{name: "static jemalloc", program: static("mix.c", "libjemalloc.a")},
