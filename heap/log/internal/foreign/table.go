@@ -100,8 +100,8 @@ var traceForms = []form{
 	{"memcheck", "lost in loss reco", re(`(?P<size>[\d,]{1,20}) (?:\((?P<direct>[\d,]{1,20}) direct, [\d,]+ indirect\) )?bytes in (?P<count>[\d,]{1,20}) blocks are \w+ lost in loss record`), "3.19", "", "mc_leakcheck.c", stacks(re(`(?:at|by) (?P<address>` + x + `): (?P<func>.*?) \((?:in .*|(?P<file>.*?):(?P<line>\d{1,9}))\)$`))},
 	{"memcheck", "LEAK SUMMARY:", re(`LEAK SUMMARY:`), "3.19", "", "mc_leakcheck.c", ends},
 
-	{"android", "Native Heap Dump", re(`Android Native Heap Dump v\d`), "7", "", "malloc_debug/README.md", begins("")},
-	{"android", "  bt ", re(`\bz \d +sz +(?P<size>` + n + ` +num +(?P<count>` + n + ` +bt(?P<callers>(?: [0-9a-f]{6,16})+)`), "7", "", "malloc_debug/README.md", (*state).androidRow},
+	{"android", "Native Heap Dump", re(`Android Native Heap Dump v\d`), "7", "", "malloc_debug.cpp", begins("")},
+	{"android", "z 0  sz|z 1  sz", re(`\bz [01] +sz +(?P<size>` + n + ` +num +(?P<count>` + n + ` +bt(?P<callers>(?: [0-9a-f]{4,16})*)`), "7", "", "PointerData.cpp", (*state).androidRow},
 }
 
 const mtraceAt = `@ [^\[]*\[(?P<callers>` + x + `)\] `
