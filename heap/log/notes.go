@@ -240,8 +240,10 @@ func (p *pass) noRecord() error {
 		text = fmt.Sprintf("none of %s could be read", printable.Count(rejected, "record"))
 	case t.begun > 0:
 		text = t.empty()
+	case p.foreign && len(p.places.heaps) > 0:
+		text, kind = "the log has no block, only what the allocator reports: btheap leaks tells the trend", ErrNoBlock
 	case p.foreign && slices.ContainsFunc(t.Notes, func(n Note) bool { return n.Kind == NoteLoss }):
-		text, kind = "the log has no block, and does not say what is free", ErrOnlyNotes
+		text, kind = "the log has no block, and does not say what is free", ErrNoBlock
 	case len(p.r.inputs) > 1:
 		text = fmt.Sprintf("no records in %d logs: looked for %s", len(p.r.inputs), lookedFor)
 	default:

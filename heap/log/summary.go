@@ -80,11 +80,11 @@ type Note struct {
 // message of the returned error lists what was looked for.
 var ErrNoRecord = errors.New("no record")
 
-// ErrOnlyNotes is an ErrNoRecord for a log of another system that has no block and no report of the
-// allocator. The notes say what the log tells, such as that an allocation failed.
-var ErrOnlyNotes = fmt.Errorf("%w, only notes", ErrNoRecord)
+// ErrNoBlock is an ErrNoRecord for a log of another system that has no block, but tells what is free, or
+// something that the notes say, such as that an allocation failed.
+var ErrNoBlock = fmt.Errorf("%w of a block", ErrNoRecord)
 
-// noRecord is an ErrNoRecord or ErrOnlyNotes with a specific message.
+// noRecord is an ErrNoRecord or ErrNoBlock with a specific message.
 type noRecord struct {
 	text string
 	kind error

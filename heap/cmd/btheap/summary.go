@@ -55,7 +55,7 @@ func (l *leaks) writeSummary(w io.Writer) error {
 		name = cli.Count(len(l.files), "log")
 	}
 	switch {
-	case errors.Is(err, heaplog.ErrOnlyNotes):
+	case errors.Is(err, heaplog.ErrNoBlock):
 		line(w, name+":", l.damage())
 		return nil
 	case err != nil && len(l.dumps) == 0:

@@ -100,7 +100,7 @@ func (o *Outcome) Nothing() error {
 	switch {
 	case o.none != nil && o.Decoded:
 		return nil
-	case errors.Is(o.none, heaplog.ErrOnlyNotes):
+	case errors.Is(o.none, heaplog.ErrNoBlock):
 		return cli.Shortf("%w", o.none)
 	case o.none != nil && s.Dumps == 0 && found(&s) == 0:
 		return fmt.Errorf("%w; %s", o.none, noneHint)

@@ -134,40 +134,38 @@ func (s *state) espBlock(m match) {
 	s.walk.largest = max(s.walk.largest, b.size)
 }
 
-// espTask takes a task of heap_caps_print_all_task_stat. The last one is not always marked: a
-// dump begins where a task comes again, too.
+// espTask takes a task of heap_caps_print_all_task_stat, or with one line of heap_caps_print_single_task_stat.
 func (s *state) espTask(m match) {
-	name := m.text("task")
+	name, why := m.text("task"), ""
 	if m.text("status") == "DELETED" {
 		name += ", deleted"
 	}
-	t := &s.task
-	if t.last || slices.Contains(t.seen, name) || len(t.seen) >= maxSeen {
+	if s.task.last {
 		s.closeEndless()
 	}
-	t.last = m.group("last") != nil
-	why := ""
-	if t.last { // heap_caps_print_single_task_stat
+	if s.task.last = m.group("last") != nil; s.task.last {
 		why = "task " + name
 	}
-	if s.beginEndless("task_stat", why) {
-		t.seen = nil
-	}
-	t.seen = append(t.seen, name)
-	t.number = s.numberOf(name)
+	s.inTasks("task_stat", name, why)
+	s.task.number = s.numberOf(name)
 }
 
 // espTotal takes the sums of a task, as the example of heap_caps_get_per_task_info prints them.
 func (s *state) espTotal(m match) {
-	t, name := &s.task, m.text("task")
+	s.inTasks("task_info", m.text("task"), "")
+	s.espUsage(m)
+}
+
+// inTasks opens a dump of tasks, which has no certain end: another one begins where a task comes again.
+func (s *state) inTasks(kind, name, why string) {
+	t := &s.task
 	if slices.Contains(t.seen, name) || len(t.seen) >= maxSeen {
 		s.closeEndless()
 	}
-	if s.beginEndless("task_info", "") {
+	if s.beginEndless(kind, why) {
 		t.seen = nil
 	}
 	t.seen = append(t.seen, name)
-	s.espUsage(m)
 }
 
 // espUsage takes the row of a task in an overview, which tells the sum of its blocks.

@@ -12,49 +12,6 @@ import (
 	"testing/iotest"
 )
 
-// TestHeap checks the headers that are made of statistics. The texts are by hand from the
-// format strings of the systems.
-func TestHeap(t *testing.T) {
-	for _, test := range []struct{ name, log, want string }{
-		{"esp-idf", `Heap summary for capabilities 0x00000004:
-  At 0x3ffae6e0 len 6432 free 4 allocated 6212 min_free 4
-    largest_free_block 0 alloc_blocks 20 free_blocks 0 total_blocks 20
-  Totals:
-    free 277788 allocated 20736 min_free 277000 largest_free_block 113792 alloc_blocks 62 free_blocks 3 total_blocks 65
-`, "~h#heap name=8bit size=298524 free=277788 largest=113792 min=277000"},
-		{"nuttx", `nsh> free
-      total       used       free    maxused    maxfree  nused  nfree name
- 2149562732      12700 2149550032      13200 2147483616     30      2 Umem
-`, "~h#heap name=Umem size=2149562732 free=2149550032 largest=2147483616 min=2149549532"},
-		{"zephyr", `Heap at 0x20001000 contains 8192 units in 13 buckets
-
-  bucket#    min units        total      largest      largest
-             threshold       chunks      (units)      (bytes)
-  -----------------------------------------------------------
-        3            8            2           12           96
-       12         4096            1         8000        64000
-
-64096 free bytes, 1000 allocated bytes, overhead = 440 bytes (0.7%)
-`, "~h#heap name=0x20001000 size=65536 free=64096 largest=64000"},
-		{"freertos", "heap: xAvailableHeapSpaceInBytes = 8192, xSizeOfLargestFreeBlockInBytes = 4096\nxMinimumEverFreeBytesRemaining: 2000\nok\n",
-			"~h#heap free=8192 largest=4096 min=2000"},
-	} {
-		r, err := NewReader(strings.NewReader(test.log), "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, got, _ := strings.Cut(string(out), " ~")
-		got, _, _ = strings.Cut("~"+got, "\n")
-		if got != test.want || !slices.Equal(r.Systems(), []string{test.name}) {
-			t.Errorf("%s: got %q as %s, expected %q", test.name, got, r.Systems(), test.want)
-		}
-	}
-}
-
 // Each heap of a device has its name, and lines of other tasks do not end a report.
 func TestHeapNames(t *testing.T) {
 	for name, c := range map[string]struct{ log, want string }{
