@@ -31,10 +31,18 @@ var functions = template.FuncMap{
 	"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
 	"delta":   func(g query.Growth) float64 { return g.After - g.Before },
 	"site":    site,
-	"word":    func(v profile.Verdict) string { return v.String() },
+	"word":    word,
 	"trend":   trend,
 	"chart":   chart,
 	"scale":   func(v, of float64) string { return fmt.Sprintf("%.1f", 100*min(1, max(0, v/max(of, 1e-9)))) },
+}
+
+// word returns the word for the evidence of a call path.
+func word(l query.Leak) string {
+	if l.Slowing {
+		return "slowing"
+	}
+	return l.Verdict.String()
 }
 
 func values(pairs []string) url.Values {

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"testing"
 
@@ -141,5 +142,9 @@ func (c *results) check(t *testing.T, fleets, least int) {
 func leaf(f *simulate.Fleet) string { return fmt.Sprintf("code+%#x", f.Leak.Path*37+0x4000) }
 
 func describe(r *Leak) string {
-	return fmt.Sprintf("%v %s grew %d shrank %d z %.1f d %.2f h2 %.2f rate %v score %.3g", r.Verdict, r.Stack[0], r.Grew, r.Shrank, r.Z, r.D, r.H2, *r.Rate, r.Score)
+	rate := math.NaN()
+	if r.Rate != nil {
+		rate = *r.Rate
+	}
+	return fmt.Sprintf("%v %s grew %d shrank %d alone %d z %.1f d %.2f pace %.2f ± %.2f last %.2f ± %.2f slowing %t rate %.0f since %v score %.3g", r.Verdict, r.Stack[0], r.Grew, r.Shrank, r.Alone, r.Z, r.D, r.Pace, r.PaceErr, r.Last, r.LastErr, r.Slowing, rate, r.Since, r.Score)
 }

@@ -1,8 +1,12 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
+	"time"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
@@ -15,17 +19,27 @@ type Leak struct {
 	Shrank   int64    `json:"shrank"`   // devices on which it shrinks, by the same rule; as many may grow at random
 	Share    float64  `json:"share"`    // (Grew − Shrank) / Examined, at least 0
 	Z        float64  `json:"z"`        // Grew − Shrank, in standard deviations
+	Alone    int64    `json:"alone"`    // devices that leak by their own dumps, and far more than the path changes on others
 	D        float64  `json:"d"`        // distance of the floors from a straight line
-	H2       float64  `json:"h2"`       // how evenly the sum over the devices grew in both halves of the time
-	Rate     *float64 `json:"rate"`     // median of the devices that grow, bytes per hour; nil if no times are known
-	Rate95   *float64 `json:"rate95"`   // 95th percentile
-	Hours    *float64 `json:"hours"`    // median of the time until this path alone exhausts the heap
-	Gain     float64  `json:"gain"`     // rise of the floor, in bytes per device
-	Word     int64    `json:"-"`
+	Pace     float64  `json:"pace"`     // rate in the second half of the growth, divided by that in the first half
+	PaceErr  float64  `json:"pace_err"` // standard error of Pace
+	Last     float64  `json:"last"`     // rate in the last tenth of the growth, divided by that before
+	LastErr  float64  `json:"last_err"`
+	Rate     *float64 `json:"rate"`   // present rate, median of the devices that grow, bytes per hour; nil if no times are known
+	Rate95   *float64 `json:"rate95"` // 95th percentile
+	Hours    *float64 `json:"hours"`  // median of the time until this path alone exhausts the heap
+	Gain     float64  `json:"gain"`   // rise of the floor, in bytes per device
 	Score    float64  `json:"score"`
+	// Since is when the path began to grow, median of the devices that grow; nil if it grows since their
+	// first dumps.
+	Since *time.Time `json:"since"`
+	// Slowing is set if the growth slows down or has ended, as that of a cache.
+	Slowing bool `json:"slowing"`
 
 	Verdict profile.Verdict `json:"verdict"`
 	Stack   []Frame         `json:"stack"` // innermost first
+
+	grows []growth
 }
 
 // Leaks is the result of [DB.Leaks].
@@ -34,7 +48,13 @@ type Leaks struct {
 	Devices  int64  `json:"devices"`  // devices with a dump
 	Examined int64  `json:"examined"` // devices with a boot of three dumps or more
 	Paths    int64  `json:"paths"`    // call paths examined
-	Rows     []Leak `json:"rows"`     // paths with evidence, the most likely leak first
+	// Load is the growth of the typical call path, as a fraction, if it is a tenth or more: the load of
+	// the devices grew. Paths that grow up to three times as much are not accused.
+	Load float64 `json:"load"`
+	// Moving is set if nearly all call paths are of a single boot: the addresses change with each
+	// boot. There are no Rows then.
+	Moving bool   `json:"moving"`
+	Rows   []Leak `json:"rows"` // paths with evidence, the most likely leak first
 	// Exhaustion is nil if no row is a leak or a probable leak, or if the free memory is not known.
 	Exhaustion *Exhaustion `json:"exhaustion"`
 }
@@ -63,61 +83,46 @@ func (d *DB) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
 	if len(o.Builds) != 1 {
 		return nil, fmt.Errorf("query: leaks of %d builds, expected one", len(o.Builds))
 	}
-	l := &Leaks{Build: o.Builds[0]}
-	err := d.with(ctx, o, func(s *session) error { return s.leaks(ctx, l) })
+	var l *Leaks
+	err := d.with(ctx, o, func(s *session) error {
+		l = &Leaks{Build: o.Builds[0]}
+		return s.leaks(ctx, l)
+	})
 	if err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-// evidence creates the tables that leaks.sql and exhaustion.sql read.
-func (s *session) evidence(ctx context.Context) error {
-	return s.tables(ctx, "steady", "used", "rises", "candidates", "evidence")
-}
-
 func (s *session) leaks(ctx context.Context, l *Leaks) error {
-	defer s.drop("steady", "used", "rises", "candidates", "evidence", "wanted")
-	if err := s.evidence(ctx); err != nil {
+	defer s.drop("numbered", "wanted")
+	if err := s.tables(ctx, "numbered"); err != nil {
 		return err
 	}
-	n, err := rows[struct{ Devices, Examined, Paths int64 }](ctx, s,
-		"select (select count(distinct device) from dumps), (select count(distinct device) from used), (select count(distinct path) from rises)")
+	byDevice, err := s.moments(ctx)
 	if err != nil {
 		return err
 	}
-	if n[0].Devices == 0 {
+	if l.Devices = int64(len(byDevice)); l.Devices == 0 {
 		return fmt.Errorf("build %s: %w", l.Build, ErrNoDump)
 	}
-	l.Devices, l.Examined, l.Paths = n[0].Devices, n[0].Examined, n[0].Paths
-	type row struct {
-		Path, Examined, Grew, Shrank int64
-		Share, Z, D, H2              float64
-		Rate, Rate95, Hours          *float64
-		Gain                         float64
-		Word                         int64
-		Score                        float64
-	}
-	list, err := rows[row](ctx, s, text("leaks"))
+	n, err := rows[struct{ Paths, Boots, Once int64 }](ctx, s, text("moving"))
 	if err != nil {
-		return fmt.Errorf("query leaks: %w", err)
+		return fmt.Errorf("query moving: %w", err)
 	}
-	var paths, accused []int64
-	for _, r := range list {
-		if r.Word == 0 {
-			continue
-		}
-		v := profile.Verdict(r.Word)
-		l.Rows = append(l.Rows, Leak{r.Path, r.Examined, r.Grew, r.Shrank, r.Share, r.Z, r.D, r.H2, r.Rate, r.Rate95, r.Hours, r.Gain, r.Word, r.Score, v, nil})
+	l.Paths = n[0].Paths
+	if l.Moving = n[0].Boots >= 3 && n[0].Once*10 >= n[0].Paths*9; l.Moving {
+		return nil
+	}
+	sums, err := s.evidence(ctx, l, byDevice)
+	if err != nil {
+		return err
+	}
+	l.judge(sums)
+	l.exhaust()
+	var paths []int64
+	for _, r := range l.Rows {
 		paths = append(paths, r.Path)
-		if v >= profile.Probably {
-			accused = append(accused, r.Path)
-		}
-	}
-	if len(accused) > 0 {
-		if err := s.exhaust(ctx, l, accused); err != nil {
-			return err
-		}
 	}
 	stacks, err := s.stacks(ctx, paths)
 	for i := range l.Rows {
@@ -126,14 +131,263 @@ func (s *session) leaks(ctx context.Context, l *Leaks) error {
 	return err
 }
 
+// evidence applies the rule for one device to each path of each device.
+func (s *session) evidence(ctx context.Context, l *Leaks, byDevice [][]moment) (map[int64]*pathSum, error) {
+	sums := map[int64]*pathSum{}
+	number := 0
+	err := s.eachSeries(ctx, byDevice, func(d *device) {
+		number++
+		if len(d.test.Boots) > 0 {
+			l.Examined++
+		}
+	}, func(d *device, path int64, values []profile.Value) {
+		if len(d.test.Boots) == 0 {
+			return
+		}
+		p := sums[path]
+		if p == nil {
+			p = &pathSum{}
+			sums[path] = p
+		}
+		p.add(number, d, values)
+	})
+	return sums, err
+}
+
+// judge adds the rows.
+func (l *Leaks) judge(sums map[int64]*pathSum) {
+	l.Load = load(sums)
+	for path, p := range sums {
+		if r := l.row(path, p); r.Verdict > profile.NoEvidence {
+			l.Rows = append(l.Rows, r)
+		}
+	}
+	rank := func(r *Leak) int {
+		switch {
+		case r.Verdict.Sure():
+			return -int(r.Verdict)
+		case r.Slowing:
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(l.Rows, func(a, b Leak) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.Score, a.Score), cmp.Compare(a.Path, b.Path))
+	})
+}
+
+// Limits of the load.
+const (
+	minLoadPaths = 8
+	minLoad      = 0.1
+	loadTimes    = 3 // paths that grow this many times as much as the typical one are not of the load
+)
+
+// load returns the growth of the typical path, 0 if it is small.
+func load(sums map[int64]*pathSum) float64 {
+	var growths []float64
+	for _, p := range sums {
+		if p.first > 0 {
+			growths = append(growths, p.last/p.first-1)
+		}
+	}
+	if len(growths) < minLoadPaths {
+		return 0
+	}
+	if typical := quantile(growths, 0.5); typical >= minLoad {
+		return typical
+	}
+	return 0
+}
+
+// Limits of the rule over devices.
+const (
+	far      = 3    // a device leaks alone if its path grows this many times as much as it changes on others
+	outliers = 0.02 // of the others, which may be leaking devices that are not recognized
+	slowing  = 0.95 // Pace below which the growth slows down
+	ended    = 0.85 // rate of the last tenth, relative to the time before
+	opposed  = -0.3 // change on the other devices, relative to that on those that grow
+	errors2  = 2.0  // standard errors
+)
+
+// row returns the evidence for a path.
+func (l *Leaks) row(path int64, p *pathSum) Leak {
+	spread := p.spread()
+	if l.Load > 0 {
+		p.leaveOut(func(g *growth) bool { return g.net < max(spread, loadTimes*l.Load*g.first) })
+	}
+	r := Leak{Path: path, Examined: l.Examined, Shrank: int64(p.shrank)}
+	for i := range p.grows {
+		g := &p.grows[i]
+		if g.alone = g.leaks && g.net >= far*spread; g.alone {
+			r.Alone++
+		}
+	}
+	if r.z(p); r.Z < 3.5 && r.alone() { // the others that grow are noise
+		p.leaveOut(func(g *growth) bool { return !g.alone })
+		r.Share = float64(r.Alone) / float64(r.Examined)
+		r.Grew = r.Alone
+	}
+	said := map[profile.Verdict]float64{}
+	var gain, bend, bent, excess, most float64
+	for i := range p.grows {
+		g := &p.grows[i]
+		for v := profile.Grows; v <= g.verdict; v++ {
+			said[v]++
+		}
+		gain, excess, most = gain+g.gain, excess+g.excess, most+g.most
+		if !g.changed && !g.alone && g.boots < manyBoots {
+			bend += g.bend * g.gain
+		}
+		bent += g.gain
+	}
+	r.D = bend / max(bent, 1)
+	r.Gain = gain / float64(l.Examined)
+	r.grows = p.grows
+	r.paces()
+	r.Verdict = p.verdict(&r, said)
+	if r.Slowing {
+		r.Verdict = min(r.Verdict, profile.Grows)
+	}
+	net := max(0, float64(r.Grew-r.Shrank)) / float64(r.Grew+r.Shrank)
+	if r.alone() {
+		net = 1
+	}
+	r.Score = r.Gain * net * math.Pow(1-r.D, 6) * math.Pow(max(0, min(1, r.Pace)-r.PaceErr), 2) * (max(0, excess)/max(most, 1) + 0.02)
+	r.times()
+	return r
+}
+
+// leaveOut takes devices out of those on which the path grows.
+func (p *pathSum) leaveOut(without func(*growth) bool) {
+	p.grows = slices.DeleteFunc(p.grows, func(g growth) bool { return without(&g) })
+}
+
+// z sets Grew, Share and Z.
+func (r *Leak) z(p *pathSum) {
+	grew, shrank := float64(len(p.grows)), float64(p.shrank)
+	r.Grew, r.Share = int64(len(p.grows)), max(0, grew-shrank)/float64(r.Examined)
+	if r.Z = 0; grew+shrank > 0 {
+		r.Z = (grew - shrank) / math.Sqrt(grew+shrank)
+	}
+}
+
+// alone reports whether enough devices leak alone: two, or the only one.
+func (r *Leak) alone() bool { return r.Alone > 0 && r.Alone >= min(2, r.Examined) }
+
+// paces compares the later growth with the earlier one. Where the growth became faster, the present rate
+// of a device is that of the last tenth.
+func (r *Leak) paces() {
+	r.Pace, r.PaceErr = pace(r.grows, func(g *growth) (float64, float64) { return g.rise[0], g.time[0] },
+		func(g *growth) (float64, float64) { return g.rise[1], g.time[1] })
+	r.Last, r.LastErr = pace(r.grows, func(g *growth) (float64, float64) { return g.before, g.timeBefore },
+		func(g *growth) (float64, float64) { return g.last, g.timeLast })
+	n := float64(len(r.grows))
+	doubt := errors2 * (1 + 5.35/((n-1)*(n-1)+1e-9)) // Student's t, 95 %
+	r.Slowing = r.Pace+doubt*r.PaceErr < slowing || r.Last+doubt*r.LastErr < ended
+	if r.Last-doubt*r.LastErr < 1.1 {
+		return
+	}
+	for i := range r.grows {
+		if g := &r.grows[i]; g.rate > 0 && g.timeLast > 0 {
+			g.rate = max(g.rate, g.last/g.timeLast)
+		}
+	}
+}
+
+// verdict applies the thresholds.
+func (p *pathSum) verdict(r *Leak, said map[profile.Verdict]float64) profile.Verdict {
+	if r.Grew == 0 || p.opposed() {
+		return profile.NoEvidence
+	}
+	enough := max(min(2, float64(r.Examined)), 0.1*float64(r.Examined))
+	alone := r.alone()
+	straight := min(1, r.Pace) - r.PaceErr
+	switch {
+	case (r.Z >= 4 || alone || said[profile.Leaking] >= enough) && r.D <= 0.20 && straight >= 0.75:
+		return profile.Leaking
+	case (r.Z >= 3.5 || alone || said[profile.Probably] >= enough) && r.D <= 0.25 && straight >= 0.65:
+		return profile.Probably
+	case (r.Z >= 2 || alone || said[profile.Grows] >= enough) && r.D <= 0.40:
+		return profile.Grows
+	}
+	return profile.NoEvidence
+}
+
+// spread returns how much the path changes on a device on which it does not grow, in bytes: the
+// largest change, without some outliers.
+func (p *pathSum) spread() float64 {
+	if len(p.others) == 0 {
+		return 0
+	}
+	list := make([]float64, len(p.others))
+	for i, v := range p.others {
+		list[i] = math.Abs(v)
+	}
+	slices.Sort(list)
+	return list[len(list)-1-int(outliers*float64(len(list)))]
+}
+
+// opposed reports whether the path shrinks on the other devices as much as it grows on some: it
+// goes up and down.
+func (p *pathSum) opposed() bool {
+	var net, sum, squares float64
+	for i := range p.grows {
+		net += p.grows[i].net
+	}
+	for _, v := range p.others {
+		sum, squares = sum+v, squares+v*v
+	}
+	return sum+errors2*math.Sqrt(squares) < opposed*net
+}
+
+// times sets the rates, the hours and Since of a row.
+func (r *Leak) times() {
+	var rates, hours, since []float64
+	for i := range r.grows {
+		g := &r.grows[i]
+		if g.rate > 0 {
+			rates = append(rates, g.rate)
+			if g.free >= 0 {
+				hours = append(hours, float64(g.free)/g.rate)
+			}
+		}
+		if g.changed {
+			since = append(since, float64(g.since))
+		}
+	}
+	if len(rates) > 0 {
+		r.Rate, r.Rate95 = pointer(quantile(rates, 0.5)), pointer(quantile(rates, 0.95))
+	}
+	if len(hours) > 0 {
+		r.Hours = pointer(quantile(hours, 0.5))
+	}
+	if 2*len(since) > len(r.grows) {
+		at := time.UnixMicro(int64(quantile(since, 0.5))).UTC()
+		r.Since = &at
+	}
+}
+
+func pointer(v float64) *float64 { return &v }
+
 // exhaust computes the times until the heaps of the leaking devices are full.
-func (s *session) exhaust(ctx context.Context, l *Leaks, accused []int64) error {
-	if err := s.want(ctx, accused); err != nil {
-		return err
+func (l *Leaks) exhaust() {
+	free, rate := map[int]float64{}, map[int]float64{}
+	for i := range l.Rows {
+		if !l.Rows[i].Verdict.Sure() {
+			continue
+		}
+		for _, g := range l.Rows[i].grows {
+			if g.rate > 0 && g.free >= 0 {
+				free[g.device], rate[g.device] = float64(g.free), rate[g.device]+g.rate
+			}
+		}
 	}
-	x, err := rows[Exhaustion](ctx, s, text("exhaustion"))
-	if err == nil && len(x) == 1 && x[0].Devices > 0 {
-		l.Exhaustion = &x[0]
+	var hours []float64
+	for d, r := range rate {
+		hours = append(hours, free[d]/r)
 	}
-	return err
+	if len(hours) > 0 {
+		l.Exhaustion = &Exhaustion{int64(len(hours)), pointer(quantile(hours, 0.5)), pointer(quantile(hours, 0.05))}
+	}
 }

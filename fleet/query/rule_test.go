@@ -3,171 +3,113 @@ package query
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
-	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// found is the evidence for a path on a device, computed by SQL or by package profile.
-type found struct {
-	word                       int64
-	z, d, h2, rate, gain, rose float64
-	changed, load              bool // by package profile only: the rate changed during the log, the load grew
-	boots                      int
-}
-
-type place struct {
-	device string
-	path   int64
-	dir    int
-}
-
-// For each device, the SQL finds the same paths with the same numbers as package profile finds
-// in the dumps of the device, in both directions of time. It has no present rate and no load: where
-// package profile found that the rate changed, or that the load grew, the words and rates may differ.
-// The SQL adds up the distances from a straight line over the boots, and package profile the floors: of
-// several boots, D is at least as large in SQL.
+// The evidence for each path of a device is what package profile finds in the device's log: the words,
+// the present rates, since when, in the order of the boots and in the reverse.
 func TestEvidenceIsTheRule(t *testing.T) {
 	f := simulate.Default()
-	f.Devices, f.Builds, f.PerDay, f.Paths, f.Reboots, f.Loss = 100, 1, 4, 60, 0.15, 0
+	f.Devices, f.Builds, f.Days, f.PerDay, f.Paths, f.Reboots, f.Loss = 12, 1, 10, 6, 60, 0.15, 0
 	f.Leak = simulate.Leak{Build: 0, Share: 0.5, Rate: 400, Path: 5}
 	d := simulated(t, &f)
-	var got map[place]found
-	var want map[place]found
-	err := d.with(t.Context(), Scope{Builds: []string{f.BuildID(0)}}, func(s *session) error {
-		if err := s.evidence(t.Context()); err != nil {
+	dir := t.TempDir()
+	if _, err := f.Logs(dir); err != nil {
+		t.Fatal(err)
+	}
+	byID := map[int64]string{} // innermost address of a path
+	words := map[profile.Verdict]int{}
+	changed, compared := 0, 0
+	err := d.with(t.Context(), Scope{}, func(s *session) error {
+		defer s.drop("numbered")
+		if err := s.tables(t.Context(), "numbered"); err != nil {
 			return err
 		}
-		type row struct {
-			Device                     string
-			Path                       int64
-			Dir                        int
-			Word                       int64
-			Z, D, H2, Rate, Gain, Rose float64
+		list, err := rows[struct {
+			Path    int64
+			Address string
+		}](t.Context(), s, "select distinct path, addresses[1] from paths")
+		if err != nil {
+			return err
 		}
-		list, err := rows[row](t.Context(), s, "select device, path, dir, word, z, d, h2, rate, gain, rose from evidence")
-		got = map[place]found{}
 		for _, r := range list {
-			got[place{r.Device, r.Path, r.Dir}] = found{r.Word, r.Z, r.D, r.H2, r.Rate, r.Gain, r.Rose, false, false, 0}
+			byID[r.Path] = r.Address
 		}
-		if err == nil {
-			want, err = byProfile(t, s)
+		byDevice, err := s.moments(t.Context())
+		if err != nil {
+			return err
 		}
-		return err
+		var want map[string]profile.Evidence
+		var load float64
+		number := 0
+		return s.eachSeries(t.Context(), byDevice, func(*device) {
+			want, load = logEvidence(t, filepath.Join(dir, f.DeviceID(number)+".log"))
+			number++
+		}, func(dev *device, path int64, values []profile.Value) {
+			e := dev.test.Examine(values)
+			w, ok := want[byID[path]]
+			if !ok && e.Gain == 0 {
+				return
+			}
+			if load > 0 { // of one device, which lowers the word
+				e.Verdict = min(e.Verdict, w.Verdict)
+			}
+			words[w.Verdict]++
+			if compared++; w.Changed {
+				changed++
+			}
+			// The logs are in µs, and sums are not exact.
+			for i, pair := range [][2]float64{{e.Z, w.Z}, {e.Bend, w.Bend}, {e.Evenness, w.Evenness}, {e.Rate, w.Rate}, {e.Margin, w.Margin}, {e.Gain, w.Gain}, {float64(e.Since), float64(w.Since)}} {
+				if math.Abs(pair[0]-pair[1]) > 1e-9*(1+math.Abs(pair[1])) {
+					t.Errorf("device %d, path %s: number %d is %v in the store, %v in the log", number, byID[path], i, pair[0], pair[1])
+				}
+			}
+			if e.Verdict != w.Verdict || e.Changed != w.Changed {
+				t.Errorf("device %d, path %s: %v in the store, %v in the log", number, byID[path], e.Evidence, w)
+			}
+		})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	words := map[int64]int{}
-	for k, w := range want {
-		g, ok := got[k]
-		if w.changed {
-			continue
-		}
-		several := w.boots > 1
-		if !ok && several { // d is over 0.40
-			continue
-		}
-		if !ok {
-			t.Errorf("%v: profile has %+v, SQL has nothing", k, w)
-			continue
-		}
-		words[w.word]++
-		for i, pair := range [][2]float64{{g.z, w.z}, {g.d, w.d}, {g.h2, w.h2}, {g.rate, w.rate}, {g.gain, w.gain}, {g.rose, w.rose}} {
-			if less := pair[0] < pair[1]-1e-9*(1+math.Abs(pair[1])); less || pair[0] > pair[1]+1e-9*(1+math.Abs(pair[1])) && !(several && i == 1) {
-				t.Errorf("%v: number %d is %v in SQL, %v in profile", k, i, pair[0], pair[1])
-			}
-		}
-		if g.word > w.word && !w.load || g.word < w.word && !w.load && !several {
-			t.Errorf("%v: word %d in SQL, %d in profile", k, g.word, w.word)
-		}
-	}
-	for k, g := range got {
-		if _, ok := want[k]; !ok {
-			t.Errorf("%v: SQL has %+v, profile has nothing", k, g)
-		}
-	}
-	if words[1] < 20 || words[2] < 5 || words[3] < 20 {
-		t.Errorf("words %v: too few to compare", words)
+	if compared < 300 || changed < 10 || words[profile.Grows] < 10 || words[profile.Leaking] < 3 {
+		t.Errorf("%d paths, %d with a rate that changed, words %v: too few to compare", compared, changed, words)
 	}
 }
 
-// byProfile applies the leak rule of package profile to the dumps of each device.
-func byProfile(t *testing.T, s *session) (map[place]found, error) {
-	dumps, err := rows[struct {
-		Device     string
-		Boot, Dump int64
-		Uptime     int64
-		Count      int64
-		Lost       float64
-		Why        string
-	}](t.Context(), s, "select device, boot, dump, uptime_us, count, lost, why from dumps order by device, boot, dump")
+// logEvidence returns the evidence of package profile for the paths of a log, by innermost address,
+// and the growth of the load.
+func logEvidence(t *testing.T, name string) (list map[string]profile.Evidence, load float64) {
+	r, err := heaplog.Open(t.Context(), heaplog.Files(name))
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	facts, err := rows[struct {
-		Device             string
-		Boot, Dump         int64
-		Path, Count, Bytes int64
-	}](t.Context(), s, "select device, boot, dump, path, count, bytes from facts")
+	defer r.Close()
+	var dumps []*profile.Dump
+	for d, err := range r.Dumps() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		dumps = append(dumps, d)
+	}
+	p, err := profile.New(dumps...)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	held := map[string]map[int64]profile.Value{} // by dump and path
-	for _, f := range facts {
-		k := fmt.Sprint(f.Device, f.Boot, f.Dump)
-		if held[k] == nil {
-			held[k] = map[int64]profile.Value{}
-		}
-		held[k][f.Path] = profile.Value{Bytes: uint64(f.Bytes), Count: uint64(f.Count)}
+	l := p.Leaks(profile.LeakOptions{})
+	list = map[string]profile.Evidence{}
+	for _, row := range l.Rows {
+		list[row.Stack()[0].String()] = row.Evidence
 	}
-	want := map[place]found{}
-	for len(dumps) > 0 {
-		n := 1
-		for n < len(dumps) && dumps[n].Device == dumps[0].Device {
-			n++
-		}
-		device := dumps[:n]
-		dumps = dumps[n:]
-		for _, dir := range []int{1, -1} {
-			b := profile.NewBuilder(0)
-			var list []*profile.Dump
-			if dir < 0 {
-				device = slices.Clone(device)
-				slices.Reverse(device)
-			}
-			for _, d := range device {
-				for path, v := range held[fmt.Sprint(d.Device, d.Boot, d.Dump)] {
-					b.Add(b.Path([]symbol.Addr{{PC: uint64(path)}}), v)
-				}
-				at := time.Duration(d.Uptime) * time.Microsecond
-				if dir < 0 {
-					at = 1000*time.Hour - at
-				}
-				list = append(list, b.End(profile.DumpInfo{Boot: int(d.Boot), Time: at, Timed: true, Why: d.Why,
-					Announced: profile.Announced{Records: uint64(math.Round(float64(d.Count) / (1 - d.Lost))), HasRecords: true}}))
-			}
-			p, err := profile.New(list...)
-			if err != nil {
-				return nil, err
-			}
-			l := p.Leaks(profile.LeakOptions{})
-			for _, r := range l.Rows {
-				if r.Verdict == profile.NoEvidence && !r.Changed {
-					continue
-				}
-				var path int64
-				fmt.Sscanf(r.Stack()[0].String(), "0x%x", &path)
-				want[place{device[0].Device, path, dir}] = found{int64(r.Verdict), r.Z, r.Bend, r.Evenness, r.Rate, r.Gain, float64(r.Rose), r.Changed, l.Load > 0, r.Boots}
-			}
-		}
-	}
-	return want, nil
+	return list, l.Load
 }
 
 // byHand describes a device: the number of blocks of a path, 16 bytes each, in dumps an hour apart.

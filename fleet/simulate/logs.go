@@ -15,6 +15,9 @@ func (f *Fleet) Logs(dir string) (int, error) {
 	if err := f.Check(); err != nil {
 		return 0, err
 	}
+	if f.Bases != Fixed || f.Twice > 0 {
+		return 0, fmt.Errorf("other addresses, and uploads to two servers, are only for a store")
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return 0, err
 	}
@@ -55,28 +58,29 @@ func (f *Fleet) log(name string, device int, paths []source) (err error) {
 func (f *Fleet) appendDump(text []byte, device int, m *moment, paths []source) []byte {
 	var count, bytes int64
 	var lines []byte
+	number := uint64(0) // of the lines that the device writes
 	for h := range f.heap(device, m, paths) {
 		count, bytes = count+h.count, bytes+h.bytes
-		if !h.arrived {
-			continue
+		if h.arrived {
+			lines = appendEntry(lines, number, m, &h, paths)
 		}
-		lines = appendEntry(lines, m, &h, paths)
+		number++
 	}
-	t := m.uptime.Microseconds()
+	t := f.reported(m.uptime).Microseconds()
 	text = fmt.Appendf(text, "~h#begin %d t=%d k=paths n=%d b=%d why=interval\n", m.index, t, count, bytes)
 	text = append(text, lines...)
 	text = fmt.Appendf(text, "~h#heap t=%d size=%d free=%d\n", t, heapSize, max(0, heapSize-bytes))
 	return fmt.Appendf(text, "~h#end %d n=%d b=%d\n", m.index, count, bytes)
 }
 
-// appendEntry appends the line of a path.
-func appendEntry(text []byte, m *moment, h *held, paths []source) []byte {
+// appendEntry appends the line of a path, which is the line with a number of the dump.
+func appendEntry(text []byte, number uint64, m *moment, h *held, paths []source) []byte {
 	e := callpath.Entry{Live: uint64(h.count), Bytes: uint64(h.bytes)}
 	frames := paths[h.path].frames
 	for i := range frames { // the outermost frame is first in a line
 		e.Frames = append(e.Frames, callpath.Frame{Value: frames[len(frames)-1-i]})
 	}
-	w := callpath.Writer{Dump: uint32(m.index), Lines: uint64(h.path)}
+	w := callpath.Writer{Dump: uint32(m.index), Lines: number}
 	text, err := w.Append(text, &e)
 	if err != nil {
 		panic(err) // no frame is too large

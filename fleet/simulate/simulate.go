@@ -22,7 +22,35 @@ type Fleet struct {
 	Skew    time.Duration // clocks of devices are wrong by up to this
 	Start   time.Time     // of the first day, UTC
 	Leak    Leak
+
+	Every   time.Duration // devices reboot after this time; 0 is at random, by Reboots
+	Load    float64       // during the days, the load grows by this fraction, and with it most paths
+	Wrap    time.Duration // the counter of the uptime begins again at 0 after this time, once on each device; 0 is never
+	Outages float64       // fraction of the days of a device without a dump
+	Twice   float64       // fraction of the uploads that two servers store
+	Spread  float64       // of the sizes and rates of the devices: standard deviation of their logarithms
+	Caches  Caches        // what a third of the paths do
+	Bases   Bases         // what addresses change with
 }
+
+// Caches are paths that grow and do not leak.
+type Caches int
+
+const (
+	NoCaches Caches = iota
+	Fill            // they fill evenly for nine tenths of the time
+	Refill          // they fill within hours after each boot
+	Root            // they grow with the square root of the uptime
+)
+
+// Bases is what the addresses of the functions change with.
+type Bases int
+
+const (
+	Fixed    Bases = iota
+	PerBuild       // functions are elsewhere in each build
+	PerBoot        // the program is loaded at a random address, and no map says where
+)
 
 // Leak is a path that grows with the time since the boot.
 type Leak struct {
@@ -30,11 +58,14 @@ type Leak struct {
 	Share float64 // fraction of the build's devices that leak
 	Rate  float64 // bytes per hour
 	Path  int     // index of the path, below Paths
+
+	From, To float64 // the leak begins on a day between, from 0; if To is 0, before the first
+	Faster   bool    // the rate grows with the uptime; it is Rate after half of the days
 }
 
 // Default is a small fleet whose fourth build leaks on a twentieth of its devices.
 func Default() Fleet {
-	return Fleet{Devices: 1000, Builds: 5, Days: 7, PerDay: 1, Paths: 150, Seed: 1, Loss: 0.02, Reboots: 0.02, Skew: 6 * time.Hour,
+	return Fleet{Devices: 1000, Builds: 5, Days: 7, PerDay: 1, Paths: 150, Seed: 1, Loss: 0.02, Reboots: 0.02, Skew: 6 * time.Hour, Spread: 0.2,
 		Start: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Leak: Leak{Build: 3, Share: 0.05, Rate: 200, Path: 17}}
 }
 
@@ -51,6 +82,8 @@ func (f *Fleet) Check() error {
 		return fmt.Errorf("%g reboots per day, expected 0 to 24", f.Reboots)
 	case f.Leak.Build >= f.Builds || f.Leak.Path < 0 || f.Leak.Path >= f.Paths:
 		return fmt.Errorf("leak in path %d of build %d: there are %d paths and %d builds", f.Leak.Path, f.Leak.Build, f.Paths, f.Builds)
+	case !(f.Load > -1 && f.Load <= 100) || !(f.Outages >= 0 && f.Outages < 1) || !(f.Twice >= 0 && f.Twice <= 1) || !(f.Spread >= 0 && f.Spread <= 3):
+		return fmt.Errorf("load %g, outages %g, twice %g, spread %g: expected over -1, 0 to below 1, 0 to 1, and 0 to 3", f.Load, f.Outages, f.Twice, f.Spread)
 	case !(f.Leak.Share >= 0 && f.Leak.Share <= 1) || !(f.Leak.Rate >= 0 && f.Leak.Rate < 1e9):
 		return fmt.Errorf("a leak of %g bytes per hour on a share of %g, expected 0 or more, and 0 to 1", f.Leak.Rate, f.Leak.Share)
 	}
@@ -101,10 +134,24 @@ func (f *Fleet) moments(device int) []moment {
 	}
 	step := 24 * time.Hour / time.Duration(f.PerDay)
 	phase := time.Duration(f.uniform(5, device, 0) * float64(step))
+	days := time.Duration(f.Days) * 24 * time.Hour
 	m := moment{started: f.Start.Add(-time.Duration(f.uniform(6, device, 0) * float64(48*time.Hour)))}
 	next := f.Start.Add(min(wait(0), 1<<61))
+	switch {
+	case f.Every > 0:
+		wait = func(int) time.Duration { return f.Every }
+		next = m.started
+		for next.Before(f.Start) {
+			m.started, next = next, next.Add(f.Every)
+		}
+	case f.Wrap > 0:
+		m.started = f.Start.Add(time.Duration(f.uniform(6, device, 0)*float64(days)) - f.Wrap)
+	}
 	list := make([]moment, 0, f.Days*f.PerDay)
 	for n := range f.Days * f.PerDay {
+		if f.uniform(13, device, n/f.PerDay) < f.Outages {
+			continue
+		}
 		late := time.Duration(f.uniform(11, device, n) * float64(step) / 50) // no clock is exact
 		m.day, m.n, m.received = n/f.PerDay, n, f.Start.Add(phase*49/50+time.Duration(n)*step+late)
 		for next.Before(m.received) {
@@ -137,7 +184,8 @@ func (f *Fleet) heap(device int, m *moment, paths []source) iter.Seq[held] {
 			s := &paths[i]
 			count, size := f.blocks(s, device, i, m)
 			if leaks && i == f.Leak.Path {
-				count += int64(f.Leak.Rate * m.uptime.Hours() / float64(s.size))
+				bytes, _ := f.leaked(device, m)
+				count += int64(bytes / float64(s.size))
 			}
 			if count <= 0 {
 				continue
@@ -149,6 +197,56 @@ func (f *Fleet) heap(device int, m *moment, paths []source) iter.Seq[held] {
 			}
 		}
 	}
+}
+
+// reported returns an uptime as devices report it.
+func (f *Fleet) reported(uptime time.Duration) time.Duration {
+	if f.Wrap > 0 {
+		return uptime % f.Wrap
+	}
+	return uptime
+}
+
+// leaked returns the bytes that a device has leaked since its boot, and the present rate in bytes
+// per hour.
+func (f *Fleet) leaked(device int, m *moment) (bytes, rate float64) {
+	rate = f.Leak.Rate
+	if f.Spread > 0.2 {
+		rate *= math.Exp(f.Spread * gauss(hash(f.Seed, 14, uint64(device))))
+	}
+	since := m.started
+	if f.Leak.To > 0 {
+		day := f.Leak.From + f.uniform(15, device, 0)*(f.Leak.To-f.Leak.From)
+		if begin := f.Start.Add(time.Duration(day * float64(24*time.Hour))); begin.After(since) {
+			since = begin
+		}
+	}
+	hours := m.received.Sub(since).Hours()
+	switch {
+	case hours <= 0:
+		return 0, 0
+	case f.Leak.Faster:
+		half := float64(f.Days) * 12
+		return rate / half * hours * hours / 2, rate / half * hours
+	}
+	return rate * hours, rate
+}
+
+// Leaking returns the present rate of each leaking device in bytes per hour, by its name. A device
+// whose leak begins after its last dump is left out.
+func (f *Fleet) Leaking() map[string]float64 {
+	list := map[string]float64{}
+	for d := range f.Devices {
+		if !f.Leaks(d) {
+			continue
+		}
+		if m := f.moments(d); len(m) > 0 {
+			if _, rate := f.leaked(d, &m[len(m)-1]); rate > 0 {
+				list[f.DeviceID(d)] = rate
+			}
+		}
+	}
+	return list
 }
 
 // entriesPerLine is the number of paths in a line of a log. They are lost together.

@@ -17,13 +17,9 @@ import (
 func rowsOf(f *Fleet) *store.Batch {
 	var b store.Batch
 	paths := f.sources()
-	ids := make([]int64, len(paths))
-	for i, p := range paths {
-		ids[i] = store.PathID(addresses(p.frames))
-	}
 	for d := range f.Devices {
 		for _, m := range f.moments(d) {
-			f.rows(&b, d, &m, paths, ids)
+			f.rows(&b, d, &m, paths, f.ids(d%f.Builds, paths))
 		}
 	}
 	return &b

@@ -27,6 +27,10 @@ const (
 	walk           // a random walk between two limits
 	rare           // on one device in ten
 	kinds
+
+	fill // Fleet.Caches
+	refill
+	root
 )
 
 // kindOf maps a number from 0 to 1 to a kind; 30 % of the range are constant.
@@ -47,6 +51,10 @@ func (f *Fleet) sources() []source {
 			list[i].kind = noise
 			list[i].size = 16 << int(u(2)*3)
 		}
+		if f.Caches != NoCaches && i%3 == 0 && i != f.Leak.Path {
+			list[i].kind = fill + kind(f.Caches-Fill)
+			list[i].level *= 4
+		}
 		list[i].frames = f.stack(i)
 	}
 	return list
@@ -61,10 +69,15 @@ func gauss(h uint64) float64 {
 // blocks returns the number of live blocks of a path, without the leak, and their mean size.
 func (f *Fleet) blocks(s *source, device, path int, m *moment) (count, size int64) {
 	own := hash(f.Seed, 9, uint64(device), uint64(path))
-	level := s.level * math.Exp(0.2*gauss(own))
+	level := s.level * math.Exp(f.Spread*gauss(own))
 	noiseAt := func(n int) float64 { return gauss(hash(own, uint64(n))) }
 	hours := m.uptime.Hours()
 	size = s.size
+	days := float64(f.Days) * 24
+	now := m.received.Sub(f.Start).Hours() / days // 0 to 1
+	if s.kind > constant && s.kind != buffer {
+		level *= 1 + f.Load*now
+	}
 	switch s.kind {
 	case noise:
 		level *= 1 + 0.25*noiseAt(m.n)
@@ -74,6 +87,9 @@ func (f *Fleet) blocks(s *source, device, path int, m *moment) (count, size int6
 		level *= 1 + 0.3*math.Sin(2*math.Pi*(float64(m.received.Unix()%86400)/86400+s.a)) + 0.05*noiseAt(m.n)
 	case flushed:
 		period := 2 + 60*s.a
+		if f.Every > 0 {
+			period = (0.2 + 0.6*s.a) * f.Every.Hours()
+		}
 		level *= math.Mod(hours+period*float64(own%997)/997, period) / period
 	case logarithm:
 		level *= math.Log(1+hours)/5 + 0.05*noiseAt(m.n)
@@ -87,6 +103,12 @@ func (f *Fleet) blocks(s *source, device, path int, m *moment) (count, size int6
 		return 1, int64(s.level * float64(s.size) * math.Exp(0.3*noiseAt(m.n)))
 	case walk:
 		level *= 1 + 0.4*f.walked(own, m.n)
+	case fill:
+		level *= min(1, now/0.9) + 0.02*noiseAt(m.n)
+	case refill:
+		level *= 1 - math.Exp(-hours/(0.5+4*s.a)) + 0.02*noiseAt(m.n)
+	case root:
+		level *= math.Sqrt(hours/days) + 0.02*noiseAt(m.n)
 	case rare:
 		if own%10 != 0 {
 			return 0, 0

@@ -21,13 +21,11 @@ func (f *Fleet) Store(ctx context.Context, s *store.Store) (dumps, facts int, er
 		return 0, 0, err
 	}
 	w := writer{f: f, s: s, paths: f.sources(), schedule: make([][]moment, f.Devices)}
-	for _, p := range w.paths {
-		w.ids = append(w.ids, store.PathID(addresses(p.frames)))
-	}
 	for d := range w.schedule {
 		w.schedule[d] = f.moments(d)
 	}
 	for build := range f.Builds {
+		w.ids = f.ids(build, w.paths)
 		for day := range f.Days {
 			if err := w.day(ctx, build, day); err != nil {
 				return w.dumps, w.facts, err
@@ -42,7 +40,7 @@ type writer struct {
 	f            *Fleet
 	s            *store.Store
 	paths        []source
-	ids          []int64    // by path
+	ids          []int64    // by path, of the build that is being written
 	schedule     [][]moment // by device
 	dumps, facts int        // written
 }
@@ -55,6 +53,12 @@ func (w *writer) day(ctx context.Context, build, day int) error {
 		for i := range w.schedule[d] {
 			if m := &w.schedule[d][i]; m.day == day {
 				w.f.rows(b, d, m, w.paths, w.ids)
+				if w.f.uniform(16, d, m.n) < w.f.Twice { // on a server that does not know the boot
+					copied := *m
+					copied.received = m.received.Add(time.Minute)
+					copied.heard, copied.index = copied.received, 0
+					w.f.rows(b, d, &copied, w.paths, w.ids)
+				}
 			}
 		}
 		if len(b.Facts) > batchFacts {
@@ -73,8 +77,10 @@ func (w *writer) day(ctx context.Context, build, day int) error {
 // put writes a part of a day.
 func (w *writer) put(ctx context.Context, b *store.Batch, build, day, part int) error {
 	b.Name, b.Day = fmt.Sprintf("simulated-%d-%d", w.f.Seed, part), w.f.Start.AddDate(0, 0, day)
-	for i, p := range w.paths {
-		b.Paths = append(b.Paths, store.Path{Build: w.f.BuildID(build), Path: w.ids[i], Addresses: addresses(p.frames)})
+	if w.f.Bases != PerBoot {
+		for _, p := range w.paths {
+			b.Paths = append(b.Paths, w.f.path(build, &p, &moment{}))
+		}
 	}
 	w.dumps, w.facts = w.dumps+len(b.Dumps), w.facts+len(b.Facts)
 	return w.s.Put(ctx, b)
@@ -83,9 +89,16 @@ func (w *writer) put(ctx context.Context, b *store.Batch, build, day, part int) 
 // rows appends the rows of a dump.
 func (f *Fleet) rows(b *store.Batch, device int, m *moment, paths []source, ids []int64) {
 	build := device % f.Builds
+	if f.Bases == PerBoot {
+		ids = make([]int64, len(paths))
+		for i := range paths {
+			p := f.path(build, &paths[i], m)
+			ids[i], b.Paths = p.Path, append(b.Paths, p)
+		}
+	}
 	at := m.received.Add(f.skew(device)).UnixMicro()
 	row := store.Dump{Build: f.BuildID(build), FW: f.Firmware(build), Device: f.DeviceID(device), Boot: m.heard.UnixMicro(), Dump: int64(m.index),
-		Time: at, Uptime: m.uptime.Microseconds(), Received: m.received.UnixMicro(), Why: "interval",
+		Time: at, Uptime: f.reported(m.uptime).Microseconds(), Received: m.received.UnixMicro(), Why: "interval",
 		HeapSize: heapSize, HeapLargest: -1, HeapMinimum: -1, Upload: fmt.Sprintf("%016x%016x", hash(f.Seed, uint64(device)), hash(uint64(m.n)))}
 	first := len(b.Facts)
 	var lost, used int64 // blocks that did not arrive; bytes, including those of lost blocks
@@ -115,10 +128,28 @@ func (f *Fleet) skew(device int) time.Duration {
 	return time.Duration((2*f.uniform(10, device, 0) - 1) * float64(f.Skew))
 }
 
-// addresses returns code offsets as text.
-func addresses(offsets []uint64) (list []string) {
-	for _, o := range offsets {
-		list = append(list, fmt.Sprintf("code+%#x", o))
+// ids returns the identifiers of the paths of a build.
+func (f *Fleet) ids(build int, paths []source) (list []int64) {
+	for i := range paths {
+		list = append(list, f.path(build, &paths[i], &moment{}).Path)
 	}
 	return list
+}
+
+// path returns the row of a path of a build, at a moment of a device.
+func (f *Fleet) path(build int, p *source, m *moment) store.Path {
+	row := store.Path{Build: f.BuildID(build)}
+	for _, o := range p.frames {
+		switch f.Bases {
+		case PerBuild:
+			row.Addresses = append(row.Addresses, fmt.Sprintf("code+%#x", o+uint64(build)*0x10a4))
+		case PerBoot:
+			base := 0x550000000000 + hash(uint64(m.started.UnixNano()))>>24<<12
+			row.Addresses = append(row.Addresses, fmt.Sprintf("%#x", base+o))
+		default:
+			row.Addresses = append(row.Addresses, fmt.Sprintf("code+%#x", o))
+		}
+	}
+	row.Path = store.PathID(row.Addresses)
+	return row
 }

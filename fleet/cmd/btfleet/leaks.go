@@ -18,7 +18,7 @@ func leaksCommand() *cobra.Command {
 	var build, fail string
 	c := q.command(&cobra.Command{Use: "leaks --build BUILD [flags]", Short: "what leaks in a build, how fast, and on how many devices",
 		Long: `leaks ranks the call paths of a build by the evidence that they leak, over all
-devices, and calls them leak, probably or grows (docs/fleet-leaks.md). A leak
+devices, and calls them leak, probably, grows or slowing: fleet-leaks.md. A leak
 that is too slow to be seen on one device is seen on many.`,
 		Example: "btfleet leaks --build 1.4.2\nbtfleet leaks --build 5ca1ab1e --since 14d --fail-over 64/h", Args: cobra.NoArgs}, 10,
 		func(c *cobra.Command, _ []string) error {
@@ -79,6 +79,10 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 	}
 	found := "no leak found"
 	switch {
+	case l.Moving:
+		fmt.Fprintf(w, "build %s: the addresses change with each boot, so call paths of two boots do not compare\n", short(l.Build))
+		fmt.Fprintf(w, "send the memory map with each boot (~h#map), or offsets in the code (~p# lines)\n")
+		return
 	case count[profile.Leaking] > 0 && count[profile.Probably] > 0:
 		found = fmt.Sprintf("%s, %d probable", cli.Count(count[profile.Leaking], "leak"), count[profile.Probably])
 	case count[profile.Leaking] > 0:
@@ -89,6 +93,9 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 	fmt.Fprintf(w, "%s in build %s: %s, %s\n", found, short(l.Build), cli.Count(l.Devices, "device"), cli.Count(l.Paths, "call path"))
 	if n := l.Devices - l.Examined; n > 0 {
 		fmt.Fprintf(w, "not examined: %s without a boot of three dumps\n", cli.Count(n, "device"))
+	}
+	if l.Load > 0 {
+		fmt.Fprintf(w, "the load grew: the typical call path by %.0f %%; paths that grow up to three times as much are not accused\n", 100*l.Load)
 	}
 	if x := l.Exhaustion; x != nil && x.Hours != nil {
 		fmt.Fprintf(w, "heaps exhausted in %s (median of %s), the first 5 %% in %s\n", hours(*x.Hours), cli.Count(x.Devices, "device"), hours(*x.Hours05))
@@ -104,7 +111,14 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 		if r.Rate != nil {
 			rate = fmt.Sprintf("%s bytes per hour (95th percentile %s)", signed(*r.Rate), bytesOf(*r.Rate95))
 		}
-		fmt.Fprintf(w, "\n%v  %s\n", r.Verdict, rate)
+		word := r.Verdict.String()
+		if r.Slowing {
+			word = "slowing"
+		}
+		if r.Since != nil {
+			rate += ", since " + when(*r.Since)
+		}
+		fmt.Fprintf(w, "\n%s  %s\n", word, rate)
 		fmt.Fprintf(w, "  grows on %s of %s (%.1f %%), shrinks on %s\n", cli.Number(r.Grew), cli.Count(r.Examined, "device"), 100*float64(r.Grew)/float64(r.Examined), cli.Number(r.Shrank))
 		writeStack(w, r.Stack)
 	}

@@ -1,0 +1,230 @@
+package query
+
+import (
+	"math"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// growth is a call path that grows on a device.
+type growth struct {
+	device  int // number
+	verdict profile.Verdict
+	leaks   bool // it does by the dumps of the device, at the present rate; or a cache fills since some time
+	changed bool
+	alone   bool    // the path leaks by the dumps of this device, and changes far less on others
+	rate    float64 // present, bytes per hour; 0 if not timed
+	gain    float64 // rise of the floor in bytes
+	bend    float64
+	free    int64   // bytes, -1 if not known
+	since   int64   // time of the dump since which it grows, Unix time in µs
+	excess  float64 // intervals in which the floor rose, less the expected number
+	most    float64 // largest excess
+	shape
+}
+
+// shape is how a path grew on a device since it began to grow, in bytes. Each boot is divided into
+// thirds; the values are added up over the boots. before and last compare the last tenth of each
+// boot, a day if that is more, with the time before it.
+type shape struct {
+	net          float64    // last third less first
+	rise         [2]float64 // from the first third to the middle one, and on to the last
+	time         [2]float64 // hours, or dumps
+	before, last float64    // rise before the last tenth, and then
+	timeBefore   float64
+	timeLast     float64
+	first, final float64 // means of the first and of the last third
+	boots        int
+	squares      float64 // sum of the squares of net in each boot
+}
+
+// pathSum adds up the devices with a call path.
+type pathSum struct {
+	grows  []growth
+	shrank int       // devices on which it shrinks, by the same rule
+	others []float64 // change on each device on which it does not grow, bytes
+	first  float64   // mean bytes of the first and of the last third of the boots, all devices
+	last   float64
+}
+
+// add adds the evidence of a device.
+func (p *pathSum) add(number int, d *device, values []profile.Value) {
+	e := d.test.Examine(values)
+	scale := 1.0
+	if !e.ByBytes {
+		scale = meanSize(values)
+	}
+	all := shapeOf(d.test.Boots, 0, scale)
+	p.first, p.last = p.first+all.first, p.last+all.final
+	t := all.repeated()
+	if e.Backward >= profile.Grows || -t >= often {
+		p.shrank++
+	}
+	if t >= often {
+		e.Verdict, e.Gain, e.Rate = max(e.Verdict, profile.Grows), max(e.Gain, all.net), all.net/(all.time[0]+all.time[1])
+	}
+	if e.Verdict < profile.Grows || e.Gain <= 0 || e.Changed && !newHigh(d.test.Boots, e.Since) {
+		if all.net != 0 {
+			p.others = append(p.others, all.net)
+		}
+		return
+	}
+	g := growth{device: number, verdict: e.Verdict, leaks: e.Verdict == profile.Leaking || e.Changed && (e.Verdict.Sure() || e.More > 0), changed: e.Changed, gain: e.Gain, bend: e.Bend, free: d.free,
+		since: d.dumps[e.Since].Received.UnixMicro(), excess: float64(e.Rose) - e.Chance, most: float64(e.Intervals+e.Boots) - e.Chance, shape: all}
+	if e.Changed {
+		g.shape = shapeOf(d.test.Boots, e.Since, scale)
+	}
+	if d.test.Timed() {
+		g.rate = e.Rate
+	}
+	p.grows = append(p.grows, g)
+}
+
+// Limits of a growth that comes again in each boot, although it is small beside the noise.
+const (
+	manyBoots = 5
+	often     = 4 // standard errors
+)
+
+// repeated returns the mean growth in a boot in standard errors, 0 if there are few boots.
+func (s *shape) repeated() float64 {
+	n := float64(s.boots)
+	if s.boots < manyBoots {
+		return 0
+	}
+	variance := max(0, s.squares-s.net*s.net/n) / (n - 1)
+	return s.net / math.Sqrt(n*variance+1e-9*s.squares+1e-9)
+}
+
+// newHigh reports whether the values grow since a dump beyond all before, by half of that growth in
+// the last boot or more. A cache that is flushed, or that fills again after a boot, returns to a level it had.
+func newHigh(boots []profile.LeakBoot, since int) bool {
+	var most float64
+	for _, b := range boots {
+		from, _ := slices.BinarySearch(b.Dumps, since)
+		for _, v := range b.Value[:from] {
+			most = max(most, v)
+		}
+	}
+	b := &boots[len(boots)-1]
+	from, _ := slices.BinarySearch(b.Dumps, since)
+	k := len(b.Value)
+	last := mean(b.Value[k-min(3, k-from):])
+	return last-most >= (last-b.Value[from])/2
+}
+
+// meanSize returns the mean size of a block in bytes.
+func meanSize(values []profile.Value) float64 {
+	var sum profile.Value
+	for _, v := range values {
+		sum.Add(v)
+	}
+	return float64(sum.Bytes) / math.Max(1, float64(sum.Count))
+}
+
+// shapeOf returns the shape of the values in the boots from a dump on.
+func shapeOf(boots []profile.LeakBoot, since int, scale float64) (s shape) {
+	for _, b := range boots {
+		from, _ := slices.BinarySearch(b.Dumps, since)
+		at, value := b.At[from:], b.Value[from:]
+		k := len(at)
+		if k < 3 {
+			continue
+		}
+		n := k / 3
+		t1, v1 := mean(at[:n]), mean(value[:n])*scale
+		t2, v2 := mean(at[n:k-n]), mean(value[n:k-n])*scale
+		t3, v3 := mean(at[k-n:]), mean(value[k-n:])*scale
+		s.net, s.first, s.final = s.net+v3-v1, s.first+v1, s.final+v3
+		s.boots, s.squares = s.boots+1, s.squares+(v3-v1)*(v3-v1)
+		s.rise[0], s.rise[1] = s.rise[0]+v2-v1, s.rise[1]+v3-v2
+		s.time[0], s.time[1] = s.time[0]+t2-t1, s.time[1]+t3-t2
+		s.addLast(at, value, scale)
+	}
+	return s
+}
+
+// addLast compares the last tenth of a boot with the time before.
+func (s *shape) addLast(at, value []float64, scale float64) {
+	k := len(at)
+	span := at[k-1] - at[0]
+	width := max(span/10, min(24, span/3))
+	part := func(from, to float64) (t, v float64, ok bool) { // from < at ≤ to
+		i, _ := slices.BinarySearch(at, math.Nextafter(from, math.Inf(1)))
+		j, _ := slices.BinarySearch(at, math.Nextafter(to, math.Inf(1)))
+		if i >= j {
+			return 0, 0, false
+		}
+		return mean(at[i:j]), mean(value[i:j]) * scale, true
+	}
+	t1, v1, ok1 := part(math.Nextafter(at[0], math.Inf(-1)), at[0]+width)
+	t2, v2, ok2 := part(at[k-1]-2*width, at[k-1]-width)
+	t3, v3, ok3 := part(at[k-1]-width, at[k-1])
+	if k < 8 || !ok1 || !ok2 || !ok3 || t2 <= t1 {
+		return
+	}
+	s.before, s.timeBefore = s.before+v2-v1, s.timeBefore+t2-t1
+	s.last, s.timeLast = s.last+v3-v2, s.timeLast+t3-t2
+}
+
+func mean(list []float64) (m float64) {
+	for _, v := range list {
+		m += v / float64(len(list))
+	}
+	return m
+}
+
+// pace compares the rates of two parts of the growth over devices: the sums of later over earlier, each device
+// with the weight of a typical one at most, and the standard error of that ratio.
+func pace(grows []growth, earlier, later func(*growth) (rise, time float64)) (ratio, err float64) {
+	type rates struct{ before, after, weight float64 }
+	var list []rates
+	var nets []float64
+	for i := range grows {
+		g := &grows[i]
+		if r1, t1 := earlier(g); t1 > 0 {
+			r2, t2 := later(g)
+			list = append(list, rates{r1 / t1, r2 / t2, 0})
+			nets = append(nets, math.Abs((r1+r2)/(t1+t2)))
+		}
+	}
+	if len(list) == 0 {
+		return 1, unknown
+	}
+	typical := quantile(slices.Clone(nets), 0.5)
+	var before, after float64
+	for i := range list {
+		list[i].weight = 1 / max(nets[i], typical)
+		before, after = before+list[i].before*list[i].weight, after+list[i].after*list[i].weight
+	}
+	if before <= 0 {
+		return unknown, unknown
+	}
+	ratio = min(after/before, unknown)
+	squares := 0.0
+	for _, r := range list {
+		d := (r.after - ratio*r.before) * r.weight
+		squares += d * d
+	}
+	n := float64(len(list))
+	if n > 1 {
+		err = min(math.Sqrt(squares*n/(n-1))/before, unknown)
+	}
+	return ratio, err
+}
+
+// unknown is a ratio of rates, or its standard error, that says nothing.
+const unknown = 10
+
+// quantile returns a quantile of values, which it sorts, by interpolation between them.
+func quantile(list []float64, p float64) float64 {
+	if len(list) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(list)
+	at := p * float64(len(list)-1)
+	i := min(int(at), len(list)-1)
+	j := min(i+1, len(list)-1)
+	return list[i] + (at-float64(i))*(list[j]-list[i])
+}

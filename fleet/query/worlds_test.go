@@ -1,0 +1,147 @@
+package query
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// worldScore counts what Leaks says of the fleets of a world.
+type worldScore struct {
+	name, about    string
+	fleets, builds int
+	sure, leak     int       // planted leaks with the words leak or probably, and with leak
+	falseLeak      int       // other paths with the word leak
+	falseProbably  int       // other paths with the word probably
+	devices        []float64 // counted, divided by those that leak
+	deadline       []float64 // divided by the true one
+	moving         int       // builds whose addresses change with each boot
+}
+
+func (s *worldScore) add(t *testing.T, w *simulate.World) {
+	f := &w.Fleet
+	d := simulated(t, f)
+	defer d.Close()
+	s.fleets++
+	truth := f.Leaking()
+	for b := range f.Builds {
+		l, err := d.Leaks(t.Context(), Scope{Builds: []string{f.BuildID(b)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.builds++
+		if l.Moving {
+			s.moving++
+		}
+		for i := range l.Rows {
+			r := &l.Rows[i]
+			planted := b == f.Leak.Build && r.Path == f.PathID(b)
+			if planted != r.Verdict.Sure() {
+				t.Logf("%s, seed %d: planted %t: %s", w.Name, f.Seed, planted, describe(r))
+			}
+			switch {
+			case !r.Verdict.Sure():
+			case !planted && r.Verdict == profile.Leaking:
+				s.falseLeak++
+			case !planted:
+				s.falseProbably++
+			default:
+				s.sure++
+				if r.Verdict == profile.Leaking {
+					s.leak++
+				}
+				s.devices = append(s.devices, r.Share*float64(r.Examined)/float64(len(truth)))
+				if l.Exhaustion != nil {
+					s.deadline = append(s.deadline, *l.Exhaustion.Hours/deadline(t, d, f.BuildID(b), truth))
+				}
+			}
+		}
+	}
+}
+
+// deadline returns the median over the leaking devices of the free memory, divided by the true rate.
+func deadline(t *testing.T, d *DB, build string, truth map[string]float64) float64 {
+	devices, err := d.Devices(t.Context(), Scope{Builds: []string{build}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hours []float64
+	for _, x := range devices {
+		if rate := truth[x.Device]; rate > 0 {
+			hours = append(hours, float64(x.HeapFree)/rate)
+		}
+	}
+	return quantile(hours, 0.5)
+}
+
+func (s *worldScore) row() string {
+	per := func(n, of int) float64 { return float64(n) / float64(of) }
+	if s.moving > 0 {
+		return fmt.Sprintf("| %s | refused in %.0f %% | | | | | |", s.about, 100*per(s.moving, s.builds))
+	}
+	within := 0
+	for _, v := range s.deadline {
+		if math.Abs(v-1) <= 0.2 {
+			within++
+		}
+	}
+	return fmt.Sprintf("| %s | %.0f | %.0f | %.2f | %.2f | %.0f %% | %.0f |", s.about, 100*per(s.sure, s.fleets), 100*per(s.leak, s.fleets), per(s.falseLeak, s.builds), per(s.falseProbably, s.builds),
+		100*quantile(s.devices, 0.5), 100*per(within, max(1, len(s.deadline))))
+}
+
+// In fleets of other structures than that of simulate.Default, the leak is found and nothing else is
+// accused. LWSBT_FULL=all prints the table of fleet/docs/fleet-leaks.md.
+func TestWorlds(t *testing.T) {
+	fleets, seed := 1, uint64(1)
+	only := []string{"begins", "few", "caches", "load", "bases"}
+	switch os.Getenv("LWSBT_FULL") {
+	case "all":
+		fleets, seed, only = 20, 77_000, nil
+	case "1":
+		only = nil
+	}
+	var scores []*worldScore
+	for range fleets {
+		for i, w := range simulate.Worlds(seed) {
+			if i == len(scores) {
+				scores = append(scores, &worldScore{name: w.Name, about: w.About})
+			}
+			if only == nil || slices.Contains(only, w.Name) {
+				scores[i].add(t, &w)
+			}
+		}
+		seed++
+	}
+	var table strings.Builder
+	for _, s := range scores {
+		if s.fleets == 0 {
+			continue
+		}
+		fmt.Fprintf(&table, "\n%s", s.row())
+		if s.name == "bases" {
+			if s.moving != s.builds || s.sure+s.falseLeak+s.falseProbably > 0 {
+				t.Errorf("%s: %+v: expected that all builds are refused", s.about, *s)
+			}
+			continue
+		}
+		if s.moving > 0 || float64(s.sure) < 0.95*float64(s.fleets) {
+			t.Errorf("%s: found in %d of %d fleets; %d builds refused", s.about, s.sure, s.fleets, s.moving)
+		}
+		if float64(s.falseLeak) > 0.05*float64(s.builds) {
+			t.Errorf("%s: %d false leaks in %d builds", s.about, s.falseLeak, s.builds)
+		}
+		if v := quantile(s.devices, 0.5); v < 0.7 || v > 1.2 {
+			t.Errorf("%s: %.0f %% of the leaking devices are counted", s.about, 100*v)
+		}
+		if v := quantile(s.deadline, 0.5); v < 0.8 || v > 1.25 {
+			t.Errorf("%s: the time until the heap is full is %.2f of the true one", s.about, v)
+		}
+	}
+	t.Logf("percentages of the leaks that are called leak or probably, and leak; false leak and probably per build; devices counted; deadlines within a fifth:%s", &table)
+}
