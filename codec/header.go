@@ -18,6 +18,7 @@ const (
 	VerbTotal  = "total"  // totals since the recording began
 	VerbLost   = "lost"   // the recorder dropped events here
 	VerbHeap   = "heap"   // sizes that the allocator reports for its heap
+	VerbFree   = "free"   // free blocks of a heap
 	VerbThread = "thread" // names a thread
 )
 

@@ -27,11 +27,16 @@ type assembler struct {
 	yielded int
 	last    func() bool // yields the latest dump, if only the last one is selected
 
-	heaps  []profile.HeapSeries
-	seen   addresses
-	events events
-	replay *profile.Replay
-	notes  report
+	heaps []profile.HeapSeries
+
+	holes        []codec.Range // listed since the last dump began
+	listed       bool          // holes are listed since then, outside of a dump
+	listedBefore bool          // before the last dump, too
+	holesBoot    int           // of the last dump
+	seen         addresses
+	events       events
+	replay       *profile.Replay
+	notes        report
 }
 
 // pendingRecord is a record of which the dump is not known yet.
@@ -66,6 +71,7 @@ func (a *assembler) item(it *Item, at *placed) bool {
 			return false
 		}
 		a.current, a.begun = newDump(at, a.builder), at.count
+		a.current.holes = a.takeHoles(at.dump.boot)
 		a.current.loss.Unreadable, a.unread = a.unread, 0
 	}
 	switch it.Kind {
@@ -108,10 +114,37 @@ func (a *assembler) header(it *Item, at *placed) bool {
 			a.current.heaps = profile.WithHeap(a.current.heaps, *at.heap)
 		}
 		a.heapReport(it, at)
+	case codec.VerbFree:
+		a.freeBlocks(it, at)
 	case codec.VerbBoot:
 		return a.events.flush(false) && a.emitKnown(false)
 	}
 	return true
+}
+
+// freeBlocks takes a ~h#free line.
+func (a *assembler) freeBlocks(it *Item, at *placed) {
+	list, _ := it.Header.Get("heap")
+	holes, ok := codec.ParseRanges(list)
+	switch {
+	case !ok:
+	case at.Dump != nil:
+		a.current.holes = append(a.current.holes, holes...)
+	default:
+		a.holes, a.listed = append(a.holes, holes...), true
+	}
+}
+
+// takeHoles returns the free blocks that are listed before a dump that begins. They are those of
+// another moment, after the dump before, if the first dump of the boot has none.
+func (a *assembler) takeHoles(boot int) (list []codec.Range) {
+	first := boot != a.holesBoot
+	a.holesBoot, a.listed = boot, a.listed && (first || a.listedBefore)
+	if list, a.holes = a.holes, nil; !a.listed {
+		list = nil
+	}
+	a.listedBefore, a.listed = a.listed, false
+	return list
 }
 
 // heapReport adds a ~h#heap line to the series of its heap. Its time is that of its dump if it has
@@ -264,7 +297,7 @@ func (a *assembler) emit(d *dump) bool {
 	deliver := func() bool {
 		a.yielded++
 		a.notes.dump(built, d)
-		return a.yield(DumpBlocks{built, d.allBlocks(v), space(d.header)}, nil)
+		return a.yield(DumpBlocks{built, d.allBlocks(v), space(d.header), d.holes}, nil)
 	}
 	switch {
 	case a.r.selected && a.r.from < 0:
@@ -289,7 +322,7 @@ func (a *assembler) idle(at *placed) bool {
 	}
 	for i, d := range append(slices.Clone(a.waiting), d) {
 		v := d.values(a.base(d), false)
-		if !a.yield(DumpBlocks{d.build(d.info(a.yielded+i), v, true), d.allBlocks(v), space(d.header)}, nil) {
+		if !a.yield(DumpBlocks{d.build(d.info(a.yielded+i), v, true), d.allBlocks(v), space(d.header), d.holes}, nil) {
 			return false
 		}
 	}

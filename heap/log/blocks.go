@@ -20,6 +20,9 @@ type DumpBlocks struct {
 	// Space is the address ranges of the heap, as the ~h#boot line has them (BT-HEAD-2); nil if
 	// it does not.
 	Space []codec.Range
+	// Holes is the free blocks that the allocator lists in the dump, or between the dump before and
+	// this one, in ~h#free lines (BT-HEAD-2); nil if it lists none.
+	Holes []codec.Range
 }
 
 // DumpBlocks yields the same dumps as [Reader.Dumps], each with its blocks.

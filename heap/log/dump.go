@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
@@ -16,6 +17,7 @@ type dump struct {
 	*start
 	isPaths bool             // it has call paths
 	heaps   []profile.Heap   // latest report of the allocator on each
+	holes   []codec.Range    // free blocks that the reports list
 	unread  bool             // the rest of its log cannot be read
 	only    bool             // it is the only dump
 	loss    profile.Loss     // of its records

@@ -51,7 +51,7 @@ func (x *moment) name() string {
 func eachMoment(r *heaplog.Reader, m *heapmap.Mapper, n int, fail func(error) error, add func(*moment, *heapmap.Map)) error {
 	dumps, known := 0, false
 	take := func(d heaplog.DumpBlocks, live bool) {
-		x := m.Map(d.Dump, d.Blocks, d.Space)
+		x := m.Map(d.Dump, d.Blocks, d.Space, d.Holes)
 		known = known || x != nil
 		add(&moment{d.Dump, live, heapmap.NewMoment(d.Dump, x)}, x)
 	}
@@ -77,7 +77,7 @@ func eachMoment(r *heaplog.Reader, m *heapmap.Mapper, n int, fail func(error) er
 
 func mapCommand() *cobra.Command {
 	m := &heapMap{session: &session{rows: 5}}
-	space := ""
+	space, size := "", cli.Size(0)
 	c := &cobra.Command{
 		Use: "map [flags] [FILE...]", Short: "where in the heap blocks and holes are",
 		Long: `map shows where blocks lie in the heap: what is used and free, the largest hole
@@ -85,7 +85,8 @@ in each dump, holes by size, and the call paths whose blocks keep holes apart.
 It needs dumps or events with addresses of blocks, or at least what the
 allocator reports, such as ~h#heap lines. Of events, it shows 20 moments. The
 heap is that of --space, or of heap= in ~h#boot; without both, it is inferred
-from the blocks. Memory that belongs to no block in the log counts as free.`,
+from the blocks, and --heap says how much follows the lowest one. Free are the
+free blocks that the log lists; if it lists none, what belongs to no block.`,
 		Example: "btheap map -e app.elf device.log\nbtheap map --space 20001000+8000 --dump 3 -e app.elf device.log",
 		RunE: func(c *cobra.Command, files []string) error {
 			if space != "" {
@@ -95,12 +96,14 @@ from the blocks. Memory that belongs to no block in the log counts as free.`,
 				}
 				m.mapper.Regions = ranges
 			}
+			m.mapper.Size = uint64(size)
 			return m.run(c, files, m.write)
 		},
 	}
 	f := c.Flags()
 	f.VarP(&m.rows, "rows", "n", "list `N` call paths that keep holes apart, 0 for all")
 	f.StringVar(&space, "space", "", "the heap is at `RANGES`, START+LENGTH,... in hexadecimal")
+	f.Var(&size, "heap", "`SIZE` of the heap, such as 256K, which begins with the lowest block")
 	m.addAll(c, "Map", compareFrames, []string{"json", "output"})
 	return c
 }
@@ -130,6 +133,13 @@ func (m *heapMap) write(w io.Writer) error {
 		return cli.Usagef("--dump %d: the log has %d", m.pick, len(m.moments))
 	case m.heap == nil && len(m.reader.Heaps()) == 0:
 		return cli.Usagef("the log has neither block addresses nor reports of the allocator, such as ~h#heap lines")
+	}
+	if size := m.mapper.Size; size > 0 && m.heap != nil {
+		if n := len(m.heap.Regions); n > 1 {
+			return cli.Usagef("--heap %s: the blocks are in %d ranges, expected one; --space names them", cli.Number(size), n)
+		} else if m.heap.Size > size {
+			return cli.Usagef("--heap %s: the blocks are in %s bytes, expected the size of the whole heap, such as 48K", cli.Number(size), cli.Number(m.heap.Size))
+		}
 	}
 	if m.heaps = m.reader.Heaps(); m.json {
 		return m.writeJSON(w)
@@ -184,10 +194,15 @@ func bytesOf(a profile.Amount) string {
 // writeMap writes the sums of a dump and the picture of its heap.
 func (m *heapMap) writeMap(w io.Writer) {
 	x := m.heap
-	how := map[heapmap.Source]string{heapmap.Given: "--space", heapmap.Log: "as the log says", heapmap.Blocks: "inferred from the blocks"}[x.Source]
-	fmt.Fprintf(w, "%s: %s bytes of heap (%s)\n%s bytes used by %s; %s free in %s, the largest of %s: fragmentation %s\ngaps below %d bytes are not counted as holes\n",
+	how := map[heapmap.Source]string{heapmap.Given: "as the flags say", heapmap.Log: "as the log says", heapmap.Blocks: "inferred from the blocks"}[x.Source]
+	note := "the holes are the free blocks that the log lists"
+	if !x.Listed {
+		note = fmt.Sprintf("gaps below %d bytes are not counted as holes", x.LeastHole)
+	}
+	fmt.Fprintf(w, "%s: %s bytes of heap (%s)\n%s bytes used by %s; %s free in %s, the largest of %s: fragmentation %s\n%s\n",
 		m.of.name(), cli.Number(x.Size), how, cli.Number(x.Used), cli.Count(x.Count, "block"), cli.Number(x.Free), cli.Count(x.Holes, "hole"),
-		cli.Number(x.Largest), share(x.Fragmentation), x.LeastHole)
+		cli.Number(x.Largest), share(x.Fragmentation), note)
+	m.writeLost(w)
 	if x.Outside > 0 {
 		fmt.Fprintf(w, "%s outside of the heap\n", cli.Count(x.Outside, "block"))
 	}
@@ -212,6 +227,23 @@ func (m *heapMap) writeMap(w io.Writer) {
 		}
 	}
 	fmt.Fprintln(w)
+}
+
+// writeLost writes what the dump lacks: where it lacks blocks, the heap is not free.
+func (m *heapMap) writeLost(w io.Writer) {
+	d := m.of.dump
+	missing, known := d.Missing()
+	if !known || missing == 0 || m.heap.Listed {
+		return
+	}
+	lost := d.Announced.Records - uint64(d.Records)
+	if m.heap.Lost > 0 {
+		fmt.Fprintf(w, "%s of these are of the dump before: this one lacks %s\n", cli.Number(uint64(m.heap.Lost)), cli.Count(lost, "block"))
+		lost -= uint64(m.heap.Lost)
+	}
+	if lost > 0 {
+		fmt.Fprintf(w, "%s missing in the log: they look like holes\n", cli.Count(lost, "more block"))
+	}
 }
 
 // picture draws cells of which a fraction is used, 0 to 1.

@@ -57,7 +57,7 @@ func TestMap(t *testing.T) {
 		{"the second dump", []string{"--dump", "2", log}, 0, []string{"dump 2, 2 s: ", "   2     1  1,024", "1,048 bytes kept apart"}, ""},
 		{"the third of four", []string{"--dump", "3", four}, 0, []string{"dump 3, 1 s: ", "   3     2  3,024"}, ""},
 		{"the last of four", []string{"--dump", "last", four}, 0, []string{"dump 4, 2 s: ", "   4     2  1,024"}, ""},
-		{"another range", []string{"--space", "20001000+3e8", log}, 0, []string{"dump 2, 2 s: 1,000 bytes of heap (--space)\n1,000 bytes used by 1 block; 0 free in 0 holes", "1 block outside of the heap"}, ""},
+		{"another range", []string{"--space", "20001000+3e8", log}, 0, []string{"dump 2, 2 s: 1,000 bytes of heap (as the flags say)\n1,000 bytes used by 1 block; 0 free in 0 holes", "1 block outside of the heap"}, ""},
 		{"no range", []string{logFile(t, "x.log", strings.Replace(tornLog(t), " heap=20001000+1000", "", 1))}, 0,
 			[]string{"3,080 bytes of heap (inferred from the blocks)\n1,024 bytes used by 2 blocks; 2,056 free in 2 holes"}, ""},
 		{"no addresses", []string{heapOnly}, 0, []string{"   1     1      1,000      250  75.0 %"}, ""},
@@ -174,4 +174,58 @@ func TestMapOfTwoHeaps(t *testing.T) {
 			t.Errorf("exit code %d, %s, no %q in\n%s", code, errs, want, out)
 		}
 	}
+}
+
+// A list of the free blocks is the truth: a gap between two heaps is no hole, nor is a block that the
+// log lacks. The lines are those of heap_caps_dump of ESP-IDF and of mm_memdump of NuttX.
+func TestMapOfFreeBlocks(t *testing.T) {
+	esp := "Showing data for heap: 0x3ffae6e0 \nBlock 0x3ffae700 data, size: 100 bytes, Free: No \nBlock 0x3ffae770 data, size: 900 bytes, Free: Yes \n" +
+		"Block 0x3ffaeb00 data, size: 100 bytes, Free: No \nShowing data for heap: 0x3ffb8000 \nBlock 0x3ffb8020 data, size: 100 bytes, Free: No \nBlock 0x3ffb8090 data, size: 5000 bytes, Free: Yes \n"
+	nuttx := "Dump all free memory node info\n        Size Overhead    Address\n         128        8 0x3c5089d8\n      131136        8 0x3c50b918\n  Total Blks  Total Size\n           2      131264\n" +
+		"Memdump task ALL\n   PID        Size Overhead    Sequence    Address Backtrace\n     0          44        8           1 0x3c4b576c  \n     3          64        8          20 0x3c4b5798 0x2c5b0ef6 \n  Total Blks  Total Size\n           2      108\n"
+	var many strings.Builder // 300 free blocks of 100 bytes, each between blocks of 100: several lines of ~h#free
+	many.WriteString("Showing data for heap: 0x3ffae6e0 \n")
+	for i := range 601 {
+		fmt.Fprintf(&many, "Block 0x%x data, size: 100 bytes, Free: %s \n", 0x3ffae700+112*i, []string{"No", "Yes"}[i%2])
+	}
+	for _, c := range []struct{ name, log, says string }{
+		{"two heaps", esp, "300 bytes used by 3 blocks; 5,900 free in 2 holes, the largest of 5,000: fragmentation 15.3 %\nthe holes are the free blocks that the log lists\n"},
+		{"a block that is lost", strings.Replace(esp, "Block 0x3ffaeb00 data, size: 100 bytes, Free: No \n", "", 1), "200 bytes used by 2 blocks; 5,900 free in 2 holes, the largest of 5,000"},
+		{"two dumps", esp + strings.ReplaceAll(esp, "900 bytes", "800 bytes"), "dump 2: 6,236 bytes of heap (inferred from the blocks)\n300 bytes used by 3 blocks; 5,800 free in 2 holes, the largest of 5,000"},
+		{"what is free before what is used", nuttx, "108 bytes used by 2 blocks; 131,264 free in 2 holes, the largest of 131,136"},
+		{"many free blocks", many.String(), "30,100 bytes used by 301 blocks; 30,000 free in 300 holes, the largest of 100"},
+	} {
+		checkSession(t, c.name, []string{"map", "-q", logFile(t, "free.log", c.log)}, 0, []string{c.says}, "")
+	}
+	// The list is older than a block in what was free then.
+	stale := strings.Replace(nuttx, "0x3c4b5798", "0x3c50b920", 1)
+	if out, _, _ := command("", "map", logFile(t, "free.log", stale)); strings.Contains(out, "that the log lists") {
+		t.Errorf("a list of another moment: %s", out)
+	}
+}
+
+// What the log lacks is no hole, if the dump before has the blocks there. --heap says how much follows the
+// lowest block.
+func TestMapOfLostBlocks(t *testing.T) {
+	var first, second strings.Builder
+	for i := range uint64(20) {
+		line := at(t, 0x20001000+i*108, 100, 0x401200)
+		first.WriteString(line)
+		if i != 7 && i != 8 {
+			second.WriteString(line)
+		}
+	}
+	log := "~h#boot prog=fw w=32\n~h#begin 0 n=20 u=1\n" + first.String() + "~h#end 0\n~h#begin 1 n=20 u=1\n" + second.String() + "~h#end 1\n"
+	checkSession(t, "lost", []string{"map", logFile(t, "lost.log", log)}, 0, []string{
+		"2,000 bytes used by 20 blocks; 0 free in 0 holes", "\n2 of these are of the dump before: this one lacks 2 blocks\n"}, "18 of 20 records: lines were lost")
+	// Three that the dump before has are gone, and two are lost: which one was freed is not known.
+	fewer := strings.Replace(log, second.String(), strings.Replace(second.String(), at(t, 0x20001000+3*108, 100, 0x401200), "", 1), 1)
+	fewer = strings.Replace(fewer, "~h#begin 1 n=20", "~h#begin 1 n=19", 1)
+	checkSession(t, "lost and freed", []string{"map", logFile(t, "lost.log", fewer)}, 0, []string{"1,700 bytes used by 17 blocks", "\n2 more blocks missing in the log: they look like holes\n"}, "lines were lost")
+	whole := log[:strings.Index(log, "~h#begin 1")]
+	// 20 blocks end 19*108+100 = 2,152 bytes behind the begin of the lowest one.
+	checkSession(t, "the size of the heap", []string{"map", "--heap", "4096", logFile(t, "whole.log", whole)}, 0, []string{
+		"4,096 bytes of heap (as the flags say)\n2,000 bytes used by 20 blocks; 1,944 free in 1 hole, the largest of 1,944"}, "")
+	checkSession(t, "a heap without its unit", []string{"map", "--heap", "4", logFile(t, "whole.log", whole)}, 2, nil,
+		"--heap 4: the blocks are in 2,152 bytes, expected the size of the whole heap, such as 48K")
 }

@@ -19,7 +19,7 @@ func ExampleMapper() {
 	blocks := []profile.Block{{Addr: 0x20001800, Bytes: 64, Path: path}}
 
 	m := heapmap.Mapper{Regions: []codec.Range{{Start: 0x20001000, Length: 0x1000}}}
-	x := m.Map(d, slices.Values(blocks), nil)
+	x := m.Map(d, slices.Values(blocks), nil, nil)
 	fmt.Println(x.Used, "bytes used,", x.Free, "free, the largest hole of", x.Largest)
 
 	p, err := profile.New(d)

@@ -4,7 +4,7 @@
 //
 //	var m heapmap.Mapper
 //	for d, err := range r.DumpBlocks() { // of a heaplog.Reader
-//		if x := m.Map(d.Dump, d.Blocks, d.Space); err == nil && x != nil {
+//		if x := m.Map(d.Dump, d.Blocks, d.Space, d.Holes); err == nil && x != nil {
 //			fmt.Println(d.Name, x.Free, x.Largest)
 //		}
 //	}
@@ -27,23 +27,26 @@ type Source string
 const (
 	Given  Source = "flag"   // Mapper.Regions
 	Log    Source = "log"    // heap= of the ~h#boot line
-	Blocks Source = "blocks" // inferred: blocks that are at most 1 MiB apart
+	Blocks Source = "blocks" // inferred: blocks that are at most 1 MiB apart, or 1 KiB if the log lists the free blocks
 )
 
 // Mapper maps the heap at one moment after the other. The zero Mapper is ready for use.
 type Mapper struct {
 	Regions []codec.Range // the address ranges of the heap; if nil, those of the log or of the blocks
+	Size    uint64        // of a heap that begins with the lowest block; 0 if not known
 
 	last     *profile.Dump
-	inferred regions // of the blocks of the boot so far
-	gap      uint64  // smallest gap between two blocks in this boot
+	before   []profile.Block // of the dump before, by address
+	inferred regions         // of the blocks of the boot so far
+	gap      uint64          // smallest gap between two blocks in this boot
 }
 
 // Map returns the map of the blocks of a dump. space is the address ranges that the log has, nil if
-// it has none. The result is nil if there is no block, or if the dump is a difference.
-func (m *Mapper) Map(d *profile.Dump, blocks iter.Seq[profile.Block], space []codec.Range) *Map {
+// it has none. holes is all free blocks, nil if the log does not list them. The result is nil if there is
+// no block, or if the dump is a difference.
+func (m *Mapper) Map(d *profile.Dump, blocks iter.Seq[profile.Block], space, holes []codec.Range) *Map {
 	if m.last == nil || m.last.Boot != d.Boot || m.last.File != d.File {
-		m.inferred, m.gap = nil, math.MaxUint64
+		m.inferred, m.gap, m.before = nil, math.MaxUint64, nil
 	}
 	m.last = d
 	list := slices.Collect(blocks)
@@ -51,17 +54,76 @@ func (m *Mapper) Map(d *profile.Dump, blocks iter.Seq[profile.Block], space []co
 		return nil
 	}
 	slices.SortFunc(list, byAddress)
-	r, source := declared(m.Regions), Given
-	if m.Regions == nil && space != nil {
-		r, source = declared(space), Log
-	} else if m.Regions == nil {
-		m.inferred = m.inferred.grow(list)
-		r, source = slices.Clone(m.inferred), Blocks
+	if holes = freeBlocks(holes, list); holes != nil {
+		list = slices.Clip(list) // regions take both
 	}
+	lost := 0
+	if missing, known := d.Missing(); holes == nil && known && missing > 0 {
+		list, lost = m.addLost(list, d.Announced.Records-uint64(d.Records))
+	}
+	m.before = list
+	r, source := m.regions(list, space, holes)
 	m.gap = smallestGap(m.gap, list)
-	out := mapBlocks(r, list, leastHole(m.gap))
-	out.Source = source
+	out := &Map{Regions: r, blocks: list, LeastHole: leastHole(m.gap), Lost: lost, Listed: holes != nil, Source: source}
+	if out.Listed {
+		out.LeastHole = 1
+	}
+	out.find(holes)
 	return out
+}
+
+// regions returns the address ranges of the heap, and their source.
+func (m *Mapper) regions(list []profile.Block, space, holes []codec.Range) (r regions, source Source) {
+	switch {
+	case m.Regions != nil:
+		return declared(m.Regions), Given
+	case space != nil:
+		return declared(space), Log
+	case holes != nil: // no gap is free memory
+		for _, h := range holes {
+			list = append(list, profile.Block{Addr: h.Start, Bytes: h.Length})
+		}
+		return regions{}.grow(list, maxListedGap), Blocks
+	}
+	m.inferred = m.inferred.grow(list, maxGap)
+	r = slices.Clone(m.inferred)
+	if len(r) == 1 && m.Size > r[0].Length && r[0].Start+m.Size > r[0].Start {
+		r[0].Length, source = m.Size, Given
+		return r, source
+	}
+	return r, Blocks
+}
+
+// freeBlocks returns the free blocks that a log lists in the order of addresses, nil if one overlaps with a
+// block: the list is of another moment.
+func freeBlocks(holes []codec.Range, blocks []profile.Block) []codec.Range {
+	holes = slices.Clone(holes)
+	slices.SortFunc(holes, func(a, b codec.Range) int { return cmp.Compare(a.Start, b.Start) })
+	for i, h := range holes {
+		n, _ := slices.BinarySearchFunc(blocks, limit(h), func(b profile.Block, end uint64) int { return cmp.Compare(b.Addr, end) })
+		if n > 0 && endOf(blocks[n-1]) > h.Start || i > 0 && limit(holes[i-1]) > h.Start {
+			return nil
+		}
+	}
+	return holes
+}
+
+// addLost adds to a dump that lacks records the blocks of the dump before where it has nothing, if they are
+// not more than it lacks: they were not freed.
+func (m *Mapper) addLost(list []profile.Block, missing uint64) (all []profile.Block, lost int) {
+	var absent []profile.Block
+	for _, b := range m.before {
+		n, _ := slices.BinarySearchFunc(list, endOf(b), func(o profile.Block, end uint64) int { return cmp.Compare(o.Addr, end) })
+		if n == 0 || endOf(list[n-1]) <= b.Addr {
+			absent = append(absent, b)
+		}
+	}
+	if uint64(len(absent)) > missing {
+		return list, 0
+	}
+	list = append(list, absent...)
+	slices.SortFunc(list, byAddress)
+	return list, len(absent)
 }
 
 // endOf returns the address after the block, at most 2^64-1.
@@ -80,6 +142,9 @@ func limit(r codec.Range) uint64 { return addSaturated(r.Start, r.Length) }
 // maxGap is the greatest distance, in bytes, between adjacent blocks of one heap, if the log
 // has no heap=.
 const maxGap = 1 << 20
+
+// maxListedGap is maxGap if the log lists the free blocks, too.
+const maxListedGap = 1 << 10
 
 // Small gaps between blocks are headers and padding of the allocator. A hole has at least
 // slack bytes plus the smallest gap. A smallest gap over maxOverhead bytes counts as 0.
@@ -114,14 +179,14 @@ func declared(ranges []codec.Range) regions {
 	return regions(slices.Clone(ranges)).merge(0)
 }
 
-// grow adds blocks, and merges regions that are at most maxGap bytes apart.
-func (r regions) grow(blocks []profile.Block) regions {
+// grow adds blocks, and merges regions that are at most gap bytes apart.
+func (r regions) grow(blocks []profile.Block, gap uint64) regions {
 	for _, b := range blocks {
 		if b.Bytes > 0 {
 			r = append(r, codec.Range{Start: b.Addr, Length: endOf(b) - b.Addr})
 		}
 	}
-	return r.merge(maxGap)
+	return r.merge(gap)
 }
 
 // merge sorts the regions, and merges regions that are at most gap bytes apart.
@@ -157,6 +222,8 @@ type Map struct {
 	// LeastHole is the size of the smallest hole in bytes. Smaller gaps between blocks are
 	// headers and padding.
 	LeastHole uint64
+	Listed    bool // the holes are the free blocks that the log lists, and no other gap is one
+	Lost      int  // blocks of the dump before that this one lacks, and that no gap shows to be freed
 
 	holes  []uint64 // their sizes; a hole is a gap between blocks, or between a block and the end of the heap
 	groups []group
@@ -168,12 +235,11 @@ func byAddress(a, b profile.Block) int {
 	return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes))
 }
 
-// mapBlocks finds the holes of at least a number of bytes between blocks in regions. The blocks
-// are sorted by address.
-func mapBlocks(r regions, blocks []profile.Block, least uint64) *Map {
-	m := &Map{Regions: r, blocks: blocks, LeastHole: least}
+// find finds the holes between the blocks: those that the log lists, or if it lists none, each gap of at
+// least LeastHole bytes.
+func (m *Map) find(listed []codec.Range) {
 	rest := m.blocks
-	for _, region := range r {
+	for _, region := range m.Regions {
 		m.Size += region.Length
 		for len(rest) > 0 && rest[0].Addr < region.Start {
 			m.Outside++
@@ -183,23 +249,18 @@ func mapBlocks(r regions, blocks []profile.Block, least uint64) *Map {
 		for n < len(rest) && rest[n].Addr-region.Start < region.Length {
 			n++
 		}
-		m.region(region, rest[:n])
+		m.region(region, rest[:n], listed)
 		rest = rest[n:]
 	}
 	m.Outside += len(rest)
 	m.Holes, m.Fragmentation = len(m.holes), Fragmentation(m.Free, m.Largest)
-	return m
 }
 
 // region finds the holes of one region; the blocks begin in it.
-func (m *Map) region(r codec.Range, blocks []profile.Block) {
+func (m *Map) region(r codec.Range, blocks []profile.Block, listed []codec.Range) {
 	at, end, from := r.Start, limit(r), 0
 	before := uint64(0) // size of the hole before the group that begins with blocks[from]
-	gap := func(i int, next uint64) {
-		if next < at || next-at < m.LeastHole {
-			return
-		}
-		size := next - at
+	hole := func(i int, size uint64) {
 		m.holes = append(m.holes, size)
 		m.Free += size
 		m.Largest = max(m.Largest, size)
@@ -207,6 +268,18 @@ func (m *Map) region(r codec.Range, blocks []profile.Block) {
 			m.groups = append(m.groups, group{blocks[from:i], kept})
 		}
 		before, from = size, i
+	}
+	gap := func(i int, next uint64) {
+		switch {
+		case next < at:
+		case m.Listed:
+			n, _ := slices.BinarySearchFunc(listed, at, func(h codec.Range, at uint64) int { return cmp.Compare(h.Start, at) })
+			for ; n < len(listed) && listed[n].Start < next; n++ {
+				hole(i, listed[n].Length)
+			}
+		case next-at >= m.LeastHole:
+			hole(i, next-at)
+		}
 	}
 	for i, b := range blocks {
 		switch {
@@ -300,7 +373,7 @@ func (m *Map) Sizes() []SizeClass {
 // Layout returns the first n regions, each in a number of cells of equal size, and the sizes of
 // holes and blocks. It has no Pins.
 func (m *Map) Layout(n, cells int) Layout {
-	l := Layout{Ranges: []Range{}, LeastHole: m.LeastHole, Sizes: m.Sizes()}
+	l := Layout{Ranges: []Range{}, LeastHole: m.LeastHole, Listed: m.Listed, Lost: m.Lost, Sizes: m.Sizes()}
 	for _, r := range m.Regions[:min(n, len(m.Regions))] {
 		out := Range{Start: r.Start, Length: r.Length}
 		for _, part := range m.Cells(r, cells) {

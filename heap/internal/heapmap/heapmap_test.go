@@ -51,7 +51,8 @@ func TestMapBlocksByBytes(t *testing.T) {
 		}
 		end()
 		slices.SortFunc(blocks, byAddress)
-		m := mapBlocks(regions{{Start: start, Length: size}}, blocks, least)
+		m := &Map{Regions: regions{{Start: start, Length: size}}, blocks: blocks, LeastHole: least}
+		m.find(nil)
 		if m.Used != used || m.Free != free || m.Largest != largest || len(m.holes) != holes || m.Count != len(blocks) || m.Outside != 0 {
 			t.Fatalf("round %d: used %d, free %d, largest %d, %d holes, %d blocks; want %d, %d, %d, %d, %d", round, m.Used, m.Free, m.Largest, len(m.holes), m.Count,
 				used, free, largest, holes, len(blocks))
@@ -66,8 +67,9 @@ func TestMapBlocksByBytes(t *testing.T) {
 func TestMapBlocksAtTheEnds(t *testing.T) {
 	blocks := []profile.Block{{Addr: 0, Bytes: 16}, {Addr: 1 << 63, Bytes: math.MaxUint64}, {Addr: math.MaxUint64, Bytes: 1}, {Addr: 5, Bytes: 0}}
 	slices.SortFunc(blocks, byAddress)
-	for _, r := range []regions{nil, regions(nil).grow(blocks), declared([]codec.Range{{Start: 1 << 63, Length: 1 << 63}, {Start: 0, Length: 1}, {Start: 0, Length: 4}})} {
-		m := mapBlocks(r, slices.Clone(blocks), 32)
+	for _, r := range []regions{nil, regions(nil).grow(blocks, maxGap), declared([]codec.Range{{Start: 1 << 63, Length: 1 << 63}, {Start: 0, Length: 1}, {Start: 0, Length: 4}})} {
+		m := &Map{Regions: r, blocks: slices.Clone(blocks), LeastHole: 32}
+		m.find(nil)
 		for _, x := range r {
 			m.Cells(x, 10)
 		}
@@ -75,7 +77,7 @@ func TestMapBlocksAtTheEnds(t *testing.T) {
 			t.Errorf("%v: %+v", r, m)
 		}
 	}
-	if r := regions(nil).grow([]profile.Block{{Addr: 100, Bytes: 10}, {Addr: 110 + maxGap, Bytes: 10}, {Addr: 121 + 2*maxGap, Bytes: 10}}); len(r) != 2 || r[0].Length != 20+maxGap {
+	if r := regions(nil).grow([]profile.Block{{Addr: 100, Bytes: 10}, {Addr: 110 + maxGap, Bytes: 10}, {Addr: 121 + 2*maxGap, Bytes: 10}}, maxGap); len(r) != 2 || r[0].Length != 20+maxGap {
 		t.Errorf("%v, want two ranges", r)
 	}
 }

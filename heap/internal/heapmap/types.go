@@ -33,6 +33,8 @@ type (
 	Layout struct {
 		Ranges    []Range     `json:"ranges"`
 		LeastHole uint64      `json:"least_hole"` // smaller gaps are not holes
+		Listed    bool        `json:"listed"`     // the holes are the free blocks that the log lists
+		Lost      int         `json:"lost"`       // blocks of the dump before where this one lacks some
 		Sizes     []SizeClass `json:"sizes"`
 		Pins      []Pin       `json:"pins"` // by Kept, the largest first
 		Left      int         `json:"left"` // number of call paths that Pins omits

@@ -86,7 +86,7 @@ func (s *state) espFailed(m match) {
 
 func (s *state) espTotals(m match) {
 	free, used := m.number("free"), m.number("used")
-	s.heap(heap{s.caps, free + used, free, m.number("largest"), m.number("least")})
+	s.heap(heap{s.caps, free + used, free, m.number("largest"), m.number("least"), nil, false})
 	s.caps = ""
 }
 
@@ -130,8 +130,7 @@ func (s *state) espBlock(m match) {
 		s.record(&b)
 		return
 	}
-	s.walk.free += b.size
-	s.walk.largest = max(s.walk.largest, b.size)
+	s.walk.addFree(m.hex("address"), b.size)
 }
 
 // espTask takes a task of heap_caps_print_all_task_stat, or with one line of heap_caps_print_single_task_stat.

@@ -245,7 +245,7 @@ func (s *state) flushStats() {
 		if x.own && v[valueFree] >= 0 && !slices.Contains(s.systems, Own) {
 			s.systems = append(s.systems, Own)
 		}
-		s.heapAt(heap{x.name, v[valueSize], v[valueFree], v[valueLargest], v[valueLeast]}, v[valueTime])
+		s.heapAt(heap{x.name, v[valueSize], v[valueFree], v[valueLargest], v[valueLeast], nil, false}, v[valueTime])
 	}
 	*x, s.before = stats{}, stats{}
 }

@@ -134,12 +134,11 @@ func (s *state) nuttxRow(text []byte) {
 			b.size = v
 		}
 	}
+	address, _ := strconv.ParseUint(string(m[2][2:]), 16, 64)
 	if s.free {
-		s.walk.free += b.size
-		s.walk.largest = max(s.walk.largest, b.size)
+		s.walk.addFree(address, b.size)
 		return
 	}
-	address, _ := strconv.ParseUint(string(m[2][2:]), 16, 64)
 	b.user.Set(codec.TagAddress, address)
 	s.record(&b)
 }
@@ -187,7 +186,7 @@ func (s *state) nuttxMeminfo(m match) {
 		for i, name := range columns {
 			values[name], _ = strconv.ParseInt(string(numbers[i]), 10, 64)
 		}
-		h := heap{string(m[1]) + string(m[3]), values["total"], values["free"], max(values["maxfree"], values["largest"]), -1}
+		h := heap{string(m[1]) + string(m[3]), values["total"], values["free"], max(values["maxfree"], values["largest"]), -1, nil, false}
 		if used := values["maxused"]; used >= 0 {
 			h.least = h.size - used
 		}
@@ -201,7 +200,7 @@ func (s *state) nuttxMeminfo(m match) {
 func (s *state) nuttxReport(m match) {
 	s.flush()
 	s.beginEndless("failure", "")
-	s.heap(heap{"", m.number("size"), m.number("free"), m.number("largest"), -1})
+	s.heap(heap{"", m.number("size"), m.number("free"), m.number("largest"), -1, nil, false})
 }
 
 // nuttxHolds takes the sum of the blocks of a process.

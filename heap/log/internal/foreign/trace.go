@@ -104,12 +104,38 @@ func (t *trace) close(n, b int64) {
 type heap struct {
 	name                       string
 	size, free, largest, least int64
+
+	holes []codec.Range // the free blocks, if the allocator lists them, and not too many
+	many  bool
+}
+
+// maxHoles is the number of free blocks of a heap from which on they are not listed, and holesPerLine
+// the number that fits into a line.
+const (
+	maxHoles     = 4096
+	holesPerLine = 100
+)
+
+// addFree adds a free block to a heap, of which the allocator lists all blocks.
+func (h *heap) addFree(address uint64, size int64) {
+	h.free += size
+	h.largest = max(h.largest, size)
+	switch {
+	case size <= 0 || h.many:
+	case len(h.holes) == maxHoles:
+		h.holes, h.many = nil, true
+	default:
+		h.holes = append(h.holes, codec.Range{Start: address, Length: uint64(size)})
+	}
 }
 
 func (t *trace) heap(h heap) { t.heapAt(h, -1) }
 
 // heapAt is heap with a time in microseconds, -1 if it is not known.
 func (t *trace) heapAt(h heap, time int64) {
+	for list := range slices.Chunk(h.holes, holesPerLine) {
+		t.header(codec.Header{Verb: codec.VerbFree}, nil, "name", h.name, "heap", codec.FormatRanges(list))
+	}
 	if h.free >= 0 {
 		t.header(codec.Header{Verb: codec.VerbHeap}, []key{{"t", time}, {"size", h.size}, {"free", h.free}, {"largest", h.largest}, {"min", h.least}}, "name", h.name)
 	}
