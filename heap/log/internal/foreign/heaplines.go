@@ -53,13 +53,14 @@ var heapForms = []form{
 	{"esphome", "Sending state", re(`'[^']*\b(?i:block|largest)\b[^']*': Sending state (?P<largest>` + n + `\.\d+ B `), "1.15", "", "sensors of the component debug", (*state).heapPart},
 
 	// The words that people use. "Free heap: 41232", "free=41232 largestBlock=31744"
-	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block", re(`(?i)\b(?:free|heap)\b[ _]?(?P<heap>` + heapNames + `)?\D{0,12}(?P<free>` + amount + `\D{1,24}(?:biggest|largest|max[ _]?(?:alloc|block))\D{1,20}(?P<largest>` + amount), "", "", "programs for ESP32, espressif/esp-matter#436", (*state).heapLine},
-	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block", re(`(?i)\bheap:\D{0,6}(?P<free>` + amount + `\D{1,12}(?:biggest|largest|max[ _]?(?:alloc|block))\D{1,20}(?P<largest>` + amount), "", "", "programs for ESP32", (*state).heapLine},
-	{Own, "in free|in Free|in_free|inFree|mum_free|mum free|mum Free|ver free|in heap|in Heap", re(`(?i)(?:\b|_)min(?:imum)?[ _]?(?:ever[ _]?)?(?:free|heap)(?:[ _]?(?:heap|mem(?:ory)?|ever|size|space))*\W{1,4}(?P<least>` + amount), "", "", "ESP.getMinFreeHeap, hello_world of ESP-IDF", (*state).heapPart},
-	{Own, "ree heap|ree Heap|reeHeap|ree_heap|ree mem|ree Mem|REE HEAP|ree PSRAM|ree SPIRAM|ree psram|ree internal", re(`(?i)(?:\b|_)free[ _]?(?:heap|mem(?:ory)?|(?P<heap>` + heapNames + `))(?:[ _]?(?:size|space|ram))?\W{1,4}(?P<free>` + amount), "", "", "ESP.getFreeHeap, examples of ESP-IDF, debug of ESPHome", (*state).heapPart},
-	{Own, "eap free|eap Free", re(`(?i)\bheap free\W{1,4}(?P<free>` + amount), "", "", "ESP.getFreeHeap", (*state).heapPart},
-	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block|ax Free B|ax free b|axFreeB|ax_free_b|imum heap bl", re(`(?i)(?:largest|biggest|max(?:imum)?)[ _]?(?:(?:free|alloc(?:atable)?|heap|contiguous)[ _]?)*(?:block|heap|chunk|alloc)?(?:[ _]?size)?\W{1,4}(?P<largest>` + amount), "", "", "ESP.getMaxAllocHeap", (*state).heapPart},
-	{Own, "otal heap|otal Heap|otal PSRAM|otal psram|otal mem", re(`(?i)\btotal (?:heap|mem(?:ory)?|(?P<heap>psram))(?: size)?\W{1,4}(?P<size>` + amount), "", "", "ESP.getHeapSize, ESP.getPsramSize", (*state).heapPart},
+	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block", re(`(?i)\b(?:(?P<heap_>` + heapNames + `)[ _])?(?:free|heap)\b[ _]?(?P<heap>` + heapNames + `)?\D{0,12}(?P<free>` + amount + `\D{1,24}(?:biggest|largest|max[ _]?(?:alloc|block))\D{1,20}(?P<largest>` + amount), "", "", "programs for ESP32, espressif/esp-matter#436", (*state).heapLine},
+	{Own, " min|,min|(min| Min|(Min", re(`(?i)\bheap\b\W{1,3}(?P<free>` + amount + `(?: ?b(?:ytes)?\b)?\W{1,3}min(?:imum)?(?: ever)?\W{1,4}(?P<least>` + amount + `(?:(?: ?b(?:ytes)?\b)?\W{1,4}(?:largest|max)\D{1,12}(?P<largest>` + amount + `)?`), "", "", "programs for ESP32", (*state).heapLine},
+	{Own, " Bytes, Inter:", re(`MEM Total:\d+ Bytes, (?P<heap>Inter):(?P<free>` + n + ` Bytes`), "", "", "AUDIO_MEM_SHOW of ESP-ADF", (*state).heapLine},
+	{Own, "in free|in Free|in_free|inFree|mum_free|mum free|mum Free|ver free|in heap|in Heap", re(`(?i)(?:\b|_)min(?:imum)?[ _]?(?:ever[ _]?)?(?:free|heap)(?:[ _]?(?:heap|mem(?:ory)?|ever|size|space|bytes))*\W{1,16}(?P<least>` + amount), "", "", "ESP.getMinFreeHeap, hello_world of ESP-IDF", (*state).heapPart},
+	{Own, "ree heap|ree Heap|reeHeap|ree_heap|ree mem|ree Mem|REE HEAP|ree PSRAM|ree SPIRAM|ree psram|ree internal|otal free bytes|otal_free_bytes|vailable heap|vailable Heap", re(`(?i)(?:\b|_)(?:(?P<heap_>` + heapNames + `) |total[ _])?(?:free|available)[ _]?(?:heap|bytes|mem(?:ory)?|(?P<heap>` + heapNames + `))(?:[ _]?(?:size|space|ram))?\W{1,16}(?P<free>` + amount), "", "", "ESP.getFreeHeap, examples of ESP-IDF, debug of ESPHome", (*state).heapPart},
+	{Own, "eap free|eap Free", re(`(?i)\bheap free\W{1,16}(?P<free>` + amount), "", "", "ESP.getFreeHeap", (*state).heapPart},
+	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block|ax Free B|ax free b|axFreeB|ax_free_b|imum heap bl", re(`(?i)(?:largest|biggest|max(?:imum)?)[ _]?(?:(?:free|alloc(?:atable)?|heap|contiguous)[ _]?)*(?:block|heap|chunk|alloc)?(?:[ _]?size)?\W{1,16}(?P<largest>` + amount), "", "", "ESP.getMaxAllocHeap", (*state).heapPart},
+	{Own, "otal heap|otal Heap|otal PSRAM|otal psram|otal mem", re(`(?i)\b(?:(?P<heap_>` + heapNames + `) )?total (?:heap|mem(?:ory)?|(?P<heap>psram))(?: size)?\W{1,16}(?P<size>` + amount), "", "", "ESP.getHeapSize, ESP.getPsramSize", (*state).heapPart},
 }
 
 // Own is the system of lines that programs print themselves. They count only where no other form does.
@@ -143,8 +144,8 @@ func heapName(text string) string {
 	switch name := strings.ToLower(strings.TrimSpace(text)); name {
 	case "psram", "spiram":
 		return "PSRAM"
-	case "internal":
-		return name
+	case "internal", "inter":
+		return "internal"
 	case "dma":
 		return "DMA"
 	}
@@ -177,7 +178,7 @@ func parseAmount(text []byte, factor float64, rest []byte) int64 {
 // heapLine reads a line with all values of a heap.
 func (s *state) heapLine(m match) {
 	x := newStats(m)
-	if s.reported || !x.any || ofLeast(m) {
+	if s.reported || !x.any || after(m, least...) {
 		return
 	}
 	s.stats = s.before // without what parts of this line said
@@ -186,10 +187,13 @@ func (s *state) heapLine(m match) {
 	s.flushStats()
 }
 
-// ofLeast reports whether the words before a line's match say that it is the least free memory.
-func ofLeast(m match) bool {
+// least are the words after which free memory is the least that there ever was.
+var least = []string{"min", "minimum", "ever", "lowest"}
+
+// after reports whether the words before a match of a program's own line end with one of some words.
+func after(m match, words ...string) bool {
 	before := strings.ToLower(string(bytes.TrimRight(m.line[:m.groups[0]], " _")))
-	return m.system == Own && slices.ContainsFunc([]string{"min", "minimum", "ever", "lowest"}, func(word string) bool { return strings.HasSuffix(before, word) })
+	return m.system == Own && slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(before, word) })
 }
 
 // maxOthers is the number of lines of other tasks between the values of a heap.
@@ -198,7 +202,7 @@ const maxOthers = 4
 // heapPart reads a line with one value of a heap, of several lines.
 func (s *state) heapPart(m match) {
 	x := newStats(m)
-	if s.reported || !x.any && x.name == "" || x.v[valueFree] >= 0 && ofLeast(m) {
+	if s.reported || !x.any && x.name == "" || x.v[valueFree] >= 0 && after(m, least...) || after(m, "stack") {
 		return
 	}
 	again := x.named && s.stats.any && x.name != s.stats.name || !x.any
