@@ -101,7 +101,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"fleet/simulate":           {packages: "codec/callpath fleet/store"},
 	"fleet/store":              {libraries: "*"},
 	"fleet/symbols":            {packages: "codec/callpath symbol heap/log fleet/store"},
-	"fleet/internal/fleettest": {packages: "codec/callpath"},
+	"fleet/internal/fleettest": {packages: "codec/callpath", libraries: "*"},
 }
 
 // The format, its tests included, imports nothing of the heap tools, and these nothing of the

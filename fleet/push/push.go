@@ -17,7 +17,6 @@ import (
 	"github.com/google/pprof/profile"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 )
 
 // Target is a server of profiles.
@@ -142,7 +141,8 @@ func otlp(p *profile.Profile, labels map[string]string) (string, string, []byte,
 	if c.err != nil {
 		return "", "", nil, c.err
 	}
-	body, err := pprofileotlp.NewExportRequestFromProfiles(c.data).MarshalProto()
+	// Profiles and the request have the same fields. Package pprofileotlp would add gRPC to the command.
+	body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(c.data)
 	return "v1development/profiles", "application/x-protobuf", body, err
 }
 

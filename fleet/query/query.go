@@ -14,6 +14,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -23,7 +24,6 @@ import (
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
-	"gocloud.dev/gcerrors"
 
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
@@ -126,7 +126,7 @@ func (d *DB) with(ctx context.Context, o Scope, do func(*session) error) (err er
 
 // gone reports whether the cause of an error is that a file does not exist.
 func gone(err error) bool {
-	return gcerrors.Code(err) == gcerrors.NotFound || strings.Contains(err.Error(), "No files found") || strings.Contains(err.Error(), "No such file")
+	return errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "No files found") || strings.Contains(err.Error(), "No such file")
 }
 
 func (d *DB) try(ctx context.Context, o Scope, do func(*session) error) error {

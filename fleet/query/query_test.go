@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"gocloud.dev/blob/fileblob"
-
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
@@ -88,18 +86,18 @@ func TestUploadOfTwoServers(t *testing.T) {
 func TestBucket(t *testing.T) {
 	f := simulate.Default()
 	f.Devices, f.Paths, f.Days, f.Leak.Path = 50, 20, 4, 3
-	dir := t.TempDir()
-	b, err := fileblob.OpenBucket(dir, &fileblob.Options{NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
+	s, err := store.Open(t.Context(), fleettest.Bucket(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := store.New(b) // a store without a directory
-	if _, _, err := f.Store(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	here, err := store.Open(t.Context(), dir)
+	here, err := store.Open(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, to := range []*store.Store{s, here} {
+		if _, _, err := f.Store(t.Context(), to); err != nil {
+			t.Fatal(err)
+		}
 	}
 	remote, local := open(t, s), open(t, here)
 	got, err := remote.Top(t.Context(), Scope{Builds: []string{f.BuildID(1)}}, 0)

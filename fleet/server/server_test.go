@@ -430,7 +430,6 @@ func TestBackpressure(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, store.Facts), nil, 0o666); err != nil { // a file in place of a directory
 		t.Fatal(err)
 	}
-	to.Retries = 0
 	if err := f.w.Flush(t.Context()); err == nil {
 		t.Fatal("the store does not fail")
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -31,8 +30,10 @@ func (s *Store) Compact(ctx context.Context, owner string, grace time.Duration) 
 		return err
 	}
 	defer release()
-	if err := s.cleanTemporary(ctx); err != nil {
-		return err
+	if d, ok := s.bucket.(directory); ok {
+		if err := d.clean(); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
 	}
 	parts, err := s.parts(ctx)
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string) (b *Batch, u
 
 // Read returns the rows of a file. T is the row type of its table.
 func Read[T any](ctx context.Context, s *Store, name string) ([]T, error) {
-	data, err := s.read(ctx, name)
+	data, err := s.bucket.read(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("store: %s: %w", name, err)
 	}
@@ -164,32 +165,13 @@ func (s *Store) clean(ctx context.Context, c contents, grace time.Duration) erro
 	if len(c.replaced) == 0 {
 		return nil
 	}
-	a, err := s.bucket.Attributes(ctx, c.name(compactions, fmt.Sprintf("%06d", c.last), ".json"))
-	if err != nil || time.Since(a.ModTime) < grace {
+	o, err := s.bucket.stat(ctx, c.name(compactions, fmt.Sprintf("%06d", c.last), ".json"))
+	if err != nil || time.Since(o.Modified) < grace {
 		return err
 	}
 	for _, base := range c.replaced {
 		if err := s.drop(ctx, c.part, base); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// cleanTemporary deletes partial files of processes that were killed while writing.
-func (s *Store) cleanTemporary(ctx context.Context) error {
-	if s.dir == "" {
-		return nil // buckets have no partial objects
-	}
-	all, err := s.names(ctx, "")
-	if err != nil {
-		return err
-	}
-	for _, o := range all {
-		if strings.Count(path.Base(o.Name), ".") > 1 && time.Since(o.Modified) > time.Hour {
-			if err := s.delete(ctx, o.Name); err != nil {
-				return fmt.Errorf("store: %w", err)
-			}
 		}
 	}
 	return nil
@@ -279,7 +261,7 @@ func (s *Store) Lease(ctx context.Context, what, owner string, length time.Durat
 		if !errors.Is(err, ErrExists) {
 			return nil, false, err
 		}
-		old, err := s.read(ctx, name)
+		old, err := s.bucket.read(ctx, name)
 		var l lease
 		if err == nil && json.Unmarshal(old, &l) == nil && time.Now().Before(l.Expires) {
 			return nil, false, nil

@@ -25,8 +25,7 @@ func split(name string) (p part, base string, ok bool) {
 		return p, "", false
 	}
 	base, _, ok = strings.Cut(list[3], path.Ext(list[3]))
-	// The name of a file that is being written has more than one dot.
-	return part{list[1][len("build="):], list[2][len("day="):]}, base, ok && !strings.Contains(base, ".")
+	return part{list[1][len("build="):], list[2][len("day="):]}, base, ok
 }
 
 func (p part) name(table, base, extension string) string {
@@ -166,7 +165,7 @@ func (s *Store) compaction(ctx context.Context, name string) (*compaction, error
 	if c != nil {
 		return c, nil
 	}
-	data, err := s.read(ctx, name)
+	data, err := s.bucket.read(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("store: %s: %w", name, err)
 	}

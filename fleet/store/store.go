@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,13 +17,6 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
-	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/azureblob" // azblob://
-	"gocloud.dev/blob/fileblob"
-	_ "gocloud.dev/blob/gcsblob" // gs://
-	_ "gocloud.dev/blob/memblob" // mem://
-	_ "gocloud.dev/blob/s3blob"  // s3://
-	"gocloud.dev/gcerrors"
 )
 
 // Store is a directory or bucket of Parquet files:
@@ -31,27 +25,25 @@ import (
 //
 // The day is the day of receipt, UTC. A file never changes.
 type Store struct {
-	bucket *blob.Bucket
+	bucket bucket
 	dir    string // of the files, "" if they are not on this machine
-	// Retries is the number of times that a failed operation is repeated. Open sets it to 8.
-	Retries int
-	// Wait is the time before the first repetition. It doubles with each repetition.
-	Wait time.Duration
 
 	mu    sync.Mutex
 	lists map[string]*compaction // by name
 }
 
-// Open opens a store: a directory, which is created if it does not exist, or the URL of a
-// bucket, such as s3://fleet?region=eu-west-1, gs://fleet or azblob://fleet (see
-// gocloud.dev/blob).
+// Open opens a store: a directory, which is created if it does not exist, or a bucket of a
+// server that speaks the protocol of Amazon S3, by a URL such as
+//
+//	s3://fleet?region=eu-west-1
+//	s3://fleet?endpoint=https://minio.example:9000
 func Open(ctx context.Context, where string) (*Store, error) {
 	if strings.Contains(where, "://") && !strings.HasPrefix(where, "file://") {
-		b, err := blob.OpenBucket(ctx, where)
+		b, err := openS3(ctx, where)
 		if err != nil {
 			return nil, fmt.Errorf("store %s: %w", where, err)
 		}
-		return New(b), nil
+		return &Store{bucket: b}, nil
 	}
 	dir, err := filepath.Abs(strings.TrimPrefix(where, "file://"))
 	if err != nil {
@@ -60,21 +52,11 @@ func Open(ctx context.Context, where string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	// A temporary file must be in the same directory so that it can be renamed. Attributes are not used.
-	b, err := fileblob.OpenBucket(dir, &fileblob.Options{NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
-	if err != nil {
-		return nil, fmt.Errorf("store %s: %w", where, err)
-	}
-	s := New(b)
-	s.dir = dir
-	return s, nil
+	return &Store{bucket: directory(dir), dir: dir}, nil
 }
 
-// New returns the store in a bucket, which Close closes.
-func New(b *blob.Bucket) *Store { return &Store{bucket: b, Retries: 8, Wait: 50 * time.Millisecond} }
-
-// Close closes the bucket.
-func (s *Store) Close() error { return s.bucket.Close() }
+// Close does nothing: a store holds no resources.
+func (s *Store) Close() error { return nil }
 
 // Dir returns the directory of the files, "" if they are not on this machine.
 func (s *Store) Dir() string { return s.dir }
@@ -184,44 +166,10 @@ var ErrExists = errors.New("the object exists")
 
 // put writes an object. If once is set and the object exists, put returns ErrExists.
 func (s *Store) put(ctx context.Context, name string, once bool, fill func(io.Writer) error) error {
-	err := s.retry(ctx, func() error {
-		attempt, cancel := context.WithCancel(ctx)
-		defer cancel() // if the writer is not closed, the object is not created
-		w, err := s.bucket.NewWriter(attempt, name, &blob.WriterOptions{IfNotExist: once, DisableContentTypeDetection: true, ContentType: "application/octet-stream"})
-		if err != nil {
-			return err
-		}
-		if err := fill(w); err != nil {
-			cancel()
-			w.Close()
-			return err
-		}
-		return w.Close()
-	})
-	if once && gcerrors.Code(err) == gcerrors.FailedPrecondition {
-		return fmt.Errorf("%s: %w", name, ErrExists)
-	}
-	if err != nil {
+	if err := s.bucket.put(ctx, name, once, fill); err != nil {
 		return fmt.Errorf("store: %s: %w", name, err)
 	}
-	return s.sync(name)
-}
-
-// sync makes an object durable, if it is a file: the file and the directories above it.
-func (s *Store) sync(name string) error {
-	if s.dir == "" {
-		return nil
-	}
-	at := filepath.Join(s.dir, filepath.FromSlash(name))
-	for {
-		if err := SyncPath(at); err != nil {
-			return err
-		}
-		if at == s.dir {
-			return nil
-		}
-		at = filepath.Dir(at)
-	}
+	return nil
 }
 
 // SyncPath makes a file or the names in a directory durable.
@@ -234,78 +182,23 @@ func SyncPath(path string) error {
 	return f.Sync()
 }
 
-// retry calls do, and repeats it if it fails, except for errors that another attempt cannot
-// change.
-func (s *Store) retry(ctx context.Context, do func() error) (err error) {
-	wait := s.Wait
-	for try := 0; ; try++ {
-		if err = do(); err == nil || try >= s.Retries || ctx.Err() != nil {
-			return err
-		}
-		switch gcerrors.Code(err) {
-		case gcerrors.NotFound, gcerrors.FailedPrecondition, gcerrors.InvalidArgument, gcerrors.PermissionDenied:
-			return err
-		}
-		if errors.Is(err, os.ErrPermission) || Full(err) {
-			return err
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		wait *= 2
-	}
-}
-
-// read returns the content of an object.
-func (s *Store) read(ctx context.Context, name string) (data []byte, err error) {
-	err = s.retry(ctx, func() error {
-		data, err = s.bucket.ReadAll(ctx, name)
-		return err
-	})
-	return data, err
-}
-
 // Read returns the content of a file of a [Snapshot].
 func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
-	data, err := s.read(ctx, name)
+	data, err := s.bucket.read(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("store: %s: %w", name, err)
 	}
 	return data, nil
 }
 
-// names returns the names of the objects below a prefix, sorted.
-func (s *Store) names(ctx context.Context, prefix string) (list []Object, err error) {
-	err = s.retry(ctx, func() error {
-		list = nil
-		it := s.bucket.List(&blob.ListOptions{Prefix: prefix})
-		for {
-			o, err := it.Next(ctx)
-			if err == io.EOF {
-				return nil
-			}
-			if gcerrors.Code(err) == gcerrors.NotFound {
-				return errMoved
-			}
-			if err != nil {
-				return err
-			}
-			if strings.HasSuffix(o.Key, ".attrs") || strings.HasPrefix(path.Base(o.Key), ".") {
-				continue
-			}
-			list = append(list, Object{o.Key, o.Size, o.ModTime})
-		}
-	})
+// names returns the objects below a prefix, sorted by name.
+func (s *Store) names(ctx context.Context, prefix string) ([]Object, error) {
+	list, err := s.bucket.list(ctx, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("store: %s: %w", prefix, err)
 	}
 	return list, nil
 }
-
-// errMoved is returned by the listing of a directory if a file was renamed meanwhile.
-var errMoved = errors.New("a file was renamed while its directory was listed")
 
 // Object is a file of a store.
 type Object struct {
@@ -314,10 +207,10 @@ type Object struct {
 	Modified time.Time
 }
 
+// delete deletes an object, if it exists.
 func (s *Store) delete(ctx context.Context, name string) error {
-	err := s.retry(ctx, func() error { return s.bucket.Delete(ctx, name) })
-	if gcerrors.Code(err) == gcerrors.NotFound {
-		return nil
+	if err := s.bucket.delete(ctx, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,11 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
-	"gocloud.dev/blob/s3blob"
+	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
 )
 
 var day = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -210,30 +205,21 @@ func TestConcurrent(t *testing.T) {
 
 // The store works with an S3 bucket that fails one request in ten.
 func TestBucket(t *testing.T) {
-	fake := gofakes3.New(s3mem.New()).Server()
-	n := 0
 	r := rand.New(rand.NewPCG(1, 2))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if n++; n > 1 && r.IntN(10) == 0 {
-			http.Error(w, "try again", http.StatusServiceUnavailable)
-			return
-		}
-		fake.ServeHTTP(w, req)
+	failed := 0
+	s, err := Open(t.Context(), fleettest.Bucket(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if r.IntN(10) == 0 {
+				failed++
+				http.Error(w, "try again", http.StatusServiceUnavailable)
+				return
+			}
+			h.ServeHTTP(w, req)
+		})
 	}))
-	defer server.Close()
-	req, _ := http.NewRequest("PUT", server.URL+"/fleet", nil)
-	if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != 200 {
-		t.Fatal(resp, err)
-	}
-	client := s3.New(s3.Options{BaseEndpoint: &server.URL, UsePathStyle: true, Region: "us-east-1", RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider("key", "secret", "")})
-	bucket, err := s3blob.OpenBucket(t.Context(), client, "fleet", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(bucket)
-	defer s.Close()
-	s.Wait = time.Millisecond
 	for i := range 8 {
 		id := fmt.Sprint(i)
 		put(t, s, batch(id, id, id, 10))
@@ -247,6 +233,67 @@ func TestBucket(t *testing.T) {
 	expect(t, s, 80)
 	if list, _ := s.Snapshot(t.Context(), ""); len(list.Dumps) != 1 {
 		t.Errorf("%v, want one file", list.Dumps)
+	}
+	if failed < 5 {
+		t.Errorf("%d requests failed", failed)
+	}
+	for range 2 { // a lease is written under a condition
+		if _, ok, err := s.Lease(t.Context(), "x", "a", time.Hour); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		if _, ok, err := s.Lease(t.Context(), "x", "b", time.Hour); err != nil || ok {
+			t.Errorf("a second lease: %v %v", ok, err)
+		}
+		if err := s.delete(t.Context(), "leases/x.json"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.ELF(t.Context(), "none"); !errors.Is(err, ErrNoELF) {
+		t.Errorf("an object that does not exist: %v", err)
+	}
+}
+
+// Other URLs are refused, with what is expected.
+func TestOpenRefused(t *testing.T) {
+	good := fleettest.Bucket(t, nil)
+	for where, want := range map[string]string{
+		"gs://fleet": "expected a directory, or s3://", "azblob://fleet": "expected a directory, or s3://", "s3://": "expected a directory",
+		"s3://fleet?prefix=x": "expected region or endpoint", "s3://fleet?endpoint=localhost:9000": "expected a URL",
+		strings.Replace(good, "fleet", "other", 1): "no such bucket",
+	} {
+		if _, err := Open(t.Context(), where); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", where, err, want)
+		}
+	}
+}
+
+// A file that is being written is not listed, and is deleted when it is old.
+func TestPartial(t *testing.T) {
+	s := open(t)
+	put(t, s, batch("one", "d1", "u1", 10))
+	dir := filepath.Join(s.Dir(), filepath.Dir(filepath.FromSlash(Name(Dumps, "b1", "2026-11-01", "one"))))
+	left := filepath.Join(dir, ".two.parquet.123")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutELF(t.Context(), "1.4.2", strings.NewReader("elf")); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, s, 10)
+	old := time.Now().Add(-2 * time.Hour)
+	for _, name := range []string{left, filepath.Join(s.Dir(), elfs, "1.4.2")} {
+		if err := os.Chtimes(name, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Compact(t.Context(), "test", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the partial file: %v", err)
+	}
+	if elf, err := s.ELF(t.Context(), "1.4.2"); err != nil || string(elf) != "elf" {
+		t.Errorf("the ELF file: %q, %v", elf, err)
 	}
 }
 
@@ -290,18 +337,4 @@ func TestRetain(t *testing.T) {
 		t.Errorf("%v %v, want two days", deleted, err)
 	}
 	expect(t, s, 10)
-}
-
-// Operations that fail permanently are not repeated.
-func TestRetry(t *testing.T) {
-	s := New(nil)
-	s.Wait = time.Millisecond
-	n := 0
-	if err := s.retry(t.Context(), func() error { n++; return errors.New("busy") }); err == nil || n != 9 {
-		t.Errorf("%d attempts, %v", n, err)
-	}
-	n = 0
-	if err := s.retry(t.Context(), func() error { n++; return os.ErrPermission }); err == nil || n != 1 {
-		t.Errorf("%d attempts, %v", n, err)
-	}
 }

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
 	"time"
-
-	"gocloud.dev/gcerrors"
 )
 
 // elfs is the prefix of the ELF files of builds.
@@ -33,8 +32,8 @@ func (s *Store) PutELF(ctx context.Context, build string, file io.ReadSeeker) er
 
 // ELF returns the ELF file of a build, or ErrNoELF.
 func (s *Store) ELF(ctx context.Context, build string) ([]byte, error) {
-	data, err := s.read(ctx, path.Join(elfs, Escape(build)))
-	if gcerrors.Code(err) == gcerrors.NotFound {
+	data, err := s.bucket.read(ctx, path.Join(elfs, Escape(build)))
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoELF
 	}
 	if err != nil {

@@ -25,20 +25,18 @@ import (
 type demo struct {
 	listen  string
 	devices int
-	once    bool
 }
 
 func demoCommand() *cobra.Command {
 	o := &demo{}
 	c := &cobra.Command{Use: "demo [flags]", Short: "show the page with a simulated fleet",
 		Long: `demo simulates a fleet of five builds in a temporary directory, one of which
-leaks 200 bytes per hour on a twentieth of its devices, and shows its page
-until an interrupt.`,
+leaks 200 bytes per hour on a tenth of its devices, and shows its page until an
+interrupt.`,
 		Example: "btfleet demo", Args: cobra.NoArgs, RunE: o.run}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8470", "`ADDRESS` and port to listen at, of this machine")
-	f.IntVar(&o.devices, "devices", 10_000, "simulate `N` devices")
-	f.BoolVar(&o.once, "once", false, "end after the fleet was simulated and the leak found")
+	f.IntVar(&o.devices, "devices", 2_000, "simulate `N` devices")
 	cli.AddFlags(c, "Demo", f)
 	return c
 }
@@ -65,10 +63,10 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	}
 	defer l.Close()
 	fleet := simulate.Default()
-	fleet.Devices, fleet.Days = o.devices, 7
+	fleet.Devices, fleet.Days, fleet.Leak.Share = o.devices, 7, 0.1
 	fleet.Start = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -fleet.Days)
 	out := c.OutOrStdout()
-	fmt.Fprintf(out, "simulating %s devices for %d days\n", cli.Number(int64(o.devices)), fleet.Days)
+	fmt.Fprintf(out, "simulating %s devices for %d days, in %s\n", cli.Number(int64(o.devices)), fleet.Days, dir)
 	begin := time.Now()
 	dumps, facts, err := fleet.Store(ctx, s)
 	if err != nil {
@@ -84,11 +82,7 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 		return cli.Failedf("%v", err)
 	}
 	defer db.Close()
-	if o.once {
-		return nil
-	}
-	fmt.Fprintf(out, "http://%s/build/%s shows the leak; an interrupt ends the demo\n", l.Addr(), fleet.BuildID(fleet.Leak.Build))
-	fmt.Fprintf(out, "your own fleet: btfleet serve --store fleet, then curl -T heap.log http://%s/v1/dumps/DEVICE\n", o.listen)
+	fmt.Fprintf(out, "\nhttp://%s/build/%s\nshows the leak of version %s. An interrupt ends the demo.\n%s", l.Addr(), fleet.BuildID(fleet.Leak.Build), fleet.Firmware(fleet.Leak.Build), nextStep)
 	h := server.HTTPServer(server.Local(handler), log)
 	go func() {
 		<-ctx.Done()
@@ -101,6 +95,14 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	}
 	return nil
 }
+
+// nextStep tells what to do after the demo.
+const nextStep = `
+Your own fleet, from the log of one device:
+    btfleet serve --store fleet
+    curl -T heap.log http://127.0.0.1:8470/v1/dumps/DEVICE
+    btfleet symbols add --store fleet firmware.elf
+`
 
 // Parts of the names of simulated functions.
 var (

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"flag"
+	"io"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -27,6 +32,46 @@ func TestSessions(t *testing.T) {
 	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "NO_COLOR=1"}
 	for name, least := range map[string]int{"fleet.md": 6, "fleet-leaks.md": 4} {
 		cmdtest.Session{Document: "../../docs/" + name, Least: least, Update: *update, Run: cmdtest.Shell(t.TempDir(), env)}.Test(t)
+	}
+}
+
+// The demo prints the address of a page that shows the leak, and ends at an interrupt.
+func TestDemo(t *testing.T) {
+	c := exec.Command(os.Args[0], "demo", "--devices", "1000", "--listen", "127.0.0.1:0")
+	c.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+t.TempDir())
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Process.Kill()
+	text := ""
+	for lines := bufio.NewScanner(out); !strings.Contains(text, "firmware.elf") && lines.Scan(); {
+		text += lines.Text() + "\n"
+	}
+	url := regexp.MustCompile(`(?m)^http://\S+$`).FindString(text)
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(page), `<td class="leak">leak</td>`) {
+		t.Errorf("%v, no leak in %.2000s", err, page)
+	}
+	for _, want := range []string{"simulating 1,000 devices", "7,000 dumps", "btfleet serve", "curl -T heap.log"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -21,7 +21,7 @@ type storeFlag struct{ where string }
 
 func (f *storeFlag) add(c *cobra.Command) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.StringVar(&f.where, "store", "fleet", "the store: a `DIR`, or the URL of a bucket: s3://, gs://, azblob://")
+	flags.StringVar(&f.where, "store", "fleet", "the store: a `DIR`, or a bucket: s3://NAME?region=REGION, or with &endpoint=URL")
 	cli.AddFlags(c, "Store", flags)
 }
 
