@@ -20,7 +20,7 @@ var functions = template.FuncMap{
 	"short":   short,
 	"build":   func(b string) string { return "/build/" + url.PathEscape(b) },
 	"device":  func(d string) string { return "/device/" + url.PathEscape(d) },
-	"query":   func(pairs ...string) string { return values(pairs).Encode() },
+	"query":   func(pairs ...string) template.URL { return template.URL(values(pairs).Encode()) },
 	"number":  func(n int64) string { return cli.Number(n) },
 	"mean":    mean,
 	"signed":  func(v float64) string { return sign(v) + mean(math.Abs(v)) },

@@ -1,6 +1,6 @@
 // Package page serves the pages of btfleet: builds, leaks, differences, devices. The server
 // renders them, and they have no script, except for the flame graphs, which are the pages of
-// package report. With format=json in the query, a page answers in JSON.
+// package report. The same answers in JSON are below /v1 (assets/openapi.yaml).
 package page
 
 import (
@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,11 +66,18 @@ func New(db *query.DB, log *slog.Logger) *Pages {
 		panic(err)
 	}
 	p.mux.Handle("GET /style-"+style+".css", cachedFile(list, "style.css"))
-	p.page("GET /{$}", "builds.html", p.builds)
-	p.page("GET /build/{build}", "build.html", p.build)
-	p.page("GET /diff", "diff.html", p.diff)
-	p.page("GET /devices", "devices.html", p.devices)
-	p.page("GET /device/{device}", "device.html", p.device)
+	p.page("/{$}", "/v1/builds", "builds.html", p.builds)
+	p.page("/build/{build}", "/v1/builds/{build}", "build.html", p.build)
+	p.page("/diff", "/v1/diff", "diff.html", p.diff)
+	p.page("/devices", "/v1/devices", "devices.html", p.devices)
+	p.page("/device/{device}", "/v1/devices/{device}", "device.html", p.device)
+	p.mux.HandleFunc("GET /v1/openapi.yaml", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		http.ServeFileFS(w, r, list, "openapi.yaml")
+	})
+	p.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
+		p.fail(w, r, fmt.Errorf("%s %s: %w; GET /v1/openapi.yaml lists what there is", r.Method, r.URL.Path, errNotFound))
+	})
 	p.mux.HandleFunc("GET /build/{build}/heap", func(w http.ResponseWriter, r *http.Request) {
 		p.heap(w, r, r.PathValue("build"))
 	})
@@ -94,26 +102,40 @@ func cachedFile(list fs.FS, name string) http.Handler {
 	})
 }
 
-// errNotFound is the error of a page that does not exist.
-var errNotFound = errors.New("not found")
+var (
+	// errNotFound is the error of a page that does not exist.
+	errNotFound = errors.New("not found")
+	// errInput is the error of a request with a parameter that is missing or out of range.
+	errInput = errors.New("the request is not valid")
+)
 
-// page adds a page. answer returns the data for its template.
-func (p *Pages) page(pattern, name string, answer func(ctx context.Context, r *http.Request) (any, error)) {
-	p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		data, err := p.cached(r.Context(), name+"\x00"+r.URL.Path+"\x00"+r.URL.Query().Encode(), func(ctx context.Context) (any, error) { return answer(ctx, r) })
-		if err != nil {
-			p.fail(w, r, err)
-			return
-		}
-		if r.FormValue("format") == "json" {
-			w.Header().Set("Content-Type", "application/json")
-			if err := json.NewEncoder(w).Encode(data); err != nil {
-				p.log.Warn("page", "path", r.URL.Path, "err", err)
+// page adds a page, and the same answer in JSON. answer returns the data for the template.
+func (p *Pages) page(path, api, name string, answer func(ctx context.Context, r *http.Request) (any, error)) {
+	for _, pattern := range []string{path, api} {
+		p.mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) {
+			data, err := p.cached(r.Context(), name+"\x00"+r.PathValue("build")+r.PathValue("device")+"\x00"+r.URL.Query().Encode(),
+				func(ctx context.Context) (any, error) { return answer(ctx, r) })
+			switch {
+			case err != nil:
+				p.fail(w, r, err)
+			case isAPI(r):
+				p.json(w, r, http.StatusOK, data)
+			default:
+				p.show(w, r, http.StatusOK, name, data)
 			}
-			return
-		}
-		p.show(w, r, http.StatusOK, name, data)
-	})
+		})
+	}
+}
+
+// isAPI reports whether a request is answered in JSON.
+func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/") }
+
+func (p *Pages) json(w http.ResponseWriter, r *http.Request, status int, data any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(data); err != nil {
+		p.log.Warn("page", "path", r.URL.Path, "err", err)
+	}
 }
 
 func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
@@ -130,10 +152,16 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, query.ErrNoDump) || errors.Is(err, errNotFound):
 		status, text = http.StatusNotFound, err.Error()
+	case errors.Is(err, errInput):
+		status, text = http.StatusBadRequest, err.Error()
 	case r.Context().Err() != nil:
 		return
 	default:
 		p.log.Error("page", "path", r.URL.Path, "err", err)
+	}
+	if isAPI(r) {
+		p.json(w, r, status, map[string]string{"error": text})
+		return
 	}
 	p.show(w, r, status, "error.html", text)
 }
@@ -243,29 +271,67 @@ func (p *Pages) diff(ctx context.Context, r *http.Request) (any, error) {
 		return nil, err
 	}
 	from, to := r.FormValue("from"), r.FormValue("to")
+	if from != "" && from == to || isAPI(r) && (from == "" || to == "") {
+		return nil, fmt.Errorf("%w: expected two builds, from and to", errInput)
+	}
 	data := struct {
 		Builds   []query.Build `json:"-"`
 		From, To string        `json:"-"`
 		Diff     *query.Diff   `json:"diff"`
-	}{Builds: list, From: from, To: to}
+	}{Builds: list}
 	if from != "" && to != "" {
 		if data.Diff, err = p.db.Diff(ctx, from, to, query.Scope{}); err != nil {
 			return nil, err
 		}
 	}
+	data.From, data.To = pair(list, from, to)
 	return data, nil
 }
 
-// perPage is the number of devices on a page.
-const perPage = 100
+// pair completes the choice of two builds to compare: the newest one with the one before it. It never
+// chooses a build twice.
+func pair(list []query.Build, from, to string) (string, string) {
+	byAge := slices.SortedFunc(slices.Values(list), func(a, b query.Build) int { return b.First.Compare(a.First) })
+	other := func(than string) string { // the next older build, or the oldest of the newer ones
+		i := slices.IndexFunc(byAge, func(b query.Build) bool { return b.Build == than })
+		if i+1 < len(byAge) {
+			return byAge[i+1].Build
+		}
+		if i > 0 {
+			return byAge[i-1].Build
+		}
+		return ""
+	}
+	if to == "" && len(byAge) > 0 {
+		if to = byAge[0].Build; to == from {
+			to = other(from)
+		}
+	}
+	if from == "" {
+		from = other(to)
+	}
+	return from, to
+}
+
+// Limits of a list of devices.
+const (
+	perPage = 100
+	maxFrom = 10_000_000
+)
 
 func (p *Pages) devices(ctx context.Context, r *http.Request) (any, error) {
 	o := query.Scope{}
 	if b := r.FormValue("build"); b != "" {
 		o.Builds = []string{b}
 	}
-	from, _ := strconv.Atoi(r.FormValue("from"))
-	from = min(max(from, 0), 10_000_000)
+	from := 0
+	if v := r.FormValue("from"); v != "" {
+		n, err := strconv.ParseUint(v, 10, 32)
+		if err != nil || n > maxFrom {
+			return nil, fmt.Errorf("%w: from %q, expected a number up to %d", errInput, v, maxFrom)
+		}
+		from = int(n)
+	}
 	list, err := p.db.Devices(ctx, o, from+perPage+1)
 	if err != nil {
 		return nil, err

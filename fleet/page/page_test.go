@@ -86,7 +86,7 @@ func TestPages(t *testing.T) {
 	escaped := "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27&"
 	for path, want := range map[string][]string{
 		"/":                                         {"1.4.3", short(leaks), "<svg class=\"trend\"", "&lt;script&gt;"},
-		"/build/" + leaks:                           {"Leaks", "Largest call paths", "40 devices"},
+		"/build/" + leaks:                           {"Leaks", "Largest call paths", "40 devices", `"/devices?build=` + leaks, `"/diff?to=` + leaks},
 		"/build/" + leaks + "/heap":                 {"heap per device", short(leaks)},
 		"/build/" + escaped:                         {"&lt;script&gt;"},
 		"/build/" + escaped + "/heap":               {"heap per device"},
@@ -95,7 +95,8 @@ func TestPages(t *testing.T) {
 		"/diff/heap?from=" + other + "&to=" + leaks: {"heap per device", short(leaks)},
 		"/devices":                                  {"sim-00", "rel=\"next\""},
 		"/devices?from=200":                         {"rel=\"prev\"", "&lt;script&gt;"},
-		"/devices?from=-3&build=" + leaks:           {"sim-000003"},
+		"/devices?from=0&build=" + leaks:            {"sim-000003"},
+		"/v1/openapi.yaml":                          {"openapi: 3.0.3"},
 		"/device/sim-000003":                        {"<svg class=\"chart\"", "What grew"},
 		"/device/" + escaped:                        {"&lt;script&gt;"},
 	} {
@@ -112,6 +113,9 @@ func TestPages(t *testing.T) {
 	for _, path := range []string{"/nope", "/build/none", "/device/none", "/build/none/heap", "/diff?from=none&to=" + leaks, "/style.css"} {
 		get(t, url+path, 404)
 	}
+	for _, path := range []string{"/devices?from=-3", "/devices?from=x", "/diff?from=" + leaks + "&to=" + leaks} {
+		get(t, url+path, 400)
+	}
 	if resp, err := http.Post(url+"/", "text/plain", nil); err != nil || resp.StatusCode != 405 {
 		t.Errorf("POST: %v %v", resp, err)
 	}
@@ -122,13 +126,32 @@ func TestPages(t *testing.T) {
 			Trend   []float64
 		}
 	}
-	if err := json.Unmarshal([]byte(get(t, url+"/?format=json", 200)), &answer); err != nil || len(answer.Builds) != fleet.Builds+1 {
+	if err := json.Unmarshal([]byte(get(t, url+"/v1/builds", 200)), &answer); err != nil || len(answer.Builds) != fleet.Builds+1 {
 		t.Fatalf("%v, %d builds", err, len(answer.Builds))
 	}
 	for _, b := range answer.Builds {
 		if b.Build != hostile && (b.Devices != 40 || len(b.Trend) != fleet.Days) {
 			t.Errorf("%+v, want 40 devices and %d days", b, fleet.Days)
 		}
+	}
+}
+
+// The form to compare builds never offers one build twice.
+func TestPair(t *testing.T) {
+	day := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	list := []query.Build{{Build: "b", First: day.AddDate(0, 0, 1)}, {Build: "c", First: day.AddDate(0, 0, 2)}, {Build: "a", First: day}}
+	for _, c := range []struct{ from, to, wantFrom, wantTo string }{
+		{"", "", "b", "c"}, {"", "b", "a", "b"}, {"", "a", "b", "a"}, {"a", "", "a", "c"}, {"c", "", "c", "b"}, {"a", "b", "a", "b"},
+	} {
+		if from, to := pair(list, c.from, c.to); from != c.wantFrom || to != c.wantTo {
+			t.Errorf("%q to %q: %q to %q, want %q to %q", c.from, c.to, from, to, c.wantFrom, c.wantTo)
+		}
+	}
+	if from, to := pair(list[:1], "", ""); from != "" || to != "b" {
+		t.Errorf("one build: %q to %q", from, to)
+	}
+	if from, to := pair(nil, "", ""); from != "" || to != "" {
+		t.Errorf("no build: %q to %q", from, to)
 	}
 }
 

@@ -91,7 +91,7 @@ func Local(h http.Handler) http.Handler {
 		}
 		ip := net.ParseIP(strings.Trim(host, "[]"))
 		if host != "localhost" && !strings.HasSuffix(host, ".localhost") && (ip == nil || !ip.IsLoopback()) {
-			http.Error(w, "the host is not a name of this machine, such as localhost", http.StatusMisdirectedRequest)
+			fail(w, r, http.StatusMisdirectedRequest, "the host is not a name of this machine, such as localhost")
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -103,11 +103,20 @@ func (s *Server) read(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.Tokens != nil && !s.Tokens.Read(tokenOf(r)) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="btfleet", charset="UTF-8"`)
-			http.Error(w, "a read token is needed, as the password", http.StatusUnauthorized)
+			fail(w, r, http.StatusUnauthorized, "a read token is needed, as the password")
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// fail answers with an error, in JSON below /v1.
+func fail(w http.ResponseWriter, r *http.Request, status int, text string) {
+	if strings.HasPrefix(r.URL.Path, "/v1/") {
+		reply(w, status, map[string]any{"error": text})
+		return
+	}
+	http.Error(w, text, status)
 }
 
 // refusal is an error with the status that a client gets.
