@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"flag"
 	"io"
 	"net/http"
@@ -17,8 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print into the documents")
 
-// TestSessions runs the commands in the documents, in an empty directory.
-func TestSessions(t *testing.T) {
+// inPath returns an environment for bash in which this command is btfleet.
+func inPath(t *testing.T) []string {
+	t.Helper()
 	cmdtest.Need(t, "bash")
 	bin := t.TempDir()
 	// The test binary acts as the command; see TestMain.
@@ -29,9 +31,63 @@ func TestSessions(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "btfleet"), []byte(script), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "NO_COLOR=1"}
-	for name, least := range map[string]int{"fleet.md": 6, "fleet-leaks.md": 4} {
+	return []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "NO_COLOR=1"}
+}
+
+// TestSessions runs the commands in the documents, in an empty directory.
+func TestSessions(t *testing.T) {
+	env := inPath(t)
+	for name, least := range map[string]int{"fleet.md": 6, "fleet-leaks.md": 4, "alerts.md": 3} {
 		cmdtest.Session{Document: "../../docs/" + name, Least: least, Update: *update, Run: cmdtest.Shell(t.TempDir(), env)}.Test(t)
+	}
+}
+
+// The commands of the pipelines in the document fail for the build that leaks, and only for it.
+func TestPipelines(t *testing.T) {
+	env := inPath(t)
+	text, err := os.ReadFile(filepath.FromSlash("../../docs/alerts.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := regexp.MustCompile(`(?m)^ +(?:run:|-) (btfleet leaks .*)$`).FindAllStringSubmatch(string(text), -1)
+	if len(commands) != 2 {
+		t.Fatalf("%d commands in the document, want one for GitHub and one for GitLab", len(commands))
+	}
+	store := leaky(t)
+	for _, command := range commands {
+		for fw, want := range map[string]int{"1.4.0": 0, "1.4.1": 1, "1.4.9": 2} {
+			c := exec.Command("bash", "-e", "-c", command[1])
+			c.Env = append(env, "STORE="+store, "FW="+fw)
+			out, err := c.CombinedOutput()
+			if code := c.ProcessState.ExitCode(); code != want {
+				t.Errorf("%s, version %s: exit code %d, want %d; %v\n%s", command[1], fw, code, want, err, out)
+			}
+		}
+	}
+}
+
+// systemd accepts the unit.
+func TestUnit(t *testing.T) {
+	cmdtest.Need(t, "systemd-analyze")
+	text, err := os.ReadFile(filepath.FromSlash("../../deploy/btfleet.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The program is not installed here.
+	text = bytes.Replace(text, []byte("/usr/bin/btfleet "), []byte(os.Args[0]+" "), 1)
+	unit := filepath.Join(t.TempDir(), "btfleet.service")
+	if err := os.WriteFile(unit, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("systemd-analyze", "verify", "--man=no", unit).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "btfleet.service") {
+		t.Errorf("%v: %s", err, out)
+	}
+	flags := serveCommand().Flags()
+	for _, f := range regexp.MustCompile(` --([a-z-]+)`).FindAllSubmatch(text, -1) {
+		if flags.Lookup(string(f[1])) == nil {
+			t.Errorf("--%s: no such flag", f[1])
+		}
 	}
 }
 

@@ -37,6 +37,8 @@ type serve struct {
 	broker      string
 	every       time.Duration
 	rate        float64
+	webhook     string
+	warn        float64
 }
 
 func serveCommand() *cobra.Command {
@@ -72,6 +74,10 @@ SIGHUP makes it read the file of --tokens again.`,
 	f.StringVar(&o.mqtt.Filter, "topic", "lwsbt/+/dump", "`FILTER` for topics of the broker; the level + is the device")
 	f.StringVar(&o.mqtt.Client, "client-id", "btfleet", "`NAME` of this server at the broker")
 	cli.AddFlags(c, "Server", f)
+	f = pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&o.webhook, "webhook", "", "`URL` that gets a POST with JSON when a build begins to leak, and once its heaps are soon exhausted")
+	f.Float64Var(&o.warn, "warn-days", 7, "… if the first 5 % of the devices that leak have less than `N` days")
+	cli.AddFlags(c, "Alerts", f)
 	return c
 }
 
@@ -83,6 +89,9 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	size, err := parseSize(o.size)
 	if err != nil {
 		return cli.Usagef("--spool-size %v", err)
+	}
+	if u, err := url.Parse(o.webhook); o.webhook != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return cli.Usagef("--webhook: expected a URL such as https://example.com/hook")
 	}
 	if (o.cert == "") != (o.key == "") {
 		return cli.Usagef("--cert and --key belong together")
@@ -119,8 +128,10 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	defer db.Close()
 	s.Pages = handler
 	s.Limits.Rate = rate.Limit(o.rate)
+	alerts := &watch{store: to, db: db, log: log, url: o.webhook, days: o.warn}
+	alerts.register(registry)
 	w := &server.Writer{Spool: spool, Store: to, Limits: s.Limits.Ingest, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
-	return o.serve(ctx, listener, s, w, registry, limit)
+	return o.serve(ctx, listener, s, w, alerts, registry, limit)
 }
 
 // readTokens reads the file of --tokens. Without the flag, it rejects addresses that other machines can reach.
@@ -173,7 +184,7 @@ func loopback(address string) bool {
 
 // serve runs until ctx is done. It then stops listening, answers the requests in progress, and
 // writes all waiting uploads.
-func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *server.Writer, registry *prometheus.Registry, limit store.Retention) error {
+func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *server.Writer, alerts *watch, registry *prometheus.Registry, limit store.Retention) error {
 	var background sync.WaitGroup
 	background.Go(func() { w.Run(ctx, o.every) })
 	background.Go(func() { o.reload(ctx, s.Tokens, s.Log) })
@@ -192,6 +203,7 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *
 			return err
 		}, s.Log)
 	})
+	background.Go(func() { every(ctx, time.Hour, func() error { return alerts.pass(ctx) }, s.Log) })
 	if o.broker != "" {
 		u, err := url.Parse(o.broker)
 		if err != nil {

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// active is the time for which a build is examined after its last dump.
+const active = 7 * 24 * time.Hour
+
+// watch examines the builds that send dumps: it sets metrics, and posts alerts.
+type watch struct {
+	store *store.Store
+	db    *query.DB
+	log   *slog.Logger
+	url   string  // of the webhook, "" for none
+	days  float64 // alert if heaps are exhausted within these
+
+	leaks, rate, exhausted *prometheus.GaugeVec
+}
+
+// register registers the metrics.
+func (w *watch) register(r prometheus.Registerer) {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "btfleet", Name: name, Help: help}, append([]string{"build", "fw"}, labels...))
+		r.MustRegister(g)
+		return g
+	}
+	w.leaks = gauge("leaks", "Call paths of a build with the word leak or probably.", "verdict")
+	w.rate = gauge("leak_bytes_per_hour", "Rate of the fastest leak of a build, on the devices that leak.")
+	w.exhausted = gauge("heap_exhausted_seconds", "Time until the heaps of the devices that leak are exhausted.", "quantile")
+}
+
+// alert is the body of a webhook.
+type alert struct {
+	Alert    string   `json:"alert"` // leak or exhausted
+	Build    string   `json:"build"`
+	Firmware string   `json:"fw"`
+	Text     string   `json:"text"`  // one sentence
+	Hours    *float64 `json:"hours"` // until the first 5 % of the devices that leak have no memory left; null if not known
+	Leaks    []leak   `json:"leaks"`
+}
+
+// leak is a leak in an alert.
+type leak struct {
+	Verdict profile.Verdict `json:"verdict"`
+	Rate    *float64        `json:"rate"` // bytes per hour; null if not known
+	Grew    int64           `json:"grew"` // devices
+	Stack   []query.Frame   `json:"stack"`
+}
+
+// pass examines all active builds. It continues with the others if one fails.
+func (w *watch) pass(ctx context.Context) error {
+	list, err := w.db.Builds(ctx, query.Scope{Since: time.Now().Add(-active)})
+	if err != nil {
+		return err
+	}
+	w.leaks.Reset()
+	w.rate.Reset()
+	w.exhausted.Reset()
+	var failed []error
+	for _, b := range list {
+		l, err := w.db.Leaks(ctx, query.Scope{Builds: []string{b.Build}})
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		w.set(b, l)
+		if w.url != "" {
+			for _, a := range w.alerts(b, l) {
+				failed = append(failed, w.once(ctx, a))
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// set sets the metrics of a build.
+func (w *watch) set(b query.Build, l *query.Leaks) {
+	count := map[profile.Verdict]float64{}
+	fastest := 0.0
+	for _, r := range l.Rows {
+		count[r.Verdict]++
+		if r.Verdict.Sure() && r.Rate != nil {
+			fastest = max(fastest, *r.Rate)
+		}
+	}
+	for _, v := range []profile.Verdict{profile.Leaking, profile.Probably} {
+		w.leaks.WithLabelValues(b.Build, b.Firmware, v.String()).Set(count[v])
+	}
+	w.rate.WithLabelValues(b.Build, b.Firmware).Set(fastest)
+	if x := l.Exhaustion; x != nil && x.Hours != nil {
+		w.exhausted.WithLabelValues(b.Build, b.Firmware, "0.05").Set(*x.Hours05 * 3600)
+		w.exhausted.WithLabelValues(b.Build, b.Firmware, "0.5").Set(*x.Hours * 3600)
+	}
+}
+
+// alerts returns the alerts that apply to a build.
+func (w *watch) alerts(b query.Build, l *query.Leaks) (list []alert) {
+	a := alert{Build: b.Build, Firmware: b.Firmware}
+	sure := false
+	for _, r := range l.Rows {
+		if r.Verdict.Sure() {
+			a.Leaks = append(a.Leaks, leak{r.Verdict, r.Rate, r.Grew, r.Stack})
+			sure = sure || r.Verdict == profile.Leaking
+		}
+	}
+	if l.Exhaustion != nil {
+		a.Hours = l.Exhaustion.Hours05
+	}
+	if sure {
+		a.Alert, a.Text = "leak", fmt.Sprintf("Firmware %s (build %s) leaks: %s, on %d of %d devices.", b.Firmware, short(b.Build), where(a.Leaks[0].Stack), a.Leaks[0].Grew, l.Devices)
+		list = append(list, a)
+	}
+	if a.Hours != nil && *a.Hours < w.days*24 {
+		a.Alert, a.Text = "exhausted", fmt.Sprintf("Devices with firmware %s (build %s) run out of memory in %s.", b.Firmware, short(b.Build), hours(*a.Hours))
+		list = append(list, a)
+	}
+	return list
+}
+
+// once posts an alert, if it was not sent before. If that fails, the next pass tries again.
+func (w *watch) once(ctx context.Context, a alert) error {
+	if sent, err := w.store.Sent(ctx, a.Build, a.Alert); sent || err != nil {
+		return err
+	}
+	body, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	var withURL *url.Error
+	if errors.As(err, &withURL) {
+		err = withURL.Err // the URL of a webhook is a secret
+	}
+	if err != nil {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("webhook: %s", resp.Status)
+	}
+	w.log.Info("alert sent", "alert", a.Alert, "build", a.Build)
+	return w.store.MarkSent(ctx, a.Build, a.Alert)
+}
