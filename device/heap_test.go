@@ -86,13 +86,14 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// libFuzzer finds nothing in 10 seconds: test/fuzz.c.
+// libFuzzer finds nothing in 10 seconds: test/fuzz.c for what is read, test/fuzz_heap.c for calls of
+// malloc and its kin.
 func TestFuzz(t *testing.T) {
 	cmdtest.Long(t)
-	for _, word := range []string{"", "32"} {
-		t.Run("word"+word, func(t *testing.T) {
+	for _, test := range []struct{ target, word string }{{"fuzz", ""}, {"fuzz", "32"}, {"fuzz_heap", ""}} {
+		t.Run(test.target+test.word, func(t *testing.T) {
 			t.Parallel()
-			fuzz := build{cc: "clang", cflags: "-O1 -g", word: word}.make(t, "fuzz")
+			fuzz := build{cc: "clang", cflags: "-O1 -g", word: test.word}.make(t, test.target)
 			cmd := exec.Command(fuzz, "-max_len=400", "-max_total_time=10", "-seed=1", "-print_final_stats=1")
 			cmd.Dir = t.TempDir()
 			out, err := cmd.CombinedOutput()
