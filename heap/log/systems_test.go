@@ -80,7 +80,7 @@ var systemLogs = []systemLog{
 
 	// One program under three tools of Linux: it leaks 3 blocks of 100 bytes, 2 of 64, of which one
 	// holds the other, and one of 300.
-	{file: "mtrace-glibc", systems: "mtrace", dumps: []string{"6 728"}},
+	{file: "mtrace-glibc-2.36", systems: "mtrace", dumps: []string{"6 728"}},
 	{file: "lsan-gcc12", systems: "sanitizer", dumps: []string{"6 728 leak"}, names: []string{"__interceptor_malloc", "__interceptor_realloc", "main", "make"}},
 	{file: "memcheck-3.19", systems: "memcheck", dumps: []string{"5 664 leak"}, names: []string{"leak", "main", "make", "malloc", "realloc"}},
 
@@ -90,6 +90,7 @@ var systemLogs = []systemLog{
 	espOwn("idf-5.1.6", "12 6736", "145548 to 144000", "0x3ffb0000 1: 127500 to 127500, 127352 to 127352", "0x3ffe0000 1: 15960 to 15960, 15960 to 15960"),
 	espOwn("idf-6.0.2", "12 6752", "145532 to 143984", "0x3ffb0000 1: 130092 to 130092, 130092 to 130092", "0x3ffe0000 1: 13352 to 13352, 13200 to 13200"),
 	espOwn("idf-6.0.2-riscv", "12 6752", "145532 to 143984", "0x3ffb0000 1: 130092 to 130092, 130092 to 130092", "0x3ffe0000 1: 13352 to 13352, 13200 to 13200"),
+	{file: "idf-6.0.2-alloc-fail", systems: "esp-idf", notes: "an allocation of 300000 bytes of DMA+8bit failed"},
 	{file: "idf-5.5.1-tasks", systems: "esp-idf", dumps: []string{"10 13916", "5 13916", "3 9216 task leaking_task"},
 		threads: []string{"thread 2 leaking_task: 3 9216"}, notes: "each task counts as one"},
 	// used, biggest, orphan, used, leak, a process, a window of used: a program has 9 blocks
@@ -102,7 +103,7 @@ var systemLogs = []systemLog{
 	{file: "nuttx-10.3", systems: "nuttx", dumps: []string{"86 1870672", "110 1951824", "9 5888 task 4"}, threads: []string{"thread 4 hello stay: 9 5888"},
 		heaps: []string{" 1: 65236448 to 65236448, 65233120 to 65233120", "Umem 1: 65235296 to 65235296, 65233120 to 65233120"}},
 	// 4 times 100 bytes more of one heap, and 5,000 of another
-	{file: "zephyr-2.7", systems: "zephyr", heaps: []string{"0x80f02e0 4: 27684 to 27684, 27684 to 27684", "0x80f82e0 4: 8020 to 7708, 8020 to 7708"}},
+	{file: "zephyr-2.7.0", systems: "zephyr", heaps: []string{"0x80f02e0 4: 27684 to 27684, 27684 to 27684", "0x80f82e0 4: 8020 to 7708, 8020 to 7708"}},
 	{file: "idf-5.2.5-task-info", systems: "esp-idf", dumps: []string{"5 13904", "5 16976", "5 20048"}, notes: "each task counts as one",
 		threads: []string{"thread 1 wifi: 1 4328", "thread 2 Pre-Scheduler allocs: 1 100", "thread 3 main: 1 208", "thread 4 leaking_task: 1 15360", "thread 5 sensor poll: 1 52"}},
 	{file: "mbed-5.12", systems: "mbed", dumps: []string{"6 300592"}}, // 4 blocks of 100, 192 and 300,000

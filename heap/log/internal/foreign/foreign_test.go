@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -112,7 +113,7 @@ func TestSumsAreInProportion(t *testing.T) {
 }
 
 // Each form of a trace is in a row of the document, with the file that prints it and its versions,
-// and each system has a log. (TestHeapLines has those of heapForms.)
+// and each system has a log, as have the versions that were run. (TestHeapLines has those of heapForms.)
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/systems.md")
 	if err != nil {
@@ -136,6 +137,13 @@ func TestDocument(t *testing.T) {
 		systems = append(systems, r.Systems()...)
 	}
 	rows := strings.Split(string(text), "\n")
+	for _, run := range regexp.MustCompile(`\| run: ([^;|]+)`).FindAllStringSubmatch(string(text), -1) {
+		for _, version := range strings.Split(strings.ToLower(strings.ReplaceAll(run[1], " ", "")), ",") {
+			if !slices.ContainsFunc(logs, func(path string) bool { return strings.Contains(filepath.Base(path), version) }) {
+				t.Errorf("docs/systems.md: %s: no log of %s", run[0], version)
+			}
+		}
+	}
 	for _, f := range forms {
 		if slices.ContainsFunc(heapForms, func(h form) bool { return h.source == f.source }) {
 			continue
