@@ -82,6 +82,10 @@ var systemLogs = []systemLog{
 	// holds the other, and one of 300.
 	{file: "mtrace-glibc-2.36", systems: "mtrace", dumps: []string{"6 728"}},
 	{file: "lsan-gcc12", systems: "sanitizer", dumps: []string{"6 728 leak"}, names: []string{"__interceptor_malloc", "__interceptor_realloc", "main", "make"}},
+	// 300 bytes, and 3 objects of 24 that hold 100 each
+	{file: "lsan-clang14", systems: "sanitizer", dumps: []string{"7 672 leak"}, names: []string{"__libc_start_call_main", "main", "make(int)", "malloc", "operator new(unsigned long)",
+		"std::_Vector_base<int, std::allocator<int> >::_M_allocate(unsigned long)", "std::__new_allocator<int>::allocate(unsigned long, void const*)",
+		"std::allocator_traits<std::allocator<int> >::allocate(std::allocator<int>&, unsigned long)", "std::vector<int, std::allocator<int> >::_M_default_append(unsigned long)"}},
 	{file: "memcheck-3.19", systems: "memcheck", dumps: []string{"5 664 leak"}, names: []string{"leak", "main", "make", "malloc", "realloc"}},
 
 	// Logs of the systems' own code, of which the programs that ran it tell what is right (README.md of
