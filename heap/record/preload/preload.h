@@ -23,7 +23,7 @@
  * fork. So in a hook there is no lock and no allocation. The only system calls are those
  * that allocators make: mprotect, mremap and munmap where a ring is taken, and futex
  * where it is full, or where memory that was not read before has to be checked. The
- * program may have a filter that kills it for any other. heap/docs/btrecord.md lists them.
+ * program may have a filter that kills it for any other. heap/docs/btrecord-internals.md lists them.
  */
 #ifndef LWSBT_PRELOAD_H
 #define LWSBT_PRELOAD_H
