@@ -492,6 +492,10 @@ func TestLeaksWithoutSubsets(t *testing.T) {
 		dump(&all, "Memdump leak", n)
 		dump(&all, "Memdump task stack_alloc_ptr: 0x3c0, adj_stack_size: 2000, name: idle", 1)
 		dump(&leaked, "Memdump leak", n)
+		if n == 5 {
+			dump(&all, "Memdump mempool", 1)
+			dump(&all, "Dump allocated orphan nodes", 1)
+		}
 	}
 	for want, log := range map[string]string{"20 → 25 blocks": all.String(), "0 → 5 blocks": leaked.String()} {
 		out, errs, code := command("", "leaks", logFile(t, "x.log", log))
@@ -502,6 +506,12 @@ func TestLeaksWithoutSubsets(t *testing.T) {
 	out, errs, code := command("", "leaks", "--alive", "6", logFile(t, "x.log", all.String()))
 	if code != 0 || !strings.Contains(out, "\n20 blocks that lived for 6 dumps or more\n") {
 		t.Errorf("exit code %d, want 20 blocks that lived for 6 dumps in %s%s", code, errs, out)
+	}
+	if out, errs, code = command("", "top", logFile(t, "x.log", all.String())); code != 0 || !strings.Contains(out, "dump 16: 3,200 bytes in 25 allocations") || !strings.Contains(errs, "orphan") {
+		t.Errorf("top: exit code %d, %s%s", code, errs, out)
+	}
+	if out, errs, code = command("", "map", logFile(t, "x.log", all.String())); code != 0 || !strings.Contains(out, "dump 16: ") || !strings.Contains(out, "3,200 bytes used by 25 blocks") {
+		t.Errorf("map: exit code %d, %s%s", code, errs, out)
 	}
 }
 

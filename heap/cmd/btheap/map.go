@@ -167,7 +167,8 @@ func (m *heapMap) inDumps() bool {
 // add adds a moment. It keeps only the map to report on.
 func (m *heapMap) add(x *moment, full *heapmap.Map) {
 	m.moments = append(m.moments, x)
-	if full != nil && (m.pick == x.sums.Number || m.pick == 0 && (full.Count > 0 || m.heap == nil)) {
+	whole := x.dump.Part() == "" || m.of == nil || m.of.dump.Part() != "" // or no other is
+	if full != nil && (m.pick == x.sums.Number || m.pick == 0 && whole && (full.Count > 0 || m.heap == nil)) {
 		m.heap, m.of = full, x
 	}
 }

@@ -27,7 +27,8 @@ func leaveOut(list []*profile.Dump) []*profile.Dump {
 	if n < 2 {
 		return list
 	}
-	if _, reason := profile.Steady(list[n-2]); reason != "" {
+	part := n > 2 && list[n-2].Part() != "" && list[n-3].Part() == ""
+	if _, reason := profile.Steady(list[n-2]); reason != "" || part {
 		return slices.Delete(list, n-2, n-1)
 	}
 	return list[n-2:]
