@@ -100,6 +100,10 @@ var systemLogs = []systemLog{
 	// used, biggest, orphan, used, leak, a process, a window of used: a program has 9 blocks
 	{file: "nuttx-12.13", systems: "nuttx", dumps: []string{"77 1865848", "4 1708384 biggest", "4 1952 orphan", "77 1865848", "9 5112 leak", "9 5112 task hello", "44 1717256 sequence 10 60"},
 		heaps: []string{" 1: 65241096 to 65241096, 65238576 to 65238576", "Umem 1: 65239984 to 65239984, 65238576 to 65238576"}},
+	// used, mempool, leak, a failed allocation: its total says that 99 blocks are used
+	{file: "nuttx-12.13-syslog", systems: "nuttx", dumps: []string{"77 1865848", "0 0 mempool", "9 5112 leak", "99 1945088"},
+		heaps: []string{" 2: 65241080 to 65161840, 65238560 to 65158488", "Umem 1: 65239968 to 65239968, 65238560 to 65238560"},
+		notes: "an allocation of 1099511627864 bytes failed"},
 	// used, leak, a failed allocation with the sums of the processes, a process, a window of used
 	{file: "nuttx-12.4", systems: "nuttx", dumps: []string{"99 1873184", "9 5216 leak", "126 1953520", "9 5248 task 4", "45 1264496 sequence 10 60"},
 		heaps: []string{" 2: 65229168 to 65148832, 65226144 to 65145408", "Umem 1: 65228048 to 65228048, 65226144 to 65226144"}, notes: "an allocation of 1099511627872 bytes failed"},

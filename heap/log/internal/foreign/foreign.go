@@ -135,7 +135,10 @@ func (r *Reader) endLine(text []byte) {
 	if r.named(text) {
 		return
 	}
-	if !r.match(text, r.only) && r.inside != nil {
+	if r.match(text, r.only) {
+		return
+	}
+	if r.other(); r.inside != nil {
 		r.inside(text)
 	}
 }

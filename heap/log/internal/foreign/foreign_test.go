@@ -233,3 +233,17 @@ func TestHeldRecordsTakeNoMemory(t *testing.T) {
 		t.Errorf("%d records", n)
 	}
 }
+
+// A program's own line about the heap between the rows of a table ends nothing.
+func TestOwnLinesInATable(t *testing.T) {
+	const log = "Memdump task ALL\n   PID        Size Overhead    Address Backtrace\n    35         128        8 0x3c55d618\nFree heap: 41232\n" +
+		"    35          32        8 0x3c55d718\n  Total Blks  Total Size\n           2         160\n"
+	r, err := NewReader(strings.NewReader(log), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(r)
+	if err != nil || strings.Count(string(out), "~m#") != 2 || !strings.Contains(string(out), "~h#heap free=41232") || !strings.Contains(string(out), "~h#end 0 n=2 b=160") {
+		t.Errorf("%v, got\n%s", err, out)
+	}
+}

@@ -221,14 +221,14 @@ func (s *state) heapPart(m match) {
 	}
 	if v := &s.stats.v; v[valueFree] >= 0 && v[valueLargest] >= 0 && v[valueLeast] >= 0 {
 		s.flushStats()
-		s.inside = nil
-		return
 	}
 	s.others = 0
-	s.inside = func([]byte) {
-		if s.others++; s.others > maxOthers {
-			s.flush()
-		}
+}
+
+// other takes a line that has no value.
+func (s *state) other() {
+	if s.others++; s.others == maxOthers+1 {
+		s.flushStats()
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // nuttx is the state of the texts of NuttX. Their columns differ from version to version, so the
 // line with the names of the columns says what the numbers are.
 type nuttx struct {
+	rows    bool     // inside is nuttxRow
 	columns []string // of the rows of memdump
 	free    bool     // the rows are free blocks, which walk adds up
 	asked   string   // what the command asks for, as the reason of a dump, "" for all
@@ -49,7 +50,7 @@ func nuttxDump(kind string) func(*state, match) {
 			s.begin(why)
 		}
 		s.asked, s.window = "", ""
-		s.inside = s.nuttxRow
+		s.inside, s.rows = s.nuttxRow, true
 	}
 }
 
@@ -79,7 +80,7 @@ func (s *state) nuttxCommand(m match) {
 
 // nuttxColumns takes the names of the columns. Where the line above was lost, a dump begins here.
 func (s *state) nuttxColumns(m match) {
-	if s.inside == nil {
+	if !s.rows {
 		nuttxDump("")(s, m)
 	}
 	s.columns = nuttxNames(m.line)
@@ -145,7 +146,7 @@ func (s *state) nuttxRow(text []byte) {
 
 // nuttxAlone reads a row of which the lines above were not pasted.
 func (s *state) nuttxAlone(m match) {
-	if s.inside == nil {
+	if !s.rows {
 		nuttxDump("")(s, m)
 	}
 	s.nuttxRow(m.line)
@@ -153,6 +154,7 @@ func (s *state) nuttxAlone(m match) {
 
 // nuttxTotals takes the line before the number of blocks and their bytes.
 func (s *state) nuttxTotals(match) {
+	s.rows = false
 	s.inside = func(text []byte) {
 		m := nuttxTotal.FindSubmatch(text)
 		if m == nil {

@@ -27,7 +27,7 @@ type state struct {
 
 // flush writes what waits for more.
 func (s *state) flush() {
-	if s.inside = nil; s.waits > 0 {
+	if s.inside, s.rows = nil, false; s.waits > 0 {
 		s.sum(&s.waiting, s.waits, s.waiting.size)
 		s.waits = 0
 	}
