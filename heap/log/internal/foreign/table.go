@@ -45,7 +45,7 @@ var traceForms = []form{
 	{"esp-idf", ", CURRENT MEMORY", re(`(?P<last>└)? *(?P<status>ALIVE|DELETED): (?P<task>.*), CURRENT MEMORY USAGE \d+`), "5.5", "", "heap_task_info.c", (*state).espTask},
 	{"esp-idf", "│ TASK  ", re(`│ TASK +│ STATUS `), "5.5", "", "heap_task_info.c", func(s *state, _ match) { s.closeEndless(); s.beginEndless("overview", "") }},
 	{"esp-idf", "│ ALIVE|│ DELETED", re(`│ +(?P<task>\S.*?) +│ (?:ALIVE|DELETED) +│ +(?P<size>` + n + ` │ +\d+ │ +\d+ │`), "5.5", "", "heap_task_info.c", (*state).espUsage},
-	{"esp-idf", " -> CAP_8BIT: ", re(`Task: (?P<task>.*) -> CAP_8BIT: (?P<size>` + n + ` CAP_32BIT: (?P<more>` + n), "4.0", "5.4", "heap_task_tracking_main.c", (*state).espTotal},
+	{"esp-idf", " -> CAP_8BIT: ", re(`Task: (?P<task>.*) -> CAP_8BIT: (?P<size>` + n + ` CAP_32BIT: (?P<more>` + n), "4.2", "5.4", "heap_task_tracking_main.c", (*state).espTotal},
 	{"esp-idf", " HEAP: ", re(` HEAP: (?P<memory>.*), CAPS: 0x`), "5.5", "", "heap_task_info.c", func(s *state, m match) { s.task.memory = m.text("memory") }},
 	{"esp-idf", " ALLOC 0x", re(` ALLOC (?P<address>` + x32 + `), SIZE (?P<size>` + n), "5.5", "", "heap_task_info.c", (*state).espAlloc},
 	{"esp-idf", "alloc fail. size", re(`Mem alloc fail. size (?P<size>` + x32 + `) caps (?P<caps>` + x32 + `)`), "5.1", "", "heap_caps.c", (*state).espFailed},
