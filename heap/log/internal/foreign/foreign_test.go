@@ -234,9 +234,9 @@ func TestHeldRecordsTakeNoMemory(t *testing.T) {
 	}
 }
 
-// A program's own line about the heap between the rows of a table ends nothing.
+// A program's own line about the heap between the rows of a table ends nothing, nor does that of a pool.
 func TestOwnLinesInATable(t *testing.T) {
-	const log = "Memdump task ALL\n   PID        Size Overhead    Address Backtrace\n    35         128        8 0x3c55d618\nFree heap: 41232\n" +
+	const log = "Memdump task ALL\n   PID        Size Overhead    Address Backtrace\n    35         128        8 0x3c55d618\nFree heap: 41232\n          64        8 0x3c55d600 skip block dump\n" +
 		"    35          32        8 0x3c55d718\n  Total Blks  Total Size\n           2         160\n"
 	r, err := NewReader(strings.NewReader(log), "", nil)
 	if err != nil {

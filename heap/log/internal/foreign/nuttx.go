@@ -108,6 +108,9 @@ func (s *state) nuttxRow(text []byte) {
 		}
 		return
 	}
+	if bytes.HasSuffix(text, []byte("skip block dump")) { // a pool whose blocks have no process
+		return
+	}
 	numbers := bytes.Fields(m[1])
 	columns := s.columns
 	if s.free { // these have no process, although their line may have one
