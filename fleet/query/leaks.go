@@ -205,6 +205,7 @@ const (
 	far      = 3    // a device leaks alone if its path grows this many times as much as it changes on others
 	outliers = 0.02 // of the others, which may be leaking devices that are not recognized
 	slowing  = 0.95 // Pace below which the growth slows down
+	minPace  = 0.85 // least Pace of a path that is accused, however uncertain
 	ended    = 0.85 // rate of the last tenth, relative to the time before
 	opposed  = -0.3 // change on the other devices, relative to that on those that grow
 	errors2  = 2.0  // standard errors
@@ -303,6 +304,9 @@ func (p *pathSum) verdict(r *Leak, said map[profile.Verdict]float64) profile.Ver
 	enough := max(min(2, float64(r.Examined)), 0.1*float64(r.Examined))
 	alone := r.alone()
 	straight := min(1, r.Pace) - r.PaceErr
+	if r.Pace < minPace {
+		straight = 0
+	}
 	switch {
 	case (r.Z >= 4 || alone || said[profile.Leaking] >= enough) && r.D <= 0.20 && straight >= 0.75:
 		return profile.Leaking

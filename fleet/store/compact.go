@@ -2,11 +2,13 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,12 +18,15 @@ import (
 
 // Limits of one compaction.
 const (
-	minInputs = 4       // parts with fewer files are not compacted
-	maxRows   = 4 << 20 // facts in the input files, which are held in memory
+	minInputs = 4       // fewer files of a part are not compacted
+	maxSize   = 2 << 20 // bytes of the files of facts and dumps
+	maxRows   = 1 << 19 // facts, which are held in memory: no more files are read then
 )
 
-// Compact merges the files of each build and day, and removes duplicate uploads. It deletes
-// files that were replaced more than grace ago. Only one process compacts at a time; in other
+// Compact merges the files of each build and day, and removes duplicate uploads of the files that it
+// merges. It deletes files that were replaced more than grace ago. It reads a file only to merge it with
+// others that are together at least half as large: the cost is that of what is new, times the logarithm
+// of the size of a day. Only one process compacts at a time; in other
 // processes, Compact returns nil at once (see [Store.Lease]). The next call continues an
 // interrupted compaction.
 func (s *Store) Compact(ctx context.Context, owner string, grace time.Duration) error {
@@ -39,19 +44,55 @@ func (s *Store) Compact(ctx context.Context, owner string, grace time.Duration) 
 	if err != nil {
 		return err
 	}
+	sizes := map[string]int64{} // of the files of facts and dumps of a batch, by the name of the latter
+	for _, table := range []string{Facts, Dumps} {
+		files, err := s.names(ctx, table+"/")
+		if err != nil {
+			return err
+		}
+		for _, o := range files {
+			if p, base, ok := split(o.Name); ok {
+				sizes[p.name(Dumps, base, ".parquet")] += o.Size
+			}
+		}
+	}
 	for _, c := range parts {
 		if err := s.clean(ctx, c, grace); err != nil {
 			return err
 		}
-		if err := s.compact(ctx, c); err != nil {
-			return err
+		for more := true; more; {
+			if more, err = s.compact(ctx, &c, sizes); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// compact merges the live files of a part.
-func (s *Store) compact(ctx context.Context, c contents) error {
+// inputs returns the files of a part that are merged next, nil if that is not worthwhile: the smallest
+// ones, as long as each is at most twice as large as those before it together.
+func (c *contents) inputs(sizes map[string]int64) []string {
+	size := func(base string) int64 { return sizes[c.name(Dumps, base, ".parquet")] }
+	list := slices.DeleteFunc(slices.Clone(c.live), func(base string) bool { return c.rows[base] > maxRows/2 })
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(size(a), size(b)) })
+	sum := int64(0)
+	for i, base := range list {
+		n := size(base)
+		if sum+n > maxSize || i >= minInputs && n > 2*sum {
+			list = list[:i]
+			break
+		}
+		sum += n
+	}
+	if len(list) < minInputs {
+		return nil
+	}
+	slices.Sort(list) // the oldest first: of two copies of an upload, that one stays
+	return list
+}
+
+// compact merges files of a part once. more reports whether there may be others to merge.
+func (s *Store) compact(ctx context.Context, c *contents, sizes map[string]int64) (more bool, err error) {
 	n := c.last
 	name := func() string { return c.name(compactions, fmt.Sprintf("%06d", n), ".json") }
 	var job compaction
@@ -59,50 +100,61 @@ func (s *Store) compact(ctx context.Context, c contents) error {
 	if unfinished {
 		old, err := s.compaction(ctx, name())
 		if err != nil {
-			return err
+			return false, err
 		}
 		job = *old
 	} else {
-		if len(c.live) < minInputs {
-			return nil
+		if job.Inputs = c.inputs(sizes); job.Inputs == nil {
+			return false, nil
 		}
 		n++
-		job.Inputs = c.live
 	}
-	batch, used, err := s.merge(ctx, c.part, job.Inputs)
+	limit := maxRows
+	if unfinished {
+		limit = math.MaxInt
+	}
+	batch, used, err := s.merge(ctx, c.part, job.Inputs, limit)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !unfinished {
-		if job.Inputs = used; len(used) < 2 {
-			return nil
+		if job.Inputs, job.Rows = used, len(batch.Facts); len(used) < 2 {
+			return false, nil
 		}
 		data, err := json.Marshal(job)
 		if err != nil {
-			return err
+			return false, err
 		}
 		err = s.put(ctx, name(), true, func(w io.Writer) error { _, err := w.Write(data); return err })
 		if errors.Is(err, ErrExists) {
-			return nil // another process was faster
+			return false, nil // another process was faster
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
 	batch.sort()
 	to := generation(n)
 	if err := write(ctx, s, c.name(Paths, to, ".parquet"), batch.Paths); err != nil {
-		return err
+		return false, err
 	}
 	if err := write(ctx, s, c.name(Facts, to, ".parquet"), batch.Facts); err != nil {
-		return err
+		return false, err
 	}
-	return write(ctx, s, c.name(Dumps, to, ".parquet"), batch.Dumps)
+	if err := write(ctx, s, c.name(Dumps, to, ".parquet"), batch.Dumps); err != nil {
+		return false, err
+	}
+	c.last, c.rows[to] = n, len(batch.Facts)
+	c.live = append(slices.DeleteFunc(c.live, func(base string) bool { return slices.Contains(job.Inputs, base) }), to)
+	for _, base := range job.Inputs {
+		sizes[c.name(Dumps, to, ".parquet")] += sizes[c.name(Dumps, base, ".parquet")]
+	}
+	return true, nil
 }
 
-// merge reads as many files of a part as fit in memory, and drops uploads that an earlier file
+// merge reads files of a part until it has limit facts or more, and drops uploads that an earlier file
 // contains. used lists the files that were read.
-func (s *Store) merge(ctx context.Context, p part, inputs []string) (b *Batch, used []string, err error) {
+func (s *Store) merge(ctx context.Context, p part, inputs []string, limit int) (b *Batch, used []string, err error) {
 	b = &Batch{}
 	type upload struct{ device, sum string }
 	type dump struct {
@@ -110,7 +162,12 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string) (b *Batch, u
 		boot, dump int64
 	}
 	seen := map[upload]string{} // first file with the upload
+	known := map[int64]bool{}   // paths
 	for _, in := range inputs {
+		if len(b.Facts) >= limit {
+			break
+		}
+		used = append(used, in)
 		dumps, err := Read[Dump](ctx, s, p.name(Dumps, in, ".parquet"))
 		if err != nil {
 			return nil, nil, err
@@ -122,9 +179,6 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string) (b *Batch, u
 		paths, err := Read[Path](ctx, s, p.name(Paths, in, ".parquet"))
 		if err != nil {
 			return nil, nil, err
-		}
-		if len(used) > 0 && len(b.Facts)+len(facts) > maxRows {
-			continue
 		}
 		again := map[dump]bool{}
 		for _, d := range dumps {
@@ -141,8 +195,12 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string) (b *Batch, u
 				b.Facts = append(b.Facts, f)
 			}
 		}
-		b.Paths = append(b.Paths, paths...)
-		used = append(used, in)
+		for _, r := range paths {
+			if !known[r.Path] {
+				known[r.Path] = true
+				b.Paths = append(b.Paths, r)
+			}
+		}
 	}
 	return b, used, nil
 }

@@ -73,7 +73,8 @@ type contents struct {
 	part
 	live     []string
 	replaced []string
-	last     int // generation of the last compaction, 0 if there is none
+	last     int            // generation of the last compaction, 0 if there is none
+	rows     map[string]int // facts in the files that compactions made, if known
 }
 
 // compactions is the prefix of the lists of replaced files.
@@ -84,6 +85,7 @@ const compactions = "compactions"
 // generation exists.
 type compaction struct {
 	Inputs []string `json:"inputs"`
+	Rows   int      `json:"rows,omitempty"` // facts in the files of the generation, 0 if not known
 }
 
 // generation returns the base name of the files that a compaction makes.
@@ -109,6 +111,7 @@ func (s *Store) parts(ctx context.Context) ([]contents, error) {
 	}
 	replaced := map[part]map[string]bool{}
 	last := map[part]int{}
+	rows := map[part]map[string]int{}
 	announced := map[part]map[string]bool{}
 	for _, o := range lists {
 		p, base, ok := split(o.Name)
@@ -125,13 +128,20 @@ func (s *Store) parts(ctx context.Context) ([]contents, error) {
 		if err != nil {
 			return nil, err
 		}
+		if rows[p] == nil {
+			rows[p] = map[string]int{}
+		}
+		rows[p][generation(n)] = c.Rows
 		for _, in := range c.Inputs {
 			set(replaced, p, in)
 		}
 	}
 	var list []contents
 	for p, names := range bases {
-		c := contents{part: p, last: last[p]}
+		c := contents{part: p, last: last[p], rows: rows[p]}
+		if c.rows == nil {
+			c.rows = map[string]int{}
+		}
 		for _, n := range names {
 			switch {
 			case replaced[p][n]:

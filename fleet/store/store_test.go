@@ -135,9 +135,7 @@ func TestCompact(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	compact(time.Hour) // finishes that
-	expect(t, s, 1000)
-	compact(time.Hour)
+	compact(time.Hour) // finishes that, and merges the result with the others
 	expect(t, s, 900)
 	list, _ := s.Snapshot(t.Context(), "")
 	if len(list.Dumps) != 1 || !strings.Contains(list.Dumps[0], generation(2)) {
@@ -155,6 +153,62 @@ func TestCompact(t *testing.T) {
 	compact(0)
 	compact(0)
 	expect(t, s, 904)
+}
+
+// reads counts the bytes that are read from a bucket.
+type reads struct {
+	bucket
+	bytes int
+}
+
+func (r *reads) read(ctx context.Context, name string) ([]byte, error) {
+	data, err := r.bucket.read(ctx, name)
+	r.bytes += len(data)
+	return data, err
+}
+
+// A compaction reads what is new, not all files of a day, and nothing if nothing is new. The files of a
+// day stay few.
+func TestCompactIsIncremental(t *testing.T) {
+	s := open(t)
+	counted := &reads{bucket: s.bucket}
+	s.bucket = counted
+	sum := int64(0)
+	hour := func(hour, files int) (read int) {
+		for i := range files {
+			b := batch(fmt.Sprintf("h%03d-%d", hour, i), fmt.Sprintf("d%d-%d", hour, i), fmt.Sprintf("u%d-%d", hour, i), 1)
+			for p := range int64(200) {
+				b.Facts = append(b.Facts, Fact{Build: "b1", Device: b.Dumps[0].Device, Boot: 1, Path: 10 + p, Bytes: rand.Int64N(1 << 20), Count: 1})
+			}
+			b.Dumps[0].Bytes = 0
+			for _, f := range b.Facts {
+				b.Dumps[0].Bytes += f.Bytes
+			}
+			sum += b.Dumps[0].Bytes
+			put(t, s, b)
+		}
+		before := counted.bytes
+		if err := s.Compact(t.Context(), "test", 0); err != nil {
+			t.Fatal(err)
+		}
+		return counted.bytes - before
+	}
+	first, total := hour(0, 6), 0
+	for h := range 24 {
+		total += hour(h+1, 6)
+	}
+	// Each byte is read twice or three times; all files of the day, each time, would be 300 times first.
+	if total > 24*first*4 {
+		t.Errorf("%d bytes read in 24 hours, %d in the first", total, first)
+	}
+	if again := hour(25, 0); again > 1000 {
+		t.Errorf("%d bytes read although nothing is new", again)
+	}
+	list, err := s.Snapshot(t.Context(), "")
+	if err != nil || len(list.Dumps) > 12 {
+		t.Errorf("%d files, %v", len(list.Dumps), err)
+	}
+	expect(t, s, sum)
 }
 
 // The sums that readers see are right while two processes write and compact.
