@@ -16,7 +16,7 @@ import (
 
 const cortexM3 = "-std=c99 -Os -mthumb -mcpu=cortex-m3 -ffunction-sections -fdata-sections -Iinclude"
 
-var libraryParts = []string{"choose", "encode", "line", "head", "decode", "heap", "trim", "alloc", "dump", "paths", "device", "paths_head", "profile", "profile_dump", "sums"}
+var libraryParts = []string{"choose", "encode", "line", "head", "decode", "heap", "trim", "alloc", "dump", "paths", "device", "paths_head", "profile", "profile_blocks", "profile_dump", "sums"}
 
 // A size is what the linker keeps of the library in a Cortex-M3's program at -Os that calls symbols. Sizes of
 // whole firmwares: TestSizes of heap/devicetest.

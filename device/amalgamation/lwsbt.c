@@ -2675,7 +2675,8 @@ void lwsbt_dump_paths(struct lwsbt_heap *h, struct lwsbt_paths *w, struct lwsbt_
 /* src/profile.c ----------------------------------------------------------------------------- */
 
 /*
- * Live memory by call path: the table, and malloc and its kin that count in it.
+ * Live memory by call path: the table of frames and entries. profile_blocks.c has malloc and its kin,
+ * which count in it.
  */
 
 /* src/profile.h ----------------------------------------------------------------------------- */
@@ -2705,6 +2706,12 @@ enum {
 	DONE = LWSBT_EXTRAS ? 16 << 24 : 0,	/* and it has been written */
 	KNOWN = LWSBT_EXTRAS ? 32 << 24 : 0	/* the path was written with its frames */
 };
+
+#define GOLDEN 0x9e3779b1u	/* 2^32 by the golden ratio: what it multiplies is spread */
+
+/* lwsbt_count_path counts a block of size bytes for the n frames at pc, and returns the number of the entry.
+ * base is LWSBT_PATH_WHOLE or LWSBT_PATH_CUT. */
+unsigned lwsbt_count_path(struct lwsbt_profile *p, const lwsbt_word *pc, size_t n, size_t size, unsigned base);
 
 /* A node of the tree. */
 #define MARK_BIT (8 * sizeof(uintptr_t) - 1)
@@ -2765,14 +2772,12 @@ unsigned lwsbt_outer(struct lwsbt_profile *p, unsigned node, lwsbt_word *pc);
 
 #endif
 
-#define GOLDEN 0x9e3779b1u
-
 /* The most places that are looked at for a node or an entry: what finds none there has no place. */
 enum { PROBES = 64 };
 
 /* ------------------------------------------------------------------ the table */
 
-/* place returns the place for a hash among n, and next_hash the hash for the next place: by a linear congruential
+/* slot returns the place for a hash among n, and next_hash the hash for the next place: by a linear congruential
  * generator, so that keys with the same first place have different others. */
 static inline unsigned slot(uint32_t hash, unsigned n) { return (hash >> 16) * n >> 16; }
 static inline uint32_t next_hash(uint32_t hash) { return hash * 5 + 1; }
@@ -2782,7 +2787,7 @@ static inline uintptr_t key_of(unsigned parent, uintptr_t v, unsigned bits) { re
 
 static inline uint32_t hash_of(uintptr_t key) { return (uint32_t)(key ^ (uint64_t)key >> 32) * GOLDEN; }
 
-/* search returns the number of the node of a key, which it makes if need be; 0 if there is no place. */
+/* find_node returns the number of the node of a key, which it makes if need be; 0 if there is no place. */
 static LWSBT_NOINLINE unsigned find_node(struct lwsbt_profile *p, uintptr_t key)
 {
 	uint32_t hash = hash_of(key);
@@ -2807,7 +2812,7 @@ static LWSBT_NOINLINE unsigned find_node(struct lwsbt_profile *p, uintptr_t key)
 	return (unsigned)(found - p->node) + FIRST_NODE;
 }
 
-/* frame returns the node of the frame at pc inside parent; 0 if there is no place. */
+/* frame_node returns the node of the frame at pc inside parent; 0 if there is no place. */
 static unsigned frame_node(struct lwsbt_profile *p, unsigned parent, uintptr_t pc)
 {
 	unsigned bits = lwsbt_parent_bits(p);
@@ -2889,7 +2894,7 @@ LWSBT_NOINLINE unsigned lwsbt_outer(struct lwsbt_profile *p, unsigned node, lwsb
 	return (unsigned)(n & mask);
 }
 
-/* entry returns the number of the entry of a key, or of a free one; 0 if there is neither. */
+/* find_entry returns the number of the entry of a key, or of a free one; 0 if there is neither. */
 static unsigned find_entry(const struct lwsbt_profile *p, uint32_t key)
 {
 	uint32_t hash = key * GOLDEN;
@@ -2923,7 +2928,7 @@ static unsigned class_of(size_t size)
 
 #if LWSBT_EXTRAS
 
-/* remember counts a block of size bytes in the history of an entry, which has it already. */
+/* add_history counts a block of size bytes in the history of an entry, which has it already. */
 static LWSBT_NOINLINE void add_history(struct lwsbt_history *h, const struct lwsbt_entry *e, size_t size)
 {
 	if (h->allocations < UINT32_MAX)
@@ -2951,8 +2956,7 @@ static LWSBT_NOINLINE void tally(struct lwsbt_profile *p, struct lwsbt_entry *e,
 	}
 }
 
-/* count_path counts a block of size bytes for the n frames at pc, and returns the number of the entry. */
-static unsigned count_path(struct lwsbt_profile *p, const lwsbt_word *pc, size_t n, size_t size, unsigned base)
+unsigned lwsbt_count_path(struct lwsbt_profile *p, const lwsbt_word *pc, size_t n, size_t size, unsigned base)
 {
 	uint32_t rest = USED | (p->sample ? class_of(size) : 0) << 16, key; /* without the rest */
 	struct lwsbt_entry *e;
@@ -2989,7 +2993,7 @@ unsigned lwsbt_profile_count(struct lwsbt_profile *p, const struct lwsbt_stack *
 		depth = LWSBT_HEAP_DEPTH;
 		base = LWSBT_PATH_CUT;
 	}
-	return count_path(p, s->pc, depth, s->size, base);
+	return lwsbt_count_path(p, s->pc, depth, s->size, base);
 }
 
 void lwsbt_profile_uncount(struct lwsbt_profile *p, unsigned number, size_t size)
@@ -3047,7 +3051,12 @@ int lwsbt_profile_sampled(struct lwsbt_profile *p, size_t size)
 
 #endif
 
-/* --------------------------------------------------------------------- blocks */
+/* src/profile_blocks.c ---------------------------------------------------------------------- */
+
+/*
+ * malloc and its kin that count blocks by call path. A block has two words before it: see profile.h of
+ * include/lwsbt.
+ */
 
 /* What stands before a block; memory of a larger alignment has as much, and two words more before
  * it, of which size is how far it is to the true start, and tag the number. */
@@ -3069,7 +3078,7 @@ static LWSBT_NOINLINE uintptr_t tag_of(const void *q, uintptr_t size, unsigned n
 	return ((h * GOLDEN) & ~(uintptr_t)0xffff) | 0x10000 | number;
 }
 
-/* put writes the words and the spare bytes of the block at start, and returns the program's pointer. */
+/* put_block writes the words and the spare bytes of the block at start, and returns the program's pointer. */
 static void *put_block(void *start, size_t overhead, size_t size, unsigned number)
 {
 	uint8_t *q = (uint8_t *)start + overhead;
@@ -3088,8 +3097,8 @@ static void *put_block(void *start, size_t overhead, size_t size, unsigned numbe
 
 enum { UNCOUNTED = 0, KEPT = 1 };
 
-/* find returns the bytes from where the memory of q begins to q, and sets *number, if it is counted. It returns
- * UNCOUNTED if it is not, and KEPT if it must not be touched: it is damaged, which find reports, or this is an
+/* find_block returns the bytes from where the memory of q begins to q, and sets *number, if it is counted. It returns
+ * UNCOUNTED if it is not, and KEPT if it must not be touched: it is damaged, which find_block reports, or this is an
  * interrupt. */
 static size_t find_block(struct lwsbt_profile *p, const void *q, unsigned *number)
 {
@@ -3158,12 +3167,13 @@ LWSBT_INLINE int capture(struct lwsbt_profile *p, struct captured *c, size_t siz
 	return 1;
 }
 
-/* begin counts a block of the memory at start, and returns the program's pointer. */
+/* begin_block counts a block of the memory at start, and returns the program's pointer. */
 LWSBT_INLINE void *begin_block(struct lwsbt_profile *p, const struct captured *c, void *start, size_t overhead)
 {
-	return put_block(start, overhead, c->s.size, count_path(p, c->s.pc + c->first, c->s.depth, c->s.size, c->base));
+	return put_block(start, overhead, c->s.size, lwsbt_count_path(p, c->s.pc + c->first, c->s.depth, c->s.size, c->base));
 }
 
+/* allocate_counted is lwsbt_profile_memalign, or with an align of 0 lwsbt_profile_malloc. */
 LWSBT_INLINE void *allocate_counted(struct lwsbt_profile *p, const struct lwsbt_allocator *a, size_t align,
 	size_t size, const void *caller)
 {
@@ -5127,6 +5137,16 @@ static unsigned decode(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintpt
 
 #ifndef LWSBT_CAPTURE_TABLE_ONLY
 
+/* src/capture_thumb_search.h ---------------------------------------------------------------- */
+
+/*
+ * capture_thumb_search.h: finds where a function of Thumb code begins, without a table of functions. It is a part of
+ * capture_thumb.c, and defines what capture_prologue.h asks for: saves_ra, search and begin.
+ *
+ * A search goes back from the return address to the nearest push of lr. A halfword that looks like one may be
+ * the second of an instruction (second), a constant that an instruction loads (is_constant), or in the table of a
+ * switch (in_offsets, is_target). Then begin looks for what a prologue has before the push.
+ */
 static int is_constant(const struct lwsbt_capture_ctx *ctx, uintptr_t at, int doubt);
 
 /* Reports whether an instruction of two halfwords that begins with h can have 0xb5xx as its
@@ -5400,7 +5420,6 @@ static uintptr_t begin(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
 	}
 	return first;
 }
-
 #endif
 
 #ifdef OTHER_MODES

@@ -25,6 +25,12 @@ enum {
 	KNOWN = LWSBT_EXTRAS ? 32 << 24 : 0	/* the path was written with its frames */
 };
 
+#define GOLDEN 0x9e3779b1u	/* 2^32 by the golden ratio: what it multiplies is spread */
+
+/* lwsbt_count_path counts a block of size bytes for the n frames at pc, and returns the number of the entry.
+ * base is LWSBT_PATH_WHOLE or LWSBT_PATH_CUT. */
+unsigned lwsbt_count_path(struct lwsbt_profile *p, const lwsbt_word *pc, size_t n, size_t size, unsigned base);
+
 /* A node of the tree. */
 #define MARK_BIT (8 * sizeof(uintptr_t) - 1)
 #define MARK ((uintptr_t)1 << MARK_BIT)

@@ -17,7 +17,7 @@ import (
 // profileCore crashes testdata/profile.c, and returns its core file and the table's address.
 func profileCore(t *testing.T, triple, qemu, mode string, flags ...string) (d dead, m *Image, at []Symbol) {
 	cc := []string{"-DON_DEVICE", "-fexceptions", "-I", testdata(t, "../../../device/include"), testdata(t, "profile.c")}
-	for _, name := range strings.Fields("choose encode decode line head event parse heap trim alloc dump paths packet profile profile_dump sums device paths_head") {
+	for _, name := range strings.Fields("choose encode decode line head event parse heap trim alloc dump paths packet profile profile_blocks profile_dump sums device paths_head") {
 		cc = append(cc, testdata(t, "../../../device/src/"+name+".c"))
 	}
 	d = die(t, triple, qemu, mode, append(cc, flags...)...)

@@ -58,7 +58,7 @@ func TestProfileOfACore(t *testing.T) {
 	exe, core, truth := filepath.Join(dir, "app"), filepath.Join(dir, "core"), filepath.Join(dir, "truth.txt")
 	args := []string{"-g", "-O2", "-w", "-fexceptions", "-DON_DEVICE", "-I", filepath.Join(src, "device/include"),
 		"-o", exe, filepath.Join(src, "heap/core/testdata/profile.c")}
-	for _, name := range strings.Fields("choose encode decode line head event parse heap trim alloc dump paths packet profile profile_dump sums device paths_head") {
+	for _, name := range strings.Fields("choose encode decode line head event parse heap trim alloc dump paths packet profile profile_blocks profile_dump sums device paths_head") {
 		args = append(args, filepath.Join(src, "device/src", name+".c"))
 	}
 	tool(t, "gcc", args...)
