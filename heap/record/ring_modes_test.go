@@ -60,7 +60,7 @@ func TestRingModes(t *testing.T) {
 			continue
 		}
 		for clock, name := range []string{"counter", "cycles"} {
-			if clock != i%2 && !cmdtest.Full() || clock == 1 && !hasCycles() {
+			if clock != i%2 && !cmdtest.All() || clock == 1 && !hasCycles() {
 				continue
 			}
 			t.Run(m.name+"/"+name, func(t *testing.T) {

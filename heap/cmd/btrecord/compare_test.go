@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -141,7 +142,7 @@ func heaptrackTotals(t *testing.T, file string) (s heapTotals) {
 const emergencyPool = 72704
 
 // TestComparison compares totals with DHAT and heaptrack, and logs them as
-// heap/docs/btrecord-compared.md has them. Variables of the environment that a tool adds make
+// heap/docs/btrecord-compared.md has them; most programs only if LWSBT_FULL is all. Variables of the environment that a tool adds make
 // differences of up to one in a thousand: programs copy the environment.
 func TestComparison(t *testing.T) {
 	cmdtest.Long(t)
@@ -149,6 +150,9 @@ func TestComparison(t *testing.T) {
 	cmdtest.Need(t, "valgrind", "heaptrack", "zstd")
 	table := ""
 	for _, p := range comparedPrograms(t) {
+		if !cmdtest.All() && !slices.Contains([]string{"perl", "sqlite3", "a C++ program"}, p.name) {
+			continue // valgrind takes long
+		}
 		t.Run(p.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "out")
 			p.under(t, os.Args[0], "-q", "-o", file, "--")
