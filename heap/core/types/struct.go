@@ -4,6 +4,9 @@ import "debug/dwarf"
 
 // entry returns the entry at an offset, nil if there is none.
 func (r *reader) entry(at dwarf.Offset) *dwarf.Entry {
+	if r.left--; r.left < 0 {
+		return nil
+	}
 	d := r.d.Reader()
 	d.Seek(at)
 	e, err := d.Next()
@@ -126,12 +129,12 @@ func (f *fields) children(e *dwarf.Entry, visit func(*dwarf.Entry)) {
 	d := f.d.Reader()
 	d.Seek(e.Offset)
 	d.Next()
-	for f.steps > 0 {
+	for f.steps > 0 && f.left > 0 {
 		x, err := d.Next()
 		if err != nil || x == nil || x.Tag == 0 {
 			return
 		}
-		f.steps--
+		f.steps, f.left = f.steps-1, f.left-1
 		visit(x)
 		if x.Children {
 			d.SkipChildren()

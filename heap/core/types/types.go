@@ -73,7 +73,7 @@ func Read(path string) (info *Info, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: debug information: %w", path, err)
 	}
-	r := &reader{d: d, entries: d.Reader(), left: maxEntries, word: 4, types: map[dwarf.Offset]*Struct{}, known: map[identity]*Struct{}, origins: map[dwarf.Offset]origin{}}
+	r := &reader{d: d, entries: d.Reader(), left: maxEntries, word: 4, types: map[dwarf.Offset]*Struct{}, known: map[identity]*Struct{}}
 	if f.Class == elf.ELFCLASS64 {
 		r.word = 8
 	}
@@ -104,23 +104,16 @@ func readable(f *elf.File) bool {
 type reader struct {
 	d       *dwarf.Data
 	entries *dwarf.Reader
-	left    int
+	left    int                      // entries
 	word    int64                    // bytes of a pointer
 	types   map[dwarf.Offset]*Struct // of the type of a variable; nil if it is no pointer to a struct
 	known   map[identity]*Struct
-	origins map[dwarf.Offset]origin
 }
 
 // identity identifies a type: each unit of debug information has its own copies.
 type identity struct {
 	name string
 	size uint64
-}
-
-// origin is what entries inherit from their abstract origin.
-type origin struct {
-	typ     dwarf.Offset
-	hasType bool
 }
 
 func (r *reader) next() (*dwarf.Entry, error) {
@@ -206,23 +199,20 @@ func (r *reader) children(s *scope, depth int) error {
 
 // typeOf returns the type of an entry, or of its origin.
 func (r *reader) typeOf(e *dwarf.Entry) (dwarf.Offset, bool) {
-	if at, ok := e.Val(dwarf.AttrType).(dwarf.Offset); ok {
-		return at, true
-	}
-	for _, attr := range []dwarf.Attr{dwarf.AttrAbstractOrigin, dwarf.AttrSpecification} {
-		from, ok := e.Val(attr).(dwarf.Offset)
+	for range 4 { // a variable, its origin, the origin's specification
+		if at, ok := e.Val(dwarf.AttrType).(dwarf.Offset); ok {
+			return at, true
+		}
+		from, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
 		if !ok {
-			continue
+			from, ok = e.Val(dwarf.AttrSpecification).(dwarf.Offset)
 		}
-		o, seen := r.origins[from]
-		if !seen {
-			r.origins[from] = origin{} // a loop has no type
-			if x := r.entry(from); x != nil {
-				o.typ, o.hasType = r.typeOf(x)
-			}
-			r.origins[from] = o
+		if !ok {
+			break
 		}
-		return o.typ, o.hasType
+		if e = r.entry(from); e == nil {
+			break
+		}
 	}
 	return 0, false
 }
