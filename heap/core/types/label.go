@@ -11,6 +11,9 @@ func (i *Info) Struct(size uint64, pcs []uint64) *Struct {
 			return nil
 		}
 		for k := len(frames) - 1; k >= 0; k-- {
+			if frames[k].sized {
+				continue
+			}
 			s, known := frames[k].only(size)
 			if known || !frames[k].wrapper {
 				return s
@@ -20,11 +23,14 @@ func (i *Info) Struct(size uint64, pcs []uint64) *Struct {
 	return nil
 }
 
-// only returns the struct of a size to which the function's variables point, nil if there are several. known is
-// false if there is none.
+// only returns the struct of a size to which the function's variables point, nil if there are several, or if one
+// is open at its end, so that its blocks can have this size. known is false if there is none.
 func (s *scope) only(size uint64) (_ *Struct, known bool) {
 	var found *Struct
 	for _, t := range s.structs {
+		if t.open && t.Size <= size {
+			return nil, true
+		}
 		if t.Size == size {
 			if found != nil {
 				return nil, true

@@ -46,6 +46,18 @@ func (r *reader) isVoidPointer(at dwarf.Offset) bool {
 	return e != nil && e.Tag == dwarf.TagPointerType && e.Val(dwarf.AttrType) == nil
 }
 
+// isSize reports whether a type is size_t, or another unsigned integer of the size of a pointer.
+func (r *reader) isSize(at dwarf.Offset) bool {
+	const unsigned = 7 // DW_ATE_unsigned
+	e, _ := r.plain(at)
+	if e == nil || e.Tag != dwarf.TagBaseType {
+		return false
+	}
+	size, _ := e.Val(dwarf.AttrByteSize).(int64)
+	encoding, _ := e.Val(dwarf.AttrEncoding).(int64)
+	return size == r.word && encoding == unsigned
+}
+
 // pointee returns the struct to which a type points, nil if it is no pointer to a struct of known size.
 func (r *reader) pointee(at dwarf.Offset) *Struct {
 	s, seen := r.types[at]
@@ -81,9 +93,9 @@ func (r *reader) structOf(at dwarf.Offset) *Struct {
 	}
 	k := identity{name, uint64(size)}
 	if r.known[k] == nil {
-		f := fields{r, maxFields, nil}
+		f := fields{reader: r, steps: maxFields}
 		f.add(e.Offset, 0, 0)
-		r.known[k] = &Struct{name, k.size, f.pointers}
+		r.known[k] = &Struct{name, k.size, f.pointers, f.open}
 	}
 	return r.known[k]
 }
@@ -93,6 +105,7 @@ type fields struct {
 	*reader
 	steps    int // left
 	pointers []uint64
+	open     bool
 }
 
 // add adds the pointers of a type at an offset.
@@ -107,6 +120,7 @@ func (f *fields) add(at dwarf.Offset, off int64, depth int) {
 	case dwarf.TagArrayType:
 		element, ok := e.Val(dwarf.AttrType).(dwarf.Offset)
 		size, n := f.sizeOf(element), f.count(e)
+		f.open = f.open || n == 0
 		for i := int64(0); ok && size > 0 && i < n && f.steps > 0; i++ {
 			f.add(element, off+i*size, depth+1)
 		}

@@ -5,7 +5,8 @@
 //
 // A block has the type T if the allocating function has local variables T *, of one T alone with the
 // requested size. The allocating function is the innermost one of the call stack that does not return void *:
-// functions that do are wrappers of an allocator. Labels are for display. They must not decide which block is
+// functions that do are wrappers of an allocator, and those with a parameter size_t have variables of the allocator.
+// A struct that ends with an array without length has blocks of any size: then no other type is sure. Labels are for display. They must not decide which block is
 // reachable.
 //
 // Debug information is not trusted: errors and panics of debug/dwarf are returned as errors, and what is read
@@ -35,6 +36,7 @@ type Struct struct {
 	Name     string // with "struct", if it has no typedef
 	Size     uint64 // in bytes
 	pointers []uint64
+	open     bool // its last member is an array without length
 }
 
 // Info is what the debug information of a file tells about the functions that allocate.
@@ -46,6 +48,7 @@ type Info struct {
 type scope struct {
 	ranges  [][2]uint64
 	wrapper bool // it returns void *
+	sized   bool // and has a parameter of the type size_t: its variables are the allocator's
 	structs []*Struct
 	inlined []*scope
 }
@@ -175,6 +178,10 @@ func (r *reader) children(s *scope, depth int) error {
 				if t := r.pointee(at); t != nil && !slices.Contains(s.structs, t) {
 					s.structs = append(s.structs, t)
 				}
+			}
+		case dwarf.TagFormalParameter:
+			if at, ok := r.typeOf(e); ok && s.wrapper {
+				s.sized = s.sized || r.isSize(at)
 			}
 		case dwarf.TagInlinedSubroutine, dwarf.TagSubprogram:
 			in, err := r.scope(e, depth+1)

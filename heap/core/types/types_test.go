@@ -25,8 +25,12 @@ static inline __attribute__((always_inline)) struct item *new_item(void) { struc
 __attribute__((noinline)) struct item *one(void) { return new_item(); }
 __attribute__((noinline)) void *two(int k) { entry *e = get(sizeof *e); e->number = k; return e; }
 __attribute__((noinline)) void *both(void) { entry *e = get(16); struct same *s = get(16); e->number = s->a[0]; return s; }
+struct open { struct item *item; long length; char text[]; };
+struct head { long words[5]; };
+__attribute__((noinline)) void *wrap(size n) { struct head *h = get(n); h->words[0] = n; return h + 1; }
+__attribute__((noinline)) struct open *opened(size n) { struct open *o = get(sizeof *o + n); struct head *h = get(sizeof *h); o->length = n; h->words[1] = n; return o; }
 __attribute__((noinline)) char *text(size n) { char *p = get(n); *p = 1; return p; }
-int main(void) { struct item *i = one(); void *e = two(1); return i->next == e || both() == text(40); }
+int main(void) { struct item *i = one(); void *e = two(1); return i->next == e || both() == text(40) || wrap(9) == opened(4); }
 `
 
 // compiled compiles the program, and returns the addresses of its functions.
@@ -80,6 +84,10 @@ func TestStruct(t *testing.T) {
 			{"both", 16, ""}, // entry or struct same
 			{"get text main", 40, ""},
 			{"get", 40, ""},
+			{"wrap", 40, ""}, // a variable of the allocator
+			{"wrap one", 40, "struct item"},
+			{"opened", 16, ""},
+			{"opened", 40, ""}, // struct head, or struct open with a text of 24 bytes
 			{"", 40, ""},
 			{"nowhere one", 40, ""},
 		} {
