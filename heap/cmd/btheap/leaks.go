@@ -202,14 +202,25 @@ func (l *leaks) checkLimit(found *profile.Leaks) error {
 
 // over returns an error if the leaks exceed --fail-over, or if it needs times that the log lacks.
 func (l *leaks) over(found *profile.Leaks) error {
-	if l.limit.text != "" && found.Used == 0 && len(found.Heaps) > 0 {
-		return l.heapsOver(found)
+	switch excess, unit := l.excess(found); {
+	case unit != "":
+		return cli.Usagef("--fail-over %s: %s", l.limit.text, unit)
+	case excess != "":
+		return cli.Shortf("%s (--fail-over)", excess)
 	}
-	if l.limit.text == "" || found.Used == 0 {
-		return nil
-	}
-	if !found.Timed && !l.limit.perDump {
-		return cli.Usagef("--fail-over %s: the dumps have no times: give SIZE/dump", l.limit.text)
+	return nil
+}
+
+// excess returns by what the leaks exceed --fail-over, "" if they do not. unit is why that cannot be told
+// with the unit of --fail-over, "" if it can.
+func (l *leaks) excess(found *profile.Leaks) (excess, unit string) {
+	switch {
+	case l.limit.text == "":
+		return "", ""
+	case found.Used == 0:
+		return l.heapsExcess(found)
+	case !found.Timed && !l.limit.perDump:
+		return "", "the dumps have no times: give SIZE/dump"
 	}
 	rate, per := found.Rate, "hour"
 	if l.limit.perDump {
@@ -218,25 +229,32 @@ func (l *leaks) over(found *profile.Leaks) error {
 			rate *= found.Span.Hours() / float64(found.Used-found.Boots)
 		}
 	}
-	if rate <= l.limit.bytes {
-		return nil
-	}
-	return cli.Shortf("leaks %s bytes per %s, more than %s (--fail-over)", leaktext.Signed(rate), per, l.limit.text)
+	return l.exceeds(rate, per), ""
 }
 
-// heapsOver is over for a log without dumps: a heap shrinks, and its unit may be a report.
-func (l *leaks) heapsOver(found *profile.Leaks) error {
+// heapsExcess is excess for a log without dumps: a heap shrinks, and its unit may be a report.
+func (l *leaks) heapsExcess(found *profile.Leaks) (excess, unit string) {
 	for i := range found.Heaps {
 		t := &found.Heaps[i]
 		switch {
 		case !t.Verdict.Sure():
 		case (t.Per == profile.PerHour) == l.limit.perDump:
-			return cli.Usagef("--fail-over %s: the rate of the heap is per %s: give SIZE/%s", l.limit.text, t.Per, map[bool]string{true: "h", false: "dump"}[l.limit.perDump])
-		case t.Rate > l.limit.bytes:
-			return cli.Shortf("leaks %s bytes per %s, more than %s (--fail-over)", leaktext.Signed(t.Rate), t.Per, l.limit.text)
+			return "", fmt.Sprintf("the rate of the heap is per %s: give SIZE/%s", t.Per, map[bool]string{true: "h", false: "dump"}[l.limit.perDump])
+		default:
+			if excess := l.exceeds(t.Rate, string(t.Per)); excess != "" {
+				return excess, ""
+			}
 		}
 	}
-	return nil
+	return "", ""
+}
+
+// exceeds returns that a rate is more than the limit, "" if it is not.
+func (l *leaks) exceeds(rate float64, per string) string {
+	if rate <= l.limit.bytes {
+		return ""
+	}
+	return fmt.Sprintf("leaks %s bytes per %s, more than %s", leaktext.Signed(rate), per, l.limit.text)
 }
 
 // writeText writes the report for people.

@@ -25,6 +25,7 @@ type live struct {
 	ask   string
 	page  string // the file of the key p
 	plain bool
+	once  bool // do not wait for more at the end of a file
 }
 
 func liveCommand() *cobra.Command {
@@ -34,7 +35,8 @@ func liveCommand() *cobra.Command {
 		Long: `live shows on a terminal what leaks, while a log grows or a device writes to a
 serial port: the leaks first, then what holds the most. If the output is not a
 terminal, it writes one line for each dump, or with --json one JSON object for
-each dump. It looks at the last dumps (--keep). Keys: up and down select a row,
+each dump. It waits for more at the end of a file, unless --no-follow is given,
+and looks at the last dumps (--keep). Keys: up and down select a row,
 s changes the order, / filters, space freezes the screen, p saves the page of
 btheap html, a sends the line of --ask to the device, q quits.`,
 		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
@@ -46,6 +48,7 @@ btheap html, a sends the line of --ask to the device, q quits.`,
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "show an alarm, and exit with 1, if what leaks, or probably does, grows by more than `RATE`: 1K/h, 64/dump")
 	f.IntVar(&l.keep, "keep", 240, "look at the last `N` dumps")
+	f.BoolVar(&l.once, "no-follow", false, "end where a file ends, and do not wait for more")
 	f.BoolVar(&l.plain, "plain", false, "write one line for each dump to a terminal, too")
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
@@ -69,7 +72,7 @@ func (l *live) watch(c *cobra.Command, files []string) error {
 	}
 	if len(files) == 1 && files[0] != cli.Stdio && l.Serial == "" {
 		if info, err := os.Stat(files[0]); err == nil && info.Mode().IsRegular() {
-			l.Follow = true
+			l.Follow = !l.once
 		}
 	}
 	if err := l.checkFlags(); err != nil {
@@ -161,8 +164,9 @@ func (l *live) judge(r recent) (*state, error) {
 		return nil, err
 	}
 	st.found = st.p.Leaks(profile.LeakOptions{Heap: uint64(l.heap)})
-	if err := l.over(st.found); err != nil {
-		st.alarm = cli.Message(err)
+	excess, unit := l.excess(st.found)
+	if st.alarm = excess; unit != "" {
+		st.alarm = "none at " + l.limit.text + ": " + unit
 	}
 	return st, nil
 }
@@ -184,8 +188,12 @@ func (l *live) print(w io.Writer) error {
 		_, err = fmt.Fprintln(w, last.line())
 		return err
 	})
-	if err != nil || last == nil {
+	if err != nil {
 		return err
+	}
+	if last == nil {
+		l.note("no dump yet")
+		return nil
 	}
 	return l.checkLimit(last.found)
 }
@@ -259,7 +267,7 @@ func (l *live) show(out *os.File) error {
 		name = l.files[0]
 	}
 	m := newScreen(name, cli.Color("auto", out))
-	m.save = l.save
+	m.save, m.once = l.save, l.once
 	if port := l.Port(); l.ask != "" && port != nil {
 		m.ask = func() error {
 			_, err := io.WriteString(port, l.ask+"\n")
@@ -280,6 +288,11 @@ func (l *live) show(out *os.File) error {
 	}
 	if err != nil {
 		return err
+	}
+	if st := m.now; m.once && m.ended && len(st.dumps) > 0 {
+		fmt.Fprintln(out, st.line())
+	} else if m.once && m.ended {
+		l.note("no dump yet")
 	}
 	return l.checkLimit(m.now.found)
 }

@@ -49,7 +49,7 @@ func TestLiveOnATerminal(t *testing.T) {
 			}
 		}
 	}
-	wait("no whole dump yet")
+	wait("no dump yet")
 	for _, want := range []string{"dump 1, 1 h", "dump 2, 2 h", "dump 12, 12 h"} {
 		keys.WriteString("a")
 		wait(want)
@@ -111,4 +111,42 @@ func serialPort(t *testing.T) (result <-chan error, port string) {
 		done <- nil
 	}()
 	return done, tty.Name()
+}
+
+// With --no-follow, live ends where a file ends, and leaves its last line on the terminal.
+func TestLiveEndsWithTheFile(t *testing.T) {
+	t.Setenv("TERM", "xterm-256color")
+	for _, c := range []struct {
+		name, log string
+		args      []string
+		want      string
+	}{
+		{"a terminal", device(t, 12, 0), nil, "dump 12, 12 h: 12,936 bytes in 312 blocks"},
+		{"lines", device(t, 12, 0), []string{"--plain"}, "dump 12, 12 h: 12,936 bytes in 312 blocks"},
+		{"no dump", "booting\n", nil, "no dump yet"},
+		{"no dump, lines", "booting\n", []string{"--plain"}, "no dump yet"},
+	} {
+		keys, tty, err := pty.Open()
+		if err != nil {
+			t.Skip(err)
+		}
+		var seen, errs cmdtest.Buffer
+		go io.Copy(&seen, keys)
+		code := make(chan int, 1)
+		go func() {
+			code <- run(append([]string{"live", "--no-follow", logFile(t, "fw.log", c.log)}, c.args...), tty, tty, &errs)
+		}()
+		select {
+		case <-code:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: live does not end: %q", c.name, seen.String())
+		}
+		for start := time.Now(); !strings.Contains(seen.String()+errs.String(), c.want); time.Sleep(5 * time.Millisecond) {
+			if time.Since(start) > 10*time.Second {
+				t.Fatalf("%s: no %q in %q, %q", c.name, c.want, seen.String(), errs.String())
+			}
+		}
+		tty.Close()
+		keys.Close()
+	}
 }

@@ -25,6 +25,7 @@ type screen struct {
 	save          func(dumps []*profile.Dump) (file string, err error)
 	ask           func() error // nil without --ask
 	asked         string       // the value of --ask
+	once          bool         // quit at the end of the log
 
 	now    *state // the shown state
 	next   *state // the latest state while the screen is frozen
@@ -88,7 +89,9 @@ func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		m.set(msg)
 	case endOfLog:
-		m.ended = true
+		if m.ended = true; m.once {
+			cmd = tea.Quit
+		}
 	case done:
 		m.message = string(msg)
 	case tea.KeyMsg:
@@ -300,20 +303,28 @@ func siteName(s profile.Site) string { return cmp.Or(s.Func, s.String()) }
 
 // Lines above and below the list.
 const (
-	headLines   = 5 // including the head of the table
+	headLines   = 5 // including the head of the table, if no line is longer than the screen
 	minList     = 3
-	stackLines  = 9 // selected call path, including an empty line
+	stackLines  = 9 // selected call path, including an empty line; more if the list is short
 	footLines   = 1
 	valueFormat = "%-9s %12s %13s %9s %-16s "
 )
 
+// layout returns the number of rows of the list, and of the lines of the selected call path below it.
+// The head takes further lines if it is long, and the call path those that the list leaves.
+func (m *screen) layout() (list, stack int) {
+	n := m.height - len(m.head()) - 1 - footLines
+	if n-stackLines < minList {
+		return max(1, n), 0
+	}
+	list = max(minList, min(n-stackLines, len(m.rows)))
+	return list, n - list
+}
+
 // listed returns the number of rows that fit.
 func (m *screen) listed() int {
-	n := m.height - headLines - footLines
-	if n-stackLines >= minList {
-		n -= stackLines
-	}
-	return max(1, n)
+	n, _ := m.layout()
+	return n
 }
 
 // scroll keeps the selected row on the screen.
@@ -351,9 +362,11 @@ func (m *screen) line(b *strings.Builder, attribute, text string) {
 // View returns the text of the screen.
 func (m *screen) View() string {
 	var b strings.Builder
-	m.head(&b)
+	for _, l := range m.head() {
+		m.line(&b, l.attribute, l.text)
+	}
 	m.line(&b, reverse, fmt.Sprintf(valueFormat, " "+m.unit(), "rate", "bytes", "blocks", "last dumps")+"call path, by "+orders[m.order])
-	n := m.listed()
+	n, stack := m.layout()
 	for i := m.first; i < m.first+n; i++ {
 		if i >= len(m.rows) {
 			m.line(&b, plainText, "")
@@ -361,9 +374,7 @@ func (m *screen) View() string {
 		}
 		m.row(&b, &m.rows[i], i == m.selected)
 	}
-	if m.height-headLines-footLines-stackLines >= minList {
-		m.stack(&b)
-	}
+	m.stack(&b, stack)
 	m.foot(&b)
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -379,8 +390,35 @@ func (m *screen) unit() string {
 	return "per dump"
 }
 
-// head writes four lines about the log as a whole.
-func (m *screen) head(b *strings.Builder) {
+// textLine is a line of the screen.
+type textLine struct{ attribute, text string }
+
+// head returns four lines about the log as a whole, and more where one is longer than the screen and
+// the screen high enough.
+func (m *screen) head() []textLine {
+	lines := m.headTexts()
+	free := m.height - headLines - footLines - stackLines - minList
+	var out []textLine
+	for i, l := range lines {
+		parts := m.wrap(l.text)
+		if len(parts) > 1 && len(parts)-1 > free {
+			parts = append(parts[:max(0, free)], strings.Join(parts[max(0, free):], " "))
+		}
+		free -= len(parts) - 1
+		for _, text := range parts {
+			out = append(out, textLine{lines[i].attribute, text})
+		}
+	}
+	return out
+}
+
+// wrap breaks a text into lines of the width of the screen.
+func (m *screen) wrap(text string) []string {
+	return strings.Split(ansi.Wordwrap(printable.Text(text), max(1, m.width), " "), "\n")
+}
+
+// headTexts returns the texts of head: the log, its last dump, what leaks, and until when.
+func (m *screen) headTexts() []textLine {
 	title := "btheap live: " + m.name
 	switch {
 	case m.frozen && m.next != nil:
@@ -390,13 +428,13 @@ func (m *screen) head(b *strings.Builder) {
 	case m.ended:
 		title += "  [the log has ended]"
 	}
-	m.line(b, bold, title)
 	st := m.now
 	if len(st.dumps) == 0 {
-		m.line(b, plainText, "no whole dump yet"+st.unfinished())
-		m.line(b, plainText, "")
-		m.line(b, plainText, "")
-		return
+		text := "no dump yet"
+		if st.open != nil {
+			text = "no whole dump yet" + st.unfinished()
+		}
+		return []textLine{{bold, title}, {plainText, text}, {}, {}}
 	}
 	d := st.dumps[len(st.dumps)-1]
 	var totals []profile.Value
@@ -411,15 +449,13 @@ func (m *screen) head(b *strings.Builder) {
 	if !d.Complete() {
 		text += "  (" + d.Incomplete() + ")"
 	}
-	m.line(b, plainText, text+st.unfinished())
-	text = st.finding()
+	found := st.finding()
 	if st.found.Used > 0 {
-		text += " in " + leaktext.Examined(st.found)
+		found += " in " + leaktext.Examined(st.found)
 	}
 	if !st.found.Enough {
-		text += "; too few to say leak"
+		found += "; too few to say leak"
 	}
-	m.line(b, plainText, text)
 	attribute, parts := plainText, []string{}
 	if st.alarm != "" {
 		attribute, parts = red, append(parts, "ALARM: "+st.alarm)
@@ -427,7 +463,7 @@ func (m *screen) head(b *strings.Builder) {
 	if x := st.found.Exhaustion; x != nil {
 		parts = append(parts, fmt.Sprintf("free %s bytes: exhausted in %s", cli.Number(x.Free), leaktext.Left(st.found.Exhaustion)))
 	}
-	m.line(b, attribute, strings.Join(append(parts, leaktext.Fragmentation(st.found)...), "; "))
+	return []textLine{{bold, title}, {plainText, text + st.unfinished()}, {plainText, found}, {attribute, strings.Join(append(parts, leaktext.Fragmentation(st.found)...), "; ")}}
 }
 
 // unfinished describes the dump that has not ended.
@@ -453,23 +489,26 @@ func (m *screen) row(b *strings.Builder, r *liveRow, selected bool) {
 	m.line(b, attribute, fmt.Sprintf(valueFormat, mark+verdict, rate, cli.Number(v.Bytes), cli.Number(v.Count), sparkline(r.Points(), nil, profile.Bytes, 16))+r.name)
 }
 
-// stack writes the call path of the selected row.
-func (m *screen) stack(b *strings.Builder) {
-	lines := make([]string, stackLines, stackLines+1) // the first is empty
+// stack writes the call path of the selected row in n lines, of which the first is empty.
+func (m *screen) stack(b *strings.Builder, n int) {
+	lines := []string{""}
 	if m.selected < len(m.rows) {
 		r := &m.rows[m.selected]
-		lines = append(lines[:1], signed(r.grew)+" bytes since the first of these dumps")
+		texts := []string{signed(r.grew) + " bytes since the first of these dumps"}
 		if r.leak != nil {
-			lines[1] += "; " + leaktext.Evidence(r.leak)
+			texts = append(append(texts, leaktext.Evidence(r.leak)), leaktext.Notes(m.now.found, r.leak)...)
+		}
+		for _, text := range texts {
+			lines = append(lines, m.wrap(text)...)
 		}
 		for _, s := range r.Stack() {
 			lines = append(lines, "    "+s.String())
 		}
-		if more := len(lines) - stackLines; more > 0 {
-			lines[stackLines-1] = fmt.Sprintf("    %d more callers", more+1)
-		}
 	}
-	for i := range stackLines {
+	if more := len(lines) - n; more > 0 && n > 0 {
+		lines[n-1] = fmt.Sprintf("    %d more lines", more+1)
+	}
+	for i := range n {
 		text := ""
 		if i < len(lines) {
 			text = lines[i]
