@@ -85,7 +85,7 @@ type dhatFile struct {
 // begin prepares for paths of names.
 func (f *dhatFile) begin() {
 	if f.names.in != nil {
-		f.translation = translation{from: &f.names.in.stackTree, to: &f.entries, list: f.frames, none: func() []uint32 { return []uint32{f.number("(no frames)")} }}
+		f.translation = translation{from: &f.names.in.stackTree, to: &f.entries, fold: f.names.view.Fold, list: f.frames, none: func() []uint32 { return []uint32{f.number("(no frames)")} }}
 	}
 }
 
@@ -145,13 +145,13 @@ func (f *dhatFile) number(text string) uint32 {
 	return n
 }
 
-// frames returns the numbers of an address's frames.
+// frames returns the numbers of an address's frames, with allocates and starts.
 func (f *dhatFile) frames(addr uint32) []uint32 {
 	list, known := f.known[addr]
 	if !known {
 		a := *f.names.in.addrs.at(int(addr))
 		for _, frame := range f.names.frames(a) {
-			list = append(list, f.number(dhatFrame(a, frame)))
+			list = append(list, f.number(dhatFrame(a, frame))|f.names.function(frame.Name).mark)
 		}
 		f.known[addr] = list
 	}

@@ -21,6 +21,11 @@ var foldable = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + strings.Join(list, "|") + ")$")
 })
 
+// startsProgram reports whether a function is below main in every call path of a program for Linux.
+func startsProgram(name string) bool {
+	return name == "_start" || strings.HasPrefix(name, "__libc_start_")
+}
+
 // Allocator reports whether a function allocates for others: malloc and its wrappers,
 // operator new, containers of C++ and Rust, interpreters. The name is demangled. The list of
 // these functions is fold.txt.

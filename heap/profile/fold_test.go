@@ -40,15 +40,19 @@ func TestAllocator(t *testing.T) {
 	}
 }
 
-// Allocators are left out at the inner end only, and never all of a path.
-func TestFold(t *testing.T) {
+// stacks returns a function that makes a stack of names: "a+b" is a, inlined in b, and "?" an address of no
+// known module.
+func stacks() func(names string) []symbol.Addr {
 	addrs := map[string]symbol.Addr{}
-	stack := func(names string) (list []symbol.Addr) {
+	return func(names string) (list []symbol.Addr) {
 		for _, name := range strings.Fields(names) {
-			if _, known := addrs[name]; !known { // "a+b" is a, inlined in b
+			if _, known := addrs[name]; !known {
 				l := &symbol.Location{}
 				for _, f := range strings.Split(name, "+") {
 					l.Frames = append(l.Frames, symbol.Frame{Func: f, Name: f, File: f + ".c"})
+				}
+				if name == "?" {
+					l = nil
 				}
 				addrs[name] = symbol.Addr{PC: uint64(len(addrs) + 1), Location: l}
 			}
@@ -56,6 +60,11 @@ func TestFold(t *testing.T) {
 		}
 		return list
 	}
+}
+
+// Allocators are left out at the inner end only, and never all of a path.
+func TestFold(t *testing.T) {
+	stack := stacks()
 	b := profile.NewBuilder(0)
 	for _, names := range []string{"malloc xmalloc parse main", "malloc xmalloc+parse main", "malloc parse malloc main", "malloc calloc", "parse main", "malloc 0x99"} {
 		b.Add(b.Path(stack(names)), profile.Value{Bytes: 8, Count: 1})
@@ -82,6 +91,69 @@ func TestFold(t *testing.T) {
 		}
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%v, fold %v: %v, want %v", c.view.By, c.view.Fold, got, c.want)
+		}
+	}
+}
+
+// Fold leaves out the start of the program and addresses without names at the outer end of a path, if a
+// function remains that is no allocator. Long paths, which are nodes of a tree, and short ones, and the
+// formats for other tools, do the same.
+func TestFoldStart(t *testing.T) {
+	stack := stacks()
+	outer := []string{"", " _start", " ? _start", " 0x99 _start", " 0x99 0x98", " __libc_start_main@GLIBC_2.34 0x99 _start", " __libc_start_call_main"}
+	for _, long := range []int{0, 60} {
+		middle := strings.Repeat(" middle", long)
+		for _, c := range []struct{ in, want string }{
+			{"malloc parse main" + middle, "parse main" + middle},
+			{"malloc 0x77 main" + middle, "0x77 main" + middle},
+		} {
+			b := profile.NewBuilder(0)
+			for i, o := range outer {
+				b.Add(b.Path(stack(c.in+o)), profile.Value{Bytes: uint64(i + 1), Count: 1})
+			}
+			p, err := profile.New(b.End(profile.DumpInfo{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p = p.View(profile.View{By: profile.ByFunction, Fold: true})
+			var got []string
+			for row := range p.Rows() {
+				var names []string
+				for _, s := range row.Stack() {
+					names = append(names, s.String())
+				}
+				got = append(got, strings.Join(names, " "))
+			}
+			if len(got) != 1 || got[0] != c.want {
+				t.Errorf("%d frames: %q, want %q", long, got, c.want)
+			}
+			prof, _ := p.Pprof()
+			for _, s := range prof.Sample {
+				if len(s.Location) != len(strings.Fields(c.want)) {
+					t.Errorf("pprof: %d locations, want %d", len(s.Location), len(strings.Fields(c.want)))
+				}
+			}
+		}
+	}
+	// Nothing remains but allocators: the start is all that tells the paths apart.
+	for _, c := range []struct{ in, want string }{{"malloc _start", "_start"}, {"malloc 0x99", "0x99"}, {"0x77 _start", "0x77 _start"}, {"malloc", "malloc"}, {"parse malloc _start", "parse malloc"}} {
+		b := profile.NewBuilder(0)
+		path := b.Path(stack(c.in))
+		b.Add(path, profile.Value{Bytes: 8, Count: 1})
+		p, err := profile.New(b.End(profile.DumpInfo{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = p.View(profile.View{By: profile.ByFunction, Fold: true})
+		one, _ := p.Stack(path)
+		for name, sites := range map[string][]profile.Site{"rows": p.Top(profile.Bytes, 1)[0].Stack(), "path": one} {
+			var names []string
+			for _, s := range sites {
+				names = append(names, s.String())
+			}
+			if got := strings.Join(names, " "); got != c.want {
+				t.Errorf("%s, %s: %q, want %q", c.in, name, got, c.want)
+			}
 		}
 	}
 }

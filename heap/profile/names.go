@@ -27,7 +27,7 @@ type names struct {
 // function is how the view treats a function.
 type function struct {
 	name string // as shown
-	mark uint32 // allocates, or 0
+	mark uint32 // allocates, starts, or 0
 }
 
 // shown is how an address appears: as one site, or as a list.
@@ -40,11 +40,16 @@ const (
 	isList uint8 = 1 << iota
 	isFocused
 	isIgnored
+	isNameless
 )
 
 // allocates marks the number of a site in shown and lists: the function is an allocator, which
 // [View].Fold leaves out at the inner end of a path.
 const allocates = 1 << 31
+
+// starts marks the number of a site likewise: it is the start of a program, or an address without a name,
+// which [View].Fold leaves out at the outer end of a path.
+const starts = 1 << 30
 
 func newNames(dumps []*Dump, v View) *names {
 	n := &names{view: &v, numbers: map[Site]uint32{}, funcs: map[string]function{}}
@@ -61,7 +66,7 @@ func newNames(dumps []*Dump, v View) *names {
 	for i := range n.shown {
 		if used == nil || used[i] {
 			n.shown[i] = n.look(i)
-			n.same = n.same && n.shown[i] == shown{site: uint32(i)}
+			n.same = n.same && n.shown[i].site == uint32(i) && n.shown[i].flags&^isNameless == 0
 		}
 	}
 	return n
@@ -98,7 +103,11 @@ func (n *names) look(number int) (s shown) {
 	v := n.view
 	if a.State == symbol.Exact && (a.Location == nil || a.Location.Module == nil && len(a.Location.Frames) == 0) &&
 		!v.Filter.Any() && v.By != ByFile && v.By != ByModule {
-		return shown{site: uint32(number)}
+		if v.Fold {
+			s.flags = isNameless
+		}
+		s.site = uint32(number)
+		return s
 	}
 	frames, m := v.Filter.Frames(nil, *a)
 	n.matched = n.matched.Or(m)
@@ -124,7 +133,7 @@ func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
 	merge := n.view.By == ByFile || n.view.By == ByModule // inlined calls of one file are one site
 	for i := range frames {
 		site, mark := n.site(&frames[i], a), n.function(frames[i].Name).mark
-		if last := len(list) - 1; merge && last >= 0 && list[last]&^allocates == site {
+		if last := len(list) - 1; merge && last >= 0 && list[last]&^(allocates|starts) == site {
 			list[last] &= site | mark
 			continue
 		}
@@ -136,7 +145,10 @@ func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
 // function returns how the view treats the function with a name.
 func (n *names) function(name string) function {
 	if !n.view.Fold && (n.view.FullNames || !strings.ContainsAny(name, "<(")) {
-		return function{name: name} // an address without a name, too: funcs does not grow by those
+		return function{name: name}
+	}
+	if strings.HasPrefix(name, "0x") { // an address without a name
+		return function{name: name, mark: starts}
 	}
 	f, known := n.funcs[name]
 	if known {
@@ -146,8 +158,12 @@ func (n *names) function(name string) function {
 	if !n.view.FullNames {
 		f.name = shorten(name)
 	}
-	if n.view.Fold && Allocator(name) {
+	switch {
+	case !n.view.Fold:
+	case Allocator(name):
 		f.mark = allocates
+	case startsProgram(name):
+		f.mark = starts
 	}
 	n.funcs[name] = f
 	return f
@@ -216,7 +232,7 @@ func (n *names) sites(stack []uint32) []Site {
 	return list
 }
 
-// list returns the numbers of the sites of an address, innermost first, with allocates. The
+// list returns the numbers of the sites of an address, innermost first, with allocates and starts. The
 // caller must not change it.
 func (n *names) list(buf *[1]uint32, addr uint32) []uint32 {
 	s := n.shown[addr]
@@ -224,6 +240,9 @@ func (n *names) list(buf *[1]uint32, addr uint32) []uint32 {
 		return n.lists[s.site]
 	}
 	buf[0] = s.site
+	if s.flags&isNameless != 0 {
+		buf[0] |= starts
+	}
 	return buf[:]
 }
 
@@ -277,14 +296,49 @@ func (n *names) stack(path uint32) (stack []uint32, shown bool) {
 	}
 	from := 0
 	if n.view.Fold {
+		if slices.ContainsFunc(stack, plain) {
+			stack = withoutStart(stack)
+		}
 		from = max(0, slices.IndexFunc(stack, kept))
 	}
 	unmark(stack)
 	return stack[from:], true
 }
 
+// folded returns the addresses of a path, innermost first, without those that the view leaves out at its
+// ends.
+func (n *names) folded(path []uint32) []uint32 {
+	if !n.view.Fold {
+		return path
+	}
+	var buf [1]uint32
+	without := func(mark uint32) func(addr uint32) bool {
+		return func(addr uint32) bool {
+			return slices.ContainsFunc(n.list(&buf, addr), func(site uint32) bool { return site&mark == 0 })
+		}
+	}
+	if slices.ContainsFunc(path, without(allocates|starts)) {
+		named := without(starts)
+		for !named(path[len(path)-1]) {
+			path = path[:len(path)-1]
+		}
+	}
+	return path[max(0, slices.IndexFunc(path, without(allocates))):]
+}
+
 // kept reports whether the function of a site is no allocator.
 func kept(site uint32) bool { return site&allocates == 0 }
+
+// plain reports whether a site has neither mark.
+func plain(site uint32) bool { return site&(allocates|starts) == 0 }
+
+// withoutStart returns the sites without those with starts at the outer end.
+func withoutStart(stack []uint32) []uint32 {
+	for len(stack) > 0 && stack[len(stack)-1]&starts != 0 {
+		stack = stack[:len(stack)-1]
+	}
+	return stack
+}
 
 // showing yields the allocations whose call paths the view shows.
 func (n *names) showing(list iter.Seq[Allocation]) iter.Seq[Allocation] {

@@ -56,7 +56,7 @@ func (x *pprofBuilder) samples() iter.Seq[pprof.Sample] {
 		for a := range x.names.showing(x.dump.all()) {
 			s.Location, s.Value = s.Location[:0], s.Value[:0]
 			stack = a.appendNumbers(stack[:0])
-			for _, addr := range stack {
+			for _, addr := range x.names.folded(stack) {
 				if !x.names.hidden(addr) {
 					s.Location = append(s.Location, x.location(addr))
 				}

@@ -11,7 +11,8 @@ type translation struct {
 	list func(value uint32) []uint32
 	// none, if not nil, returns the values of a stack that would have none.
 	none func() []uint32
-	// fold leaves out the values with allocates at the inner end of a stack, unless all have it.
+	// fold leaves out the values with starts at the outer end of a stack, if one has no mark, and those
+	// with allocates at its inner end, unless all have it.
 	fold bool
 
 	known []newNode // by node of from
@@ -24,7 +25,9 @@ type newNode struct {
 	node  uint32 // of the other tree
 	kept  uint32 // node without the values with allocates at its inner end
 	known bool
-	keeps bool // a value has no allocates
+	keeps bool   // a value has no allocates
+	named bool   // a value has no mark
+	inner uint32 // if not named: node without the values with starts at its outer end
 }
 
 // translatedPart is a node whose list ends at an index of buf.
@@ -43,6 +46,8 @@ func (t *translation) stack(id uint32) uint32 {
 	n := t.node(at)
 	node, buf := n.node, t.buf
 	if t.fold {
+		n, buf = n.withoutStart(buf)
+		node = n.node
 		switch i := slices.IndexFunc(buf, kept); {
 		case i >= 0:
 			buf = buf[i:]
@@ -92,6 +97,15 @@ func (t *translation) node(node uint32) newNode {
 
 // below returns the translation of a node from that of its parent.
 func (t *translation) below(n newNode, list []uint32) newNode {
+	if t.fold {
+		before := n
+		if n, list = n.withoutStart(list); !n.named {
+			if rest := slices.Clone(before.outward(list)); len(rest) > 0 {
+				unmark(rest)
+				n.inner = t.to.node(n.inner, rest)
+			}
+		}
+	}
 	n.known = true
 	if i := slices.IndexFunc(list, kept); t.fold && i >= 0 {
 		unmark(list)
@@ -106,9 +120,26 @@ func (t *translation) below(n newNode, list []uint32) newNode {
 	return n
 }
 
-// unmark removes allocates from values.
+// withoutStart returns a node and the values below it without those with starts at the outer end, if a
+// value has no mark.
+func (n newNode) withoutStart(list []uint32) (newNode, []uint32) {
+	if n.named || !slices.ContainsFunc(list, plain) {
+		return n, list
+	}
+	return newNode{node: n.inner, named: true}, n.outward(list)
+}
+
+// outward returns the values below a node without those with starts at the outer end of the stack.
+func (n newNode) outward(list []uint32) []uint32 {
+	if n.inner != 0 {
+		return list
+	}
+	return withoutStart(list)
+}
+
+// unmark removes allocates and starts from values.
 func unmark(list []uint32) {
 	for i := range list {
-		list[i] &^= allocates
+		list[i] &^= allocates | starts
 	}
 }

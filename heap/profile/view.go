@@ -76,7 +76,7 @@ type View struct {
 	Basenames bool // file names without directories
 	FullNames bool // C++ names with template and function arguments
 	Modules   bool // sites by line have their module
-	Fold      bool // leave out allocators and their wrappers at the inner end of call paths: see [Allocator]
+	Fold      bool // leave out allocators and their wrappers at the inner end of call paths (see [Allocator]), and _start, __libc_start_* and addresses without names at the outer end
 }
 
 // Filter leaves out frames and call paths, as the options of pprof with the same names

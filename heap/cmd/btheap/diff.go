@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -41,19 +40,8 @@ func signed(d profile.Delta) string {
 	return "+" + cli.Number(d.Magnitude)
 }
 
-// startup matches the functions below main that every call path of a Linux program has.
-var startup = regexp.MustCompile(`^(_start|__libc_start_.*)$`)
-
-// stack writes the frames of a call path below its sums. Without --no-fold, it leaves out the
-// start of the program and addresses without names at the outer end, if a name remains.
+// stack writes the frames of a call path below its sums.
 func (s *session) stack(w io.Writer, sites []profile.Site) {
-	n := len(sites)
-	for n > 0 && (unnamed(sites[n-1]) || startup.MatchString(sites[n-1].Func)) {
-		n--
-	}
-	if n > 0 && !s.noFold {
-		sites = sites[:n]
-	}
 	for _, f := range sites {
 		fmt.Fprintf(w, "    %s\n", f)
 	}

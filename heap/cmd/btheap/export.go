@@ -38,7 +38,7 @@ speedscope, dhat (valgrind's dh_view.html) or csv.`,
 	}
 	f := c.Flags()
 	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, speedscope, dhat, csv")
-	s.addAll(c, "Export", allFrames, oneOutput)
+	s.addAll(c, "Export", oneFrames, oneOutput)
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(profile.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

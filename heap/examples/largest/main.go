@@ -26,7 +26,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	shown := profile.View{Basenames: true, Filter: profile.Filter{Hide: regexp.MustCompile(`^(heap_alloc|_start|0x.*)$`)}}
+	shown := profile.View{Basenames: true, Fold: true, Filter: profile.Filter{Hide: regexp.MustCompile(`^heap_alloc$`)}}
 	for _, row := range p.View(shown).Top(profile.Bytes, 3) {
 		fmt.Println(row.Value().Bytes, "bytes in", row.Value().Count, "allocations")
 		for _, frame := range row.Stack() {
