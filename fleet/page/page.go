@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -33,13 +32,21 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// style is the name of the style sheet. The name changes with the content.
-var style = func() string {
-	b, err := assets.ReadFile("assets/style.css")
+// sheet is the style sheet: that of package report, whose dark theme is that of the browser here, and
+// what these pages have besides.
+var sheet = func() []byte {
+	own, err := assets.ReadFile("assets/style.css")
 	if err != nil {
 		panic(err)
 	}
-	sum := sha256.Sum256(b)
+	_, dark, _ := strings.Cut(report.Style(), `:root[data-theme="dark"] {`)
+	dark, _, _ = strings.Cut(dark, "}")
+	return fmt.Appendf(nil, "%s\n@media (prefers-color-scheme: dark) { :root {%s} }\n%s", report.Style(), dark, own)
+}()
+
+// style is the name of the style sheet. The name changes with the content.
+var style = func() string {
+	sum := sha256.Sum256(sheet)
 	return hex.EncodeToString(sum[:4])
 }()
 
@@ -61,11 +68,11 @@ type Pages struct {
 func New(db *query.DB, log *slog.Logger) *Pages {
 	p := &Pages{db: db, log: log, mux: http.NewServeMux(), cache: map[string]*cached{}}
 	p.templates = template.Must(templates.Clone()).Funcs(template.FuncMap{"damaged": func() int { return len(db.Damaged()) }})
-	list, err := fs.Sub(assets, "assets")
-	if err != nil {
-		panic(err)
-	}
-	p.mux.Handle("GET /style-"+style+".css", cachedFile(list, "style.css"))
+	p.mux.HandleFunc("GET /style-"+style+".css", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=31536000, immutable")
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		w.Write(sheet)
+	})
 	p.page("/{$}", "/v1/builds", "builds.html", p.builds)
 	p.page("/build/{build}", "/v1/builds/{build}", "build.html", p.build)
 	p.page("/diff", "/v1/diff", "diff.html", p.diff)
@@ -73,7 +80,7 @@ func New(db *query.DB, log *slog.Logger) *Pages {
 	p.page("/device/{device}", "/v1/devices/{device}", "device.html", p.device)
 	p.mux.HandleFunc("GET /v1/openapi.yaml", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
-		http.ServeFileFS(w, r, list, "openapi.yaml")
+		http.ServeFileFS(w, r, assets, "assets/openapi.yaml")
 	})
 	p.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, fmt.Errorf("%s %s: %w; GET /v1/openapi.yaml lists what there is", r.Method, r.URL.Path, errNotFound))
@@ -93,13 +100,6 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Frame-Options", "DENY")
 	p.mux.ServeHTTP(w, r)
-}
-
-func cachedFile(list fs.FS, name string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "max-age=31536000, immutable")
-		http.ServeFileFS(w, r, list, name)
-	})
 }
 
 var (

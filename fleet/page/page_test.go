@@ -9,10 +9,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -20,6 +23,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -60,7 +64,7 @@ func serve(t *testing.T, devices int) (url string, fleet simulate.Fleet) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	h := httptest.NewServer(New(db, slog.New(slog.DiscardHandler)))
+	h := httptest.NewServer(New(db, slog.New(slog.NewTextHandler(t.Output(), nil))))
 	t.Cleanup(h.Close)
 	return h.URL, fleet
 }
@@ -155,6 +159,37 @@ func TestPair(t *testing.T) {
 	}
 }
 
+// Paths that grow slowly, or slow down, are folded; leaks never are.
+func TestFold(t *testing.T) {
+	short, long := 100.0, 2.0*year
+	list := []query.Leak{{Path: 1, Verdict: profile.Leaking, Hours: &long}, {Path: 2, Verdict: profile.Probably}, {Path: 3, Verdict: profile.Grows, Hours: &short},
+		{Path: 4, Verdict: profile.Grows, Hours: &long}, {Path: 5, Verdict: profile.Grows}, {Path: 6, Verdict: profile.Grows, Hours: &short, Slowing: true}}
+	near, far := fold(list)
+	if len(near) != 3 || len(far) != 3 || near[2].Path != 3 || far[0].Path != 4 {
+		t.Errorf("%+v, folded %+v", near, far)
+	}
+}
+
+// A histogram has the number of devices in each column, without the largest 1 %.
+func TestHistogram(t *testing.T) {
+	list := make([]float64, 100)
+	for i := range list {
+		list[i] = float64(i % 12)
+	}
+	slices.Sort(list)
+	list[99] = 1e6
+	got := string(histogram(list, "rate", mean))
+	if n := strings.Count(got, "<rect"); n != columns || !strings.Contains(got, "devices by rate, 0 to 11") || strings.Count(got, "<title>9 devices</title>") != 4 || strings.Count(got, "<title>8 devices</title>") != 7 {
+		t.Errorf("%d columns: %s", n, got)
+	}
+	if got := histogram([]float64{1, 2}, "rate", mean); got != "<span></span>" {
+		t.Errorf("two devices: %s", got)
+	}
+	if got := histogram([]float64{5, 5, 5}, "rate", mean); strings.Count(string(got), "<rect") != 1 {
+		t.Errorf("equal rates: %s", got)
+	}
+}
+
 // Concurrent requests wait for one answer, even if the first request is cancelled.
 func TestCache(t *testing.T) {
 	p := &Pages{cache: map[string]*cached{}}
@@ -182,14 +217,38 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestChromium opens the pages of a fleet of 10,000 devices in Chromium, in wide and narrow
-// windows and in both themes. There must be no errors on the console, the keyboard must work,
+// broken opens the folded parts of a page, and returns the words that are divided between two lines.
+const broken = `(() => {
+	document.querySelectorAll("details").forEach(d => d.open = true);
+	const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	let words = 0, broken = [];
+	while (texts.nextNode()) for (const m of texts.currentNode.data.matchAll(/\w+/g)) {
+		const r = document.createRange();
+		r.setStart(texts.currentNode, m.index);
+		r.setEnd(texts.currentNode, m.index + m[0].length);
+		const tops = new Set([...r.getClientRects()].map(b => b.top));
+		words += tops.size > 0;
+		if (tops.size > 1) broken.push(m[0]);
+	}
+	return words > 50 ? broken.join(" ") : "too few words";
+})()`
+
+// theme sets the colour scheme that the user prefers.
+func theme(name string) func(context.Context, *chromedp.Target) error {
+	return func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
+		return err
+	}
+}
+
+// TestChromium opens the pages of a fleet in Chromium, in wide and narrow windows and in both
+// themes. There must be no errors on the console, no word may be broken, the keyboard must work,
 // and axe-core must find no violation of WCAG 2.1 AA.
 func TestChromium(t *testing.T) {
 	cmdtest.Long(t)
 	cmdtest.Need(t, "chromium")
 	axe := cmdtest.Axe(t)
-	url, fleet := serve(t, 10_000)
+	url, fleet := serve(t, 1000)
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +257,7 @@ func TestChromium(t *testing.T) {
 	defer stop()
 	ctx, cancel := chromedp.NewContext(ctx)
 	defer cancel()
-	ctx, timeout := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, timeout := context.WithTimeout(ctx, 5*time.Minute)
 	defer timeout()
 	run := func(action chromedp.Action[any]) any {
 		t.Helper()
@@ -225,7 +284,11 @@ func TestChromium(t *testing.T) {
 	}
 	leaks := fleet.BuildID(fleet.Leak.Build)
 	for _, page := range []string{"/", "/build/" + leaks, "/diff?from=" + fleet.BuildID(0) + "&to=" + leaks, "/devices", "/device/sim-000003"} {
-		for _, width := range []int64{1280, 390} {
+		for i, width := range []int64{1440, 1024, 390, 390} {
+			name := []string{"light", "dark"}[i%2]
+			if _, err := chromedp.Run(ctx, chromedp.Func(theme(name))); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := chromedp.Run(ctx, chromedp.EmulateViewport(width, 900)); err != nil {
 				t.Fatal(err)
 			}
@@ -243,6 +306,12 @@ func TestChromium(t *testing.T) {
 			}
 			if wide := run(chromedp.Evaluate[any](`document.documentElement.scrollWidth > innerWidth`)); wide != false {
 				t.Errorf("%s is wider than %d pixels", page, width)
+			}
+			if n := run(chromedp.Evaluate[any](broken)); n != "" {
+				t.Errorf("%s, %d pixels: broken words: %v", page, width, n)
+			}
+			if dark := run(chromedp.Evaluate[any](`getComputedStyle(document.documentElement).backgroundColor === "rgb(14, 18, 22)"`)); dark != (name == "dark") {
+				t.Errorf("%s: dark %v in the %s theme", page, dark, name)
 			}
 		}
 	}

@@ -27,9 +27,11 @@ type Leak struct {
 	LastErr  float64  `json:"last_err"`
 	Rate     *float64 `json:"rate"`   // present rate, median of the devices that grow, bytes per hour; nil if no times are known
 	Rate95   *float64 `json:"rate95"` // 95th percentile
-	Hours    *float64 `json:"hours"`  // median of the time until this path alone exhausts the heap
-	Gain     float64  `json:"gain"`   // rise of the floor, in bytes per device
-	Score    float64  `json:"score"`
+	// Rates has the rate of each device on which the path grows, sorted.
+	Rates []float64 `json:"-"`
+	Hours *float64  `json:"hours"` // median of the time until this path alone exhausts the heap
+	Gain  float64   `json:"gain"`  // rise of the floor, in bytes per device
+	Score float64   `json:"score"`
 	// Since is when the path began to grow, median of the devices that grow; nil if it grows since their
 	// first dumps.
 	Since *time.Time `json:"since"`
@@ -64,6 +66,8 @@ type Exhaustion struct {
 	Devices int64    `json:"devices"`
 	Hours   *float64 `json:"hours"`   // median
 	Hours05 *float64 `json:"hours05"` // 5th percentile
+	// Each has the hours of each device, sorted.
+	Each []float64 `json:"-"`
 }
 
 // Rate returns the sum of rate times share over the leaks and probable leaks, in bytes per hour
@@ -360,7 +364,7 @@ func (r *Leak) times() {
 			since = append(since, float64(g.since))
 		}
 	}
-	if len(rates) > 0 {
+	if r.Rates = rates; len(rates) > 0 {
 		r.Rate, r.Rate95 = pointer(quantile(rates, 0.5)), pointer(quantile(rates, 0.95))
 	}
 	if len(hours) > 0 {
@@ -392,6 +396,6 @@ func (l *Leaks) exhaust() {
 		hours = append(hours, free[d]/r)
 	}
 	if len(hours) > 0 {
-		l.Exhaustion = &Exhaustion{int64(len(hours)), pointer(quantile(hours, 0.5)), pointer(quantile(hours, 0.05))}
+		l.Exhaustion = &Exhaustion{int64(len(hours)), pointer(quantile(hours, 0.5)), pointer(quantile(hours, 0.05)), hours}
 	}
 }

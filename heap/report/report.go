@@ -20,6 +20,9 @@ var page string
 //go:embed assets/report.css
 var style string
 
+// Style returns the style sheet of the page, for pages that should look like it.
+func Style() string { return style }
+
 //go:embed assets/js
 var scripts embed.FS
 

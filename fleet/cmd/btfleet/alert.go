@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 // active is the time for which a build is examined after its last dump.
@@ -27,7 +29,7 @@ type watch struct {
 	db    *query.DB
 	log   *slog.Logger
 	url   string  // of the webhook, "" for none
-	days  float64 // alert if heaps are exhausted within these
+	days  float64 // alert if a heap is exhausted within these
 
 	leaks, rate, exhausted *prometheus.GaugeVec
 }
@@ -50,7 +52,7 @@ type alert struct {
 	Build    string   `json:"build"`
 	Firmware string   `json:"fw"`
 	Text     string   `json:"text"`  // one sentence
-	Hours    *float64 `json:"hours"` // until the first 5 % of the devices that leak have no memory left; null if not known
+	Hours    *float64 `json:"hours"` // until the heap of the first device is exhausted; null if not known
 	Leaks    []leak   `json:"leaks"`
 }
 
@@ -118,15 +120,18 @@ func (w *watch) alerts(b query.Build, l *query.Leaks) (list []alert) {
 			sure = sure || r.Verdict == profile.Leaking
 		}
 	}
-	if l.Exhaustion != nil {
-		a.Hours = l.Exhaustion.Hours05
+	soon := 0
+	if l.Exhaustion != nil && len(l.Exhaustion.Each) > 0 {
+		a.Hours = &l.Exhaustion.Each[0]
+		soon, _ = slices.BinarySearch(l.Exhaustion.Each, w.days*24)
 	}
 	if sure {
 		a.Alert, a.Text = "leak", fmt.Sprintf("Firmware %s (build %s) leaks: %s, on %d of %d devices.", b.Firmware, short(b.Build), where(a.Leaks[0].Stack), a.Leaks[0].Grew, l.Devices)
 		list = append(list, a)
 	}
-	if a.Hours != nil && *a.Hours < w.days*24 {
-		a.Alert, a.Text = "exhausted", fmt.Sprintf("Devices with firmware %s (build %s) run out of memory in %s.", b.Firmware, short(b.Build), hours(*a.Hours))
+	if soon > 0 {
+		a.Alert, a.Text = "exhausted", fmt.Sprintf("%s with firmware %s (build %s) within %g days of an exhausted heap, the first in %s.",
+			cli.Count(int64(soon), "device"), b.Firmware, short(b.Build), w.days, hours(*a.Hours))
 		list = append(list, a)
 	}
 	return list

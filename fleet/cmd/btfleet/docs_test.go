@@ -115,7 +115,7 @@ func TestDemo(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	page, err := io.ReadAll(resp.Body)
-	if err != nil || !strings.Contains(string(page), `<td class="leak">leak</td>`) {
+	if err != nil || !strings.Contains(string(page), `<span class="badge leak">leak</span>`) {
 		t.Errorf("%v, no leak in %.2000s", err, page)
 	}
 	for _, want := range []string{"simulating 1,000 devices", "7,000 dumps", "btfleet serve", "curl -T heap.log"} {

@@ -75,8 +75,8 @@ SIGHUP makes it read the file of --tokens again.`,
 	f.StringVar(&o.mqtt.Client, "client-id", "btfleet", "`NAME` of this server at the broker")
 	cli.AddFlags(c, "Server", f)
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&o.webhook, "webhook", "", "`URL` that gets a POST with JSON when a build begins to leak, and once its heaps are soon exhausted")
-	f.Float64Var(&o.warn, "warn-days", 7, "… if the first 5 % of the devices that leak have less than `N` days")
+	f.StringVar(&o.webhook, "webhook", "", "`URL` that gets a POST with JSON when a build has its first leak, and when a heap is soon exhausted")
+	f.Float64Var(&o.warn, "warn-days", 7, "soon is within `N` days")
 	cli.AddFlags(c, "Alerts", f)
 	return c
 }
