@@ -44,11 +44,21 @@ type Spool struct {
 
 	size    atomic.Int64
 	mu      sync.Mutex
-	sums    map[string]bool         // sums of accepted uploads, in the spool or in the store
-	states  map[string]ingest.State // by device, from the journal
+	now     memory // what the server remembers; see turn
+	before  memory
 	journal *os.File
+	written int64 // size of the journal
+	kept    int64 // size of the journal after it was written anew
 	lock    *os.File
 }
+
+// memory is what a server remembers of the uploads in a part of the journal.
+type memory struct {
+	sums   map[string]bool         // of accepted uploads, in the spool or in the store
+	states map[string]ingest.State // by device
+}
+
+func newMemory() memory { return memory{map[string]bool{}, map[string]ingest.State{}} }
 
 // entry is a line of the journal. State is the state of the device after the upload.
 type entry struct {
@@ -57,8 +67,11 @@ type entry struct {
 	State  ingest.State `json:"state"`
 }
 
-// maxSums is the number of sums that are stored, which take about 100 MB of memory.
-const maxSums = 2_000_000
+// Limits of a memory; there are two.
+const (
+	maxSums    = 1_000_000 // about 50 MB
+	maxJournal = 256 << 20 // bytes
+)
 
 // ErrBusy is returned for an upload if the spool is full. The device should try again later.
 var ErrBusy = errors.New("too many uploads wait to be written")
@@ -66,7 +79,7 @@ var ErrBusy = errors.New("too many uploads wait to be written")
 // OpenSpool opens a spool, and creates its directory. limit is the largest size of the spool in
 // bytes. Only one process can have a spool open.
 func OpenSpool(dir string, limit int64) (s *Spool, err error) {
-	s = &Spool{dir: dir, limit: limit, sums: map[string]bool{}, states: map[string]ingest.State{}}
+	s = &Spool{dir: dir, limit: limit, now: newMemory(), before: newMemory()}
 	for _, d := range []string{"new", "tmp", "bad"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("spool: %w", err)
@@ -97,7 +110,7 @@ func OpenSpool(dir string, limit int64) (s *Spool, err error) {
 			s.size.Add(info.Size())
 		}
 		_, sum, _ := strings.Cut(name, "-")
-		s.sums[sum] = true
+		s.now.sums[sum] = true
 	}
 	return s, nil
 }
@@ -106,67 +119,104 @@ func (s *Spool) path(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)
 }
 
-// readJournal reads the journal. If the journal is long, readJournal keeps only the states, and
-// the sums of the newer half. It drops a last line without a line end, because its batch is
-// unfinished.
+// readJournal reads the journal. It drops a last line without a line end, because its batch is unfinished.
 func (s *Spool) readJournal() error {
 	text, err := os.ReadFile(s.path("journal"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	whole := text[:bytes.LastIndexByte(text, '\n')+1]
-	skip, kept := 0, whole
-	if n := bytes.Count(whole, []byte("\n")); n > maxSums {
-		skip = n / 2
-	}
-	if err := s.remember(whole, skip); err != nil {
-		return err
-	}
-	if skip > 0 {
-		kept = s.summary()
-	}
-	if len(kept) != len(text) {
-		tmp := s.path("tmp", "journal")
-		if err := writeSynced(tmp, kept); err != nil {
-			return err
-		}
-		if err := os.Rename(tmp, s.path("journal")); err != nil {
-			return err
-		}
-	}
-	s.journal, err = os.OpenFile(s.path("journal"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	return errors.Join(err, store.SyncPath(s.dir))
-}
-
-// remember stores the states in the lines of a journal, and the sums in the lines after skip.
-func (s *Spool) remember(lines []byte, skip int) error {
 	n := 0
-	for line := range bytes.Lines(lines) {
+	whole := text[:bytes.LastIndexByte(text, '\n')+1]
+	for line := range bytes.Lines(whole) {
 		var e entry
-		if err := json.Unmarshal(line, &e); err != nil {
-			return fmt.Errorf("journal, line %d: %w", n+1, err)
+		if n++; json.Unmarshal(line, &e) != nil {
+			return fmt.Errorf("journal, line %d: expected JSON: %.100q", n, line)
 		}
-		if e.Device != "" {
-			s.states[e.Device] = e.State
-		}
-		if n++; n > skip && e.Sum != "" {
-			s.sums[e.Sum] = true
+		s.remember(&e)
+		if len(s.now.sums) >= maxSums {
+			s.before, s.now = s.now, newMemory()
 		}
 	}
-	return nil
+	if len(whole) != len(text) || len(text) > maxJournal {
+		return s.writeJournal()
+	}
+	return s.openJournal()
 }
 
-// summary returns a journal with a line for each stored state and each stored sum.
-func (s *Spool) summary() []byte {
+// remember stores the sum and the state of an entry.
+func (s *Spool) remember(e *entry) {
+	if e.Sum != "" {
+		s.now.sums[e.Sum] = true
+	}
+	if e.Device != "" {
+		s.now.states[e.Device] = e.State
+	}
+}
+
+// known reports whether an upload was accepted.
+func (s *Spool) known(sum string) bool { return s.now.sums[sum] || s.before.sums[sum] }
+
+// state returns the state of a device after its last upload.
+func (s *Spool) state(device string) ingest.State {
+	if state, ok := s.now.states[device]; ok {
+		return state
+	}
+	return s.before.states[device]
+}
+
+// turn forgets what the server has not met since the last turn, and writes the journal anew, if there
+// are many uploads or if the journal is large.
+func (s *Spool) turn() error {
+	s.mu.Lock()
+	due := len(s.now.sums) >= maxSums || s.written > max(maxJournal, 2*s.kept)
+	if due {
+		s.before, s.now = s.now, newMemory()
+	}
+	s.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return s.writeJournal()
+}
+
+// writeJournal writes a journal with a line for each state and each sum, and opens it.
+func (s *Spool) writeJournal() error {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b) // cannot fail for these values
-	for device, state := range s.states {
-		lines.Encode(entry{Device: device, State: state})
+	s.mu.Lock()
+	for _, m := range []memory{s.before, s.now} {
+		for device, state := range m.states {
+			lines.Encode(entry{Device: device, State: state})
+		}
+		for sum := range m.sums {
+			lines.Encode(entry{Sum: sum})
+		}
 	}
-	for sum := range s.sums {
-		lines.Encode(entry{Sum: sum})
+	s.mu.Unlock()
+	tmp := s.path("tmp", "journal")
+	if err := writeSynced(tmp, b.Bytes()); err != nil {
+		return err
 	}
-	return b.Bytes()
+	if err := os.Rename(tmp, s.path("journal")); err != nil {
+		return err
+	}
+	s.kept = int64(b.Len())
+	s.journal.Close() // of the old file; if the new one cannot be opened, nothing is written to the old one
+	return s.openJournal()
+}
+
+// openJournal opens the journal to add lines.
+func (s *Spool) openJournal() error {
+	f, err := os.OpenFile(s.path("journal"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	s.journal, s.written = f, info.Size()
+	return store.SyncPath(s.dir)
 }
 
 // Close closes the spool.
@@ -190,7 +240,7 @@ type meta struct {
 func (s *Spool) Add(u *ingest.Upload) (again bool, err error) {
 	sum := u.Sum()
 	s.mu.Lock()
-	again = s.sums[sum]
+	again = s.known(sum)
 	s.mu.Unlock()
 	if again {
 		return true, store.SyncPath(s.path("new")) // the other Add may not have synced the directory yet
@@ -210,14 +260,14 @@ func (s *Spool) Add(u *ingest.Upload) (again bool, err error) {
 		return false, err
 	}
 	s.mu.Lock()
-	if s.sums[sum] { // another Add of the same upload was faster
+	if s.known(sum) { // another Add of the same upload was faster
 		s.mu.Unlock()
 		os.Remove(tmp)
 		return true, store.SyncPath(s.path("new"))
 	}
 	err = os.Rename(tmp, s.path("new", name))
 	if err == nil {
-		s.sums[sum] = true
+		s.now.sums[sum] = true
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -363,9 +413,12 @@ func (s *Spool) end(b *batch, entries []entry, bad []string) error {
 	if err := s.journal.Sync(); err != nil {
 		return err
 	}
-	for _, e := range entries {
-		s.states[e.Device] = e.State
+	s.written += int64(lines.Len())
+	s.mu.Lock()
+	for i := range entries {
+		s.remember(&entries[i])
 	}
+	s.mu.Unlock()
 	for _, name := range bad {
 		if err := s.setAside(name); err != nil {
 			return err
@@ -385,5 +438,8 @@ func (s *Spool) end(b *batch, entries []entry, bad []string) error {
 	if err := store.SyncPath(s.path("new")); err != nil {
 		return err
 	}
-	return os.Remove(s.path("batch.json"))
+	if err := os.Remove(s.path("batch.json")); err != nil {
+		return err
+	}
+	return s.turn()
 }

@@ -117,7 +117,7 @@ func (w *Writer) plan(waiting []string) (*batch, error) {
 		} else if d != day {
 			break
 		}
-		b.States[u.Device] = w.Spool.states[u.Device]
+		b.States[u.Device] = w.Spool.state(u.Device)
 		facts += len(u.Text) / 20 // an upper limit
 		b.Uploads = append(b.Uploads, name)
 	}
