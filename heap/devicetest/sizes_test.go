@@ -80,9 +80,14 @@ func measure(t *testing.T, options string) (flash, ram int) {
 	return text + data, data + bss
 }
 
+// sampled reports whether a row is measured if LWSBT_FULL is not all.
+func (s *size) sampled() bool {
+	return s.base == "" && !strings.Contains(s.options, "-flto") && !strings.Contains(s.options, "FUNCTIONS")
+}
+
 // The tables of sizes in docs/device.md, to 1 %; another compiler than gcc 12.2 may make others:
 //
-//	LWSBT_FULL=1 go test ./heap/devicetest -run Sizes -v [-update]
+//	LWSBT_FULL=all go test ./heap/devicetest -run Sizes -v [-update]
 func TestSizes(t *testing.T) {
 	cmdtest.Long(t)
 	cmdtest.Need(t, "arm-none-eabi-gcc", "arm-none-eabi-size")
@@ -116,6 +121,9 @@ func TestSizes(t *testing.T) {
 		}
 		text := table.head
 		for _, s := range table.rows {
+			if !cmdtest.All() && !*update && !s.sampled() {
+				continue
+			}
 			base := s.base
 			if base == "" {
 				base = "NONE"
