@@ -3,6 +3,7 @@ package foreign
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -245,5 +246,32 @@ func TestOwnLinesInATable(t *testing.T) {
 	out, err := io.ReadAll(r)
 	if err != nil || strings.Count(string(out), "~m#") != 2 || !strings.Contains(string(out), "~h#heap free=41232") || !strings.Contains(string(out), "~h#end 0 n=2 b=160") {
 		t.Errorf("%v, got\n%s", err, out)
+	}
+}
+
+// memdump dumps each heap of NuttX: they are one dump, and the next one is another.
+func TestHeapsOfNuttX(t *testing.T) {
+	heap := func(start, blocks int) string {
+		var b strings.Builder
+		b.WriteString("Memdump task ALL\n   PID        Size Overhead    Address Backtrace\n")
+		for i := range blocks {
+			fmt.Fprintf(&b, "    35         128        8 %#x\n", start+256*i)
+		}
+		fmt.Fprintf(&b, "  Total Blks  Total Size\n%12d%12d\n", blocks, 128*blocks)
+		return b.String()
+	}
+	both := heap(0x3c000000, 3) + heap(0x20000000, 5)
+	for _, log := range []string{
+		both + both, "nsh> memdump\n" + both + "nsh> memdump\n" + both,
+		both + strings.Replace(both, "    35         128        8 0x3c000000\n", "x\n", 1), // the first row is lost
+	} {
+		r, err := NewReader(strings.NewReader(log), "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := io.ReadAll(r)
+		if err != nil || strings.Count(string(out), "~h#begin") != 2 || strings.Count(string(out), "n=8 b=1024") != 2 {
+			t.Errorf("%v, got\n%s", err, out)
+		}
 	}
 }

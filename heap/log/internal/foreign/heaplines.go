@@ -229,6 +229,7 @@ func (s *state) heapPart(m match) {
 func (s *state) other() {
 	if s.others++; s.others == maxOthers+1 {
 		s.flushStats()
+		s.closeEnded()
 	}
 }
 

@@ -21,6 +21,11 @@ type nuttx struct {
 	window  string   // the sequence numbers that it asks for, likewise
 	owner   string   // the task that the dump is of, "" if it is of several
 	threads map[uint64]string
+
+	// One memdump of all blocks dumps each heap. The dump goes on with another heap until one begins
+	// that it has, or something else comes.
+	next  bool        // the first row of another heap, or of the next dump, follows
+	heaps [][2]uint64 // the lowest and the highest address of a block, by heap
 }
 
 var (
@@ -39,6 +44,11 @@ const nuttxFree = "free"
 // nuttxDump returns what begins a dump. kind says which blocks it has, "" for all.
 func nuttxDump(kind string) func(*state, match) {
 	return func(s *state, _ match) {
+		if s.ended && cmp.Or(kind, s.asked, s.window) == "" {
+			s.next, s.columns = true, nil
+			s.inside, s.rows = s.nuttxRow, true
+			return
+		}
 		s.flush()
 		s.columns, s.free, s.owner = nil, kind == nuttxFree, ""
 		s.walk = heap{size: -1, least: -1}
@@ -48,6 +58,8 @@ func nuttxDump(kind string) func(*state, match) {
 		}
 		if !s.free {
 			s.begin(why)
+			s.nuttx.heaps, s.next = nil, why == ""
+			s.n, s.size = 0, 0
 		}
 		s.asked, s.window = "", ""
 		s.inside, s.rows = s.nuttxRow, true
@@ -69,7 +81,9 @@ func (s *state) nuttxTask(m match) {
 // nuttxCommand takes a command, as the shell echoes it: a dump does not tell the sequence numbers that
 // were asked for, and before 12.8 it tells nothing.
 func (s *state) nuttxCommand(m match) {
+	s.closeEnded()
 	switch s.asked = m.text("kind"); {
+	case s.asked == "":
 	case s.asked == "used" || s.asked == "free":
 		s.asked = ""
 	case s.asked[0] <= '9':
@@ -139,12 +153,30 @@ func (s *state) nuttxRow(text []byte) {
 		}
 	}
 	address, _ := strconv.ParseUint(string(m[2][2:]), 16, 64)
+	s.nuttxHeapOf(address)
 	if s.free {
 		s.walk.addFree(address, b.size)
 		return
 	}
 	b.user.Set(codec.TagAddress, address)
 	s.record(&b)
+}
+
+// nuttxHeapOf takes the address of a block.
+func (s *state) nuttxHeapOf(address uint64) {
+	if s.next {
+		again := func(heap [2]uint64) bool { return heap[0] <= address && address <= heap[1] }
+		if s.ended && (slices.ContainsFunc(s.nuttx.heaps, again) || len(s.nuttx.heaps) >= maxSeen) {
+			s.closeEnded()
+			s.begin("")
+			s.nuttx.heaps, s.n, s.size = nil, 0, 0
+		}
+		s.nuttx.heaps, s.next, s.ended = append(s.nuttx.heaps, [2]uint64{address, address}), false, false
+	}
+	if k := len(s.nuttx.heaps); k > 0 {
+		last := &s.nuttx.heaps[k-1]
+		*last = [2]uint64{min(last[0], address), max(last[1], address)}
+	}
 }
 
 // nuttxAlone reads a row of which the lines above were not pasted.
@@ -170,7 +202,10 @@ func (s *state) nuttxTotals(match) {
 		}
 		n, _ := strconv.ParseInt(string(m[1]), 10, 64)
 		b, _ := strconv.ParseInt(string(m[2]), 10, 64)
-		s.close(n, b)
+		s.n, s.size, s.ended, s.others = s.n+n, s.size+b, true, 0
+		if s.nuttx.heaps == nil && !s.next {
+			s.closeEnded()
+		}
 	}
 }
 

@@ -27,7 +27,8 @@ type state struct {
 
 // flush writes what waits for more.
 func (s *state) flush() {
-	if s.inside, s.rows = nil, false; s.waits > 0 {
+	s.inside, s.rows = nil, false
+	if s.closeEnded(); s.waits > 0 {
 		s.sum(&s.waiting, s.waits, s.waiting.size)
 		s.waits = 0
 	}

@@ -55,7 +55,7 @@ var traceForms = []form{
 	{"esp-idf", "(inlined by)", re(`\(inlined by\) ` + where), "3.0", "", "idf_monitor", (*state).inlinedLine},
 	{"esp-idf", " in ", re(`#\d+ +(?P<address>` + x32 + `)(?::` + x32 + `)? in ` + where), "3.0", "", "idf_monitor", (*state).nameLine},
 
-	{"nuttx", "memdump ", re(`\bmemdump +(?P<kind>[a-z]+|\d+)(?: +(?P<window>\d+.*))?$`), "10.3", "", "nsh_mmcmds.c", (*state).nuttxCommand},
+	{"nuttx", "memdump", re(`\bmemdump(?: +(?P<kind>[a-z]+|\d+)(?: +(?P<window>\d+.*))?)?$`), "10.3", "", "nsh_mmcmds.c", (*state).nuttxCommand},
 	{"nuttx", "ump all used mem", re(`Dump all used memory node info`), "10.3", "12.7", "mm_memdump.c", nuttxDump("")},
 	{"nuttx", "Memdump task ", re(`Memdump task (?:ALL$|(?P<named>.*name: )?(?P<task>.*))`), "12.8", "", "mm_memdump.c", (*state).nuttxTask},
 	{"nuttx", "Memdump leak", re(`Memdump leak`), "12.8", "", "mm_memdump.c", nuttxDump("leak")},

@@ -17,6 +17,8 @@ type trace struct {
 	dump    uint32 // number of the next dump
 	open    bool
 	endless string // what prints the open dump, if it has no last line: it ends where something else begins
+	ended   bool   // the open dump has its last line, with the totals n and size, but may go on
+	n, size int64
 	atEnd   func() // called before the open dump ends, nil if nothing is to be done
 	skipped int64
 	read    int64 // bytes of the log
@@ -52,6 +54,7 @@ func (t *trace) header(h codec.Header, keys []key, text ...string) {
 func (t *trace) boot() {
 	t.release()
 	t.closeEndless()
+	t.closeEnded()
 	if t.open || t.dump > 0 { // otherwise the log has its own boots and dumps
 		t.header(codec.Header{Verb: codec.VerbBoot}, nil)
 	}
@@ -62,7 +65,8 @@ func (t *trace) boot() {
 // some of the blocks, "" if it has all.
 func (t *trace) begin(why string) {
 	t.release()
-	if t.closeEndless(); t.open {
+	t.closeEndless()
+	if t.closeEnded(); t.open {
 		t.dump++
 	}
 	t.atEnd = nil
@@ -87,6 +91,13 @@ func (t *trace) closeEndless() {
 	}
 }
 
+// closeEnded closes the open dump if it has its last line.
+func (t *trace) closeEnded() {
+	if t.ended {
+		t.close(t.n, t.size)
+	}
+}
+
 // close closes the open dump. n and b are the blocks and bytes that the trace says it has.
 func (t *trace) close(n, b int64) {
 	t.release()
@@ -96,7 +107,7 @@ func (t *trace) close(n, b int64) {
 	}
 	if t.open {
 		t.header(codec.Header{Verb: codec.VerbEnd, Number: t.dump, HasNumber: true}, []key{{"n", n}, {"b", b}})
-		t.dump, t.open, t.endless = t.dump+1, false, ""
+		t.dump, t.open, t.endless, t.ended = t.dump+1, false, "", false
 	}
 }
 
