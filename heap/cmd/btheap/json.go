@@ -137,6 +137,9 @@ func heapJSON(t *profile.HeapTrend) any {
 		}
 		j["since"] = since
 	}
+	if t.More > 0 {
+		j["more"] = t.More
+	}
 	if t.Versions != nil {
 		j["versions"] = t.Versions
 	}

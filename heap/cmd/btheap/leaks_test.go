@@ -153,6 +153,18 @@ func TestLeaksUndecided(t *testing.T) {
 	}
 }
 
+// A heap that begins to shrink in the middle of the only boot has the same answer.
+func TestLeaksUndecidedHeap(t *testing.T) {
+	var b strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&b, "I (%d) app_main: Free internal %d biggest block 20000 total 41480\n", 3_600_000*(i+1), 40_000-100*max(0, i-20))
+	}
+	log := logFile(t, "heap.log", b.String())
+	checkSession(t, "reports", []string{"leaks", "-q", log}, 0, []string{
+		"no leak found in 40 reports of the allocator over 39 h\nheap internal: may be a leak\n  exhausted in 15.9 days at +100 ± 0 bytes per hour\n  free 40,000 → 38,100\n" +
+			"  not before line 21, 21 h after its start\n  a leak, or a cache that fills: after 44.3 h more, it is probably a leak\n"}, "")
+}
+
 // version is a boot of 10 dumps, an hour apart, with 50 blocks that stay and a leak of blocks of 40
 // bytes. What boot names is in the header.
 func version(t testing.TB, boot string, leaks, path int) string {

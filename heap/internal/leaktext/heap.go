@@ -91,13 +91,16 @@ func Heaps(found *profile.Leaks) (lines []string) {
 	return lines
 }
 
-// since returns since when a heap shrinks, and in which firmware versions.
+// since returns since when a heap shrinks, in which firmware versions, and what tells a leak from a cache.
 func since(t *profile.HeapTrend) (lines []string) {
 	if t.Changed && t.Evidence.Since > 0 {
 		lines = append(lines, fmt.Sprintf("  not before line %d%s", t.Began.Line, place(&t.Began, t.Boots, t.Per == profile.PerHour, "report")))
 	}
 	if s := versions(t.Versions, func(v *profile.Version) string { return rate(t.Per, t.Span, v.Rate, v.Margin) }); s != "" {
 		lines = append(lines, "  "+s)
+	}
+	if t.More > 0 {
+		lines = append(lines, "  "+undecidedText(t.Per, t.More))
 	}
 	return lines
 }
