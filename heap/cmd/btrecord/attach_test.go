@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -194,6 +195,46 @@ func TestAttachStorm(t *testing.T) {
 	}
 	if err := p.cmd.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("the program has ended: %v", err)
+	}
+}
+
+// --duration is how long events are recorded, however long gdb takes to stop the process.
+func TestAttachDuration(t *testing.T) {
+	cmdtest.Long(t)
+	needPtrace(t)
+	gdb, err := exec.LookPath("gdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := t.TempDir()
+	if err := os.WriteFile(filepath.Join(slow, "gdb"), []byte("#!/bin/sh\nsleep 2\nexec "+gdb+" \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", slow+":"+os.Getenv("PATH"))
+	p := tell(t)
+	p.do("storm 1")
+	a := attachTo(t, p.cmd.Process.Pid, "--events", "--duration", "500ms")
+	a.end("off")
+	r, err := heaplog.Open(t.Context(), heaplog.Files(a.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var first, last uint64 // µs
+	n := 0
+	for it, err := range r.Items() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range it.Events {
+			if n++; n == 1 {
+				first = e.Time
+			}
+			last = e.Time
+		}
+	}
+	if n < 1000 || last-first < 300_000 || last-first > 1_500_000 {
+		t.Errorf("%d events in %d µs, want those of 500,000 µs", n, last-first)
 	}
 }
 
