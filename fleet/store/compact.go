@@ -297,36 +297,3 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 	}
 	return deleted, nil
 }
-
-// Lease acquires the right to do something, which only one process has at a time. ok is false if
-// another process has it. If a process ends without calling release, it loses the right after
-// length.
-func (s *Store) Lease(ctx context.Context, what, owner string, length time.Duration) (release func(), ok bool, err error) {
-	name := "leases/" + what + ".json"
-	type lease struct {
-		Owner   string
-		Expires time.Time
-	}
-	for range 2 {
-		data, err := json.Marshal(lease{owner, time.Now().Add(length)})
-		if err != nil {
-			return nil, false, err
-		}
-		err = s.put(ctx, name, true, func(w io.Writer) error { _, err := w.Write(data); return err })
-		if err == nil {
-			return func() { s.delete(context.WithoutCancel(ctx), name) }, true, nil
-		}
-		if !errors.Is(err, ErrExists) {
-			return nil, false, err
-		}
-		old, err := s.bucket.read(ctx, name)
-		var l lease
-		if err == nil && json.Unmarshal(old, &l) == nil && time.Now().Before(l.Expires) {
-			return nil, false, nil
-		}
-		if err := s.delete(ctx, name); err != nil {
-			return nil, false, err
-		}
-	}
-	return nil, false, nil
-}

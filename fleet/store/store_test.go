@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -292,15 +293,14 @@ func TestBucket(t *testing.T) {
 		t.Errorf("%d requests failed", failed)
 	}
 	for range 2 { // a lease is written under a condition
-		if _, ok, err := s.Lease(t.Context(), "x", "a", time.Hour); err != nil || !ok {
+		release, ok, err := s.Lease(t.Context(), "x", "a", time.Hour)
+		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}
 		if _, ok, err := s.Lease(t.Context(), "x", "b", time.Hour); err != nil || ok {
 			t.Errorf("a second lease: %v %v", ok, err)
 		}
-		if err := s.delete(t.Context(), "leases/x.json"); err != nil {
-			t.Fatal(err)
-		}
+		release()
 	}
 	if _, err := s.ELF(t.Context(), "none"); !errors.Is(err, ErrNoELF) {
 		t.Errorf("an object that does not exist: %v", err)
@@ -366,6 +366,36 @@ func TestLease(t *testing.T) {
 	}
 	if _, ok, err := s.Lease(t.Context(), "x", "c", time.Hour); !ok || err != nil {
 		t.Errorf("after the lease has expired: %v %v", ok, err)
+	}
+}
+
+// Of several processes that find an expired lease at the same time, one gets it.
+func TestLeaseRace(t *testing.T) {
+	s := open(t)
+	for round := range 50 {
+		if _, ok, err := s.Lease(t.Context(), "x", "old", -time.Hour); !ok || err != nil {
+			t.Fatal(round, ok, err)
+		}
+		var got atomic.Int32
+		var processes sync.WaitGroup
+		releases := make(chan func(), 8)
+		for range 8 {
+			processes.Go(func() {
+				release, ok, err := s.Lease(t.Context(), "x", "new", time.Hour)
+				if err != nil {
+					t.Error(err)
+				}
+				if ok {
+					got.Add(1)
+					releases <- release
+				}
+			})
+		}
+		processes.Wait()
+		if n := got.Load(); n != 1 {
+			t.Fatalf("round %d: %d processes have the lease", round, n)
+		}
+		(<-releases)()
 	}
 }
 
