@@ -21,7 +21,7 @@ func codecScan(r *Request) (Answer, error) {
 	var found []string
 	for it := range recording.Items(r.Data) {
 		if it.Found() {
-			found = append(found, fmt.Sprintf("%c@%d+%d", it.Text[1], it.Offset, len(it.Text)))
+			found = append(found, fmt.Sprintf("%c@%d+%d", it.Text[1], it.Offset, it.Extent()))
 		}
 	}
 	return Answer{Words: cmp.Or(strings.Join(found, " "), "-")}, nil
@@ -41,7 +41,7 @@ func codecLog(r *Request) (Answer, error) {
 		if p.Dump != nil && it.Text[1] != 'e' {
 			of = strconv.FormatUint(uint64(p.Dump.Begin.Number), 10)
 		}
-		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", it.Text[1], it.Offset, len(it.Text), p.Boot.Number, of)
+		item := fmt.Sprintf("%c@%d+%d;boot=%d;dump=%s;", it.Text[1], it.Offset, it.Extent(), p.Boot.Number, of)
 		if it.Err != nil && (it.Cut == nil || it.Kind != recording.KindDecoded) {
 			item += "reject"
 		} else {
@@ -62,13 +62,7 @@ func codecDumps(r *Request) (Answer, error) {
 	for _, d := range recording.Dumps(r.Data) {
 		m := d.Missing()
 		x := pathDump{Number: uint64(d.Begin.Number), Boot: d.Boot.Number, Open: d.End == nil, NoBase: d.NoBase,
-			Lost: [3]string{strconv.FormatInt(m.Lines, 10), "-", "-"}}
-		if m.HasBlocks {
-			x.Lost[1] = strconv.FormatInt(m.Blocks, 10)
-		}
-		if m.HasBytes {
-			x.Lost[2] = strconv.FormatInt(m.Bytes, 10)
-		}
+			Lost: [3]string{strconv.FormatUint(m.Lines, 10), m.Blocks.String(), m.Bytes.String()}}
 		paths, names, _ := d.Settle()
 		for s := range paths.All() {
 			if s.Live > 0 || s.Bytes > 0 {

@@ -84,11 +84,11 @@ func (d *Dump) Settle() *Sums {
 // Lost returns the number of missing lines. written is the number of lines that the writer
 // wrote between begin and end of the dump. known is false if the headers do not contain
 // this number; Lost then returns the gaps in the sequence numbers. (BT-DUMP-4)
-func (d *Dump) Lost(written uint64, known bool) int64 {
+func (d *Dump) Lost(written uint64, known bool) uint64 {
 	if !known {
-		return d.Gaps
+		return uint64(d.Gaps)
 	}
-	return max(0, int64(min(written, math.MaxInt64))-d.Lines)
+	return written - min(written, uint64(d.Lines))
 }
 
 // Sequence finds lost lines by the sequence numbers of the lines of a boot: [Head.Seq] or

@@ -21,7 +21,7 @@ func (s *Scanner) blobRecord(it *Item, text []byte, more bool) (n int) {
 		it.Memo, it.Stack, it.Blob, it.Lenient = &d.memo, &d.stack, d.blob, d.lenient
 		return d.length
 	}
-	if n = s.newRecord(it, text, more); n > 0 && it.Err == nil {
+	if n = s.newRecord(it, text, more); n > 0 && it.Err == nil && it.run == 0 {
 		s.cache.put(slot, text[:end], it, n)
 	}
 	return n
@@ -101,7 +101,7 @@ func (s *Scanner) rescue(it *Item, text []byte, head, run int) (n int) {
 	}
 	if head > 0 {
 		if size := gluedBlob(it.Blob); size > 0 {
-			text = text[:head+size/3*4]
+			it.run, text = len(text), text[:head+size/3*4]
 			it.Blob = it.Blob[:size:size]
 			it.Err = s.decode(it)
 			it.Lenient = bytes.ContainsAny(text, "-_")

@@ -3,6 +3,7 @@ package recording
 import (
 	"math"
 	"math/bits"
+	"strconv"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
@@ -49,9 +50,10 @@ type settled struct {
 func newDump(b *Boot, begin *codec.Header, at Place) *Dump {
 	d := &Dump{Boot: b, At: at, Begin: begin}
 	d.Sum.Sample, _ = begin.Uint("sample")
-	number, diff := d.Difference()
-	for i := len(b.dumps) - 1; diff && d.base == nil && i >= 0; i-- {
-		if b.dumps[i].Begin.Number == number {
+	_, diff := d.Difference()
+	number, of := begin.Uint("base")
+	for i := len(b.dumps) - 1; diff && of && d.base == nil && i >= 0; i-- {
+		if uint64(b.dumps[i].Begin.Number) == number {
 			d.base = b.dumps[i]
 		}
 	}
@@ -59,8 +61,8 @@ func newDump(b *Boot, begin *codec.Header, at Place) *Dump {
 	return d
 }
 
-// Difference returns the number of the dump from which this one is a difference; ok is false if
-// it is none. (BT-DUMP-1)
+// Difference returns the number of the dump from which this one is a difference, 0 if its begin has
+// no base; ok is false if it is none. (BT-DUMP-1)
 func (d *Dump) Difference() (number uint32, ok bool) {
 	if d.Begin == nil {
 		return 0, false
@@ -136,26 +138,45 @@ func (d *Dump) close(end *codec.Header) {
 
 // Missing is what the headers of a dump have and the log does not. (BT-HEAD-4, BT-DUMP-4)
 type Missing struct {
-	Lines int64 // of call paths
-	// Blocks and Bytes are negative if the log has more than the headers. Blocks are known if
-	// HasBlocks is set, which means that a header has n, and Bytes if it has b.
-	Blocks, Bytes       int64
-	HasBlocks, HasBytes bool
+	Lines         uint64 // of call paths
+	Blocks, Bytes Lack
 }
 
 // Any reports whether anything is known to be missing, or to be too much.
-func (m Missing) Any() bool { return m.Lines != 0 || m.Blocks != 0 || m.Bytes != 0 }
+func (m Missing) Any() bool { return m.Lines != 0 || m.Blocks.Any() || m.Bytes.Any() }
+
+// Lack is a number that a header has, n or b, and what was read of it. The difference of the two
+// does not fit 64 bits. (BT-DUMP-4)
+type Lack struct {
+	Announced, Read uint64
+	Known           bool // a header has the number
+}
+
+// Any reports whether the two differ.
+func (l Lack) Any() bool { return l.Known && l.Announced != l.Read }
+
+// String returns what is missing in decimal, negative if more was read than announced, or "-" if
+// nothing is known.
+func (l Lack) String() string {
+	switch {
+	case !l.Known:
+		return "-"
+	case l.Announced < l.Read:
+		return "-" + strconv.FormatUint(l.Read-l.Announced, 10)
+	}
+	return strconv.FormatUint(l.Announced-l.Read, 10)
+}
 
 // Missing returns what is missing.
 func (d *Dump) Missing() (m Missing) {
 	m.Lines = d.Lines()
-	m.Blocks, m.HasBlocks = d.lack("n", addUp(d.Sum.Live, d.Records))
-	m.Bytes, m.HasBytes = d.lack("b", addUp(d.Sum.Bytes, d.RecordBytes))
+	m.Blocks = d.lack("n", addUp(d.Sum.Live, d.Records))
+	m.Bytes = d.lack("b", addUp(d.Sum.Bytes, d.RecordBytes))
 	return m
 }
 
 // Lines returns the number of missing lines of call paths. (BT-DUMP-4)
-func (d *Dump) Lines() int64 {
+func (d *Dump) Lines() uint64 {
 	if d.Begin == nil || d.End == nil {
 		return d.Sum.Lost(0, false)
 	}
@@ -177,13 +198,10 @@ func (d *Dump) Announced(key string) (v uint64, ok bool) {
 	return 0, false
 }
 
-// lack returns a number of the headers less what was read.
-func (d *Dump) lack(key string, read uint64) (n int64, known bool) {
+// lack returns a number of the headers and what was read of it.
+func (d *Dump) lack(key string, read uint64) Lack {
 	v, ok := d.Announced(key)
-	if !ok {
-		return 0, false
-	}
-	return int64(v - read), true
+	return Lack{Announced: v, Read: read, Known: ok}
 }
 
 // Complete reports whether nothing is known to be missing: the dump has its end and all that the

@@ -62,6 +62,7 @@ type Item struct {
 	Place
 	// Text is the text of the item. The Texts of all items together are the log.
 	Text []byte
+	run  int // the length of the text of a record of which less was read, else 0
 	// Stack is the stack as recorded. In a cut record, its PCs are the complete frames.
 	Stack     *codec.Stack
 	Blob      []byte           // the decoded base64, as far as it could be decoded
@@ -81,6 +82,11 @@ type Item struct {
 	// record is not in the cache, and *Memo is nil when the record enters the cache.
 	Memo *any
 }
+
+// Extent returns the length in bytes of the text of a record as BT-TEXT-3 has it: the longest run of
+// base64 characters. If only a shorter run is a blob, as where lines ran into each other, Text is
+// that run, and what is behind it begins the next item.
+func (it *Item) Extent() int { return max(len(it.Text), it.run) }
 
 // Cut describes a record whose end is missing. A character lost inside a record cannot
 // always be distinguished from a cut; the frames after the lost character are then wrong.

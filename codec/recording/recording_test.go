@@ -57,7 +57,7 @@ func dumpText(d *recording.Dump) string {
 		text += fmt.Sprintf(" foreign=%d", d.Foreign)
 	}
 	if m := d.Missing(); m.Any() {
-		text += fmt.Sprintf(" missing=%d,%d,%d", m.Lines, m.Blocks, m.Bytes)
+		text += fmt.Sprintf(" missing=%d,%v,%v", m.Lines, m.Blocks, m.Bytes)
 	}
 	if !d.Complete() {
 		text += " incomplete"
@@ -88,7 +88,7 @@ func TestDumps(t *testing.T) {
 		{"values outside", line(0, 0, one) + "~h#begin 1\n" + line(1, 1, one) + "~h#end 1 n=1\n" + line(2, 1, one), []string{"1 1/1"}},
 		{"records count", "~h#begin 1 k=paths\n~b#size: 5, 0x1\n~m#AAA=\n" + line(0, 1, one) + "~h#end 1 n=4 b=14\n", []string{"1 1/1 missing=0,1,1 incomplete"}},
 		{"more than announced", "~h#begin 1\n" + line(0, 1, two) + "~h#end 1 n=1 b=20\n", []string{"1 2/1/2 missing=0,-1,0 incomplete"}},
-		{"a line is missing", "~h#begin 1 l=0\n" + line(0, 1, one) + "~h#end 1 l=2\n", []string{"1 1/1 missing=1,0,0 incomplete"}},
+		{"a line is missing", "~h#begin 1 l=0\n" + line(0, 1, one) + "~h#end 1 l=2\n", []string{"1 1/1 missing=1,-,- incomplete"}},
 		{"lines that count down", "~h#begin 1 l=5\n" + line(5, 1, one) + "~h#end 1 l=2\n", []string{"1 1/1"}},
 		{"a line of another dump", "~h#begin 1\n" + line(0, 1, one) + line(1, 2, two) + line(2, 1, one) + "~h#end 1\n", []string{"1 2/1 foreign=1"}},
 		{"the begin of the next is lost", "~h#begin 63\n" + line(0, 63, one) + line(1, 0, two) + line(2, 0, one) + "~h#end 64\n",

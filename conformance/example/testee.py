@@ -798,7 +798,7 @@ class Dump:
                 total[2] = [total[2][0] + live / chance, total[2][1] + size / chance]
         self.lose()
         if self.begin.get("k") == "diff":
-            bases = [d for d in earlier if d.boot == self.boot and int(d.number) == int(self.begin.get("base", "0"))]
+            bases = [d for d in earlier if d.boot == self.boot and int(d.number) == int(self.begin.get("base", "-1"))]
             self.no_base = not bases or not bases[-1].complete()
             for key, total in bases[-1].sums.items() if bases else []:
                 self.sums.setdefault(key, total)  # BT-DUMP-3
@@ -1175,7 +1175,7 @@ def write_events(words):
             if item:
                 w.put_number(age)
             w.put_number(int(e["size"]))
-            block += 1
+            block = (block + 1) % (1 << 64)
         if "addr" in e:
             w.put_number(fold64((int(e["addr"], 16) >> unit) - at))
             at = int(e["addr"], 16) >> unit

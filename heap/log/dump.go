@@ -82,7 +82,7 @@ func (d *dump) info(index int) profile.DumpInfo {
 		i.Loss.Folded = clampInt(folded)
 	}
 	if d.isPaths {
-		i.Loss.Lines, i.Loss.NoBase = d.Lines(), d.NoBase // BT-DUMP-4
+		i.Loss.Lines, i.Loss.NoBase = clampInt(d.Lines()), d.NoBase // BT-DUMP-4
 	}
 	return i
 }

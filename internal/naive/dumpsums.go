@@ -1,6 +1,7 @@
 package naive
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
@@ -170,10 +171,11 @@ func (d *dumpReader) isBase(base, p *pathDump) bool {
 	case "dumps-diff-of-complete":
 		return number == want && base.boot == p.boot && base.complete()
 	case "dumps-diff-without-base-of-0":
-		return number == want && base.boot == p.boot && value(p.begin, "base") != ""
-	}
-	if want == "" {
-		want = "0"
+		want = cmp.Or(want, "0")
+	case "dumps-diff-without-base-of-last":
+		if want == "" {
+			return base.boot == p.boot
+		}
 	}
 	return number == want && base.boot == p.boot
 }
@@ -215,7 +217,7 @@ func (d *dumpReader) merge(p *pathDump, s *pathSum) {
 
 // lose computes what is missing. (BT-DUMP-4, BT-HEAD-4)
 func (d *dumpReader) lose(p *pathDump) {
-	lines := p.gaps
+	lines := big.NewInt(p.gaps)
 	first, last := number(p.begin, "l", false), number(p.end, "l", false)
 	if first != "" && last != "" && !d.has("dumps-l-ignored") {
 		n := new(big.Int).Sub(wide(last), wide(first))
@@ -223,9 +225,12 @@ func (d *dumpReader) lose(p *pathDump) {
 		if n.Sign() < 0 && !d.has("dumps-lines-negative") {
 			n.SetInt64(0)
 		}
-		lines = n.Int64()
+		lines = n
 	}
-	p.lost = [3]string{strconv.FormatInt(lines, 10), "-", "-"}
+	if d.has("dumps-missing-of-63-bits") {
+		lines = big.NewInt(lines.Int64())
+	}
+	p.lost = [3]string{lines.String(), "-", "-"}
 	for i, key := range []string{"n", "b"} {
 		said := number(p.end, key, false)
 		if said == "" || d.has("dumps-begin-counts") && number(p.begin, key, false) != "" {
@@ -244,6 +249,9 @@ func (d *dumpReader) lose(p *pathDump) {
 		}
 		if cut := number(p.end, "cut", false); i == 0 && cut != "" && d.has("dumps-cut-is-missing") {
 			n.Add(n, wide(cut))
+		}
+		if d.has("dumps-missing-of-63-bits") {
+			n = big.NewInt(int64(n.Uint64()))
 		}
 		p.lost[i+1] = n.String()
 	}
