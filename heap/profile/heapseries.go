@@ -19,6 +19,18 @@ type HeapReport struct {
 	Build, Firmware string // of the boot, "" if not known
 }
 
+// Uptime returns the time since the boot: Time, or that of a clock in the lines of the log that begins with
+// the boot. ok is false if it is not known.
+func (r *HeapReport) Uptime() (at time.Duration, ok bool) {
+	if r.Timed {
+		return r.Time, true
+	}
+	if i := slices.IndexFunc(r.Stamps, func(s Stamp) bool { return !s.Wall }); i >= 0 {
+		return r.Stamps[i].At, true
+	}
+	return 0, false
+}
+
 // HeapSeries has the reports on one heap, in the order of the log.
 type HeapSeries struct {
 	Name    string

@@ -118,8 +118,8 @@ func exhaustionJSON(x *profile.Exhaustion) any {
 func seriesJSON(s *profile.HeapSeries) any {
 	return object{"name": s.Name, "total": s.Total, "least": s.Least, "reports": listJSON(s.Reports, func(r *profile.HeapReport) any {
 		j := object{"number": r.Number, "boot": r.Boot, "heap": heapmap.OfHeap(r.Heap)}
-		if r.Timed {
-			j["time"] = r.Time.Seconds()
+		if at, ok := r.Uptime(); ok {
+			j["time"] = at.Seconds()
 		}
 		return j
 	})}

@@ -321,8 +321,8 @@ func (m *heapMap) writeHeaps(w io.Writer) {
 				continue
 			}
 			time := ""
-			if r.Timed {
-				time = seconds(r.Time.Seconds())
+			if at, ok := r.Uptime(); ok {
+				time = seconds(at.Seconds())
 			}
 			tb.Rows = append(tb.Rows, []string{cli.Number(r.Number), strconv.Itoa(r.Boot), time, bytesOf(r.Free), bytesOf(r.Largest), shareOf(heapmap.OfHeap(r.Heap).Fragmentation), bytesOf(r.Min)})
 		}

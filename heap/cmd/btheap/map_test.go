@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -228,4 +229,17 @@ func TestMapOfLostBlocks(t *testing.T) {
 		"4,096 bytes of heap (as the flags say)\n2,000 bytes used by 20 blocks; 1,944 free in 1 hole, the largest of 1,944"}, "")
 	checkSession(t, "a heap without its unit", []string{"map", "--heap", "4", logFile(t, "whole.log", whole)}, 2, nil,
 		"--heap 4: the blocks are in 2,152 bytes, expected the size of the whole heap, such as 48K")
+}
+
+// The times of reports are those of their lines, if a clock there begins with the boot.
+func TestMapTimesOfReports(t *testing.T) {
+	for _, c := range []struct{ prefix, time string }{{"I (61500) app: ", "61.500"}, {"12:00:01.123 -> ", ""}} {
+		log := logFile(t, "heap.log", c.prefix+"Free internal 41480 biggest block 21504 total 41480\n")
+		out, errs, code := command("", "map", "-q", log)
+		fields := strings.Fields(out[strings.LastIndex(out, "---")+3:])
+		want := strings.Fields("1 1 " + c.time + " 41,480 21,504 48.2 %")
+		if code != 0 || !slices.Equal(fields, want) {
+			t.Errorf("%q: exit code %d, %s, %q, want %q", c.prefix, code, errs, fields, want)
+		}
+	}
 }
