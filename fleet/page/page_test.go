@@ -38,7 +38,6 @@ func serve(t *testing.T, devices int) (url string, fleet simulate.Fleet) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
 	fleet = simulate.Default()
 	fleet.Devices = devices
 	if _, _, err := fleet.Store(t.Context(), s); err != nil {

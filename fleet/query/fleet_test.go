@@ -31,7 +31,7 @@ func open(t testing.TB, s *store.Store) *DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.Close(); s.Close() })
+	t.Cleanup(func() { d.Close() })
 	return d
 }
 

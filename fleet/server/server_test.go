@@ -65,7 +65,6 @@ func open(t testing.TB, dir string) *store.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
 	return s
 }
 

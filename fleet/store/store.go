@@ -55,9 +55,6 @@ func Open(ctx context.Context, where string) (*Store, error) {
 	return &Store{bucket: directory(dir), dir: dir}, nil
 }
 
-// Close does nothing: a store holds no resources.
-func (s *Store) Close() error { return nil }
-
 // Dir returns the directory of the files, "" if they are not on this machine.
 func (s *Store) Dir() string { return s.dir }
 

@@ -27,7 +27,6 @@ func open(t *testing.T) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
 	return s
 }
 
@@ -219,7 +218,6 @@ func TestConcurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
 	var acknowledged atomic.Int64
 	done := make(chan error, 2)
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)

@@ -133,7 +133,6 @@ func TestUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
 	file := compile(t, "-Wl,--build-id=0x5ca1ab1e0ddba115")
 	at := function(t, file, "outer") + 2
 	put(t, s, "5ca1ab1e0ddba115", at)
@@ -181,7 +180,6 @@ func check(t *testing.T, file string, servers ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
 	at := function(t, file, "outer") + 2
 	put(t, s, "5ca1ab1e0ddba115", at)
 	if n, err := Update(t.Context(), s, servers); err != nil || n != 1 {

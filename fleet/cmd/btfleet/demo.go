@@ -56,7 +56,6 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return cli.Failedf("%v", err)
 	}
-	defer s.Close()
 	l, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return cli.Failedf("%v", err)

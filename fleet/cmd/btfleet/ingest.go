@@ -53,7 +53,6 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close()
 	b := &store.Batch{Day: time.Now()}
 	known, err := s.Uploads(c.Context())
 	if err != nil {

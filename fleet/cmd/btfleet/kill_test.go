@@ -113,7 +113,6 @@ func TestKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
 	list, err := s.Snapshot(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)

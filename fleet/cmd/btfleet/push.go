@@ -32,7 +32,6 @@ labels service_name, build, fw and devices. Single devices are not sent.`,
 			if err != nil {
 				return err
 			}
-			defer s.Close()
 			db, err := query.Open(c.Context(), s)
 			if err != nil {
 				return cli.Failedf("%v", err)

@@ -48,7 +48,6 @@ func (q *question) command(c *cobra.Command, rows int, ask func(c *cobra.Command
 		if err != nil {
 			return err
 		}
-		defer s.Close()
 		if q.db, err = query.Open(c.Context(), s); err != nil {
 			return cli.Failedf("%v", err)
 		}

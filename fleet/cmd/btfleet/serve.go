@@ -106,7 +106,6 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	defer to.Close()
 	spool, err := server.OpenSpool(o.spool, size)
 	if err != nil {
 		return cli.Failedf("%v", err)

@@ -70,7 +70,6 @@ make the same dumps.`,
 		if err != nil {
 			return err
 		}
-		defer s.Close()
 		dumps, facts, err := d.Store(c.Context(), s)
 		if err != nil {
 			return cli.Failedf("%v", err)

@@ -91,7 +91,6 @@ does the same every hour.`,
 			if err != nil {
 				return err
 			}
-			defer s.Close()
 			deleted, err := maintain(c.Context(), s, limit)
 			for _, day := range deleted {
 				fmt.Fprintf(c.ErrOrStderr(), "deleted %s\n", day)

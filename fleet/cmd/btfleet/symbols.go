@@ -27,7 +27,6 @@ of DEBUGINFOD_URLS for builds without a file.`,
 			if err != nil {
 				return err
 			}
-			defer s.Close()
 			out := c.OutOrStdout()
 			for _, file := range args[1:] {
 				build, n, err := symbols.Add(c.Context(), s, file)
