@@ -41,6 +41,9 @@ that is too slow to be seen on one device is seen on many.`,
 			if err != nil || fail == "" {
 				return err
 			}
+			if l.Moving || l.Examined == 0 {
+				return cli.Shortf("--fail-over %s: nothing was examined", fail)
+			}
 			for _, r := range l.Rows {
 				if r.Verdict.Sure() && r.Rate != nil && *r.Rate > float64(limit) {
 					return cli.Shortf("a path grows by %s bytes per hour, more than --fail-over %s", bytesOf(*r.Rate), fail)

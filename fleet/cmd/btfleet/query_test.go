@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -122,5 +123,25 @@ func TestParseSince(t *testing.T) {
 		if got, err := parseSince(s, now); err == nil {
 			t.Errorf("%q: %v", s, got)
 		}
+	}
+}
+
+// simulate --world makes a fleet of a special kind, which other flags change. An unknown name is
+// refused with the known ones.
+func TestSimulateWorld(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "bases")
+	code, out, errs := ask("simulate", "--store", dir, "--world", "bases", "--devices", "12", "--days", "3")
+	if code != 0 || !strings.HasPrefix(out, "144 dumps of 12 devices") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+	code, out, errs = ask("leaks", "--store", dir, "--build", "1.4.1")
+	if code != 0 || !strings.Contains(out, "the addresses change with each boot") || !strings.Contains(out, "~h#map") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+	if code, _, errs := ask("leaks", "--store", dir, "--build", "1.4.1", "--fail-over", "1K/h"); code != 1 || !strings.Contains(errs, "nothing was examined") {
+		t.Errorf("--fail-over: exit code %d, %s", code, errs)
+	}
+	if code, _, errs := ask("simulate", "--world", "flat"); code != 2 || !strings.Contains(errs, "steady, begins, config") {
+		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
