@@ -16,29 +16,21 @@ type Caller struct {
 // Callers returns the call sites of a function that leaks, with their callers: those that grew
 // most first. It is nil for a call path.
 func (l *Leak) Callers() []Caller {
-	if l.stack == nil || l.from == nil {
-		return nil
-	}
 	var list []Caller
 	index, sum := map[[2]Site]int{}, uint64(0)
-	for row := range l.from.Rows() {
-		stack := row.Stack()
-		if len(stack) == 0 || stack[0].Func != l.stack[0].Func {
-			continue
-		}
+	for _, row := range l.calls {
+		stack := row.inner(2)
 		grown := l.grown(row)
 		if grown == 0 {
 			continue
 		}
-		key := [2]Site{stack[0]}
-		if len(stack) > 1 {
-			key[1] = stack[1]
-		}
+		key := [2]Site{}
+		copy(key[:], stack)
 		i, ok := index[key]
 		if !ok {
 			i = len(list)
 			index[key] = i
-			list = append(list, Caller{Stack: stack[:min(2, len(stack))]})
+			list = append(list, Caller{Stack: stack})
 		}
 		list[i].Bytes += grown
 		sum += grown

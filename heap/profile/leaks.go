@@ -82,7 +82,7 @@ type Leak struct {
 	leaks *Leaks
 	rows  []uint32
 	stack []Site
-	from  *Profile // of a function: with lines and callers
+	calls []Row // of a function: its call paths with lines and callers
 }
 
 // Stack returns the call sites, innermost first. Of a function, it is one site.
@@ -90,7 +90,22 @@ func (l *Leak) Stack() []Site {
 	if l.stack != nil || l.p == nil {
 		return l.stack
 	}
-	return Row{l.p, int(l.rows[0])}.Stack()
+	return l.row().Stack()
+}
+
+func (l *Leak) row() Row { return Row{l.p, int(l.rows[0])} }
+
+// Innermost returns the innermost call site, the zero Site if there is none.
+func (l *Leak) Innermost() Site {
+	if l.stack != nil {
+		return l.stack[0]
+	}
+	if l.p == nil {
+		return Site{}
+	}
+	var site [1]Site
+	copy(site[:], l.row().inner(1))
+	return site[0]
 }
 
 // Points returns the value in each dump of the profile, used or not, added up if [Leaks].Intervals.
@@ -314,14 +329,36 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 		e, site := t.examine(points), rows.names.siteAt(number)
 		e.Versions = comparableVersions(e.Versions, []Site{site})
 		if e.Gain > 0 && e.Verdict.Sure() && e.Verdict > best[site.Func] {
-			l.Functions = append(l.Functions, Leak{Evidence: e, p: p, leaks: l, rows: bySite[number], stack: []Site{site}, from: from})
+			l.Functions = append(l.Functions, Leak{Evidence: e, p: p, leaks: l, rows: bySite[number], stack: []Site{site}})
 		}
 	}
 	sortLeaks(l.Functions)
+	from.addCalls(l.Functions)
 	for _, f := range l.Functions {
 		if best[f.stack[0].Func] < Probably {
 			l.sure = append(l.sure, f)
 		}
+	}
+}
+
+// addCalls sets the call paths of functions.
+func (p *Profile) addCalls(functions []Leak) {
+	if len(functions) == 0 {
+		return
+	}
+	calls := map[string][]Row{}
+	for i := range functions {
+		calls[functions[i].stack[0].Func] = nil
+	}
+	for row := range p.Rows() {
+		if site := row.inner(1); len(site) > 0 {
+			if list, leaks := calls[site[0].Func]; leaks {
+				calls[site[0].Func] = append(list, row)
+			}
+		}
+	}
+	for i := range functions {
+		functions[i].calls = calls[functions[i].stack[0].Func]
 	}
 }
 

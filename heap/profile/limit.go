@@ -87,3 +87,46 @@ func limitNote(left int) string {
 	return fmt.Sprintf("%s with the least bytes are added up as %q: the format repeats the frames of each, which would be over %d per frame of the profile",
 		printable.Count(left, "call path"), OtherName, repetitions)
 }
+
+// StackLimit limits the call sites of a list of stacks: a few bytes of a log may add a stack that
+// shares a thousand outer call sites with others. The first 2^18 call sites are listed; stacks from
+// there on have only those that they share with no other row, and the last one says so.
+type StackLimit struct {
+	// Cut is the number of stacks that lack outer call sites.
+	Cut   int
+	sites int
+}
+
+// MaxStackSites is the number of call sites after which a [StackLimit] leaves out those that
+// stacks share.
+const MaxStackSites = 1 << 18
+
+// outerLeftOut is the outermost call site of a stack that lacks others.
+var outerLeftOut = Site{Func: "(outer frames left out)"}
+
+// Stack returns the call sites of a row, innermost first, as far as the limit allows.
+func (l *StackLimit) Stack(r Row) []Site {
+	if r.p == nil {
+		return nil
+	}
+	rows := r.p.rows()
+	node, tail := rows.stacks.stack(rows.stackOf(r.number))
+	if l.sites < MaxStackSites || node == 0 {
+		stack := r.Stack()
+		l.sites += len(stack)
+		return stack
+	}
+	l.Cut++
+	if len(tail) == 0 {
+		tail = []uint32{rows.stacks.nodes.at(int(node)).value}
+	}
+	return append(rows.names.sites(tail), outerLeftOut)
+}
+
+// Leak returns the call sites of a leak, as Stack does.
+func (l *StackLimit) Leak(k *Leak) []Site {
+	if k.stack != nil || k.p == nil {
+		return k.stack
+	}
+	return l.Stack(k.row())
+}

@@ -165,6 +165,17 @@ func (r Row) Stack() []Site {
 	return rows.names.sites(rows.stack(nil, r.number))
 }
 
+// inner returns the n innermost call sites, or all if there are fewer.
+func (r Row) inner(n int) []Site {
+	node, list := r.Place()
+	for len(list) < n && node != 0 {
+		var site Site
+		node, site = r.p.Caller(node)
+		list = append(list, site)
+	}
+	return list[:min(n, len(list))]
+}
+
 // Place returns the stack of the row in two parts: a node of the tree in which the rows of the
 // profile share their outer call sites, and the call sites inside of it, innermost first. See
 // [Profile.Caller].

@@ -98,6 +98,7 @@ func (s *session) writeDiff(w io.Writer, limit threshold) error {
 	fmt.Fprintf(w, "%s\n%s → %s bytes (%s), %s → %s allocations (%s)\n", joined(pair),
 		cli.Number(before.Bytes), cli.Number(after.Bytes), signed(profile.Sub(after.Bytes, before.Bytes)),
 		cli.Number(before.Count), cli.Number(after.Count), signed(profile.Sub(after.Count, before.Count)))
+	var frames profile.StackLimit
 	for _, c := range shown {
 		word := ""
 		switch {
@@ -108,8 +109,9 @@ func (s *session) writeDiff(w io.Writer, limit threshold) error {
 		}
 		fmt.Fprintf(w, "\n%s bytes, %s allocations: %s → %s bytes%s\n", signed(c.Delta(profile.Bytes)), signed(c.Delta(profile.Count)),
 			cli.Number(c.Before.Bytes), cli.Number(c.After.Bytes), word)
-		s.stack(w, c.Stack())
+		s.stack(w, frames.Stack(c.Row))
 	}
+	s.noteCut(&frames)
 	writeMore(w, "\n", left, "more call path")
 	return nil
 }

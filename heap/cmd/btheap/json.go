@@ -1,9 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
+	"iter"
+	"maps"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/lwsbt/lwsbt/heap/internal/heapmap"
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -15,26 +21,71 @@ type object map[string]any
 // schemaVersion is the version of the schema. It changes when a field changes its meaning.
 const schemaVersion = 1
 
+// list is a JSON array whose elements are made when they are written: its call stacks may be many
+// times as large as the log. It stands in no other value than the object of a command.
+type list iter.Seq[any]
+
 // writeJSON writes the output of a command, indented by indent.
 func writeJSON(w io.Writer, indent, command string, fields object) error {
 	fields["command"], fields["version"] = command, schemaVersion
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	return e.Encode(fields)
+	var line bytes.Buffer
+	write := func(before string, depth int, v any) error {
+		line.Reset()
+		line.WriteString(before)
+		e := json.NewEncoder(&line)
+		e.SetEscapeHTML(false)
+		e.SetIndent(strings.Repeat(indent, depth), indent)
+		if err := e.Encode(v); err != nil {
+			return err
+		}
+		_, err := w.Write(bytes.TrimSuffix(line.Bytes(), []byte("\n")))
+		return err
+	}
+	newLine := func(depth int) string {
+		if indent == "" {
+			return ""
+		}
+		return "\n" + strings.Repeat(indent, depth)
+	}
+	colon := ":" + strings.Repeat(" ", min(1, len(indent)))
+	before := "{"
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		field := before + newLine(1) + strconv.Quote(key) + colon
+		before = ","
+		elements, ok := fields[key].(list)
+		if !ok {
+			if err := write(field, 1, fields[key]); err != nil {
+				return err
+			}
+			continue
+		}
+		io.WriteString(w, field)
+		end, separator := "[]", "["
+		for v := range elements {
+			if err := write(separator+newLine(2), 2, v); err != nil {
+				return err
+			}
+			end, separator = newLine(1)+"]", ","
+		}
+		io.WriteString(w, end)
+	}
+	_, err := io.WriteString(w, newLine(0)+"}\n")
+	return err
 }
 
 // listJSON returns the objects of the elements of a list.
-func listJSON[T any](list []T, convert func(*T) any) []any {
-	objects := make([]any, len(list))
-	for i := range list {
-		objects[i] = convert(&list[i])
+func listJSON[T any](all []T, convert func(*T) any) list {
+	return func(yield func(any) bool) {
+		for i := range all {
+			if !yield(convert(&all[i])) {
+				return
+			}
+		}
 	}
-	return objects
 }
 
 // dumpsJSON returns the objects of dumps.
-func dumpsJSON(dumps []*profile.Dump) []any {
+func dumpsJSON(dumps []*profile.Dump) list {
 	return listJSON(dumps, func(d **profile.Dump) any { return dumpJSON(*d) })
 }
 
@@ -70,28 +121,32 @@ func leakDumpJSON(d *profile.LeakDump) any {
 }
 
 // leaksJSON returns the objects of the rows with evidence.
-func leaksJSON(found *profile.Leaks, rows []profile.Leak) []any {
-	list := []any{}
-	for i := range rows {
-		if r := &rows[i]; r.Verdict != profile.NoEvidence {
+func leaksJSON(found *profile.Leaks, rows []profile.Leak, limit *profile.StackLimit) list {
+	return func(yield func(any) bool) {
+		for i := range rows {
+			r := &rows[i]
+			if r.Verdict == profile.NoEvidence {
+				continue
+			}
 			j := struct {
 				profile.Evidence
 				IfLeak any             `json:"if_leak,omitempty"`
 				Stack  []profile.Site  `json:"stack"`
 				Values []profile.Value `json:"values"`
-			}{Evidence: r.Evidence, Stack: r.Stack(), Values: r.Points()}
+			}{Evidence: r.Evidence, Stack: limit.Leak(r), Values: r.Points()}
 			if x := found.IfLeak(r); x != nil {
 				j.IfLeak = exhaustionJSON(x)
 			}
-			list = append(list, j)
+			if !yield(j) {
+				return
+			}
 		}
 	}
-	return list
 }
 
 // foundJSON returns the fields that leaks and live share.
-func foundJSON(found *profile.Leaks, rows []profile.Leak) object {
-	j := object{"per": "dump", "used": found.Used, "leaks": leaksJSON(found, rows), "exhaustion": nil}
+func foundJSON(found *profile.Leaks, rows []profile.Leak, limit *profile.StackLimit) object {
+	j := object{"per": "dump", "used": found.Used, "leaks": leaksJSON(found, rows, limit), "exhaustion": nil}
 	if found.Timed {
 		j["per"] = "hour"
 	}
@@ -116,13 +171,15 @@ func exhaustionJSON(x *profile.Exhaustion) any {
 
 // seriesJSON returns the object of the reports on a heap.
 func seriesJSON(s *profile.HeapSeries) any {
-	return object{"name": s.Name, "total": s.Total, "least": s.Least, "reports": listJSON(s.Reports, func(r *profile.HeapReport) any {
+	reports := make([]any, len(s.Reports))
+	for i, r := range s.Reports {
 		j := object{"number": r.Number, "boot": r.Boot, "heap": heapmap.OfHeap(r.Heap)}
 		if at, ok := r.Uptime(); ok {
 			j["time"] = at.Seconds()
 		}
-		return j
-	})}
+		reports[i] = j
+	}
+	return object{"name": s.Name, "total": s.Total, "least": s.Least, "reports": reports}
 }
 
 // heapJSON returns the object of the trend of a heap.
@@ -148,9 +205,10 @@ func heapJSON(t *profile.HeapTrend) any {
 
 // writeJSON writes the output of btheap leaks. All rows with evidence are in it.
 func (l *leaks) writeJSON(w io.Writer, found *profile.Leaks, alive []aliveBlock) error {
-	j := foundJSON(found, found.Rows)
+	var limit profile.StackLimit
+	j := foundJSON(found, found.Rows, &limit)
 	j["dumps"] = listJSON(found.Dumps, leakDumpJSON)
-	j["boots"], j["missing"], j["varied"], j["functions"] = found.Boots, found.Missing, found.Varied, leaksJSON(found, found.Functions)
+	j["boots"], j["missing"], j["varied"], j["functions"] = found.Boots, found.Missing, found.Varied, leaksJSON(found, found.Functions, &limit)
 	j["heaps"] = listJSON(found.Heaps, heapJSON)
 	if found.Timed {
 		j["span"] = found.Span.Seconds()
@@ -160,12 +218,14 @@ func (l *leaks) writeJSON(w io.Writer, found *profile.Leaks, alive []aliveBlock)
 			return object{"address": b.Addr, "bytes": b.Bytes, "dumps": b.dumps, "stack": b.stack}
 		})
 	}
-	return writeJSON(w, " ", "leaks", j)
+	err := writeJSON(w, " ", "leaks", j)
+	l.noteCut(&limit)
+	return err
 }
 
 // writeJSON writes the output of btheap live for the last dump, in a line.
 func (st *state) writeJSON(w io.Writer) error {
-	j := foundJSON(st.found, st.found.Sure())
+	j := foundJSON(st.found, st.found.Sure(), &profile.StackLimit{})
 	j["dumps"] = []any{leakDumpJSON(&st.found.Dumps[len(st.dumps)-1])}
 	j["kept"], j["alarm"] = len(st.dumps), nil
 	if st.alarm != "" {
@@ -179,7 +239,9 @@ func (s *session) topJSON(w io.Writer, p *profile.Profile, cum, stacks bool) err
 	j := object{"dumps": dumpsJSON(p.Dumps()), "total": p.Total(0), "weight": s.weight}
 	if stacks {
 		rows := p.Top(s.w, int(s.rows))
-		j["paths"] = listJSON(rows, func(r *profile.Row) any { return object{"stack": r.Stack(), "value": r.Value()} })
+		var limit profile.StackLimit
+		defer s.noteCut(&limit)
+		j["paths"] = listJSON(rows, func(r *profile.Row) any { return object{"stack": limit.Stack(*r), "value": r.Value()} })
 		j["left"] = p.Len() - len(rows)
 	} else {
 		r := p.Sites(s.w, cum, int(s.rows))
@@ -190,8 +252,10 @@ func (s *session) topJSON(w io.Writer, p *profile.Profile, cum, stacks bool) err
 
 // diffJSON writes the output of btheap diff.
 func (s *session) diffJSON(w io.Writer, p *profile.Profile, changes []profile.Change, left int) error {
+	var limit profile.StackLimit
+	defer s.noteCut(&limit)
 	paths := listJSON(changes, func(c *profile.Change) any {
-		return object{"stack": c.Stack(), "before": c.Before, "after": c.After}
+		return object{"stack": limit.Stack(c.Row), "before": c.Before, "after": c.After}
 	})
 	return writeJSON(w, " ", "diff", object{"dumps": dumpsJSON(p.Dumps()), "weight": s.weight, "paths": paths, "left": left})
 }

@@ -299,6 +299,8 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 
 // writeLeaks writes call paths, or functions with all their callers, with their evidence.
 func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Leak) {
+	var limit profile.StackLimit
+	defer l.noteCut(&limit)
 	for i := range list {
 		r := &list[i]
 		bars := sparkline(r.Points(), func(i int) bool { return found.Dumps[i].Used }, l.w, 24)
@@ -312,7 +314,7 @@ func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Lea
 		for _, text := range leaktext.Notes(found, r) {
 			fmt.Fprintf(w, "  %s\n", cli.Printable(text))
 		}
-		l.stack(w, r.Stack())
+		l.stack(w, limit.Leak(r))
 		writeCallers(w, r.Callers())
 	}
 }
@@ -355,10 +357,11 @@ func unnamed(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }
 
 // writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
 func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
+	var limit profile.StackLimit
 	steady, uneven := leaktext.Growing(found)
 	for _, r := range slices.Concat(found.Sure(), steady, uneven) {
 		at, name, kind := inLog(found), "(no frames)", "warning"
-		stack := r.Stack()
+		stack := limit.Leak(&r)
 		if len(stack) > 0 {
 			name = stack[0].Func
 		}

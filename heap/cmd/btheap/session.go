@@ -191,6 +191,13 @@ func (s *session) note(format string, args ...any) {
 	}
 }
 
+// noteCut says that a list of call stacks is not whole.
+func (s *session) noteCut(l *profile.StackLimit) {
+	if l.Cut > 0 {
+		s.note("%s without the outer frames that they share with others: only the first %s frames of the list are written in full", cli.Count(l.Cut, "call stack"), cli.Number(profile.MaxStackSites))
+	}
+}
+
 // warn prints a message to stderr.
 func (s *session) warn(text string) {
 	if s.keepNotes {

@@ -51,11 +51,13 @@ func (s *session) writeStacks(w io.Writer, p *profile.Profile) error {
 	fmt.Fprintf(w, "%s: %s bytes in %s, %s\n\n", title(p.Dumps()[0]), cli.Number(total.Bytes), cli.Count(total.Count, "allocation"),
 		cli.Count(p.Len(), "call stack"))
 	rows := p.Top(s.w, int(s.rows))
+	var limit profile.StackLimit
 	tb := cli.Table{Head: []string{"Bytes", "%", "Count", "Call stack, innermost frame first"}, Right: []bool{true, true, true}, Width: s.width()}
 	tb.Each = func(yield func([]string) bool) {
+		limit = profile.StackLimit{} // Write calls Each twice
 		for _, row := range rows {
 			v := row.Value()
-			names := row.Stack()
+			names := limit.Stack(row)
 			if len(names) == 0 {
 				names = []profile.Site{{Func: "(no frames)"}}
 			}
@@ -71,6 +73,7 @@ func (s *session) writeStacks(w io.Writer, p *profile.Profile) error {
 	if err := tb.Write(w); err != nil {
 		return err
 	}
+	s.noteCut(&limit)
 	writeMore(w, "", p.Len()-len(rows), "more call stack")
 	return nil
 }

@@ -216,13 +216,13 @@ const maxGrowing = 3
 func Growing(found *profile.Leaks) (steady, uneven []profile.Leak) {
 	leaks := map[string]bool{}
 	for _, f := range found.Functions {
-		leaks[f.Stack()[0].Func] = true
+		leaks[f.Innermost().Func] = true
 	}
 	for _, r := range found.Rows {
 		if r.Verdict != profile.Grows || len(steady)+len(uneven) == maxGrowing {
 			continue
 		}
-		if stack := r.Stack(); len(stack) > 0 && leaks[stack[0].Func] {
+		if leaks[r.Innermost().Func] {
 			continue
 		}
 		if r.More > 0 {
