@@ -71,12 +71,18 @@ func (s *PathSum) merge(o *PathSum) {
 
 // Sums are sums by call path, each path once, in the order in which they were added. A Sums takes
 // 24 bytes per path and 8 for its index, and more only for values that entries without flags do not
-// have.
+// have. That of a difference takes memory for the paths that the difference changes only, and shares
+// the others with that of its base.
 type Sums struct {
 	live  list[liveSum]
 	ever  list[everSum]  // of the first paths; the others have none
 	est   list[estimate] // likewise
 	index index          // by ID
+	named bool           // a path begins with a name that is not known
+	// base has the paths that follow: those that are not here and hold something. changes is the
+	// number of paths of this Sums and of its bases, but for the last one.
+	base    *Sums
+	changes int
 }
 
 type liveSum struct {
@@ -94,7 +100,15 @@ type everSum struct {
 type estimate struct{ live, bytes, liveVar, bytesVar float64 }
 
 // Len returns the number of call paths.
-func (s *Sums) Len() int { return s.live.n }
+func (s *Sums) Len() (n int) {
+	if s.base == nil {
+		return s.live.n
+	}
+	for range s.All() {
+		n++
+	}
+	return n
+}
 
 // All yields the sums.
 func (s *Sums) All() iter.Seq[PathSum] {
@@ -102,6 +116,22 @@ func (s *Sums) All() iter.Seq[PathSum] {
 		for i := range s.live.n {
 			if !yield(s.at(i)) {
 				return
+			}
+		}
+		known := make(map[ID]struct{}, s.changes)
+		for top := s; top.base != nil; top = top.base {
+			for i := range top.live.n {
+				known[top.live.at(i).id] = struct{}{}
+			}
+			below := top.base
+			for i := range below.live.n {
+				l := below.live.at(i)
+				if l.live == 0 && l.bytes == 0 {
+					continue
+				}
+				if _, changed := known[l.id]; !changed && !yield(below.at(i)) {
+					return
+				}
 			}
 		}
 	}
@@ -169,6 +199,7 @@ func (s *Sums) resolved(n *Names, release bool) *Sums {
 		p := s.at(i)
 		p.ID = n.Resolve(p.ID)
 		to.merge(&p)
+		to.named = to.named || !n.known(p.ID)
 		if release && (i+1)%chunkSize == 0 {
 			s.live.chunks[i/chunkSize] = nil
 		}
@@ -183,10 +214,26 @@ func (s *Sums) resolved(n *Names, release bool) *Sums {
 // (BT-DUMP-3)
 func (n *Names) Apply(changed, base *Sums) *Sums {
 	paths := changed.resolved(n, false)
-	for p := range base.resolved(n, false).All() {
+	last := base
+	for last.base != nil {
+		last = last.base
+	}
+	if paths.changes = base.changes + paths.live.n; !base.named && paths.changes <= last.live.n {
+		paths.base = base
+		return paths
+	}
+	paths.changes = 0
+	rest := &Sums{} // with the names that are known by now
+	for p := range base.All() {
+		p.ID = n.Resolve(p.ID)
+		rest.merge(&p)
+	}
+	for i := range rest.live.n {
+		p := rest.at(i)
 		if _, known := paths.find(p.ID); !known && (p.Live > 0 || p.Bytes > 0) {
 			paths.merge(&p)
 		}
+		paths.named = paths.named || !n.known(p.ID)
 	}
 	return paths
 }

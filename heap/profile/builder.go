@@ -1,9 +1,9 @@
 package profile
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -111,10 +111,17 @@ type paths struct {
 // NewBuilder(0).
 type Builder struct {
 	*interner
-	sums    array[Value]           // of the open dump, by number of the path
-	touched array[uint32]          // paths that have a sum
-	more    map[uint32]*Allocation // what AddAllocation added besides live values
-	open    Dump                   // the counts of the open dump
+	sums    array[Value]     // of the open dump, by number of the path
+	touched array[uint32]    // paths that have a sum
+	more    map[uint32]*more // what AddAllocation added besides live values
+	open    Dump             // the counts of the open dump
+	last    ended
+}
+
+// ended has the values of the dump that ended last.
+type ended struct {
+	live, allLive *table[Value] // as the dump has them, and in one table
+	more, allMore *table[more]
 }
 
 // interner numbers the addresses and call paths of a Builder and its forks.
@@ -152,7 +159,7 @@ func (b *Builder) init() {
 // can be open at once.
 func (b *Builder) Fork() *Builder {
 	b.init()
-	return &Builder{interner: b.interner}
+	return &Builder{interner: b.interner, last: b.last}
 }
 
 // Path returns the call path of the addresses, innermost first. Two addresses in files are
@@ -310,18 +317,19 @@ func (b *Builder) own(p Path) Path {
 func (b *Builder) AddAllocation(a Allocation) {
 	a.Path = b.own(a.Path)
 	b.Add(a.Path, a.Value)
-	if a == (Allocation{Path: a.Path, Value: a.Value}) {
+	m := moreOf(&a)
+	if m == (more{}) {
 		return
 	}
 	if b.more == nil {
-		b.more = map[uint32]*Allocation{}
+		b.more = map[uint32]*more{}
 	}
 	sum := b.more[a.id]
 	if sum == nil {
-		sum = &Allocation{Path: a.Path}
+		sum = &more{}
 		b.more[a.id] = sum
 	}
-	if sum.addMore(&a) {
+	if sum.add(m) {
 		b.open.Loss.Saturated = true
 	}
 }
@@ -333,28 +341,50 @@ func (b *Builder) Dump(info DumpInfo) *Dump {
 	d := &Dump{DumpInfo: info, Records: b.open.Records, Total: b.open.Total}
 	d.Loss.OtherPaths, d.Loss.Saturated = b.open.Loss.OtherPaths, b.open.Loss.Saturated
 	d.in, d.addrs = b.paths, b.paths.addrs.n
-	d.ids, d.values = make([]uint32, b.touched.n), make([]Value, b.touched.n)
-	for i := range d.ids {
-		d.ids[i] = *b.touched.at(i)
-	}
-	slices.Sort(d.ids)
-	for i, id := range d.ids {
-		d.values[i] = *b.sums.at(int(id))
-	}
-	for _, m := range b.more {
-		d.more = append(d.more, *m)
-	}
-	slices.SortFunc(d.more, func(a, b Allocation) int { return cmp.Compare(a.id, b.id) })
+	d.live, d.more = newTable(b.liveValues()), newTable(b.moreValues())
 	return d
+}
+
+// liveValues returns the paths of the open dump, ascending, and their values.
+func (b *Builder) liveValues() (ids []uint32, values []Value) {
+	ids, values = make([]uint32, 0, b.touched.n), make([]Value, b.touched.n)
+	if b.sums.n < 8*b.touched.n { // faster than to sort them
+		for id := range b.sums.n {
+			if !b.sums.at(id).IsZero() {
+				ids = append(ids, uint32(id))
+			}
+		}
+	} else {
+		for i := range b.touched.n {
+			ids = append(ids, *b.touched.at(i))
+		}
+		slices.Sort(ids)
+	}
+	for i, id := range ids {
+		values[i] = *b.sums.at(int(id))
+	}
+	return ids, values
+}
+
+func (b *Builder) moreValues() (ids []uint32, values []more) {
+	ids = slices.Sorted(maps.Keys(b.more))
+	values = make([]more, len(ids))
+	for i, id := range ids {
+		values[i] = *b.more[id]
+	}
+	return ids, values
 }
 
 // End ends the open dump and returns it. The next Add begins another dump.
 func (b *Builder) End(info DumpInfo) *Dump {
 	d := b.Dump(info)
 	d.Ended = true
-	for _, id := range d.ids {
+	for _, id := range d.live.ids {
 		*b.sums.at(int(id)) = Value{}
 	}
-	b.touched.n, b.open, b.more = 0, Dump{}, nil
+	last := ended{allLive: d.live, allMore: d.more}
+	last.live, last.more = b.last.live.after(b.last.allLive, d.live), b.last.more.after(b.last.allMore, d.more)
+	d.live, d.more = last.live, last.more
+	b.touched.n, b.open, b.more, b.last = 0, Dump{}, nil, last
 	return d
 }

@@ -17,11 +17,10 @@ type Dump struct {
 	Total   Value
 	Ended   bool // no more records will be added
 
-	in     *paths
-	addrs  int // number of addresses of in that the call paths use
-	ids    []uint32
-	values []Value      // by index in ids
-	more   []Allocation // by id, without Value: of the paths that have more than a Value
+	in    *paths
+	addrs int           // number of addresses of in that the call paths use
+	live  *table[Value] // by number of the path
+	more  *table[more]  // of the paths that have more than a Value
 }
 
 // DumpInfo describes a dump.
@@ -141,10 +140,21 @@ type Allocation struct {
 // Builder first met the paths. No value is zero.
 func (d *Dump) Allocations() iter.Seq[Allocation] {
 	return func(yield func(Allocation) bool) {
-		for i := range d.Len() {
-			a := d.moreOf(d.ids[i])
-			a.Path, a.Value = Path{d.in, d.ids[i]}, d.values[i]
-			if !yield(a) {
+		if d == nil {
+			return
+		}
+		ids, values := d.live.whole()
+		moreIDs, moreValues := d.more.whole()
+		at := 0
+		for i, id := range ids {
+			for at < len(moreIDs) && moreIDs[at] < id {
+				at++
+			}
+			m := more{}
+			if at < len(moreIDs) && moreIDs[at] == id {
+				m = moreValues[at]
+			}
+			if !yield(m.allocation(Path{d.in, id}, values[i])) {
 				return
 			}
 		}
@@ -169,7 +179,7 @@ func (d *Dump) Len() int {
 	if d == nil {
 		return 0
 	}
-	return len(d.ids)
+	return d.live.len()
 }
 
 // Value returns the live allocations of a call path in the dump.
@@ -177,11 +187,7 @@ func (d *Dump) Value(p Path) Value {
 	if d == nil || p.in != d.in {
 		return Value{}
 	}
-	i, ok := slices.BinarySearch(d.ids, p.id)
-	if !ok {
-		return Value{}
-	}
-	return d.values[i]
+	return d.live.at(p.id)
 }
 
 // Sum returns the sum of several dumps as one dump, named after the first and the last. The

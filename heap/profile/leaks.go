@@ -212,7 +212,11 @@ func falseGrows(dumps int) float64 {
 func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 	points := make([]Value, len(p.dumps))
 	var growths []float64
-	for row := range p.rows().len() {
+	rows := p.rows()
+	for row := range rows.len() {
+		if !l.Intervals && rows.constant(row) {
+			continue // it neither varies nor grows
+		}
 		which := []uint32{uint32(row)}
 		clear(points)
 		p.addRows(points, which)
@@ -366,9 +370,7 @@ func (p *Profile) addCalls(functions []Leak) {
 func (p *Profile) addRows(points []Value, which []uint32) {
 	rows := p.rows()
 	for _, row := range which {
-		for _, v := range rows.in(int(row)) {
-			points[v.dump].Add(v.Value)
-		}
+		rows.addTo(points, int(row))
 	}
 }
 

@@ -64,7 +64,8 @@ func (p *Profile) limited() (*Profile, []string) {
 	if d.in == nil {
 		return p, nil
 	}
-	kept := heaviestPaths(&d.in.stackTree, d.Len(), func(i int) (uint32, Value) { return d.ids[i], d.values[i] })
+	ids, values := d.live.whole()
+	kept := heaviestPaths(&d.in.stackTree, len(ids), func(i int) (uint32, Value) { return ids[i], values[i] })
 	if kept == nil {
 		return p, nil
 	}

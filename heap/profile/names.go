@@ -80,18 +80,31 @@ func usedAddrs(dumps []*Dump, addrs int, needed bool) []bool {
 	}
 	used := make([]bool, addrs)
 	var seen []bool // by node
-	for _, d := range dumps {
-		for a := range d.all() {
-			node, tail := a.in.stack(a.id)
+	add := func(in *paths, ids []uint32) {
+		for _, id := range ids {
+			node, tail := in.stack(id)
 			for _, addr := range tail {
 				used[addr] = true
 			}
 			if n := int(node) + 1; n > len(seen) {
 				seen = slices.Grow(seen, n-len(seen))[:n]
 			}
-			for ; node != 0 && !seen[node]; node = a.in.nodes.at(int(node)).parent {
-				seen[node], used[a.in.nodes.at(int(node)).value] = true, true
+			for ; node != 0 && !seen[node]; node = in.nodes.at(int(node)).parent {
+				seen[node], used[in.nodes.at(int(node)).value] = true, true
 			}
+		}
+	}
+	known := map[*table[Value]]bool{}
+	for _, d := range dumps {
+		if d == nil || d.in == nil {
+			continue
+		}
+		for t := d.live; t != nil && !known[t]; t = t.from {
+			known[t] = true
+			add(d.in, t.ids)
+		}
+		for a := range d.Freed() {
+			add(d.in, []uint32{a.id})
 		}
 	}
 	return used

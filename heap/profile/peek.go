@@ -3,8 +3,6 @@ package profile
 import (
 	"cmp"
 	"fmt"
-	"math"
-	"math/bits"
 	"regexp"
 	"slices"
 )
@@ -123,39 +121,6 @@ func (k *peek) leave() {
 			k.addCall(call{r, x.site, true}, v)
 		}
 	}
-}
-
-// wide is a Value whose sums have 128 bits, so that parts can be subtracted again.
-type wide struct{ bytes, count [2]uint64 } // the lower half first
-
-func wideOf(v Value) wide { return wide{[2]uint64{v.Bytes}, [2]uint64{v.Count}} }
-
-func (w *wide) add(o wide) {
-	for _, x := range []struct{ sum, v *[2]uint64 }{{&w.bytes, &o.bytes}, {&w.count, &o.count}} {
-		var carry uint64
-		x.sum[0], carry = bits.Add64(x.sum[0], x.v[0], 0)
-		x.sum[1] += x.v[1] + carry
-	}
-}
-
-func (w *wide) sub(o wide) {
-	for _, x := range []struct{ sum, v *[2]uint64 }{{&w.bytes, &o.bytes}, {&w.count, &o.count}} {
-		var borrow uint64
-		x.sum[0], borrow = bits.Sub64(x.sum[0], x.v[0], 0)
-		x.sum[1] -= x.v[1] + borrow
-	}
-}
-
-// value returns the sums, limited to 64 bits.
-func (w *wide) value() Value {
-	v := Value{w.bytes[0], w.count[0]}
-	if w.bytes[1] > 0 {
-		v.Bytes = math.MaxUint64
-	}
-	if w.count[1] > 0 {
-		v.Count = math.MaxUint64
-	}
-	return v
 }
 
 // row returns the row of a site, or noMatch.

@@ -41,7 +41,8 @@ func (p *Profile) newPprofBuilder() *pprofBuilder {
 	}
 	x.dump, _ = p.last()
 	x.describe(x.dump)
-	if x.ever = slices.ContainsFunc(x.dump.more, func(a Allocation) bool { return !a.Ever.IsZero() }); x.ever {
+	_, values := x.dump.more.whole()
+	if x.ever = slices.ContainsFunc(values, func(m more) bool { return !m.ever.IsZero() }); x.ever {
 		x.prof.SampleType = append([]*pprof.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}}, x.prof.SampleType...)
 	}
 	return x

@@ -14,14 +14,9 @@ type rows struct {
 	paths  []uint32   // the stacks by row, if each path is a row and stacks are those of the Builder
 	shown  []int      // by dump: number of call paths that the view shows
 	start  []uint32   // by row: index of its first value; plus the end
-	values []rowValue
+	dumps  []uint32   // by index of the value: the dump from which on the row has it, ascending
+	values []Value
 	total  []Value // by dump: sum of the call paths that the view shows
-}
-
-// rowValue is the nonzero value of a row in a dump.
-type rowValue struct {
-	Value
-	dump uint32
 }
 
 // notShown replaces the row of a call path that the view leaves out.
@@ -29,38 +24,29 @@ const notShown = 1<<32 - 1
 
 func newRows(dumps []*Dump, n *names) *rows {
 	r := &rows{names: n, total: make([]Value, len(dumps)), shown: make([]int, len(dumps))}
+	series := newSeries(dumps)
+	rowOf := make([]uint32, series.paths) // by path: 1 + row, 0 if not known
 	add := r.adder()
-	most := 0
-	for _, d := range dumps {
-		if d.Len() > 0 {
-			most = max(most, 1+int(d.ids[d.Len()-1]))
+	var counts []rowCount // by row
+	series.each(func(dump, path uint32, _, _ Value) {
+		if rowOf[path] == 0 {
+			rowOf[path] = add(path)
 		}
-	}
-	rowOf := make([]uint32, most) // by path: 1 + row, 0 if not known
-	var counts []rowCount         // by row
-	for i, d := range dumps {
-		for j, id := range d.ids {
-			if rowOf[id] == 0 {
-				rowOf[id] = add(id)
-			}
-			row := rowOf[id]
-			if row == notShown {
-				continue
-			}
-			if int(row) > len(counts) {
-				counts = append(counts, rowCount{})
-			}
-			if c := &counts[row-1]; c.values == 0 || c.dump != uint32(i) {
-				*c = rowCount{c.values + 1, uint32(i)}
-			}
-			r.total[i].Add(d.values[j])
-			r.shown[i]++
+		row := rowOf[path]
+		if row == notShown {
+			return
 		}
-	}
+		if int(row) > len(counts) {
+			counts = append(counts, rowCount{})
+		}
+		if c := &counts[row-1]; c.values == 0 || c.dump != dump {
+			*c = rowCount{c.values + 1, dump}
+		}
+	}, nil)
 	if !n.same {
 		r.stacks.index = hashes{} // nothing is added from here on
 	}
-	r.fill(dumps, rowOf, counts)
+	r.fill(series, rowOf, counts)
 	return r
 }
 
@@ -94,28 +80,52 @@ func (r *rows) adder() func(path uint32) uint32 {
 type rowCount struct{ values, dump uint32 }
 
 // fill sets the values of all rows.
-func (r *rows) fill(dumps []*Dump, rowOf []uint32, counts []rowCount) {
+func (r *rows) fill(s series, rowOf []uint32, counts []rowCount) {
 	r.start = make([]uint32, len(counts)+1)
 	for row, c := range counts {
 		r.start[row+1] = r.start[row] + c.values
 		counts[row].values = 0 // from here on: of those set
 	}
-	r.values = make([]rowValue, r.start[len(counts)])
-	for i, d := range dumps {
-		for j, id := range d.ids {
-			if rowOf[id] == notShown {
-				continue
-			}
-			row := rowOf[id] - 1
-			c := &counts[row]
-			if c.values == 0 || c.dump != uint32(i) {
-				*c = rowCount{c.values + 1, uint32(i)}
-			}
-			v := &r.values[r.start[row]+c.values-1]
-			v.dump = uint32(i)
-			v.Add(d.values[j])
+	r.values, r.dumps = make([]Value, r.start[len(counts)]), make([]uint32, r.start[len(counts)])
+	total, shown := wide{}, 0
+	over := map[uint32]wide{} // rows whose sum does not fit into a Value
+	s.each(func(dump, path uint32, before, after Value) {
+		if rowOf[path] == notShown {
+			return
 		}
-	}
+		row := rowOf[path] - 1
+		c := &counts[row]
+		at := r.start[row] + c.values
+		if c.values == 0 || c.dump != dump {
+			*c = rowCount{c.values + 1, dump}
+			r.dumps[at] = dump
+			if at > r.start[row] {
+				r.values[at] = r.values[at-1]
+			}
+		} else {
+			at--
+		}
+		v := &r.values[at]
+		sum := wideOf(*v)
+		if w, ok := over[row]; ok {
+			sum = w
+		}
+		sum.sub(wideOf(before))
+		sum.add(wideOf(after))
+		*v = sum.value()
+		if sum != wideOf(*v) {
+			over[row] = sum
+		} else if len(over) > 0 {
+			delete(over, row)
+		}
+		total.sub(wideOf(before))
+		total.add(wideOf(after))
+		if before.IsZero() {
+			shown++
+		} else if after.IsZero() {
+			shown--
+		}
+	}, func(dump int) { r.total[dump], r.shown[dump] = total.value(), shown })
 }
 
 // len returns the number of rows.
@@ -135,18 +145,35 @@ func (r *rows) stack(dst []uint32, row int) []uint32 { return r.stacks.append(ds
 // innermost returns the number of the innermost site of a row; ok is false if it has none.
 func (r *rows) innermost(row int) (site uint32, ok bool) { return r.stacks.innermost(r.stackOf(row)) }
 
-// in returns the values of a row by dump.
-func (r *rows) in(row int) []rowValue { return r.values[r.start[row]:r.start[row+1]] }
-
 // value returns the value of a row in a dump.
-func (r *rows) value(row, dump int) Value { return valueIn(r.in(row), dump) }
-
-func valueIn(values []rowValue, dump int) Value {
-	i, ok := slices.BinarySearchFunc(values, dump, func(v rowValue, dump int) int { return cmp.Compare(int(v.dump), dump) })
+func (r *rows) value(row, dump int) Value {
+	from, to := r.start[row], r.start[row+1]
+	i, ok := slices.BinarySearch(r.dumps[from:to], uint32(max(0, dump)))
 	if !ok {
+		i--
+	}
+	if i < 0 || dump < 0 || dump >= len(r.total) {
 		return Value{}
 	}
-	return values[i].Value
+	return r.values[from+uint32(i)]
+}
+
+// addTo adds the values of a row by dump.
+func (r *rows) addTo(points []Value, row int) {
+	for at, to := r.start[row], r.start[row+1]; at < to; at++ {
+		end := uint32(len(points))
+		if at+1 < to {
+			end = r.dumps[at+1]
+		}
+		for i := r.dumps[at]; i < end; i++ {
+			points[i].Add(r.values[at])
+		}
+	}
+}
+
+// constant reports whether a row has the same value in all dumps.
+func (r *rows) constant(row int) bool {
+	return r.start[row+1]-r.start[row] == 1 && r.dumps[r.start[row]] == 0
 }
 
 // Row is a stack of call sites of a profile with its values. Call paths that look alike in
@@ -204,20 +231,18 @@ func (r Row) Value() Value {
 
 // At returns the value of the row in the dump with an index, or zero if there is no such
 // dump.
-func (r Row) At(dump int) Value { return valueIn(r.values(), dump) }
-
-func (r Row) values() []rowValue {
+func (r Row) At(dump int) Value {
 	if r.p == nil {
-		return nil
+		return Value{}
 	}
-	return r.p.rows().in(r.number)
+	return r.p.rows().value(r.number, dump)
 }
 
 // Values returns the nonzero values of the row, with the indexes of their dumps.
 func (r Row) Values() iter.Seq2[int, Value] {
 	return func(yield func(int, Value) bool) {
-		for _, v := range r.values() {
-			if !yield(int(v.dump), v.Value) {
+		for i, v := range r.Points() {
+			if !v.IsZero() && !yield(i, v) {
 				return
 			}
 		}
@@ -230,9 +255,7 @@ func (r Row) Points() []Value {
 		return nil
 	}
 	list := make([]Value, len(r.p.dumps))
-	for dump, v := range r.Values() {
-		list[dump] = v
-	}
+	r.p.rows().addTo(list, r.number)
 	return list
 }
 

@@ -1,29 +1,33 @@
 package profile
 
 import (
-	"cmp"
 	"iter"
 	"math"
 	"slices"
 )
 
-// addMore adds all but the Value of another record of the same path. The peaks may be of
-// different moments, so their sum is an upper bound.
-func (a *Allocation) addMore(o *Allocation) (saturated bool) {
-	peak := Value{Bytes: a.Peak}
-	saturated = peak.Add(Value{Bytes: o.Peak})
-	a.Peak = peak.Bytes
-	a.BytesErr = math.Hypot(a.BytesErr, o.BytesErr)
-	a.CountErr = math.Hypot(a.CountErr, o.CountErr)
-	return a.Ever.Add(o.Ever) || saturated
+// more is what an [Allocation] has besides its path and its Value.
+type more struct {
+	ever               Value
+	peak               uint64
+	bytesErr, countErr float64
 }
 
-// moreOf returns what d.more has of a path.
-func (d *Dump) moreOf(id uint32) (a Allocation) {
-	if i, found := slices.BinarySearchFunc(d.more, id, func(a Allocation, id uint32) int { return cmp.Compare(a.id, id) }); found {
-		a = d.more[i]
-	}
-	return a
+func moreOf(a *Allocation) more { return more{a.Ever, a.Peak, a.BytesErr, a.CountErr} }
+
+func (m more) allocation(p Path, v Value) Allocation {
+	return Allocation{p, v, m.ever, m.peak, m.bytesErr, m.countErr}
+}
+
+// add adds those of another record of the same path. The peaks may be of different moments, so
+// their sum is an upper bound.
+func (m *more) add(o more) (saturated bool) {
+	peak := Value{Bytes: m.peak}
+	saturated = peak.Add(Value{Bytes: o.peak})
+	m.peak = peak.Bytes
+	m.bytesErr = math.Hypot(m.bytesErr, o.bytesErr)
+	m.countErr = math.Hypot(m.countErr, o.countErr)
+	return m.ever.Add(o.ever) || saturated
 }
 
 // Freed returns the call paths that allocated since the boot and hold nothing now. Their
@@ -33,11 +37,14 @@ func (d *Dump) Freed() iter.Seq[Allocation] {
 		if d == nil {
 			return
 		}
-		for _, a := range d.more {
-			if _, live := slices.BinarySearch(d.ids, a.id); live || a.Ever.IsZero() && a.Peak == 0 {
+		ids, values := d.more.whole()
+		live, _ := d.live.whole()
+		for i, id := range ids {
+			m := values[i]
+			if _, found := slices.BinarySearch(live, id); found || m.ever.IsZero() && m.peak == 0 {
 				continue
 			}
-			if !yield(a) {
+			if !yield(m.allocation(Path{d.in, id}, Value{})) {
 				return
 			}
 		}
@@ -50,8 +57,9 @@ func (d *Dump) TotalStdErr() (bytes, count float64) {
 	if d == nil {
 		return 0, 0
 	}
-	for _, a := range d.more {
-		bytes, count = math.Hypot(bytes, a.BytesErr), math.Hypot(count, a.CountErr)
+	_, values := d.more.whole()
+	for _, m := range values {
+		bytes, count = math.Hypot(bytes, m.bytesErr), math.Hypot(count, m.countErr)
 	}
 	return bytes, count
 }

@@ -3,6 +3,7 @@ package profile
 import (
 	"cmp"
 	"math"
+	"math/bits"
 )
 
 // Value is an amount of memory: bytes requested, and number of allocations.
@@ -32,6 +33,39 @@ func (v *Value) sub(o Value) {
 
 // IsZero reports whether v is zero.
 func (v Value) IsZero() bool { return v == Value{} }
+
+// wide is a Value whose sums have 128 bits, so that parts can be subtracted again.
+type wide struct{ bytes, count [2]uint64 } // the lower half first
+
+func wideOf(v Value) wide { return wide{[2]uint64{v.Bytes}, [2]uint64{v.Count}} }
+
+func (w *wide) add(o wide) {
+	for _, x := range []struct{ sum, v *[2]uint64 }{{&w.bytes, &o.bytes}, {&w.count, &o.count}} {
+		var carry uint64
+		x.sum[0], carry = bits.Add64(x.sum[0], x.v[0], 0)
+		x.sum[1] += x.v[1] + carry
+	}
+}
+
+func (w *wide) sub(o wide) {
+	for _, x := range []struct{ sum, v *[2]uint64 }{{&w.bytes, &o.bytes}, {&w.count, &o.count}} {
+		var borrow uint64
+		x.sum[0], borrow = bits.Sub64(x.sum[0], x.v[0], 0)
+		x.sum[1] -= x.v[1] + borrow
+	}
+}
+
+// value returns the sums, limited to 64 bits.
+func (w *wide) value() Value {
+	v := Value{w.bytes[0], w.count[0]}
+	if w.bytes[1] > 0 {
+		v.Bytes = math.MaxUint64
+	}
+	if w.count[1] > 0 {
+		v.Count = math.MaxUint64
+	}
+	return v
+}
 
 // Weight selects the number of a [Value] by which a report is ordered.
 type Weight uint8

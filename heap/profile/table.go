@@ -1,0 +1,186 @@
+package profile
+
+import (
+	"cmp"
+	"slices"
+)
+
+// table has the values of a dump by number of the call path: all values, or only those that
+// differ from another table's, so that dumps share what stays the same from one to the next. A
+// table never changes. The nil table is empty.
+type table[T comparable] struct {
+	ids     []uint32 // ascending
+	values  []T      // of ids; zero if the table that this one is from has a value, and this one has not
+	from    *table[T]
+	changes int // length of ids of this table and of those that it is from, but the last one
+	n       int // numbers that have a value
+}
+
+func newTable[T comparable](ids []uint32, values []T) *table[T] {
+	return &table[T]{ids: ids, values: values, n: len(ids)}
+}
+
+func (t *table[T]) len() int {
+	if t == nil {
+		return 0
+	}
+	return t.n
+}
+
+// at returns the value of a number, zero if it has none.
+func (t *table[T]) at(id uint32) (v T) {
+	for ; t != nil; t = t.from {
+		if i, ok := slices.BinarySearch(t.ids, id); ok {
+			return t.values[i]
+		}
+	}
+	return v
+}
+
+// whole returns all numbers that have a value, and the values. The caller must not change them.
+func (t *table[T]) whole() (ids []uint32, values []T) {
+	if t == nil {
+		return nil, nil
+	}
+	type change struct{ id, depth, at uint32 }
+	last := t
+	for last.from != nil {
+		last = last.from
+	}
+	if last == t {
+		return t.ids, t.values
+	}
+	var chain []*table[T] // the latest first
+	changes := make([]change, 0, t.changes)
+	for x := t; x != last; x = x.from {
+		for i, id := range x.ids {
+			changes = append(changes, change{id, uint32(len(chain)), uint32(i)})
+		}
+		chain = append(chain, x)
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.depth, b.depth)) })
+	ids, values = make([]uint32, 0, t.n), make([]T, 0, t.n)
+	var none T
+	add := func(id uint32, v T) {
+		if v != none {
+			ids, values = append(ids, id), append(values, v)
+		}
+	}
+	at := 0
+	for i, c := range changes {
+		if i > 0 && changes[i-1].id == c.id {
+			continue
+		}
+		for ; at < len(last.ids) && last.ids[at] < c.id; at++ {
+			add(last.ids[at], last.values[at])
+		}
+		if at < len(last.ids) && last.ids[at] == c.id {
+			at++
+		}
+		add(c.id, chain[c.depth].values[c.at])
+	}
+	for ; at < len(last.ids); at++ {
+		add(last.ids[at], last.values[at])
+	}
+	return ids, values
+}
+
+// after returns the values of all, as changes from t if they are few. Both old and all are one table;
+// old has the values of t. The changes since the last whole table are at most as many as its values,
+// so that a table takes memory in proportion to its changes, and whole takes time in proportion to
+// the values.
+func (t *table[T]) after(old, all *table[T]) *table[T] {
+	if t == nil || all.n == 0 {
+		return all
+	}
+	n := 0
+	differing(old, all, func(uint32, T) { n++ })
+	if n > all.n/2 || t.changes+n > all.n {
+		return all
+	}
+	d := &table[T]{ids: make([]uint32, 0, n), values: make([]T, 0, n), from: t, changes: t.changes + n, n: all.n}
+	differing(old, all, func(id uint32, v T) { d.ids, d.values = append(d.ids, id), append(d.values, v) })
+	return d
+}
+
+// differing calls change for each number whose value differs, with the new value, zero if it has
+// none any more.
+func differing[T comparable](before, after *table[T], change func(id uint32, v T)) {
+	oldIDs, old := before.whole()
+	ids, values := after.whole()
+	var none T
+	i := 0
+	for k, id := range ids {
+		for ; i < len(oldIDs) && oldIDs[i] < id; i++ {
+			change(oldIDs[i], none)
+		}
+		if i < len(oldIDs) && oldIDs[i] == id {
+			i++
+			if old[i-1] == values[k] {
+				continue
+			}
+		}
+		change(id, values[k])
+	}
+	for ; i < len(oldIDs); i++ {
+		change(oldIDs[i], none)
+	}
+}
+
+// series is a list of dumps as changes from one to the next.
+type series struct {
+	dumps []*Dump
+	paths int // number of paths of the Builder up to the last one of the dumps
+}
+
+func newSeries(dumps []*Dump) series {
+	s := series{dumps: dumps}
+	for _, d := range dumps {
+		if d == nil {
+			continue
+		}
+		for t := d.live; t != nil; t = t.from {
+			if n := len(t.ids); n > 0 {
+				s.paths = max(s.paths, 1+int(t.ids[n-1]))
+			}
+		}
+	}
+	return s
+}
+
+// each calls change for each path of the first dump, and then for those whose value differs from
+// the value in the dump before. It calls end, if not nil, after each dump.
+func (s series) each(change func(dump, path uint32, before, after Value), end func(dump int)) {
+	var last *table[Value]
+	var values []Value // by path, from the second dump on
+	if len(s.dumps) > 1 {
+		values = make([]Value, s.paths)
+	}
+	for i, d := range s.dumps {
+		set := func(path uint32, v Value) {
+			before := Value{}
+			if values != nil {
+				before, values[path] = values[path], v
+			}
+			if before != v {
+				change(uint32(i), path, before, v)
+			}
+		}
+		var live *table[Value]
+		if d != nil {
+			live = d.live
+		}
+		switch {
+		case live != nil && live.from != nil && live.from == last:
+			for k, id := range live.ids {
+				set(id, live.values[k])
+			}
+		case live != last:
+			differing(last, live, set)
+		}
+		last = live
+		if end != nil {
+			end(i)
+		}
+	}
+}
