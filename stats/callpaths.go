@@ -55,9 +55,9 @@ type PathMemory struct {
 	Share  float64 `json:"share"`  // Table / Inline
 }
 
-// maxEncoded is the largest number of call paths that are encoded. If there are more, the
-// sizes are extrapolated.
-const maxEncoded = 1 << 17
+// maxEncoded is the largest number of frames of the call paths that are encoded. If there are more,
+// the sizes are extrapolated.
+const maxEncoded = 1 << 18
 
 // textSize returns the length of all records as ~m# lines: their length in the log, or else
 // the length of lines for blobs with these lengths.
@@ -124,15 +124,16 @@ func (v *view) ranges() (r *callpath.Ranges, bytes uint64) {
 	return r, bytes
 }
 
-// entries returns the call paths, at most maxEncoded, in the order of their frames from the
+// entries returns the first call paths, with maxEncoded frames at most, in the order of their frames from the
 // outermost on.
 func (v *view) entries(r *callpath.Ranges) []callpath.Entry {
 	var list []callpath.Entry
+	left := maxEncoded
 	v.eachPath(func(p *path, pcs []uint64) {
-		if len(list) == maxEncoded {
+		if left -= len(pcs); left < 0 {
 			return
 		}
-		e := callpath.Entry{}
+		e := callpath.Entry{Path: callpath.Path{Frames: make([]callpath.Frame, 0, len(pcs))}}
 		for _, pc := range slices.Backward(pcs) {
 			if r.Shift == 1 {
 				pc &^= 1

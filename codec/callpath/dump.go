@@ -77,7 +77,7 @@ func (d *Dump) Settle() *Sums {
 	if d.named {
 		d.sums, d.named = *d.sums.resolved(d.Names, true), false
 	}
-	d.addresses = nil
+	d.addresses, d.sums.index = nil, index{}
 	return &d.sums
 }
 

@@ -61,7 +61,7 @@ func newNames(dumps []*Dump, v View) *names {
 		}
 	}
 	n.shown = make([]shown, addrs)
-	n.same = true
+	n.same = v.Filter.Focus == nil // which may leave out paths
 	used := usedAddrs(dumps, addrs, v.Filter.Any())
 	for i := range n.shown {
 		if used == nil || used[i] {
@@ -114,11 +114,12 @@ func usedAddrs(dumps []*Dump, addrs int, needed bool) []bool {
 func (n *names) look(number int) (s shown) {
 	a := n.in.addrs.at(number)
 	v := n.view
-	if a.State == symbol.Exact && (a.Location == nil || a.Location.Module == nil && len(a.Location.Frames) == 0) &&
-		!v.Filter.Any() && v.By != ByFile && v.By != ByModule {
-		if v.Fold {
-			s.flags = isNameless
-		}
+	unnamed := a.State == symbol.Exact && (a.Location == nil || a.Location.Module == nil && len(a.Location.Frames) == 0) &&
+		v.By != ByFile && v.By != ByModule
+	if unnamed && v.Fold {
+		s.flags = isNameless
+	}
+	if unnamed && !v.Filter.Any() {
 		s.site = uint32(number)
 		return s
 	}
@@ -129,6 +130,10 @@ func (n *names) look(number int) (s shown) {
 	}
 	if m.Ignore {
 		s.flags |= isIgnored
+	}
+	if unnamed && len(frames) == 1 {
+		s.site = uint32(number)
+		return s
 	}
 	list := n.sitesOf(frames, a)
 	if len(list) == 1 {

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
@@ -24,24 +25,24 @@ type TreeOptions struct {
 	Min     float64 // nodes that hold less than this part of the total, in percent, are added up
 }
 
-// maxCallers is the largest number of nodes of a tree with TreeOptions.Callers. Call paths share
-// their outer frames in memory, and so the nodes of other trees, but not their inner ones.
-const maxCallers = 200_000
+// maxNodes is the largest number of nodes of a tree. A node takes 150 bytes, and a few bytes of a
+// log may add one, or in a tree with TreeOptions.Callers, whose call paths share no inner frames,
+// a thousand.
+const maxNodes = 25_000
 
 // Tree returns the call paths of the last dump merged from the outermost frame inward.
-// The root is no call site. A tree with TreeOptions.Callers has 200,000 nodes at most; the
-// others are counted as Below.
+// The root is no call site. A tree has 25,000 nodes at most; the others are counted as Below.
 func (p *Profile) Tree(o TreeOptions) *Node {
 	_, last := p.last()
 	root := &Node{Total: p.Total(last)}
 	rows := p.rows()
 	if o.Callers {
 		t := &callersTree{rows, last}
-		grow(&treeGrower[[]branch]{o, rows.names, o.Weight.Of(root.Total), maxCallers, t.parts, t.count}, root, t.branches(p), 0)
+		grow(&treeGrower[[]branch]{o, rows.names, o.Weight.Of(root.Total), maxNodes, t.parts, t.count}, root, t.branches(p), 0)
 		return root
 	}
 	t := newCalleesTree(p.lastOutline(), func(row uint32) Value { return rows.value(int(row), last) })
-	grow(&treeGrower[outlinePart]{o, rows.names, o.Weight.Of(root.Total), -1, t.parts, t.count}, root, outlinePart{}, 0)
+	grow(&treeGrower[outlinePart]{o, rows.names, o.Weight.Of(root.Total), maxNodes, t.parts, t.count}, root, outlinePart{}, 0)
 	return root
 }
 
@@ -50,9 +51,9 @@ type treeGrower[P any] struct {
 	TreeOptions
 	names *names
 	total uint64
-	left  int                   // number of nodes that may be made, -1 for any
-	parts func(P) []treePart[P] // directly below a place; valid until those of another place that is not below
-	count func(P) int           // of all below a place
+	left  int                           // number of nodes that may be made
+	parts func(P) iter.Seq[treePart[P]] // directly below a place; valid until those of another place that is not below
+	count func(P) int                   // of all below a place, whose parts are not used afterwards
 }
 
 // treePart is a call site below a place, and its own place.
@@ -64,30 +65,10 @@ type treePart[P any] struct {
 
 // grow adds all descendants of a node. depth is the depth of the node, 0 for the root.
 func grow[P any](t *treeGrower[P], node *Node, at P, depth int) {
-	children := t.parts(at)
-	n := 0
-	for _, c := range children {
-		if 100*float64(t.Weight.Of(c.total))/max(1, float64(t.total)) < t.Min {
-			node.Omitted++
-			node.Rest.Add(c.total)
-			continue
-		}
-		children[n] = c
-		n++
-	}
-	children = children[:n]
-	slices.SortFunc(children, func(a, b treePart[P]) int {
-		if c := cmp.Compare(t.Weight.Of(b.total), t.Weight.Of(a.total)); c != 0 {
-			return c
-		}
-		return cmp.Or(cmp.Compare(t.names.siteAt(a.site).String(), t.names.siteAt(b.site).String()), cmp.Compare(a.site, b.site))
-	})
-	for i, c := range children {
+	for _, c := range t.children(node, t.parts(at)) {
 		if t.left == 0 {
-			for _, c := range children[i:] {
-				node.Below += 1 + t.count(c.at)
-			}
-			return
+			node.Below += 1 + t.count(c.at)
+			continue
 		}
 		t.left--
 		child := &Node{Site: t.names.siteAt(c.site), Total: c.total}
@@ -98,6 +79,52 @@ func grow[P any](t *treeGrower[P], node *Node, at P, depth int) {
 			grow(t, child, c.at, depth+1)
 		}
 	}
+}
+
+// children returns the parts of a node that hold enough, the heaviest first, and no more than may be
+// made. It counts the others.
+func (t *treeGrower[P]) children(node *Node, parts iter.Seq[treePart[P]]) []treePart[P] {
+	holds := func(c *treePart[P]) bool { return 100*float64(t.Weight.Of(c.total))/max(1, float64(t.total)) >= t.Min }
+	n := 0
+	for c := range parts {
+		if holds(&c) {
+			n++
+			continue
+		}
+		node.Omitted++
+		node.Rest.Add(c.total)
+	}
+	enough := func(yield func(treePart[P]) bool) {
+		for c := range parts {
+			if holds(&c) && !yield(c) {
+				return
+			}
+		}
+	}
+	if t.left == 0 {
+		for c := range enough {
+			node.Below += 1 + t.count(c.at)
+		}
+		return nil
+	}
+	list := firstOf(enough, t.left, func(a, b treePart[P]) int {
+		if c := cmp.Compare(t.Weight.Of(b.total), t.Weight.Of(a.total)); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(t.names.siteAt(a.site).String(), t.names.siteAt(b.site).String()), cmp.Compare(a.site, b.site))
+	})
+	if n > len(list) {
+		made := map[uint32]bool{}
+		for _, c := range list {
+			made[c.site] = true
+		}
+		for c := range enough {
+			if !made[c.site] {
+				node.Below += 1 + t.count(c.at)
+			}
+		}
+	}
+	return list
 }
 
 // calleesTree is a tree from the outermost frame inward.
@@ -139,20 +166,21 @@ func (t *calleesTree) inner(p outlinePart) outlinePart {
 	return p
 }
 
-// parts returns the call sites directly below a place: a node, or the rest of a tail.
-func (t *calleesTree) parts(at outlinePart) (list []treePart[outlinePart]) {
-	switch {
-	case at.node == noValue:
-	case len(at.tail) > 0:
-		list = append(list, treePart[outlinePart]{at.value, t.totalOf(&at), t.inner(at)})
-	default:
-		for p := range t.outline.parts(at.node) {
-			if p.value != noValue {
-				list = append(list, treePart[outlinePart]{p.value, t.totalOf(&p), t.inner(p)})
+// parts yields the call sites directly below a place: a node, or the rest of a tail.
+func (t *calleesTree) parts(at outlinePart) iter.Seq[treePart[outlinePart]] {
+	return func(yield func(treePart[outlinePart]) bool) {
+		switch {
+		case at.node == noValue:
+		case len(at.tail) > 0:
+			yield(treePart[outlinePart]{at.value, t.totalOf(&at), t.inner(at)})
+		default:
+			for p := range t.outline.parts(at.node) {
+				if p.value != noValue && !yield(treePart[outlinePart]{p.value, t.totalOf(&p), t.inner(p)}) {
+					return
+				}
 			}
 		}
 	}
-	return list
 }
 
 func (t *calleesTree) count(at outlinePart) int {
@@ -203,8 +231,9 @@ func (t *callersTree) next(b *branch) (value uint32, ok bool) {
 	return n.value, true
 }
 
-// parts orders a list by the next values, and returns each with its branches.
-func (t *callersTree) parts(list []branch) (parts []treePart[[]branch]) {
+// parts moves the branches of a list outward, orders them by the values that they pass, and yields
+// each value with its branches.
+func (t *callersTree) parts(list []branch) iter.Seq[treePart[[]branch]] {
 	n := 0
 	for _, b := range list {
 		value, ok := t.next(&b)
@@ -215,14 +244,17 @@ func (t *callersTree) parts(list []branch) (parts []treePart[[]branch]) {
 	}
 	list = list[:n]
 	slices.SortFunc(list, func(a, b branch) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.row, b.row)) })
-	for from, to := 0, 0; from < len(list); from = to {
-		var total Value
-		for to = from; to < len(list) && list[to].key == list[from].key; to++ {
-			total.Add(t.rows.value(int(list[to].row), t.dump))
+	return func(yield func(treePart[[]branch]) bool) {
+		for from, to := 0, 0; from < len(list); from = to {
+			var total Value
+			for to = from; to < len(list) && list[to].key == list[from].key; to++ {
+				total.Add(t.rows.value(int(list[to].row), t.dump))
+			}
+			if !yield(treePart[[]branch]{list[from].key, total, list[from:to:to]}) {
+				return
+			}
 		}
-		parts = append(parts, treePart[[]branch]{list[from].key, total, list[from:to]})
 	}
-	return parts
 }
 
 func (t *callersTree) count(list []branch) (n int) {
@@ -233,7 +265,7 @@ func (t *callersTree) count(list []branch) (n int) {
 		}
 		return n - 1
 	}
-	for _, p := range t.parts(list) {
+	for p := range t.parts(list) {
 		n += 1 + t.count(p.at)
 	}
 	return n

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -21,7 +22,7 @@ type data struct {
 	Open     int      `json:"open"`              // the dump to show first
 	OpenWhy  string   `json:"openWhy"`           // why Open is not the last dump
 	Threads  bool     `json:"threads,omitempty"` // the outermost frames are threads
-	Sites    [][4]any `json:"sites"`             // function, file, line, module
+	Sites    []site   `json:"sites"`
 	Parent   []int    `json:"parent"`
 	Site     []int    `json:"site"`
 	// Values has for each node with values: the node, the number of changes, and for each
@@ -34,6 +35,13 @@ type data struct {
 
 	sites map[profile.Site]int
 	nodes map[edge]int
+}
+
+// site is a call site: an array of function, file, line and module.
+type site profile.Site
+
+func (s site) MarshalJSON() ([]byte, error) {
+	return json.Marshal([4]any{s.Func, s.File, s.Line, s.Module})
 }
 
 type dump struct {
@@ -73,7 +81,7 @@ type edge struct{ parent, site int }
 const largestExact = 1<<53 - 1
 
 func newData(p *profile.Profile, o *Options) *data {
-	d := &data{Subtitle: printable.Text(o.Subtitle), Threads: o.Threads, Notes: []string{}, Sites: [][4]any{}, Parent: []int{-1}, Site: []int{-1}, Values: []uint64{},
+	d := &data{Subtitle: printable.Text(o.Subtitle), Threads: o.Threads, Notes: []string{}, Sites: []site{}, Parent: []int{-1}, Site: []int{-1}, Values: []uint64{},
 		sites: map[profile.Site]int{}, nodes: map[edge]int{}}
 	for _, n := range o.Notes {
 		d.Notes = append(d.Notes, printable.Text(n))
@@ -203,7 +211,7 @@ func (d *data) stack(sites []profile.Site) []int {
 		if !known {
 			n = len(d.Sites)
 			d.sites[s] = n
-			d.Sites = append(d.Sites, [4]any{printable.Text(s.Func), printable.Text(s.File), s.Line, printable.Text(s.Module)})
+			d.Sites = append(d.Sites, site{printable.Text(s.Func), printable.Text(s.File), s.Line, printable.Text(s.Module)})
 		}
 		list = append(list, n)
 	}
@@ -212,31 +220,54 @@ func (d *data) stack(sites []profile.Site) []int {
 
 // addRows adds the call paths. Beyond the limits of a page, the smallest paths become one.
 func (d *data) addRows(p *profile.Profile) {
-	rows, rest := heaviest(slices.Collect(p.Rows()), len(d.Dumps))
-	if len(rest) > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("The page holds the %d call paths that hold most; the other %d are shown as one.", len(rows), len(rest)))
-	}
+	shown, n := heaviest(p, len(d.Dumps))
+	rest := make([]profile.Value, len(d.Dumps))
 	byNode := map[int][]profile.Row{}
 	places := places{d, p, map[uint32]int{}}
-	for _, row := range rows {
+	for i, row := range enumerate(p.Rows()) {
+		if shown != nil && !shown[i] {
+			addTo(rest, row)
+			continue
+		}
 		node := places.node(row, true)
 		byNode[node] = append(byNode[node], row)
 	}
-	if len(rest) > 0 {
-		node := d.child(0, d.extraSite(profile.OtherName))
-		byNode[node] = append(rest, byNode[node]...)
+	other := -1
+	if left := p.Len() - n; left > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("The page holds the %d call paths that hold most; the other %d are shown as one.", n, left))
+		other = d.child(0, d.extraSite(profile.OtherName))
+		byNode[other] = append(byNode[other], profile.Row{})
 	}
 	sums := make([]profile.Value, len(d.Dumps))
 	for _, node := range slices.Sorted(maps.Keys(byNode)) {
 		clear(sums)
+		if node == other {
+			copy(sums, rest)
+		}
 		for _, row := range byNode[node] {
-			for i, v := range row.Values() {
-				sums[i].Add(v)
-			}
+			addTo(sums, row)
 		}
 		changes := appendChanges(nil, slices.All(sums), len(sums))
 		d.Values = append(d.Values, uint64(node), uint64(len(changes)/3))
 		d.Values = append(d.Values, changes...)
+	}
+}
+
+func addTo(sums []profile.Value, row profile.Row) {
+	for i, v := range row.Values() {
+		sums[i].Add(v)
+	}
+}
+
+func enumerate[T any](list iter.Seq[T]) iter.Seq2[int, T] {
+	return func(yield func(int, T) bool) {
+		i := 0
+		for v := range list {
+			if !yield(i, v) {
+				return
+			}
+			i++
+		}
 	}
 }
 
@@ -263,40 +294,37 @@ func appendChanges(dst []uint64, values iter.Seq2[int, profile.Value], dumps int
 	return dst
 }
 
-// heaviest returns the rows of a page, and the rest. If the page cannot hold all rows, it
-// holds the rows with the largest maximum of bytes, then of allocations.
-func heaviest(rows []profile.Row, dumps int) (heavy, rest []profile.Row) {
+// heaviest returns which rows a page has, and how many: nil for all. If the page cannot hold all
+// rows, it holds the rows with the largest maximum of bytes, then of allocations.
+func heaviest(p *profile.Profile, dumps int) (shown []bool, n int) {
 	type sized struct {
-		most    profile.Value
-		changes int
-		row     profile.Row
+		most         profile.Value
+		row, changes uint32
 	}
-	list, sum := make([]sized, len(rows)), 0
+	list, sum := make([]sized, p.Len()), 0
 	var changes []uint64
-	for i, row := range rows {
+	for i, row := range enumerate(p.Rows()) {
 		changes = appendChanges(changes[:0], row.Values(), dumps)
 		s := &list[i]
-		s.row, s.changes = row, len(changes)/3
+		s.row, s.changes = uint32(i), uint32(len(changes)/3)
 		for k := 0; k < len(changes); k += 3 {
 			s.most.Bytes, s.most.Count = max(s.most.Bytes, changes[k+1]), max(s.most.Count, changes[k+2])
 		}
-		sum += s.changes
+		sum += int(s.changes)
 	}
-	if len(rows) <= MaxPaths && sum <= maxChanges {
-		return rows, nil
+	if len(list) <= MaxPaths && sum <= maxChanges {
+		return nil, len(list)
 	}
 	slices.SortStableFunc(list, func(a, b sized) int {
 		return cmp.Or(cmp.Compare(b.most.Bytes, a.most.Bytes), cmp.Compare(b.most.Count, a.most.Count))
 	})
-	n, sum := 0, 0
-	for n < min(len(list), MaxPaths) && sum+list[n].changes <= maxChanges {
-		sum += list[n].changes
+	shown, sum = make([]bool, len(list)), 0
+	for n < min(len(list), MaxPaths) && sum+int(list[n].changes) <= maxChanges {
+		sum += int(list[n].changes)
+		shown[list[n].row] = true
 		n++
 	}
-	for i := range list {
-		rows[i] = list[i].row
-	}
-	return rows[:n], rows[n:]
+	return shown, n
 }
 
 // places finds the nodes of the rows of a profile. It takes time for the outer call sites that rows

@@ -490,7 +490,7 @@ func TestDeepStack(t *testing.T) {
 	wantText(t, ctx, "#found", "100.0%")
 }
 
-// With 100,000 call paths the page stays fluent.
+// With as many call paths as a page holds, it stays fluent.
 func TestManyPathsAreFluent(t *testing.T) {
 	needFull(t)
 	many := sample{paths: 110_000, dumps: 2, deepest: 40, calls: 3}

@@ -49,7 +49,7 @@ func script() (string, error) {
 // changes of a value from one dump to the next, the page adds up the call paths with the
 // smallest maxima as one.
 const (
-	MaxPaths   = 100_000   // call paths
+	MaxPaths   = 25_000    // call paths
 	MaxDumps   = 500       // dumps
 	maxChanges = 3_000_000 // values that differ from those in the dump before
 )

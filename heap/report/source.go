@@ -25,7 +25,7 @@ func (d *data) addSources(read func(file string) ([]byte, bool)) {
 	}
 	lines := map[string][]int{}
 	for _, s := range d.Sites {
-		if file, line := s[1].(string), s[2].(int); file != "" && line > 0 {
+		if file, line := s.File, s.Line; file != "" && line > 0 {
 			lines[file] = append(lines[file], line)
 		}
 	}
