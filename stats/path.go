@@ -38,8 +38,10 @@ type pathTable struct {
 	all     []path
 	index   map[uint64]int32 // by hash: index in all
 	classes []sizeClass
-	blobs   []byte
+	blobs   [][]byte // of blobChunk bytes, which never move
 }
+
+const blobChunk = 1 << 16
 
 // find returns the path of s. If the path is new, find adds it, without a blob.
 func (t *pathTable) find(s *codec.Stack) *path {
@@ -66,8 +68,13 @@ func hashOf(pcs []uint64) uint64 {
 
 // keep stores a blob that is decoded at this word size as that of a path.
 func (t *pathTable) keep(p *path, blob []byte, word int) {
-	p.at, p.length, p.word = len(t.blobs), uint16(len(blob)), uint8(word)
-	t.blobs = append(t.blobs, blob...)
+	last := len(t.blobs) - 1
+	if last < 0 || len(t.blobs[last])+len(blob) > blobChunk {
+		t.blobs = append(t.blobs, make([]byte, 0, blobChunk))
+		last++
+	}
+	p.at, p.length, p.word = last*blobChunk+len(t.blobs[last]), uint16(len(blob)), uint8(word)
+	t.blobs[last] = append(t.blobs[last], blob...)
 }
 
 // encode stores the addresses of a path that was not recorded as a blob.
@@ -80,7 +87,7 @@ func (t *pathTable) encode(p *path, pcs []uint64) {
 }
 
 // blob returns the blob of a path.
-func (t *pathTable) blob(p *path) []byte { return t.blobs[p.at:][:p.length] }
+func (t *pathTable) blob(p *path) []byte { return t.blobs[p.at/blobChunk][p.at%blobChunk:][:p.length] }
 
 // decode reads the addresses of a path into s.
 func (t *pathTable) decode(s *codec.Stack, p *path) {

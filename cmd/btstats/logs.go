@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"time"
 
@@ -80,6 +81,7 @@ func (r *reporter) report(g *gathered, given *codec.Machine) *stats.Report {
 			}
 		}
 	}
+	runtime.GC() // the names of call paths, which only reading needs
 	return data.Report(o)
 }
 

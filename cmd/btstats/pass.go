@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
@@ -34,7 +33,7 @@ type pass struct {
 	code    *process.Code      // of this boot, nil before its first line of call paths
 	used    *callpath.Names    // of its lines
 	before  *callpath.Names    // used by the boot before
-	frames  []callpath.Frame   // reused
+	pcs     []uint64           // reused
 }
 
 // open opens the logs. It opens ELF files only if the report needs the names of functions.
@@ -262,12 +261,14 @@ func (p *pass) paths(it *recording.Item) {
 		if e.Definition || e.Live == 0 {
 			continue
 		}
-		s := codec.Stack{Size: e.Bytes / e.Live}
-		path := at.Boot.Names.Path(e.ID, p.frames)
-		p.frames = path.Frames
-		for _, f := range slices.Backward(path.Frames) {
+		s := codec.Stack{Size: e.Bytes / e.Live, PCs: p.pcs[:0]}
+		id := at.Boot.Names.Resolve(e.ID)
+		outer, f, depth := at.Boot.Names.Outer(id)
+		for range min(depth, codec.MaxDepth+1) { // a stack has no more, and AddPath counts those that have
 			s.PCs = append(s.PCs, p.address(f))
+			outer, f, _ = at.Boot.Names.Outer(outer)
 		}
+		p.pcs = s.PCs
 		p.g.dump.AddPath(&s, e.Live)
 		if s.PCs = s.PCs[:min(len(s.PCs), codec.MaxDepth)]; len(s.PCs) > 0 {
 			p.g.infer.Add(&s, nil)
