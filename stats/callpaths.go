@@ -78,11 +78,11 @@ func (v *view) callPaths(overhead []Overhead, text uint64) CallPaths {
 	ranges, code := v.ranges()
 	out.Shift, out.Code = int(ranges.Shift), code
 	entries := v.entries(ranges)
-	out.Paths, out.Partial = len(entries), len(v.paths.all) > len(entries)
-	scale := ratio(uint64(len(v.paths.all)), uint64(max(1, len(entries))))
+	out.Paths, out.Partial = len(entries), v.paths.all.n > len(entries)
+	scale := ratio(uint64(v.paths.all.n), uint64(max(1, len(entries))))
 	scaled := func(n uint64) uint64 { return uint64(float64(n)*scale + 0.5) }
 	form := func(name string, bytes, lines uint64) {
-		out.Forms = append(out.Forms, PathForm{Name: name, Bytes: bytes, Lines: lines, PerPath: ratio(bytes, uint64(len(v.paths.all))),
+		out.Forms = append(out.Forms, PathForm{Name: name, Bytes: bytes, Lines: lines, PerPath: ratio(bytes, uint64(v.paths.all.n)),
 			Each: ratio(bytes, v.records), OfText: ratio(bytes, text)})
 	}
 	form(PathText, text, v.records)
@@ -99,7 +99,7 @@ func (v *view) callPaths(overhead []Overhead, text uint64) CallPaths {
 	for _, o := range overhead {
 		w := uint64(o.Word / 8)
 		m := PathMemory{Word: o.Word, Inline: o.Total, Packed: v.packed(o.Word, code>>ranges.Shift), Blocks: 2 * w * v.records,
-			Nodes: w * nodes, Sums: (8 + w) * uint64(len(v.paths.all))}
+			Nodes: w * nodes, Sums: (8 + w) * uint64(v.paths.all.n)}
 		m.Table = m.Blocks + m.Nodes + m.Sums
 		m.Share = ratio(m.Table, m.Inline)
 		out.Memory = append(out.Memory, m)

@@ -18,11 +18,11 @@ func TestUndecodableBlob(t *testing.T) {
 	for _, blob := range [][]byte{{0, 2}, good[:len(good)/2], good} {
 		c.Add(&s, blob, nil)
 	}
-	if c.Records() != 3 || len(c.paths.all) != 1 {
-		t.Fatalf("%d records of %d paths, want 3 of 1", c.Records(), len(c.paths.all))
+	if c.Records() != 3 || c.paths.all.n != 1 {
+		t.Fatalf("%d records of %d paths, want 3 of 1", c.Records(), c.paths.all.n)
 	}
 	var got codec.Stack
-	if c.paths.decode(&got, &c.paths.all[0]); !slices.Equal(got.PCs, s.PCs) {
+	if c.paths.decode(&got, c.paths.all.at(0)); !slices.Equal(got.PCs, s.PCs) {
 		t.Errorf("%#x, want %#x", got.PCs, s.PCs)
 	}
 }

@@ -69,8 +69,8 @@ type view struct {
 // eachPath calls do with every path and its addresses, in the order in which the paths were
 // added. The addresses are valid only during the call.
 func (v *view) eachPath(do func(p *path, pcs []uint64)) {
-	for i := range v.paths.all {
-		p := &v.paths.all[i]
+	for i := range v.paths.all.n {
+		p := v.paths.all.at(i)
 		v.paths.decode(&v.stack, p)
 		if v.at != nil && p.lossy != 0 && p.recorded {
 			v.eachSpot(p, v.stack.PCs, func(frame int, sp spot) { v.stack.PCs[frame] = v.at[sp] })

@@ -35,24 +35,44 @@ type sizeClass struct {
 // pathTable holds distinct call paths, at most 2^31. It contains no pointers to its paths, so that
 // the garbage collector need not visit them.
 type pathTable struct {
-	all     []path
+	all     list[path]
 	index   map[uint64]int32 // by hash: index in all
-	classes []sizeClass
+	classes list[sizeClass]
 	blobs   [][]byte // of blobChunk bytes, which never move
+	buf     []byte   // reused
 }
 
 const blobChunk = 1 << 16
+
+// list is a growing list, whose elements never move. A slice would take up to three times the memory
+// while it grows.
+type list[T any] struct {
+	chunks [][]T
+	n      int
+}
+
+const listChunk = 1 << 10
+
+func (l *list[T]) at(i int) *T { return &l.chunks[i/listChunk][i%listChunk] }
+
+func (l *list[T]) push(v T) {
+	if l.n%listChunk == 0 {
+		l.chunks = append(l.chunks, make([]T, listChunk))
+	}
+	l.n++
+	*l.at(l.n - 1) = v
+}
 
 // find returns the path of s. If the path is new, find adds it, without a blob.
 func (t *pathTable) find(s *codec.Stack) *path {
 	hash := hashOf(s.PCs)
 	n, known := t.index[hash]
 	if !known {
-		n = int32(len(t.all))
+		n = int32(t.all.n)
 		t.index[hash] = n
-		t.all = append(t.all, path{sizes: -1, lossy: s.Marks.Lossy})
+		t.all.push(path{sizes: -1, lossy: s.Marks.Lossy})
 	}
-	return &t.all[n]
+	return t.all.at(int(n))
 }
 
 // hashOf returns a hash of a call path. Paths are distinguished by their hashes alone: two of
@@ -79,11 +99,12 @@ func (t *pathTable) keep(p *path, blob []byte, word int) {
 
 // encode stores the addresses of a path that was not recorded as a blob.
 func (t *pathTable) encode(p *path, pcs []uint64) {
-	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: pcs}, codec.MachineExact64, codec.SearchBest)
+	blob, err := codec.AppendBlob(t.buf[:0], &codec.Stack{PCs: pcs}, codec.MachineExact64, codec.SearchBest)
 	if err != nil {
 		panic("stats: " + err.Error()) // more than MaxDepth frames: a bug in the caller
 	}
 	t.keep(p, blob, 64)
+	t.buf = blob
 }
 
 // blob returns the blob of a path.
@@ -103,16 +124,16 @@ func (t *pathTable) sizeOf(p *path, n int) *sizeClass {
 			return class
 		}
 	}
-	t.classes = append(t.classes, sizeClass{bits: uint8(n), next: p.sizes})
-	p.sizes = int32(len(t.classes) - 1)
-	return &t.classes[p.sizes]
+	t.classes.push(sizeClass{bits: uint8(n), next: p.sizes})
+	p.sizes = int32(t.classes.n - 1)
+	return t.classes.at(int(p.sizes))
 }
 
 // sizes yields each class of a path.
 func (t *pathTable) sizes(p *path) iter.Seq[*sizeClass] {
 	return func(yield func(*sizeClass) bool) {
-		for i := p.sizes; i >= 0; i = t.classes[i].next {
-			if !yield(&t.classes[i]) {
+		for i := p.sizes; i >= 0; i = t.classes.at(int(i)).next {
+			if !yield(t.classes.at(int(i))) {
 				return
 			}
 		}

@@ -198,7 +198,7 @@ func (c *Collector) Report(o Options) *Report {
 }
 
 func (c *Collector) dump(o *Options) Dump {
-	d := Dump{Log: o.Log, Records: c.records, DistinctPaths: len(c.paths.all), Payload: c.payload,
+	d := Dump{Log: o.Log, Records: c.records, DistinctPaths: c.paths.all.n, Payload: c.payload,
 		MeanDepth: ratio(c.frames, c.records), Machine: o.Machine.String(), MachineGiven: o.Given,
 		MachineSure: o.Sure || o.Given, PayloadOver: c.payloadOver, Depths: []DepthCount{}}
 	for n, times := range c.depths {

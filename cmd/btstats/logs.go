@@ -81,7 +81,7 @@ func (r *reporter) report(g *gathered, given *codec.Machine) *stats.Report {
 			}
 		}
 	}
-	runtime.GC() // the names of call paths, which only reading needs
+	runtime.GC() // what only reading needed, and may be as large as the rest
 	return data.Report(o)
 }
 

@@ -101,6 +101,7 @@ func (p *pass) run() error {
 			return err
 		}
 	}
+	p.log, p.used, p.before = recording.Log{}, nil, nil // the names of call paths, which may be as large as the rest
 	return nil
 }
 
