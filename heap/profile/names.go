@@ -61,7 +61,7 @@ func newNames(dumps []*Dump, v View) *names {
 		}
 	}
 	n.shown = make([]shown, addrs)
-	n.same = v.Filter.Focus == nil // which may leave out paths
+	n.same = n.in == nil || v.Filter.Focus == nil // which may leave out paths
 	used := usedAddrs(dumps, addrs, v.Filter.Any())
 	for i := range n.shown {
 		if used == nil || used[i] {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -94,5 +95,15 @@ func TestOverflowOfOneDump(t *testing.T) {
 		if got := row.At(i); got != (Value{want, 2}) {
 			t.Errorf("dump %d: %v, want %d bytes", i, got, want)
 		}
+	}
+}
+
+// A focus that matches no address leaves out all call paths, those of addresses without names, too.
+func TestFocusOfNoName(t *testing.T) {
+	b := NewBuilder(0)
+	b.Add(b.Path([]symbol.Addr{bare(0x10)}), Value{8, 1})
+	p := newProfile(t, b.End(DumpInfo{})).View(View{Filter: Filter{Focus: regexp.MustCompile("main")}})
+	if n := p.Len(); n != 0 || !p.Total(0).IsZero() {
+		t.Errorf("%d rows of %v, want none", n, p.Total(0))
 	}
 }
