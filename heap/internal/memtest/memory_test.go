@@ -43,7 +43,7 @@ const (
 	fixedMemory = 300e6
 	perPath     = 800
 	perLargest  = 1500  // of exports to pprof and DHAT, and of events
-	page        = 200e6 // the HTML page, 50,000 call paths at most, is put together in memory
+	page        = 200e6 // the HTML page, 25,000 call paths at most, is put together in memory
 	perNamed    = 450
 	mostMemory  = 4e9
 	mostEvents  = 5.5e9
