@@ -17,20 +17,6 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// Pprof returns the last dump as a pprof heap profile: live objects and bytes, with a
-// location per address, at the call. If the dump has allocations since the boot, so has the
-// profile. The values of a sampled dump are scaled, and the period is the mean number of
-// bytes between samples. Build, device and firmware are labels. The notes name the values
-// that the format cannot hold, and their replacements.
-func (p *Profile) Pprof() (prof *pprof.Profile, notes []string) {
-	x := p.newPprofBuilder()
-	for s := range x.samples() {
-		s.Location, s.Value = slices.Clone(s.Location), slices.Clone(s.Value)
-		x.prof.Sample = append(x.prof.Sample, &s)
-	}
-	return x.end()
-}
-
 // newPprofBuilder begins the profile of the last dump, without its samples.
 func (p *Profile) newPprofBuilder() *pprofBuilder {
 	x := &pprofBuilder{names: p.names(), labels: map[string][]string{}, locations: map[uint32]*pprof.Location{}, modules: map[symbol.Module]*pprof.Mapping{},
