@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
@@ -38,5 +39,34 @@ func TestHeapsByName(t *testing.T) {
 	const want = "\"a\" 5: 1/9@0s/false 1/8@5s/true 1/6@6.5s/true 1/5@0s/false 2/4@1s/true\n\"\" 1: 1/7@5s/true\n\"b c\" 1: 1/0@5s/true\n"
 	if got.String() != want {
 		t.Errorf("got\n%swant\n%s", got.String(), want)
+	}
+}
+
+// A report in several lines, which may end with any of them, has the time of its own lines.
+func TestTimesOfReports(t *testing.T) {
+	for _, lines := range [][]string{
+		{"Free heap: 41000"},
+		{"Free heap: 41000", "Minimum free heap: 30000"},
+		{"Free heap: 41000", "Minimum free heap: 30000", "wifi: beacon"},
+		{"Free heap: 41000", "wifi: a", "wifi: b", "Largest free block: 9000", "wifi: c", "wifi: d", "wifi: e", "wifi: f", "wifi: g"},
+	} {
+		var log strings.Builder
+		for minute := 1; minute <= 6; minute++ {
+			for i, line := range lines {
+				fmt.Fprintf(&log, "I (%d) app: %s\n", minute*60000+10*i, line)
+			}
+		}
+		_, r := pathDumps(t, log.String())
+		heaps := r.Heaps()
+		if len(heaps) != 1 || len(heaps[0].Reports) != 6 {
+			t.Fatalf("%q: %+v, want 6 reports of a heap", lines, heaps)
+		}
+		for i, h := range heaps[0].Reports {
+			first := int64(i*len(lines) + 1)
+			at, _ := h.Uptime()
+			if at = at.Round(time.Second); at != time.Duration(i+1)*time.Minute || h.Line < first || h.Line >= first+int64(len(lines)) {
+				t.Errorf("%q: report %d in line %d at %v, want line %d at %d min", lines, i+1, h.Line, at, first, i+1)
+			}
+		}
 	}
 }

@@ -82,6 +82,9 @@ func (r *Reader) Read(p []byte) (int, error) {
 		n, err := r.src.Read(r.buf[:min(len(r.buf), max(len(p), 1))])
 		r.read += int64(n)
 		r.add(r.buf[:n])
+		if r.parts && len(r.out)-r.lastPart > maxHeld {
+			r.flushStats()
+		}
 		if r.err = err; err != nil {
 			r.endLine(r.line) // the last line may have no end
 			r.finish()

@@ -183,7 +183,7 @@ func (s *state) heapLine(m match) {
 	}
 	s.stats = s.before // without what parts of this line said
 	s.flush()
-	s.stats, s.reported = x, true
+	s.stats, s.reported, s.lastPart = x, true, len(s.out)
 	s.flushStats()
 }
 
@@ -219,6 +219,7 @@ func (s *state) heapPart(m match) {
 			}
 		}
 	}
+	s.lastPart, s.parts = len(s.out), true
 	if v := &s.stats.v; v[valueFree] >= 0 && v[valueLargest] >= 0 && v[valueLeast] >= 0 {
 		s.flushStats()
 	}
@@ -233,11 +234,14 @@ func (s *state) other() {
 	}
 }
 
-// flushStats writes what is known of a heap.
+// flushStats writes what is known of a heap, behind the last line that said it: the times of lines
+// are those of reports, too.
 func (s *state) flushStats() {
 	x := &s.stats
 	v := &x.v
 	if x.any {
+		end := len(s.out)
+		defer s.moveBack(end)
 		if v[valueSize] < 0 && v[valueFree] >= 0 && v[valueUsed] >= 0 {
 			v[valueSize] = v[valueFree] + v[valueUsed]
 		}
@@ -252,7 +256,7 @@ func (s *state) flushStats() {
 		}
 		s.heapAt(heap{x.name, v[valueSize], v[valueFree], v[valueLargest], v[valueLeast], nil, false}, v[valueTime])
 	}
-	*x, s.before = stats{}, stats{}
+	*x, s.before, s.parts = stats{}, stats{}, false
 }
 
 // CheckHeapLine returns an error if an expression for heap lines lacks what it needs.

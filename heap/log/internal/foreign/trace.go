@@ -10,21 +10,24 @@ import (
 
 // trace writes the records and headers.
 type trace struct {
-	out     []byte
-	from    int    // the position in out of what is not read yet
-	held    []byte // the text of a record that may not count, nil if there is none
-	at      int    // the position of held in out
-	dump    uint32 // number of the next dump
-	open    bool
-	endless string // what prints the open dump, if it has no last line: it ends where something else begins
-	ended   bool   // the open dump has its last line, with the totals n and size, but may go on
-	n, size int64
-	atEnd   func() // called before the open dump ends, nil if nothing is to be done
-	skipped int64
-	read    int64 // bytes of the log
-	sums    int64 // blocks that sum has written
-	blob    []byte
-	tasks   map[string]uint64 // numbers of tasks that have names only
+	out  []byte
+	from int    // the position in out of what is not read yet
+	held []byte // the text of a record that may not count, nil if there is none
+	at   int    // the position of held in out
+	// lastPart is the position in out of the end of the last line that said something of a heap.
+	lastPart int
+	parts    bool   // that report is not written yet
+	dump     uint32 // number of the next dump
+	open     bool
+	endless  string // what prints the open dump, if it has no last line: it ends where something else begins
+	ended    bool   // the open dump has its last line, with the totals n and size, but may go on
+	n, size  int64
+	atEnd    func() // called before the open dump ends, nil if nothing is to be done
+	skipped  int64
+	read     int64 // bytes of the log
+	sums     int64 // blocks that sum has written
+	blob     []byte
+	tasks    map[string]uint64 // numbers of tasks that have names only
 }
 
 // key is a key of a header. A negative value is not known.
@@ -259,25 +262,44 @@ func (t *trace) hold(b *block) {
 func (t *trace) release() {
 	if t.held != nil {
 		t.out = slices.Insert(t.out, t.at, t.held...)
+		if t.lastPart > t.at {
+			t.lastPart += len(t.held)
+		}
 		t.held = nil
+	}
+}
+
+// moveBack moves the text from position n of out on to the end of the last line that said something
+// of a heap.
+func (t *trace) moveBack(n int) {
+	text := slices.Clone(t.out[n:])
+	t.out = slices.Insert(t.out[:n], t.lastPart, text...)
+	if t.held != nil && t.at >= t.lastPart {
+		t.at += len(text)
 	}
 }
 
 // drop forgets the held record.
 func (t *trace) drop() { t.held = nil }
 
-// maxHeld is the number of bytes behind a held record from which on the record counts.
+// maxHeld is the number of bytes behind a held record from which on the record counts, and behind a
+// part of a report from which on the report has all its parts.
 const maxHeld = 16 << 10
 
-// ready returns the text that can be passed on: up to a held record.
+// ready returns the text that can be passed on: up to a held record, or up to where a report of a
+// heap belongs that may have more parts.
 func (t *trace) ready() []byte {
 	if t.held != nil && len(t.out)-t.at > maxHeld {
 		t.release()
 	}
+	end := len(t.out)
 	if t.held != nil {
-		return t.out[t.from:t.at]
+		end = t.at
 	}
-	return t.out[t.from:]
+	if t.parts {
+		end = min(end, t.lastPart)
+	}
+	return t.out[t.from:end]
 }
 
 // maxTaken is the number of bytes that were read from which on out is moved to its beginning.
@@ -286,6 +308,6 @@ const maxTaken = 64 << 10
 // taken removes the first n bytes of ready.
 func (t *trace) taken(n int) {
 	if t.from += n; t.from == len(t.out) || t.from >= maxTaken {
-		t.out, t.at, t.from = append(t.out[:0], t.out[t.from:]...), t.at-t.from, 0
+		t.out, t.at, t.lastPart, t.from = append(t.out[:0], t.out[t.from:]...), t.at-t.from, t.lastPart-t.from, 0
 	}
 }
