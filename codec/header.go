@@ -66,7 +66,7 @@ func numbered(verb string) bool { return verb == VerbBegin || verb == VerbEnd }
 // (BT-HEAD-1)
 func mayNumber(verb string) bool {
 	switch verb {
-	case VerbBoot, VerbMap, VerbLoad, VerbTotal, VerbLost, VerbHeap:
+	case VerbBoot, VerbMap, VerbLoad, VerbTotal, VerbLost, VerbHeap, VerbFree:
 		return false
 	}
 	return true

@@ -449,7 +449,7 @@ def scan(text):
 NUMBERS = ("t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak",
            "l", "base", "sample", "cut", "shift", "size", "free", "largest", "min", "parent")
 NUMBERED = ("begin", "end")
-NOT_NUMBERED = ("boot", "map", "load", "total", "lost", "heap")  # other verbs may have a number
+NOT_NUMBERED = ("boot", "map", "load", "total", "lost", "heap", "free")  # other verbs may have a number
 
 
 def ranges_fit(value):

@@ -17,7 +17,7 @@ var (
 	errHeader = fmt.Errorf("%s", codec.ReasonHeaderLine)
 
 	numberedVerbs = []string{"begin", "end"}
-	plainVerbs    = []string{"boot", "map", "load", "total", "lost", "heap"}
+	plainVerbs    = []string{"boot", "map", "load", "total", "lost", "heap", "free"}
 	numberKeys    = []string{"t", "n", "b", "u", "w", "pid", "epoch", "allocs", "frees", "bytes", "live", "peak",
 		"l", "base", "sample", "cut", "shift", "size", "free", "largest", "min", "parent"}
 	whys = []string{"exit", "signal", "interval", "peak", "request", "image", "exec", "fork"}
