@@ -94,7 +94,7 @@ func TestClickHouse(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ch := views(c.builds)
 			var want *Result
-			err := d.with(t.Context(), Scope{Builds: c.builds}, func(s *session) (err error) {
+			err := d.with(t.Context(), Scope{Builds: c.builds}, allTables, func(s *session) (err error) {
 				for _, n := range c.tables {
 					if n == "wanted" {
 						ch = append(ch, "create table wanted engine = Memory as select distinct path from paths")

@@ -68,7 +68,7 @@ func (d *DB) Diff(ctx context.Context, before, after string, o Scope) (*Diff, er
 	}
 	o.Builds = []string{before, after}
 	f := &Diff{BuildBefore: before, BuildAfter: after}
-	if err := d.with(ctx, o, func(s *session) error { return s.diff(ctx, f) }); err != nil {
+	if err := d.with(ctx, o, allTables, func(s *session) error { return s.diff(ctx, f) }); err != nil {
 		return nil, err
 	}
 	return f, nil

@@ -10,7 +10,7 @@ import (
 // version that only one build has.
 func (d *DB) Find(ctx context.Context, name string) (build string, err error) {
 	var list []struct{ Build, Firmware string }
-	err = d.with(ctx, Scope{}, func(s *session) error {
+	err = d.with(ctx, Scope{}, onlyDumps, func(s *session) error {
 		list, err = rows[struct{ Build, Firmware string }](ctx, s, "select build, max(fw) as fw from dumps group by build order by build")
 		return err
 	})

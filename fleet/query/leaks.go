@@ -88,7 +88,7 @@ func (d *DB) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
 		return nil, fmt.Errorf("query: leaks of %d builds, expected one", len(o.Builds))
 	}
 	var l *Leaks
-	err := d.with(ctx, o, func(s *session) error {
+	err := d.with(ctx, o, allTables, func(s *session) error {
 		l = &Leaks{Build: o.Builds[0]}
 		return s.leaks(ctx, l)
 	})

@@ -21,7 +21,7 @@ type Build struct {
 
 // Builds returns the builds of the scope, the newest first.
 func (d *DB) Builds(ctx context.Context, o Scope) (list []Build, err error) {
-	err = d.with(ctx, o, func(s *session) error {
+	err = d.with(ctx, o, onlyDumps, func(s *session) error {
 		defer s.drop("steady")
 		if err := s.tables(ctx, "steady"); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (d *DB) Devices(ctx context.Context, o Scope, limit int) (list []Device, er
 	if limit > 0 {
 		q += fmt.Sprintf("\nlimit %d", limit)
 	}
-	err = d.with(ctx, o, func(s *session) error {
+	err = d.with(ctx, o, onlyDumps, func(s *session) error {
 		list, err = rows[Device](ctx, s, q)
 		return err
 	})
@@ -81,7 +81,7 @@ func (d *DB) Top(ctx context.Context, o Scope, limit int) (list []Holder, err er
 	if limit > 0 {
 		q += fmt.Sprintf("\nlimit %d", limit)
 	}
-	err = d.with(ctx, o, func(s *session) error {
+	err = d.with(ctx, o, allTables, func(s *session) error {
 		defer s.drop("steady")
 		if err := s.tables(ctx, "steady"); err != nil {
 			return err
@@ -147,8 +147,24 @@ type Timeline struct {
 // Timeline returns the dumps of a device.
 func (d *DB) Timeline(ctx context.Context, device string, o Scope) (*Timeline, error) {
 	o.Device = device
+	if o.Builds == nil { // of other builds, no facts are read
+		err := d.with(ctx, o, onlyDumps, func(s *session) error {
+			found, err := rows[struct{ Build string }](ctx, s, "select distinct build from dumps")
+			o.Builds = nil
+			for _, r := range found {
+				o.Builds = append(o.Builds, r.Build)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(o.Builds) == 0 {
+			return nil, fmt.Errorf("device %s: %w", device, ErrNoDump)
+		}
+	}
 	l := &Timeline{Device: device}
-	err := d.with(ctx, o, func(s *session) (err error) {
+	err := d.with(ctx, o, allTables, func(s *session) (err error) {
 		defer s.drop("steady")
 		if err := s.tables(ctx, "steady"); err != nil {
 			return err

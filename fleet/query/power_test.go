@@ -73,7 +73,7 @@ func TestManyDevices(t *testing.T) {
 	f.Devices, f.Builds, f.Paths, f.Leak = 500, 1, 150, simulate.Leak{Build: -1}
 	d := simulated(t, &f)
 	alone := 0 // paths of devices with the word leak
-	err := d.with(t.Context(), Scope{}, func(s *session) error {
+	err := d.with(t.Context(), Scope{}, allTables, func(s *session) error {
 		defer s.drop("numbered")
 		if err := s.tables(t.Context(), "numbered"); err != nil {
 			return err

@@ -113,11 +113,18 @@ type Scope struct {
 	Device string    // "" for all
 }
 
-// with calls do with a session on the files of a scope. If compaction deletes a file meanwhile,
+// Tables of the store that a question reads.
+var (
+	onlyDumps = []string{store.Dumps}
+	allTables = []string{store.Dumps, store.Facts, store.Paths, store.Frames}
+)
+
+// with calls do with a session on the files of a scope that belong to some tables: the session has
+// no others. If compaction deletes a file meanwhile,
 // with calls do again with the files that replaced it; if a file is damaged, without it.
-func (d *DB) with(ctx context.Context, o Scope, do func(*session) error) (err error) {
+func (d *DB) with(ctx context.Context, o Scope, tables []string, do func(*session) error) (err error) {
 	for range 3 {
-		if err = d.try(ctx, o, do); err == nil || !gone(err) {
+		if err = d.try(ctx, o, tables, do); err == nil || !gone(err) {
 			return err
 		}
 	}
@@ -129,7 +136,7 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "No files found") || strings.Contains(err.Error(), "No such file")
 }
 
-func (d *DB) try(ctx context.Context, o Scope, do func(*session) error) error {
+func (d *DB) try(ctx context.Context, o Scope, tables []string, do func(*session) error) error {
 	day := ""
 	if !o.Since.IsZero() {
 		day = o.Since.UTC().Format(time.DateOnly)
@@ -138,20 +145,25 @@ func (d *DB) try(ctx context.Context, o Scope, do func(*session) error) error {
 	if err != nil {
 		return err
 	}
+	for name, files := range map[string]*[]string{store.Dumps: &list.Dumps, store.Facts: &list.Facts, store.Paths: &list.Paths, store.Frames: &list.Frames} {
+		if !slices.Contains(tables, name) {
+			*files = nil
+		}
+	}
 	d.without(list)
 	if err := d.copy(ctx, list); err != nil {
 		return err
 	}
-	err = d.ask(ctx, list, o, do)
+	err = d.ask(ctx, list, o, tables, do)
 	if err == nil || ctx.Err() != nil || gone(err) || !d.examine(ctx, list) {
 		return err
 	}
 	d.without(list)
-	return d.ask(ctx, list, o, do)
+	return d.ask(ctx, list, o, tables, do)
 }
 
-// ask calls do with a session on the files of a snapshot.
-func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, do func(*session) error) error {
+// ask calls do with a session on the files of a snapshot, which are of these tables.
+func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []string, do func(*session) error) error {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -173,6 +185,9 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, do func(*se
 		{store.Dumps, since + once, noDumps, list.Dumps}, {store.Facts, where, noFacts, list.Facts},
 		{store.Paths, "", noPaths, list.Paths}, {store.Frames, "", noFrames, list.Frames},
 	} {
+		if !slices.Contains(tables, v.name) {
+			continue
+		}
 		from := v.empty
 		if len(v.files) > 0 {
 			from = "select * from read_parquet(" + d.list(v.files) + ", hive_partitioning = false)" + v.where

@@ -28,7 +28,7 @@ func TestEvidenceIsTheRule(t *testing.T) {
 	byID := map[int64]string{} // innermost address of a path
 	words := map[profile.Verdict]int{}
 	changed, compared := 0, 0
-	err := d.with(t.Context(), Scope{}, func(s *session) error {
+	err := d.with(t.Context(), Scope{}, allTables, func(s *session) error {
 		defer s.drop("numbered")
 		if err := s.tables(t.Context(), "numbered"); err != nil {
 			return err

@@ -14,7 +14,7 @@ type Result struct {
 // up to limit rows.
 func (d *DB) Query(ctx context.Context, q string, o Scope, limit int) (*Result, error) {
 	var res *Result
-	err := d.with(ctx, o, func(s *session) (err error) {
+	err := d.with(ctx, o, allTables, func(s *session) (err error) {
 		// DuckDB's function query accepts only a single SELECT.
 		res, err = s.any(ctx, "select * from query("+quote(q)+")", limit)
 		return err

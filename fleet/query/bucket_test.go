@@ -1,0 +1,92 @@
+package query
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
+	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+// Over a bucket, a question reads only the tables, builds and days that it is about.
+func TestBucketReads(t *testing.T) {
+	var mu sync.Mutex
+	read := map[string]int{} // GETs of Parquet files
+	url := fleettest.Bucket(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ".parquet") {
+				mu.Lock()
+				read[strings.TrimPrefix(r.URL.Path, "/fleet/")]++
+				mu.Unlock()
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	s, err := store.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := simulate.Default()
+	f.Devices, f.Builds, f.Paths, f.Days, f.Leak = 30, 3, 10, 4, simulate.Leak{Build: -1}
+	if _, _, err := f.Store(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.Snapshot(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	builds := []string{f.BuildID(0), f.BuildID(1)}
+	last := f.Start.AddDate(0, 0, f.Days-1)
+	of := func(since string, files []string, builds ...string) (list []string) {
+		for _, name := range files {
+			_, day, _ := strings.Cut(name, "/day=")
+			if slices.ContainsFunc(builds, func(b string) bool { return strings.Contains(name, "/build="+b+"/") }) && day >= since {
+				list = append(list, name)
+			}
+		}
+		return list
+	}
+	three := slices.Concat(all.Dumps, all.Facts, all.Paths)
+	for _, c := range []struct {
+		name string
+		ask  func(*DB) error
+		want []string
+	}{
+		{"builds", func(d *DB) error { _, err := d.Builds(t.Context(), Scope{}); return err }, all.Dumps},
+		{"builds of one day", func(d *DB) error { _, err := d.Builds(t.Context(), Scope{Builds: builds, Since: last}); return err },
+			of(last.Format(time.DateOnly), all.Dumps, builds...)},
+		{"devices", func(d *DB) error { _, err := d.Devices(t.Context(), Scope{Builds: builds[:1]}, 0); return err }, of("", all.Dumps, builds[0])},
+		{"timeline", func(d *DB) error { _, err := d.Timeline(t.Context(), f.DeviceID(1), Scope{}); return err },
+			append(slices.Clone(all.Dumps), slices.Concat(of("", all.Facts, builds[1]), of("", all.Paths, builds[1]))...)},
+		{"find", func(d *DB) error { _, err := d.Find(t.Context(), builds[0]); return err }, all.Dumps},
+		{"leaks", func(d *DB) error { _, err := d.Leaks(t.Context(), Scope{Builds: builds[:1]}); return err }, of("", three, builds[0])},
+		{"top", func(d *DB) error { _, err := d.Top(t.Context(), Scope{Builds: builds[:1], Since: last}, 0); return err },
+			of(last.Format(time.DateOnly), three, builds[0])},
+		{"diff", func(d *DB) error { _, err := d.Diff(t.Context(), builds[0], builds[1], Scope{}); return err }, of("", three, builds...)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clear(read)
+			if err := c.ask(open(t, s)); err != nil {
+				t.Fatal(err)
+			}
+			if len(c.want) == 0 || len(c.want) == len(three) {
+				t.Fatalf("%d files expected of %d: the test shows nothing", len(c.want), len(three))
+			}
+			for _, name := range three {
+				want := 0
+				if slices.Contains(c.want, name) {
+					want = 1
+				}
+				if read[name] != want {
+					t.Errorf("%s: read %d times, want %d", name, read[name], want)
+				}
+			}
+			t.Logf("%d of %d files", len(read), len(three))
+		})
+	}
+}
