@@ -25,8 +25,9 @@ var clocks = []struct {
 	{&profile.Clock{Name: "Zephyr"}, `\[(?P<h>\d\d+):(?P<min>\d\d):(?P<s>\d\d)\.(?P<fraction>\d{3},\d{3})\]`},
 	// [ 5921.4] of Linux and NuttX
 	{&profile.Clock{Name: "seconds"}, `\[ *(?P<s>\d{1,9})\.(?P<fraction>\d{1,9})\]`},
-	// 12:00:01.123 -> of Arduino's monitor, and [12:00:01] of others, at the beginning of the line
-	{&profile.Clock{Name: "time of day", Wall: true, Wraps: []time.Duration{24 * time.Hour}}, `^(?:\x1b\[[\d;]*m)?(?:--- )?[\[(]?(?P<h>[012]\d):(?P<min>[0-5]\d):(?P<s>[0-5]\d)(?:[.,](?P<fraction>\d{1,9}))?(?:[\])]| |$)`},
+	// 12:00:01.123 -> of Arduino's monitor, I (12:00:01.123) of ESP-IDF with CONFIG_LOG_TIMESTAMP_SOURCE_SYSTEM,
+	// and [12:00:01] of others, at the beginning of the line
+	{&profile.Clock{Name: "time of day", Wall: true, Wraps: []time.Duration{24 * time.Hour}}, `^(?:\x1b\[[\d;]*m)?(?:--- )?(?:[EWIDV] )?[\[(]?(?P<h>[012]\d):(?P<min>[0-5]\d):(?P<s>[0-5]\d)(?:[.,](?P<fraction>\d{1,9}))?(?:[\])]| |$)`},
 }
 
 // clockForms are the compiled expressions of clocks.

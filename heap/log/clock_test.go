@@ -25,6 +25,9 @@ var clockForms = []struct {
 	{"Arduino", func(_ time.Duration, wall time.Time, text string) string {
 		return wall.Format("15:04:05.000") + " -> " + text
 	}},
+	{"ESP-IDF, time of the system", func(_ time.Duration, wall time.Time, text string) string {
+		return "\x1b[0;32mI (" + wall.Format("15:04:05.000") + ") app: " + text + "\x1b[0m"
+	}},
 	{"ESPHome", func(_ time.Duration, wall time.Time, text string) string {
 		return wall.Format("[15:04:05]") + "[D][app:012]: " + text
 	}},

@@ -1,6 +1,7 @@
 package profile_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -127,5 +128,30 @@ func TestFragmenting(t *testing.T) {
 		if h.Fragmenting != c.fragmenting || h.Fragmented() != c.fragmented {
 			t.Errorf("%+v: fragmenting %t, fragmented %t", c, h.Fragmenting, h.Fragmented())
 		}
+	}
+}
+
+// A heap that shrinks from boot 2 on does so since boot 2: noise, which raises the floor near the end
+// of boot 1, is no growth.
+func TestHeapShrinksSinceBoot(t *testing.T) {
+	const logs, each = 100, 144
+	right := 0
+	for seed := range uint64(logs) {
+		rng := rand.New(rand.NewPCG(seed, 27112607))
+		var list []profile.HeapSeries
+		for boot := range 2 {
+			for i := range each {
+				at := time.Duration(i) * 10 * time.Minute
+				free := 90_000 - 800*float64(boot)*at.Hours() + 300*rng.Float64()
+				list = profile.AddReport(list, profile.HeapReport{Heap: profile.Heap{Free: bytes(int(free))}, Boot: boot + 1, Time: at, Timed: true})
+			}
+		}
+		h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: list}).Heaps[0]
+		if h.Changed && h.Since >= each-7 && h.Since <= each+14 {
+			right++
+		}
+	}
+	if right < logs {
+		t.Errorf("since when is right in %d of %d logs", right, logs)
 	}
 }

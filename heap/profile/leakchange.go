@@ -22,6 +22,9 @@ const (
 	// constant rates with noise, the largest of 100 such differences is above 4 in less than
 	// 1 % of cases.
 	minChange = 4
+	// maxRatio is the largest ratio of the rates after and before of one growth. A floor that noise
+	// raises near the end of a boot has more.
+	maxRatio = 20
 )
 
 // changes finds the changes of the rate at which the floor rises, over all boots one after the
@@ -43,8 +46,13 @@ func (t *leakTrend) changes() (since, now moment) {
 		return moment{}, moment{}
 	}
 	first := last
-	for first > 0 && rising(list[begins[first-1]:begins[first]]) {
-		first--
+	after := list[begins[last]:]
+	for first > 0 {
+		before := list[begins[first-1]:begins[first]]
+		if !rising(before) || slope(before) < slope(after)/maxRatio {
+			break
+		}
+		first, after = first-1, before
 	}
 	return list[begins[first]].moment, list[begins[last]].moment
 }
@@ -88,6 +96,12 @@ func change(list []floorStep) (at int, found bool) {
 		}
 	}
 	return at, found
+}
+
+// slope returns the rate of a part.
+func slope(list []floorStep) float64 {
+	time, rise, _ := sums(list)
+	return rise / time
 }
 
 // rising reports whether the floor rises in a part with one rate: by more than two standard

@@ -90,6 +90,14 @@ SPIRAM Memory Info:
 	{"heap and maxBlock", "[MEM] After M5.begin: heap:222892 maxBlock:110580", "free=222892 largest=110580"},
 	{"in KB", "Free heap: 217.5 KB", "free=222720"},
 	{"heap free", "heap free: 1234", "free=1234"},
+	{"calls as they are written", "ESP.getFreeHeap(): 41232\nESP.getMaxAllocHeap() = 31744\nESP.getMinFreeHeap(): 30000\nESP.getFreeHeap(): 41230\n", "free=41232 largest=31744 min=30000\nfree=41230"},
+	{"PSRAM, as it is written", "ESP.getFreePsram(): 4190000", "name=PSRAM free=4190000"},
+	{"ESP-IDF, calls as they are written", "heap_caps_get_free_size(MALLOC_CAP_INTERNAL): 41232\nheap_caps_get_largest_free_block(MALLOC_CAP_INTERNAL): 31744\nheap_caps_get_free_size(MALLOC_CAP_SPIRAM): 4190000\n",
+		"name=internal free=41232 largest=31744\nname=PSRAM free=4190000"},
+	{"a memory, and free behind it", "internal free: 41232\npsram_free=4190000\nDMA free: 30000", "name=internal free=41232\nname=PSRAM free=4190000\nname=DMA free=30000"},
+	{"heap_free", "heap_free=41232\nmem_free: 41230", "free=41232\nfree=41230"},
+	{"RAM", "Free RAM: 1234\nFree DRAM: 1230\nfree SRAM 1228", "free=1234\nname=DRAM free=1230\nfree=1228"},
+	{"other words", "Free heap is 41232\nRemaining heap: 41230\navailable memory: 41228", "free=41232\nfree=41230\nfree=41228"},
 	{"memory names the allocator", "Largest free block: 110580\nFree heap: 222892", "free=222892 largest=110580"},
 }
 
