@@ -10,14 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -98,10 +95,6 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	if err := CheckDevice(u.Device); err != nil {
 		return res, err
 	}
-	boots, err := u.boots(ctx, s)
-	if err != nil {
-		return res, err
-	}
 	r, err := heaplog.Open(ctx, heaplog.Stream(u.text(s), u.Device), heaplog.Unnamed(), heaplog.MaxPaths(limit.Paths))
 	if err != nil {
 		return res, err
@@ -129,10 +122,11 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 			return res, fmt.Errorf("%w: dev=%s, expected %s", ErrDevice, d.Device, u.Device)
 		}
 	}
-	if len(dumps) == 0 {
+	end := r.Summary()
+	if len(dumps) == 0 || end.Readable() == 0 && !dumps[len(dumps)-1].Complete() {
 		return res, ErrNoDump
 	}
-	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boots: boots, boot: 1, paths: map[profile.Path]int64{}, texts: map[symbol.Addr]string{}}
+	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boot: 1, paths: map[profile.Path]int64{}, texts: map[symbol.Addr]string{}}
 	w.last = dumps[len(dumps)-1]
 	for _, d := range dumps {
 		w.dump(d)
@@ -141,8 +135,8 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 			res.Incomplete++
 		}
 	}
-	if n := slices.Max(append(slices.Collect(maps.Keys(boots)), w.boot)); n > w.boot { // a boot without a dump so far
-		w.begin(n)
+	if end.BootHeader != "" && end.Boots > w.boot { // a boot without a dump so far
+		w.begin(end.Boots, end.BootHeader)
 	}
 	*s = w.state
 	res.Dumps, res.Paths = len(dumps), len(w.paths)
@@ -185,29 +179,6 @@ func (u *Upload) text(s *State) io.Reader {
 	return io.MultiReader(bytes.NewReader([]byte(s.Header+"\n")), bytes.NewReader(u.Text))
 }
 
-// boots returns the ~h#boot headers of the text that Read reads, by the number of their boot.
-func (u *Upload) boots(ctx context.Context, s *State) (map[int]string, error) {
-	list := map[int]string{}
-	r, err := heaplog.Open(ctx, heaplog.Stream(u.text(s), u.Device), heaplog.Unnamed())
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	for it, err := range r.Items() {
-		if errors.Is(err, heaplog.ErrNoRecord) {
-			return nil, ErrNoDump
-		}
-		if err != nil {
-			return nil, err
-		}
-		if it.Kind != recording.KindHeader || it.Header == nil || it.Header.Verb != codec.VerbBoot {
-			continue
-		}
-		list[it.Boot] = string(it.Text)
-	}
-	return list, nil
-}
-
 // epoch returns the Unix time in µs at uptime 0, as the key epoch of a ~h#boot says; 0 if it does not.
 func epoch(header string) int64 {
 	var h codec.Header
@@ -224,9 +195,8 @@ type writer struct {
 	b     *store.Batch
 	sum   string
 	state State
-	boots map[int]string // headers by number of the boot
-	boot  int            // number of the boot of the last dump
-	fresh int64          // boots that began in this upload
+	boot  int   // number of the boot of the last dump
+	fresh int64 // boots that began in this upload
 	last  *profile.Dump
 	paths map[profile.Path]int64
 	texts map[symbol.Addr]string // of addresses
@@ -236,8 +206,8 @@ type writer struct {
 func (w *writer) dump(d *profile.Dump) {
 	// The first boot of the text continues that of the upload before, unless it has a header of
 	// its own.
-	if header := w.boots[d.Boot]; w.state.Boot == 0 || d.Boot != w.boot || w.fresh == 0 && header != w.state.Header {
-		w.begin(d.Boot)
+	if w.state.Boot == 0 || d.Boot != w.boot || w.fresh == 0 && d.BootHeader != w.state.Header {
+		w.begin(d.Boot, d.BootHeader)
 	}
 	row := store.Dump{
 		Build: cmp.Or(d.Build, w.u.Build, store.Unknown), FW: cmp.Or(d.Firmware, w.u.FW), Device: w.u.Device,
@@ -270,8 +240,8 @@ func (w *writer) dump(d *profile.Dump) {
 }
 
 // begin begins a boot of the device.
-func (w *writer) begin(boot int) {
-	w.state = State{Boot: w.u.Received.UnixMicro() + w.fresh, Header: w.boots[boot]}
+func (w *writer) begin(boot int, header string) {
+	w.state = State{Boot: w.u.Received.UnixMicro() + w.fresh, Header: header}
 	w.boot = boot
 	w.fresh++
 }

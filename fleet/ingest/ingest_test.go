@@ -220,6 +220,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"no dump", Upload{Device: "d1", Text: []byte("hello\n")}, DefaultLimits, ErrNoDump},
 		{"empty", Upload{Device: "d1"}, DefaultLimits, ErrNoDump},
+		{"a dump without records, not announced as empty", Upload{Device: "d1", Text: []byte("~h#begin 1\n~h#heap size=2000 free=1000\n")}, DefaultLimits, ErrNoDump},
 		{"other device", Upload{Device: "d2", Text: log}, DefaultLimits, ErrDevice},
 		{"paths", Upload{Device: "d1", Text: log}, Limits{Paths: 49, Frames: 1000, Dumps: 10, Facts: 1000}, ErrLimit},
 		{"frames", Upload{Device: "d1", Text: fleettest.Log("d1", "b", 1, 50)}, Limits{Paths: 50, Frames: 149, Dumps: 10, Facts: 1000}, ErrLimit},

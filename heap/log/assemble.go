@@ -35,6 +35,7 @@ type assembler struct {
 	holesBoot    int           // of the last dump
 	seen         addresses
 	events       events
+	eventsBoot   string // the ~h#boot of the boot of the latest event
 	replay       *profile.Replay
 	notes        report
 }
@@ -82,6 +83,7 @@ func (a *assembler) item(it *Item, at *placed) bool {
 	case recording.KindIdle:
 		return a.idle(at)
 	case recording.KindEvent, recording.KindPathEvents:
+		a.eventsBoot = a.r.pass.places.bootText()
 		return a.events.take(it, at)
 	case recording.KindPaths:
 		return a.events.flush(false) && a.pathLine(it, at)
@@ -346,7 +348,9 @@ func (a *assembler) end(e ending) bool {
 	}
 	switch {
 	case a.replay.Totals().Events > 0 && e.count == 0:
-		return a.yield(DumpBlocks{Dump: a.replay.End(), Blocks: a.replay.Blocks()}, nil)
+		d := a.replay.End()
+		d.BootHeader = a.eventsBoot
+		return a.yield(DumpBlocks{Dump: d, Blocks: a.replay.Blocks()}, nil)
 	case a.r.selected && a.r.from > e.count && e.count > 0:
 		return a.fail(&OptionError{"Select", fmt.Errorf("%d: the log has %d", a.r.from, e.count)})
 	}

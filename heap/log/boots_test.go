@@ -152,3 +152,41 @@ func TestDumpOfAnItem(t *testing.T) {
 		}
 	}
 }
+
+// Each dump has the ~h#boot of its boot, and the Summary that of the last boot, which may have no
+// dump. A boot that only a banner tells has none.
+func TestBootHeaders(t *testing.T) {
+	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x400010}, Size: 1}, codec.MachineExact64, codec.SearchLws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := string(codec.AppendLine(nil, blob)) + "\n"
+	event := eventLine(0, 0x1000, 0, 8, 5, 0x400010)
+	dump := func(n int) string { return fmt.Sprintf("~h#begin %d t=%d\n%s~h#end %d\n", n, 5+n, record, n) }
+	for _, tt := range []struct{ log, want, last string }{
+		{dump(1), "1 ", ""},
+		{"~h#boot build=a \x1b[0m\n" + dump(1) + dump(2), "1 ~h#boot build=a,1 ~h#boot build=a", "~h#boot build=a"},
+		{dump(1) + "~h#boot build=a\n" + dump(1), "1 ,2 ~h#boot build=a", "~h#boot build=a"},
+		{"~h#boot build=a\n" + dump(1) + "~h#boot build=b\n" + dump(1), "1 ~h#boot build=a,2 ~h#boot build=b", "~h#boot build=b"},
+		{"~h#boot build=a\n" + dump(1) + "~h#boot build=b\n", "1 ~h#boot build=a", "~h#boot build=b"},
+		{"~h#boot build=a\n~h#boot build=b\n" + dump(1), "1 ~h#boot build=b", "~h#boot build=b"},
+		{"~h#boot build=a\n" + dump(1) + "*** Booting Zephyr OS\n" + dump(1), "1 ~h#boot build=a,2 ", ""},
+		{"~h#boot build=a\n" + dump(1) + "*** Booting Zephyr OS\n~h#boot build=b\n" + dump(1), "1 ~h#boot build=a,2 ~h#boot build=b", "~h#boot build=b"},
+		{"~h#boot build=a\n" + dump(9) + strings.Replace(dump(1), "t=6", "t=2", 1), "1 ~h#boot build=a,2 ", ""},
+		{"~h#boot build=a\n" + record + record + "~h#boot build=b\n" + record, "1 ~h#boot build=a,2 ~h#boot build=b", "~h#boot build=b"},
+		{"~h#boot build=a\n" + event, "1 ~h#boot build=a", "~h#boot build=a"},
+		{"~h#boot build=a\n" + event + "~h#boot build=b\n", "1 ~h#boot build=a", "~h#boot build=b"},
+	} {
+		r := open(t, strings.NewReader(tt.log))
+		var got []string
+		for d, err := range r.Dumps() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(d.Boot, " ", d.BootHeader))
+		}
+		if got, last := strings.Join(got, ","), r.Summary().BootHeader; got != tt.want || last != tt.last {
+			t.Errorf("%q: %q, last %q, want %q, %q", tt.log, got, last, tt.want, tt.last)
+		}
+	}
+}

@@ -19,9 +19,13 @@ type places struct {
 	split  *regexp.Regexp   // of lines that begin a dump, or nil
 	groups map[int]groupEnd // by boot: what the dumps end with, if an earlier pass has found it
 
-	log   recording.Log
-	input int            // index of the log
-	boots int            // that have begun
+	log    recording.Log
+	input  int      // index of the log
+	boots  int      // that have begun
+	latest struct { // the latest ~h#boot
+		text string
+		boot int // that it begins
+	}
 	count int            // dumps that have begun
 	dump  *start         // the latest dump, nil before the first
 	heaps []profile.Heap // latest report on each, in this boot
@@ -63,6 +67,7 @@ type start struct {
 	kindLost bool  // it may be a difference, although no header says so
 	isPaths  bool  // it begins with a line of call paths
 	header   *codec.Header
+	bootText string // the ~h#boot of this boot
 	heaps    []profile.Heap
 	stamps   []profile.Stamp // if its header has no time
 }
@@ -144,6 +149,14 @@ func (q *places) newBoot(at recording.Place) {
 	q.heaps = nil
 }
 
+// bootText returns the text of the ~h#boot of this boot, "" if it has none.
+func (q *places) bootText() string {
+	if q.latest.boot != q.bootNumber() {
+		return ""
+	}
+	return q.latest.text
+}
+
 // restart begins a boot that no header tells.
 func (q *places) restart() {
 	q.newBoot(recording.Place{})
@@ -164,6 +177,7 @@ func (q *places) header(it *recording.Item, at *placed) {
 	switch h.Verb {
 	case codec.VerbBoot:
 		q.newBoot(it.Place)
+		q.latest.text, q.latest.boot = string(it.Text), q.boots
 	case codec.VerbHeap:
 		heap = heapOf(h)
 		q.heaps = profile.WithHeap(q.heaps, *heap)
@@ -287,7 +301,7 @@ func (q *places) begin(d start) {
 		q.pathsFirst = d.isPaths || hasKind(d.Begin)
 	}
 	d.input, d.boot, d.heaps, d.ordinal = q.input, q.boots, q.heaps, q.count
-	d.header = q.log.Boot().Header
+	d.header, d.bootText = q.log.Boot().Header, q.bootText()
 	if !d.timed() {
 		d.stamps = q.tail.stamps()
 	}

@@ -35,6 +35,7 @@ type Summary struct {
 	Lost      int64 // number of Lossy that were not recovered
 
 	Dumps, Boots int
+	BootHeader   string            // text of the ~h#boot of the last boot, "" if it has none
 	Undecided    string            // why several dumps may have been read as one, "" if there is no such doubt; Split resolves it
 	Layout       bool              // the log says where blocks are in the heap, or how much of it is free (~h#heap)
 	LostEvents   int64             // events that the recorder dropped
@@ -260,7 +261,7 @@ func (p *pass) summary() Summary {
 	s := t.Summary
 	s.At = t.last
 	s.Records, s.BadFrees = map[recording.Kind]int64{}, slices.Clone(p.consumer.report().badFrees)
-	s.Dumps, s.Boots = p.places.count, p.places.boots
+	s.Dumps, s.Boots, s.BootHeader = p.places.count, p.places.boots, p.places.bootText()
 	if t.source != nil {
 		s.Stored += t.source.Stored
 		s.Lines += p.reader.Place().Line - 1

@@ -41,6 +41,7 @@ type DumpInfo struct {
 	Cut       bool // the end is missing: the log has a begin mark and no end mark, or reading failed
 
 	Build, Device, Firmware string // of the boot, as the log names them; "" if it does not
+	BootHeader              string // text of the ~h#boot with which the boot begins, "" if there is none
 	Fresh                   bool   // it has blocks, all with addresses, and no earlier dump of the boot has a block at one of these
 	Heaps                   []Heap // latest report of the allocator on each heap, in this dump or before it
 
