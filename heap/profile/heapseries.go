@@ -31,6 +31,16 @@ func (r *HeapReport) Uptime() (at time.Duration, ok bool) {
 	return 0, false
 }
 
+// least returns the least of an amount and of what r says.
+func (r *HeapReport) least(least Amount) Amount {
+	for _, a := range []Amount{r.Free, r.Min} {
+		if a.Known && (!least.Known || a.Bytes < least.Bytes) {
+			least = a
+		}
+	}
+	return least
+}
+
 // HeapSeries has the reports on one heap, in the order of the log.
 type HeapSeries struct {
 	Name    string
@@ -56,11 +66,7 @@ func AddReport(list []HeapSeries, r HeapReport) []HeapSeries {
 }
 
 func (s *HeapSeries) add(r HeapReport) {
-	for _, a := range []Amount{r.Free, r.Min} {
-		if a.Known && (!s.Least.Known || a.Bytes < s.Least.Bytes) {
-			s.Least = a
-		}
-	}
+	s.Least = r.least(s.Least)
 	s.Total++
 	r.Number = s.Total
 	if n := len(s.Reports); n > 0 && s.Reports[n-1].Number%s.every != 0 {
@@ -71,6 +77,70 @@ func (s *HeapSeries) add(r HeapReport) {
 		s.Reports = slices.DeleteFunc(s.Reports, func(r HeapReport) bool { return r.Number%s.every != 0 })
 	}
 	s.Reports = append(s.Reports, r)
+}
+
+// withoutMisread returns s without the reports whose number is damaged, and how many these are. If they
+// are more than one in twenty, the heap changes so.
+func (s *HeapSeries) withoutMisread() (*HeapSeries, int) {
+	list := s.Reports
+	var whole []HeapReport
+	for i := range list {
+		if !misread(list, i) {
+			whole = append(whole, list[i])
+		}
+	}
+	n := len(list) - len(whole)
+	if n == 0 || n > max(1, len(list)/20) {
+		return s, 0
+	}
+	rest := &HeapSeries{Name: s.Name, Reports: whole, Total: s.Total, Least: s.Least, every: s.every}
+	if s.Total == len(list) {
+		rest.Least = Amount{}
+		for i := range whole {
+			rest.Least = whole[i].least(rest.Least)
+		}
+	}
+	return rest, n
+}
+
+// misread reports whether a number of list[i] is damaged: see [damaged].
+func misread(list []HeapReport, i int) bool {
+	before, after := i-1, i+1
+	switch {
+	case len(list) < 3:
+		return false
+	case i == 0:
+		before = 2
+	case after == len(list):
+		after = i - 2
+	}
+	r, a, b := &list[i], &list[before], &list[after]
+	if a.File != r.File || a.Boot != r.Boot || b.File != r.File || b.Boot != r.Boot {
+		return false
+	}
+	return damaged(r.Free, a.Free, b.Free) || damaged(r.Largest, a.Largest, b.Largest) || damaged(r.Min, a.Min, b.Min)
+}
+
+// damaged reports whether a number is far from its neighbours, but would be near them with digits
+// that were cut off, or without one that another line wrote into it.
+func damaged(n, a, b Amount) bool {
+	v, low, high := n.Bytes, min(a.Bytes, b.Bytes), max(a.Bytes, b.Bytes)
+	if !n.Known || !a.Known || !b.Known || max(v, high) > 1<<53 || v == 0 || v >= low/2 && v <= 2*high {
+		return false
+	}
+	apart := high - low + high/50
+	low, high = low-min(low, apart), high+apart
+	for from, to := 10*v, 10*v+9; from <= high; from, to = 10*from, 10*to+9 {
+		if to >= low {
+			return true
+		}
+	}
+	for unit := uint64(1); unit <= v; unit *= 10 {
+		if less := v/(10*unit)*unit + v%unit; less >= low && less <= high {
+			return true
+		}
+	}
+	return false
 }
 
 // heapSeries returns the series that the used dumps have.

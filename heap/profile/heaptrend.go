@@ -9,6 +9,7 @@ import (
 type HeapTrend struct {
 	Name    string
 	Reports int        // number of them
+	Misread int        // those of them that are not used: their number lost digits, or has one of another line
 	Boots   int        // boots with at least three
 	First   HeapReport // of the last boot
 	Last    HeapReport
@@ -49,7 +50,8 @@ const (
 
 // newHeapTrend examines a series of a log with a number of dumps.
 func newHeapTrend(s *HeapSeries, dumps int) HeapTrend {
-	t := HeapTrend{Name: s.Name, Reports: s.Total, Least: s.Least, Per: PerReport}
+	s, misread := s.withoutMisread()
+	t := HeapTrend{Name: s.Name, Reports: s.Total, Misread: misread, Least: s.Least, Per: PerReport}
 	if s.Total == dumps {
 		t.Per = PerDump
 	}

@@ -155,3 +155,47 @@ func TestHeapShrinksSinceBoot(t *testing.T) {
 		t.Errorf("since when is right in %d of %d logs", right, logs)
 	}
 }
+
+// One report whose number lost digits, or has a digit of another line, changes nothing. A dip is none,
+// nor is what happens often.
+func TestMisreadReports(t *testing.T) {
+	for name, c := range map[string]struct {
+		at, free int // a report, and what it says
+		misread  int
+		least    uint64
+	}{
+		"none":                     {0, 90_000, 0, 75_600},
+		"the last lost digits":     {144, 756, 1, 75_700},
+		"the first lost digits":    {0, 90, 1, 75_600},
+		"one digit is left":        {70, 8, 1, 75_600},
+		"a digit was written":      {70, 983_000, 1, 75_600},
+		"a digit stands within it": {70, 830_700, 1, 75_600},
+		"a dip":                    {70, 12_000, 0, 12_000},
+	} {
+		list := reports(nil, "", 1, 145, 90_000, -100, true)
+		list[0].Reports[c.at].Free = bytes(c.free)
+		var series []profile.HeapSeries
+		for _, r := range list[0].Reports {
+			series = profile.AddReport(series, r)
+		}
+		h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: series}).Heaps[0]
+		if h.Misread != c.misread || h.Least.Bytes != c.least || h.Reports != 145 || c.misread > 0 && (h.Verdict != profile.Leaking || h.Rate != 100) {
+			t.Errorf("%s: %d misread, never below %d, %v %+v per hour", name, h.Misread, h.Least.Bytes, h.Verdict, h.Rate)
+		}
+	}
+	cut := reports(nil, "", 1, 12, 90_000, -100, true)
+	for i := range cut[0].Reports {
+		cut[0].Reports[i].Largest = bytes(60_000 + i)
+	}
+	cut[0].Reports[11].Largest = bytes(60)
+	if h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: cut}).Heaps[0]; h.Misread != 1 || h.Fragmenting || h.Last.Largest.Bytes != 60_010 {
+		t.Errorf("the largest block lost digits: %+v", h)
+	}
+	var often []profile.HeapSeries
+	for i := range 40 {
+		often = reports(often, "", 1, 1, []int{84_000, 83_900, 84_100, 8_400}[i%4], 0, true)
+	}
+	if h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: often}).Heaps[0]; h.Misread != 0 || h.Least.Bytes != 8_400 {
+		t.Errorf("often: %d misread, never below %d", h.Misread, h.Least.Bytes)
+	}
+}

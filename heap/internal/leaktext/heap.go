@@ -87,6 +87,9 @@ func Heaps(found *profile.Leaks) (lines []string) {
 		if s := largest(t); s != "" {
 			lines = append(lines, "  "+s)
 		}
+		if t.Misread > 0 {
+			lines = append(lines, fmt.Sprintf("  not used: %s with a damaged number", printable.Count(t.Misread, "report")))
+		}
 	}
 	return lines
 }
