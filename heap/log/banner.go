@@ -4,6 +4,8 @@ package heaplog
 var banners = [...]string{
 	"*** Booting ",              // Zephyr, Zephyr's MCUboot
 	"rst:0x",                    // ESP32's boot ROM
+	"rst cause:",                // ESP8266's
+	"MPY: soft reboot",          // MicroPython
 	"Linux version ",            //
 	"Booting Linux on physical", //
 	"NuttShell (NSH)",           // NuttX

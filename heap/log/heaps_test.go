@@ -70,3 +70,26 @@ func TestTimesOfReports(t *testing.T) {
 		}
 	}
 }
+
+// A banner begins a boot in a log of reports only, too. Reports between a banner and its ~h#boot are of
+// one boot.
+func TestBootsOfReports(t *testing.T) {
+	const record = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n"
+	for _, c := range []struct{ log, want string }{
+		{"", "1 1 2 2 3 3"},
+		{"~h#boot\n~h#begin 0\n" + record + "~h#end 0\n", "1 1 2 2 3 3"},
+	} {
+		for _, banner := range []string{"12:00:00.000 -> rst:0xc (SW_CPU_RESET),boot:0x13", "*** Booting Zephyr OS build v3.7.0 ***", " ets Jan  8 2013,rst cause:1, boot mode:(3,6)", "MPY: soft reboot", "rst:0x1 (POWERON_RESET)\n\n*** Booting Zephyr OS"} {
+			_, r := pathDumps(t, strings.Repeat(banner+"\nFree heap: 41000\nFree heap: 40000\n"+c.log, 3))
+			var got []string
+			for _, s := range r.Heaps() {
+				for _, h := range s.Reports {
+					got = append(got, fmt.Sprint(h.Boot))
+				}
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%q, %q: boots %v, want %s", banner, c.log, got, c.want)
+			}
+		}
+	}
+}

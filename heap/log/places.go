@@ -39,9 +39,11 @@ type places struct {
 
 // inBoot is the state of a boot.
 type inBoot struct {
-	fresh  bool            // nothing but text has come since the boot began
-	breaks bool            // the next record outside of dumps begins one
-	at     recording.Place // where that dump begins, if a header tells it
+	fresh bool // nothing but text and reports of the allocator has come since the boot began
+	// reported is set if the allocator has reported since the boot began.
+	reported bool
+	breaks   bool            // the next record outside of dumps begins one
+	at       recording.Place // where that dump begins, if a header tells it
 
 	dumps      int    // number of dumps
 	unmarked   int64  // number of dumps without ~h#begin
@@ -146,7 +148,7 @@ func (q *places) newBoot(at recording.Place) {
 	q.endBoot()
 	q.boots++
 	q.fresh, q.breaks, q.at = true, true, at
-	q.heaps = nil
+	q.heaps, q.reported = nil, false
 }
 
 // bootText returns the text of the ~h#boot of this boot, "" if it has none.
@@ -157,8 +159,10 @@ func (q *places) bootText() string {
 	return q.latest.text
 }
 
-// restart begins a boot that no header tells.
+// restart begins a boot that no header tells. A report of the allocator after the banner before is of
+// another boot.
 func (q *places) restart() {
+	q.fresh = q.fresh && !q.reported
 	q.newBoot(recording.Place{})
 	q.log.Restart()
 }
@@ -181,6 +185,7 @@ func (q *places) header(it *recording.Item, at *placed) {
 	case codec.VerbHeap:
 		heap = heapOf(h)
 		q.heaps = profile.WithHeap(q.heaps, *heap)
+		q.boots, q.reported = q.bootNumber(), true
 	case codec.VerbBegin:
 		q.marked, q.guess = true, nil
 		q.text = textLines{}

@@ -94,7 +94,7 @@ SPIRAM Memory Info:
 	{"PSRAM, as it is written", "ESP.getFreePsram(): 4190000", "name=PSRAM free=4190000"},
 	{"ESP-IDF, calls as they are written", "heap_caps_get_free_size(MALLOC_CAP_INTERNAL): 41232\nheap_caps_get_largest_free_block(MALLOC_CAP_INTERNAL): 31744\nheap_caps_get_free_size(MALLOC_CAP_SPIRAM): 4190000\n",
 		"name=internal free=41232 largest=31744\nname=PSRAM free=4190000"},
-	{"a memory, and free behind it", "internal free: 41232\npsram_free=4190000\nDMA free: 30000", "name=internal free=41232\nname=PSRAM free=4190000\nname=DMA free=30000"},
+	{"a memory, and free behind it", "internal free: 41232\npsram_free=4190000\nDMA free: 30000\ndma free: 29000\niram_free=500", "name=internal free=41232\nname=PSRAM free=4190000\nname=DMA free=30000\nname=DMA free=29000\nname=iram free=500"},
 	{"heap_free", "heap_free=41232\nmem_free: 41230", "free=41232\nfree=41230"},
 	{"RAM", "Free RAM: 1234\nFree DRAM: 1230\nfree SRAM 1228", "free=1234\nname=DRAM free=1230\nfree=1228"},
 	{"other words", "Free heap is 41232\nRemaining heap: 41230\navailable memory: 41228", "free=41232\nfree=41230\nfree=41228"},
