@@ -209,7 +209,7 @@ const (
 	far      = 3    // a device leaks alone if its path grows this many times as much as it changes on others
 	outliers = 0.02 // of the others, which may be leaking devices that are not recognized
 	slowing  = 0.95 // Pace below which the growth slows down
-	minPace  = 0.85 // least Pace of a path that is accused, however uncertain
+	minPace  = 0.9  // least Pace of a path that is accused, however uncertain
 	ended    = 0.85 // rate of the last tenth, relative to the time before
 	opposed  = -0.3 // change on the other devices, relative to that on those that grow
 	errors2  = 2.0  // standard errors
@@ -314,7 +314,7 @@ func (p *pathSum) verdict(r *Leak, said map[profile.Verdict]float64) profile.Ver
 	switch {
 	case (r.Z >= 4 || alone || said[profile.Leaking] >= enough) && r.D <= 0.20 && straight >= 0.75:
 		return profile.Leaking
-	case (r.Z >= 3.5 || alone || said[profile.Probably] >= enough) && r.D <= 0.25 && straight >= 0.65:
+	case (r.Z >= 3.5 || alone || said[profile.Probably] >= enough) && r.D <= 0.20 && straight >= 0.65:
 		return profile.Probably
 	case (r.Z >= 2 || alone || said[profile.Grows] >= enough) && r.D <= 0.40:
 		return profile.Grows
