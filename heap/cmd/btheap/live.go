@@ -171,6 +171,15 @@ func (l *live) judge(r recent) (*state, error) {
 	return st, nil
 }
 
+// noDump says that a log that has ended has no dump. Reports of an allocator are no dumps.
+func (l *live) noDump() error {
+	if len(l.heaps()) > 0 {
+		return errOnlyHeaps
+	}
+	l.note("no dump yet")
+	return nil
+}
+
 // print writes a line for each dump.
 func (l *live) print(w io.Writer) error {
 	var r recent
@@ -192,8 +201,7 @@ func (l *live) print(w io.Writer) error {
 		return err
 	}
 	if last == nil {
-		l.note("no dump yet")
-		return nil
+		return l.noDump()
 	}
 	return l.checkLimit(last.found)
 }
@@ -292,7 +300,7 @@ func (l *live) show(out *os.File) error {
 	if st := m.now; m.once && m.ended && len(st.dumps) > 0 {
 		fmt.Fprintln(out, st.line())
 	} else if m.once && m.ended {
-		l.note("no dump yet")
+		return l.noDump()
 	}
 	return l.checkLimit(m.now.found)
 }
