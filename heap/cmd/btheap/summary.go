@@ -89,7 +89,7 @@ func (l *leaks) writeVerdict(w io.Writer, name string, found *profile.Leaks) {
 		line(w, before, "at +"+after)
 	}
 	for _, text := range leaktext.Heaps(found) {
-		fmt.Fprintln(w, text)
+		fmt.Fprintln(w, fit(text))
 	}
 	sure, _ := first(found.Sure(), 3)
 	for i := range sure {
@@ -104,7 +104,24 @@ func line(w io.Writer, first, second string) {
 	if utf8.RuneCountInString(first)+1+utf8.RuneCountInString(second) > cli.DefaultWidth {
 		between = "\n  "
 	}
-	fmt.Fprintln(w, first+between+second)
+	fmt.Fprintln(w, fit(first)+between+fit(second))
+}
+
+// fit breaks a line that is too long at its spaces.
+func fit(text string) string {
+	out, width := "", 0
+	for i, word := range strings.Split(text, " ") {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case width+1+n > cli.DefaultWidth:
+			out, width = out+"\n    ", 4
+		default:
+			out, width = out+" ", width+1
+		}
+		out, width = out+word, width+n
+	}
+	return out
 }
 
 // path writes a call path in a line, innermost first, as far as it fits.

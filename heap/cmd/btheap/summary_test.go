@@ -54,3 +54,21 @@ func TestSummary(t *testing.T) {
 		t.Errorf("no such file: exit code %d, %s", code, errs)
 	}
 }
+
+// Each line of a summary fits a terminal.
+func TestSummaryFits(t *testing.T) {
+	var b strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&b, "I (%d) m: Free internal: %d, largest block %d\nI (%d) m: Free PSRAM: %d, largest block %d\n",
+			i*600_000, 119_664-150*i-i%3*50, 90_000, i*600_000+1, 4_000_000-800*i-i%5*200, 3_000_000)
+	}
+	out, errs, code := command("", logFile(t, "two.log", b.String()))
+	if code != 0 || !strings.Contains(out, "heap PSRAM: leak") {
+		t.Errorf("exit code %d, %s, %s", code, errs, out)
+	}
+	for line := range strings.Lines(out) {
+		if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 80 {
+			t.Errorf("too wide: %s", line)
+		}
+	}
+}
