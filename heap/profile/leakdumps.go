@@ -1,0 +1,226 @@
+package profile
+
+import (
+	"fmt"
+	"strings"
+)
+
+// useDumps decides which dumps a trend uses.
+func useDumps(all []*Dump) []LeakDump {
+	series := isSeries(all)
+	list := steadyDumps(all, series)
+	fitTimes(list, series)
+	leaveOutUntimed(list)
+	n := map[boot]int{}
+	for i := range list {
+		if list[i].Used {
+			n[list[i].boot]++
+		}
+	}
+	for i := range list {
+		if d := &list[i]; d.Used && n[d.boot] < minBootDumps {
+			d.Used, d.Reason = false, fmt.Sprintf("its boot has fewer than %d whole dumps", minBootDumps)
+		}
+	}
+	return list
+}
+
+// leaveOutUntimed leaves out the dumps without a time, if most have one.
+func leaveOutUntimed(list []LeakDump) {
+	timed, untimed := 0, 0
+	for i := range list {
+		if d := &list[i]; d.Used && d.Timed {
+			timed++
+		} else if d.Used {
+			untimed++
+		}
+	}
+	for i := range list {
+		if d := &list[i]; d.Used && !d.Timed && untimed < timed {
+			d.Used, d.Reason = false, "has no time"
+			if d.Note != "" {
+				d.Reason = d.Note
+			}
+		}
+	}
+}
+
+// steadyDumps decides which dumps show a running program. If series is set, all are of one boot.
+func steadyDumps(all []*Dump, series bool) []LeakDump {
+	list := make([]LeakDump, len(all))
+	reader := 0 // of the dump: another one begins with a lower index
+	marked := 0 // dumps that announce how many blocks they have
+	for i, d := range all {
+		if d == nil {
+			d = &Dump{}
+		}
+		if i > 0 && d.Index < list[i-1].Index {
+			reader++
+		}
+		list[i].Dump, list[i].boot = d, boot{reader, d.File, d.Boot, 0}
+		if series {
+			list[i].boot = boot{}
+		}
+		missing, known := d.Missing()
+		list[i].Missing = missing
+		switch {
+		case !d.Ended:
+			list[i].Reason = "not ended yet"
+		case d.Cut && (!known || missing > 0):
+			list[i].Reason = "has no end"
+		case missing > maxMissing:
+			list[i].Reason = fmt.Sprintf("%.0f %% of its blocks are missing", 100*missing)
+		}
+		if known {
+			marked++
+		}
+	}
+	for i := range list {
+		d := &list[i]
+		if d.Reason == "" && !d.Announced.HasRecords && marked > len(list)/2 {
+			d.Reason = "its beginning is missing"
+		}
+	}
+	useUnmarked(list)
+	leaveOutSubsets(list)
+	leaveOutExits(list)
+	for i := range list {
+		list[i].Used = list[i].Reason == ""
+	}
+	return list
+}
+
+// useUnmarked uses the dumps that have no end or beginning, and no number of their blocks, if they
+// have nearly as many blocks as the dumps before and after them: only the mark was lost.
+func useUnmarked(list []LeakDump) {
+	near := func(i, step int) (count uint64, ok bool) {
+		for k := i + step; k >= 0 && k < len(list) && list[k].sameBoot(&list[i]); k += step {
+			if d := &list[k]; d.Reason == "" && !d.Loss.Partial {
+				return d.Total.Count, true
+			}
+		}
+		return 0, false
+	}
+	var used []int
+	for i := range list {
+		d := &list[i]
+		if d.Announced.HasRecords || !d.Ended || d.Reason == "" || d.Loss.Partial {
+			continue
+		}
+		least, known := near(i, -1)
+		if after, ok := near(i, 1); ok && (!known || after < least) {
+			least, known = after, true
+		}
+		if known && d.Total.Count > 0 && float64(d.Total.Count) >= 0.9*float64(least) {
+			used = append(used, i)
+		}
+	}
+	for _, i := range used {
+		list[i].Reason = ""
+	}
+}
+
+// leaveOutExits leaves out the dumps that programs write when they exit: those with why=exit,
+// and the last dump of a boot if it has less than half of the bytes of the dump before.
+func leaveOutExits(list []LeakDump) {
+	last := map[boot]int{}
+	before := map[boot]int{}
+	for i := range list {
+		d := &list[i]
+		switch {
+		case d.Reason != "" || d.Loss.Partial:
+		case d.Why == "exit":
+			d.Reason = "written at the exit of the program"
+		default:
+			if at, ok := last[d.boot]; ok {
+				before[d.boot] = at
+			}
+			last[d.boot] = i
+		}
+	}
+	for boot, at := range last {
+		b, ok := before[boot]
+		if !ok {
+			continue
+		}
+		if bytes := func(d *LeakDump) float64 { return float64(d.Total.Bytes) / (1 - d.Missing) }; bytes(&list[at]) < bytes(&list[b])/2 {
+			list[at].Reason = "holds less than half of the dump before: the program was ending"
+		}
+	}
+}
+
+// subsets are the first words of why where a dump has only some of the blocks, as NuttX and Zephyr
+// write on request.
+var subsets = map[string]bool{"leak": true, "task": true, "biggest": true, "mempool": true, "orphan": true, "sequence": true}
+
+// Part returns which of the blocks the dump has, where a system has dumped some of them on request:
+// "leak", "task main". It returns "" if the dump has all.
+func (d *Dump) Part() string {
+	if first, _, _ := strings.Cut(d.Why, " "); subsets[first] {
+		return d.Why
+	}
+	return ""
+}
+
+// leaveOutSubsets leaves out dumps that have only some of the blocks, if others have all. If none has
+// all, those that have the same ones as the last dump are used.
+func leaveOutSubsets(list []LeakDump) {
+	want := ""
+	for i := range list {
+		if want = list[i].Part(); want == "" {
+			break
+		}
+	}
+	for i := range list {
+		if d := &list[i]; d.Reason == "" && d.Part() != want {
+			d.Reason = "has other blocks than those of the other dumps: " + d.Why
+		}
+	}
+}
+
+// Steady returns the index of the dump that shows the present state of a running program:
+//
+//   - the last dump that lost at most a fifth of its blocks and was not written at the exit of
+//     the program;
+//   - the last dump, if its boot has no such dump, and the last dump is complete;
+//   - the last dump, or -1 if there is no dump, if no boot has such a dump.
+//
+// reason is why the result is not the last dump, or what is wrong with the last dump.
+func Steady(dumps ...*Dump) (index int, reason string) {
+	list := steadyDumps(dumps, false)
+	last := len(list) - 1
+	for i := last; i >= 0; i-- {
+		if list[i].Used {
+			return i, list[last].Reason
+		}
+		if first := i == 0 || !list[i-1].sameBoot(&list[i]); first && list[last].Complete() && list[i].sameBoot(&list[last]) {
+			return last, "" // there is no other of this boot
+		}
+	}
+	if last >= 0 {
+		reason = list[last].Reason
+	}
+	return last, reason
+}
+
+// boot identifies a boot. Two Readers count the boots of their own logs.
+type boot struct {
+	reader int
+	file   string
+	number int
+	part   int // since the uptime began again
+}
+
+// sameBoot reports whether two dumps are of the same boot.
+func (d *LeakDump) sameBoot(o *LeakDump) bool { return d.boot == o.boot }
+
+// isSeries reports whether each dump is of another log, and there are three or more.
+func isSeries(dumps []*Dump) bool {
+	files := map[string]bool{}
+	for _, d := range dumps {
+		if d != nil {
+			files[d.File] = true
+		}
+	}
+	return len(dumps) >= 3 && len(files) == len(dumps)
+}
