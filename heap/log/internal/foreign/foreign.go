@@ -47,10 +47,14 @@ func (r *Reader) named(text []byte) bool {
 	if r.heapLines.expr == nil {
 		return false
 	}
-	groups := r.heapLines.expr.FindSubmatchIndex(text)
-	if groups != nil {
+	several := 1 // an expression that names no heaps has one
+	if r.heapLines.expr.SubexpIndex("heap") >= 0 {
+		several = maxHeaps
+	}
+	for _, groups := range r.heapLines.expr.FindAllSubmatchIndex(text, several) {
 		r.heapLine(match{&r.heapLines, text, groups})
 	}
+	r.addFound()
 	return r.reported
 }
 

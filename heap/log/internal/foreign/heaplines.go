@@ -13,8 +13,8 @@ import (
 
 // heapForms are the lines in which systems, and people's own print statements, say how much of a
 // heap is free. Their groups are size, free, largest, least, used, peak (the most that was ever
-// used), heap (which of several) and time (s since the boot); a group with a number behind "_" has
-// that many bytes as its unit. A line that has all values is read by heapLine. Lines that have one
+// used), heap (which of several; of, if it is that of the lines before where there is no name) and
+// time (s since the boot); a group with a number behind "_" has that many bytes as its unit. A line that has all values is read by heapLine. Lines that have one
 // each are read by heapPart.
 var heapForms = []form{
 	{"mbed", "malloc(s) (", re(`total (?P<size>` + n + `, alloced (?P<used>` + n + ` \(high watermark (?P<peak>` + n + `\), left (?P<free>` + n), "5", "", "heap statistics of a user, ARMmbed/mbed-os#4573", (*state).heapLine},
@@ -53,12 +53,12 @@ var heapForms = []form{
 	{"esphome", "Sending state", re(`'[^']*\b(?i:block|largest)\b[^']*': Sending state (?P<largest>` + n + `\.\d+ B `), "1.15", "", "sensors of the component debug", (*state).heapPart},
 
 	// The words that people use. "Free heap: 41232", "free=41232 largestBlock=31744"
-	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block", re(`(?i)\b(?:(?P<heap_>` + heapNames + `)[ _])?(?:free|heap)\b[ _]?(?P<heap>` + heapNames + `)?\D{0,12}(?P<free>` + amount + `\D{1,24}(?:biggest|largest|max[ _]?(?:alloc|block))\D{1,20}(?P<largest>` + amount), "", "", "programs for ESP32, espressif/esp-matter#436", (*state).heapLine},
+	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block", re(`(?i)\b(?:(?P<heap_>` + heapNames + `)(?:[ _]|: ?))?(?:free|heap)\b[ _]?(?P<heap>` + heapNames + `)?\D{0,12}(?P<free>` + amount + `\D{1,24}(?:biggest|largest|max[ _]?(?:alloc|block))\D{1,20}(?P<largest>` + amount), "", "", "programs for ESP32, espressif/esp-matter#436", (*state).heapLine},
 	{Own, " min|,min|(min| Min|(Min", re(`(?i)\bheap\b\W{1,3}(?P<free>` + amount + `(?: ?b(?:ytes)?\b)?\W{1,3}min(?:imum)?(?: ever)?\W{1,4}(?P<least>` + amount + `(?:(?: ?b(?:ytes)?\b)?\W{1,4}(?:largest|max)\D{1,12}(?P<largest>` + amount + `)?`), "", "", "programs for ESP32", (*state).heapLine},
 	{Own, " Bytes, Inter:", re(`MEM Total:\d+ Bytes, (?P<heap>Inter):(?P<free>` + n + ` Bytes`), "", "", "AUDIO_MEM_SHOW of ESP-ADF", (*state).heapLine},
-	{Own, "in free|in Free|in_free|inFree|mum_free|mum free|mum Free|ver free|in heap|in Heap", re(`(?i)(?:\b|_|get)min(?:imum)?[ _]?(?:ever[ _]?)?(?:free|heap)(?:[ _]?(?:heap|mem(?:ory)?|ever|size|space|bytes))*\W{1,16}(?P<least>` + amount), "", "", "ESP.getMinFreeHeap, hello_world of ESP-IDF", (*state).heapPart},
-	{Own, "ree heap|ree Heap|reeHeap|ree_heap|REE HEAP|ree mem|ree Mem|ree psram|ree PSRAM|reePsram|ree SPIRAM|ree internal|ree RAM|ree ram|ree SRAM|ree sram|ree DRAM|ree DMA|otal free bytes|otal_free_bytes|vailable heap|vailable Heap|vailable mem|vailable Mem|emaining heap|emaining Heap", re(`(?i)(?:\b|_|get)(?:(?P<heap_>` + heapNames + `) |total[ _])?(?:free|available|remaining)[ _]?(?:heap|bytes|s?ram|mem(?:ory)?|(?P<heap>` + heapNames + `))(?:[ _]?(?:size|space|ram))?(?: is)?\W{1,16}(?P<free>` + amount), "", "", "ESP.getFreeHeap, examples of ESP-IDF, debug of ESPHome", (*state).heapPart},
-	{Own, "l free|m free|a free|L free|M free|A free|l_free|m_free|a_free|L_free|M_free|A_free|l Free|m Free|a Free|L Free|M Free|A Free|l_Free|m_Free|a_Free|L_Free|M_Free|A_Free", re(`(?i)(?:\b|_)(?P<heap>` + heapNames + `)[ _]free\W{1,16}(?P<free>` + amount), "", "", "heap_caps_get_free_size", (*state).heapPart},
+	{Own, "in free|in Free|in_free|inFree|mum_free|mum free|mum Free|ver free|in heap|in Heap", re(`(?i)(?:\b|_|get)min(?:imum)?[ _]?(?:ever[ _]?)?(?:free|(?P<of>heap))(?:[ _]?(?:(?P<of_>heap|` + heapNames + `)|mem(?:ory)?|ever|size|space|bytes))*\W{1,16}(?P<least>` + amount), "", "", "ESP.getMinFreeHeap, hello_world of ESP-IDF", (*state).heapPart},
+	{Own, "ree heap|ree Heap|reeHeap|ree_heap|REE HEAP|ree mem|ree Mem|ree psram|ree PSRAM|reePsram|ree SPIRAM|ree internal|ree RAM|ree ram|ree SRAM|ree sram|ree DRAM|ree DMA|otal free bytes|otal_free_bytes|vailable heap|vailable Heap|vailable mem|vailable Mem|emaining heap|emaining Heap", re(`(?i)(?:\b|_|get)(?:(?P<heap_>` + heapNames + `) |total[ _])?(?:free|available|remaining)[ _]?(?:heap|bytes|s?ram|mem(?:ory)?|(?P<heap>` + heapNames + `))(?:[ _]?(?:size|space|ram|heap|mem(?:ory)?))?(?: is)?\W{1,16}(?P<free>` + amount), "", "", "ESP.getFreeHeap, examples of ESP-IDF, debug of ESPHome", (*state).heapPart},
+	{Own, "l free|m free|a free|L free|M free|A free|l: free|m: free|a: free|L: free|M: free|A: free|l: Free|m: Free|a: Free|L: Free|M: Free|A: Free|l_free|m_free|a_free|L_free|M_free|A_free|l Free|m Free|a Free|L Free|M Free|A Free|l_Free|m_Free|a_Free|L_Free|M_Free|A_Free", re(`(?i)(?:\b|_)(?P<heap>` + heapNames + `)(?:[ _]|: )free\W{1,16}(?P<free>` + amount), "", "", "heap_caps_get_free_size", (*state).heapPart},
 	{Own, "get_free_size(", re(`heap_caps_get_free_size\((?:MALLOC_CAP_(?P<heap>\w+))?\)\W{1,16}(?P<free>` + amount), "", "", "programs that print it by its name", (*state).heapPart},
 	{Own, "rgest_free_block(", re(`heap_caps_get_largest_free_block\((?:MALLOC_CAP_(?P<heap>\w+))?\)\W{1,16}(?P<largest>` + amount), "", "", "programs that print it by its name", (*state).heapPart},
 	{Own, "eap free|eap Free|eap_free|em_free|em free|em Free", re(`(?i)\b(?:heap|mem)[ _]free(?:\(\))?\W{1,16}(?P<free>` + amount), "", "", "ESP.getFreeHeap", (*state).heapPart},
@@ -72,6 +72,13 @@ const Own = "print"
 const (
 	amount    = `(?:\d{1,3}(?:,\d{3})+|\d{1,15}(?:\.\d{1,9})?)(?: ?[KMkm](?:i?[Bb])?\b)?)` // bytes or a larger unit, and the end of its group
 	heapNames = `internal|psram|spiram|dram|iram|dma|default`
+	psram     = "PSRAM"
+)
+
+var (
+	anyName = re(`(?i)\b(?:` + heapNames + `)\b`)
+	// nameBefore is the name of a heap before its values. "PSRAM: ", "internal_", "[internal] total 320000, "
+	nameBefore = re(`(?i)\b(` + heapNames + `)(?:[ _]|(?: (?:heap|ram|mem(?:ory)?))?(?: ?[:=-]|[\])]:?) *(?:[a-z]+[ :=]{1,3}\d+(?: ?[kmib]+)?[,;]? *){0,2})$`)
 )
 
 // Indexes of the values of a heap line.
@@ -93,6 +100,7 @@ type stats struct {
 	name  string
 	v     [values]int64 // -1 if not known
 	named bool          // the line has a place for a name
+	heap  bool          // the line says "heap": it is not one of PSRAM
 	own   bool          // a program's own print statement
 	any   bool
 }
@@ -103,6 +111,14 @@ type counts struct {
 	before   stats // what the lines before the current one said, if it was not written
 	others   int   // lines without a value since
 	reported bool  // this line has all values of a heap
+	found    []part
+}
+
+// part is what an expression for programs' own lines found in the current line.
+type part struct {
+	stats
+	match
+	whole bool // the expression has all values of a heap
 }
 
 // newStats returns what a line says.
@@ -122,8 +138,12 @@ func newStats(m match) stats {
 			continue
 		}
 		text := m.line[at[0]:at[1]]
-		if name == "heap" {
-			x.name = heapName(string(text))
+		if name == "of" && strings.EqualFold(string(text), "heap") {
+			x.heap = x.name == ""
+			continue
+		}
+		if name == "heap" || name == "of" {
+			x.name, x.named, x.heap = heapName(string(text)), true, false
 			continue
 		}
 		for k, known := range valueNames {
@@ -146,7 +166,7 @@ func newStats(m match) stats {
 func heapName(text string) string {
 	switch name := strings.ToLower(strings.TrimSpace(text)); name {
 	case "psram", "spiram":
-		return "PSRAM"
+		return psram
 	case "internal", "inter":
 		return "internal"
 	case "dma":
@@ -181,13 +201,24 @@ func parseAmount(text []byte, factor float64, rest []byte) int64 {
 // heapLine reads a line with all values of a heap.
 func (s *state) heapLine(m match) {
 	x := newStats(m)
-	if s.reported || !x.any || after(m, least...) {
-		return
+	switch {
+	case s.reported || !x.any || after(m, least...) || otherHeap(m):
+	case m.system == Own:
+		s.found = append(s.found, part{x, m, true})
+	default:
+		s.stats = s.before // without what parts of this line said
+		s.flushStats()
+		s.stats, s.reported, s.lastPart = x, true, len(s.out)
+		s.flushStats()
 	}
-	s.stats = s.before // without what parts of this line said
-	s.flush()
-	s.stats, s.reported, s.lastPart = x, true, len(s.out)
-	s.flushStats()
+}
+
+// otherHeap reports whether the free memory and the largest block of a program's own line are those
+// of different heaps: a name stands between them.
+func otherHeap(m match) bool {
+	free, largest := 2*m.expr.SubexpIndex("free"), 2*m.expr.SubexpIndex("largest")
+	return m.system == Own && m.key != "" && free >= 0 && largest >= 0 && m.groups[largest] > m.groups[free] &&
+		anyName.Match(m.line[m.groups[free+1]:m.groups[largest]])
 }
 
 // least are the words after which free memory is the least that there ever was.
@@ -208,7 +239,16 @@ func (s *state) heapPart(m match) {
 	if s.reported || !x.any && x.name == "" || x.v[valueFree] >= 0 && after(m, least...) || after(m, "stack") {
 		return
 	}
-	again := x.named && s.stats.any && x.name != s.stats.name || !x.any
+	if m.system == Own {
+		s.found = append(s.found, part{x, m, false})
+		return
+	}
+	s.add(x)
+}
+
+// add adds values to those of the lines before, if they may be of the same report.
+func (s *state) add(x stats) {
+	again := (x.named || x.heap && s.stats.name == psram) && s.stats.any && x.name != s.stats.name || !x.any
 	for i, v := range x.v {
 		again = again || v >= 0 && s.stats.any && s.stats.v[i] >= 0
 	}

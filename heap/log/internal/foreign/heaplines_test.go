@@ -98,6 +98,14 @@ SPIRAM Memory Info:
 	{"heap_free", "heap_free=41232\nmem_free: 41230", "free=41232\nfree=41230"},
 	{"RAM", "Free RAM: 1234\nFree DRAM: 1230\nfree SRAM 1228", "free=1234\nname=DRAM free=1230\nfree=1228"},
 	{"other words", "Free heap is 41232\nRemaining heap: 41230\navailable memory: 41228", "free=41232\nfree=41230\nfree=41228"},
+	{"two heaps, one line", "Free heap: 90000, Free PSRAM: 4000000, Min free heap: 89000", "free=90000 min=89000\nname=PSRAM free=4000000"},
+	{"two heaps by name", "Internal: free 90000 largest 60000 | PSRAM: free 4000000 largest 3900000", "name=internal free=90000 largest=60000\nname=PSRAM free=4000000 largest=3900000"},
+	{"two heaps, more values", "DRAM: total 300000, free 90000, largest 60000; psram: total 4194304, free 4000000, largest 3900000", "name=DRAM free=90000 largest=60000\nname=PSRAM free=4000000 largest=3900000"},
+	{"a heap in each line", "Internal: free 90000 largest 60000\nPSRAM: free 4000000 largest 3900000", "name=internal free=90000 largest=60000\nname=PSRAM free=4000000 largest=3900000"},
+	{"min behind each heap", "internal free: 90000 min free: 80000 psram free: 4000000 min free: 3900000", "name=internal free=90000 min=80000\nname=PSRAM free=4000000 min=3900000"},
+	{"a size is no name", "PSRAM: 4194304, Free heap: 90000 largest block: 60000 free psram: 4000000", "free=90000 largest=60000\nname=PSRAM free=4000000"},
+	{"the largest block of another heap", "Free heap: 90000, PSRAM largest 60000", "free=90000"},
+	{"the same heap again", "Free heap: 90000 before, free heap: 80000 after", "free=90000\nfree=80000"},
 	{"memory names the allocator", "Largest free block: 110580\nFree heap: 222892", "free=222892 largest=110580"},
 }
 
@@ -144,6 +152,7 @@ func TestUsersHeapLines(t *testing.T) {
 		{`FH=(?P<size>\d+) hcgfs=(?P<free>\d+) .*hcglfb=(?P<largest>\d+)`, "13:30:39.719 -> AARD:1: <- AK 30b Q=0 FH=222892 hcgfs=155536 MB=67356 hcglfb=113792\n13:31 -> FH=1\n", "size=222892 free=155536 largest=113792"},
 		{`^(?P<time>\d+) (?P<heap>\w+) (?P<free>\S+) low (?P<min>\d+)`, "12 psram 3.5K low 7\n15 DMA 2,000 low 6", "name=PSRAM t=12000000 free=3584 min=7\nname=DMA t=15000000 free=2000 min=6"},
 		{`used (?P<used>\d+) of (?P<size_1024>\d+)`, "used 1000 of 2 KiB", "size=2048 free=1048"},
+		{`(?P<heap>\w+) (?P<free>\d+)`, "DMA 5, psram 7", "name=DMA free=5\nname=PSRAM free=7"},
 		{`x (?P<free>\d+)`, "Free heap: 5, x 7\nFree heap: 9", "free=7\nfree=9"}, // what the user names counts, and other lines are read as ever
 	} {
 		got := strings.ReplaceAll(heapsOf(t, c.log, regexp.MustCompile(c.expr)), "t=12000000 name=PSRAM", "name=PSRAM t=12000000")

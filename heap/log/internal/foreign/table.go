@@ -178,6 +178,13 @@ func (s *state) match(line []byte, only string) (found bool) {
 				continue
 			}
 			tried[e.at/64] |= 1 << (e.at % 64)
+			if f.system == Own {
+				for _, groups := range f.expr.FindAllSubmatchIndex(line, maxHeaps) {
+					found = true
+					f.do(s, match{f, line, groups})
+				}
+				continue // others may read other words of it
+			}
 			groups := f.expr.FindSubmatchIndex(line)
 			if groups == nil {
 				if f.expr.SubexpIndex("address") >= 0 && f.expr.SubexpIndex("size") >= 0 {
@@ -185,18 +192,16 @@ func (s *state) match(line []byte, only string) (found bool) {
 				}
 				continue
 			}
-			found, known = true, known || f.system != Own
-			if f.system != Own && !f.aside() && !slices.Contains(s.systems, f.system) {
+			found, known = true, true
+			if !f.aside() && !slices.Contains(s.systems, f.system) {
 				s.systems = append(s.systems, f.system)
 			}
 			f.do(s, match{f, line, groups})
-			if f.system == Own { // others may read other words of it
-				continue
-			}
 			i += len(e.key) - 1
 			break
 		}
 	}
+	s.addFound()
 	return found
 }
 
