@@ -277,3 +277,29 @@ func TestLeaksOfCallPaths(t *testing.T) {
 		t.Errorf("exit code %d, %s, %s", code, errs, out)
 	}
 }
+
+// --format gcc and --fail-over name a heap that shrinks in a log of reports, and the line of the log:
+// that of the last report, or of the one from which on it shrinks.
+func TestHeapsGCC(t *testing.T) {
+	log := func(reports, from int) string {
+		var b strings.Builder
+		for i := range reports {
+			fmt.Fprintf(&b, "I (%d) app: Internal: free 50000 largest 40000 | PSRAM: free %d largest 60000\n", 60_000*(i+1), 90_000-100*max(0, i-from))
+		}
+		return b.String()
+	}
+	for _, c := range []struct {
+		log, want string
+		code      int
+	}{
+		{log(60, 0), `^<stdin>:60: warning: leak: heap PSRAM: \+6,000 ± 0 bytes per hour, free 90,000 → 84,100\n$`, 1},
+		{log(90, 45), `^<stdin>:4\d: note: may be a leak: heap PSRAM: \+(5,9|6,0)\d\d ± \d+ bytes per hour, free 90,000 → 85,600\n$`, 0},
+		{log(5, 0), `^<stdin>:5: note: shrinks, but 5 reports are too few to say leak: heap PSRAM: \+6,000 ± 0 bytes per hour, free 90,000 → 89,600\n$`, 0},
+		{log(60, 60), `^$`, 0},
+	} {
+		out, errs, code := command(c.log, "leaks", "-q", "--format", "gcc", "--fail-over", "1K/h")
+		if code != c.code || !regexp.MustCompile(c.want).MatchString(out) || strings.Contains(errs, "heap PSRAM leaks +") != (code == 1) {
+			t.Errorf("exit code %d, %s\n%swant %s", code, errs, out, c.want)
+		}
+	}
+}

@@ -242,6 +242,9 @@ func (l *leaks) heapsExcess(found *profile.Leaks) (excess, unit string) {
 			return "", fmt.Sprintf("the rate of the heap is per %s: give SIZE/%s", t.Per, map[bool]string{true: "h", false: "dump"}[l.limit.perDump])
 		default:
 			if excess := l.exceeds(t.Rate, string(t.Per)); excess != "" {
+				if t.Name != "" {
+					excess = leaktext.HeapName(t) + " " + excess
+				}
 				return excess, ""
 			}
 		}
@@ -376,6 +379,29 @@ func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
 		}
 		fmt.Fprintf(w, "%s: %s: %s: %s: %s, %s → %s blocks\n", at, kind, r.Verdict, name, leaktext.Rate(found, r.Rate, r.Margin),
 			cli.Number(r.First.Count), cli.Number(r.Last.Count))
+	}
+	if len(found.Sure()) == 0 {
+		writeHeapsGCC(w, found)
+	}
+}
+
+// writeHeapsGCC writes a line per heap that shrinks, where no call path tells why: at the report before
+// that began, or at the last one.
+func writeHeapsGCC(w io.Writer, found *profile.Leaks) {
+	for i := range found.Heaps {
+		t := &found.Heaps[i]
+		file, line, kind := t.Last.File, t.Last.Line, "warning"
+		if t.Changed && t.Evidence.Since > 0 {
+			file, line = t.Began.File, t.Began.Line
+		}
+		switch {
+		case t.Verdict.Sure():
+		case t.Exhaustion != nil:
+			kind = "note"
+		default:
+			continue
+		}
+		fmt.Fprintf(w, "%s:%d: %s: %s\n", file, max(1, line), kind, leaktext.Heap(t))
 	}
 }
 

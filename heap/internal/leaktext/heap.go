@@ -76,7 +76,7 @@ func fragmentation(t *profile.HeapTrend) string {
 func Heaps(found *profile.Leaks) (lines []string) {
 	for i := range found.Heaps {
 		t := &found.Heaps[i]
-		lines = append(lines, heapName(t)+": "+state(t))
+		lines = append(lines, HeapName(t)+": "+state(t))
 		if x, first := t.Exhaustion, found.Exhaustion; x != nil && (first == nil || first.Heap != t.Name) {
 			lines = append(lines, fmt.Sprintf("  exhausted in %s at %s", Left(x), rate(x.Per, t.Span, x.Rate, x.Margin)))
 		}
@@ -94,6 +94,12 @@ func Heaps(found *profile.Leaks) (lines []string) {
 	return lines
 }
 
+// Heap describes a heap that shrinks in a line, such as "leak: heap PSRAM: +120 ± 3 bytes per hour, free
+// 2,000 → 1,000".
+func Heap(t *profile.HeapTrend) string {
+	return fmt.Sprintf("%s: %s: %s, free %s", state(t), HeapName(t), rate(t.Per, t.Span, t.Rate, t.Margin), arrow(t.First.Free, t.Last.Free))
+}
+
 // since returns since when a heap shrinks, in which firmware versions, and what tells a leak from a cache.
 func since(t *profile.HeapTrend) (lines []string) {
 	if t.Changed && t.Evidence.Since > 0 {
@@ -108,7 +114,8 @@ func since(t *profile.HeapTrend) (lines []string) {
 	return lines
 }
 
-func heapName(t *profile.HeapTrend) string {
+// HeapName returns the name of a heap, such as "heap PSRAM".
+func HeapName(t *profile.HeapTrend) string {
 	if t.Name == "" {
 		return "heap"
 	}
