@@ -136,7 +136,10 @@ func (r *Reader) assemble(yield func(DumpBlocks, error) bool, blocks bool) (stop
 	}, blocks)
 	r.replay, r.replayed, r.heaps = a.replay, false, nil
 	r.run(a)
-	r.replayed, r.heaps = r.pass.finished, a.heaps
+	r.replayed = r.pass.finished
+	var omitted []profile.HeapSeries
+	r.heaps, omitted = profile.OneSource(a.heaps)
+	r.pass.tally.omit(omitted)
 	return stopped
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
@@ -67,6 +68,40 @@ func TestTimesOfReports(t *testing.T) {
 			if at = at.Round(time.Second); at != time.Duration(i+1)*time.Minute || h.Line < first || h.Line >= first+int64(len(lines)) {
 				t.Errorf("%q: report %d in line %d at %v, want line %d at %d min", lines, i+1, h.Line, at, first, i+1)
 			}
+		}
+	}
+}
+
+// Reports of other lines are not mixed with those of ~h#heap on a heap of the same name: they may measure
+// something else. If ~h#heap has fewer than three, and fewer than they, they are used.
+func TestHeapsOfTwoSources(t *testing.T) {
+	const record = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n"
+	log := "Free heap: 300000\nFree heap: 299000\n~h#boot\n"
+	for d := range 3 {
+		log += fmt.Sprintf("~h#begin %d t=%d\n~h#heap free=%d\n%s~h#end %d\n", d, (d+1)*3600_000_000, 9000-d, record, d)
+	}
+	for _, c := range []struct{ name, log, want string }{
+		{"before and behind", log + "Free heap: 50000\nFree PSRAM: 70000\nFree heap: 49000\n", `"": 9000 8999 8998, "PSRAM": 70000`},
+		{"one ~h#heap", "~h#boot\nFree heap: 50000\n~h#begin 0\n~h#heap free=9\n" + record + "~h#end 0\nFree heap: 40000\n", `"": 50000 40000`},
+		{"one of each", "~h#boot\nFree heap: 50000\n~h#begin 0\n~h#heap free=9\n" + record + "~h#end 0\n", `"": 9`},
+	} {
+		dumps, r := pathDumps(t, c.log)
+		var got []string
+		for _, s := range r.Heaps() {
+			text := fmt.Sprintf("%q:", s.Name)
+			for _, h := range s.Reports {
+				text += fmt.Sprintf(" %d", h.Free.Bytes)
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, strings.Join(got, ", "), c.want)
+		}
+		if !slices.ContainsFunc(r.Summary().Notes, func(n heaplog.Note) bool { return strings.HasPrefix(n.Text, "the heap: the reports of ") }) {
+			t.Errorf("%s: no note in %v", c.name, r.Summary().Notes)
+		}
+		if last := dumps[len(dumps)-1]; len(last.Heaps) == 0 || last.Heaps[0].Free.Bytes > 9000 {
+			t.Errorf("%s: the heap of the last dump is %v", c.name, last.Heaps)
 		}
 	}
 }

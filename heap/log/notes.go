@@ -226,6 +226,20 @@ func (t *tally) pathNotes(list *noteList, r *report) {
 	}
 }
 
+// omit notes reports that are not used, because another source has reports of the same heap.
+func (t *tally) omit(list []profile.HeapSeries) {
+	for _, s := range list {
+		name, used, omitted := "the heap", "other lines", "~h#heap"
+		if s.Name != "" {
+			name = "heap " + s.Name
+		}
+		if s.Reports[0].Foreign {
+			used, omitted = omitted, used
+		}
+		t.note(NoteInfo, fmt.Sprintf("%s: the reports of %s are used, not %s of %s, which may measure something else", name, used, printable.Count(s.Total, "report"), omitted))
+	}
+}
+
 // lookedFor lists the lead-ins of records.
 const lookedFor = "~m#, ~b#, ~p#, ~e#, ~v#, and heap traces of other systems"
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/heap/log/internal/foreign"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
@@ -239,7 +240,8 @@ func heapOf(h *codec.Header) *profile.Heap {
 		return profile.Amount{Bytes: n, Known: known}
 	}
 	name, _ := h.Get("name")
-	return &profile.Heap{Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min")}
+	_, byLine := h.Get(foreign.ForeignKey)
+	return &profile.Heap{Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min"), Foreign: byLine}
 }
 
 // emptied reports whether the latest dump is whole and has no blocks: the program had freed everything.

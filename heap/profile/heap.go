@@ -12,6 +12,7 @@ type Heap struct {
 	Free    Amount `json:"free"`    // sum of the free blocks
 	Largest Amount `json:"largest"` // the largest free block
 	Min     Amount `json:"min"`     // the least that was ever free
+	Foreign bool   `json:"-"`       // from a line of another system or of the program, not from ~h#heap
 }
 
 // Amount is a number of bytes that a report may lack.
@@ -40,12 +41,14 @@ func (h *Heap) Fragmentation() (fraction float64, known bool) {
 	return max(0, 1-float64(h.Largest.Bytes)/float64(h.Free.Bytes)), true
 }
 
-// WithHeap returns a list of heaps in which h has replaced the heap of its name. It does not change
-// the elements of list.
+// WithHeap returns a list of heaps in which h has replaced the heap of its name, unless only h is Foreign.
+// It does not change the elements of list.
 func WithHeap(list []Heap, h Heap) []Heap {
 	list = slices.Clone(list)
 	if i := slices.IndexFunc(list, func(o Heap) bool { return o.Name == h.Name }); i >= 0 {
-		list[i] = h
+		if list[i].Foreign || !h.Foreign {
+			list[i] = h
+		}
 		return list
 	}
 	return append(list, h)

@@ -54,15 +54,46 @@ type HeapSeries struct {
 // maxReports is the largest number of reports that a series keeps.
 const maxReports = 4096
 
-// AddReport adds a report to the series of its heap.
+// AddReport adds a report to the series of its heap and source: reports of ~h#heap and Foreign ones may be
+// of different heaps or measures. See [OneSource].
 func AddReport(list []HeapSeries, r HeapReport) []HeapSeries {
-	i := slices.IndexFunc(list, func(s HeapSeries) bool { return s.Name == r.Name })
+	i := slices.IndexFunc(list, func(s HeapSeries) bool { return s.Name == r.Name && s.foreign() == r.Foreign })
 	if i < 0 {
 		i = len(list)
 		list = append(list, HeapSeries{Name: r.Name, every: 1})
 	}
 	list[i].add(r)
 	return list
+}
+
+// foreign reports whether the reports are Foreign.
+func (s *HeapSeries) foreign() bool { return s.Reports[0].Foreign }
+
+// enoughReports is the number of reports of ~h#heap from which on Foreign ones of the same heap are not used.
+const enoughReports = 3
+
+// OneSource returns the series without those of a heap that has another one, and the latter, as omitted.
+// The reports of ~h#heap stay, unless they are fewer than three and than the Foreign ones.
+func OneSource(list []HeapSeries) (kept, omitted []HeapSeries) {
+	for i := range list {
+		s := &list[i]
+		worse := func(o HeapSeries) bool {
+			if o.Name != s.Name || o.foreign() == s.foreign() {
+				return false
+			}
+			own, foreign := &o, s
+			if o.foreign() {
+				own, foreign = s, &o
+			}
+			return (own.Total >= min(enoughReports, foreign.Total)) == s.foreign()
+		}
+		if slices.ContainsFunc(list, worse) {
+			omitted = append(omitted, *s)
+		} else {
+			kept = append(kept, *s)
+		}
+	}
+	return kept, omitted
 }
 
 func (s *HeapSeries) add(r HeapReport) {

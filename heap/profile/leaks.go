@@ -188,7 +188,7 @@ func (p *Profile) Leaks(o LeakOptions) *Leaks {
 	}
 	series := o.Heaps
 	if series == nil {
-		series = heapSeries(l.Dumps)
+		series, _ = OneSource(heapSeries(l.Dumps))
 	}
 	for i := range series {
 		l.Heaps = append(l.Heaps, newHeapTrend(&series[i], len(l.Dumps)))

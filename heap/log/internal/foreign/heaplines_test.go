@@ -21,7 +21,7 @@ func heapsOf(t *testing.T, log string, expr *regexp.Regexp) string {
 	var heaps []string
 	for line := range strings.Lines(string(out)) {
 		for _, text := range strings.Split(line, " ~h#heap ")[1:] {
-			heaps = append(heaps, strings.TrimSpace(text))
+			heaps = append(heaps, strings.TrimSuffix(strings.TrimSpace(text), " "+ForeignKey+"=1"))
 		}
 	}
 	return strings.Join(heaps, "\n")
