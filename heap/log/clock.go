@@ -17,6 +17,10 @@ var clocks = []struct {
 }{
 	// 2026-11-26 00:41:50.123, 2026-11-26T00:41:50, and 2026/11/26 of libwebsockets
 	{&profile.Clock{Name: "date", Wall: true}, `(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ](?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)(?:[.,](?P<fraction>\d{1,9}))?`},
+	// I (26-11-26 00:41:50.123) tag: of ESP-IDF with CONFIG_LOG_TIMESTAMP_SOURCE_SYSTEM_FULL
+	{&profile.Clock{Name: "ESP-IDF date", Wall: true}, `(?:^|\W|\x1b\[[\d;]*m)[EWIDV] \((?P<yy>\d\d)-(?P<month>\d\d)-(?P<day>\d\d) (?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)(?:\.(?P<fraction>\d{1,9}))?\) `},
+	// 26.11.2026 00:41:50, of terminals in Europe
+	{&profile.Clock{Name: "day first", Wall: true}, `(?:^|\D)(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4}),? +(?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)(?:[.,](?P<fraction>\d{1,9}))?`},
 	// Nov 26 00:41:50, of syslog
 	{&profile.Clock{Name: "syslog", Wall: true, Wraps: []time.Duration{365 * 24 * time.Hour}}, `(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<day>\d{1,2}) (?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)`},
 	// I (60000) tag: of ESP-IDF
@@ -51,6 +55,11 @@ func stampOf(form *regexp.Regexp, line []byte, match []int) time.Duration {
 		switch name {
 		case "year":
 			year = int(n)
+		case "yy": // 70 is that of a clock that is not set
+			year = 1900 + int(n)
+			if n < 70 {
+				year += 100
+			}
 		case "month":
 			month = int(n)
 		case "mon":

@@ -28,6 +28,15 @@ var clockForms = []struct {
 	{"ESP-IDF, time of the system", func(_ time.Duration, wall time.Time, text string) string {
 		return "\x1b[0;32mI (" + wall.Format("15:04:05.000") + ") app: " + text + "\x1b[0m"
 	}},
+	{"ESP-IDF, date of the system", func(_ time.Duration, wall time.Time, text string) string {
+		return "I (" + wall.Format("06-01-02 15:04:05.000") + ") app: " + text
+	}},
+	{"day first", func(_ time.Duration, wall time.Time, text string) string {
+		return "[" + wall.Format("02.01.2006 15:04:05.000") + "] " + text
+	}},
+	{"day first, short", func(_ time.Duration, wall time.Time, text string) string {
+		return wall.Format("2.1.2006, 15:04:05") + ": " + text
+	}},
 	{"ESPHome", func(_ time.Duration, wall time.Time, text string) string {
 		return wall.Format("[15:04:05]") + "[D][app:012]: " + text
 	}},

@@ -127,6 +127,7 @@ func TestLeaksSince(t *testing.T) {
 		"probably  +74 ± 0 bytes per hour  5 → 29 blocks, 185 → 1,073 bytes",
 		"  not before dump 28, boot 2, 8 h after its start\n  since firmware 1.2; none in firmware 1.1\n    0x401200\n",
 	}, "")
+	checkSession(t, "the summary", []string{log}, 0, []string{"\nprobably  +74 ± 0 bytes per hour 0x401200", "\n  not before dump 28, boot 2, 8 h after its start\n  since firmware 1.2; none in firmware 1.1\n\n"}, "")
 	checkSession(t, "a heap without its unit", []string{"leaks", "--heap", "6", log}, 2, nil,
 		"--heap 6: dump 1 holds 5,185 bytes, expected the size of the whole heap, such as 48K")
 }

@@ -95,6 +95,11 @@ func (l *leaks) writeVerdict(w io.Writer, name string, found *profile.Leaks) {
 	for i := range sure {
 		r := &sure[i]
 		line(w, fmt.Sprintf("%s  %s", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin)), path(r.Stack(), 50))
+		for _, text := range []string{leaktext.Since(found, r), leaktext.Versions(found, r)} {
+			if text != "" {
+				fmt.Fprintln(w, fit("  "+cli.Printable(text)))
+			}
+		}
 	}
 }
 
@@ -107,15 +112,16 @@ func line(w io.Writer, first, second string) {
 	fmt.Fprintln(w, fit(first)+between+fit(second))
 }
 
-// fit breaks a line that is too long at its spaces.
+// fit breaks a line that is too long at its spaces. The rest is indented more than the line.
 func fit(text string) string {
 	out, width := "", 0
+	indent := max(4, 2+len(text)-len(strings.TrimLeft(text, " ")))
 	for i, word := range strings.Split(text, " ") {
 		n := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
 		case width+1+n > cli.DefaultWidth:
-			out, width = out+"\n    ", 4
+			out, width = strings.TrimRight(out, " ")+"\n"+strings.Repeat(" ", indent), indent
 		default:
 			out, width = out+" ", width+1
 		}
