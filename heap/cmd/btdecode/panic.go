@@ -65,3 +65,48 @@ func (t *textSink) appendPanic(b, line []byte) []byte {
 	t.panics++
 	return t.appendFrames(b, found)
 }
+
+// panicFinder looks for a line of a panic in the first megabyte of text.
+type panicFinder struct {
+	line  []byte // unfinished line
+	read  int
+	found bool
+}
+
+// maxPanicText is the length of the text in which a panicFinder looks.
+const maxPanicText = 1 << 20
+
+func (f *panicFinder) text(p []byte) {
+	for len(p) > 0 && !f.found && f.read < maxPanicText {
+		end := bytes.IndexByte(p, '\n') + 1
+		part := p[:end]
+		if end == 0 {
+			part = p
+		}
+		f.read += len(part)
+		if len(f.line) <= maxPanic {
+			f.line = append(f.line, part...)
+		}
+		if p = p[len(part):]; end > 0 {
+			f.end()
+		}
+	}
+}
+
+// end examines the line.
+func (f *panicFinder) end() {
+	f.found = f.found || len(panicAddrs(nil, f.line)) > 0
+	f.line = f.line[:0]
+}
+
+// hint returns how to name the addresses of a panic, "" if there is none. named reports whether there is
+// something that names addresses.
+func (f *panicFinder) hint(passthrough, named bool) string {
+	switch f.end(); {
+	case !f.found:
+		return ""
+	case passthrough && named:
+		return "it has a panic, of whose addresses none has a name: give -e with the build that ran"
+	}
+	return "it has a panic: --passthrough -e ELF names its addresses"
+}

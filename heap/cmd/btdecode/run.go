@@ -73,6 +73,7 @@ func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outc
 	}
 	frames := newFrames(o, r)
 	s := o.newSink(w, r, frames, stdout)
+	var panics panicFinder
 	for it, err := range r.Items() {
 		switch {
 		case err != nil:
@@ -81,6 +82,7 @@ func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outc
 			err = w.Flush()
 		case it.Kind == recording.KindText, it.Kind == recording.KindHeader:
 			s.text(it.Text)
+			panics.text(it.Text)
 		case it.Kind == recording.KindUnreadable:
 			s.unreadable(it)
 		case frames.keeps(it):
@@ -97,6 +99,7 @@ func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outc
 	if t, ok := s.(*textSink); ok && t.panics > 0 {
 		outcome.Decoded = true
 	}
+	outcome.Hint = panics.hint(o.passthrough, o.Named())
 	if err := w.Flush(); err != nil {
 		return err
 	}

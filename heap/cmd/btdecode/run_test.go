@@ -435,8 +435,13 @@ func TestPanicOnly(t *testing.T) {
 	if code != 0 || strings.Count(out, " main at ") != 2 {
 		t.Errorf("exit code %d, %q, %q", code, out, errs)
 	}
-	if _, errs, code = command(log, "--passthrough"); code != 2 || !strings.Contains(errs, "no records") {
-		t.Errorf("without an ELF file: exit code %d, %q", code, errs)
+	for _, args := range [][]string{{}, {"--passthrough"}, {"-e", exe + "@0x10000000"}, {"--format", "jsonl"}} {
+		if _, errs, code = command(log, args...); code != 2 || !strings.Contains(errs, "no records") || !strings.HasSuffix(errs, "; it has a panic: --passthrough -e ELF names its addresses\n") {
+			t.Errorf("%q: exit code %d, %q", args, code, errs)
+		}
+	}
+	if _, errs, code = command(log, "--passthrough", "-e", exe+"@0x30000000"); code != 2 || !strings.HasSuffix(errs, ": give -e with the build that ran\n") {
+		t.Errorf("another ELF file: exit code %d, %q", code, errs)
 	}
 }
 

@@ -1,6 +1,7 @@
 package logflags
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type Outcome struct {
 	Note, Warn func(text string)
 	// Decoded is set by a command that has found something other than records, such as a panic.
 	Decoded bool
+	// Hint is the advice where a log has no records, "" for one on the flags of records.
+	Hint string
 
 	damaged []string // logs that could not be read to their ends
 	first   error    // of damaged
@@ -103,7 +106,7 @@ func (o *Outcome) Nothing() error {
 	case errors.Is(o.none, heaplog.ErrNoBlock):
 		return cli.Shortf("%w", o.none)
 	case o.none != nil && s.Dumps == 0 && found(&s) == 0:
-		return fmt.Errorf("%w; %s", o.none, noneHint)
+		return fmt.Errorf("%w; %s", o.none, cmp.Or(o.Hint, noneHint))
 	case o.none != nil:
 		return o.none
 	case found(&s) == 0 && o.first != nil:
