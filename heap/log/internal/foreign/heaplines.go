@@ -54,6 +54,8 @@ var heapForms = []form{
 
 	// The words that people use. "Free heap: 41232", "free=41232 largestBlock=31744"
 	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block", re(`(?i)\b(?:(?P<heap_>` + heapNames + `)(?:[ _]|: ?))?(?:free|heap)\b[ _]?(?P<heap>` + heapNames + `)?\D{0,12}(?P<free>` + amount + `\D{1,24}(?:biggest|largest|max[ _]?(?:alloc|block))\D{1,20}(?P<largest>` + amount), "", "", "programs for ESP32, espressif/esp-matter#436", (*state).heapLine},
+	{Own, "frag|Frag|FRAG", re(`(?i)\b(?:free|heap)\W{1,4}(?P<free>` + amount + `(?: ?b(?:ytes)?\b)?\W{1,4}(?:heap )?frag\w*\W{1,4}\d{1,3}(?:\.\d{1,2})? ?%(?:\W{1,4}(?:max|largest|biggest)(?:[ _]?(?:free|alloc|block))*\W{1,4}(?P<largest>` + amount + `)?`), "", "", "programs for ESP8266", (*state).heapLine},
+	{Own, "frag|Frag|FRAG", re(`(?i)\b(?:free|heap)\W{1,4}(?P<free>` + amount + `\W{1,4}max(?:[ _]?(?:free|alloc|block))*\W{1,4}(?P<largest>` + amount + `\W{1,4}frag`), "", "", "ESP.getHeapStats in the documentation of ESP8266", (*state).heapLine},
 	{Own, " min|,min|(min| Min|(Min", re(`(?i)\bheap\b\W{1,3}(?P<free>` + amount + `(?: ?b(?:ytes)?\b)?\W{1,3}min(?:imum)?(?: ever)?\W{1,4}(?P<least>` + amount + `(?:(?: ?b(?:ytes)?\b)?\W{1,4}(?:largest|max)\D{1,12}(?P<largest>` + amount + `)?`), "", "", "programs for ESP32", (*state).heapLine},
 	{Own, " Bytes, Inter:", re(`MEM Total:\d+ Bytes, (?P<heap>Inter):(?P<free>` + n + ` Bytes`), "", "", "AUDIO_MEM_SHOW of ESP-ADF", (*state).heapLine},
 	{Own, "in free|in Free|in_free|inFree|mum_free|mum free|mum Free|ver free|in heap|in Heap", re(`(?i)(?:\b|_|get)min(?:imum)?[ _]?(?:ever[ _]?)?(?:free|(?P<of>heap))(?:[ _]?(?:(?P<of_>heap|` + heapNames + `)|mem(?:ory)?|ever|size|space|bytes))*\W{1,16}(?P<least>` + amount), "", "", "ESP.getMinFreeHeap, hello_world of ESP-IDF", (*state).heapPart},
@@ -61,7 +63,9 @@ var heapForms = []form{
 	{Own, "l free|m free|a free|L free|M free|A free|l: free|m: free|a: free|L: free|M: free|A: free|l: Free|m: Free|a: Free|L: Free|M: Free|A: Free|l_free|m_free|a_free|L_free|M_free|A_free|l Free|m Free|a Free|L Free|M Free|A Free|l_Free|m_Free|a_Free|L_Free|M_Free|A_Free", re(`(?i)(?:\b|_)(?P<heap>` + heapNames + `)(?:[ _]|: )free\W{1,16}(?P<free>` + amount), "", "", "heap_caps_get_free_size", (*state).heapPart},
 	{Own, "get_free_size(", re(`heap_caps_get_free_size\((?:MALLOC_CAP_(?P<heap>\w+))?\)\W{1,16}(?P<free>` + amount), "", "", "programs that print it by its name", (*state).heapPart},
 	{Own, "rgest_free_block(", re(`heap_caps_get_largest_free_block\((?:MALLOC_CAP_(?P<heap>\w+))?\)\W{1,16}(?P<largest>` + amount), "", "", "programs that print it by its name", (*state).heapPart},
-	{Own, "eap free|eap Free|eap_free|em_free|em free|em Free", re(`(?i)\b(?:heap|mem)[ _]free(?:\(\))?\W{1,16}(?P<free>` + amount), "", "", "ESP.getFreeHeap", (*state).heapPart},
+	{Own, "tes free|tes avail|tes left|tes rem|B free|B avail|B left|0 free|1 free|2 free|3 free|4 free|5 free|6 free|7 free|8 free|9 free", re(`(?i)\b(?:heap|mem(?:ory)?|s?ram|(?P<heap>` + heapNames + `))\b\W{1,5}(?:(?:has|is|now|still)\W)?(?P<free>` + amount + `(?: ?b(?:ytes)?)? (?:free|available|left|remaining)(?:\s*$|[,;.|)/\]])`), "", "", "programs that print the number first", (*state).heapPart},
+	{Own, "tes of |tes free |tes heap |tes mem|tes RAM |B of |B free |B heap |B RAM ", re(`(?i)(?:^|[^\w.,])(?P<free>` + amount + `(?: ?b(?:ytes)?)? (?:of )?(?:free (?:heap|mem(?:ory)?|ram)|(?:heap|mem(?:ory)?|ram) (?:is |are )?(?:free|available|left|remaining))(?:\s*$|[,;.|)/\]])`), "", "", "programs that print the number first", (*state).heapPart},
+	{Own, "eap free|eap Free|eap_free|em_free|em free|em Free|eap: free|eap: Free|em: free|em: Free|ory free|ory Free|ory: free|ory: Free", re(`(?i)\b(?:heap|mem(?:ory)?)(?:[ _]|: )free(?:\(\))?\W{1,16}(?P<free>` + amount), "", "", "ESP.getFreeHeap", (*state).heapPart},
 	{Own, "argest|iggest|ax alloc|ax Alloc|axAlloc|ax block|ax Block|axBlock|ax_block|ax Free B|ax free b|axFreeB|ax_free_b|imum heap bl", re(`(?i)(?:largest|biggest|max(?:imum)?)[ _]?(?:(?:free|alloc(?:atable)?|heap|contiguous)[ _]?)*(?:block|heap|chunk|alloc)?(?:[ _]?size)?\W{1,16}(?P<largest>` + amount), "", "", "ESP.getMaxAllocHeap", (*state).heapPart},
 	{Own, "otal heap|otal Heap|otal PSRAM|otal psram|otal mem", re(`(?i)\b(?:(?P<heap_>` + heapNames + `) )?total (?:heap|mem(?:ory)?|(?P<heap>psram))(?: size)?\W{1,16}(?P<size>` + amount), "", "", "ESP.getHeapSize, ESP.getPsramSize", (*state).heapPart},
 }
@@ -224,6 +228,9 @@ func otherHeap(m match) bool {
 // least are the words after which free memory is the least that there ever was.
 var least = []string{"min", "minimum", "ever", "lowest"}
 
+// notHeaps are memories that are no heap, and may have free bytes.
+var notHeaps = []string{"stack", "flash", "rtc", "video", "card", "disk", "swap"}
+
 // after reports whether the words before a match of a program's own line end with one of some words.
 func after(m match, words ...string) bool {
 	before := strings.ToLower(string(bytes.TrimRight(m.line[:m.groups[0]], " _")))
@@ -236,7 +243,7 @@ const maxOthers = 4
 // heapPart reads a line with one value of a heap, of several lines.
 func (s *state) heapPart(m match) {
 	x := newStats(m)
-	if s.reported || !x.any && x.name == "" || x.v[valueFree] >= 0 && after(m, least...) || after(m, "stack") {
+	if s.reported || !x.any && x.name == "" || x.v[valueFree] >= 0 && after(m, least...) || after(m, notHeaps...) {
 		return
 	}
 	if m.system == Own {

@@ -106,6 +106,11 @@ SPIRAM Memory Info:
 	{"a size is no name", "PSRAM: 4194304, Free heap: 90000 largest block: 60000 free psram: 4000000", "free=90000 largest=60000\nname=PSRAM free=4000000"},
 	{"the largest block of another heap", "Free heap: 90000, PSRAM largest 60000", "free=90000"},
 	{"the same heap again", "Free heap: 90000 before, free heap: 80000 after", "free=90000\nfree=80000"},
+	{"ESP8266, fragmentation between", "heap: 30000, frag: 10%, max block: 27000\nheap: 29000, frag: 10%", "free=30000 largest=27000\nfree=29000"},
+	{"ESP8266, ESP.getHeapStats", "free: 41232 - max: 40000 - frag:   3% <- ", "free=41232 largest=40000"},
+	{"memory and free", "Memory: free 41232\nheap: free 41230\nmemory free: 41228 bytes", "free=41232\nfree=41230\nfree=41228"},
+	{"the number first", "Heap: 41232 bytes free\n[mem] 41230 bytes free, largest block 30000\nPSRAM: 4190000 bytes free\nRAM 40 KB free", "free=41232\nfree=41230 largest=30000\nname=PSRAM free=4190000\nfree=40960"},
+	{"the number first, and what it is", "41232 bytes of heap free\napp: 41230 bytes free heap.\n41228 bytes heap available", "free=41232\nfree=41230\nfree=41228"},
 	{"memory names the allocator", "Largest free block: 110580\nFree heap: 222892", "free=222892 largest=110580"},
 }
 
@@ -140,7 +145,9 @@ func TestHeapLines(t *testing.T) {
 // Lines that only look like reports are none.
 func TestNoHeapLines(t *testing.T) {
 	for _, line := range []string{"Free heap: 45%", "free memory: 0x20001000", "three largest blocks of 3", "heap corrupted", "agree 7 with the largest 9 of 3 heaps? no: free",
-		"total : 5", "available: yes", "Mem: 5", "freed 30 bytes", `{"Heap":"x"}`, "not enough free heap", "free heap: 99999999999999999999999"} {
+		"total : 5", "available: yes", "Mem: 5", "freed 30 bytes", `{"Heap":"x"}`, "not enough free heap", "free heap: 99999999999999999999999",
+		"SD card: 41232 bytes free", "spiffs: 41232 bytes free", "41232 bytes free", "flash memory: 41232 bytes free", "stack memory: free 500", "Heap 320000 free 41232 of", "heap used 5000 bytes free", "heap usage: 300 bytes left to free",
+		"free: 3 - max: 5 - min: 2", "freed memory: 512 bytes free'd", "frag: 3%, free", "memory leak of 5 bytes of heap freed"} {
 		if got := heapsOf(t, line+"\n", nil); got != "" && !strings.HasPrefix(line, "agree") {
 			t.Errorf("%q: %s", line, got)
 		}

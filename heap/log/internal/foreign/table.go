@@ -116,17 +116,17 @@ var forms = slices.Concat(traceForms, heapForms)
 type entry struct {
 	key  string
 	form *form
-	at   int   // index of the form
-	next uint8 // the next entry whose key has the same first two bytes, as those of byKey
+	at   int    // index of the form
+	next uint16 // the next entry whose key has the same first two bytes, as those of byKey
 }
 
 // byKey are the entries by the first two bytes of their keys, as numbers from 1; 0 is none.
-var entries, byKey = func() (list []entry, table [1 << 16]uint8) {
+var entries, byKey = func() (list []entry, table [1 << 16]uint16) {
 	for i := len(forms) - 1; i >= 0; i-- {
 		for _, key := range strings.Split(forms[i].key, "|") {
 			at := uint16(key[0])<<8 | uint16(key[1])
 			list = append(list, entry{key, &forms[i], i, table[at]})
-			table[at] = uint8(len(list))
+			table[at] = uint16(len(list))
 		}
 	}
 	return list, table
