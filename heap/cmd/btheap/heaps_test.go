@@ -42,8 +42,8 @@ func TestLeaksOfTwoHeaps(t *testing.T) {
 		fmt.Fprintf(&zephyr, "[heaptrace] outstanding_blocks=%d outstanding_bytes=%d\n=============== heaptrace dump end =================\n", 3+i, 64*(3+i))
 	}
 	for log, want := range map[string]string{
-		esp.String():    "1 leak in 8 dumps\nfree 119,664 bytes in heap internal: exhausted in 2,493 dumps at +48 ± 0 bytes per dump\n",
-		zephyr.String(): "1 leak in 8 dumps\nfree 1,552 bytes in heap 0x20001000: exhausted in 25 dumps at +64 ± 0 bytes per dump\n",
+		esp.String():    "1 leak in 8 dumps\nfree 119,664 bytes in heap internal: exhausted in 2,493 dumps at +48 ± 0 bytes\n    per dump\n",
+		zephyr.String(): "1 leak in 8 dumps\nfree 1,552 bytes in heap 0x20001000: exhausted in 25 dumps at +64 ± 0 bytes per\n    dump\n",
 	} {
 		out, errs, code := command(log, "leaks")
 		if code != 0 || !strings.HasPrefix(out, want) {
@@ -67,7 +67,8 @@ var heapLogs = map[string]struct {
 	"ESP-IDF, internal RAM fragments, PSRAM does not": {func(i int) string {
 		return fmt.Sprintf("I (%d) app: round %d\n", 5000+60000*i, i) + espHeap(0x800, 290_000, 120_000-2000*i, 90_000-9000*i) + espHeap(0x400, 4_194_304, 4_122_000, 4_121_984)
 	}, 8, nil, `1 of 2 heaps leaks in 16 reports of the allocator over 7 min
-free 106,000 bytes in heap internal: exhausted in 53 min at +120,000 ± 0 bytes per hour
+free 106,000 bytes in heap internal: exhausted in 53 min at +120,000 ± 0 bytes
+    per hour
 heap internal: leak
   used 170,000 → 184,000, free 120,000 → 106,000 of 290,000, never below 105,900
   largest 90,000 → 27,000 (75 % → 25 % of free): fragmented, and ever more
@@ -126,7 +127,8 @@ heap: no leak
 	"a user's own print statements that are known": {func(i int) string {
 		return fmt.Sprintf("app_main: Free internal %d biggest block %d total 41480\n", 41_480-200*i, 21_504-1024*i)
 	}, 8, nil, `the heap leaks in 8 reports of the allocator
-free 40,080 bytes in heap internal: exhausted in 201 reports at +200 ± 0 bytes per report
+free 40,080 bytes in heap internal: exhausted in 201 reports at +200 ± 0 bytes
+    per report
 heap internal: leak
   free 41,480 → 40,080
   largest 21,504 → 14,336 (52 % → 36 % of free): ever more fragmented

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -116,7 +117,11 @@ func (l *leaks) write(w io.Writer) error {
 	case l.format == "gcc":
 		l.writeGCC(w, found)
 	default:
-		l.writeText(w, found)
+		var text strings.Builder
+		l.writeText(&text, found)
+		for s := range strings.Lines(text.String()) {
+			fmt.Fprintln(w, fit(strings.TrimSuffix(s, "\n")))
+		}
 		if l.alive > 0 {
 			l.writeAlive(w, alive)
 		}
@@ -132,7 +137,7 @@ func (l *leaks) write(w io.Writer) error {
 
 // writeOne writes what a single dump tells: what holds the memory. why says how to get another.
 func (l *leaks) writeOne(w io.Writer, why error) error {
-	fmt.Fprintln(w, "1 dump: it tells what holds the memory, and the next one what grows; seven in one\nboot, some time apart, suffice to call a call path a leak")
+	fmt.Fprintln(w, "1 dump: it tells what holds the memory, and the next one what grows; seven in\none boot, some time apart, suffice to call a call path a leak")
 	if err := l.writeLargest(w); err != nil {
 		return err
 	}
@@ -311,8 +316,13 @@ func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Lea
 		if r.Boots > 1 {
 			boots = fmt.Sprintf("  %d boots", r.Boots)
 		}
-		fmt.Fprintf(w, "\n%s  %s  %s → %s blocks, %s → %s bytes%s  %s\n", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin),
-			cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots, bars)
+		head := fmt.Sprintf("%s  %s  %s → %s blocks, %s → %s bytes%s", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin),
+			cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots)
+		between := "  "
+		if utf8.RuneCountInString(head+between+bars) > cli.DefaultWidth {
+			between = "\n  "
+		}
+		fmt.Fprintf(w, "\n%s%s%s\n", head, between, bars)
 		fmt.Fprintf(w, "  %s\n", leaktext.Evidence(r))
 		for _, text := range leaktext.Notes(found, r) {
 			fmt.Fprintf(w, "  %s\n", cli.Printable(text))

@@ -71,7 +71,7 @@ func TestLeaks(t *testing.T) {
 		says []string
 		errs string
 	}{
-		{"a leak", []string{log}, 0, append([]string{"1 leak in 12 dumps over 11 h\n\nleak  +120 ± 0 bytes per hour  10 → 43 blocks, 400 → 1,720 bytes", "kept memory grew in 11 of 11 intervals (2 if random), in both halves of the log, steadily\n"}, path...), ""},
+		{"a leak", []string{log}, 0, append([]string{"1 leak in 12 dumps over 11 h\n\nleak  +120 ± 0 bytes per hour  10 → 43 blocks, 400 → 1,720 bytes", "kept memory grew in 11 of 11 intervals (2 if random), in both halves of the\n    log, steadily\n"}, path...), ""},
 		{"with lost lines", []string{lossyLog}, 0, append([]string{"1 leak in 12 dumps over 11 h\n\nleak  +1"}, append(path, missing)...), "225 of 230 records: lines were lost (and 11 more notes: -v)\n"},
 		{"with an exit", []string{exit}, 0, append([]string{"1 leak in 12 dumps"}, append(path, "left out: dump 13 (written at the exit of the program)")...), ""},
 		{"of two boots", []string{boots}, 0, append([]string{"1 leak in 12 dumps of 2 boots over 10 h", "2 boots"}, path...), ""},
@@ -189,7 +189,7 @@ func TestLeaksByVersion(t *testing.T) {
 		{"none in the earlier versions", version(t, "fw=1.4.1", 0, same) + version(t, "fw=1.4.2", 0, same) + version(t, "fw=1.4.3", 3, same),
 			"since firmware 1.4.3; none in firmware 1.4.1, firmware 1.4.2"},
 		{"ended, and began again", version(t, "fw=1", 2, same) + version(t, "fw=2", 0, same) + version(t, "fw=3", 3, same),
-			"firmware 1: +80 ± 0 bytes per hour, firmware 2: none, firmware 3: +120 ± 0 bytes per hour"},
+			"firmware 1: +80 ± 0 bytes per hour, firmware 2: none, firmware 3: +120 ± 0\n    bytes per hour"},
 		{"in each version", version(t, "fw=1", 2, same) + version(t, "fw=2", 3, same),
 			"firmware 1: +80 ± 0 bytes per hour, firmware 2: +120 ± 0 bytes per hour"},
 		{"builds of one version", version(t, "fw=1 build=aa01", 0, same) + version(t, "fw=1 build=bb02", 3, same), "since firmware 1, build bb02; none in firmware 1, build aa01"},

@@ -55,20 +55,31 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// Each line of a summary fits a terminal.
+// Each line of a summary and of leaks fits a terminal.
 func TestSummaryFits(t *testing.T) {
 	var b strings.Builder
 	for i := range 100 {
 		fmt.Fprintf(&b, "I (%d) m: Free internal: %d, largest block %d\nI (%d) m: Free PSRAM: %d, largest block %d\n",
 			i*600_000, 119_664-150*i-i%3*50, 90_000, i*600_000+1, 4_000_000-800*i-i%5*200, 3_000_000)
 	}
-	out, errs, code := command("", logFile(t, "two.log", b.String()))
-	if code != 0 || !strings.Contains(out, "heap PSRAM: leak") {
-		t.Errorf("exit code %d, %s, %s", code, errs, out)
-	}
-	for line := range strings.Lines(out) {
-		if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 80 {
-			t.Errorf("too wide: %s", line)
+	two := logFile(t, "two.log", b.String())
+	versions := logFile(t, "fw.log", version(t, "fw=1", 2, 0x401110)+version(t, "fw=2", 0, 0x401110)+version(t, "fw=3", 3, 0x401110))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{two}, "heap PSRAM: leak"}, {[]string{"leaks", two}, "heap PSRAM: leak"},
+		{[]string{versions}, "firmware 3: +120 ± 0"}, {[]string{"leaks", versions}, "firmware 3: +120 ± 0"},
+		{[]string{"leaks", logFile(t, "late.log", late(t))}, "kept memory grew"}, {[]string{"leaks", logFile(t, "one.log", espTrace(3))}, "1 dump: "},
+	} {
+		out, errs, code := command("", c.args...)
+		if code != 0 || !strings.Contains(out, c.want) {
+			t.Errorf("%q: exit code %d, %s, %s", c.args, code, errs, out)
+		}
+		for line := range strings.Lines(out) {
+			if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 80 {
+				t.Errorf("%q: too wide: %s", c.args, line)
+			}
 		}
 	}
 }
