@@ -98,9 +98,14 @@ const (
 )
 
 // tail keeps the end of the text that was read so far.
-type tail struct{ text []byte }
+type tail struct {
+	text  []byte
+	found []profile.Stamp // what stamps returned, if known
+	known bool            // nothing but spaces was added since
+}
 
 func (l *tail) add(text []byte) {
+	l.known = l.known && len(bytes.Trim(text, " ")) == 0
 	text = text[max(0, len(text)-maxTail):]
 	if len(l.text)+len(text) > 2*maxTail {
 		l.text = l.text[:copy(l.text, l.text[len(l.text)-maxTail:])]
@@ -109,8 +114,15 @@ func (l *tail) add(text []byte) {
 }
 
 // stamps returns the last time of each clock: those in the line that has begun, before those of the
-// lines above it.
-func (l *tail) stamps() (list []profile.Stamp) {
+// lines above it. A line may have several reports.
+func (l *tail) stamps() []profile.Stamp {
+	if !l.known {
+		l.found, l.known = l.find(), true
+	}
+	return l.found
+}
+
+func (l *tail) find() (list []profile.Stamp) {
 	rest := l.text
 	seen := make([]bool, len(clocks))
 	for range 1 + maxStampLines {
