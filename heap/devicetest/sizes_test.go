@@ -28,16 +28,13 @@ type size struct {
 var sizes = []size{
 	{"stacks, `thumb`", "", "", 11264},
 	{"stacks, `thumb`, `LWSBT_TINY`", tiny, "", 8192},
-	{"stacks, `thumb`, `LWSBT_TINY`, `-flto`", tiny + " -flto", "", 7168},
 	{"stacks, `scan`, `LWSBT_TINY`", tiny + scan, "", 6144},
 	{"profile, `thumb`", counted, "", 12288},
 	{"profile, `thumb`, `LWSBT_TINY`", tiny + counted, "", 8192},
-	{"profile, `thumb`, `LWSBT_TINY`, `-flto`", tiny + counted + " -flto", "", 7424},
 	{"profile, `thumb`, `LWSBT_TINY`, table of 400 functions", tiny + counted + " -DLWSBT_FUNCTIONS_MAX=400", "", 9728},
 	{"profile, `thumb`, `LWSBT_TINY`, table of 400 functions, `LWSBT_CAPTURE_TABLE_ONLY`",
 		tiny + counted + " -DLWSBT_FUNCTIONS_MAX=400 -DLWSBT_CAPTURE_TABLE_ONLY", "", 8448},
 	{"profile, `scan`, `LWSBT_TINY`", tiny + counted + scan, "", 6144},
-	{"profile, `scan`, `LWSBT_TINY`, `-flto`", tiny + counted + scan + " -flto", "", 4352},
 }
 
 var optionSizes = []size{
@@ -82,7 +79,7 @@ func measure(t *testing.T, options string) (flash, ram int) {
 
 // sampled reports whether a row is measured if LWSBT_FULL is not all.
 func (s *size) sampled() bool {
-	return s.base == "" && !strings.Contains(s.options, "-flto") && !strings.Contains(s.options, "FUNCTIONS")
+	return s.base == "" && !strings.Contains(s.options, "FUNCTIONS")
 }
 
 // The tables of sizes in docs/device.md, to 1 %; another compiler than gcc 12.2 may make others:
