@@ -612,3 +612,11 @@ func TestMinimap(t *testing.T) {
 		t.Errorf("after a click on the map, ring_init takes %d%%, want 100%%", got)
 	}
 }
+
+// The style sheet that other pages may use is that of the page.
+func TestStyle(t *testing.T) {
+	page := pageOf(t, leak, report.Options{})
+	if style := report.Style(); len(style) < 1000 || !strings.Contains(string(page), style) {
+		t.Errorf("the page does not have the style sheet of %d bytes", len(style))
+	}
+}

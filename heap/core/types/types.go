@@ -172,36 +172,41 @@ func (r *reader) children(s *scope, depth int) error {
 		case e == nil || e.Tag == 0:
 			return nil
 		}
-		switch e.Tag {
-		case dwarf.TagVariable:
-			if at, ok := r.typeOf(e); ok {
-				if t := r.pointee(at); t != nil && !slices.Contains(s.structs, t) {
-					s.structs = append(s.structs, t)
-				}
-			}
-		case dwarf.TagFormalParameter:
-			if at, ok := r.typeOf(e); ok && s.wrapper {
-				s.sized = s.sized || r.isSize(at)
-			}
-		case dwarf.TagInlinedSubroutine, dwarf.TagSubprogram:
-			in, err := r.scope(e, depth+1)
-			if err != nil {
-				return err
-			}
-			s.inlined = append(s.inlined, in)
-			continue
-		case dwarf.TagLexDwarfBlock:
-			if e.Children {
-				if err := r.children(s, depth+1); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		if e.Children {
-			r.entries.SkipChildren()
+		if err := r.child(s, e, depth); err != nil {
+			return err
 		}
 	}
+}
+
+// child reads a child of a function or block, with its own children.
+func (r *reader) child(s *scope, e *dwarf.Entry, depth int) error {
+	switch e.Tag {
+	case dwarf.TagInlinedSubroutine, dwarf.TagSubprogram:
+		in, err := r.scope(e, depth+1)
+		if err == nil {
+			s.inlined = append(s.inlined, in)
+		}
+		return err
+	case dwarf.TagLexDwarfBlock:
+		if e.Children {
+			return r.children(s, depth+1)
+		}
+		return nil
+	}
+	if e.Children {
+		defer r.entries.SkipChildren()
+	}
+	at, ok := r.typeOf(e)
+	switch {
+	case !ok:
+	case e.Tag == dwarf.TagVariable:
+		if t := r.pointee(at); t != nil && !slices.Contains(s.structs, t) {
+			s.structs = append(s.structs, t)
+		}
+	case e.Tag == dwarf.TagFormalParameter && s.wrapper:
+		s.sized = s.sized || r.isSize(at)
+	}
+	return nil
 }
 
 // typeOf returns the type of an entry, or of its origin.
