@@ -78,7 +78,7 @@ func TestHeapsOfTwoSources(t *testing.T) {
 	const record = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n"
 	log := "Free heap: 300000\nFree heap: 299000\n~h#boot\n"
 	for d := range 3 {
-		log += fmt.Sprintf("~h#begin %d t=%d\n~h#heap free=%d\n%s~h#end %d\n", d, (d+1)*3600_000_000, 9000-d, record, d)
+		log += fmt.Sprintf("~h#begin %d t=%d\n~h#heap free=%d\n%s~h#end %d\n", d, int64(d+1)*3600_000_000, 9000-d, record, d)
 	}
 	for _, c := range []struct{ name, log, want string }{
 		{"before and behind", log + "Free heap: 50000\nFree PSRAM: 70000\nFree heap: 49000\n", `"": 9000 8999 8998, "PSRAM": 70000`},

@@ -142,7 +142,7 @@ func wantedDumps(t *testing.T, v *conformance.Vector) (list []vectorDump) {
 		if strings.HasPrefix(word, "dump=") {
 			lines, rest, _ := strings.Cut(strings.TrimPrefix(f[2], "missing="), ",")
 			if n, err := strconv.ParseUint(lines, 10, 64); err == nil && n > math.MaxInt64 {
-				f[2] = fmt.Sprintf("missing=%d,%s", math.MaxInt64, rest) // Loss.Lines has 63 bits
+				f[2] = fmt.Sprintf("missing=%d,%s", int64(math.MaxInt64), rest) // Loss.Lines has 63 bits
 			}
 			list = append(list, vectorDump{strings.Join(slices.Delete(f, 1, 2), ";"), map[string]profile.Allocation{}})
 			continue

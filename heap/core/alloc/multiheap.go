@@ -27,8 +27,8 @@ import (
 // With CONFIG_HEAP_TASK_TRACKING, a block is behind a word with its task.
 
 const (
-	headCanary = 0xabba1234
-	tailCanary = 0xbaad5678
+	headCanary = uint64(0xabba1234)
+	tailCanary = uint64(0xbaad5678)
 )
 
 // multiHeap is one heap.
