@@ -19,7 +19,7 @@ var pages = flag.String("pages", "", "write man pages and completions to `DIR`")
 // columns, and that the shells have completions. With -pages DIR it writes them to DIR/man1 and
 // DIR/completions, for packages:
 //
-//	go test ./cmd/... -run TestPages -pages DIR
+//	go test ./cmd/btstats -run TestPages -pages DIR
 func Pages(t *testing.T, root *cobra.Command) {
 	t.Helper()
 	dir := *pages
