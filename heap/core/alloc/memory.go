@@ -39,6 +39,26 @@ func (f *finder) words(start, end uint64, visit func(addr, v uint64) bool) {
 	}
 }
 
+// search returns the heaps that heapAt finds by an aligned word in some memory and its address, and
+// [ErrNone] if there are none. heapAt returns nil for other words.
+func (f *finder) search(memory []core.Map, heapAt func(addr, v uint64) *Heap) (heaps []*Heap, err error) {
+	for _, r := range memory {
+		f.words(r.Start, r.End, func(addr, v uint64) bool {
+			if len(heaps) == maxArenas {
+				return false
+			}
+			if h := heapAt(addr, v); h != nil {
+				heaps = append(heaps, h)
+			}
+			return true
+		})
+	}
+	if len(heaps) == 0 {
+		return nil, ErrNone
+	}
+	return heaps, nil
+}
+
 // holds returns the address of a variable of the program that holds a value, outside of the memory
 // between start and end.
 func (f *finder) holds(start, end uint64, want func(v uint64) bool, found func(addr, v uint64)) {

@@ -44,22 +44,20 @@ type multiHeap struct {
 }
 
 func (f *finder) multiHeaps() (heaps []*Heap, err error) {
-	for _, r := range f.memory() {
-		f.words(r.Start, r.End, func(addr, v uint64) bool {
-			if v == addr+f.ptr && len(heaps) < maxArenas {
-				if s := f.multiHeapAt(v); s != nil {
-					heaps = append(heaps, s.read())
-				}
+	heaps, err = f.search(f.memory(), func(addr, v uint64) *Heap {
+		if v == addr+f.ptr {
+			if s := f.multiHeapAt(v); s != nil {
+				return s.read()
 			}
-			return true
-		})
-	}
-	r := f.registeredHeaps()
-	if len(heaps) == 0 {
-		if len(r.ranges) > 0 {
-			return nil, &MissingError{"ESP-IDF's heap", r.ranges[0].Start, r.ranges[0].End}
 		}
-		return nil, ErrNone
+		return nil
+	})
+	r := f.registeredHeaps()
+	switch {
+	case err != nil && len(r.ranges) > 0:
+		return nil, &MissingError{"ESP-IDF's heap", r.ranges[0].Start, r.ranges[0].End}
+	case err != nil:
+		return nil, err
 	}
 	for _, x := range r.ranges {
 		if !slices.ContainsFunc(heaps, func(h *Heap) bool { return h.Addr == x.Start }) {

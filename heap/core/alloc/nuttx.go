@@ -37,20 +37,14 @@ type mmHeap struct {
 }
 
 func (f *finder) mmHeaps() (heaps []*Heap, err error) {
-	for _, r := range f.memory() {
-		f.words(r.Start, r.End, func(addr, v uint64) bool {
-			if v != 0 && v%2 == 0 && len(heaps) < maxArenas {
-				if s := f.mmHeapAt(addr, v); s != nil {
-					heaps = append(heaps, s.read())
-				}
+	return f.search(f.memory(), func(addr, v uint64) *Heap {
+		if v != 0 && v%2 == 0 {
+			if s := f.mmHeapAt(addr, v); s != nil {
+				return s.read()
 			}
-			return true
-		})
-	}
-	if len(heaps) == 0 {
-		return nil, ErrNone
-	}
-	return heaps, nil
+		}
+		return nil
+	})
 }
 
 // mmHeapAt returns the heap whose first nodes begin with first, at an address; nil if there is none.

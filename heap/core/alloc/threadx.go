@@ -32,20 +32,14 @@ func (f *finder) bytePools() (heaps []*Heap, err error) {
 	if f.ptr != 4 {
 		return nil, ErrNone
 	}
-	for _, r := range f.memory() {
-		f.words(r.Start, r.End, func(addr, v uint64) bool {
-			if v == bytePoolID && len(heaps) < maxArenas {
-				if p := f.bytePoolAt(addr); p != nil {
-					heaps = append(heaps, p.read())
-				}
+	return f.search(f.memory(), func(addr, v uint64) *Heap {
+		if v == bytePoolID {
+			if p := f.bytePoolAt(addr); p != nil {
+				return p.read()
 			}
-			return true
-		})
-	}
-	if len(heaps) == 0 {
-		return nil, ErrNone
-	}
-	return heaps, nil
+		}
+		return nil
+	})
 }
 
 // bytePoolAt returns the pool at an address, nil if there is none: its end, or its first chunk, must

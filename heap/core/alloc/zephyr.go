@@ -29,21 +29,15 @@ type sysHeap struct {
 
 func (f *finder) zephyr() (heaps []*Heap, err error) {
 	seen := map[uint64]bool{}
-	for _, r := range f.data() {
-		f.words(r.Start, r.End, func(_, v uint64) bool {
-			if v%sysUnit == 0 && v != 0 && !seen[v] {
-				if s := f.sysHeapAt(v); s != nil && len(heaps) < maxArenas {
-					seen[v] = true
-					heaps = append(heaps, s.read())
-				}
+	return f.search(f.data(), func(_, v uint64) *Heap {
+		if v%sysUnit == 0 && v != 0 && !seen[v] {
+			if s := f.sysHeapAt(v); s != nil {
+				seen[v] = true
+				return s.read()
 			}
-			return true
-		})
-	}
-	if len(heaps) == 0 {
-		return nil, ErrNone
-	}
-	return heaps, nil
+		}
+		return nil
+	})
 }
 
 // sysHeapAt returns the heap at an address, nil if there is none: its first chunk must be used and
