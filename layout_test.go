@@ -79,7 +79,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/sysroot":       {},
 	"internal/printable":     {},
 	"heap/internal/leaktext": {packages: "heap/profile internal/printable"},
-	"internal/cmdtest":       {libraries: "github.com/spf13/cobra"},
+	"internal/cmdtest":       {packages: "codec codec/callpath", libraries: "github.com/spf13/cobra"},
 	"internal/cli/logflags":  {packages: "codec symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/internal/logflags": {packages: "codec/recording symbol heap/profile heap/log internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
 	"internal/cli":           {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term github.com/olekukonko/tablewriter"},

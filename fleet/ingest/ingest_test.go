@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
 	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 var received = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -171,36 +171,6 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// deepLog returns a dump of paths that continue one path of depth-1 frames by its name.
-func deepLog(t *testing.T, paths, depth int) []byte {
-	t.Helper()
-	text := []byte("~h#boot dev=d1 code=8000000+8000000 shift=0\n~h#begin 0\n")
-	w := callpath.Writer{}
-	add := func(e callpath.Entry) {
-		var err error
-		if text, err = w.Append(text, &e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var outer callpath.Path
-	for n := 0; n < depth-1; n = len(outer.Frames) {
-		e := callpath.Entry{Path: callpath.Path{}, Definition: true}
-		if n > 0 {
-			e.Path = callpath.Path{Base: callpath.Named, Outer: outer.Name()}
-		}
-		for range min(40, depth-1-n) {
-			f := callpath.Frame{Value: uint64(1000 + 3*len(outer.Frames))}
-			e.Frames, outer.Frames = append(e.Frames, f), append(outer.Frames, f)
-		}
-		add(e)
-	}
-	for i := range paths {
-		add(callpath.Entry{Path: callpath.Path{Base: callpath.Named, Outer: outer.Name(),
-			Frames: []callpath.Frame{{Value: uint64(200_000 + i)}}}, Live: 1, Bytes: 8})
-	}
-	return append(w.Flush(text), "~h#end 0\n"...)
-}
-
 // diffLog returns a dump of paths, and n differences of which each repeats the one before.
 func diffLog(n, paths int) []byte {
 	text := fleettest.Log("d1", "b", 1, paths)
@@ -225,7 +195,7 @@ func TestRefused(t *testing.T) {
 		{"paths", Upload{Device: "d1", Text: log}, Limits{Paths: 49, Frames: 1000, Dumps: 10, Facts: 1000}, ErrLimit},
 		{"frames", Upload{Device: "d1", Text: fleettest.Log("d1", "b", 1, 50)}, Limits{Paths: 50, Frames: 149, Dumps: 10, Facts: 1000}, ErrLimit},
 		{"facts", Upload{Device: "d1", Text: fleettest.Log("d1", "b", 10, 50)}, Limits{Paths: 50, Frames: 1000, Dumps: 10, Facts: 499}, ErrLimit},
-		{"1,600 paths of 1,000 frames", Upload{Device: "d1", Text: deepLog(t, 1600, 1000)}, DefaultLimits, ErrLimit},
+		{"1,600 paths of 1,000 frames", Upload{Device: "d1", Text: cmdtest.DeepLog(t, 1, 1600, 1000)}, DefaultLimits, ErrLimit},
 		{"1,000 differences repeat 1,001 paths", Upload{Device: "d1", Text: diffLog(1000, 1001)}, DefaultLimits, ErrLimit},
 		{"dumps", Upload{Device: "d1", Text: fleettest.Log("d1", "b", 11, 1)}, Limits{Paths: 50, Frames: 1000, Dumps: 10, Facts: 1000}, ErrLimit},
 	} {

@@ -9,50 +9,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
-
-// deepLog returns a dump of call paths of depth frames, which differ in the innermost one. The log
-// has the outer frames once, and then each path as the name of these and its own frame.
-func deepLog(t *testing.T, paths, depth int) []byte {
-	t.Helper()
-	var log []byte
-	seq := uint16(0)
-	line := func(entries []callpath.Entry) {
-		h := callpath.Head{Seq: seq % (1 << 12)}
-		text, err := callpath.AppendLine(nil, h, entries)
-		if err != nil {
-			t.Fatal(err)
-		}
-		log = append(append(log, text...), '\n')
-		seq++
-	}
-	log = append(log, "~h#boot build=1 code=8000000+8000000 shift=0\n~h#begin 0\n"...)
-	outer := callpath.Path{}
-	for told := 0; told < depth-1; {
-		p := callpath.Path{Frames: nil}
-		if told > 0 {
-			p.Base, p.Outer = callpath.Named, outer.Name()
-		}
-		for range min(40, depth-1-told) {
-			f := callpath.Frame{Value: uint64(1000 + 3*told)}
-			p.Frames, outer.Frames = append(p.Frames, f), append(outer.Frames, f)
-			told++
-		}
-		line([]callpath.Entry{{Path: p, Definition: true}})
-	}
-	var entries []callpath.Entry
-	for i := range paths {
-		entries = append(entries, callpath.Entry{Path: callpath.Path{Base: callpath.Named, Outer: outer.Name(),
-			Frames: []callpath.Frame{{Value: uint64(200_000 + i)}}}, Live: 1, Bytes: 8})
-		if len(entries) == 16 || i == paths-1 {
-			line(entries)
-			entries = entries[:0]
-		}
-	}
-	return append(log, "~h#end 0\n"...)
-}
 
 // Call paths of 1,000 frames each, of which the log has one: memory is in proportion to the log,
 // not to the frames. A frame of its own for each path would take 500 bytes per byte of log.
@@ -89,7 +48,7 @@ func TestMemoryInProportion(t *testing.T) {
 	}
 	measured := map[string][]float64{} // bytes allocated per path, by size of the log
 	for _, paths := range []int{2000, 4000} {
-		log := deepLog(t, paths, depth)
+		log := cmdtest.DeepLog(t, 1, paths, depth)
 		before := heap()
 		var p *profile.Profile
 		used := work(func() {

@@ -10,44 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
-
-// deepLog returns dumps of paths that continue one path of 999 frames by its name: 7 to 12 bytes of
-// log for a call path of 1,000 frames.
-func deepLog(t *testing.T, dumps, paths int) []byte {
-	t.Helper()
-	text := []byte("~h#boot dev=d1 code=8000000+8000000 shift=0\n")
-	w := callpath.Writer{}
-	add := func(e callpath.Entry) {
-		var err error
-		if text, err = w.Append(text, &e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for d := range dumps {
-		text = fmt.Appendf(text, "~h#begin %d t=%d\n", d, (d+1)*1_000_000)
-		w.Dump = uint32(d)
-		var outer callpath.Path
-		for n := 0; n < 999; n = len(outer.Frames) {
-			e := callpath.Entry{Definition: true}
-			if n > 0 {
-				e.Path = callpath.Path{Base: callpath.Named, Outer: outer.Name()}
-			}
-			for range min(40, 999-n) {
-				f := callpath.Frame{Value: uint64(1000 + 3*len(outer.Frames))}
-				e.Frames, outer.Frames = append(e.Frames, f), append(outer.Frames, f)
-			}
-			add(e)
-		}
-		for i := range paths {
-			add(callpath.Entry{Path: callpath.Path{Base: callpath.Named, Outer: outer.Name(),
-				Frames: []callpath.Frame{{Value: uint64(200_000 + i)}}}, Live: uint64(1 + d), Bytes: uint64(8 + 8*d)})
-		}
-		text = fmt.Appendf(w.Flush(text), "~h#end %d\n", d)
-	}
-	return text
-}
 
 // What a command allocates is in proportion to the log, not to the frames of the call paths: one
 // more call path of 1,000 frames takes 11 bytes of log, and a number for each of its frames would
@@ -59,7 +23,7 @@ func TestProportion(t *testing.T) {
 	dir := t.TempDir()
 	file := func(dumps, paths int) string {
 		name := filepath.Join(dir, fmt.Sprintf("%d-%d.log", dumps, paths))
-		if err := os.WriteFile(name, deepLog(t, dumps, paths), 0o600); err != nil {
+		if err := os.WriteFile(name, cmdtest.DeepLog(t, dumps, paths, 1000), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return name

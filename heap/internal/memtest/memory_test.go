@@ -154,6 +154,18 @@ var memoryCases = func() (list []memoryCase) {
 	return list
 }()
 
+// buildCommands builds the commands that are measured into dir.
+func buildCommands(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"../../cmd/btdecode", "../../cmd/btheap", "../../../cmd/btstats"} {
+		cmd := exec.Command("go", "build", "-o", dir, name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+		}
+	}
+}
+
 // Every command stays within its memory limit for any input. The table in the documentation
 // has the measurements of this test.
 func TestMemory(t *testing.T) {
@@ -169,13 +181,7 @@ func TestMemory(t *testing.T) {
 		list = "20000"
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"../../cmd/btdecode", "../../cmd/btheap", "../../../cmd/btstats"} {
-		cmd := exec.Command("go", "build", "-o", dir, name)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-		}
-	}
+	buildCommands(t, dir)
 	exe := filepath.Join(dir, "btdecode")
 	e, err := elf.Open(exe)
 	if err != nil {
