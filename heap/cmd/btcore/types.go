@@ -90,5 +90,5 @@ func typed(h *core.Heap, names []string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("types of %s in %s, by the variables of the functions that allocated them", cli.Count(int(bytes), "byte"), cli.Count(n, "block"))
+	return fmt.Sprintf("types of %s in %s, by the variables of the functions that allocated them", cli.Count(bytes, "byte"), cli.Count(n, "block"))
 }

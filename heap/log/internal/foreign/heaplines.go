@@ -290,8 +290,6 @@ func (s *state) flushStats() {
 	x := &s.stats
 	v := &x.v
 	if x.any {
-		end := len(s.out)
-		defer s.moveBack(end)
 		if v[valueSize] < 0 && v[valueFree] >= 0 && v[valueUsed] >= 0 {
 			v[valueSize] = v[valueFree] + v[valueUsed]
 		}
@@ -304,7 +302,9 @@ func (s *state) flushStats() {
 		if x.own && v[valueFree] >= 0 && !slices.Contains(s.systems, Own) {
 			s.systems = append(s.systems, Own)
 		}
+		end := len(s.out)
 		s.heapAt(heap{x.name, v[valueSize], v[valueFree], v[valueLargest], v[valueLeast], nil, false}, v[valueTime])
+		s.moveBack(end)
 	}
 	*x, s.before, s.parts = stats{}, stats{}, false
 }
