@@ -51,11 +51,7 @@ type pathSum struct {
 // add adds the evidence of a device.
 func (p *pathSum) add(number int, d *device, values []profile.Value) {
 	e := d.test.Examine(values)
-	scale := 1.0
-	if !e.ByBytes {
-		scale = meanSize(values)
-	}
-	all := shapeOf(d.test.Boots, 0, scale)
+	all := shapeOf(d.test.Boots, 0, e.Scale)
 	p.first, p.last = p.first+all.first, p.last+all.final
 	t := all.repeated()
 	if e.Backward >= profile.Grows || -t >= often {
@@ -73,7 +69,7 @@ func (p *pathSum) add(number int, d *device, values []profile.Value) {
 	g := growth{device: number, verdict: e.Verdict, leaks: e.Verdict == profile.Leaking || e.Changed && (e.Verdict.Sure() || e.More > 0), changed: e.Changed, gain: e.Gain, bend: e.Bend, free: d.free,
 		since: d.dumps[e.Since].Received.UnixMicro(), excess: float64(e.Rose) - e.Chance, most: float64(e.Intervals+e.Boots) - e.Chance, shape: all}
 	if e.Changed {
-		g.shape = shapeOf(d.test.Boots, e.Since, scale)
+		g.shape = shapeOf(d.test.Boots, e.Since, e.Scale)
 	}
 	if d.test.Timed() {
 		g.rate = e.Rate
@@ -112,15 +108,6 @@ func newHigh(boots []profile.LeakBoot, since int) bool {
 	k := len(b.Value)
 	last := mean(b.Value[k-min(3, k-from):])
 	return last-most >= (last-b.Value[from])/2
-}
-
-// meanSize returns the mean size of a block in bytes.
-func meanSize(values []profile.Value) float64 {
-	var sum profile.Value
-	for _, v := range values {
-		sum.Add(v)
-	}
-	return float64(sum.Bytes) / math.Max(1, float64(sum.Count))
 }
 
 // shapeOf returns the shape of the values in the boots from a dump on.

@@ -31,6 +31,9 @@ type PathEvidence struct {
 	// Backward is the verdict on the same dumps in reverse order. Noise gets a verdict as often in
 	// this order as in the other one, and a path that shrinks gets it here.
 	Backward Verdict
+	// Scale is in bytes per unit of LeakBoot.Value: 1 if Evidence.ByBytes, else the size of the blocks
+	// that come.
+	Scale float64
 }
 
 // NewLeakTest returns a test for the call paths of dumps of one device, the oldest first. Of each
@@ -58,6 +61,7 @@ func (t *LeakTest) Timed() bool { return t.forward.timed && t.forward.dumps > 0 
 // call it at the same time.
 func (t *LeakTest) Examine(values []Value) (e PathEvidence) {
 	e.Evidence = t.forward.examine(values)
+	e.Scale = t.forward.scale
 	for i, v := range values {
 		t.reversed[len(values)-1-i] = v
 	}

@@ -32,3 +32,15 @@ func TestLeakTest(t *testing.T) {
 		t.Errorf("%+v, want %v backward", got, want.Verdict)
 	}
 }
+
+// The scale is the size of the blocks that come, and not that of those that stay.
+func TestLeakTestScale(t *testing.T) {
+	dumps := build(line(1, 10, 10, 3))
+	values := make([]profile.Value, len(dumps))
+	for i := range values { // 100 blocks of 1,000 bytes stay, 3 of 16 bytes come
+		values[i] = profile.Value{Bytes: 100_000 + 16*3*uint64(i), Count: 100 + 3*uint64(i)}
+	}
+	if got := profile.NewLeakTest(dumps).Examine(values); got.ByBytes || got.Scale != 16 || got.Rate != 48 {
+		t.Errorf("by bytes %t, scale %v, rate %v, want blocks of 16 bytes, 48 bytes per hour", got.ByBytes, got.Scale, got.Rate)
+	}
+}

@@ -104,11 +104,11 @@ func (t *leakTrend) examine(points []Value) Evidence {
 		return Evidence{Boots: len(t.boots)}
 	}
 	points = t.fill(points)
-	scale := 1.0 // bytes per block
-	byBytes := t.still(points)
+	scale, byBytes := 1.0, t.still(points)
 	if !byBytes {
 		scale = t.blockSize(points)
 	}
+	t.scale = scale
 	t.setFloors(points, byBytes)
 	e, s := t.evaluate(points, scale, byBytes)
 	if s.faster(&e) && t.longest >= faster.dumps {

@@ -53,6 +53,7 @@ type leakTrend struct {
 	trend
 	timed    bool
 	versions []versionBoots // nil if there is only one
+	scale    float64        // bytes per unit of the floors of the call path
 	steps    []floorStep    // of the call path
 	whole    []Value        // values of the call path, those included that dumps lack
 }
