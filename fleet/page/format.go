@@ -32,7 +32,6 @@ var functions = template.FuncMap{
 	"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
 	"delta":   func(g query.Growth) float64 { return g.After - g.Before },
 	"site":    site,
-	"word":    word,
 	"trend":   trend,
 	"chart":   chart,
 	"count":   func(l []query.Leak, what string) string { return cli.Count(int64(len(l)), what) },
@@ -44,14 +43,6 @@ var functions = template.FuncMap{
 	"days": func(x query.Exhaustion) template.HTML {
 		return histogram(x.Each, "time to exhaustion", func(v float64) string { return hours(&v) })
 	},
-}
-
-// word returns the word for the evidence of a call path.
-func word(l query.Leak) string {
-	if l.Slowing {
-		return "slowing"
-	}
-	return l.Verdict.String()
 }
 
 func values(pairs []string) url.Values {

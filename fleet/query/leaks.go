@@ -44,6 +44,14 @@ type Leak struct {
 	grows []growth
 }
 
+// Word returns the word for the evidence: slowing, or that of the verdict.
+func (r Leak) Word() string {
+	if r.Slowing {
+		return "slowing"
+	}
+	return r.Verdict.String()
+}
+
 // Leaks is the result of [DB.Leaks].
 type Leaks struct {
 	Build    string `json:"build"`

@@ -114,14 +114,10 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 		if r.Rate != nil {
 			rate = fmt.Sprintf("%s bytes per hour (95th percentile %s)", signed(*r.Rate), bytesOf(*r.Rate95))
 		}
-		word := r.Verdict.String()
-		if r.Slowing {
-			word = "slowing"
-		}
 		if r.Since != nil {
 			rate += ", since " + when(*r.Since)
 		}
-		fmt.Fprintf(w, "\n%s  %s\n", word, rate)
+		fmt.Fprintf(w, "\n%s  %s\n", r.Word(), rate)
 		fmt.Fprintf(w, "  grows on %s of %s (%.1f %%), shrinks on %s\n", cli.Number(r.Grew), cli.Count(r.Examined, "device"), 100*float64(r.Grew)/float64(r.Examined), cli.Number(r.Shrank))
 		writeStack(w, r.Stack)
 	}
