@@ -51,7 +51,7 @@ func paragraph(out *bytes.Buffer, sentences []string) {
 		if i == 0 {
 			out.WriteString("\n")
 		}
-		out.WriteString(strings.Join(wrap(n, width-2), "\n  ") + "\n")
+		out.WriteString(strings.Join(cli.Wrap(n, width-2), "\n  ") + "\n")
 	}
 }
 
@@ -65,7 +65,7 @@ func (t *Table) text(out io.Writer) error {
 		for i, cell := range row {
 			cells[i] = text(cell)
 		}
-		for _, line := range wrap(cells[last], room) {
+		for _, line := range cli.Wrap(cells[last], room) {
 			cells[last] = line
 			rendered.Rows = append(rendered.Rows, cells)
 			cells = make([]string, len(row)) // below the first line, the other columns are empty
@@ -94,27 +94,6 @@ func (t *Table) room() int {
 		left -= widest + gapWidth
 	}
 	return max(left, 20)
-}
-
-// wrap breaks text between words, and at line ends, into lines of at most n characters. A longer
-// word is not broken.
-func wrap(text string, n int) (lines []string) {
-	for whole := range strings.SplitSeq(text, "\n") {
-		line := ""
-		for word := range strings.SplitSeq(whole, " ") {
-			switch {
-			case line == "":
-				line = word
-			case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > n:
-				lines = append(lines, line)
-				line = word
-			default:
-				line += " " + word
-			}
-		}
-		lines = append(lines, line)
-	}
-	return lines
 }
 
 // WriteMarkdown renders sections as GitHub's markdown.

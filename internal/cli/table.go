@@ -167,6 +167,27 @@ func (t *trimmer) end() {
 	t.lines++
 }
 
+// Wrap breaks text between words, and at line ends, into lines of at most n characters. A longer
+// word has a line of its own.
+func Wrap(text string, n int) (lines []string) {
+	for whole := range strings.SplitSeq(text, "\n") {
+		line := ""
+		for word := range strings.SplitSeq(whole, " ") {
+			switch {
+			case line == "":
+				line = word
+			case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > n:
+				lines = append(lines, strings.TrimRight(line, " "))
+				line = word
+			default:
+				line += " " + word
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
 // Fit returns s cut to n columns of text. In "function file:line" it drops directories
 // first, and then the middle of the function; in other text it drops the middle.
 func Fit(s string, n int) string {

@@ -114,20 +114,15 @@ func line(w io.Writer, first, second string) {
 
 // fit breaks a line that is too long at its spaces. The rest is indented more than the line.
 func fit(text string) string {
-	out, width := "", 0
-	indent := max(4, 2+len(text)-len(strings.TrimLeft(text, " ")))
-	for i, word := range strings.Split(text, " ") {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case width+1+n > cli.DefaultWidth:
-			out, width = strings.TrimRight(out, " ")+"\n"+strings.Repeat(" ", indent), indent
-		default:
-			out, width = out+" ", width+1
-		}
-		out, width = out+word, width+n
+	words := strings.TrimLeft(text, " ")
+	before := len(text) - len(words)
+	lines := cli.Wrap(words, cli.DefaultWidth-before)
+	if len(lines) == 1 {
+		return text
 	}
-	return out
+	indent := strings.Repeat(" ", max(4, 2+before))
+	rest := cli.Wrap(strings.Join(lines[1:], " "), cli.DefaultWidth-len(indent))
+	return text[:before] + lines[0] + "\n" + indent + strings.Join(rest, "\n"+indent)
 }
 
 // path writes a call path in a line, innermost first, as far as it fits.

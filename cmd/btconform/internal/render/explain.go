@@ -39,7 +39,7 @@ func Explain(r *conformance.Result) []string {
 
 // answer breaks an answer into lines of whole words.
 func answer(label, text string) []string {
-	return indentBy(wrapWords, label, shorten(cli.Printable(text)))
+	return indentBy(cli.Wrap, label, shorten(cli.Printable(text)))
 }
 
 // maxShown is the number of bytes of an answer or of a text that are shown.
@@ -139,24 +139,6 @@ func wrap(text string, width int) []string {
 		text = text[at:]
 	}
 	return append(lines, text)
-}
-
-// wrapWords breaks text into lines of at most width, at spaces alone: a longer word has a line of its
-// own, and can be copied.
-func wrapWords(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Split(text, " ") {
-		switch {
-		case line == "":
-			line = word
-		case len(line)+1+len(word) > width:
-			lines, line = append(lines, line), word
-		default:
-			line += " " + word
-		}
-	}
-	return append(lines, line)
 }
 
 // reading is the fields of a blob; of a rejected blob, those before the fault.

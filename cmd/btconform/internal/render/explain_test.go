@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 // altered is the codec of this module with other answers.
@@ -81,7 +82,7 @@ func TestExplainCrash(t *testing.T) {
 
 func TestWrapWords(t *testing.T) {
 	long := strings.Repeat("x,", 40)
-	got := strings.Join(wrapWords("a b "+long+" c", 10), "|")
+	got := strings.Join(cli.Wrap("a b "+long+" c", 10), "|")
 	if want := "a b|" + long + "|c"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
