@@ -133,6 +133,30 @@ func (h *Heap) Largest() (size uint64) {
 	return size
 }
 
+// sort orders the blocks by address.
+func (h *Heap) sort() {
+	if slices.IsSortedFunc(h.Blocks, byAddr) {
+		return
+	}
+	order := make([]int, len(h.Blocks)) // indexes before, by those after
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return byAddr(h.Blocks[a], h.Blocks[b]) })
+	blocks, after := make([]Block, len(order)), make([]int, len(order))
+	for i, at := range order {
+		blocks[i], after[at] = h.Blocks[at], i
+	}
+	h.Blocks = blocks
+	for i := range h.Damage {
+		d := &h.Damage[i]
+		d.Block = after[d.Block]
+		if d.Before >= 0 {
+			d.Before = after[d.Before]
+		}
+	}
+}
+
 func (h *Heap) prove(check string, want, got uint64) {
 	h.Proof = append(h.Proof, Proof{check, want, got})
 }

@@ -49,17 +49,22 @@ func (s *stopped) overwrite(t *testing.T, kind Kind, text []byte) (o overwritten
 			t.Errorf("block at %#x: %v", x.addr, err)
 			continue
 		}
-		o.add(heaps, known, x, s.truth)
+		o.add(t, heaps, known, x, s.truth)
 		m.Close()
 	}
 	return o
 }
 
 // add counts the effects of one header, that of block x.
-func (o *overwritten) add(heaps []*Heap, known map[uint64]bool, x truth, all []truth) {
+func (o *overwritten) add(t *testing.T, heaps []*Heap, known map[uint64]bool, x truth, all []truth) {
 	found, detected := map[uint64]bool{}, false
 	for _, h := range heaps {
 		detected = detected || len(h.Damage) > 0 || !h.Proven()
+		for _, d := range h.Damage {
+			if d.Lost > 0 && !h.Blocks[d.Block].Damaged {
+				t.Errorf("%s: the block of the damage at %#x is at %#x", h.Name, d.Addr, h.Blocks[d.Block].Addr)
+			}
+		}
 		for _, b := range h.Blocks {
 			if b.State != Used {
 				continue

@@ -159,7 +159,7 @@ func (r *freeRTOS) heap5(first, end uint64) ([]*Heap, error) {
 		r.own(starts[i], e+r.header-starts[i])
 	}
 	r.proveFree(free, 0)
-	slices.SortFunc(r.h.Blocks, byAddr)
+	r.h.sort()
 	return []*Heap{r.h}, nil
 }
 

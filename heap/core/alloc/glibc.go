@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-
-	"github.com/lwsbt/lwsbt/heap/core"
 )
 
 // glibc, malloc/malloc.c and arena.c. Symbols are not needed: main_arena is found by its bins, of
@@ -15,7 +13,7 @@ import (
 //	                                       ↑ bins                               threads │ bytes │ most bytes
 //
 // Arenas are in a ring by "next". Arenas other than main_arena are in heaps of 64 MB (1 MB with
-// 32-bit words), which begin with heap_info { arena, previous heap, size, … }. Chunks of their own
+// 32-bit words, 4 pages if pages are huge), which begin with heap_info { arena, previous heap, size, … }. Chunks of their own
 // mappings are found at the beginning of pages. Numbers and sizes of these are in mp_.
 
 const binPairs = 127
@@ -145,7 +143,7 @@ func (g *glibc) arena(addr uint64, number int) {
 		g.otherArena(h, top, system)
 	}
 	g.topChunk(h, top, size)
-	slices.SortFunc(h.Blocks, byAddr)
+	h.sort()
 	g.heaps = append(g.heaps, h)
 }
 
@@ -153,33 +151,22 @@ func (g *glibc) arena(addr uint64, number int) {
 func (g *glibc) first(addr uint64) uint64 { return up(addr+2*g.ptr, g.align) - 2*g.ptr }
 
 func (g *glibc) chain(h *Heap, start, end uint64, unwanted uint64) *chain {
-	t := &tags{finder: g.finder, end: end, align: g.align, flags: 7, unwanted: unwanted}
+	t := &tags{finder: g.finder, end: end, align: g.align, flags: 7, unwanted: unwanted, marks: g.endMarks}
 	return &chain{f: g.finder, h: h, start: start, end: end, align: g.align, least: 4 * g.ptr, confirm: confirm, read: t.chunk}
 }
 
-func (g *glibc) mainArena(h *Heap, top, end, system uint64) {
-	base := end - system
-	if base > top || system > end {
-		h.prove("bytes of the arena", system, end)
-		return
+// maxHeap returns the alignment of the heaps of an arena: HEAP_MAX_SIZE, or 4 huge pages if they are used.
+func (g *glibc) maxHeap(arena, top uint64) uint64 {
+	usual := uint64(1 << 20)
+	if g.ptr == 8 {
+		usual = 64 << 20
 	}
-	for _, g.align = range []uint64{16, 8} { // i386 aligns to 16 since 2.26, 32-bit Arm to 8
-		c := g.chain(h, g.first(base), top, 2|4)
-		if c.intact(c.start) || g.ptr == 8 {
-			break
+	for _, size := range []uint64{usual, 8 << 20, 128 << 20, 4 << 30} {
+		if v, ok := g.m.Pointer(top &^ (size - 1)); ok && v == arena {
+			return size
 		}
 	}
-	c := g.chain(h, g.first(base), top, 2|4)
-	h.prove("the blocks end at the top chunk", top, c.walk())
-	h.own(base, system)
-}
-
-// maxHeap returns the alignment of heaps: HEAP_MAX_SIZE.
-func (g *glibc) maxHeap() uint64 {
-	if g.ptr == 8 {
-		return 64 << 20
-	}
-	return 1 << 20
+	return usual
 }
 
 // otherArena reads the heaps of an arena, from that with the top chunk back to the first.
@@ -187,13 +174,14 @@ func (g *glibc) otherArena(h *Heap, top, system uint64) {
 	if g.align == 0 {
 		g.align = 2 * g.ptr
 	}
-	info := h.Addr & (g.maxHeap() - 1) // size of heap_info: the arena is behind it
+	most := g.maxHeap(h.Addr, top)
+	info := h.Addr & (most - 1) // size of heap_info: the arena is behind it
 	sum, n := uint64(0), 0
-	for at := top &^ (g.maxHeap() - 1); ; n++ {
+	for at := top &^ (most - 1); ; n++ {
 		arena, ok := g.m.Pointer(at)
 		prev, _ := g.m.Pointer(at + g.ptr)
 		size, _ := g.m.Pointer(at + 2*g.ptr)
-		if !ok || arena != h.Addr || size > g.maxHeap() || info > 16*g.ptr || n > maxArenas {
+		if !ok || arena != h.Addr || size > most || info > 16*g.ptr || n > maxArenas {
 			h.prove(fmt.Sprintf("a heap of the arena at %#x", at), h.Addr, arena)
 			return
 		}
@@ -231,10 +219,12 @@ func (g *glibc) fence(addr uint64) bool {
 
 // mapped finds the chunks with a mapping of their own.
 func (g *glibc) mapped() {
-	const page = 4096
-	mp := g.params()
+	mp := uint64(0)
 	for _, h := range g.heaps {
 		if h.Name == mainArena {
+			for i := 1; i < len(h.Ranges) && mp == 0; i++ {
+				mp = g.params(h.Ranges[i].Start)
+			}
 			h.prove("mp_ has the start of the arena", 1, min(mp, 1))
 		}
 	}
@@ -243,74 +233,138 @@ func (g *glibc) mapped() {
 	}
 	h := &Heap{Kind: Glibc, Name: mappedBlocks, Addr: mp}
 	count, _ := g.m.Uint(mp, 4)
-	bytes, _ := g.m.Pointer(up(mp+16, g.ptr))
-	h.own(mp, 24+4*g.ptr)
+	bytes, _ := g.m.Pointer(g.sbrkBase(mp) - 2*g.ptr)
 	found := uint64(0)
-	shift := uint64(0) // of chunks in their pages
-	if g.align > 2*g.ptr {
-		shift = g.align - 2*g.ptr
+	for _, all := range []bool{false, true} {
+		h.Blocks, h.Ranges = nil, nil
+		h.own(mp, 24+4*g.ptr)
+		if count > 0 {
+			found = g.findMapped(h, all)
+		}
+		if count == uint64(len(h.Blocks)) && bytes == found {
+			break
+		}
 	}
+	h.sort()
+	h.prove("mapped blocks", count, uint64(len(h.Blocks)))
+	h.prove("bytes of mapped blocks", bytes, found)
+	g.heaps = append(g.heaps, h)
+}
+
+// findMapped adds the blocks with a mapping of their own, and returns their bytes. all is as in mappedAt.
+func (g *glibc) findMapped(h *Heap, all bool) (bytes uint64) {
 	segs := g.m.Segments()
 	for i := range segs {
 		s := &segs[i]
-		if !s.Write || s.ELF || count == 0 {
+		if !s.Write || s.ELF {
 			continue
 		}
-		for at := up(s.Addr, page); at >= s.Addr && at < s.End() && at-s.Addr+page <= uint64(len(s.Data)); at += page {
-			b := s.Data[at-s.Addr+shift:]
-			prev, size := word(b, g.ptr, g.m.ByteOrder()), word(b[g.ptr:], g.ptr, g.m.ByteOrder())
-			total := size&^7 + prev
-			if size&7 != 2 || prev != shift || total%page != 0 || total < page || g.blocks == 0 || g.within(at) {
+		for at := up(s.Addr, pageSize); at >= s.Addr && at < s.End() && at-s.Addr+pageSize <= uint64(len(s.Data)); at += pageSize {
+			chunk, total := g.mappedAt(at, s.Data[at-s.Addr:], all)
+			if total == 0 || g.blocks == 0 || g.within(at) {
 				continue
 			}
 			if end, ok := g.m.Uint(at+total-1, 1); !ok && end == 0 {
 				continue
 			}
 			g.blocks--
-			usable := total - shift - 2*g.ptr
-			h.Blocks = append(h.Blocks, Block{Addr: at + shift + 2*g.ptr, Size: usable, Header: 2 * g.ptr, Max: usable, Min: usable - min(usable, page+g.ptr)})
+			addr := chunk + 2*g.ptr
+			usable := at + total - addr
+			h.Blocks = append(h.Blocks, Block{Addr: addr, Size: usable, Header: 2 * g.ptr, Max: usable, Min: usable - min(usable, g.spare(addr, at))})
 			h.own(at, total)
-			found += total
-			at += total - page
+			bytes += total
+			at += total - pageSize
 		}
 	}
-	slices.SortFunc(h.Blocks, byAddr)
-	h.prove("mapped blocks", count, uint64(len(h.Blocks)))
-	h.prove("bytes of mapped blocks", bytes, found)
-	g.heaps = append(g.heaps, h)
+	return bytes
+}
+
+// mappedAt returns the chunk of a mapping that begins at a page, and the size of the mapping, 0 if there is
+// none. A block with an alignment has its header further behind; the first one is still there. If the block was
+// moved, it is not aligned any more, but has its place in a page: all selects a search of all pages for it.
+func (g *glibc) mappedAt(at uint64, page []byte, all bool) (chunk, total uint64) {
+	order := g.m.ByteOrder()
+	shift := uint64(0)
+	if g.align > 2*g.ptr {
+		shift = g.align - 2*g.ptr
+	}
+	prev, size := word(page[shift:], g.ptr, order), word(page[shift+g.ptr:], g.ptr, order)
+	total = size&^7 + prev
+	if size&7 != 2 || prev != shift || total%pageSize != 0 || total < pageSize {
+		return 0, 0
+	}
+	first := at + shift
+	again := func(chunk uint64) (total uint64) {
+		g.budget--
+		prev, _ := g.m.Pointer(chunk)
+		size, ok := g.m.Pointer(chunk + g.ptr)
+		if total = size&^7 + prev; !ok || prev != chunk-at || size&7 != 2 || total%pageSize != 0 || total <= prev {
+			return 0
+		}
+		return total
+	}
+	for align := 2 * g.align; align < total && align != 0; align *= 2 {
+		chunk := up(first+2*g.ptr, align) - 2*g.ptr
+		if chunk-first < 4*g.ptr {
+			chunk += align
+		}
+		if n := again(chunk); n > 0 {
+			return chunk, n
+		}
+	}
+	for chunk := at + pageSize - 2*g.ptr; all && chunk < at+total && g.budget > 0; chunk += pageSize {
+		if n := again(chunk); n > 0 {
+			return chunk, n
+		}
+	}
+	return first, total
+}
+
+// spare returns the most bytes of a mapped block that were not requested, by its address and that of its mapping:
+// one at an aligned address has up to the alignment more.
+func (g *glibc) spare(addr, mapping uint64) uint64 {
+	spare := uint64(pageSize) + g.ptr
+	if lead := addr - mapping; lead > g.align {
+		spare += max(addr&-addr, 2*lead) + 4*g.ptr
+	}
+	return spare
 }
 
 // within reports whether an address is in an arena.
 func (g *glibc) within(addr uint64) bool {
-	return slices.ContainsFunc(g.heaps, func(h *Heap) bool {
-		return slices.ContainsFunc(h.Ranges, func(r core.Map) bool { return addr >= r.Start && addr < r.End })
-	})
+	return slices.ContainsFunc(g.heaps, func(h *Heap) bool { return h.has(addr) })
 }
 
 // params returns the address of n_mmaps in mp_: numbers { n_mmaps, n_mmaps_max, max_n_mmaps,
 // no_dyn_threshold } of 4 bytes, mmapped_mem, max_mmapped_mem, sbrk_base. The last is the start of
-// main_arena's memory.
-func (g *glibc) params() (found uint64) {
-	for _, h := range g.heaps {
-		if h.Name != mainArena || len(h.Ranges) < 2 {
-			continue
-		}
-		base := h.Ranges[1].Start
-		g.holds(0, 0, func(v uint64) bool { return v == base }, func(addr, _ uint64) {
-			mem, _ := g.m.Pointer(addr - 2*g.ptr)
-			peak, _ := g.m.Pointer(addr - g.ptr)
-			for _, at := range []uint64{addr - 2*g.ptr - 16, addr - 2*g.ptr - 20} { // 20 since 2.35, with 64-bit words
-				n, _ := g.m.Uint(at, 4)
-				limit, _ := g.m.Uint(at+4, 4)
-				most, ok := g.m.Uint(at+8, 4)
-				if ok && n <= most && most <= limit && mem <= peak && mem%4096 == 0 && limit >= 1<<10 && limit < 1<<31 {
-					found = at
-				}
-			}
-		})
+// main_arena's memory. If base is 0, any memory with chunks is.
+func (g *glibc) params(base uint64) (found uint64) {
+	likely := false // the limit is not small; mallopt may set it
+	begins := func(v uint64) bool {
+		return v == base || base == 0 && v != 0 && v%g.ptr == 0 && g.chain(&Heap{}, g.first(v), g.contiguous(v), 2|4).intact(g.first(v))
 	}
+	g.holds(0, 0, begins, func(addr, _ uint64) {
+		mem, _ := g.m.Pointer(addr - 2*g.ptr)
+		peak, _ := g.m.Pointer(addr - g.ptr)
+		for _, at := range []uint64{addr - 2*g.ptr - 16, addr - 2*g.ptr - 20} {
+			if addr-at > 2*g.ptr+16 && g.ptr == 4 { // 20 since 2.35, with 64-bit words
+				continue
+			}
+			n, _ := g.m.Uint(at, 4)
+			limit, _ := g.m.Uint(at+4, 4)
+			most, ok := g.m.Uint(at+8, 4)
+			chosen, _ := g.m.Uint(at+12, 4)
+			large := limit >= 1<<10 && base != 0 || limit == 1<<16
+			if ok && chosen <= 1 && n <= most && mem <= peak && mem%pageSize == 0 && limit < 1<<31 && (large || chosen == 1 && !likely && base != 0) {
+				found, likely = at, large
+			}
+		}
+	})
 	return found
 }
+
+// sbrkBase returns the address of sbrk_base in mp_.
+func (g *glibc) sbrkBase(mp uint64) uint64 { return up(mp+16, g.ptr) + 2*g.ptr }
 
 // index collects the blocks of all heaps.
 func (g *glibc) index() {

@@ -1,9 +1,5 @@
 package alloc
 
-import (
-	"slices"
-)
-
 // musl's mallocng (since 1.2.1). Its context is found by its secret, which each page of metadata
 // begins with; symbols are not needed:
 //
@@ -38,7 +34,7 @@ func (f *finder) mallocng() ([]*Heap, error) {
 	first, _ := f.m.Pointer(head)
 	secret, _ := f.m.Uint(context, 8)
 	n.areas(first, secret)
-	slices.SortFunc(n.h.Blocks, byAddr)
+	n.h.sort()
 	usage := head + (3+uint64(len(classes)))*f.ptr // behind the last area, unused areas, and the active groups
 	var want, got uint64
 	for i := range n.used {
@@ -140,30 +136,53 @@ func (n *mallocng) slot(storage, start, index, stride uint64) Block {
 	if mark, _ := n.m.Uint(start-3, 1); mark == 7<<5 { // the block does not begin at the slot
 		off, _ := n.m.Uint(start-2, 2)
 		at += off * unit
+		for at < end && !n.begins(storage, at, index) { // large offsets do not fit
+			at += (1 << 16) * unit
+		}
 	}
 	b := Block{Addr: at, Size: end - at, Header: 4, Max: end - at}
+	if at >= end || !n.begins(storage, at, index) {
+		return n.damaged(start, index, stride)
+	}
+	if big, _ := n.m.Uint(at-4, 1); big != 0 {
+		b.Header = 8
+	}
+	mark, _ := n.m.Uint(at-3, 1)
+	spare := mark >> 5
+	if spare == 5 {
+		spare, _ = n.m.Uint(end-4, 4)
+	}
+	switch {
+	case mark>>5 == 6: // the slot holds a group
+		b.State = Internal
+	case spare > end-at:
+		return n.damaged(start, index, stride)
+	default:
+		b.Max -= spare
+		b.Min = b.Max
+	}
+	return b
+}
+
+// begins reports whether the header of a slot is before an address.
+func (n *mallocng) begins(storage, at, index uint64) bool {
 	mark, _ := n.m.Uint(at-3, 1)
 	off, ok := n.m.Uint(at-2, 2)
 	if big, _ := n.m.Uint(at-4, 1); big != 0 {
 		if off, _ = n.m.Uint(at-8, 4); off <= 0xffff {
 			ok = false
 		}
-		b.Header = 8
 	}
-	spare := mark >> 5
-	if spare == 5 {
-		spare, _ = n.m.Uint(end-4, 4)
+	return ok && mark&31 == index && off == (at-storage)/unit
+}
+
+// damaged returns the block of a slot whose header was overwritten.
+func (n *mallocng) damaged(start, index, stride uint64) Block {
+	n.broken++
+	before := -1
+	if index > 0 {
+		before = len(n.h.Blocks) - 1
 	}
-	switch {
-	case at >= end || !ok || mark&31 != index || off != (at-storage)/unit || spare > end-at && spare != 6:
-		n.broken++
-		b = Block{Addr: start, Size: stride - 4, Header: 4, Max: stride - 4, Damaged: true}
-		n.h.Damage = append(n.h.Damage, Damage{Addr: start - 4, What: "the header does not fit its slot", Before: len(n.h.Blocks) - 1, Block: len(n.h.Blocks), Lost: stride})
-	case mark>>5 == 6: // the slot holds a group
-		b.State = Internal
-	default:
-		b.Max -= spare
-		b.Min = b.Max
-	}
-	return b
+	n.h.Damage = append(n.h.Damage, Damage{Addr: start - 4, What: "the header does not fit its slot", Before: before, Block: len(n.h.Blocks), Lost: stride})
+	return Block{Addr: start, Size: stride - 4, Header: 4, Max: stride - 4, Damaged: true}
 }

@@ -14,8 +14,9 @@ type tags struct {
 	*finder
 	end      uint64 // of the chain: the header of the top chunk, whose bit 0 is set
 	align    uint64
-	flags    uint64 // mask of flags
-	unwanted uint64 // flags that no chunk has
+	flags    uint64                 // mask of flags
+	unwanted uint64                 // flags that no chunk has
+	marks    func(addr uint64) bool // reports whether end marks are at an address; nil if there are none
 }
 
 // size reads the size of a chunk.
@@ -46,6 +47,10 @@ func (t *tags) chunk(addr uint64) (c chunk, why string) {
 	b.Min = b.Size - min(b.Size, t.align-1+4*t.ptr) // a rest of 4 words or less is not split off
 	if next := addr + size; next < t.end {
 		_, flags, damaged := t.size(next)
+		if t.marks != nil && t.marks(next) {
+			flags, _ = t.m.Pointer(next + t.ptr)
+			damaged = ""
+		}
 		if damaged == "" && flags&1 == 0 {
 			again, _ := t.m.Pointer(next)
 			if again != size {

@@ -1,0 +1,97 @@
+package alloc
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// oddCase is a case of testdata/odd.c.
+type oddCase struct {
+	name   string
+	env    string
+	others int // blocks of the C library
+	hidden int // leaks that stale words hide
+}
+
+// coreOf compiles odd.c for a case, and has the kernel write a core file, or qemu.
+func coreOf(t *testing.T, compiler, qemu string, c oddCase, flags ...string) *stopped {
+	t.Helper()
+	cmdtest.Need(t, compiler, "bash")
+	dir := t.TempDir()
+	s := &stopped{exe: filepath.Join(dir, "app"), regs: true}
+	name, _, _ := strings.Cut(c.name, " ")
+	tool(t, dir, append([]string{compiler, "-g", "-O1", "-pthread", "-DABORT", "-DCASE=" + name, "-o", s.exe, source(t, "odd.c")}, flags...)...)
+	cmd := exec.Command("bash", "-c", "echo 0x3f > /proc/self/coredump_filter; ulimit -c unlimited; exec "+qemu+" ./app")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), strings.Fields(c.env)...)
+	out, _ := cmd.CombinedOutput() // it aborts
+	pattern := "core*"
+	if qemu != "" {
+		cmdtest.Need(t, qemu)
+		pattern = "qemu_app_*.core"
+	}
+	list, _ := filepath.Glob(filepath.Join(dir, pattern))
+	if len(list) != 1 {
+		t.Skipf("no core file is written here: %s", out)
+	}
+	s.core = list[0]
+	return s
+}
+
+// TestOddHeaps compares the blocks and leaks of programs that use malloc in unusual ways.
+func TestOddHeaps(t *testing.T) {
+	for _, c := range []oddCase{
+		{"own_sbrk", "", 0, 0},
+		{"no_sbrk", "", 0, 0},
+		{"aligned", "", 0, 0},
+		{"trimmed", "", 0, 0},
+		{"cached", "", 0, 0},
+		{"real_time", "", 0, 0},
+		{"ended", "", 20, 4},
+		{"child", "", 20, 0},
+		{"heaps", "", 20, 0},
+		{"elsewhere", "", 20, 0},
+		{"ended one arena", "MALLOC_ARENA_MAX=1", 20, 4},
+		{"cached tunables", "GLIBC_TUNABLES=glibc.malloc.tcache_count=0", 0, 0},
+		{"cached many", "GLIBC_TUNABLES=glibc.malloc.tcache_count=300", 0, 0},
+		{"trimmed perturb", "GLIBC_TUNABLES=glibc.malloc.perturb=165", 0, 0},
+		{"heaps hugetlb1", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1", 20, 0},
+		{"heaps hugetlb2", "GLIBC_TUNABLES=glibc.malloc.hugetlb=2", 20, 0},
+		{"aligned threshold", "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4096", 0, 0},
+	} {
+		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
+			if c.name != "own_sbrk" && c.name != "aligned" {
+				cmdtest.Long(t)
+			}
+			p := coreOf(t, "gcc", "", c)
+			p.leaks(t, p.compare(t, Glibc, c.others), c.hidden)
+		})
+	}
+	for _, x := range []struct{ triple, qemu string }{{"i686-linux-gnu", "qemu-i386"}, {"arm-linux-gnueabihf", "qemu-arm"}, {"mips-linux-gnu", "qemu-mips"}} {
+		for _, name := range []string{"own_sbrk", "no_sbrk", "aligned", "real_time"} {
+			t.Run(name+"-"+x.triple, func(t *testing.T) {
+				cmdtest.Long(t)
+				c := oddCase{name, "", 6, 2}
+				p := coreOf(t, x.triple+"-gcc", x.qemu, c, "-static")
+				p.leaks(t, p.compare(t, Glibc, c.others), c.hidden)
+			})
+		}
+	}
+}
+
+// TestOddMusl is TestOddHeaps for musl.
+func TestOddMusl(t *testing.T) {
+	cmdtest.Long(t)
+	for _, name := range []string{"no_sbrk", "aligned", "trimmed", "cached", "ended", "child", "heaps", "elsewhere"} {
+		t.Run(name, func(t *testing.T) {
+			c := oddCase{name, "", 20, 4}
+			p := coreOf(t, "musl-gcc", "", c, "-Wno-implicit-function-declaration")
+			p.leaks(t, p.compare(t, MuslNG, c.others), c.hidden)
+		})
+	}
+}
