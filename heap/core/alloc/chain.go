@@ -37,7 +37,8 @@ type chain struct {
 	align      uint64 // of chunks, relative to start
 	least      uint64 // size of a chunk
 	confirm    int
-	// read reads the header of a chunk. why is not empty if the header cannot be one.
+	// read reads the header of a chunk. why is not empty if the header cannot be one. If the chunk has a size then,
+	// only the copy of the size behind the block is wrong.
 	read func(addr uint64) (c chunk, why string)
 	// strict is used instead of read in searches for the next intact header; nil: read.
 	strict func(addr uint64) (c chunk, why string)
@@ -78,6 +79,12 @@ func (c *chain) walk() uint64 {
 		}
 		if _, known := c.f.m.Uint(at, 1); !known || c.last != nil && c.last(at) {
 			return at
+		}
+		if x.size > 0 && x.size <= c.end-at && c.intact(at+x.size) {
+			c.damaged(at, at+x.size, why)
+			c.h.Blocks[len(c.h.Blocks)-1].State = x.block.State
+			at += x.size
+			continue
 		}
 		next, ok := c.resync(at)
 		if !ok {

@@ -136,11 +136,15 @@ func (n *mallocng) slot(storage, start, index, stride uint64) Block {
 	if mark, _ := n.m.Uint(start-3, 1); mark == 7<<5 { // the block does not begin at the slot
 		off, _ := n.m.Uint(start-2, 2)
 		at += off * unit
-		for at < end && !n.begins(storage, at, index) { // large offsets do not fit
+		for at < end && !n.begins(storage, at, index) && !n.freed(at) { // large offsets do not fit
 			at += (1 << 16) * unit
 		}
 	}
 	b := Block{Addr: at, Size: end - at, Header: 4, Max: end - at}
+	if n.freed(start) || at < end && n.freed(at) {
+		b.State = Free
+		return b
+	}
 	if at >= end || !n.begins(storage, at, index) {
 		return n.damaged(start, index, stride)
 	}
@@ -174,6 +178,13 @@ func (n *mallocng) begins(storage, at, index uint64) bool {
 		}
 	}
 	return ok && mark&31 == index && off == (at-storage)/unit
+}
+
+// freed reports whether free has cleared the header before an address. It does so before it marks the slot.
+func (n *mallocng) freed(at uint64) bool {
+	mark, _ := n.m.Uint(at-3, 1)
+	off, ok := n.m.Uint(at-2, 2)
+	return ok && mark == 0xff && off == 0
 }
 
 // damaged returns the block of a slot whose header was overwritten.

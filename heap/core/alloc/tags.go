@@ -53,10 +53,15 @@ func (t *tags) chunk(addr uint64) (c chunk, why string) {
 		}
 		if damaged == "" && flags&1 == 0 {
 			again, _ := t.m.Pointer(next)
-			if again != size {
-				return c, fmt.Sprintf("the size of the header is %#x, behind the block it is %#x", size, again)
-			}
 			b.State = Free
+			if again != size {
+				if start := next - again; start > addr && start < next { // the header of a free block may be there
+					if v, _, why := t.size(start); why == "" && v == again {
+						size = 0
+					}
+				}
+				return chunk{size: size, block: b}, fmt.Sprintf("the size of the header is %#x, behind the block it is %#x", b.Size+t.ptr, again)
+			}
 		}
 	}
 	return chunk{size: size, block: b}, ""

@@ -162,7 +162,12 @@ static void trimmed(void)
 #ifdef __GLIBC__
 	malloc_trim(0);
 #endif
+	for (int i = 0; i < 60; i++) /* joined when they are free, with their headers inside */
+		p[i] = malloc(3000);
 	some(100, 300);
+	for (int i = 59; i >= 0; i--)
+		free(p[i]);
+	memset(p, 0, sizeof p);
 }
 
 /* Lists of small free blocks are full. */
