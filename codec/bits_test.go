@@ -8,9 +8,15 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
+// fataler is a testing.TB or a rapid.TB.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // blobOf returns the blob of bits in the notation of SPEC.md. A dot stands for a spill bit
 // of value spill. blobOf adds padding and length.
-func blobOf(t testing.TB, bits string, spill byte) []byte {
+func blobOf(t fataler, bits string, spill byte) []byte {
 	t.Helper()
 	var blob []byte
 	n := 0

@@ -13,7 +13,6 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/gen"
 	"github.com/lwsbt/lwsbt/gen/gentest"
-	"github.com/lwsbt/lwsbt/internal/bitstring"
 	"github.com/lwsbt/lwsbt/internal/naive"
 )
 
@@ -177,9 +176,7 @@ func readsAs(t *rapid.T, s codec.Stack, forms []string) int {
 		text += f
 		n += len(f)
 	}
-	blob := bitstring.Parse(text + counted(s.Size))
-	blob = append(blob, byte((len(blob)+2)>>8), byte(len(blob)+2))
-	if got := decode(t, blob, 64); !slices.Equal(got.PCs, s.PCs) || got.Size != s.Size {
+	if got := decode(t, blobOf(t, text+counted(s.Size), 0), 64); !slices.Equal(got.PCs, s.PCs) || got.Size != s.Size {
 		t.Fatalf("%q reads as %x, want %x", forms, got.PCs, s.PCs)
 	}
 	return n
@@ -201,10 +198,8 @@ func TestBestAmongAllSmallBlobs(t *testing.T) {
 	}
 	tried := 0
 	try := func(text string) {
-		blob := bitstring.Parse(text)
-		blob = append(blob, 0, byte(len(blob)+2))
 		var s codec.Stack
-		if err := codec.Decode(&s, blob); err != nil {
+		if err := codec.Decode(&s, blobOf(t, text, 0)); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		if n, err := codec.BlobBits(&s, codec.MachineExact64, codec.SearchBest); err != nil || n > len(text) {
@@ -327,8 +322,7 @@ func smallCounts(t *rapid.T) []byte {
 		back := rapid.IntRange(0, min(n-1, 7)).Draw(t, "back")
 		text += fmt.Sprintf("10%03b0%d0", back, rapid.IntRange(0, 1).Draw(t, "sign")) + value()
 	}
-	blob := bitstring.Parse(text + value())
-	return append(blob, byte((len(blob)+2)>>8), byte(len(blob)+2))
+	return blobOf(t, text+value(), 0)
 }
 
 // BlobBits predicts the size of the blob that AppendBlob writes.

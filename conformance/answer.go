@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/codec"
 )
 
 // Outcome is the kind of an answer.
@@ -73,12 +75,6 @@ func (a Answer) Trouble() bool {
 	return a.Outcome == Crash || a.Outcome == Hang || a.Outcome == Protocol
 }
 
-// same reports whether two answers to one request are equal.
-func (a Answer) same(b Answer) bool {
-	return a.Outcome == b.Outcome && a.Value.Equal(b.Value) && a.Depth == b.Depth && a.Sized == b.Sized &&
-		a.Words == b.Words && string(a.Data) == string(b.Data) && a.Bits == b.Bits && a.Reason == b.Reason && a.Signal == b.Signal
-}
-
 // parseWant reads the value of `want:`. If observed is true, it also accepts crash, hang and
 // skip.
 func parseWant(text string, observed bool) (Answer, error) {
@@ -105,4 +101,15 @@ func parseWant(text string, observed bool) (Answer, error) {
 	}
 	return a, fmt.Errorf("%q, expected ok size=N pcs=LIST, reject REASON, part depth=N size=N pcs=LIST, or bare, marks, "+
 		"found, head, records, paths, events, dumps, name, offsets or addresses and words", clip(text))
+}
+
+// reasons returns the names of all reasons for rejections and refusals. (BT-REJ-1, BT-REJ-2)
+func reasons() []string {
+	var names []string
+	for _, list := range [][]codec.Reason{codec.Reasons(), codec.RecordingReasons(), codec.PathReasons(), codec.RefusalReasons()} {
+		for _, r := range list {
+			names = append(names, string(r))
+		}
+	}
+	return names
 }

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,14 @@ type codecTestee struct{}
 func (codecTestee) Hello() Hello {
 	return Hello{Name: "lwsbt-go", Version: version(), Ops: Ops(), Machines: codec.Machines(),
 		Searches: []codec.Search{codec.SearchLws, codec.SearchBest}}
+}
+
+// version returns the version of this module, if the build contains it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
 }
 
 func (codecTestee) Close() error { return nil }

@@ -44,7 +44,7 @@ func (o *testOptions) flags() *pflag.FlagSet {
 	f.IntVarP(&o.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` processes of TESTEE at a time")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "report a hang after `TIME` without an answer")
 	f.BoolVar(&o.written, "as-written", false, "do not vary the spill bits of the vectors")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "write the table of counts even if nothing failed")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "write counts of all vectors by group and operation")
 	f.BoolVar(&o.strict, "strict-reasons", false, "fail a rejection for another reason than expected")
 	return f
 }

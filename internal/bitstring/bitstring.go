@@ -23,19 +23,6 @@ func Pack(bits []byte) []byte {
 	return out
 }
 
-// Parse returns the bytes of a text of the characters 0 and 1, padded with zero bits.
-// It panics at any other character.
-func Parse(text string) []byte {
-	bits := make([]byte, len(text))
-	for i, c := range []byte(text) {
-		if c != '0' && c != '1' {
-			panic("bitstring: a character that is not 0 or 1 in " + text)
-		}
-		bits[i] = c - '0'
-	}
-	return Pack(bits)
-}
-
 // Append appends the low width bits of v, the most significant first.
 func Append(bits []byte, v uint64, width int) []byte {
 	for i := width - 1; i >= 0; i-- {

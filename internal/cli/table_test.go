@@ -97,3 +97,11 @@ func TestFit(t *testing.T) {
 		}
 	}
 }
+
+func TestWrap(t *testing.T) {
+	long := strings.Repeat("x,", 40)
+	got := strings.Join(Wrap("a b "+long+" c\nd", 10), "|")
+	if want := "a b|" + long + "|c|d"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

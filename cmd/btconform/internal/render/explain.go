@@ -37,9 +37,9 @@ func Explain(r *conformance.Result) []string {
 	return append(lines, "  again: "+f.Again)
 }
 
-// answer breaks an answer into lines of whole words.
+// answer breaks an answer into lines, without the middle of a long one.
 func answer(label, text string) []string {
-	return indentBy(cli.Wrap, label, shorten(cli.Printable(text)))
+	return indent(label, shorten(cli.Printable(text)))
 }
 
 // maxShown is the number of bytes of an answer or of a text that are shown.
@@ -112,12 +112,10 @@ func side(op conformance.Op) string {
 	return "reader"
 }
 
-// indent breaks text into lines. The first line follows two spaces and label; the others are
+// indent breaks text into lines of whole words. The first line follows two spaces and label; the others are
 // aligned with it.
-func indent(label, text string) []string { return indentBy(wrap, label, text) }
-
-func indentBy(wrap func(text string, width int) []string, label, text string) []string {
-	lines := wrap(text, Width-2-len(label))
+func indent(label, text string) []string {
+	lines := cli.Wrap(text, Width-2-len(label))
 	for i := range lines {
 		if i > 0 {
 			label = strings.Repeat(" ", len(label))
@@ -125,20 +123,6 @@ func indentBy(wrap func(text string, width int) []string, label, text string) []
 		lines[i] = "  " + label + lines[i]
 	}
 	return lines
-}
-
-// wrap breaks text into lines of at most width: after spaces and commas, or anywhere if necessary.
-func wrap(text string, width int) []string {
-	var lines []string
-	for len(text) > width {
-		at := strings.LastIndexAny(text[:width], " ,") + 1
-		if at < width/2 {
-			at = width
-		}
-		lines = append(lines, strings.TrimRight(text[:at], " "))
-		text = text[at:]
-	}
-	return append(lines, text)
 }
 
 // reading is the fields of a blob; of a rejected blob, those before the fault.
@@ -236,7 +220,7 @@ func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
 		return r.At
 	case a.Outcome == conformance.Reject && a.Bit >= 0:
 		return a.Bit
-	case a.Outcome != conformance.OK:
+	case a.Outcome != conformance.OK || a.Words != "":
 		return -1
 	}
 	want, got := v.Want.Value, a.Value
@@ -366,12 +350,27 @@ func drawBits(blob, got []byte, r reading, at int) []string {
 		if column >= 0 && got != nil {
 			below, _ = row.draw(got, -1)
 		}
-		lines = append(lines, wrapWithCaret("            ", text, below, column)...)
+		lines = append(lines, aroundCaret(wrapWithCaret("            ", text, below, column))...)
 	}
 	if to < len(rows) {
 		lines = append(lines, fmt.Sprintf("  … %d bits after", 8*len(blob)-rows[to].off))
 	}
 	return lines
+}
+
+// aroundCaret returns the lines of a long row without those that are far from its beginning and
+// from the caret.
+func aroundCaret(lines []string) (kept []string) {
+	caret := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, "^") })
+	for i, line := range lines {
+		switch {
+		case i < 4 || caret >= 0 && i >= caret-2 && i <= caret+1:
+			kept = append(kept, line)
+		case !strings.HasSuffix(kept[len(kept)-1], "…"):
+			kept = append(kept, "            …")
+		}
+	}
+	return kept
 }
 
 // draw returns the bits of the row, with spaces between fields, and the column of bit at, or

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 // altered is the codec of this module with other answers.
@@ -80,10 +79,40 @@ func TestExplainCrash(t *testing.T) {
 	}
 }
 
-func TestWrapWords(t *testing.T) {
-	long := strings.Repeat("x,", 40)
-	got := strings.Join(cli.Wrap("a b "+long+" c", 10), "|")
-	if want := "a b|" + long + "|c"; got != want {
-		t.Errorf("%q, want %q", got, want)
+// Of 2,400 user bits, the first ones and those around the caret are shown.
+func TestExplainLongRow(t *testing.T) {
+	reject := func(a *conformance.Answer) {
+		*a = conformance.Answer{Outcome: conformance.Reject, Reason: "count", Bit: 2000}
+	}
+	text := explained(t, "depth/32-only-at-word-64", reject)
+	_, rows, _ := strings.Cut(text, "user bits\n")
+	rows, _, _ = strings.Cut(rows, "  … ")
+	rows, _, _ = strings.Cut(rows, "  bit ")
+	if lines := strings.Split(rows, "\n"); len(lines) > 12 || !strings.Contains(rows, "^\n") || strings.Count(rows, "…\n") != 2 {
+		t.Errorf("%d lines in\n%s", len(lines), text)
+	}
+}
+
+// A wrong list of marks is at no bit of the blob.
+func TestExplainMarks(t *testing.T) {
+	text := explained(t, "marks-more/chain", func(a *conformance.Answer) { a.Words = "wide=0 wrap=0 zero=- lossy=0" })
+	if strings.Contains(text, "^") || !strings.Contains(text, "  BT-LOSS-3: ") {
+		t.Error(text)
+	}
+}
+
+// Groups that are all right stand in the table only if all are asked for.
+func TestSummaryGroups(t *testing.T) {
+	report := goldenReport(t)
+	for _, all := range []bool{false, true} {
+		var out strings.Builder
+		if err := Summary(&out, report, false, all); err != nil {
+			t.Fatal(err)
+		}
+		for row, shown := range map[string]bool{"depth    decode ": true, "depth    encode ": all, "salvage  salvage": all} {
+			if strings.Contains(out.String(), "\n"+row) != shown {
+				t.Errorf("all=%v: row %q, expected shown=%v\n%s", all, row, shown, out.String())
+			}
+		}
 	}
 }

@@ -107,8 +107,8 @@ func Failure(w io.Writer, res *conformance.Result, colour bool) error {
 }
 
 // Summary writes the part of a table after the failures: warnings, faults of the file of
-// known failures, and one line with the counts. It also writes counts by group and operation
-// if something failed, or if verbose is set.
+// known failures, and one line with the counts. It also writes the counts by group and operation:
+// those of groups that are not all right or, if verbose is set, of all.
 func Summary(out io.Writer, r *conformance.Report, colour, verbose bool) error {
 	w := &stickyWriter{w: out}
 	for i := range r.Results {
@@ -120,19 +120,19 @@ func Summary(out io.Writer, r *conformance.Report, colour, verbose bool) error {
 		fmt.Fprintf(w, "%s %s\n", paint("STALE", red, colour), s)
 	}
 	if verbose || r.Failed() {
-		if err := groups(w, r); err != nil {
+		if err := groups(w, r, verbose); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintln(w, countsText(r, colour))
 	if text := clusterText(r); text != "" {
-		fmt.Fprintln(w, strings.Join(wrap(text, Width), "\n"))
+		fmt.Fprintln(w, strings.Join(cli.Wrap(text, Width), "\n"))
 	}
 	for _, op := range r.Dropped {
 		fmt.Fprintln(w, paint(fmt.Sprintf("%s hung too often: its other cases were not asked", op), red, colour))
 	}
 	if r.Stopped != "" {
-		fmt.Fprintf(w, "%s\n", paint(strings.Join(wrap("stopped: "+cli.Printable(r.Stopped), Width), "\n"), red, colour))
+		fmt.Fprintf(w, "%s\n", paint(strings.Join(cli.Wrap("stopped: "+cli.Printable(r.Stopped), Width), "\n"), red, colour))
 	}
 	return w.err
 }
@@ -163,7 +163,7 @@ func countsText(r *conformance.Report, colour bool) string {
 	case len(notes) == 0:
 		return text
 	case r.Failed():
-		return text + "\n" + strings.Join(wrap(strings.Join(notes, ", "), Width), "\n")
+		return text + "\n" + strings.Join(cli.Wrap(strings.Join(notes, ", "), Width), "\n")
 	}
 	return text + "; " + strings.Join(notes, ", ")
 }
@@ -181,8 +181,9 @@ func clusterText(r *conformance.Report) string {
 	return text
 }
 
-// groups writes a table of statuses by group and operation.
-func groups(w *stickyWriter, r *conformance.Report) error {
+// groups writes a table of statuses by group and operation: all, or those with a failure or a
+// warning.
+func groups(w *stickyWriter, r *conformance.Report, all bool) error {
 	type key struct {
 		group string
 		op    conformance.Op
@@ -212,9 +213,10 @@ func groups(w *stickyWriter, r *conformance.Report) error {
 	}
 	t := newTable(2, "vectors", "op", "pass", "fail", "known", "skip", "warn")
 	for _, k := range order {
-		row := []string{k.group, string(k.op)}
-		row = appendCounts(row, counts[k][:]...)
-		t.Rows = append(t.Rows, row)
+		n := counts[k]
+		if all || n[1]+n[2]+n[4] > 0 {
+			t.Rows = append(t.Rows, appendCounts([]string{k.group, string(k.op)}, n[:]...))
+		}
 	}
 	if err := t.Write(w); err != nil {
 		return err
