@@ -16,7 +16,7 @@ var clocks = []struct {
 	pattern string
 }{
 	// 2026-11-26 00:41:50.123, 2026-11-26T00:41:50, and 2026/11/26 of libwebsockets
-	{&profile.Clock{Name: "date", Wall: true}, `(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ](?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)(?:[.,](?P<fraction>\d{1,9}))?`},
+	{&profile.Clock{Name: "date", Wall: true}, `(?P<year>\d{4})[-/](?P<month>\d\d?)[-/](?P<day>\d\d?)[T ](?P<h>\d\d?):(?P<min>\d\d):(?P<s>\d\d)(?:[.,](?P<fraction>\d{1,9}))?`},
 	// I (26-11-26 00:41:50.123) tag: of ESP-IDF with CONFIG_LOG_TIMESTAMP_SOURCE_SYSTEM_FULL
 	{&profile.Clock{Name: "ESP-IDF date", Wall: true}, `(?:^|\W|\x1b\[[\d;]*m)[EWIDV] \((?P<yy>\d\d)-(?P<month>\d\d)-(?P<day>\d\d) (?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)(?:\.(?P<fraction>\d{1,9}))?\) `},
 	// 26.11.2026 00:41:50, of terminals in Europe
@@ -25,6 +25,10 @@ var clocks = []struct {
 	{&profile.Clock{Name: "syslog", Wall: true, Wraps: []time.Duration{365 * 24 * time.Hour}}, `(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<day>\d{1,2}) (?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)`},
 	// I (60000) tag: of ESP-IDF
 	{&profile.Clock{Name: "ESP-IDF", Wraps: []time.Duration{1 << 32 * time.Millisecond}}, `(?:^|\W|\x1b\[[\d;]*m)[EWIDV] \((?P<ms>\d{1,10})\) `},
+	// 60000 : Info : of ESPEasy, and programs that print millis() first
+	{&profile.Clock{Name: "milliseconds", Wraps: []time.Duration{1 << 32 * time.Millisecond}}, `^(?:\x1b\[[\d;]*m)?(?P<ms>\d{3,10}) : [A-Za-z]`},
+	// DEBUG | 12:00:01 122 [Power] of Meshtastic
+	{&profile.Clock{Name: "Meshtastic"}, `\| (?:\d\d:\d\d:\d\d|\?\?:\?\?:\?\?) (?P<s>\d{1,9}) \[`},
 	// [00:01:02.345,000] of Zephyr
 	{&profile.Clock{Name: "Zephyr"}, `\[(?P<h>\d\d+):(?P<min>\d\d):(?P<s>\d\d)\.(?P<fraction>\d{3},\d{3})\]`},
 	// [ 5921.4] of Linux and NuttX

@@ -52,9 +52,10 @@ func (r *Reader) named(text []byte) bool {
 		several = maxHeaps
 	}
 	for _, groups := range r.heapLines.expr.FindAllSubmatchIndex(text, several) {
+		r.reported = false
 		r.heapLine(match{&r.heapLines, text, groups})
+		r.before = stats{}
 	}
-	r.addFound()
 	return r.reported
 }
 

@@ -110,7 +110,7 @@ const mtraceAt = `@ [^\[]*\[(?P<callers>` + x + `)\] `
 func (f *form) aside() bool { return f.key == "rst:0x" || f.source == "idf_monitor" }
 
 // forms are all lines that are read.
-var forms = slices.Concat(traceForms, heapForms)
+var forms = append(slices.Concat(traceForms, heapForms), form{system: Own, key: ownKeys})
 
 // entry is a key of a form. A form may have several.
 type entry struct {
@@ -169,21 +169,18 @@ func (m match) hex(name string) uint64 {
 // a record that is not whole is counted.
 func (s *state) match(line []byte, only string) (found bool) {
 	var tried [256 / 64]uint64
-	known := false // it is a line of a system
+	own := false // it may be a line of a program
 	for i := 0; i+1 < len(line); i++ {
 		for k := byKey[uint16(line[i])<<8|uint16(line[i+1])]; k > 0; k = entries[k-1].next {
 			e := &entries[k-1]
 			f := e.form
-			if !bytes.HasPrefix(line[i:], []byte(e.key)) || tried[e.at/64]>>(e.at%64)&1 != 0 || only != "" && only != f.system || f.system == Own && known {
+			if !bytes.HasPrefix(line[i:], []byte(e.key)) || tried[e.at/64]>>(e.at%64)&1 != 0 || only != "" && only != f.system {
 				continue
 			}
 			tried[e.at/64] |= 1 << (e.at % 64)
-			if f.system == Own {
-				for _, groups := range f.expr.FindAllSubmatchIndex(line, maxHeaps) {
-					found = true
-					f.do(s, match{f, line, groups})
-				}
-				continue // others may read other words of it
+			if f.expr == nil {
+				own = true
+				continue
 			}
 			groups := f.expr.FindSubmatchIndex(line)
 			if groups == nil {
@@ -192,7 +189,7 @@ func (s *state) match(line []byte, only string) (found bool) {
 				}
 				continue
 			}
-			found, known = true, true
+			found = true
 			if !f.aside() && !slices.Contains(s.systems, f.system) {
 				s.systems = append(s.systems, f.system)
 			}
@@ -201,8 +198,7 @@ func (s *state) match(line []byte, only string) (found bool) {
 			break
 		}
 	}
-	s.addFound()
-	return found
+	return found || own && s.ownLine(line)
 }
 
 // block returns the block of a line: its size, or count times its size, and its other groups.
