@@ -171,13 +171,18 @@ func (r *Recorder) turn(on bool) string {
 	r.memory.setRecording(on, r.config.Lossy)
 	if on {
 		for _, p := range r.processes {
-			p.boot(p.clock.now)
+			if !p.idle {
+				p.boot(p.clock.now)
+			}
 		}
 		return "ok on"
 	}
 	for r.round() > 0 {
 	}
 	for _, p := range r.processes {
+		if p.idle {
+			continue
+		}
 		p.finish("off", p.time(r.memory.now()))
 		p.begun = false
 	}

@@ -12,7 +12,7 @@ import (
 const (
 	ringEnv        = "LWSBT_RING"
 	ringMagic      = "lwsbtrng"
-	ringVersion    = 4
+	ringVersion    = 5
 	ringSlot       = 256
 	ringOwn        = (256 << 10)
 	ringRecordMax  = 1088
@@ -42,6 +42,7 @@ const (
 	kindImage      = 9
 	kindFork       = 10
 	kindElsewhere  = 11
+	kindExec       = 12
 	hooksLibrary   = 0
 	hooksProgram   = 1
 	hooksNone      = 2

@@ -26,6 +26,7 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	}
 	name, _ := text(w[5:], rec.pathBytes())
 	p := &process{key: key, parent: parent, name: name, word: bits, config: &r.config, clock: &r.memory.clock, hooks: rec.hooks()}
+	r.begins(key)
 	p.host = r.hostPID(pid, parent, t.image)
 	if name == "" {
 		p.name, _ = os.Readlink(fmt.Sprintf("/proc/%d/exe", p.host))
@@ -39,25 +40,34 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	if r.root == 0 {
 		r.root, p.parent = p.host, 0
 	}
-	// A program that the process executes goes on in its recording.
-	if r.outputs[p.host] == nil {
-		r.outputs[p.host] = r.open(p)
-	}
-	p.out = r.outputs[p.host]
 	t.proc = p
 	r.processes[key] = p
 	p.exe.begin(p.host, name)
 	p.modules.reset()
 	p.tree.reset()
-	var inherited liveTable
 	if from != nil {
-		inherited = p.copy(from, w[4])
+		p.inherited = p.copy(from, w[4])
 	}
-	if r.on {
-		p.boot(p.clock.micros(p.key.image))
-		p.inherit(&inherited)
+	// Many children do nothing but execute a program.
+	if p.idle = w[3] != 0 && p.host != r.root; !p.idle {
+		r.start(p)
 	}
 	return nil
+}
+
+// start begins the recording of a process with its first event.
+func (r *Recorder) start(p *process) {
+	p.idle = false
+	// A program that the process executes goes on in its recording.
+	if r.outputs[p.host] == nil {
+		r.outputs[p.host] = r.open(p)
+	}
+	p.out = r.outputs[p.host]
+	if r.on {
+		p.boot(p.clock.micros(p.key.image))
+		p.inherit(&p.inherited)
+	}
+	p.inherited = liveTable{}
 }
 
 // open opens the recording of a process.
@@ -80,6 +90,7 @@ func (r *Recorder) open(p *process) *output {
 // scan releases the slots of ended threads, and ends the recordings of ended processes.
 func (r *Recorder) scan(now time.Time) {
 	r.scanned = now
+	r.executed.look(now)
 	quiet := map[*process]bool{}
 	for _, p := range r.processes {
 		quiet[p] = true
@@ -160,19 +171,28 @@ func (r *Recorder) finish(p *process, why string) {
 			t.countLost()
 		}
 	}
+	if p.idle {
+		r.releaseAll(p)
+		return
+	}
 	s := Summary{Name: p.out.name, Root: p.host == r.root, Text: p.String(), Err: p.incomplete(), out: p.out}
 	if p.begun {
 		p.finish(why, p.time(r.memory.now()))
 	}
-	if p.exe.unrecorded(time.Now()) {
+	if p.exe.unrecorded(time.Now()) && r.executed.waiting[p.key.pid] == nil {
 		r.note("process %d executed %s, which is not recorded: %s", p.host, p.exe.other, p.exe.reason)
 	}
+	r.releaseAll(p)
+	r.ended = append(r.ended, s)
+}
+
+// releaseAll frees the slots of a process.
+func (r *Recorder) releaseAll(p *process) {
 	for t := range r.all {
 		if t.proc == p {
 			r.release(t)
 		}
 	}
-	r.ended = append(r.ended, s)
 }
 
 // end closes all recordings.
@@ -183,6 +203,9 @@ func (r *Recorder) end() (result Result) {
 		if r.top == len(r.memory.slots) {
 			result.Err = fmt.Errorf("%d events were lost: more than %d threads at once", n, r.top)
 		}
+	}
+	for _, text := range r.executed.notes() {
+		r.note("%s", text)
 	}
 	for _, o := range r.outputs {
 		o.close()

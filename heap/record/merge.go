@@ -176,6 +176,9 @@ func (r *Recorder) apply(t *thread, rec *record) error {
 		}
 	}
 	p := t.proc
+	if p.idle && rec.kind != kindExec {
+		r.start(p)
+	}
 	if !t.named {
 		t.named = true
 		p.thread(t)
@@ -187,6 +190,8 @@ func (r *Recorder) apply(t *thread, rec *record) error {
 		p.modules.unload()
 	case kindElsewhere:
 		p.bad = errors.New("what the program loaded by dlmopen has an allocator of its own, which is not recorded")
+	case kindExec:
+		r.executes(p, rec)
 	case kindFork:
 		if r.config.Inherited {
 			p.mark(rec.stamp)

@@ -18,7 +18,7 @@ import (
 // have given it. The process began its image at a stamp. If there are other namespaces and the process is not
 // found, it has ended; the result is a negative number then.
 func (r *Recorder) hostPID(pid, parent uint32, image uint64) int {
-	if !r.namespaces && (r.root == 0 || parent != 0 && !r.forksElsewhere()) {
+	if !r.namespaces && (r.root == 0 || parent != 0 && !r.forksElsewhere() && !r.older(int(pid))) {
 		return int(pid)
 	}
 	r.namespaces = r.root != 0
@@ -70,6 +70,13 @@ func startOf(pid int) time.Duration {
 	}
 	ticks, _ := strconv.ParseInt(fields[19], 10, 64)
 	return time.Duration(ticks) * (time.Second / 100) // USER_HZ
+}
+
+// older reports whether a process is older than the recorder: it is none that was recorded as a child
+// then. A clone with CLONE_NEWPID gives a child that calls itself 1.
+func (r *Recorder) older(pid int) bool {
+	began := startOf(pid)
+	return pid != r.root && began != 0 && began < startOf(os.Getpid())
 }
 
 // forksElsewhere reports whether a recorded process has children in another PID namespace.

@@ -50,6 +50,7 @@ type Recorder struct {
 	scanned   time.Time // last scan
 	notes     []string
 	calls     chan func() // for the loop of Run
+	executed  executed
 
 	namespaces bool // there are processes of other PID namespaces
 	unknown    int  // processes without a host PID
@@ -73,7 +74,7 @@ func New(c Config, create func(name string, root bool) (io.WriteCloser, error)) 
 	}
 	r := &Recorder{config: c, memory: m, create: create, on: !c.StartOff,
 		threads: make([]*thread, len(m.slots)), processes: map[processKey]*process{},
-		outputs: map[int]*output{}, used: map[string]int{}, calls: make(chan func(), 1)}
+		outputs: map[int]*output{}, used: map[string]int{}, calls: make(chan func(), 1), executed: newExecuted()}
 	if r.control, err = net.Listen("unix", socketName(os.Getpid())); err != nil {
 		r.note("cannot take requests of btrecord ctl: %v", err)
 	} else {

@@ -21,8 +21,8 @@ type record struct {
 	end     uint8
 	kept    uint16
 	more    []uint64 // return addresses in the ring, the outermost first
-	lengths uint64   // of kindModule and kindImage: word 2
-	words   []uint64 // of kindModule and kindImage: all words
+	lengths uint64   // of kindModule, kindImage and kindExec: word 2
+	words   []uint64 // of kindModule, kindImage and kindExec: all words
 }
 
 // ring reads the records of one slot. The program may write anything at any time, even to
@@ -106,13 +106,16 @@ func (r *ring) next(rec *record) error {
 	case kindImage:
 		rec.lengths = r.load(2)
 		n = 5 + up8(rec.pathBytes())
+	case kindExec:
+		rec.lengths = r.load(2)
+		n = 4 + up8(rec.pathBytes())
 	default:
 		return fmt.Errorf("a record of kind %d", rec.kind)
 	}
 	if n > ringRecordMax {
 		return fmt.Errorf("a record of %d words, expected %d at most", n, ringRecordMax)
 	}
-	if rec.kind == kindModule || rec.kind == kindImage {
+	if rec.kind == kindModule || rec.kind == kindImage || rec.kind == kindExec {
 		at := int(r.tail & r.mask)
 		rec.words = slices.Clone(r.words[at : at+int(n)])
 	}

@@ -84,6 +84,7 @@ func linuxCases(t testing.TB) []linuxCase {
 		{name: "a daemon", program: processes, args: []string{"daemon", "0"}, flags: children},
 		{name: "a daemon that allocates late", program: processes, args: []string{"daemon", "300000"}, flags: children},
 		{name: "a PID namespace", program: processes, args: []string{"namespace"}, flags: children},
+		{name: "children in PID namespaces of their own", program: processes, args: []string{"clones"}, flags: children},
 		{name: "kill", program: processes, args: []string{"kill"}},
 		{name: "abort", program: processes, args: []string{"abort"}},
 		{name: "a segmentation fault", program: processes, args: []string{"segv"}},
@@ -304,6 +305,59 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// Programs of sanitizers whose library allocates before it is ready are recorded.
+func TestSanitizers(t *testing.T) {
+	t.Setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0")
+	for _, sanitizer := range []string{"address", "thread"} {
+		t.Run(sanitizer, func(t *testing.T) {
+			program := compile(t, "gcc", "linux/mix.c", "-O0", "-fsanitize="+sanitizer)
+			if err := exec.Command(program).Run(); err != nil {
+				t.Skipf("it does not run here: %v", err)
+			}
+			(&linuxCase{program: func(testing.TB) string { return program }}).run(t)
+		})
+	}
+}
+
+// A child whose program is not recorded is named, however short it runs.
+func TestNotRecorded(t *testing.T) {
+	static := compile(t, "gcc", "linux/waits.c", "-static")
+	const ways = `"$1" 0; "$1" 0; sh -c '"$1" 0; exit 3' sh "$1"; env -i true; (exec -a no ./nonexistent) 2>/dev/null; true`
+	r := recorded(t, "--children", "--", "bash", "-c", ways, "bash", static)
+	want := []string{
+		"3 processes executed " + static + ", which is not recorded: it is a static program",
+		"1 process executed true, which is not recorded: its environment lacks",
+	}
+	for _, says := range want {
+		if r.code != 0 || !strings.Contains(r.errs, says) {
+			t.Errorf("exit status %d, want %q: %s", r.code, says, r.errs)
+		}
+	}
+	if n := strings.Count(r.errs, "which is not recorded"); n != len(want) {
+		t.Errorf("%d notes, want %d: %s", n, len(want), r.errs)
+	}
+	if strings.Contains(r.errs, ": 0 allocations") {
+		t.Errorf("a child that only executes a program has a recording: %s", r.errs)
+	}
+	if r := recorded(t, "--", "sh", "-c", static+" 0; exec "+static+" 0"); !strings.Contains(r.errs, "1 process executed "+static) {
+		t.Errorf("without --children: %s", r.errs)
+	}
+}
+
+// posix_spawn tells the PID of a child that may have ended.
+func TestSpawned(t *testing.T) {
+	program := linux("processes.c")(t)
+	for _, mode := range []string{"ways", "spawns"} {
+		r := recorded(t, "--children", "--", program, mode)
+		if want := map[string]int{"ways": 0, "spawns": 1}[mode]; r.code != 0 || strings.Count(r.errs, "which is not recorded") != want {
+			t.Errorf("%s: exit status %d, want %d notes: %s", mode, r.code, want, r.errs)
+		}
+		if mode == "spawns" && !strings.Contains(r.errs, "20 processes executed /bin/true") {
+			t.Errorf("spawns: %s", r.errs)
+		}
+	}
+}
+
 // The loader ignores preloaded libraries for programs that give privileges, and btrecord says so,
 // also if such a program is executed later.
 func TestPrivileges(t *testing.T) {
@@ -350,8 +404,8 @@ func TestPrivileges(t *testing.T) {
 		if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != 125 || !strings.Contains(string(out), says) {
 			t.Errorf("%s: exit status %d: %s", name, c.ProcessState.ExitCode(), out)
 		}
-		out, err := as(paths["btrecord"], "-o", "/dev/null", "--", "sh", "-c", "exec "+paths[name]+" 2").CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "executed "+name+", which is not recorded: it gained privileges") {
+		out, err := as(paths["btrecord"], "-o", "/dev/null", "--", "sh", "-c", "exec "+paths[name]+" 0").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "executed "+paths[name]+", which is not recorded") || !strings.Contains(string(out), says) {
 			t.Errorf("%s, executed by a shell: %v: %s", name, err, out)
 		}
 	}

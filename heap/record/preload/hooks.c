@@ -128,6 +128,11 @@ static char *early_ring(void)
 	return NULL;
 }
 
+/* GCC's sanitizers are libraries that allocate while they look for the functions that they
+ * replace. Until they have found them, calls of these functions lead nowhere. */
+extern char __asan_init __attribute__((weak)), __tsan_init __attribute__((weak));
+static bool in_loader = true; /* the constructors of the program's libraries have not run */
+
 /* start finds the real functions, and begins to record once there is an environment. */
 static void start(void)
 {
@@ -137,8 +142,11 @@ static void start(void)
 	if (!real_free) {
 		state = STARTING;
 		find_real(next);
+		exec_start();
 		state = RAW;
 	}
+	if (in_loader && (&__asan_init || &__tsan_init))
+		return;
 	if (environ || (ring = early_ring())) {
 		state = STARTING;
 		if (!ring)
@@ -170,6 +178,7 @@ NOINLINE bool begin(void)
 
 static __attribute__((constructor)) void loaded(void)
 {
+	in_loader = false;
 	if (state == RAW)
 		start();
 	if (gate->ring)

@@ -8,6 +8,7 @@
  *   sample.c    which blocks are recorded, where not all are
  *   slots.c     rings: taking one, waiting while it is full, leaving it
  *   process.c   start, fork, threads' ends
+ *   exec.c      programs that the process executes
  *   attach.c    start in a process that runs already
  *   program.c   functions of programs with their own malloc
  *   patch.c     patching such functions
@@ -327,6 +328,7 @@ void record_end(void *p);
 /* record_move of a block by realloc: real carries it out. */
 void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(void *, size_t));
 void record_fork(void);
+void record_exec(pid_t pid, const char *path, uint64_t before);
 void record_elsewhere(void);
 void record_unloaded(void);
 

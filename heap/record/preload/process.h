@@ -54,6 +54,10 @@ static inline void keep(void *p, size_t n, const struct regs *from)
 	record_alloc(p, n, from);
 }
 
+/* ---------------------------------------------------------------- exec.c */
+
+void exec_start(void);	/* finds the functions that the hooks call */
+
 /* ---------------------------------------------------------------- program.c */
 
 /* program_start has the functions of a program with its own malloc recorded, if there

@@ -7,6 +7,7 @@
  * it in time: see ring.h.
  */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "preload.h"
@@ -190,6 +191,27 @@ void record_fork(void)
 		put(o, w, self.forked, RING_FORK, 1);
 	}
 	leave(level);
+}
+
+/* record_exec: see RING_EXEC. */
+void record_exec(pid_t pid, const char *path, uint64_t before)
+{
+	int e = errno;
+	unsigned level = enter();
+	struct own *o = own_at(level);
+	uint64_t *w = o ? reserve(o) : NULL;
+
+	if (w) {
+		size_t n = strnlen(path, PATH_MAX), words = (n + 7) / 8;
+		memset(w + 4, 0, words * 8);
+		memcpy(w + 4, path, n);
+		w[1] = (uint32_t)pid;
+		w[2] = n;
+		w[3] = before & (((uint64_t)1 << 56) - 1);
+		put(o, w, stamp(), RING_EXEC, (uint32_t)(4 + words));
+	}
+	leave(level);
+	errno = e;
 }
 
 void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(void *, size_t))

@@ -21,7 +21,7 @@
 
 #define RING_ENV "LWSBT_RING"		/* the file's absolute path */
 #define RING_MAGIC "lwsbtrng"
-#define RING_VERSION 4
+#define RING_VERSION 5
 #define RING_SLOT 256u			/* bytes */
 #define RING_OWN (256u << 10)		/* bytes */
 #define RING_RECORD_MAX 1088u		/* words: the longest record */
@@ -166,6 +166,7 @@ enum ring_kind {
 	RING_FORK = 10,		/* 1 word: the process is about to fork. The child's IMAGE has this stamp */
 	RING_ELSEWHERE = 11,	/* 1 word: modules of a namespace of dlmopen, which have an allocator of
 				 * their own, are not recorded */
+	RING_EXEC = 12,		/* see below: a program is executed */
 };
 
 #define RING_FRAMES 1u		/* flag: frames follow */
@@ -203,6 +204,11 @@ enum ring_end {
  * IMAGE: word 1: pid (bits 0 to 31), parent's pid (32 to 63); word 3: the parent's image if
  * this process is a fork of one that is recorded, else 0; word 4: the stamp of that FORK,
  * as it was, 0 if there was none; the path is the program's.
+ *
+ * EXEC: word 1: pid of the process that executes a program, this one or a child; word 2: bytes of the
+ * path, as the process gave it; word 3: a stamp, after which an IMAGE with this pid shows that the
+ * program is recorded. The path follows, filled with zeroes up to a whole word. With no path:
+ * the process could not execute the one of the EXEC before.
  *
  * Records of other kinds are errors: the ring cannot be read on.
  */

@@ -125,6 +125,28 @@ int main(int argc, char **argv)
 			_exit(3);
 		}
 		reap(pid);
+	} else if (!strcmp(mode, "spawns")) { /* without the environment that the library needs */
+		char *none[] = {NULL};
+		for (int i = 0; i < 40; i++) {
+			char *args[] = {"true", NULL};
+			pid_t pid;
+			if (posix_spawn(&pid, "/bin/true", NULL, NULL, args, i % 2 ? none : environ) || waitpid(pid, NULL, 0) != pid)
+				return 2;
+		}
+	} else if (!strcmp(mode, "clones")) { /* each is the first of its own PID namespace */
+		tell();
+		for (int i = 0; i < 8; i++) {
+			pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, 0);
+			if (pid < 0)
+				return 77;
+			if (!pid) {
+				some(100, 7);
+				tell();
+				_exit(3);
+			}
+		}
+		while (wait(NULL) > 0)
+			;
 	} else { /* ends */
 		some(1000, 100);
 		tell();
