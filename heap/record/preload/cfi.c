@@ -230,14 +230,18 @@ static bool saved_at_fp(struct in e)
 
 #define REMEMBERED 6
 
+struct work {
+	struct cie cie;
+	struct row row, first, saved[REMEMBERED];
+};
+_Static_assert(sizeof(struct work) <= sizeof(struct cfi_work), "memory of cfi_rule");
+
 /* The instructions of one function, up to an address. */
 struct run {
 	struct in in;
 	const struct cie *c;
 	uintptr_t loc;
-	struct row *r;
-	const struct row *first;
-	struct row saved[REMEMBERED];
+	struct row *r, *first, *saved;
 	unsigned depth;
 };
 
@@ -333,9 +337,11 @@ static bool other_insn(struct run *u, uint8_t op)
 
 /* run carries out instructions up to address pc; loc is where they begin. false: one that
  * is not known. */
-static bool run(struct in in, const struct cie *c, uintptr_t loc, uintptr_t pc, struct row *r, const struct row *first)
+static bool run(struct in in, struct work *w, uintptr_t loc, uintptr_t pc)
 {
-	struct run u = {.in = in, .c = c, .loc = loc, .r = r, .first = first};
+	const struct cie *c = &w->cie;
+	struct row *r = &w->row;
+	struct run u = {.in = in, .c = c, .loc = loc, .r = r, .first = &w->first, .saved = w->saved};
 
 	while (u.in.p < u.in.end && u.loc <= pc) {
 		uint8_t op = take1(&u.in), low = op & 63;
@@ -423,41 +429,41 @@ static struct rule rule_of(const struct row *r)
 	return rule;
 }
 
-struct rule cfi_rule(uintptr_t pc, const struct module *m)
+struct rule cfi_rule(uintptr_t pc, const struct module *m, struct cfi_work *memory)
 {
 	struct rule none = {.kind = RULE_NONE}, other = {.kind = RULE_OTHER};
+	struct work *w = (struct work *)(void *)memory;
 	struct in in;
 	uint32_t back;
 	uintptr_t lo, size, at;
-	struct cie c;
-	struct row r = {.cfa_reg = -1}, first;
 
 	if (!fde(pc, m, &in))
 		return none;
 	at = (uintptr_t)in.p + 4;
 	if (!entry(&in, &back))
 		return none;
-	if (!read_cie(within(m, at - back), &c) || !encoded(&in, c.enc, 0, &lo) || !encoded(&in, c.enc & 15, 0, &size))
+	if (!read_cie(within(m, at - back), &w->cie) || !encoded(&in, w->cie.enc, 0, &lo) || !encoded(&in, w->cie.enc & 15, 0, &size))
 		return other;
 	if (pc < lo || pc - lo >= size)
 		return none;
-	if (c.signal)
+	if (w->cie.signal)
 		return (struct rule){.kind = RULE_SIGNAL};
-	if (c.augmented)
+	if (w->cie.augmented)
 		skip(&in, uleb(&in));
-	if (!run(c.insns, &c, 0, UINTPTR_MAX, &r, &r))
+	w->row = w->first = (struct row){.cfa_reg = -1};
+	if (!run(w->cie.insns, w, 0, UINTPTR_MAX))
 		return other;
-	first = r;
-	if (!run(in, &c, lo, pc, &r, &first))
+	w->first = w->row;
+	if (!run(in, w, lo, pc))
 		return other;
-	return rule_of(&r);
+	return rule_of(&w->row);
 }
 
 #else
 
-struct rule cfi_rule(uintptr_t pc, const struct module *m)
+struct rule cfi_rule(uintptr_t pc, const struct module *m, struct cfi_work *memory)
 {
-	(void)pc, (void)m;
+	(void)pc, (void)m, (void)memory;
 	return (struct rule){.kind = RULE_OTHER};
 }
 

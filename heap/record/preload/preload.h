@@ -173,6 +173,11 @@ struct walked {
 	struct step step[RING_DEPTH];
 };
 
+/* What cfi_rule would otherwise have on the stack, which may be small. */
+struct cfi_work {
+	uint64_t word[32];
+};
+
 /* What the program keeps beside each ring. */
 struct own {
 	uint64_t *words;		/* the ring */
@@ -183,6 +188,7 @@ struct own {
 	struct last last;
 	struct place place[RING_PLACES];
 	struct walked walked;
+	struct cfi_work work;
 };
 
 _Static_assert(sizeof(struct own) <= RING_OWN, "what the program keeps beside a ring");
@@ -222,8 +228,8 @@ struct module {
 	const char *name;
 };
 
-/* cfi_rule reads the rule at pc from the table of its module. */
-struct rule cfi_rule(uintptr_t pc, const struct module *m);
+/* cfi_rule reads the rule at pc from the table of its module. w is in use meanwhile. */
+struct rule cfi_rule(uintptr_t pc, const struct module *m, struct cfi_work *w);
 
 /* ---------------------------------------------------------------- modules.c */
 

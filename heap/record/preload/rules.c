@@ -72,7 +72,7 @@ NOINLINE uint64_t find_rule(struct own *o, uintptr_t pc, uint64_t key, bool befo
 		return pack(r);
 	bool told = module_tell(o, &m);
 	if (m.table)
-		r = cfi_rule(pc - before, &m);
+		r = cfi_rule(pc - before, &m, &o->work);
 	if (r.cfa >= 1 << 27 || r.cfa < -(1 << 27))
 		r.kind = RULE_OTHER;
 	uint64_t p = pack(r);
