@@ -1,6 +1,7 @@
 package symbol
 
 import (
+	"bytes"
 	"cmp"
 	"debug/elf"
 	"runtime/debug"
@@ -246,7 +247,7 @@ type Variable struct {
 }
 
 // Variables returns the variables of the symbol table that have one of the names, or all if no name
-// is given, in table order. A stripped file has only the dynamic symbol table. ok is false if there is no
+// is given, in table order. Names are without what link-time optimization adds. A stripped file has only the dynamic symbol table. ok is false if there is no
 // table.
 func (f *File) Variables(names ...string) (list []Variable, ok bool) {
 	defer f.faulted(debug.SetPanicOnFault(true), nil)
@@ -261,12 +262,28 @@ func (f *File) Variables(names ...string) (list []Variable, ok bool) {
 			sym.section == uint16(elf.SHN_UNDEF) || sym.section >= uint16(elf.SHN_LORESERVE) {
 			continue
 		}
-		name := stringAt(strings, uint64(sym.name))
+		name := sourceName(stringAt(strings, uint64(sym.name)))
 		if len(names) == 0 || slices.ContainsFunc(names, func(n string) bool { return n == string(name) }) {
 			list = append(list, Variable{string(name), sym.addr, sym.size})
 		}
 	}
 	return list, ok
+}
+
+// sourceName returns the name of a variable without what link-time optimization adds: x.lto_priv.0 (gcc),
+// x.llvm.123 (clang).
+func sourceName(name []byte) []byte {
+	for _, suffix := range []string{".lto_priv.", ".llvm."} {
+		if i := bytes.LastIndex(name, []byte(suffix)); i > 0 && digits(name[i+len(suffix):]) {
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// digits reports whether there are digits, and nothing else.
+func digits(text []byte) bool {
+	return len(text) > 0 && !bytes.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 }
 
 // Function is a function of the symbol table.

@@ -111,6 +111,12 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 	}
 	g.spread(reach)
 	uncertain := mark(Uncertain)
+	for i := range h.Blocks {
+		if b := &h.Blocks[i]; h.Unknown(i) && b.Blob != nil {
+			uncertain(i)
+			g.pointers(span{b.Addr - b.header, b.Addr}, uncertain)
+		}
+	}
 	for _, s := range heap {
 		g.pointers(s, uncertain)
 	}
@@ -128,6 +134,13 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		l.notes.add("no registers: all memory outside of the heap counts as stack")
 	}
 	return l
+}
+
+// Unknown reports whether the content of a block, given by its index, may be anything, so that its pointers count: the size
+// of the block is not known, or in a heap of an allocator, its header was overwritten.
+func (h *Heap) Unknown(block int) bool {
+	b := &h.Blocks[block]
+	return b.Blob == nil || h.Foreign && b.Damaged
 }
 
 // graph finds the blocks that memory points to.

@@ -96,6 +96,30 @@ func (c *chain) walk() uint64 {
 	return c.end
 }
 
+// parts is walk for chunks in parts, with memory of others between them. Each part but the last ends with some bytes of
+// end marks. The parts are memory of the heap, from base on, and up to limit, which is behind the last chunk.
+func (c *chain) parts(base, limit, marks uint64, atMarks func(addr uint64) bool) uint64 {
+	last, end := c.last, c.end
+	defer func() { c.last = last }()
+	c.last = atMarks
+	for {
+		reached := c.walk()
+		if reached == end {
+			c.h.own(base, limit-base)
+			return end
+		}
+		c.h.own(base, reached+marks-base)
+		next := end
+		if atMarks(reached) {
+			next, _ = c.resync(reached)
+		}
+		if next >= end || next <= reached {
+			return reached
+		}
+		c.start, base = next, next
+	}
+}
+
 func (c *chain) add(b Block) {
 	c.f.blocks--
 	c.h.Blocks = append(c.h.Blocks, b)

@@ -73,7 +73,7 @@ func TestSavedImages(t *testing.T) {
 	for _, s := range images(t) {
 		t.Run(s.name, func(t *testing.T) {
 			p := s.run(t)
-			p.leaks(t, p.compare(t, s.kind, s.others), s.hidden)
+			p.leaks(t, p.compare(t, s.others, s.kind), s.hidden)
 			p.overwriteAll(t, s.kind)
 		})
 	}

@@ -16,7 +16,7 @@ func TestLargeCore(t *testing.T) {
 	}
 	s := nativeOf(t, "gcc", "threads.c", "-pthread", "-DKEPT=80000", "-DSCALE=2")
 	s.readTruth(t)
-	heaps := s.compare(t, Glibc, 40)
+	heaps := s.compare(t, 40, Glibc)
 	m, p := s.open(t)
 	start := time.Now()
 	if _, err := Find(m, p, Glibc); err != nil {

@@ -18,32 +18,11 @@ func (g *glibc) mainArena(h *Heap, top, end, system uint64) {
 		}
 	}
 	if _, known := g.m.Uint(base, 1); known && base <= top && system <= end {
-		h.prove("the blocks end at the top chunk", top, g.parts(h, base, top, end))
+		c := g.chain(h, g.first(base), top, 2|4)
+		h.prove("the blocks end at the top chunk", top, c.parts(base, end, 4*g.ptr, g.endMarks))
 		return
 	}
 	g.scattered(h, top, end, system)
-}
-
-// parts reads the parts between two addresses, and returns the end of the last.
-func (g *glibc) parts(h *Heap, base, top, end uint64) uint64 {
-	for start := g.first(base); ; {
-		c := g.chain(h, start, top, 2|4)
-		c.last = g.endMarks
-		reached := c.walk()
-		if reached == top {
-			h.own(base, end-base)
-			return top
-		}
-		h.own(base, reached+4*g.ptr-base)
-		if !g.endMarks(reached) {
-			return reached
-		}
-		next, ok := c.resync(reached)
-		if !ok || next == top {
-			return reached
-		}
-		start, base = next, next
-	}
 }
 
 // endMarks reports whether there are two end marks at an address.

@@ -20,7 +20,12 @@ func (f *finder) newlib() ([]*Heap, error) {
 		return nil, ErrNone
 	}
 	h.own(av.Addr, max(av.Size, 4*f.ptr))
-	t := &tags{finder: f, end: top, align: 2 * f.ptr, flags: 3, unwanted: 2}
+	marks := func(addr uint64) bool { // behind a part, if the program itself used sbrk: two sizes of a word
+		first, _ := f.m.Pointer(addr + f.ptr)
+		second, _ := f.m.Pointer(addr + 2*f.ptr)
+		return first&^1 == f.ptr && second == f.ptr|1
+	}
+	t := &tags{finder: f, end: top, align: 2 * f.ptr, flags: 3, unwanted: 2, marks: marks}
 	start := up(base, t.align)
 	size, ok := f.m.Pointer(top + f.ptr)
 	if size &^= 3; !ok || top < start {
@@ -28,15 +33,13 @@ func (f *finder) newlib() ([]*Heap, error) {
 	}
 	h.Addr = start
 	c := chain{f: f, h: h, start: start, end: top, align: t.align, least: 4 * f.ptr, confirm: confirm, read: t.chunk}
-	h.prove("the blocks end at the top chunk", top, c.walk())
+	h.prove("the blocks end at the top chunk", top, c.parts(base, top+size, 3*f.ptr, marks))
 	if info, ok := f.variable("__malloc_current_mallinfo"); ok { // its first number is that of all bytes
 		if all, ok := f.m.Uint(info.Addr, int(f.ptr)); ok {
 			h.prove("bytes from the system", all, top+size-base)
 		}
 	}
-	if f.topChunk(h, top, size) {
-		h.own(base, top+size-base)
-	}
+	f.topChunk(h, top, size)
 	return []*Heap{h}, nil
 }
 
@@ -74,7 +77,7 @@ func (n *nanoHeap) chunk(addr uint64) (c chunk, why string) {
 		}
 	}
 	b.Size = size - b.Header
-	b.Max, b.Min = b.Size, b.Size-min(b.Size, n.spare)
+	b.Max, b.Min = b.Size, min(b.Size-min(b.Size, n.spare), (b.Size-min(b.Size, 2*n.ptr))/2) // realloc keeps a block if half is used
 	return chunk{size: size, block: b}, ""
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -69,7 +70,7 @@ func TestOddHeaps(t *testing.T) {
 				cmdtest.Long(t)
 			}
 			p := coreOf(t, "gcc", "", c)
-			p.leaks(t, p.compare(t, Glibc, c.others), c.hidden)
+			p.leaks(t, p.compare(t, c.others, Glibc), c.hidden)
 		})
 	}
 	for _, x := range []struct{ triple, qemu string }{{"i686-linux-gnu", "qemu-i386"}, {"arm-linux-gnueabihf", "qemu-arm"}, {"mips-linux-gnu", "qemu-mips"}} {
@@ -78,7 +79,7 @@ func TestOddHeaps(t *testing.T) {
 				cmdtest.Long(t)
 				c := oddCase{name, "", 6, 2}
 				p := coreOf(t, x.triple+"-gcc", x.qemu, c, "-static")
-				p.leaks(t, p.compare(t, Glibc, c.others), c.hidden)
+				p.leaks(t, p.compare(t, c.others, Glibc), c.hidden)
 			})
 		}
 	}
@@ -91,7 +92,84 @@ func TestOddMusl(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := oddCase{name, "", 20, 4}
 			p := coreOf(t, "musl-gcc", "", c, "-Wno-implicit-function-declaration")
-			p.leaks(t, p.compare(t, MuslNG, c.others), c.hidden)
+			p.leaks(t, p.compare(t, c.others, MuslNG), c.hidden)
 		})
+	}
+}
+
+// TestOddFirmware is TestOddHeaps for firmware.
+func TestOddFirmware(t *testing.T) {
+	cmdtest.Long(t)
+	for _, x := range []struct {
+		kind  Kind
+		board string
+		flags []string
+	}{
+		{Newlib, "cortex-m3", nil},
+		{NewlibNano, "cortex-m3", []string{"--specs=nano.specs"}},
+		{Picolibc, "riscv32", nil},
+	} {
+		for _, name := range []string{"usual", "own_sbrk", "aligned", "resized", "freed"} {
+			t.Run(x.kind.String()+"/"+name, func(t *testing.T) {
+				flags := append([]string{"-g", "-Os", "-Wno-implicit-function-declaration", "-DCASE=" + name, source(t, "oddfw.c"), source(t, "bare.c")}, x.flags...)
+				exe, ram, addr := cmdtest.Board(t, x.board, source(t, "../../../cmd/btcore/testdata/firmware"), flags...)
+				p := &stopped{exe: exe, ram: map[uint64]string{addr: ram}}
+				switch {
+				case name == "own_sbrk" && x.kind != Newlib: // these do not mark memory that is not theirs
+					p.careful(t, x.kind)
+				case name == "aligned" && x.kind == NewlibNano: // padding before a block may look like its content
+					p.careful(t, x.kind)
+				default:
+					p.leaks(t, p.compare(t, 0, x.kind), 1)
+				}
+			})
+		}
+	}
+}
+
+// TestTwoHeaps compares the blocks of firmware with the heap of FreeRTOS and that of newlib, whose blocks point to each
+// other; link-time optimization renames the variables.
+func TestTwoHeaps(t *testing.T) {
+	cmdtest.Long(t)
+	for _, extra := range [][]string{nil, {"--specs=nano.specs"}, {"-flto", "-flto-partition=max"}} {
+		flags := append([]string{"-g", "-Os", "-Wno-implicit-function-declaration", "-DFREERTOS", "-DCASE=usual", "-I", source(t, "freertos"),
+			source(t, "freertos/setup.c"), freeRTOSSource(t, "heap_4"), source(t, "oddfw.c"), source(t, "bare.c")}, extra...)
+		exe, ram, addr := cmdtest.Board(t, "cortex-m3", source(t, "../../../cmd/btcore/testdata/firmware"), flags...)
+		p := &stopped{exe: exe, ram: map[uint64]string{addr: ram}}
+		heaps := p.compare(t, 0)
+		if len(heaps) != 2 {
+			t.Errorf("%v: %d heaps", extra, len(heaps))
+		}
+		p.leaks(t, heaps, 1)
+	}
+}
+
+// careful checks that no block is reported as a leak that is none, or that the heap is unproven.
+func (s *stopped) careful(t *testing.T, kind Kind) {
+	t.Helper()
+	m, p := s.open(t)
+	heaps, err := Find(m, p, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !heaps[0].Proven() {
+		t.Logf("unproven: %+v", heaps[0].Proof)
+		return
+	}
+	h := Core(m, heaps)
+	found := 0
+	for i, r := range m.FindLeaks(h, core.Roots{Data: p.Data}).Reach {
+		b := &h.Blocks[i]
+		for _, x := range s.readTruth(t) {
+			if x.addr < b.Addr || x.addr-b.Addr >= b.Size {
+				continue
+			}
+			if found++; r == core.Leaked && !x.leaked {
+				t.Errorf("the block at %#x is not leaked", x.addr)
+			}
+		}
+	}
+	if found != len(s.truth) {
+		t.Errorf("%d of %d blocks", found, len(s.truth))
 	}
 }

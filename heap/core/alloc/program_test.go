@@ -208,11 +208,11 @@ func (s *stopped) readTruth(t *testing.T) []truth {
 
 // compare compares the used blocks with those of the program. others is the number of blocks that
 // the C library may have. It returns the heaps.
-func (s *stopped) compare(t *testing.T, kind Kind, others int) []*Heap {
+func (s *stopped) compare(t *testing.T, others int, kinds ...Kind) []*Heap {
 	t.Helper()
 	want := s.readTruth(t)
 	m, p := s.open(t)
-	heaps, err := Find(m, p, kind)
+	heaps, err := Find(m, p, kinds...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +398,7 @@ func TestBlocks(t *testing.T) {
 				cmdtest.Long(t)
 			}
 			p := s.run(t)
-			p.leaks(t, p.compare(t, s.kind, s.others), s.hidden)
+			p.leaks(t, p.compare(t, s.others, s.kind), s.hidden)
 		})
 	}
 }

@@ -67,17 +67,15 @@ func (t *tags) chunk(addr uint64) (c chunk, why string) {
 	return chunk{size: size, block: b}, ""
 }
 
-// topChunk adds the last chunk of an arena, which is free. It reports whether the chunk is in the
-// image.
-func (f *finder) topChunk(h *Heap, top, size uint64) bool {
+// topChunk adds the last chunk of an arena, which is free.
+func (f *finder) topChunk(h *Heap, top, size uint64) {
 	_, ok := f.m.Uint(top+size-1, 1)
 	_, begins := f.m.Uint(top, 1)
 	if !ok || !begins || size < 2*f.ptr || top+size < top {
 		h.prove(fmt.Sprintf("the top chunk at %#x is in the image", top), 1, 0)
-		return false
+		return
 	}
 	if size > 2*f.ptr {
 		h.Blocks = append(h.Blocks, Block{Addr: top + 2*f.ptr, Size: size - 2*f.ptr, Header: f.ptr, State: Free})
 	}
-	return true
 }

@@ -84,7 +84,7 @@ func (b *builder) number(r *Root) int {
 
 // roots finds the pointers outside of blocks.
 func (b *builder) roots(m *core.Image) {
-	loose, unsized := &Root{Name: "heap memory in no block"}, &Root{Name: "a block of unknown size"}
+	loose, unknown := &Root{Name: "heap memory in no block"}, &Root{Name: "a block of unknown content"}
 	add := func(r *Root, block int, at uint64) {
 		n := b.number(r)
 		if k := len(b.edges[n]); k == 0 || b.edges[n][k-1].block != int32(block) {
@@ -107,8 +107,8 @@ func (b *builder) roots(m *core.Image) {
 		}
 	}
 	for i := range b.g.Heap.Blocks {
-		if b.g.Heap.Blocks[i].Blob == nil {
-			add(unsized, i, 0)
+		if b.g.Heap.Unknown(i) {
+			add(unknown, i, 0)
 		}
 	}
 }
