@@ -17,7 +17,8 @@ type HeapTrend struct {
 	// Evidence is the result of the rule for leaks, applied to the memory that is in use: to the
 	// free memory, negated. First and Last of it are not set. Rates are in bytes per Per.
 	Evidence
-	Began LeakDump // Evidence.Since, as a dump: of it, File, Boot and the time are set
+	Began LeakDump // Evidence.Since, as a dump: of it, File, Line, Boot and the time are set
+	Until LeakDump // the same of Evidence.Ended, if it is set
 	Per   Unit
 	Span  time.Duration // as that of [Leaks]
 	// Exhaustion is nil if what is free does not decrease, or is not known. If Evidence.Verdict is
@@ -123,6 +124,9 @@ func (t *HeapTrend) examine(reports []HeapReport) {
 	t.Evidence = trend.examine(points)
 	t.Evidence.First, t.Evidence.Last = Value{}, Value{}
 	t.Began = dumps[t.Evidence.Since]
+	if t.Ended != nil {
+		t.Until = dumps[t.Ended.Dump]
+	}
 	if rises := t.Rose == t.Intervals; t.Rate > t.Margin && (t.Verdict >= Grows || rises) && t.Last.Free.Known {
 		t.Exhaustion = newExhaustion(t.Last.Free.Bytes, t.Rate, t.Margin, t.Per)
 		t.Exhaustion.Heap = t.Name
@@ -174,9 +178,9 @@ func (l *Leaks) exhaustion(rate, margin float64) *Exhaustion {
 }
 
 // IfLeak returns when the heap is full if r, whose verdict is Grows, leaks besides what is Sure. It
-// returns nil if the free memory is not known, or if r is Sure.
+// returns nil if the free memory is not known, or if r is Sure or stopped growing.
 func (l *Leaks) IfLeak(r *Leak) *Exhaustion {
-	if r.Verdict.Sure() {
+	if r.Verdict.Sure() || r.Ended != nil {
 		return nil
 	}
 	return l.exhaustion(l.Rate+r.Rate, math.Hypot(l.Margin, r.Margin))

@@ -27,12 +27,10 @@ const (
 	maxRatio = 20
 )
 
-// changes finds the changes of the rate at which the floor rises, over all boots one after the
-// other. now is the dump since which the rate is the present one, and since the one since
-// which the floor rises at any rate. Both are zero if the rate does not change.
-func (t *leakTrend) changes() (since, now moment) {
-	t.steps = t.floorSteps(t.steps[:0])
-	list := t.steps
+// changes finds the changes of the rate at which the floor rises in a list of steps. now is the index of the
+// step since which the rate is the last one, and since that since which the floor rises at any rate.
+// Both are 0 if the rate does not change.
+func changes(list []floorStep) (since, now int) {
 	begins := []int{0} // of the parts with one rate
 	for {
 		at, found := change(list[begins[len(begins)-1]:])
@@ -41,12 +39,9 @@ func (t *leakTrend) changes() (since, now moment) {
 		}
 		begins = append(begins, begins[len(begins)-1]+at)
 	}
-	last := len(begins) - 1
-	if last == 0 {
-		return moment{}, moment{}
-	}
-	first := last
-	after := list[begins[last]:]
+	first := len(begins) - 1
+	now = begins[first]
+	after := list[now:]
 	for first > 0 {
 		before := list[begins[first-1]:begins[first]]
 		if !rising(before) || slope(before) < slope(after)/maxRatio {
@@ -54,7 +49,21 @@ func (t *leakTrend) changes() (since, now moment) {
 		}
 		first, after = first-1, before
 	}
-	return list[begins[first]].moment, list[begins[last]].moment
+	return begins[first], now
+}
+
+// before returns the part of the trend in which the floor rose before it stopped, with the step end.
+func (t *leakTrend) before(end int) (part trend, since moment) {
+	first := 0
+	for end > 0 {
+		since, now := changes(t.steps[:end])
+		if now == 0 || rising(t.steps[now:end]) {
+			first = since
+			break
+		}
+		end = now
+	}
+	return t.between(t.steps[first].moment, t.steps[end].moment), t.steps[first].moment
 }
 
 // floorSteps appends the changes of the floor within each boot.
@@ -115,10 +124,27 @@ func rising(list []floorStep) bool {
 // from returns the part of the trend from a dump on.
 func (t *trend) from(m moment) trend {
 	boots := slices.Clone(t.boots[m.boot:])
-	b := &boots[0]
-	b.dumps, b.at, b.kept, b.gaps = b.dumps[m.dump:], b.at[m.dump:], b.kept[m.dump:], b.gaps[m.dump:]
-	b.value, b.floor = b.value[m.dump:], b.floor[m.dump:]
+	boots[0] = boots[0].slice(m.dump, len(boots[0].dumps))
 	return newTrend(boots)
+}
+
+// between returns the part of the trend from a dump to a later one.
+func (t *trend) between(m, end moment) trend {
+	boots := slices.Clone(t.boots[m.boot : end.boot+1])
+	last := &boots[len(boots)-1]
+	*last = last.slice(0, end.dump+1)
+	boots[0] = boots[0].slice(m.dump, len(boots[0].dumps))
+	if end.dump == 0 {
+		boots = boots[:len(boots)-1]
+	}
+	return newTrend(boots)
+}
+
+// slice returns a part of the dumps of a boot.
+func (b trendBoot) slice(from, to int) trendBoot {
+	b.dumps, b.at, b.kept, b.gaps = b.dumps[from:to], b.at[from:to], b.kept[from:to], b.gaps[from:to]
+	b.value, b.floor = b.value[from:to], b.floor[from:to]
+	return b
 }
 
 // contrast reports whether an earlier boot ran through at least half of the uptime that the
@@ -143,29 +169,24 @@ func (t *trend) contrast(m moment) bool {
 	return false
 }
 
-// faster returns how much the rate at the end of part, which begins at now, may be above its mean,
-// if the rate grows: if the floor rose more slowly before, and rises faster in the second half of part
-// than in the first, apart from noise of margin. A rate that changes with a boot does not go on to.
-func (t *leakTrend) faster(part *trend, since, now moment, margin float64) float64 {
-	if since == now || now.dump == 0 {
+// faster returns how much the rate at the end of the log may be above the mean rate since the step now,
+// if the rate grows: if the floor rose more slowly from the step since to now, and rises faster in the second half
+// of the time from now on than in the first, apart from noise of margin. A rate that changes with a boot
+// does not go on to.
+func (t *leakTrend) faster(since, now int, margin float64) float64 {
+	if since == now || t.steps[now].dump == 0 {
 		return 0
 	}
-	first, last := t.index(since), t.index(now)
-	t1, r1, _ := sums(t.steps[first:last])
-	t2, r2, _ := sums(t.steps[last:])
+	t1, r1, _ := sums(t.steps[since:now])
+	t2, r2, _ := sums(t.steps[now:])
 	before := (r2/t2 - r1/t1) * t2 / (t1 + t2) // by a straight line through both rates
-	half := last
+	half := now
 	var t3, r3 float64
-	for ; half < len(t.steps)-1 && (half == last || t3+t.steps[half].time <= t2/2); half++ {
+	for ; half < len(t.steps)-1 && (half == now || t3+t.steps[half].time <= t2/2); half++ {
 		t3, r3 = t3+t.steps[half].time, r3+t.steps[half].rise
 	}
 	within := (r2-r3)/(t2-t3) - r3/t3
 	return math.Max(0, math.Min(before, within+margin))
-}
-
-// index returns the index in t.steps of the step that begins with a moment.
-func (t *leakTrend) index(m moment) int {
-	return slices.IndexFunc(t.steps, func(s floorStep) bool { return s.moment == m })
 }
 
 // undecided returns for how many hours or dumps more a path must grow that grows steadily since a

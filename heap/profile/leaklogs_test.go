@@ -31,7 +31,9 @@ type simulated struct {
 	leak  int        // index of the path that leaks, -1 if none
 	kind  string     // of the leak
 	rate  float64    // of the leak at the end of the log, bytes per hour
+	net   float64    // of a leak that is drained: the rate over a boot, net of the drains
 	since float64    // hours from the beginning of the log to that of the leak
+	until float64    // hours to its end, 0 if it does not end
 }
 
 // amount is the live memory of a call path.
@@ -317,7 +319,15 @@ func (w *simulated) newLeak(rng *rand.Rand, heap, hours float64) source {
 	case "busy path":
 		busy = blocks * uniform(rng, 0.1, 0.5)
 	}
-	s.shape = leakShape(w.kind, blocks, busy, uniform(rng, 0.3, 0.7), rng.IntN(2)+1)
+	drain, drains := uniform(rng, 0.3, 0.7), rng.IntN(2)+1
+	if w.kind == "drained" {
+		level, part := 0.0, 1/float64(drains+1)
+		for range drains {
+			level = (level + part) * (1 - drain)
+		}
+		w.net = w.rate * (level + part)
+	}
+	s.shape = leakShape(w.kind, blocks, busy, drain, drains)
 	return s
 }
 

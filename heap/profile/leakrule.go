@@ -42,7 +42,8 @@ type Evidence struct {
 	Rate   float64 `json:"rate"`
 	Margin float64 `json:"margin"`
 	// Rose is the number of intervals between dumps in which the floor rose, of Intervals.
-	// Chance is the expected number if the order of the dumps were random.
+	// Chance is the expected number if the order of the values were random. Of a path that
+	// changes, but in less than half of the intervals of a boot, only these are counted for it.
 	Rose      int     `json:"rose"`
 	Intervals int     `json:"intervals"`
 	Chance    float64 `json:"chance"`
@@ -75,9 +76,20 @@ type Evidence struct {
 	// More is more than 0 if the path grows steadily since some time, as a leak or a cache that fills
 	// does: if it grows for so many hours or dumps more, it is Probably a leak. Verdict is Grows.
 	More float64 `json:"more,omitempty"`
+	// Ended is set if the path grew as a leak does, and stopped: Rate is not more than Margin. Verdict is
+	// Grows.
+	Ended *Ended `json:"ended,omitempty"`
 	// Versions has the growth in each firmware version, in the order of the log, nil if the log
 	// names only one.
 	Versions []Version `json:"versions,omitempty"`
+}
+
+// Ended is the growth of a path that stopped growing.
+type Ended struct {
+	Dump int `json:"dump"` // index in [Leaks.Dumps] of the dump since which it does not grow
+	// Rate is the growth before, and Margin its margin, as in Evidence.
+	Rate   float64 `json:"rate"`
+	Margin float64 `json:"margin"`
 }
 
 // thresholds of the verdicts: all three must hold.
@@ -118,35 +130,46 @@ func (t *leakTrend) examine(points []Value) Evidence {
 		e.Versions = t.byVersion(points, scale, byBytes)
 	}
 	e.Since = t.boots[0].dumps[0]
-	since, now := t.changes()
-	if now == (moment{}) {
-		return e
+	t.steps = t.floorSteps(t.steps[:0])
+	if since, now := changes(t.steps); now > 0 {
+		t.present(&e, since, now, points, scale, byBytes)
 	}
-	e.Changed, e.Since = true, t.boots[since.boot].dumps[since.dump]
-	part := t.from(now)
+	t.mended(&e)
+	return e
+}
+
+// present sets what e says of the present, of a path that grows since a step, and at the same rate since
+// the step now.
+func (t *leakTrend) present(e *Evidence, since, now int, points []Value, scale float64, byBytes bool) {
+	dump := func(m moment) int { return t.boots[m.boot].dumps[m.dump] }
+	begin := t.steps[now].moment
+	part := t.from(begin)
 	p, _ := part.evaluate(points, scale, byBytes)
-	e.Rate, e.Margin = p.Rate, p.Margin
-	if faster := t.faster(&part, since, now, p.Margin/scale) * scale; faster > 0 {
+	e.Changed, e.Since, e.Rate, e.Margin = true, dump(t.steps[since].moment), p.Rate, p.Margin
+	if faster := t.faster(since, now, p.Margin/scale) * scale; faster > 0 {
 		e.Rate, e.Margin = p.Rate+faster/2, p.Margin+faster/2
 	}
 	switch {
-	case p.Rate <= p.Margin: // the growth has ended
+	case p.Rate <= p.Margin: // the growth has stopped
 		e.Verdict = min(e.Verdict, Grows)
-	case p.Verdict == Leaking && t.contrast(now):
+		grew, since := t.before(now)
+		if g, _ := grew.evaluate(points, scale, byBytes); g.Verdict == Leaking {
+			e.Verdict, e.Since, e.Ended = Grows, dump(since), &Ended{dump(begin), g.Rate, g.Margin}
+			e.Score = math.Max(e.Score, g.Score*straightness(1-grew.span/t.span))
+		}
+	case p.Verdict == Leaking && t.contrast(begin):
 		e.Verdict, e.Score = max(e.Verdict, Probably), math.Max(e.Score, p.Score)
 	case p.Verdict == Leaking && e.Verdict < Probably:
-		e.Verdict, e.More = Grows, t.undecided(now)
+		e.Verdict, e.More = Grows, t.undecided(begin)
 		e.Score = math.Max(e.Score, p.Score*straightness(1-part.span/t.span)) // the time before it is the distance from a straight line
 	default:
 		e.Verdict = max(e.Verdict, min(p.Verdict, Grows))
 	}
-	return e
 }
 
 // evaluate applies the rule to the floors of the trend.
 func (t *trend) evaluate(points []Value, scale float64, byBytes bool) (e Evidence, s rise) {
 	e.Boots, e.ByBytes = len(t.boots), byBytes
-	e.Intervals, e.Chance = t.dumps-len(t.boots), t.chance
 	most := math.Inf(-1)
 	for i := range t.boots {
 		b := &t.boots[i]
@@ -154,8 +177,8 @@ func (t *trend) evaluate(points []Value, scale float64, byBytes bool) (e Evidenc
 			most, e.First, e.Last = gain, points[b.dumps[0]], points[b.dumps[len(b.dumps)-1]]
 		}
 	}
-	e.Rose = s.rose
-	e.Z = (float64(s.rose) - t.chance) / math.Sqrt(t.variance)
+	e.Rose, e.Intervals, e.Chance = s.rose, t.dumps-len(t.boots), s.chance
+	e.Z = (float64(s.rose) - s.chance) / math.Sqrt(s.variance)
 	if s.total <= 0 {
 		return e, s
 	}
@@ -191,6 +214,7 @@ type rise struct {
 	lost               float64                // variance because of missing blocks
 	squares            float64                // sum of the squared distances of each step from the mean
 	rose               int
+	chance, variance   float64 // of rose in random order
 	// of the first halves of the boots
 	roseEarly, intervalsEarly int
 }
@@ -206,6 +230,8 @@ func (s *rise) faster(e *Evidence) bool {
 func (s *rise) add(b *trendBoot, byBytes bool) (gain float64) {
 	f, k := b.floor, len(b.floor)
 	gain = f[k-1] - f[0]
+	chance, variance := randomRises(1 + b.changes())
+	s.chance, s.variance = s.chance+chance, s.variance+variance
 	span := b.at[k-1] - b.at[0]
 	half := k - 2
 	var above, below float64
@@ -248,6 +274,31 @@ func (s *rise) add(b *trendBoot, byBytes bool) (gain float64) {
 		}
 	}
 	return gain
+}
+
+// randomRises returns the expected number of rises of the floor of n values in random order, and its
+// variance: the j-th value from the end is a new minimum with probability 1/j.
+func randomRises(n int) (mean, variance float64) {
+	for j := 2.0; j <= float64(n); j++ {
+		mean, variance = mean+1/j, variance+1/j-1/(j*j)
+	}
+	return mean, variance
+}
+
+// changes returns the number of intervals in which the value changes, or that of all intervals if it
+// changes in half of them or more, or not at all. That a value which seldom changes rises each time is
+// no accident; equal values in between say nothing against it.
+func (b *trendBoot) changes() (n int) {
+	intervals := len(b.value) - 1
+	for i := range intervals {
+		if math.Abs(b.value[i+1]-b.value[i]) > b.step {
+			n++
+		}
+	}
+	if n == 0 || 2*n >= intervals {
+		return intervals
+	}
+	return n
 }
 
 // bendSteps is the number of parts of the time of a boot at whose ends its floor is compared with a

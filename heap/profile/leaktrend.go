@@ -112,10 +112,8 @@ func newTrend(boots []trendBoot) trend {
 		t.dumps += k
 		t.longest = max(t.longest, k)
 		t.span += boots[i].at[k-1] - boots[i].at[0]
-		for j := 2.0; j <= float64(k); j++ { // the floor of the j-th dump from the end is a new minimum with probability 1/j
-			t.chance += 1 / j
-			t.variance += 1/j - 1/(j*j)
-		}
+		chance, variance := randomRises(k)
+		t.chance, t.variance = t.chance+chance, t.variance+variance
 	}
 	return t
 }

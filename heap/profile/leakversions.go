@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
@@ -15,8 +16,15 @@ type Version struct {
 	Rate   float64 `json:"rate"`
 	Margin float64 `json:"margin"`
 	Grows  bool    `json:"grows"`
+	// Unknown is set if it does not grow, but too little of it is in the log to tell: fewer than five
+	// intervals; or with the rate of a version that grows, fewer than three blocks would have come, or half of that
+	// rate may hide in the noise.
+	Unknown bool `json:"unknown,omitempty"`
 
-	absent bool // the path has no blocks
+	absent  bool  // the path has no blocks
+	boots   []int // indexes in the trend
+	verdict Verdict
+	score   float64
 }
 
 // versionBoots has the boots of a firmware version.
@@ -68,6 +76,8 @@ func (v firmware) label(all []firmware) string {
 
 // byVersion returns the growth of the path under examination in each firmware version.
 func (t *leakTrend) byVersion(points []Value, scale float64, byBytes bool) (list []Version) {
+	var spans []float64
+	least := math.Inf(1) // rate of those that grow
 	for _, v := range t.versions {
 		var boots []trendBoot
 		absent := true
@@ -77,9 +87,39 @@ func (t *leakTrend) byVersion(points []Value, scale float64, byBytes bool) (list
 		}
 		part := newTrend(boots)
 		e, _ := part.evaluate(points, scale, byBytes)
-		list = append(list, Version{v.name, len(boots), part.dumps, e.Rate, e.Margin, e.Rate > 0 && rising(part.floorSteps(nil)), absent})
+		grows := e.Rate > 0 && rising(part.floorSteps(nil))
+		if grows {
+			least = math.Min(least, e.Rate)
+		}
+		spans = append(spans, part.span)
+		list = append(list, Version{Name: v.name, Boots: len(boots), Dumps: part.dumps, Rate: e.Rate, Margin: e.Margin, Grows: grows,
+			absent: absent, boots: v.boots, verdict: e.Verdict, score: e.Score})
+	}
+	for i := range list {
+		v := &list[i]
+		v.Unknown = !v.Grows && (v.Dumps-v.Boots < minSide || least*spans[i] < 3*scale || v.Rate+v.Margin > least/2)
 	}
 	return list
+}
+
+// mended sets what e says of a path that leaks in the boots of a firmware version, but not in those of the
+// version of the last boot.
+func (t *leakTrend) mended(e *Evidence) {
+	var leaks, now *Version
+	for i := range e.Versions {
+		v := &e.Versions[i]
+		if last := v.boots[len(v.boots)-1]; last == len(t.boots)-1 {
+			now = v
+		} else if v.verdict == Leaking && (leaks == nil || last > leaks.boots[len(leaks.boots)-1]) {
+			leaks = v
+		}
+	}
+	if leaks == nil || now == nil || now.Grows || now.Unknown || now.absent {
+		return
+	}
+	first, end := leaks.boots[0], leaks.boots[len(leaks.boots)-1]+1
+	e.Verdict, e.Changed, e.More, e.Since, e.Rate, e.Margin = Grows, true, 0, t.boots[first].dumps[0], now.Rate, now.Margin
+	e.Score, e.Ended = leaks.score, &Ended{t.boots[end].dumps[0], leaks.Rate, leaks.Margin}
 }
 
 // comparableVersions returns the versions whose call paths have the same names: an address without a

@@ -42,7 +42,7 @@ func (w *simulated) worldLeak(rng *rand.Rand, world string, heap, hours float64)
 	case "faster":
 		leaked, w.rate = func(x float64) float64 { return x * x }, 2*gain/hours
 	case "ends":
-		leaked = func(x float64) float64 { return math.Min(1, x/at) }
+		leaked, w.until = func(x float64) float64 { return math.Min(1, x/at) }, at*hours
 	default:
 		leaked = func(x float64) float64 { return math.Max(0, x-at) / (1 - at) }
 		w.rate, w.since = gain/(1-at)/hours, at*hours
@@ -69,6 +69,7 @@ type worldScore struct {
 	logs                int
 	sure, listed        answers // is Sure; or is one of the three that are listed as growing
 	cover               share   // of the leaks that are Sure: the true rate is within the margin
+	ended               answers // is one of the three that are listed as ended; since is the time of the end
 	steady, steadyLeaks int     // paths with More; and how many of them leak
 }
 
@@ -86,7 +87,7 @@ func (s *worldScore) add(w *simulated) {
 	l := w.profile().Leaks(profile.LeakOptions{})
 	s.logs++
 	var sure, listed, rate, since bool
-	grows := 0
+	grows, ends, named, atEnd := 0, 0, false, false
 	for i := range l.Rows {
 		r := &l.Rows[i]
 		n, _ := strconv.ParseUint(r.Stack()[0].Func, 0, 64) // the address of path 0 is 1
@@ -94,7 +95,13 @@ func (s *worldScore) add(w *simulated) {
 		if i == 0 && w.leak >= 0 {
 			s.first.add(leak)
 		}
-		if r.Verdict == profile.Grows {
+		switch {
+		case r.Ended != nil:
+			ends++
+			if leak {
+				named, atEnd = ends <= 3, math.Abs(w.moment(r.Ended.Dump)-w.until) <= 0.1*w.moment(len(w.at)-1)
+			}
+		case r.Verdict == profile.Grows:
 			grows++
 		}
 		if r.More > 0 {
@@ -105,11 +112,11 @@ func (s *worldScore) add(w *simulated) {
 		}
 		switch {
 		case leak:
-			sure, listed = r.Verdict.Sure(), r.Verdict.Sure() || r.Verdict == profile.Grows && grows <= 3
+			sure, listed = r.Verdict.Sure(), r.Verdict.Sure() || r.Verdict == profile.Grows && r.Ended == nil && grows <= 3
 			at, hours := w.moment(r.Since), w.moment(len(w.at)-1)
-			rate, since = math.Abs(w.rate/r.Rate-1) <= 0.3, math.Abs(at-w.since) <= 0.1*hours
+			rate, since = w.right(func(rate float64) bool { return math.Abs(rate/r.Rate-1) <= 0.3 }), math.Abs(at-w.since) <= 0.1*hours
 			if sure {
-				s.cover.add(math.Abs(r.Rate-w.rate) <= r.Margin)
+				s.cover.add(w.right(func(rate float64) bool { return math.Abs(r.Rate-rate) <= r.Margin }))
 			}
 		case r.Verdict == profile.Leaking:
 			s.leaks++
@@ -120,7 +127,14 @@ func (s *worldScore) add(w *simulated) {
 	if w.leak >= 0 {
 		s.sure.add(sure, rate, since)
 		s.listed.add(listed, rate, since)
+		s.ended.add(named, true, atEnd)
 	}
+}
+
+// right reports whether the rate of the leak passes a test: of one that is drained, that since the last drain or
+// that over a boot, since a log does not tell whether the drains go on.
+func (w *simulated) right(test func(rate float64) bool) bool {
+	return test(w.rate) || w.net > 0 && test(w.net)
 }
 
 // moment returns the hours from the beginning of the log to a dump.
@@ -149,15 +163,16 @@ func TestLeakWorlds(t *testing.T) {
 		for log := range 2 * logs {
 			s.add(simulate(rand.New(rand.NewPCG(1125, uint64(k)<<32|uint64(log))), world.setting, log%2 == 0))
 		}
-		fmt.Fprintf(&table, "\n| %s | %s | %.2f | %.2f | %s | %s | %s | %s | %s | %s |", world.name, s.first, float64(s.leaks)/float64(s.logs), float64(s.unsure)/float64(s.logs),
-			s.sure.named, s.sure.rate, s.sure.since, s.listed.rate, s.listed.since, s.cover)
+		fmt.Fprintf(&table, "\n| %s | %s | %.2f | %.2f | %s | %s | %s | %s | %s | %s | %s |", world.name, s.first, float64(s.leaks)/float64(s.logs), float64(s.unsure)/float64(s.logs),
+			s.sure.named, s.sure.rate, s.sure.since, s.listed.rate, s.listed.since, s.cover, s.ended.since)
 		t.Logf("%s: %.1f paths per log grow steadily since some time, %d of %d leak", world.name, float64(s.steady)/float64(s.logs), s.steadyLeaks, s.steady)
 		if float64(s.leaks) > 0.1*float64(s.logs) {
 			t.Errorf("%s: %d false leaks in %d logs", world.name, s.leaks, s.logs)
 		}
 	}
 	t.Logf("percentages of the logs with a leak: leak first; false leaks and false probable leaks per log; said to be a leak or probably one, "+
-		"and rate within 30 %%, since within a tenth of the log; the same, or one of three that grow; of leaks found: rate within the margin:%s", &table)
+		"and rate within 30 %%, since within a tenth of the log; the same, or one of three that grow; of leaks found: rate within the margin; "+
+		"of the logs: one of three that stopped, within a tenth of the log:%s", &table)
 	for _, c := range []struct {
 		name         string
 		sure, listed float64
@@ -173,6 +188,8 @@ func TestLeakWorlds(t *testing.T) {
 	}
 	if s := scores["ends"]; s.sure.named.yes > s.sure.named.of/10 {
 		t.Errorf("%d of %d leaks that ended are still leaks", s.sure.named.yes, s.sure.named.of)
+	} else if s.ended.since.percent() < 75 || s.first.percent() < 15 {
+		t.Errorf("of leaks that ended, %s %% are listed as such, and %s %% are first", s.ended.since, s.first)
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 // maxLeaks is the largest number of sure leaks on a page, each of which has all its frames.
 const maxLeaks = 500
 
-// NewLeaks returns leaks for [Options]: the sure ones first, then up to three call paths that grow.
+// NewLeaks returns leaks for [Options]: the sure ones first, then up to three call paths that grow, and up to three
+// that stopped.
 func NewLeaks(found *profile.Leaks) *Leaks {
 	l := &Leaks{Summary: []string{leaktext.Headline(found) + " in " + leaktext.Examined(found)}}
 	for _, text := range slices.Concat([]string{leaktext.Exhaustion(found)}, leaktext.Heaps(found), leaktext.Basis(found)) {
@@ -25,9 +26,9 @@ func NewLeaks(found *profile.Leaks) *Leaks {
 		l.Summary = append(l.Summary, fmt.Sprintf("The list has the %d surest leaks; %d more are left out.", maxLeaks, left))
 		sure = sure[:maxLeaks]
 	}
-	steady, uneven := leaktext.Growing(found)
-	for _, r := range slices.Concat(sure, steady, uneven) {
-		row := Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: leaktext.Rate(found, r.Rate, r.Margin), Grows: r.Rate > 0,
+	steady, uneven, ended := leaktext.Growing(found)
+	for _, r := range slices.Concat(sure, steady, uneven, ended) {
+		row := Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: leaktext.RateOf(found, &r), Grows: r.Rate > 0,
 			First: r.First, Last: r.Last, Text: leaktext.Evidence(&r)}
 		row.Text = strings.Join(append([]string{row.Text}, leaktext.Notes(found, &r)...), "; ")
 		for i, v := range r.Points() {

@@ -194,6 +194,9 @@ func heapJSON(t *profile.HeapTrend) any {
 		}
 		j["since"] = since
 	}
+	if t.Ended != nil {
+		j["ended"] = object{"file": t.Until.File, "line": t.Until.Line, "boot": t.Until.Boot, "rate": t.Ended.Rate, "margin": t.Ended.Margin}
+	}
 	if t.More > 0 {
 		j["more"] = t.More
 	}

@@ -291,7 +291,7 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 			fmt.Fprintln(w, "\naddresses without names may differ by boot, and so may their call paths:\n--hide '^0x' leaves such addresses out, --maps may name them")
 		}
 	}
-	steady, uneven := leaktext.Growing(found)
+	steady, uneven, ended := leaktext.Growing(found)
 	if len(steady) > 0 {
 		fmt.Fprint(w, "\nThese grow steadily, but not long enough to tell a leak from a cache:\n")
 		l.writeLeaks(w, found, steady)
@@ -299,6 +299,10 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 	if len(uneven) > 0 {
 		fmt.Fprint(w, "\nThese grow, but so slowly or unevenly that it may be noise; a longer log decides:\n")
 		l.writeLeaks(w, found, uneven)
+	}
+	if len(ended) > 0 {
+		fmt.Fprint(w, "\nThese grew as a leak does, and stopped: a leak that was mended, or a cache that\nis full:\n")
+		l.writeLeaks(w, found, ended)
 	}
 	if lines := leaktext.Basis(found); len(lines) > 0 {
 		fmt.Fprintf(w, "\n%s\n", strings.Join(lines, "\n"))
@@ -312,11 +316,14 @@ func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Lea
 	for i := range list {
 		r := &list[i]
 		bars := sparkline(r.Points(), func(i int) bool { return found.Dumps[i].Used }, l.w, 24)
-		boots := ""
+		verdict, boots := r.Verdict.String(), ""
+		if r.Ended != nil {
+			verdict = "ended"
+		}
 		if r.Boots > 1 {
 			boots = fmt.Sprintf("  %d boots", r.Boots)
 		}
-		head := fmt.Sprintf("%s  %s  %s → %s blocks, %s → %s bytes%s", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin),
+		head := fmt.Sprintf("%s  %s  %s → %s blocks, %s → %s bytes%s", verdict, leaktext.RateOf(found, r),
 			cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots)
 		between := "  "
 		if utf8.RuneCountInString(head+between+bars) > cli.DefaultWidth {
@@ -371,7 +378,7 @@ func unnamed(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }
 // writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
 func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
 	var limit profile.StackLimit
-	steady, uneven := leaktext.Growing(found)
+	steady, uneven, _ := leaktext.Growing(found)
 	for _, r := range slices.Concat(found.Sure(), steady, uneven) {
 		at, name, kind := inLog(found), "(no frames)", "warning"
 		stack := limit.Leak(&r)

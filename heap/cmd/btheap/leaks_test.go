@@ -189,9 +189,11 @@ func TestLeaksByVersion(t *testing.T) {
 		{"none in the earlier versions", version(t, "fw=1.4.1", 0, same) + version(t, "fw=1.4.2", 0, same) + version(t, "fw=1.4.3", 3, same),
 			"since firmware 1.4.3; none in firmware 1.4.1, firmware 1.4.2"},
 		{"ended, and began again", version(t, "fw=1", 2, same) + version(t, "fw=2", 0, same) + version(t, "fw=3", 3, same),
-			"firmware 1: +80 ± 0 bytes per hour, firmware 2: none, firmware 3: +120 ± 0\n    bytes per hour"},
+			"firmware 1: +80 ± 0 bytes per hour, firmware 3: +120 ± 0 bytes per hour; none\n    in firmware 2"},
 		{"in each version", version(t, "fw=1", 2, same) + version(t, "fw=2", 3, same),
 			"firmware 1: +80 ± 0 bytes per hour, firmware 2: +120 ± 0 bytes per hour"},
+		{"ended by a version", version(t, "fw=1.1.0", 0, same) + version(t, "fw=1.2.0", 2, same) + version(t, "fw=1.3.0", 0, same),
+			"only in firmware 1.2.0: +80 ± 0 bytes per hour; none in firmware 1.1.0,\n    firmware 1.3.0"},
 		{"builds of one version", version(t, "fw=1 build=aa01", 0, same) + version(t, "fw=1 build=bb02", 3, same), "since firmware 1, build bb02; none in firmware 1, build aa01"},
 		{"builds without a version", version(t, "build=0123456789abcdef", 0, same) + version(t, "build=bb02", 3, same), "since build bb02; none in build 0123456789ab"},
 	} {
@@ -200,6 +202,14 @@ func TestLeaksByVersion(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s%s", c.name, code, errs, out)
 		}
 	}
+	checkSession(t, "ended by a version", []string{"leaks", logFile(t, "fw.log", version(t, "fw=1", 2, same)+version(t, "fw=2", 0, same))}, 0, []string{
+		"no leak found (1 call path stopped growing) in 20 dumps of 2 boots over 18 h\nheap: no leak\n",
+		"\n  it shrank by 80 ± 0 bytes per hour, and stopped\n", ", boot 2, 1 h after its start\n  only in firmware 1: +80",
+		"\nis full:\n\nended  +80 ± 0 bytes per hour  52 → 70 blocks", "\n  ended about dump 11, boot 2, 1 h after its start\n  only in firmware 1: +80"}, "")
+	some := version(t, "fw=2", 0, same)
+	some = some[:strings.Index(some, "~h#begin 3")]
+	checkSession(t, "few dumps of a version", []string{"leaks", logFile(t, "fw.log", version(t, "fw=1", 1, same)+some)}, 0, []string{
+		"1 leak in 13 dumps of 2 boots over 11 h\n", "\n  firmware 1: +40 ± 0 bytes per hour; too little of firmware 2 to tell\n"}, "")
 	out, _, _ := command("", "leaks", logFile(t, "fw.log", version(t, "fw=1", 0, same)+version(t, "fw=2", 3, 0x401200)))
 	if path, n := strings.Index(out, "0x401200"), strings.Count(out, "since firmware 2; none in firmware 1\n"); path < 0 || n != 1 || strings.Index(out, "since firmware") > path {
 		t.Errorf("an address that firmware 1 may not have: %s", out)

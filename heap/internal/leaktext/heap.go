@@ -102,8 +102,17 @@ func Heap(t *profile.HeapTrend) string {
 
 // since returns since when a heap shrinks, in which firmware versions, and what tells a leak from a cache.
 func since(t *profile.HeapTrend) (lines []string) {
+	at := func(what string, d *profile.LeakDump) {
+		lines = append(lines, fmt.Sprintf("  %s line %d%s", what, d.Line, place(d, t.Boots, t.Per == profile.PerHour, "report")))
+	}
+	if x := t.Ended; x != nil {
+		lines = append(lines, "  it shrank by "+rate(t.Per, t.Span, x.Rate, x.Margin)[1:]+", and stopped")
+	}
 	if t.Changed && t.Evidence.Since > 0 {
-		lines = append(lines, fmt.Sprintf("  not before line %d%s", t.Began.Line, place(&t.Began, t.Boots, t.Per == profile.PerHour, "report")))
+		at("not before", &t.Began)
+	}
+	if t.Ended != nil {
+		at("ended about", &t.Until)
 	}
 	if s := versions(t.Versions, func(v *profile.Version) string { return rate(t.Per, t.Span, v.Rate, v.Margin) }); s != "" {
 		lines = append(lines, "  "+s)

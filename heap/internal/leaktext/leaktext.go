@@ -15,12 +15,15 @@ import (
 
 // Headline returns a sentence with the number of leaks.
 func Headline(found *profile.Leaks) string {
-	n := map[profile.Verdict]int{}
+	n, ended := map[profile.Verdict]int{}, 0
 	for _, r := range found.Sure() {
 		n[r.Verdict]++
 	}
 	for i := range found.Rows {
-		if found.Rows[i].Verdict == profile.Grows {
+		switch r := &found.Rows[i]; {
+		case r.Ended != nil:
+			ended++
+		case r.Verdict == profile.Grows:
 			n[profile.Grows]++
 		}
 	}
@@ -31,13 +34,19 @@ func Headline(found *profile.Leaks) string {
 	if k := n[profile.Probably]; k > 0 {
 		list = append(list, printable.Count(k, "probable leak"))
 	}
-	switch {
-	case len(list) == 0 && n[profile.Grows] == 0:
-		return "no leak found"
-	case len(list) == 0:
-		return "no leak found (" + printable.Count(n[profile.Grows], "call path") + " may be one)"
+	if len(list) > 0 {
+		return strings.Join(list, ", ")
 	}
-	return strings.Join(list, ", ")
+	if k := n[profile.Grows]; k > 0 {
+		list = append(list, printable.Count(k, "call path")+" may be one")
+	}
+	if ended > 0 {
+		list = append(list, printable.Count(ended, "call path")+" stopped growing")
+	}
+	if len(list) > 0 {
+		return "no leak found (" + strings.Join(list, ", ") + ")"
+	}
+	return "no leak found"
 }
 
 // Examined returns a description of the examined dumps.
@@ -103,9 +112,21 @@ func Amount(v float64) string {
 	return Signed(v)
 }
 
+// RateOf writes the rate of a call path: the present one, or of one that stopped growing that before.
+func RateOf(found *profile.Leaks, r *profile.Leak) string {
+	if x := r.Ended; x != nil {
+		return Rate(found, x.Rate, x.Margin)
+	}
+	return Rate(found, r.Rate, r.Margin)
+}
+
 // Evidence describes the evidence of a call path.
 func Evidence(r *profile.Leak) string {
-	return fmt.Sprintf("kept memory grew in %d of %s (%.0f if random)%s", r.Rose, printable.Count(r.Intervals, "interval"), r.Chance, evidence(&r.Evidence))
+	s := fmt.Sprintf("kept memory grew in %d of %s (%.0f if random)", r.Rose, printable.Count(r.Intervals, "interval"), r.Chance)
+	if r.Ended == nil {
+		s += evidence(&r.Evidence)
+	}
+	return s
 }
 
 // Notes returns lines on a call path: since when and in which firmware versions it grows, and of one
@@ -135,16 +156,24 @@ func undecidedText(unit profile.Unit, more float64) string {
 	return fmt.Sprintf("a leak, or a cache that fills: after %s more, it is probably a leak", left)
 }
 
-// Since returns since when a call path grows, "" if its rate is the same in the whole log.
+// Since returns since when and until when a call path grows, "" if its rate is the same in the whole log.
 func Since(found *profile.Leaks, r *profile.Leak) string {
-	if !r.Changed {
-		return ""
+	at := func(i int) string {
+		d := &found.Dumps[i]
+		return d.Name + place(d, found.Boots, found.Timed, "dump")
 	}
-	if r.Since == slices.IndexFunc(found.Dumps, func(d profile.LeakDump) bool { return d.Used }) {
+	first := r.Since == slices.IndexFunc(found.Dumps, func(d profile.LeakDump) bool { return d.Used })
+	switch {
+	case !r.Changed:
+		return ""
+	case r.Ended != nil && first:
+		return "ended about " + at(r.Ended.Dump)
+	case r.Ended != nil:
+		return "not before " + at(r.Since) + "; ended about " + at(r.Ended.Dump)
+	case first:
 		return "the rate changed during the log; this is the present one"
 	}
-	d := &found.Dumps[r.Since]
-	return "not before " + d.Name + place(d, found.Boots, found.Timed, "dump")
+	return "not before " + at(r.Since)
 }
 
 // place returns the boot of a dump, if there are several, and its time there, if the dumps have times.
@@ -168,26 +197,35 @@ func Versions(found *profile.Leaks, r *profile.Leak) string {
 }
 
 func versions(list []profile.Version, rate func(v *profile.Version) string) string {
-	grows := func(v profile.Version) bool { return v.Grows }
-	first := slices.IndexFunc(list, grows)
-	if first < 0 {
-		return ""
-	}
-	var names []string
+	var grows, none, unknown []string
 	for i := range list {
-		names = append(names, list[i].Name)
-	}
-	if first > 0 && !slices.ContainsFunc(list[first:], func(v profile.Version) bool { return !v.Grows }) {
-		return fmt.Sprintf("since %s; none in %s", names[first], few(names[:first]))
-	}
-	for i := range list {
-		if v := &list[i]; v.Grows {
-			names[i] += ": " + rate(v)
-		} else {
-			names[i] += ": none"
+		switch v := &list[i]; {
+		case v.Grows:
+			grows = append(grows, v.Name+": "+rate(v))
+		case v.Unknown:
+			unknown = append(unknown, v.Name)
+		default:
+			none = append(none, v.Name)
 		}
 	}
-	return few(names)
+	if len(grows) == 0 {
+		return ""
+	}
+	n := len(list) - len(grows)
+	switch newest := list[len(list)-1]; {
+	case n > 0 && !slices.ContainsFunc(list[n:], func(v profile.Version) bool { return !v.Grows }):
+		grows = []string{"since " + list[n].Name}
+	case !newest.Grows && !newest.Unknown:
+		grows[0] = "only in " + grows[0]
+	}
+	text := few(grows)
+	if len(none) > 0 {
+		text += "; none in " + few(none)
+	}
+	if len(unknown) > 0 {
+		text += "; too little of " + few(unknown) + " to tell"
+	}
+	return text
 }
 
 // evidence describes the growth of kept memory: of the floor (see profile.Evidence).
@@ -208,30 +246,32 @@ func evidence(e *profile.Evidence) string {
 	return s
 }
 
-// maxGrowing is the number of call paths that Growing returns.
+// maxGrowing is the number of call paths that grow, and of those that stopped, that Growing returns.
 const maxGrowing = 3
 
 // Growing returns the call paths that grow, the first three, without those of functions that leak:
-// those that grow steadily, and those whose growth may be noise.
-func Growing(found *profile.Leaks) (steady, uneven []profile.Leak) {
+// those that grow steadily, and those whose growth may be noise. ended has the first three that
+// stopped growing.
+func Growing(found *profile.Leaks) (steady, uneven, ended []profile.Leak) {
 	leaks := map[string]bool{}
 	for _, f := range found.Functions {
 		leaks[f.Innermost().Func] = true
 	}
 	for _, r := range found.Rows {
-		if r.Verdict != profile.Grows || len(steady)+len(uneven) == maxGrowing {
+		if r.Verdict != profile.Grows || leaks[r.Innermost().Func] {
 			continue
 		}
-		if leaks[r.Innermost().Func] {
-			continue
-		}
-		if r.More > 0 {
+		switch more := len(steady)+len(uneven) < maxGrowing; {
+		case r.Ended != nil && len(ended) < maxGrowing:
+			ended = append(ended, r)
+		case r.Ended != nil || !more:
+		case r.More > 0:
 			steady = append(steady, r)
-		} else {
+		default:
 			uneven = append(uneven, r)
 		}
 	}
-	return steady, uneven
+	return steady, uneven, ended
 }
 
 // Signed writes a growth per dump.
