@@ -139,7 +139,7 @@ func (r *Reader) assemble(yield func(DumpBlocks, error) bool, blocks bool) (stop
 	r.replayed = r.pass.finished
 	var omitted []profile.HeapSeries
 	r.heaps, omitted = profile.OneSource(a.heaps)
-	r.pass.tally.omit(omitted)
+	r.pass.tally.omit(omitted, r.heaps)
 	return stopped
 }
 

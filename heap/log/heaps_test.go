@@ -106,6 +106,41 @@ func TestHeapsOfTwoSources(t *testing.T) {
 	}
 }
 
+// What is free at several points of a program are several measures, if the points alternate.
+func TestHeapsOfTwoPoints(t *testing.T) {
+	var alternate, follow, few strings.Builder
+	for i := range 8 {
+		fmt.Fprintf(&alternate, "Free memory after receiving: %d bytes\nFree memory after publishing: %d bytes\n", 22000-100*i, 17000-100*i)
+		fmt.Fprintf(&follow, "old loop: free heap %d\n", 22000-100*i)
+	}
+	for i := range 8 {
+		fmt.Fprintf(&follow, "new loop: free heap %d\n", 21200-100*i)
+	}
+	for i, point := range []string{"boot", "wifi", "mqtt", "boot", "wifi", "mqtt"} {
+		fmt.Fprintf(&few, "Free heap after %s: %d\n", point, 9000-i)
+	}
+	for _, c := range []struct {
+		name, log   string
+		n           int
+		first, last uint64
+		note        string
+	}{
+		{"alternate", alternate.String(), 8, 17000, 16300, `the reports of "free-memory-after-publishing" are used, not 8 reports of "free-memory-after-receiving"`},
+		{"one after the other", follow.String(), 16, 22000, 20500, ""},
+		{"few of each", few.String(), 6, 9000, 8995, ""},
+	} {
+		_, r := pathDumps(t, c.log)
+		heaps := r.Heaps()
+		if len(heaps) != 1 || len(heaps[0].Reports) != c.n || heaps[0].Reports[0].Free.Bytes != c.first || heaps[0].Reports[c.n-1].Free.Bytes != c.last {
+			t.Errorf("%s: %+v", c.name, heaps)
+		}
+		noted := slices.ContainsFunc(r.Summary().Notes, func(n heaplog.Note) bool { return strings.Contains(n.Text, "are used") && strings.Contains(n.Text, c.note) })
+		if noted != (c.note != "") {
+			t.Errorf("%s: notes %v", c.name, r.Summary().Notes)
+		}
+	}
+}
+
 // A banner begins a boot in a log of reports only, too. Reports between a banner and its ~h#boot are of
 // one boot.
 func TestBootsOfReports(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -227,13 +228,18 @@ func (t *tally) pathNotes(list *noteList, r *report) {
 }
 
 // omit notes reports that are not used, because another source has reports of the same heap.
-func (t *tally) omit(list []profile.HeapSeries) {
+func (t *tally) omit(list, kept []profile.HeapSeries) {
 	for _, s := range list {
+		r := &s.Reports[0]
+		i := slices.IndexFunc(kept, func(k profile.HeapSeries) bool { return k.Name == s.Name && k.Reports[0].Foreign == r.Foreign })
 		name, used, omitted := "the heap", "other lines", "~h#heap"
 		if s.Name != "" {
 			name = "heap " + s.Name
 		}
-		if s.Reports[0].Foreign {
+		switch {
+		case i >= 0:
+			used, omitted = strconv.Quote(kept[i].Reports[0].Point), strconv.Quote(r.Point)
+		case r.Foreign:
 			used, omitted = omitted, used
 		}
 		t.note(NoteInfo, fmt.Sprintf("%s: the reports of %s are used, not %s of %s, which may measure something else", name, used, printable.Count(s.Total, "report"), omitted))

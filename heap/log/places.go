@@ -240,8 +240,8 @@ func heapOf(h *codec.Header) *profile.Heap {
 		return profile.Amount{Bytes: n, Known: known}
 	}
 	name, _ := h.Get("name")
-	_, byLine := h.Get(foreign.ForeignKey)
-	return &profile.Heap{Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min"), Foreign: byLine}
+	point, byLine := h.Get(foreign.ForeignKey)
+	return &profile.Heap{Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min"), Foreign: byLine, Point: point}
 }
 
 // emptied reports whether the latest dump is whole and has no blocks: the program had freed everything.

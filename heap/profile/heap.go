@@ -13,6 +13,7 @@ type Heap struct {
 	Largest Amount `json:"largest"` // the largest free block
 	Min     Amount `json:"min"`     // the least that was ever free
 	Foreign bool   `json:"-"`       // from a line of another system or of the program, not from ~h#heap
+	Point   string `json:"-"`       // where in the program a Foreign report is made, as its line says: "after-publishing"
 }
 
 // Amount is a number of bytes that a report may lack.

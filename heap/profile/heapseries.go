@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -17,6 +18,8 @@ type HeapReport struct {
 	Stamps []Stamp // times of its line, or of those above it, if not Timed
 
 	Build, Firmware string // of the boot, "" if not known
+
+	order int // among the reports of all series
 }
 
 // Uptime returns the time since the boot: Time, or that of a clock in the lines of the log that begins with
@@ -54,13 +57,16 @@ type HeapSeries struct {
 // maxReports is the largest number of reports that a series keeps.
 const maxReports = 4096
 
-// AddReport adds a report to the series of its heap and source: reports of ~h#heap and Foreign ones may be
-// of different heaps or measures. See [OneSource].
+// AddReport adds a report to the series of its heap, source and point: reports of ~h#heap and Foreign ones
+// may be of different heaps or measures. See [OneSource].
 func AddReport(list []HeapSeries, r HeapReport) []HeapSeries {
-	i := slices.IndexFunc(list, func(s HeapSeries) bool { return s.Name == r.Name && s.foreign() == r.Foreign })
+	i := slices.IndexFunc(list, func(s HeapSeries) bool { return s.Name == r.Name && s.foreign() == r.Foreign && s.Reports[0].Point == r.Point })
 	if i < 0 {
 		i = len(list)
 		list = append(list, HeapSeries{Name: r.Name, every: 1})
+	}
+	for _, s := range list {
+		r.order += s.Total
 	}
 	list[i].add(r)
 	return list
@@ -75,6 +81,7 @@ const enoughReports = 3
 // OneSource returns the series without those of a heap that has another one, and the latter, as omitted.
 // The reports of ~h#heap stay, unless they are fewer than three and than the Foreign ones.
 func OneSource(list []HeapSeries) (kept, omitted []HeapSeries) {
+	list, omitted = onePoint(list)
 	for i := range list {
 		s := &list[i]
 		worse := func(o HeapSeries) bool {
@@ -94,6 +101,49 @@ func OneSource(list []HeapSeries) (kept, omitted []HeapSeries) {
 		}
 	}
 	return kept, omitted
+}
+
+// pointReports is the number of reports of a point in the program from which on those of other points are
+// not used.
+const pointReports = 6
+
+// onePoint returns the series with one point of the program for each heap: what is free before and after
+// something are two measures. It is the point with the most reports, and of several
+// that have nearly as many the one where less is free. Points that do not
+// alternate with it, and those of a heap without enough reports of any, are added up.
+func onePoint(list []HeapSeries) (kept, omitted []HeapSeries) {
+	for _, s := range list {
+		i := slices.IndexFunc(kept, func(k HeapSeries) bool { return k.Name == s.Name && k.foreign() == s.foreign() })
+		if i < 0 {
+			kept = append(kept, s)
+			continue
+		}
+		k := &kept[i]
+		switch apart := k.last().order < s.Reports[0].order || s.last().order < k.Reports[0].order; {
+		case apart || max(k.Total, s.Total) < pointReports:
+			*k = k.with(&s)
+		case s.Total-k.Total > k.Total/10 || k.Total-s.Total <= k.Total/10 && s.last().Free.Bytes < k.last().Free.Bytes:
+			omitted = append(omitted, *k)
+			*k = s
+		default:
+			omitted = append(omitted, s)
+		}
+	}
+	return kept, omitted
+}
+
+func (s *HeapSeries) last() *HeapReport { return &s.Reports[len(s.Reports)-1] }
+
+// with returns the reports of both series in the order of the log.
+func (s *HeapSeries) with(o *HeapSeries) HeapSeries {
+	both := HeapSeries{Name: s.Name, every: 1}
+	list := slices.Concat(s.Reports, o.Reports)
+	slices.SortStableFunc(list, func(a, b HeapReport) int { return cmp.Compare(a.order, b.order) })
+	for _, r := range list {
+		both.add(r)
+	}
+	both.Total = s.Total + o.Total
+	return both
 }
 
 func (s *HeapSeries) add(r HeapReport) {

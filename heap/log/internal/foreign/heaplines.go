@@ -94,14 +94,16 @@ type stats struct {
 	heap  bool          // the line says "heap": it is not one of PSRAM
 	own   bool          // a program's own print statement
 	any   bool
+	point string // where a program's own line is printed, as its words say
 }
 
 // counts is the state of lines that have a value of a heap each.
 type counts struct {
 	stats
-	before   stats // what the lines before the current one said, if it was not written
-	others   int   // lines without a value since
-	reported bool  // this line has all values of a heap
+	before   stats    // what the lines before the current one said, if it was not written
+	others   int      // lines without a value since
+	reported bool     // this line has all values of a heap
+	points   []string // of reports so far
 }
 
 // newStats returns stats without a value.
@@ -216,6 +218,9 @@ func (s *state) add(x stats) {
 		for i, v := range x.v {
 			if v >= 0 {
 				s.stats.v[i], s.stats.any = v, true
+				if i == valueFree {
+					s.stats.point = x.point
+				}
 			}
 		}
 	}
@@ -263,7 +268,7 @@ func (s *state) flushStats() {
 			s.systems = append(s.systems, Own)
 		}
 		end := len(s.out)
-		s.heapAt(heap{x.name, v[valueSize], v[valueFree], v[valueLargest], v[valueLeast], nil, false}, v[valueTime])
+		s.heapAt(heap{x.name, v[valueSize], v[valueFree], v[valueLargest], v[valueLeast], nil, false}, v[valueTime], s.pointOf(x.point))
 		s.moveBack(end)
 	}
 	*x, s.before, s.parts = stats{}, stats{}, false

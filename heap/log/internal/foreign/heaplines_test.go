@@ -7,6 +7,8 @@ import (
 	"testing"
 )
 
+var foreignValue = regexp.MustCompile(" " + ForeignKey + `=\S+`)
+
 // heapsOf returns the ~h#heap lines that a log gets, without their lead-in.
 func heapsOf(t *testing.T, log string, expr *regexp.Regexp) string {
 	t.Helper()
@@ -21,7 +23,7 @@ func heapsOf(t *testing.T, log string, expr *regexp.Regexp) string {
 	var heaps []string
 	for line := range strings.Lines(string(out)) {
 		for _, text := range strings.Split(line, " ~h#heap ")[1:] {
-			heaps = append(heaps, strings.TrimSuffix(strings.TrimSpace(text), " "+ForeignKey+"=1"))
+			heaps = append(heaps, strings.TrimSpace(foreignValue.ReplaceAllString(" "+strings.TrimSpace(text), "")))
 		}
 	}
 	return strings.Join(heaps, "\n")

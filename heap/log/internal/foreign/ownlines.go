@@ -78,6 +78,9 @@ func fieldOf(tokens []token, i int, before []field) (f field, ok bool) {
 		return f, false // "free 5 total 7" may be the total of what is free
 	}
 	f.sure = f.kind == valueFree && l.has(wordTotal)
+	if f.kind == valueFree {
+		f.point = pointOf(l, tokens, i)
+	}
 	return f, f.kind != none
 }
 
@@ -327,6 +330,9 @@ func byHeap(list []field) (heaps []stats) {
 		}
 		x := &heaps[at]
 		x.v[f.kind], x.any = f.value, true
+		if f.kind == valueFree {
+			x.point = f.point
+		}
 		x.named, x.heap = x.named || f.named, x.heap || f.heap
 	}
 	return heaps
@@ -343,4 +349,46 @@ func heapName(text string) string {
 		return strings.ToUpper(name)
 	}
 	return strings.TrimSpace(text)
+}
+
+// maxPoints is the number of points of a program that are kept apart, and maxPoint the bytes of one.
+const (
+	maxPoints = 8
+	maxPoint  = 48
+)
+
+// pointOf returns the words before a number at index i, if some of them are not known, and those in
+// brackets before them: "free-memory-after-publishing".
+func pointOf(l words, tokens []token, i int) string {
+	var text []string
+	known := true
+	for k := i - 1; k > 0 && tokens[k].kind != numberToken && tokens[k].mark != '['; k-- {
+		if tokens[k].mark != ']' {
+			continue
+		}
+		if t := tokens[k-1]; k > 1 && tokens[k-2].mark == '[' && len(t.labels) == 1 {
+			text, known = append(text, t.labels[0].word), false
+		}
+		break
+	}
+	for _, w := range l.label {
+		text = append(text, w.word)
+		known = known && w.class != wordUnknown
+	}
+	if point := strings.Join(text, "-"); !known && len(point) <= maxPoint {
+		return point
+	}
+	return ""
+}
+
+// pointOf returns a point of the program, "" if there are too many.
+func (s *state) pointOf(point string) string {
+	if point == "" || slices.Contains(s.points, point) {
+		return point
+	}
+	if len(s.points) == maxPoints {
+		return ""
+	}
+	s.points = append(s.points, point)
+	return point
 }

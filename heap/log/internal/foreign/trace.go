@@ -143,18 +143,24 @@ func (h *heap) addFree(address uint64, size int64) {
 	}
 }
 
-func (t *trace) heap(h heap) { t.heapAt(h, -1) }
+func (t *trace) heap(h heap) { t.heapAt(h, -1, "") }
 
-// ForeignKey is the key of the ~h#heap lines that the Reader writes. Those of the log itself lack it.
+// ForeignKey is the key of the ~h#heap lines that the Reader writes. Those of the log itself lack it. Its
+// value is 1, or where in the program the line is printed, as its words say.
 const ForeignKey = "foreign"
 
-// heapAt is heap with a time in microseconds, -1 if it is not known.
-func (t *trace) heapAt(h heap, time int64) {
+// heapAt is heap with a time in microseconds, -1 if it is not known, and the point of the program that
+// prints it, "" if it is not known.
+func (t *trace) heapAt(h heap, time int64, point string) {
+	plain := int64(1)
+	if point != "" {
+		plain = -1
+	}
 	for list := range slices.Chunk(h.holes, holesPerLine) {
 		t.header(codec.Header{Verb: codec.VerbFree}, nil, "name", h.name, "heap", codec.FormatRanges(list))
 	}
 	if h.free >= 0 {
-		t.header(codec.Header{Verb: codec.VerbHeap}, []key{{"t", time}, {"size", h.size}, {"free", h.free}, {"largest", h.largest}, {"min", h.least}, {ForeignKey, 1}}, "name", h.name)
+		t.header(codec.Header{Verb: codec.VerbHeap}, []key{{"t", time}, {"size", h.size}, {"free", h.free}, {"largest", h.largest}, {"min", h.least}, {ForeignKey, plain}}, "name", h.name, ForeignKey, point)
 	}
 }
 
