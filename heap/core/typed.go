@@ -102,7 +102,7 @@ func debugFile(path string) string {
 func typedVariables(path string) (found map[string][]Symbol, err error) {
 	f, err := elf.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	defer f.Close()
 	if !mentions(f, heapType, profileType) {

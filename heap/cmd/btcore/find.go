@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/core"
@@ -52,7 +53,7 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 			return h, err
 		}
 	}
-	return nil, cli.Usagef("no list of blocks with compressed backtraces in this image: only programs with libwebsockets or device/ linked have one%s", in.hint())
+	return nil, cli.Usagef("no heap in this image: no list of libwebsockets or device/, and no heap of %s%s", strings.Join(alloc.Names(), ", "), in.hint())
 }
 
 // findForeign finds the blocks in the structures of allocators.
@@ -150,10 +151,18 @@ func (in *input) typed(f *elfFile, name string, byType func(path string, bias ui
 
 // hint returns which flags might help where nothing was found.
 func (in *input) hint() string {
-	if len(in.files) == 0 {
-		return "; -e FILE names the program, --owner its list"
+	symbols := false
+	for f := range in.loaded {
+		_, err := in.Variables(f.path, f.bias, "main")
+		symbols = symbols || err == nil
 	}
-	return "; --owner names the list"
+	switch {
+	case len(in.files) == 0:
+		return "; -e FILE names the program, --owner its list"
+	case !symbols:
+		return "; heaps of freertos, newlib and picolibc need an ELF file with symbols"
+	}
+	return "; is it the program of this image? --owner names its list"
 }
 
 // code returns the code ranges of the files, and the shift of their offsets. (BT-CODE-3)

@@ -38,17 +38,36 @@ func (in *input) findArenas(only []alloc.Kind) ([]*alloc.Heap, error) {
 	heaps, err := alloc.Find(&in.Image, p, only...)
 	var missing *alloc.MissingError
 	if errors.As(err, &missing) {
-		in.note("%v", err)
+		in.note("%v%s", err, in.ranges())
 		return nil, cli.Exit(cli.Short)
 	}
 	return heaps, err
+}
+
+// ranges returns the memory of the image as text, "" if it has many parts.
+func (in *input) ranges() string {
+	var list []string
+	segs := in.Segments()
+	for i := range segs {
+		if s := &segs[i]; !s.ELF {
+			list = append(list, fmt.Sprintf("%#x to %#x", s.Addr, s.End()))
+		}
+	}
+	if len(list) == 0 || len(list) > 4 {
+		return ""
+	}
+	return "; it has " + strings.Join(list, ", ")
 }
 
 // unproven returns the failed checks of heaps.
 func unproven(heaps []*alloc.Heap) (list []string) {
 	for _, h := range heaps {
 		for _, p := range h.Proof {
-			if p.Want != p.Got {
+			switch {
+			case p.Want == p.Got:
+			case p.Want == 1 && p.Got == 0:
+				list = append(list, fmt.Sprintf("%s is unproven: this is not so: %s", h.Name, p.Check))
+			default:
 				list = append(list, fmt.Sprintf("%s is unproven: %s: expected %#x, found %#x", h.Name, p.Check, p.Want, p.Got))
 			}
 		}

@@ -77,6 +77,42 @@ func TestHeapOfAnAllocator(t *testing.T) {
 	}
 }
 
+// Errors name what is missing: memory, symbols, or the right file.
+func TestFirmwareThatDoesNotFit(t *testing.T) {
+	gatewayFirmware(t)
+	cmdtest.Need(t, "arm-none-eabi-strip")
+	tool(t, "arm-none-eabi-strip", "-o", "stripped.elf", "fw.elf")
+	cut(t, "fw.elf", "cut.elf", 30000)
+	cut(t, "ram.bin", "cut.bin", 2000)
+	cut(t, "ram.bin", "none.bin", 16)
+	for _, c := range []struct {
+		args string
+		code int
+		want []string
+	}{
+		{"heap --ram 0x20004000=ram.bin -e fw.elf", cli.Short, []string{"the variable __malloc_sbrk_start is at 0x20000", "which is not in this image; it has 0x20004000 to 0x20014000"}},
+		{"holds --ram 0x20000000=none.bin -e fw.elf", cli.Short, []string{"which is not in this image; it has 0x20000000 to 0x20000010"}},
+		{"heap --leaks --ram 0x20000000=cut.bin -e fw.elf", cli.Short, []string{"this is not so: the free block at 0x20000", "is in the image\n"}},
+		{"heap --ram 0x20000000=ram.bin -e stripped.elf", cli.Usage, []string{"no heap in this image", "freertos, newlib and picolibc need an ELF file with symbols"}},
+		{"heap --ram 0x20000000=ram.bin -e cut.elf", cli.Usage, []string{"cut.elf: malformed ELF: the file ends early", "no heap in this image"}},
+		{"heap --ram 0x20000000=ram.bin -e fw.elf --allocator freertos", cli.Usage, []string{"no heap of freertos in this image; is it the program of this image?"}},
+		{"heap --ram 0x20000000=ram.bin", cli.Usage, []string{"give the ELF file of the program"}},
+	} {
+		code, _, errs := execute(strings.Fields(c.args)...)
+		if code != c.code {
+			t.Errorf("%s: exit code %d, want %d: %s", c.args, code, c.code, errs)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(errs, want) {
+				t.Errorf("%s: no %q in %s", c.args, want, errs)
+			}
+		}
+		if strings.Contains(errs, "btcore: EOF") {
+			t.Errorf("%s: %s", c.args, errs)
+		}
+	}
+}
+
 // cut copies the beginning of a file.
 func cut(t *testing.T, from, to string, size int) {
 	t.Helper()

@@ -227,7 +227,7 @@ func TestHeapOfAnotherProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errs := execute("heap", "--ram", "0x20000000="+ram, "-e", exe)
-	if code != cli.Usage || !strings.Contains(errs, "only programs with libwebsockets or device/ linked have one; --owner names the list") {
+	if code != cli.Usage || !strings.Contains(errs, "no heap in this image: no list of libwebsockets or device/, and no heap of freertos") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

@@ -269,7 +269,9 @@ func (in *input) loaded(yield func(*elfFile) bool) {
 }
 
 func (in *input) note(format string, args ...any) {
-	in.notes = append(in.notes, fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); !slices.Contains(in.notes, text) {
+		in.notes = append(in.notes, text)
+	}
 }
 
 // warn prints the notes on data that was not accepted or not found.

@@ -71,6 +71,15 @@ func logFile(t testing.TB, name, text string) string {
 	return path
 }
 
+// Blocks without a call stack have a line.
+func TestTopWithoutFrames(t *testing.T) {
+	log := logFile(t, "ram.rec", "~h#begin 0 n=2\n"+record(t, 40)+record(t, 60)+"~h#end 0\n")
+	out, errs, code := command("", "top", log)
+	if code != 0 || !strings.Contains(out, "100  100.0      2        100  100.0      2  (no frames)\n") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
 func TestReports(t *testing.T) {
 	log := logFile(t, "fw.log", leaking(t, false))
 	marked := logFile(t, "marked.log", leaking(t, true))

@@ -86,6 +86,10 @@ func (s *session) writeTop(w io.Writer, p *profile.Profile, cum bool) error {
 	tb := cli.Table{Head: []string{"Flat bytes", "%", "Count", "Cum bytes", "%", "Count", "Call site"},
 		Right: []bool{true, true, true, true, true, true}, Width: s.width()}
 	tb.Each = func(yield func([]string) bool) {
+		if r.Sites == 0 && r.Total.Count > 0 { // as in the heap of an allocator without call stacks
+			bytes, count := cli.Number(r.Total.Bytes), cli.Number(r.Total.Count)
+			yield([]string{bytes, percent(1, 1), count, bytes, percent(1, 1), count, "(no frames)"})
+		}
 		for _, a := range r.Rows {
 			if !yield([]string{
 				cli.Number(a.Flat.Bytes), percent(s.w.Of(a.Flat), s.w.Of(r.Total)), cli.Number(a.Flat.Count),

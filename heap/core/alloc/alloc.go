@@ -178,9 +178,9 @@ type Program struct {
 // ErrNone is returned if an image has no heap of a known allocator.
 var ErrNone = errors.New("no heap of a known allocator")
 
-// MissingError reports that the image lacks memory that the heap is in.
+// MissingError reports that the image lacks memory that the heap is in, or a variable of the allocator.
 type MissingError struct {
-	Name       string // of the heap
+	Name       string // of the heap or variable
 	Start, End uint64
 }
 
@@ -192,9 +192,10 @@ func (e *MissingError) Error() string {
 type finder struct {
 	m      *core.Image
 	p      Program
-	ptr    uint64 // size of a pointer in bytes
-	budget int    // probes left for searches
-	blocks int    // blocks left
+	ptr    uint64        // size of a pointer in bytes
+	budget int           // probes left for searches
+	blocks int           // blocks left
+	absent *MissingError // the first variable of an allocator that the image lacks
 }
 
 // Find finds the heaps of an image. If kinds are given, it looks only for these. It returns
@@ -222,8 +223,11 @@ func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
 	if len(only) == 0 {
 		heaps = sure(heaps)
 	}
-	if len(heaps) > 0 {
+	switch {
+	case len(heaps) > 0:
 		return heaps, nil
+	case errors.Is(err, ErrNone) && f.absent != nil:
+		return nil, f.absent
 	}
 	return nil, err
 }
@@ -237,11 +241,15 @@ func sure(heaps []*Heap) []*Heap {
 	return slices.DeleteFunc(heaps, func(h *Heap) bool { return h.Kind == SysHeap && !h.Proven() })
 }
 
-// variable returns the address of a variable, 0 if there is none in the image.
-func (f *finder) variable(name string) (core.Symbol, bool) {
-	for _, s := range f.p.Variables(name) {
-		if _, ok := f.m.Uint(s.Addr, 1); ok {
-			return s, true
+// variable returns a variable. ok is false if there is none in the memory of the program.
+func (f *finder) variable(name string) (v core.Symbol, ok bool) {
+	for _, v := range f.p.Variables(name) {
+		seg := f.m.Find(v.Addr)
+		if seg != nil && (!seg.ELF || len(f.m.Maps) > 0) {
+			return v, true
+		}
+		if f.absent == nil {
+			f.absent = &MissingError{"the variable " + name, v.Addr, v.Addr + max(v.Size, f.ptr)}
 		}
 	}
 	return core.Symbol{}, false

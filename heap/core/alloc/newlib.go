@@ -16,7 +16,7 @@ func (f *finder) newlib() ([]*Heap, error) {
 	h := &Heap{Kind: Newlib, Name: "newlib"}
 	base, ok := f.pointer(h, "__malloc_sbrk_base")
 	top, there := f.m.Pointer(av.Addr + 2*f.ptr)
-	if !ok || !there || base == ^uint64(0)>>(64-8*f.ptr) { // not used yet
+	if !ok || !there || base == ^uint64(0)>>(64-8*f.ptr) || base == 0 { // not used yet
 		return nil, ErrNone
 	}
 	h.own(av.Addr, max(av.Size, 4*f.ptr))
@@ -101,7 +101,11 @@ func (n *nanoHeap) list(first, ahead, link uint64) {
 	for at := first; at != 0; {
 		addr := at - ahead
 		next, ok := n.m.Pointer(addr + link)
-		if !ok || addr%n.ptr != 0 || n.free[addr] || len(n.free) >= core.MaxBlocks {
+		if !ok {
+			n.h.prove(fmt.Sprintf("the free block at %#x is in the image", addr), 1, 0)
+			return
+		}
+		if addr%n.ptr != 0 || n.free[addr] || len(n.free) >= core.MaxBlocks {
 			n.h.prove("the list of free blocks ends", 0, at)
 			return
 		}
