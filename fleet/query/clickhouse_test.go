@@ -1,189 +1,273 @@
 package query
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/lwsbt/lwsbt/fleet/clickhouse"
+	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// clickhouse runs statements in ClickHouse, and returns the rows of the last statement.
-func clickhouse(t *testing.T, statements []string) [][]any {
+// tables returns the tables of a schema on a new server.
+func tables(t *testing.T, schema clickhouse.Schema, config string) *clickhouse.Store {
 	t.Helper()
-	in, err := json.Marshal(statements)
+	s, err := clickhouse.Open(fleettest.ClickHouse(t, config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command("node", "testdata/clickhouse.js")
-	c.Stdin = bytes.NewReader(in)
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, &stderr)
-	}
-	var results [][][]any
-	if err := json.Unmarshal(out, &results); err != nil {
-		t.Fatalf("%v in %.500s", err, out)
-	}
-	return results[len(results)-1]
-}
-
-// ClickHouse gives the same answers from the same SQL and the same files of the store. Only
-// sql/clickhouse.sql and sql/*.clickhouse.sql are specific to ClickHouse.
-func TestClickHouse(t *testing.T) {
-	cmdtest.Long(t)
-	cmdtest.Need(t, "node")
-	if exec.Command("node", "-e", "require('chdb')").Run() != nil {
-		t.Skip("chdb of npm is not installed, or not in NODE_PATH")
-	}
-	f := simulate.Default()
-	f.Devices, f.Paths, f.Reboots = 500, 60, 0.1
-	d := simulated(t, &f)
-	builds := []string{f.BuildID(2), f.BuildID(3)}
-
-	views := func(builds []string) (list []string) {
-		list = append(list, "set prefer_column_name_to_alias = 1", "set join_use_nulls = 1", "set use_hive_partitioning = 0", "create database if not exists q", "use q")
-		list = append(list, strings.Split(text("clickhouse"), ";\n")...)
-		snapshot, err := d.store.Snapshot(t.Context(), "", builds...)
+	t.Cleanup(func() { s.Close() })
+	for _, q := range schema.Statements() {
+		r, err := s.Query(t.Context(), strings.ReplaceAll(q, " on cluster `alone`", ""))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, files := range map[string][]string{"dumps": snapshot.Dumps, "facts": snapshot.Facts, "paths": snapshot.Paths} {
-			var from []string
-			for _, n := range files {
-				from = append(from, "select * from file("+quote(filepath.Join(d.dir, filepath.FromSlash(n)))+", Parquet)")
-			}
-			list = append(list, "create view "+name+" as "+strings.Join(from, " union all "))
-		}
-		return append(list, "create table frames (build String, address String, `index` Int32, function String, file String, line Int32, missing String) engine = Memory")
+		r.Close()
 	}
-	table := func(list []string, names ...string) []string {
-		for _, n := range names {
-			q := text(n)
-			if n == "addresses" {
-				q = text("addresses.clickhouse")
-			}
-			list = append(list, "create table "+n+" engine = Memory as "+q)
-		}
-		return list
-	}
-	bound := strings.NewReplacer("'BEFORE'", quote(builds[0]), "'AFTER'", quote(builds[1]))
-	for _, c := range []struct {
-		name   string
-		builds []string
-		tables []string
-		rows   int // least number
-	}{
-		{"moments", builds[1:], []string{"numbered"}, 500},
-		{"series", builds[1:], []string{"numbered"}, 3000},
-		{"moving", builds[1:], nil, 1},
-		{"diff", builds, []string{"steady", "compared", "wanted", "addresses", "keys"}, 60},
-		{"top", builds[1:], []string{"steady"}, 60},
-		{"builds", builds, []string{"steady"}, 2},
-		{"devices", builds, nil, 200},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			ch := views(c.builds)
-			var want *Result
-			err := d.with(t.Context(), Scope{Builds: c.builds}, allTables, func(s *session) (err error) {
-				for _, n := range c.tables {
-					if n == "wanted" {
-						ch = append(ch, "create table wanted engine = Memory as select distinct path from paths")
-						err = s.exec(t.Context(), "create or replace temp table wanted as select distinct path from paths")
-					} else {
-						ch = table(ch, n)
-						err = s.tables(t.Context(), n)
-					}
-					if err != nil {
-						return err
-					}
-				}
-				want, err = s.any(t.Context(), bound.Replace(text(c.name)), 1e6)
-				return err
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := clickhouse(t, append(ch, bound.Replace(text(c.name))))
-			if len(got) != len(want.Rows) || len(got) < c.rows {
-				t.Fatalf("%d rows in ClickHouse, %d in DuckDB, want %d or more", len(got), len(want.Rows), c.rows)
-			}
-			for i := range got {
-				inOrder(got[i])
-				inOrder(want.Rows[i])
-				for j := range got[i] {
-					if !same(got[i][j], want.Rows[i][j]) {
-						t.Fatalf("row %d, %s: %v in ClickHouse, %v in DuckDB", i, want.Columns[j], got[i][j], want.Rows[i][j])
-					}
-				}
-			}
-		})
-	}
+	return s
 }
 
-// inOrder replaces the lists of a row, which belong together and have no order, by text.
-func inOrder(row []any) {
-	var lists [][]any
-	for _, v := range row {
-		if list, ok := v.([]any); ok {
-			lists = append(lists, list)
-		}
-	}
-	if len(lists) == 0 {
-		return
-	}
-	elements := make([]string, len(lists[0]))
-	for i := range elements {
-		for _, list := range lists {
-			elements[i] += fmt.Sprintf("%.0f ", number(list[i]))
-		}
-	}
-	slices.Sort(elements)
-	for i, v := range row {
-		if _, ok := v.([]any); ok {
-			row[i] = "elements: " + strings.Join(elements, ", ")
-		}
-	}
+// both writes batches to two stores; to the second twice.
+type both struct {
+	first  *store.Store
+	second *clickhouse.Store
 }
 
-// same compares a value of ClickHouse's JSON with one of DuckDB.
-func same(a, b any) bool {
-	x, y := number(a), number(b)
-	if math.IsNaN(x) || math.IsNaN(y) {
-		return cell(a) == cell(b)
-	}
-	return math.Abs(x-y) <= 1e-9*(1+math.Abs(y))
+func (b both) Put(ctx context.Context, batch *store.Batch) error {
+	return errors.Join(b.first.Put(ctx, batch), b.second.Put(ctx, batch), b.second.Put(ctx, batch))
 }
 
-// number returns a value as a number, or NaN. In JSON, large integers are strings.
-func number(v any) float64 {
-	var f float64
-	if n, err := fmt.Sscanf(cell(v), "%g", &f); n != 1 || err != nil || strings.ContainsAny(cell(v), ":abcdfx") {
-		return math.NaN()
-	}
+// world is a small fleet with reboots, lost lines and uploads to two servers.
+func world() simulate.Fleet {
+	f := simulate.Default()
+	f.Devices, f.Paths, f.Reboots, f.Twice, f.Leak.Share = 400, 30, 0.1, 0.05, 0.2
 	return f
 }
 
-func cell(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case interface{ UnixMicro() int64 }:
-		return fmt.Sprint(v.(fmt.Stringer).String()[:19])
-	case string:
-		if len(v) > 19 && v[10] == ' ' && v[13] == ':' {
-			return v[:19]
-		}
-		return v
+// ClickHouse gives the same answers to all questions as the Parquet files, and a batch that is written again
+// changes nothing.
+func TestClickHouse(t *testing.T) {
+	cmdtest.Long(t)
+	f := world()
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return fmt.Sprint(v)
+	ch := tables(t, clickhouse.Schema{}, "")
+	if _, _, err := f.Store(t.Context(), both{s, ch}); err != nil {
+		t.Fatal(err)
+	}
+	duck, house := open(t, s), OpenClickHouse(ch)
+	house.part = 30 // devices
+	questions := questions(t, &f)
+	for name := range questions {
+		compare(t, name, questions[name], duck, house)
+	}
+	for _, b := range []int{2, 3} { // with names, paths are compared by them
+		addresses, err := ch.Unnamed(t.Context(), f.BuildID(b))
+		if err != nil || len(addresses) < f.Paths {
+			t.Fatalf("%d addresses, %v", len(addresses), err)
+		}
+		var frames []store.Frame
+		for i, a := range addresses[2:] {
+			frames = append(frames, store.Frame{Build: f.BuildID(b), Address: a, Function: "f_" + a, File: `C:\a.c`, Line: int32(i)})
+		}
+		if err := errors.Join(s.PutFrames(t.Context(), f.BuildID(b), time.Now(), frames), ch.PutFrames(t.Context(), f.BuildID(b), time.Now(), frames)); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []interface {
+			Unnamed(ctx context.Context, build string) ([]string, error)
+		}{s, ch} {
+			if rest, err := s.Unnamed(t.Context(), f.BuildID(b)); err != nil || !slices.Equal(rest, addresses[:2]) {
+				t.Errorf("%q have no name, %v: want %q", rest, err, addresses[:2])
+			}
+		}
+	}
+	for _, name := range []string{"leaks", "diff"} {
+		compare(t, name+" with names", questions[name], duck, house)
+	}
+	if x, err := house.Diff(t.Context(), f.BuildID(2), f.BuildID(3), Scope{}); err != nil || !x.ByName || len(x.Rows) < 20 || !strings.HasPrefix(x.Rows[0].Stack[0].Function, "f_") {
+		t.Errorf("%+v, %v", x, err)
+	}
+	if l, err := house.Leaks(t.Context(), Scope{Builds: []string{f.BuildID(3)}}); err != nil || len(l.Rows) == 0 || l.Rows[0].Stack[0].Address != leaf(&f) {
+		t.Errorf("%+v, %v: want the planted leak first", l, err)
+	}
+}
+
+// questions returns all questions about a simulated fleet, by name.
+func questions(t *testing.T, f *simulate.Fleet) map[string]func(d *DB) (any, error) {
+	ctx := t.Context()
+	build := f.BuildID(f.Leak.Build)
+	one, late := Scope{Builds: []string{build}}, Scope{Builds: []string{build}, Since: f.Start.AddDate(0, 0, 3).Add(5 * time.Hour)}
+	return map[string]func(d *DB) (any, error){
+		"builds":         func(d *DB) (any, error) { return d.Builds(ctx, Scope{}) },
+		"builds since":   func(d *DB) (any, error) { return d.Builds(ctx, Scope{Since: late.Since}) },
+		"devices":        func(d *DB) (any, error) { return d.Devices(ctx, Scope{}, 0) },
+		"devices since":  func(d *DB) (any, error) { return d.Devices(ctx, late, 7) },
+		"find":           func(d *DB) (any, error) { return d.Find(ctx, build[:9]) },
+		"leaks":          func(d *DB) (any, error) { return d.Leaks(ctx, one) },
+		"leaks since":    func(d *DB) (any, error) { return d.Leaks(ctx, late) },
+		"top":            func(d *DB) (any, error) { return d.Top(ctx, one, 0) },
+		"top since":      func(d *DB) (any, error) { return d.Top(ctx, late, 5) },
+		"diff":           func(d *DB) (any, error) { return d.Diff(ctx, f.BuildID(2), f.BuildID(3), Scope{}) },
+		"timeline":       func(d *DB) (any, error) { return d.Timeline(ctx, f.DeviceID(f.Leak.Build), Scope{}) },
+		"timeline since": func(d *DB) (any, error) { return d.Timeline(ctx, f.DeviceID(f.Leak.Build), Scope{Since: late.Since}) },
+		"query": func(d *DB) (any, error) {
+			return d.Query(ctx, "select build, avg(bytes)::double as bytes, count(*) as n from dumps where complete group by build, received::date order by build, received::date -- all", Scope{}, 20)
+		},
+		"no build": func(d *DB) (any, error) {
+			_, err := d.Top(ctx, Scope{Builds: []string{`no\'build`}}, 0)
+			return fmt.Sprint("no dump: ", errors.Is(err, ErrNoDump)), nil
+		},
+		"no device": func(d *DB) (any, error) {
+			_, err := d.Timeline(ctx, `d\' or 1=1`, Scope{})
+			return fmt.Sprint("no dump: ", errors.Is(err, ErrNoDump)), nil
+		},
+	}
+}
+
+// compare asks two databases a question.
+func compare(t *testing.T, name string, ask func(d *DB) (any, error), first, second *DB) {
+	t.Helper()
+	want, err := ask(first)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	got, err := ask(second)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	w, g := plain(t, want), plain(t, got)
+	if where, ok := same(w.value, g.value); !ok || len(w.text) < 9 {
+		t.Errorf("%s: %s\n%.300s\nwant\n%.300s", name, where, g.text, w.text)
+	}
+}
+
+// Two shards have the same answers as one server. Two databases stand for the shards: each device is in one of them.
+func TestShards(t *testing.T) {
+	cmdtest.Long(t)
+	f := world()
+	ch := tables(t, clickhouse.Schema{}, "")
+	if _, _, err := f.Store(t.Context(), ch); err != nil {
+		t.Fatal(err)
+	}
+	run := func(q string) {
+		t.Helper()
+		r, err := ch.Query(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+	}
+	run("create database fleet")
+	for i := range 2 {
+		shard := fmt.Sprint("shard", i)
+		run("create database " + shard)
+		for _, table := range allTables {
+			run("create table " + shard + "." + table + " as " + ch.Table(table))
+			part := fmt.Sprintf(" where cityHash64(device) %% 2 = %d", i)
+			if table == store.Paths || table == store.Frames {
+				part = ""
+			}
+			run("insert into " + shard + "." + table + " select * from " + ch.Table(table) + part)
+		}
+	}
+	for _, table := range allTables {
+		run("create table fleet." + table + " as " + ch.Table(table) + " engine = Merge(REGEXP('^shard'), '^" + table + "$')")
+	}
+	both, err := clickhouse.Open(strings.Replace(ch.URL(), "/default", "/fleet", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := OpenClickHouse(ch), OpenClickHouse(both)
+	two.part = 50
+	for name, ask := range questions(t, &f) {
+		compare(t, name, ask, one, two)
+	}
+}
+
+// The tables of a cluster have the same answers. The cluster has one shard, in this process; replicas and the queue of
+// statements for all servers need ZooKeeper, which is left out.
+func TestDistributed(t *testing.T) {
+	cmdtest.Long(t)
+	f := world()
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch := tables(t, clickhouse.Schema{Cluster: "alone"}, `<clickhouse><tcp_port>9000</tcp_port><remote_servers><alone><shard><internal_replication>true</internal_replication>
+<replica><host>127.0.0.1</host><port>9000</port></replica></shard></alone></remote_servers></clickhouse>`)
+	if _, _, err := f.Store(t.Context(), both{s, ch}); err != nil {
+		t.Fatal(err)
+	}
+	duck, house := open(t, s), OpenClickHouse(ch)
+	house.part = 70
+	for name, ask := range questions(t, &f) {
+		compare(t, name, ask, duck, house)
+	}
+}
+
+// plain returns a value as JSON.
+func plain(t *testing.T, v any) (p struct {
+	text  string
+	value any
+}) {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(b, &p.value)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.text = string(b)
+	return p
+}
+
+// same compares values of JSON, numbers to 9 digits. It returns the place of a difference.
+func same(a, b any) (where string, ok bool) {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok || len(x) != len(y) {
+			return fmt.Sprintf(": %v and %v", a, b), false
+		}
+		for k := range x {
+			if where, ok := same(x[k], y[k]); !ok {
+				return "." + k + where, false
+			}
+		}
+		return "", true
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return fmt.Sprintf(": %d elements and %d", len(x), len(y)), false
+		}
+		for i := range x {
+			if where, ok := same(x[i], y[i]); !ok {
+				return fmt.Sprintf("[%d]%s", i, where), false
+			}
+		}
+		return "", true
+	case float64:
+		y, ok := b.(float64)
+		if ok && math.Abs(x-y) <= 1e-9*(1+math.Abs(y)) {
+			return "", true
+		}
+	default:
+		if a == b {
+			return "", true
+		}
+	}
+	return fmt.Sprintf(": %v and %v", a, b), false
 }

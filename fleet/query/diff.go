@@ -95,7 +95,7 @@ func (s *session) diff(ctx context.Context, d *Diff) error {
 			return fmt.Errorf("build %s: %w", b, ErrNoDump)
 		}
 	}
-	if err := s.exec(ctx, "create or replace temp table wanted as select distinct path from paths"); err != nil {
+	if err := s.define(ctx, "wanted", "select distinct path from paths"); err != nil {
 		return err
 	}
 	if err := s.tables(ctx, "addresses", "keys"); err != nil {
@@ -143,7 +143,7 @@ func (s *session) changes(ctx context.Context, d *Diff) error {
 		Above        [2 * percentiles]int64 // by percentile: before, after
 		Path1, Path2 int64
 	}
-	q := strings.NewReplacer("'BEFORE'", quote(d.BuildBefore), "'AFTER'", quote(d.BuildAfter)).Replace(text("diff"))
+	q := strings.NewReplacer("'BEFORE'", s.quote(d.BuildBefore), "'AFTER'", s.quote(d.BuildAfter)).Replace(text("diff"))
 	list, err := rows[row](ctx, s, q)
 	if err != nil {
 		return fmt.Errorf("query diff: %w", err)

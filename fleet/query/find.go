@@ -2,9 +2,20 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
+
+// ErrBuild is the cause of the error if no build, or more than one, has a name.
+var ErrBuild = errors.New("the name is not that of one build")
+
+type buildError string
+
+func (e buildError) Error() string     { return string(e) }
+func (e buildError) Is(err error) bool { return err == ErrBuild }
+
+func notOne(format string, args ...any) error { return buildError(fmt.Sprintf(format, args...)) }
 
 // Find returns the build with this name: a build ID, the beginning of one, or a firmware
 // version that only one build has.
@@ -32,9 +43,9 @@ func (d *DB) Find(ctx context.Context, name string) (build string, err error) {
 	found := append(version, begin...)
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("build %s: none of %d builds has this ID, beginning or version", name, len(list))
+		return "", notOne("build %s: none of %d builds has this ID, beginning or version", name, len(list))
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("build %s: %d builds have this beginning or version, such as %s and %s", name, len(found), found[0], found[1])
+	return "", notOne("build %s: %d builds have this beginning or version, such as %s and %s", name, len(found), found[0], found[1])
 }

@@ -1,6 +1,6 @@
 // Package query answers questions about a fleet: which call paths leak in a build, what changed
 // between two builds, what the heap of a device contained. The SQL in the directory sql computes
-// the answers. DuckDB runs it on the Parquet files of a store:
+// the answers. DuckDB runs it on the Parquet files of a store, ClickHouse on its tables:
 //
 //	dumps → steady → used → rises → candidates → evidence → leaks, exhaustion
 //	               → compared, keys → diff
@@ -25,6 +25,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/lwsbt/lwsbt/fleet/clickhouse"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
@@ -42,6 +43,9 @@ func text(name string) string {
 
 // DB answers questions about a store. Several goroutines may use it at the same time.
 type DB struct {
+	clickhouse *clickhouse.Store // nil for DuckDB
+	part       int               // devices whose series ClickHouse brings at once
+
 	store *store.Store
 	db    *sql.DB
 	temp  string // directory for data that does not fit in memory, and for files of a bucket
@@ -101,10 +105,60 @@ func Open(ctx context.Context, s *store.Store) (*DB, error) {
 }
 
 // Close closes the database, not the store.
-func (d *DB) Close() error { return errors.Join(d.db.Close(), os.RemoveAll(d.temp)) }
+func (d *DB) Close() error {
+	if d.clickhouse != nil {
+		return nil
+	}
+	return errors.Join(d.db.Close(), os.RemoveAll(d.temp))
+}
 
-// session is a connection with views of the files of a snapshot.
-type session struct{ conn *sql.Conn }
+// session answers one question. Its queries refer to the tables of the store.
+type session struct {
+	engine
+	dialect string // of the names of SQL files that only this engine runs
+}
+
+// engine runs SQL.
+type engine interface {
+	query(ctx context.Context, q string) (*sql.Rows, error)
+	// define makes the rows of a query a table for later queries.
+	define(ctx context.Context, name, q string) error
+	drop(names ...string)
+	quote(s string) string // returns s as a string literal
+	parts(ctx context.Context) ([]part, error)
+}
+
+// part is the tables with a part of the devices.
+type part struct {
+	engine
+	first int // device, from 0, which has the number 1 in this part
+}
+
+// local is DuckDB, with views of the files of a snapshot.
+type local struct{ conn *sql.Conn }
+
+func (l local) query(ctx context.Context, q string) (*sql.Rows, error) {
+	return l.conn.QueryContext(ctx, q)
+}
+
+func (l local) exec(ctx context.Context, q string) error {
+	_, err := l.conn.ExecContext(ctx, q)
+	return err
+}
+
+func (l local) define(ctx context.Context, name, q string) error {
+	return l.exec(ctx, "create or replace temp table "+name+" as "+q)
+}
+
+func (l local) drop(names ...string) {
+	for _, n := range names {
+		l.exec(context.Background(), "drop table if exists "+n)
+	}
+}
+
+func (l local) parts(context.Context) ([]part, error) { return []part{{l, 0}}, nil }
+
+func (l local) quote(s string) string { return quote(s) }
 
 // Scope selects the dumps that a question is about.
 type Scope struct {
@@ -123,6 +177,9 @@ var (
 // no others. If compaction deletes a file meanwhile,
 // with calls do again with the files that replaced it; if a file is damaged, without it.
 func (d *DB) with(ctx context.Context, o Scope, tables []string, do func(*session) error) (err error) {
+	if d.clickhouse != nil {
+		return do(d.remote(o))
+	}
 	for range 3 {
 		if err = d.try(ctx, o, tables, do); err == nil || !gone(err) {
 			return err
@@ -169,7 +226,7 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 		return err
 	}
 	defer conn.Close()
-	s := &session{conn}
+	l := local{conn}
 	where := " where true"
 	if o.Device != "" {
 		where += " and device = " + quote(o.Device)
@@ -192,12 +249,12 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 		if len(v.files) > 0 {
 			from = "select * from read_parquet(" + d.list(v.files) + ", hive_partitioning = false)" + v.where
 		}
-		if err := s.exec(ctx, "create or replace temp view "+v.name+" as "+from); err != nil {
+		if err := l.exec(ctx, "create or replace temp view "+v.name+" as "+from); err != nil {
 			return err
 		}
 	}
-	defer s.exec(context.WithoutCancel(ctx), "drop view if exists dumps; drop view if exists facts; drop view if exists paths; drop view if exists frames")
-	return do(s)
+	defer l.exec(context.WithoutCancel(ctx), "drop view if exists dumps; drop view if exists facts; drop view if exists paths; drop view if exists frames")
+	return do(&session{engine: l})
 }
 
 // once leaves out the second copy of an upload that two servers stored, until compaction removes
@@ -257,29 +314,21 @@ func (d *DB) list(names []string) string {
 // quote returns s as a string literal in SQL.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-func (s *session) exec(ctx context.Context, q string) error {
-	_, err := s.conn.ExecContext(ctx, q)
-	return err
-}
-
-// tables creates tables by the SQL files with their names.
+// tables defines tables by the SQL files with their names.
 func (s *session) tables(ctx context.Context, names ...string) error {
 	for _, n := range names {
-		if err := s.exec(ctx, "create or replace temp table "+n+" as "+text(n)); err != nil {
+		file := n
+		if _, err := files.Open("sql/" + n + s.dialect + ".sql"); err == nil {
+			file += s.dialect
+		}
+		if err := s.define(ctx, n, text(file)); err != nil {
 			return fmt.Errorf("query %s: %w", n, err)
 		}
 	}
 	return nil
 }
 
-// drop removes tables that the session no longer needs.
-func (s *session) drop(names ...string) {
-	for _, n := range names {
-		s.exec(context.Background(), "drop table if exists "+n)
-	}
-}
-
-// want creates the table wanted, which holds the call paths whose frames or sums are needed.
+// want defines the table wanted, which holds the call paths whose frames are needed.
 func (s *session) want(ctx context.Context, paths []int64) error {
 	var b strings.Builder
 	for i, p := range paths {
@@ -288,12 +337,12 @@ func (s *session) want(ctx context.Context, paths []int64) error {
 		}
 		fmt.Fprint(&b, p)
 	}
-	return s.exec(ctx, "create or replace temp table wanted as select unnest(["+b.String()+"]::bigint[]) as path")
+	return s.define(ctx, "wanted", "select distinct path from paths where path in ("+b.String()+")")
 }
 
 // rows returns the rows of a query. The columns of the query are the first fields of T, in order.
 func rows[T any](ctx context.Context, s *session, q string) (list []T, err error) {
-	r, err := s.conn.QueryContext(ctx, q)
+	r, err := s.query(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -77,11 +77,10 @@ func newDevice(dumps []moment) *device {
 // eachSeries calls begin with each device, and then do with the values of each of its paths that
 // vary, by dump. do may not keep the values.
 func (s *session) eachSeries(ctx context.Context, byDevice [][]moment, begin func(*device), do func(d *device, path int64, values []profile.Value)) error {
-	r, err := s.conn.QueryContext(ctx, text("series"))
+	parts, err := s.parts(ctx)
 	if err != nil {
 		return fmt.Errorf("query series: %w", err)
 	}
-	defer r.Close()
 	var d *device
 	var values []profile.Value
 	devices := 0 // begun
@@ -92,20 +91,51 @@ func (s *session) eachSeries(ctx context.Context, byDevice [][]moment, begin fun
 			values = make([]profile.Value, len(d.dumps))
 		}
 	}
-	for r.Next() {
-		var number, path int64
-		var lists [3]any
-		if err := r.Scan(&number, &path, &lists[0], &lists[1], &lists[2]); err != nil {
+	read := func(p part) error {
+		r, err := p.query(ctx, text("series"))
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		for r.Next() {
+			var number, path int64
+			var lists [3]any
+			if err := r.Scan(&number, &path, &lists[0], &lists[1], &lists[2]); err != nil {
+				return err
+			}
+			advance(p.first + int(number))
+			clear(values)
+			if err := place(values, lists[0], lists[1], lists[2]); err != nil {
+				return err
+			}
+			do(d, path, values)
+		}
+		return r.Err()
+	}
+	for _, p := range parts {
+		if err := read(p); err != nil {
 			return fmt.Errorf("query series: %w", err)
 		}
-		advance(int(number))
-		clear(values)
-		at, blocks, held := lists[0].([]any), lists[1].([]any), lists[2].([]any)
+	}
+	advance(len(byDevice))
+	return nil
+}
+
+// place sets values from lists of the numbers of dumps, of blocks and of bytes, as the driver returns them.
+func place(values []profile.Value, at, blocks, held any) error {
+	switch at := at.(type) {
+	case []any: // DuckDB
+		blocks, held := blocks.([]any), held.([]any)
 		for i := range at {
 			values[at[i].(int64)] = profile.Value{Count: uint64(blocks[i].(int64)), Bytes: uint64(held[i].(int64))}
 		}
-		do(d, path, values)
+	case []int64:
+		blocks, held := blocks.([]int64), held.([]int64)
+		for i := range at {
+			values[at[i]] = profile.Value{Count: uint64(blocks[i]), Bytes: uint64(held[i])}
+		}
+	default:
+		return fmt.Errorf("a list of type %T", at)
 	}
-	advance(len(byDevice))
-	return r.Err()
+	return nil
 }

@@ -9,21 +9,24 @@ type Result struct {
 	More    bool     `json:"more"` // the limit cut off rows
 }
 
-// Query runs a query in DuckDB's SQL: one SELECT over the views dumps, facts, paths and frames.
-// The query cannot change anything, and can read only the files of the store. The result has
-// up to limit rows.
+// Query runs a query in the SQL of DuckDB or ClickHouse: one SELECT over the tables dumps, facts, paths and frames.
+// The query cannot change anything. In DuckDB, it can read only the files of the store; in ClickHouse, what the
+// user of the connection can read. The result has up to limit rows.
 func (d *DB) Query(ctx context.Context, q string, o Scope, limit int) (*Result, error) {
 	var res *Result
 	err := d.with(ctx, o, allTables, func(s *session) (err error) {
-		// DuckDB's function query accepts only a single SELECT.
-		res, err = s.any(ctx, "select * from query("+quote(q)+")", limit)
+		single := "select * from query(" + quote(q) + ")" // DuckDB's function query accepts only a single SELECT
+		if d.clickhouse != nil {
+			single = "select * from (\n" + q + "\n)"
+		}
+		res, err = s.any(ctx, single, limit)
 		return err
 	})
 	return res, err
 }
 
 func (s *session) any(ctx context.Context, q string, limit int) (*Result, error) {
-	r, err := s.conn.QueryContext(ctx, q)
+	r, err := s.query(ctx, q)
 	if err != nil {
 		return nil, err
 	}

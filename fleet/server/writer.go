@@ -15,8 +15,10 @@ import (
 
 // Writer writes the uploads of a spool to a store.
 type Writer struct {
-	Spool  *Spool
-	Store  *store.Store
+	Spool *Spool
+	Store interface {
+		Put(ctx context.Context, b *store.Batch) error
+	}
 	Limits ingest.Limits
 	Log    *slog.Logger
 	// MaxUploads and MaxFacts limit a batch, and so the memory of the writer.

@@ -169,6 +169,14 @@ func openS3(ctx context.Context, where string) (*s3, error) {
 	return &s3{c, u.Host}, nil
 }
 
+// URL returns the address below which the objects of a bucket are, "" for a directory.
+func (s *Store) URL() string {
+	if b, ok := s.bucket.(*s3); ok {
+		return b.client.EndpointURL().JoinPath(b.bucket).String() + "/"
+	}
+	return ""
+}
+
 // missing adds the cause fs.ErrNotExist to the error of a server that has no such object.
 func missing(err error) error {
 	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {

@@ -64,6 +64,41 @@ func (s *Store) Builds(ctx context.Context) ([]string, error) {
 	return slices.Compact(list), nil
 }
 
+// Unnamed returns the addresses of the call paths of a build for which there are no frames, sorted.
+func (s *Store) Unnamed(ctx context.Context, build string) ([]string, error) {
+	files, err := s.Snapshot(ctx, "", build)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, name := range files.Frames {
+		rows, err := Read[Frame](ctx, s, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			known[r.Address] = true
+		}
+	}
+	var list []string
+	for _, name := range files.Paths {
+		rows, err := Read[Path](ctx, s, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			for _, a := range r.Addresses {
+				if !known[a] {
+					known[a] = true
+					list = append(list, a)
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
 // unescape is the inverse of Escape.
 func unescape(s string) string {
 	if t, err := url.PathUnescape(strings.ReplaceAll(s, "+", "%2B")); err == nil {

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,9 +23,19 @@ import (
 // maxELF is the size of the largest ELF file that is accepted, in bytes.
 const maxELF = 1 << 30
 
+// Store is a store with ELF files, call paths and frames.
+type Store interface {
+	PutELF(ctx context.Context, build string, file io.ReadSeeker) error
+	ELF(ctx context.Context, build string) ([]byte, error)
+	Builds(ctx context.Context) ([]string, error)
+	// Unnamed returns the addresses of the call paths of a build for which there are no frames, sorted.
+	Unnamed(ctx context.Context, build string) ([]string, error)
+	PutFrames(ctx context.Context, build string, now time.Time, rows []store.Frame) error
+}
+
 // Add adds an ELF file to a store, under its build ID, and resolves the function names of the
 // build's call paths (see [Update]).
-func Add(ctx context.Context, s *store.Store, path string) (build string, named int, err error) {
+func Add(ctx context.Context, s Store, path string) (build string, named int, err error) {
 	build, err = BuildID(path)
 	if err != nil {
 		return "", 0, err
@@ -50,7 +59,7 @@ func Add(ctx context.Context, s *store.Store, path string) (build string, named 
 // processes the given builds, or all builds if none is given. If the store has no ELF file of a
 // build, Update downloads one from the debuginfod servers, if there are any. It returns the
 // number of addresses that were looked up.
-func Update(ctx context.Context, s *store.Store, servers []string, builds ...string) (named int, err error) {
+func Update(ctx context.Context, s Store, servers []string, builds ...string) (named int, err error) {
 	if len(builds) == 0 {
 		if builds, err = s.Builds(ctx); err != nil {
 			return 0, err
@@ -66,38 +75,10 @@ func Update(ctx context.Context, s *store.Store, servers []string, builds ...str
 	return named, nil
 }
 
-func update(ctx context.Context, s *store.Store, servers []string, build string) (int, error) {
-	list, err := s.Snapshot(ctx, "", build)
-	if err != nil {
+func update(ctx context.Context, s Store, servers []string, build string) (int, error) {
+	addresses, err := s.Unnamed(ctx, build)
+	if err != nil || len(addresses) == 0 {
 		return 0, err
-	}
-	known := map[string]bool{}
-	for _, name := range list.Frames {
-		rows, err := store.Read[store.Frame](ctx, s, name)
-		if err != nil {
-			return 0, err
-		}
-		for _, r := range rows {
-			known[r.Address] = true
-		}
-	}
-	var addresses []string
-	for _, name := range list.Paths {
-		rows, err := store.Read[store.Path](ctx, s, name)
-		if err != nil {
-			return 0, err
-		}
-		for _, r := range rows {
-			for _, a := range r.Addresses {
-				if !known[a] {
-					known[a] = true
-					addresses = append(addresses, a)
-				}
-			}
-		}
-	}
-	if len(addresses) == 0 {
-		return 0, nil
 	}
 	elf, err := s.ELF(ctx, build)
 	if errors.Is(err, store.ErrNoELF) {
@@ -118,7 +99,6 @@ func update(ctx context.Context, s *store.Store, servers []string, build string)
 	if err := os.WriteFile(file, elf, 0o600); err != nil {
 		return 0, err
 	}
-	slices.Sort(addresses)
 	rows, err := Frames(ctx, file, build, addresses)
 	if err != nil {
 		return 0, err

@@ -76,7 +76,7 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	}
 	fmt.Fprintf(out, "%s dumps, %s facts in %.0f s\n", cli.Number(int64(dumps)), cli.Number(int64(facts)), time.Since(begin).Seconds())
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	handler, db, err := pages(ctx, s, log)
+	handler, db, err := pages(ctx, s, nil, log)
 	if err != nil {
 		return cli.Failedf("%v", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ import (
 
 // ingestOptions is the state of btfleet ingest.
 type ingestOptions struct {
-	store             storeFlag
+	store             rowsFlag
 	device, build, fw string
 }
 
@@ -49,15 +50,12 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}
-	s, err := o.store.open(c.Context(), true)
+	s, has, err := o.open(c.Context())
 	if err != nil {
 		return err
 	}
 	b := &store.Batch{Day: time.Now()}
-	known, err := s.Uploads(c.Context())
-	if err != nil {
-		return cli.Failedf("%v", err)
-	}
+	known := map[string]bool{} // uploads of this command
 	failed, dumps, first := 0, 0, ""
 	states := map[string]ingest.State{}
 	for i, name := range files {
@@ -69,7 +67,13 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 		}
 		// Times must differ between files, because they order the boots.
 		u.Received = b.Day.Add(time.Duration(i) * time.Microsecond)
-		if known[u.Device+"\x00"+u.Sum()] {
+		again := known[u.Device+"\x00"+u.Sum()]
+		if !again {
+			if again, err = has(c.Context(), u.Device, u.Sum()); err != nil {
+				return cli.Failedf("%v", err)
+			}
+		}
+		if again {
 			fmt.Fprintf(c.ErrOrStderr(), "%s: in the store already\n", cli.Printable(name))
 			continue
 		}
@@ -102,8 +106,33 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// putter is where rows are written.
+type putter interface {
+	Put(ctx context.Context, b *store.Batch) error
+}
+
+// open opens the rows. has reports whether an upload is there.
+func (o *ingestOptions) open(ctx context.Context) (to putter, has func(ctx context.Context, device, sum string) (bool, error), err error) {
+	t, err := o.store.tables()
+	if err != nil {
+		return nil, nil, err
+	}
+	if t != nil {
+		return t, t.Has, nil
+	}
+	s, err := o.store.open(ctx, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	known, err := s.Uploads(ctx)
+	if err != nil {
+		return nil, nil, cli.Failedf("%v", err)
+	}
+	return s, func(_ context.Context, device, sum string) (bool, error) { return known[device+"\x00"+sum], nil }, nil
+}
+
 // flush writes a batch, if it has rows, and empties it.
-func flush(c *cobra.Command, s *store.Store, b *store.Batch, first string) error {
+func flush(c *cobra.Command, s putter, b *store.Batch, first string) error {
 	if len(b.Dumps) == 0 {
 		return nil
 	}

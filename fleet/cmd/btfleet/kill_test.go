@@ -32,10 +32,10 @@ func TestMain(m *testing.M) {
 }
 
 // start starts btfleet serve at an address and waits until it listens.
-func start(t *testing.T, dir, address string) *exec.Cmd {
+func start(t *testing.T, dir, address string, flags ...string) *exec.Cmd {
 	t.Helper()
-	c := exec.Command(os.Args[0], "serve", "--store", filepath.Join(dir, "store"), "--spool", filepath.Join(dir, "spool"),
-		"--listen", address, "--write-every", "20ms", "--rate", "1000")
+	c := exec.Command(os.Args[0], append([]string{"serve", "--store", filepath.Join(dir, "store"), "--spool", filepath.Join(dir, "spool"),
+		"--listen", address, "--write-every", "20ms", "--rate", "1000"}, flags...)...)
 	// A killed process does not delete its temporary directory.
 	c.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+dir)
 	var log bytes.Buffer
@@ -56,15 +56,12 @@ func start(t *testing.T, dir, address string) *exec.Cmd {
 	}
 }
 
-// TestKill kills a server at random moments while devices send dumps. Each acknowledged upload
-// must be in the store once. Devices repeat uploads that were not acknowledged, so in the end
-// each upload is in the store once.
-func TestKill(t *testing.T) {
-	kills := 5
-	if cmdtest.Full() {
-		kills = 200
-	}
-	dir := t.TempDir()
+const killDevices, killPaths = 8, 20
+
+// kill kills a server at random moments while devices send dumps, and at last interrupts one. It returns the
+// numbers of acknowledged uploads by device. Upload i has the firmware i. Devices repeat uploads that were not acknowledged,
+// so in the end each is in the store once.
+func kill(t *testing.T, dir string, kills int, flags ...string) (sent []int) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -72,14 +69,13 @@ func TestKill(t *testing.T) {
 	address := l.Addr().String()
 	l.Close()
 	ctx, stop := context.WithCancel(t.Context())
-	const devices, paths = 8, 20
-	var sent [devices]int // acknowledged uploads
+	sent = make([]int, killDevices)
 	var clients sync.WaitGroup
-	for d := range devices {
+	for d := range sent {
 		clients.Go(func() {
 			id := fmt.Sprintf("d%d", d)
 			for ctx.Err() == nil {
-				log := bytes.Replace(fleettest.Log(id, "b", 1, paths), []byte(" fw=1.0"), fmt.Appendf(nil, " fw=%d", sent[d]), 1)
+				log := bytes.Replace(fleettest.Log(id, "b", 1, killPaths), []byte(" fw=1.0"), fmt.Appendf(nil, " fw=%d", sent[d]), 1)
 				req, _ := http.NewRequest("PUT", "http://"+address+"/v1/dumps/"+id, bytes.NewReader(log))
 				resp, err := http.DefaultClient.Do(req)
 				if err != nil {
@@ -96,12 +92,12 @@ func TestKill(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	for range kills {
-		c := start(t, dir, address)
+		c := start(t, dir, address, flags...)
 		time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
 		c.Process.Kill()
 		c.Wait()
 	}
-	c := start(t, dir, address)
+	c := start(t, dir, address, flags...)
 	time.Sleep(50 * time.Millisecond)
 	stop()
 	clients.Wait()
@@ -109,6 +105,17 @@ func TestKill(t *testing.T) {
 	if err := c.Wait(); err != nil && !strings.Contains(err.Error(), "130") {
 		t.Errorf("after an interrupt: %v", err)
 	}
+	return sent
+}
+
+// Each upload that was acknowledged is in the store once, although servers are killed.
+func TestKill(t *testing.T) {
+	kills := 5
+	if cmdtest.Full() {
+		kills = 200
+	}
+	dir := t.TempDir()
+	sent := kill(t, dir, kills)
 	s, err := store.Open(t.Context(), filepath.Join(dir, "store"))
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +141,15 @@ func TestKill(t *testing.T) {
 		}
 		facts += len(f)
 	}
-	total := 0
+	total := checkSent(t, sent, found, dumps, facts)
+	t.Logf("%d uploads acknowledged, %d kills, %d files", total, kills, len(list.Dumps))
+	if total < kills {
+		t.Errorf("only %d uploads", total)
+	}
+}
+
+// checkSent compares what is in a store with the acknowledged uploads. found is the number of dumps by device and firmware.
+func checkSent(t *testing.T, sent []int, found map[string]int, dumps, facts int) (total int) {
 	for d, n := range sent {
 		total += n
 		for i := range n {
@@ -144,11 +159,8 @@ func TestKill(t *testing.T) {
 		}
 	}
 	// The last upload of a device may be stored although the device received no answer.
-	if dumps < total || dumps > total+devices || facts != dumps*paths {
+	if dumps < total || dumps > total+killDevices || facts != dumps*killPaths {
 		t.Errorf("%d dumps with %d facts in the store, %d acknowledged", dumps, facts, total)
 	}
-	t.Logf("%d uploads acknowledged, %d kills, %d files", total, kills, len(list.Dumps))
-	if total < kills {
-		t.Errorf("only %d uploads", total)
-	}
+	return total
 }

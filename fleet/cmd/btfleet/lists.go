@@ -170,7 +170,7 @@ columns fleet/docs/fleet.md describes. It cannot change the store.`,
 					cells[i] = "-"
 				case time.Time:
 					cells[i] = v.UTC().Format("2006-01-02 15:04:05")
-				case int64, int32, float64:
+				case int64, int32, uint64, float64:
 					t.Right[i] = true
 					cells[i] = fmt.Sprint(v)
 				default:

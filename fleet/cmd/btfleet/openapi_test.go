@@ -43,7 +43,7 @@ func api(t *testing.T) (url string, fleet simulate.Fleet) {
 	}
 	t.Cleanup(func() { spool.Close() })
 	log := slog.New(slog.DiscardHandler)
-	handler, db, err := pages(t.Context(), s, log)
+	handler, db, err := pages(t.Context(), s, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

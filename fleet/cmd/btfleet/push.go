@@ -17,7 +17,7 @@ import (
 )
 
 func pushCommand() *cobra.Command {
-	var from storeFlag
+	var from rowsFlag
 	var to push.Target
 	var build, token, service string
 	c := &cobra.Command{Use: "push [flags] URL", Short: "send the heap of a build to Pyroscope, Parca or OTLP",
@@ -28,17 +28,15 @@ labels service_name, build, fw and devices. Single devices are not sent.`,
 			if build == "" {
 				return cli.BadArgsf("--build is needed (btfleet builds)")
 			}
-			s, err := from.open(c.Context(), false)
+			db, err := from.db(c.Context())
 			if err != nil {
 				return err
 			}
-			db, err := query.Open(c.Context(), s)
-			if err != nil {
-				return cli.Failedf("%v", err)
-			}
 			defer db.Close()
-			if build, err = db.Find(c.Context(), build); err != nil {
+			if build, err = db.Find(c.Context(), build); errors.Is(err, query.ErrBuild) {
 				return cli.Usagef("--build: %s", cli.Printable(err.Error()))
+			} else if err != nil {
+				return failure(err)
 			}
 			o := query.Scope{Builds: []string{build}}
 			list, err := db.Builds(c.Context(), o)

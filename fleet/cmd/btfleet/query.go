@@ -17,7 +17,7 @@ import (
 
 // question holds the flags and the state of the commands that query a store.
 type question struct {
-	store storeFlag
+	store rowsFlag
 	since string
 	json  bool
 	rows  int
@@ -44,12 +44,8 @@ func (q *question) command(c *cobra.Command, rows int, ask func(c *cobra.Command
 		if q.scope.Since, err = parseSince(q.since, time.Now()); err != nil {
 			return cli.Usagef("--since %v", err)
 		}
-		s, err := q.store.open(c.Context(), false)
-		if err != nil {
+		if q.db, err = q.store.db(c.Context()); err != nil {
 			return err
-		}
-		if q.db, err = query.Open(c.Context(), s); err != nil {
-			return cli.Failedf("%v", err)
 		}
 		defer q.db.Close()
 		err = failure(ask(c, args))
@@ -101,10 +97,10 @@ func (q *question) one(c *cobra.Command, name string) error {
 // find returns the build with a name given by the user.
 func (q *question) find(c *cobra.Command, name string) (string, error) {
 	b, err := q.db.Find(c.Context(), name)
-	if err != nil {
-		return "", cli.Usagef("%s", cli.Printable(err.Error()))
+	if errors.Is(err, query.ErrBuild) {
+		err = cli.Usagef("%s", cli.Printable(err.Error()))
 	}
-	return b, nil
+	return b, err
 }
 
 // cut returns the first q.rows rows, or all if q.rows is 0.

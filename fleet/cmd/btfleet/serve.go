@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/time/rate"
 
+	"github.com/lwsbt/lwsbt/fleet/clickhouse"
 	"github.com/lwsbt/lwsbt/fleet/server"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/fleet/symbols"
@@ -27,7 +28,7 @@ import (
 
 // serve is the state of btfleet serve.
 type serve struct {
-	store       storeFlag
+	store       rowsFlag
 	keep        retention
 	spool, size string
 	listen      string
@@ -100,6 +101,13 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	tables, err := o.store.tables()
+	if err != nil {
+		return err
+	}
+	if tables != nil && limit != (store.Retention{}) {
+		return cli.Usagef("--keep-days and --keep-size are for Parquet files: the tables of ClickHouse have a limit of their own (btfleet clickhouse schema --keep-days)")
+	}
 	ctx, stop := cli.Interruptible(c.Context())
 	defer stop()
 	to, err := o.store.open(ctx, true)
@@ -120,7 +128,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := server.NewMetrics(registry, spool)
 	s := &server.Server{Spool: spool, Tokens: tokens, Limits: server.DefaultLimits, Log: log, Metrics: metrics}
-	handler, db, err := pages(ctx, to, log)
+	handler, db, err := pages(ctx, to, tables, log)
 	if err != nil {
 		return cli.Failedf("%v", err)
 	}
@@ -130,7 +138,14 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	alerts := &watch{store: to, db: db, log: log, url: o.webhook, days: o.warn}
 	alerts.register(registry)
 	w := &server.Writer{Spool: spool, Store: to, Limits: s.Limits.Ingest, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
-	return o.serve(ctx, listener, s, w, alerts, registry, limit)
+	if tables != nil {
+		w.Store = tables
+		if err := tables.Check(ctx); err != nil {
+			log.Error("uploads wait in the spool", "err", err)
+		}
+	}
+	b := background{writer: w, files: to, tables: tables, alerts: alerts, limit: limit}
+	return o.serve(ctx, listener, s, &b, registry)
 }
 
 // readTokens reads the file of --tokens. Without the flag, it rejects addresses that other machines can reach.
@@ -181,28 +196,39 @@ func loopback(address string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
+// background is what a server does besides answering requests.
+type background struct {
+	writer *server.Writer
+	files  *store.Store
+	tables *clickhouse.Store // nil for Parquet files
+	alerts *watch
+	limit  store.Retention
+}
+
 // serve runs until ctx is done. It then stops listening, answers the requests in progress, and
 // writes all waiting uploads.
-func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *server.Writer, alerts *watch, registry *prometheus.Registry, limit store.Retention) error {
-	var background sync.WaitGroup
-	background.Go(func() { w.Run(ctx, o.every) })
-	background.Go(func() { o.reload(ctx, s.Tokens, s.Log) })
-	background.Go(func() {
-		every(ctx, time.Hour, func() error {
-			deleted, err := maintain(ctx, w.Store, limit)
-			if len(deleted) > 0 {
-				s.Log.Info("deleted", "days", deleted)
-			}
-			return err
-		}, s.Log)
-	})
-	background.Go(func() {
+func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *background, registry *prometheus.Registry) error {
+	var work sync.WaitGroup
+	work.Go(func() { b.writer.Run(ctx, o.every) })
+	work.Go(func() { o.reload(ctx, s.Tokens, s.Log) })
+	if b.tables == nil {
+		work.Go(func() {
+			every(ctx, time.Hour, func() error {
+				deleted, err := maintain(ctx, b.files, b.limit)
+				if len(deleted) > 0 {
+					s.Log.Info("deleted", "days", deleted)
+				}
+				return err
+			}, s.Log)
+		})
+	}
+	work.Go(func() {
 		every(ctx, time.Minute, func() error {
-			_, err := symbols.Update(ctx, w.Store, symbols.Servers())
+			_, err := symbols.Update(ctx, symbolStore(b.files, b.tables), symbols.Servers())
 			return err
 		}, s.Log)
 	})
-	background.Go(func() { every(ctx, time.Hour, func() error { return alerts.pass(ctx) }, s.Log) })
+	work.Go(func() { every(ctx, time.Hour, func() error { return b.alerts.pass(ctx) }, s.Log) })
 	if o.broker != "" {
 		u, err := url.Parse(o.broker)
 		if err != nil {
@@ -212,7 +238,7 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *
 		if err := server.CheckFilter(o.mqtt.Filter); err != nil {
 			return cli.Usagef("--topic: %v", err)
 		}
-		background.Go(func() {
+		work.Go(func() {
 			if err := s.Subscribe(ctx, o.mqtt); err != nil {
 				s.Log.Error("MQTT", "err", err)
 			}
@@ -239,8 +265,8 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, w *
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return cli.Failedf("%v", err)
 	}
-	background.Wait()
-	if err := w.Flush(last); err != nil {
+	work.Wait()
+	if err := b.writer.Flush(last); err != nil {
 		return cli.Failedf("uploads stay in the spool: %v", err)
 	}
 	return nil

@@ -5,12 +5,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lwsbt/lwsbt/fleet/clickhouse"
+	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/fleet/symbols"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
+// symbolStore returns a store with the rows of tables, or with those of files if tables is nil.
+func symbolStore(files *store.Store, tables *clickhouse.Store) symbols.Store {
+	if tables == nil {
+		return files
+	}
+	return inTables{tables, files}
+}
+
 func symbolsCommand() *cobra.Command {
-	var in storeFlag
+	var in rowsFlag
 	c := &cobra.Command{Use: "symbols {add FILE... | update}", Short: "name the functions of builds",
 		Long: `symbols add puts ELF files with debug information into the store, by their build
 IDs, and names the functions of the builds' call paths. symbols update names
@@ -23,10 +33,15 @@ of DEBUGINFOD_URLS for builds without a file.`,
 			default:
 				return cli.BadArgsf("expected add FILE..., or update")
 			}
-			s, err := in.open(c.Context(), args[0] == "add")
+			t, err := in.tables()
 			if err != nil {
 				return err
 			}
+			files, err := in.open(c.Context(), args[0] == "add")
+			if err != nil {
+				return err
+			}
+			s := symbolStore(files, t)
 			out := c.OutOrStdout()
 			for _, file := range args[1:] {
 				build, n, err := symbols.Add(c.Context(), s, file)

@@ -1,0 +1,142 @@
+package clickhouse_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/clickhouse"
+	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
+	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// Each table of a schema is created on all servers, in the order of its questions, and with its limit.
+func TestSchema(t *testing.T) {
+	list := clickhouse.Schema{Cluster: "it's", Replicated: true, Days: 90}.Statements()
+	if len(list) != 8 {
+		t.Fatalf("%d statements, want one for the shards and one for the cluster of each of four tables", len(list))
+	}
+	facts := strings.Join(list[2:4], "\n")
+	for _, want := range []string{
+		"create table if not exists facts_local on cluster `it's` (\n",
+		"  `device` String codec(ZSTD(1)),\n  `path` Int64 codec(Delta, ZSTD(1)),\n",
+		"  `time` DateTime64(6, 'UTC') codec(Delta, ZSTD(1)),\n",
+		") engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}')\npartition by day\norder by (build, device, path, boot, dump)\n",
+		"ttl day + interval 91 day", // 90 whole days, as --keep-days of a store
+		"create table if not exists facts on cluster `it's`\nas facts_local\nengine = Distributed(`it's`, currentDatabase(), facts_local, cityHash64(device))",
+	} {
+		if !strings.Contains(facts, want) {
+			t.Errorf("no %q in\n%s", want, facts)
+		}
+	}
+	if one := strings.Join(clickhouse.Schema{}.Statements(), "\n"); strings.Contains(one, "cluster") || strings.Contains(one, "ttl") || strings.Count(one, "create table") != 4 {
+		t.Error(one)
+	}
+}
+
+// ClickHouse parses the statements for a cluster with replicas, which it cannot run alone.
+func TestClusterIsParsed(t *testing.T) {
+	cmdtest.Long(t)
+	where := strings.TrimSuffix(fleettest.ClickHouse(t, ""), "default")
+	parse := func(q string) (status int, text string) {
+		resp, err := http.Post(where, "", strings.NewReader("explain ast "+q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(b)
+	}
+	for _, q := range (clickhouse.Schema{Cluster: "it's", Replicated: true, Days: 90}).Statements() {
+		if status, text := parse(q); status != 200 || !strings.Contains(text, "CreateQuery") {
+			t.Errorf("%s\n%d %s", q, status, text)
+		}
+	}
+	if status, _ := parse("create table x on (a Int64)"); status == 200 {
+		t.Error("a wrong statement was parsed")
+	}
+}
+
+// The statements that load a bucket name its objects, the dumps after the rest.
+func TestLoadBucket(t *testing.T) {
+	where := fleettest.Bucket(t, nil)
+	s, err := store.Open(t.Context(), where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"first", "second"} {
+		b := &store.Batch{Name: name, Day: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Dumps: []store.Dump{{Build: "a/b", Device: "d"}}, Facts: []store.Fact{{Build: "a/b", Device: "d"}}}
+		if err := s.Put(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := clickhouse.Load(t.Context(), s)
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%q, %v", list, err)
+	}
+	endpoint := where[strings.Index(where, "http"):]
+	for i, table := range []string{"paths", "facts", "dumps"} {
+		if want := "from s3('" + endpoint + "/fleet/" + table + "/build=a%252Fb/day=2026-06-01/{first.parquet,second.parquet}', Parquet)"; !strings.Contains(list[i], want) ||
+			!strings.HasPrefix(list[i], "insert into "+table+" (`build`") || !strings.Contains(list[i], ", toDate('2026-06-01')\n") {
+			t.Errorf("%s\nwant %s", list[i], want)
+		}
+	}
+}
+
+// ClickHouse reads the objects of a bucket by the statements of Load, also those of a build with a slash.
+func TestLoadBucketRuns(t *testing.T) {
+	cmdtest.Long(t)
+	bucket, err := store.Open(t.Context(), fleettest.Bucket(t, nil)) // the key is in the environment of ClickHouse, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"first", "second", "third"} {
+		at := time.Date(2026, 6, 1+i/2, 12, 0, 0, 123456000, time.UTC)
+		b := &store.Batch{Name: name, Day: at, Dumps: []store.Dump{{Build: "a/b", Device: name, Upload: name, Received: at.UnixMicro(), Complete: true}},
+			Facts: []store.Fact{{Build: "a/b", Device: name, Path: 7, Count: 3, Bytes: 48}}, Paths: []store.Path{{Build: "a/b", Path: 7, Addresses: []string{"0x1", "0x2"}}}}
+		if err := bucket.Put(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := clickhouse.Open(fleettest.ClickHouse(t, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	load, err := clickhouse.Load(t.Context(), bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range append(clickhouse.Schema{}.Statements(), load...) {
+		r, err := s.Query(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+	}
+	r, err := s.Query(t.Context(), `select toString(groupArray((device, toUnixTimestamp64Micro(received), complete, day))), (select toString(groupArray((device, path, count, bytes, day))) from (select * from facts order by device)),
+(select toString(groupUniqArray(addresses)) from paths) from (select * from dumps order by device)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var dumps, facts, paths string
+	if !r.Next() || r.Scan(&dumps, &facts, &paths) != nil {
+		t.Fatal(r.Err())
+	}
+	if want := "[('first',1780315200123456,true,'2026-06-01'),('second',1780315200123456,true,'2026-06-01'),('third',1780401600123456,true,'2026-06-02')]"; dumps != want {
+		t.Errorf("%s, want %s", dumps, want)
+	}
+	if want := "[('first',7,3,48,'2026-06-01'),('second',7,3,48,'2026-06-01'),('third',7,3,48,'2026-06-02')]"; facts != want {
+		t.Errorf("%s, want %s", facts, want)
+	}
+	if want := "[['0x1','0x2']]"; paths != want {
+		t.Errorf("%s, want %s", paths, want)
+	}
+}

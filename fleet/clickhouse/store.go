@@ -1,0 +1,221 @@
+package clickhouse
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+// Store is the tables of a database. Several goroutines may use it at the same time.
+type Store struct {
+	db       *sql.DB
+	database string
+	where    string // URL without the password
+	password string
+}
+
+// settings of all requests: the SQL of package query is that of DuckDB.
+var settings = map[string]any{
+	"prefer_column_name_to_alias": 1, "join_use_nulls": 1,
+	// The rows of a question that are needed in each shard are computed once.
+	"prefer_global_in_and_join": 1,
+	// An insert is done when all shards have the rows.
+	"distributed_foreground_insert": 1,
+	// The rows of a key are of one day.
+	"do_not_merge_across_partitions_select_final": 1,
+	"max_query_size": 16 << 20,
+}
+
+// Open returns the tables of the database of a URL, without connecting to it:
+//
+//	http://USER:PASSWORD@HOST:8123/DATABASE
+//	https://HOST:8443/DATABASE?max_execution_time=60
+//
+// Parameters of the URL are settings of ClickHouse. The user and the password are those of the URL, else
+// CLICKHOUSE_USER and CLICKHOUSE_PASSWORD of the environment.
+func Open(where string) (*Store, error) {
+	u, err := url.Parse(where)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.Contains(strings.Trim(u.Path, "/"), "/") {
+		return nil, errors.New("expected a URL such as http://HOST:8123/DATABASE or https://USER:PASSWORD@HOST:8443/DATABASE")
+	}
+	o := &ch.Options{Protocol: ch.HTTP, Settings: ch.Settings{}, DialTimeout: 10 * time.Second, ReadTimeout: 10 * time.Minute, MaxOpenConns: 8}
+	port := "8123"
+	if u.Scheme == "https" {
+		port, o.TLS = "8443", &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	o.Addr = []string{net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))}
+	o.Auth.Database = cmp.Or(strings.Trim(u.Path, "/"), "default")
+	o.Auth.Username = cmp.Or(u.User.Username(), os.Getenv("CLICKHOUSE_USER"), "default")
+	password, _ := u.User.Password()
+	o.Auth.Password = cmp.Or(password, os.Getenv("CLICKHOUSE_PASSWORD"))
+	for name, value := range settings {
+		o.Settings[name] = value
+	}
+	for name, values := range u.Query() {
+		if name == "user" || name == "password" || name == "database" {
+			return nil, fmt.Errorf("parameter %s: expected it in USER:PASSWORD@HOST/DATABASE", name)
+		}
+		o.Settings[name] = values[0]
+	}
+	db := ch.OpenDB(o)
+	return &Store{db: db, database: o.Auth.Database, where: (&url.URL{Scheme: u.Scheme, Host: o.Addr[0], Path: "/" + o.Auth.Database}).String(), password: o.Auth.Password}, nil
+}
+
+// Close closes the connections.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Error returns an error with the place of the database, and without its password.
+func (s *Store) Error(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	text := err.Error()
+	var e *ch.Exception
+	var refused *net.OpError
+	switch {
+	case errors.As(err, &e):
+		text = e.Message
+		if e.Code == 60 || e.Code == 81 { // UNKNOWN_TABLE, UNKNOWN_DATABASE
+			text += " (btfleet clickhouse schema prints the tables)"
+		}
+	case errors.As(err, &refused):
+		text = refused.Error()
+	}
+	if s.password != "" {
+		text = strings.ReplaceAll(text, s.password, "***")
+		text = strings.ReplaceAll(text, url.QueryEscape(s.password), "***")
+	}
+	return fmt.Errorf("ClickHouse %s: %s", s.where, text)
+}
+
+// URL returns the URL of the database, without user and password.
+func (s *Store) URL() string { return s.where }
+
+// Table returns the name of a table in SQL.
+func (s *Store) Table(name string) string { return quoteName(s.database) + "." + quoteName(name) }
+
+// Query runs a query. The caller must close the rows.
+func (s *Store) Query(ctx context.Context, q string) (*sql.Rows, error) {
+	r, err := s.db.QueryContext(ctx, q)
+	return r, s.Error(err)
+}
+
+// Check returns an error if the server does not answer or has no tables.
+func (s *Store) Check(ctx context.Context) error {
+	for _, t := range tables {
+		if _, err := s.texts(ctx, "select 1 from "+s.Table(t.name)+" limit 0"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Put writes a batch, the dumps last: facts without their dump do not count. A repeated Put of the same
+// rows changes nothing.
+func (s *Store) Put(ctx context.Context, b *store.Batch) error {
+	day := b.Day.UTC().Truncate(24 * time.Hour)
+	if err := insert(ctx, s, store.Paths, b.Paths, day); err != nil {
+		return s.Error(err)
+	}
+	if err := insert(ctx, s, store.Facts, b.Facts, day); err != nil {
+		return s.Error(err)
+	}
+	return s.Error(insert(ctx, s, store.Dumps, b.Dumps, day))
+}
+
+// PutFrames stores the functions of addresses of a build.
+func (s *Store) PutFrames(ctx context.Context, _ string, _ time.Time, rows []store.Frame) error {
+	return s.Error(insert(ctx, s, store.Frames, rows))
+}
+
+// insert writes rows of a table, with the values that follow their columns.
+func insert[T any](ctx context.Context, s *Store, name string, rows []T, more ...any) (err error) {
+	if len(rows) == 0 {
+		return nil
+	}
+	t := named(name)
+	columns := t.columns()
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			tx.Rollback()
+		}
+	}()
+	stmt, err := tx.PrepareContext(ctx, "insert into "+name)
+	if err != nil {
+		return err
+	}
+	values := make([]any, len(columns), len(columns)+len(more))
+	for i := range rows {
+		r := reflect.ValueOf(&rows[i]).Elem()
+		for j, c := range columns {
+			if values[j] = r.Field(j).Interface(); c.time {
+				values[j] = time.UnixMicro(r.Field(j).Int()).UTC()
+			}
+		}
+		if _, err := stmt.ExecContext(ctx, append(values, more...)...); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// named returns a table.
+func named(name string) *table {
+	for i := range tables {
+		if tables[i].name == name {
+			return &tables[i]
+		}
+	}
+	panic("clickhouse: no table " + name)
+}
+
+// Has reports whether an upload is in the store.
+func (s *Store) Has(ctx context.Context, device, sum string) (bool, error) {
+	list, err := s.texts(ctx, "select upload from dumps where device = "+Quote(device)+" and upload = "+Quote(sum)+" limit 1")
+	return len(list) > 0, err
+}
+
+// Builds returns the builds with dumps.
+func (s *Store) Builds(ctx context.Context) ([]string, error) {
+	return s.texts(ctx, "select distinct build from dumps order by build")
+}
+
+// Unnamed returns the addresses of the call paths of a build for which there are no frames, sorted.
+func (s *Store) Unnamed(ctx context.Context, build string) ([]string, error) {
+	return s.texts(ctx, fmt.Sprintf(`select distinct arrayJoin(addresses) as a from paths where build = %[1]s
+having a not in (select address from frames where build = %[1]s) order by a`, Quote(build)))
+}
+
+// texts returns the first column of a query.
+func (s *Store) texts(ctx context.Context, q string) (list []string, err error) {
+	rows, err := s.Query(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, s.Error(err)
+		}
+		list = append(list, text)
+	}
+	return list, s.Error(rows.Err())
+}

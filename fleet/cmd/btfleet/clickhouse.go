@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/fleet/clickhouse"
+	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// rowsFlag is the flags of commands whose rows are in the Parquet files of a store, or in ClickHouse.
+type rowsFlag struct {
+	storeFlag
+	clickhouse string // URL; "" for Parquet files
+}
+
+func (f *rowsFlag) add(c *cobra.Command) {
+	f.storeFlag.add(c)
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.StringVar(&f.clickhouse, "clickhouse", "", "use the tables at `URL`, http://HOST:8123/DATABASE, not Parquet files (clickhouse.md)")
+	cli.AddFlags(c, "Store", flags)
+}
+
+// tables returns the tables of ClickHouse, nil for Parquet files.
+func (f *rowsFlag) tables() (*clickhouse.Store, error) {
+	if f.clickhouse == "" {
+		return nil, nil
+	}
+	s, err := clickhouse.Open(f.clickhouse)
+	if err != nil {
+		return nil, cli.Usagef("--clickhouse: %v", err)
+	}
+	return s, nil
+}
+
+// db opens the rows for questions.
+func (f *rowsFlag) db(ctx context.Context) (*query.DB, error) {
+	t, err := f.tables()
+	if err != nil {
+		return nil, err
+	}
+	if t != nil {
+		return query.OpenClickHouse(t), nil
+	}
+	s, err := f.open(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	db, err := query.Open(ctx, s)
+	if err != nil {
+		return nil, cli.Failedf("%v", err)
+	}
+	return db, nil
+}
+
+// inTables is a store with rows in ClickHouse, and ELF files in a directory or a bucket.
+type inTables struct {
+	*clickhouse.Store
+	files *store.Store
+}
+
+func (s inTables) PutELF(ctx context.Context, build string, file io.ReadSeeker) error {
+	return s.files.PutELF(ctx, build, file)
+}
+
+func (s inTables) ELF(ctx context.Context, build string) ([]byte, error) {
+	return s.files.ELF(ctx, build)
+}
+
+func clickhouseCommand() *cobra.Command {
+	var from storeFlag
+	var schema clickhouse.Schema
+	days := ""
+	c := &cobra.Command{Use: "clickhouse {schema | load} [flags]", Short: "the tables for a large fleet, as SQL",
+		Long: `clickhouse schema prints the statements that create the tables of a ClickHouse
+server or cluster; they change nothing that exists. clickhouse load prints those
+that insert the files of --store into the tables. Other commands use the tables
+with --clickhouse.`,
+		Example: "btfleet clickhouse schema --keep-days 90 | clickhouse-client -d fleet\nbtfleet clickhouse load --store fleet | clickhouse-client -d fleet", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			var list []string
+			switch args[0] {
+			case "schema":
+				if schema.Replicated && schema.Cluster == "" {
+					return cli.Usagef("--replicated: a cluster has replicas: --cluster is needed")
+				}
+				if days != "" {
+					n, err := strconv.ParseUint(days, 10, 16)
+					if err != nil || n == 0 {
+						return cli.Usagef("--keep-days %q: expected a number of days", days)
+					}
+					schema.Days = int(n)
+				}
+				list = schema.Statements()
+			case "load":
+				s, err := from.open(c.Context(), false)
+				if err != nil {
+					return err
+				}
+				if list, err = clickhouse.Load(c.Context(), s); err != nil {
+					return cli.Failedf("%v", err)
+				}
+			default:
+				return cli.BadArgsf("expected schema or load")
+			}
+			_, err = fmt.Fprint(c.OutOrStdout(), strings.Join(append(list, ""), ";\n"))
+			return err
+		}}
+	from.add(c)
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&schema.Cluster, "cluster", "", "tables over all shards of a cluster: its `NAME` in system.clusters")
+	f.BoolVar(&schema.Replicated, "replicated", false, "the shards have replicas")
+	f.StringVar(&days, "keep-days", "", "delete what is older than `N` days")
+	cli.AddFlags(c, "Schema", f)
+	return c
+}

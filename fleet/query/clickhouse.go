@@ -1,0 +1,180 @@
+package query
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/clickhouse"
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+// OpenClickHouse answers questions from the tables of ClickHouse. Close does not close them.
+func OpenClickHouse(s *clickhouse.Store) *DB { return &DB{clickhouse: s, part: 20_000} }
+
+// remote runs the SQL of one question in ClickHouse. It creates nothing there: each query begins with the
+// definitions that it refers to.
+type remote struct {
+	store   *clickhouse.Store
+	scope   Scope
+	size    int // of a part, in devices
+	defined []definition
+}
+
+type definition struct{ name, query string }
+
+// remote returns a session on the tables of ClickHouse.
+func (d *DB) remote(o Scope) *session {
+	device := ""
+	if o.Device != "" {
+		device = " and device = " + clickhouse.Quote(o.Device)
+	}
+	r := &remote{store: d.clickhouse, scope: o, size: d.part}
+	r.defined = r.base(device)
+	return &session{engine: r, dialect: ".clickhouse"}
+}
+
+// base defines the tables of the store, with the rows of the scope, of some devices.
+func (r *remote) base(devices string) []definition {
+	where := " where true"
+	if len(r.scope.Builds) > 0 {
+		var list []string
+		for _, b := range r.scope.Builds {
+			list = append(list, clickhouse.Quote(b))
+		}
+		where += " and build in (" + strings.Join(list, ", ") + ")"
+	}
+	days, received := "", ""
+	if since := r.scope.Since; !since.IsZero() {
+		days = " and day >= " + clickhouse.Quote(since.UTC().Format(time.DateOnly))
+		received = fmt.Sprintf(" and received >= fromUnixTimestamp64Micro(%d)", since.UnixMicro())
+	}
+	from := func(table, where string) definition {
+		return definition{table, "select * from " + r.store.Table(table) + where}
+	}
+	return []definition{
+		// A row that was written again is not counted twice; paths and frames are read as sets.
+		from(store.Dumps, " final"+where+days+devices+received+once),
+		from(store.Facts, " final"+where+days+devices),
+		from(store.Paths, where+days),
+		from(store.Frames, where),
+	}
+}
+
+// parts divides the devices of the table numbered, in their order: neither the server nor this process must hold
+// the series of all devices.
+func (r *remote) parts(ctx context.Context) (list []part, err error) {
+	limits, err := rows[struct{ From, To string }](ctx, &session{engine: r},
+		fmt.Sprintf("select min(device) as a, max(device) as b from numbered group by intDiv(number - 1, %d) order by a", r.size))
+	for i, l := range limits {
+		p := &remote{store: r.store, scope: r.scope, size: r.size}
+		p.defined = append(p.base(fmt.Sprintf(" and device >= %s and device <= %s", clickhouse.Quote(l.From), clickhouse.Quote(l.To))),
+			definition{"numbered", text("numbered")})
+		list = append(list, part{p, i * r.size})
+	}
+	return list, err
+}
+
+func (r *remote) define(_ context.Context, name, q string) error {
+	r.drop(name)
+	r.defined = append(r.defined, definition{name, q})
+	return nil
+}
+
+func (r *remote) drop(names ...string) {
+	r.defined = slices.DeleteFunc(r.defined, func(d definition) bool { return slices.Contains(names, d.name) })
+}
+
+func (r *remote) quote(s string) string { return clickhouse.Quote(s) }
+
+func (r *remote) query(ctx context.Context, q string) (*sql.Rows, error) {
+	return r.store.Query(ctx, r.complete(q))
+}
+
+// complete returns a query with what it refers to.
+func (r *remote) complete(q string) string {
+	var b strings.Builder
+	for i, d := range r.defined {
+		b.WriteString(map[bool]string{true: "with\n", false: ",\n"}[i == 0])
+		fmt.Fprintf(&b, "%s as (\n%s\n)", quoteName(d.name), withoutComments(d.query))
+	}
+	q = withoutComments(q)
+	if rest, ok := strings.CutPrefix(q, "with\n"); ok {
+		b.WriteString(",\n" + rest)
+	} else {
+		b.WriteString("\n" + q)
+	}
+	return macros.expand(b.String())
+}
+
+// quoteName quotes the name of a table, which is a word.
+func quoteName(name string) string { return "`" + name + "`" }
+
+var comments = regexp.MustCompile(`(?m)^--.*\n`)
+
+func withoutComments(q string) string {
+	return strings.TrimSpace(comments.ReplaceAllString(q+"\n", ""))
+}
+
+// macro is a function of sql/clickhouse.sql. It is replaced by its definition, so that the server needs none.
+type macro struct {
+	call       *regexp.Regexp // its name and the parenthesis
+	parameters []string
+	body       string
+}
+
+type macroList []macro
+
+var macros = func() (list macroList) {
+	line := regexp.MustCompile(`create function (\w+) as \(([\w, ]+)\) -> (.*)`)
+	for _, s := range strings.Split(text("clickhouse"), ";\n") {
+		m := line.FindStringSubmatch(s)
+		list = append(list, macro{regexp.MustCompile(`\b` + m[1] + `\(`), strings.Split(m[2], ", "), m[3]})
+	}
+	return list
+}()
+
+// expand replaces the calls of the macros.
+func (l macroList) expand(q string) string {
+	for _, m := range l {
+		var b strings.Builder
+		for {
+			at := m.call.FindStringIndex(q)
+			if at == nil {
+				break
+			}
+			arguments, n := arguments(q[at[1]:])
+			body := m.body
+			for i, p := range m.parameters {
+				body = regexp.MustCompile(`\b`+p+`\b`).ReplaceAllLiteralString(body, "("+arguments[i]+")")
+			}
+			b.WriteString(q[:at[0]] + body)
+			q = q[at[1]+n:]
+		}
+		q = b.String() + q
+	}
+	return q
+}
+
+// arguments returns the arguments of a call, and the length of their text with the parenthesis that ends it.
+func arguments(q string) (list []string, n int) {
+	depth, begin := 0, 0
+	for i := range len(q) {
+		switch c := q[i]; {
+		case c == '(':
+			depth++
+		case c == ')' && depth > 0:
+			depth--
+		case c == ')' || c == ',' && depth == 0:
+			list = append(list, strings.TrimSpace(q[begin:i]))
+			if begin = i + 1; c == ')' {
+				return list, begin
+			}
+		}
+	}
+	panic("query: a call of a macro without end")
+}
