@@ -1,6 +1,7 @@
 package profile_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -197,5 +198,35 @@ func TestMisreadReports(t *testing.T) {
 	}
 	if h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: often}).Heaps[0]; h.Misread != 0 || h.Least.Bytes != 8_400 {
 		t.Errorf("often: %d misread, never below %d", h.Misread, h.Least.Bytes)
+	}
+}
+
+// A rhythm of a day of ±2,000 bytes hides no leak of 100 bytes per hour in a log of three days, and is none.
+func TestHeapWithRhythm(t *testing.T) {
+	const logs = 40
+	for _, c := range []struct {
+		days, leak float64
+	}{{3, 100}, {3, 0}, {7, 100}, {7, 0}} {
+		leaks, right := 0, 0
+		for seed := range uint64(logs) {
+			rng := rand.New(rand.NewPCG(seed, 27112608))
+			var list []profile.HeapSeries
+			phase, noise := 2*math.Pi*rng.Float64(), 0.0
+			for at := 0.0; at < 24*c.days; at += 1.0 / 3 {
+				noise = 0.97*noise + 60*rng.NormFloat64()
+				free := 90_000 - c.leak*at + 2000*math.Sin(phase+at*math.Pi/12) + 500*math.Sin(2*phase+at*math.Pi/6) + 200*rng.NormFloat64() + noise
+				list = profile.AddReport(list, profile.HeapReport{Heap: profile.Heap{Free: bytes(int(free))}, Boot: 1, Time: time.Duration(at * float64(time.Hour)), Timed: true})
+			}
+			h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: list}).Heaps[0]
+			if h.Verdict.Sure() {
+				leaks++
+			}
+			if h.Verdict.Sure() && math.Abs(h.Rate-c.leak) <= 0.3*c.leak {
+				right++
+			}
+		}
+		if c.leak == 0 && leaks > 0 || c.leak > 0 && right < logs*95/100 {
+			t.Errorf("%v days, %v bytes per hour: %d of %d logs leak, in %d the rate is right", c.days, c.leak, leaks, logs, right)
+		}
 	}
 }

@@ -156,7 +156,7 @@ func (g gap) fill(values []Value, dumps []int, k int) Value {
 }
 
 // setFloors computes the floors of a call path from its values, by index of the dump.
-func (t *trend) setFloors(points []Value, byBytes bool) {
+func (t *leakTrend) setFloors(points []Value, byBytes bool) {
 	for n := range t.boots {
 		b := &t.boots[n]
 		b.step = 0.5 // half a block; for bytes, more than alignment adds
@@ -166,6 +166,9 @@ func (t *trend) setFloors(points []Value, byBytes bool) {
 			} else {
 				b.value[i] = float64(points[d].Count) / b.kept[i]
 			}
+		}
+		if t.timed {
+			b.leaveOutRhythm()
 		}
 		least := math.Inf(1)
 		for i := len(b.value) - 1; i >= 0; i-- {
