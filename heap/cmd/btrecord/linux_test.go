@@ -43,7 +43,7 @@ func linux(source string, flags ...string) func(testing.TB) string {
 }
 
 // static returns a program of testdata/linux with a static allocator, if that is installed.
-func static(source, library string) func(testing.TB) string {
+func static(source, library string, flags ...string) func(testing.TB) string {
 	return func(t testing.TB) string {
 		out, err := exec.Command("gcc", "-print-file-name="+library).Output()
 		path := strings.TrimSpace(string(out))
@@ -55,7 +55,8 @@ func static(source, library string) func(testing.TB) string {
 		if strings.HasSuffix(source, ".cc") {
 			cc = "g++"
 		}
-		return compile(t, cc, "linux/"+source, "-O0", "-pthread", "-Wl,--whole-archive", path, "-Wl,--no-whole-archive", "-lm", "-ldl", "-lstdc++")
+		return compile(t, cc, "linux/"+source, append([]string{"-O0", "-pthread", "-Wl,--whole-archive", path, "-Wl,--no-whole-archive",
+			"-lm", "-ldl", "-lstdc++"}, flags...)...)
 	}
 }
 
@@ -106,8 +107,11 @@ func linuxCases(t testing.TB) []linuxCase {
 		{name: "32 bits", program: bits32("threads.c"), args: []string{"100", "200"}},
 		{name: "4,100 threads at once", program: linux("threads.c"), args: []string{"0", "4100"}, code: 125, says: "more than 4096 threads", full: true},
 		{name: "own malloc", program: linux("own.c")},
+		{name: "own malloc that is not exported", program: linux("own.c", "-fvisibility=hidden")},
+		{name: "own malloc whose registers the caller knows", program: linux("registers.c", "-O2")},
 		{name: "static jemalloc", program: static("mix.c", "libjemalloc.a")},
 		{name: "static tcmalloc", program: static("mix.c", "libtcmalloc_minimal.a")},
+		{name: "static jemalloc that is not exported", program: static("mix.c", "libjemalloc.a", "-Wl,--exclude-libs,ALL")},
 		{name: "static jemalloc, operators", program: static("sized.cc", "libjemalloc.a")},
 	}
 	for call, number := range map[string]int{"openat": syscall.SYS_OPENAT, "prctl": syscall.SYS_PRCTL, "gettid": syscall.SYS_GETTID,
@@ -214,6 +218,7 @@ func sortedLines(s string) string {
 func TestLeftByJump(t *testing.T) {
 	program := linux("stacks.c")(t)
 	allocator := linux("jump.c", "-fPIC", "-shared", "-fno-builtin")(t)
+	recorded(t, "--", "true") // has the library built, by a compiler without that allocator
 	file := filepath.Join(t.TempDir(), "rec")
 	c := btrecord(t, "-o", file, "--", program, "jumps", "10000")
 	c.Env = append(c.Env, "LD_PRELOAD="+allocator)

@@ -12,6 +12,7 @@
  *   attach.c    start in a process that runs already
  *   program.c   functions of programs with their own malloc
  *   patch.c     patching such functions
+ *   plain.c     memcpy and others, without vector registers
  *   places.c    call stacks that the thread had before
  *   walk.c      others, frame by frame
  *   walk_code.c stacks of machines without tables

@@ -8,9 +8,13 @@
  * hook for samples frees a table that was made outside of it.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "patch.h"
 #include "process.h"
@@ -120,13 +124,49 @@ ALL_FUNCTIONS(MOVES)
 #define HOOK_OUT(n, size) call_out(NR_##n, a, b, c, size, &from)
 #define HOOK_FREE(n, size) call_free(NR_##n, a, b, c, size, &from)
 #define HOOK_MOVE(n, size) call_##n(a, b, &from)
+
+/*
+ * A compiler that sees a function of the program and its caller knows which registers the function
+ * leaves alone, and the caller relies on that (-fipa-ra). So a hook changes no register but that
+ * of the result: hook_X keeps the others, and calls body_X. Functions of the C library may
+ * use the upper parts of vector registers, so the hooks call none that does: see plain.c.
+ */
+#if defined(__x86_64__) && defined(__LP64__)
+#define XMM(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
+#define SAVE(n) "movups %xmm" #n ", 16*" #n "(%rsp)\n"
+#define LOAD(n) "movups 16*" #n "(%rsp), %xmm" #n "\n"
+#define KEEP(name, result) \
+	"lwsbt_" name ": .cfi_startproc\n.cfi_def_cfa %rbp, 16\n.cfi_offset %rbp, -16\n" \
+	"push %rcx\npush %rdx\npush %rsi\npush %rdi\npush %r8\npush %r9\npush %r10\npush %r11\nsub $264, %rsp\n" XMM(SAVE) \
+	"call *%rax\n" XMM(LOAD) \
+	"add $264, %rsp\npop %r11\npop %r10\npop %r9\npop %r8\npop %rdi\npop %rsi\npop %rdx\npop %rcx\n" result \
+	"leave\n.cfi_def_cfa %rsp, 8\nret\n.cfi_endproc\n"
+__asm__(".text\n" KEEP("keep", "") KEEP("keep_all", "mov -8(%rbp), %rax\n"));
+
+/* What the wrapper stored at its frame: the caller's frame pointer and the return address. */
+#define WRAPPER (*(uintptr_t **)__builtin_frame_address(0))
+#define FROM ((struct regs){WRAPPER[1], (uintptr_t)(WRAPPER + 2), WRAPPER[0]})
+#define ALLOC_KEEP "keep"
+#define OUT_KEEP "keep"
+#define MOVE_KEEP "keep"
+#define FREE_KEEP "keep_all"
+#define WRAP(n, how) \
+	word hook_##n(word, word, word); \
+	__asm__("hook_" #n ": .cfi_startproc\npush %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n" \
+		"mov %rsp, %rbp\n.cfi_def_cfa_register %rbp\npush %rax\nlea body_" #n "(%rip), %rax\njmp lwsbt_" how##_KEEP "\n.cfi_endproc\n");
+#else
+#define FROM CALLER
+#define WRAP(n, how) static word hook_##n(word a, word b, word c) { return body_##n(a, b, c); }
+#endif
+
 #define DEFINE(p, name, how, size) \
-	static NOINLINE word hook_##p##name(word a, word b, word c) \
+	static __attribute__((noinline, used)) word body_##p##name(word a, word b, word c) \
 	{ \
-		struct regs from = CALLER; \
+		struct regs from = FROM; \
 		(void)b, (void)c; \
 		return HOOK_##how(p##name, size); \
-	}
+	} \
+	WRAP(p##name, how)
 ALL_FUNCTIONS(DEFINE)
 
 #define ENTRY(p, name, how, size) {#p #name, (void *)hook_##p##name},
@@ -135,8 +175,8 @@ static const struct {
 	void *hook;
 } functions[NUMBERS] = {ALL_FUNCTIONS(ENTRY)};
 
-/* The symbols that the program exports. dlsym is not called: it may allocate. */
-struct exports {
+/* Symbols of the program: those that it exports, or all. dlsym is not called: it may allocate. */
+struct symbols {
 	const ElfW(Sym) *symbols;
 	const char *strings;
 	size_t n;
@@ -158,10 +198,10 @@ static size_t hashed(const uint32_t *h)
 	return last + 1;
 }
 
-static struct exports exports_of_program(void)
+static struct symbols exports_of_program(void)
 {
 	const ElfW(Phdr) *h = (const ElfW(Phdr) *)getauxval(AT_PHDR);
-	struct exports x = {0};
+	struct symbols x = {0};
 	const ElfW(Dyn) *d = NULL;
 
 	for (size_t i = 0; h && i < getauxval(AT_PHNUM); i++)
@@ -183,7 +223,43 @@ static struct exports exports_of_program(void)
 	return x;
 }
 
-static void *find(const struct exports *x, const char *name)
+/* symbols_of_file reads the symbol table of the program's file, if there is a malloc in it: one that
+ * is not exported, as with -Wl,--exclude-libs. */
+static struct symbols symbols_of_file(uintptr_t base)
+{
+	struct symbols x = {.base = base};
+	struct stat info;
+	int f = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const char *file = f >= 0 && !fstat(f, &info) ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, f, 0) : MAP_FAILED;
+
+	if (f >= 0)
+		close(f);
+	if (file == MAP_FAILED)
+		return x;
+	const ElfW(Ehdr) *e = (const void *)file;
+	size_t size = (size_t)info.st_size;
+	const ElfW(Shdr) *sections = (const void *)(file + e->e_shoff);
+	bool sound = size > sizeof *e && e->e_shentsize == sizeof *sections && e->e_shoff % sizeof(word) == 0 && e->e_shoff < size &&
+		e->e_shnum <= (size - e->e_shoff) / sizeof *sections;
+	for (size_t i = 0; sound && i < e->e_shnum; i++) {
+		const ElfW(Shdr) *s = &sections[i], *t = &sections[s->sh_link < e->e_shnum ? s->sh_link : 0];
+		if (s->sh_type != SHT_SYMTAB || s->sh_offset % sizeof(word) || s->sh_offset > size || s->sh_size > size - s->sh_offset ||
+		    t->sh_offset > size || t->sh_size > size - t->sh_offset || !t->sh_size || file[t->sh_offset + t->sh_size - 1] ||
+		    !memmem(file + t->sh_offset, t->sh_size, "malloc", sizeof "malloc"))
+			continue;
+		x.symbols = (const void *)(file + s->sh_offset);
+		x.n = s->sh_size / sizeof *x.symbols;
+		x.strings = file + t->sh_offset;
+		for (size_t k = 0; k < x.n; k++)
+			if (x.symbols[k].st_name >= t->sh_size)
+				x.n = k;
+	}
+	if (!x.n)
+		munmap((void *)(uintptr_t)file, size);
+	return x;
+}
+
+static void *find(const struct symbols *x, const char *name)
 {
 	for (size_t i = 0; x->symbols && x->strings && i < x->n; i++) {
 		const ElfW(Sym) *s = &x->symbols[i];
@@ -193,19 +269,50 @@ static void *find(const struct exports *x, const char *name)
 	return NULL;
 }
 
-bool program_has_malloc(void)
+/* is_twice reports whether another function has the same name: a static one. */
+static bool is_twice(const struct symbols *x, const char *name, const void *function)
 {
-	struct exports x = exports_of_program();
+	struct symbols rest = *x;
 
-	return find(&x, "malloc") || find(&x, "je_malloc");
+	for (; function && rest.n; rest.symbols++, rest.n--)
+		if (rest.symbols->st_value + x->base != (uintptr_t)function && !strcmp(x->strings + rest.symbols->st_name, name) &&
+		    rest.symbols->st_shndx != SHN_UNDEF && (rest.symbols->st_info & 15) == STT_FUNC)
+			return true;
+	return false;
 }
 
-static unsigned prepare(const struct exports *x, struct patch *list)
+static bool has_malloc(const struct symbols *x)
+{
+	return find(x, "malloc") || find(x, "je_malloc");
+}
+
+/* symbols_of_allocator finds the malloc of the program, and reports whether it has one. other: it
+ * has one of another name, that of Rust's jemalloc. */
+static bool symbols_of_allocator(struct symbols *x, bool *other)
+{
+	*x = exports_of_program();
+	if (!has_malloc(x))
+		*x = symbols_of_file(x->base);
+	*other = find(x, "_rjem_malloc");
+	return has_malloc(x);
+}
+
+bool program_has_malloc(void)
+{
+	struct symbols x;
+	bool other;
+
+	return symbols_of_allocator(&x, &other) || other;
+}
+
+static unsigned prepare(const struct symbols *x, struct patch *list)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < NUMBERS; i++) {
 		struct patch p = {find(x, functions[i].name), functions[i].hook, NULL, NULL, 0};
+		if (is_twice(x, functions[i].name, p.function))
+			return 0;
 		bool known = !p.function;
 		for (unsigned k = 0; k < n; k++)
 			known |= list[k].function == p.function; /* by another name */
@@ -226,10 +333,13 @@ static unsigned prepare(const struct exports *x, struct patch *list)
 void program_start(void)
 {
 	struct patch list[NUMBERS];
+	struct symbols x;
+	bool other;
+	unsigned n = 0;
 
-	if (!program_has_malloc())
+	if (!symbols_of_allocator(&x, &other) && !other)
 		return;
-	struct exports x = exports_of_program();
-	unsigned n = prepare(&x, list);
+	if (!other)
+		n = prepare(&x, list);
 	program_hooks = n && patch_apply(list, n) ? RING_HOOKS_PROGRAM : RING_HOOKS_NONE;
 }
