@@ -13,29 +13,30 @@ import (
 // the units; mon is the name of a month.
 var clocks = []struct {
 	*profile.Clock
+	dayTime bool // it has hours and minutes, with a colon between them
 	pattern string
 }{
 	// 2026-11-26 00:41:50.123, 2026-11-26T00:41:50, and 2026/11/26 of libwebsockets
-	{&profile.Clock{Name: "date", Wall: true}, `(?P<year>\d{4})[-/](?P<month>\d\d?)[-/](?P<day>\d\d?)[T ](?P<h>\d\d?):(?P<min>\d\d):(?P<s>\d\d)(?:[.,](?P<fraction>\d{1,9}))?`},
+	{&profile.Clock{Name: "date", Wall: true}, true, `(?P<year>\d{4})[-/](?P<month>\d\d?)[-/](?P<day>\d\d?)[T ](?P<h>\d\d?):(?P<min>\d\d):(?P<s>\d\d)(?:[.,](?P<fraction>\d{1,9}))?`},
 	// I (26-11-26 00:41:50.123) tag: of ESP-IDF with CONFIG_LOG_TIMESTAMP_SOURCE_SYSTEM_FULL
-	{&profile.Clock{Name: "ESP-IDF date", Wall: true}, `(?:^|\W|\x1b\[[\d;]*m)[EWIDV] \((?P<yy>\d\d)-(?P<month>\d\d)-(?P<day>\d\d) (?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)(?:\.(?P<fraction>\d{1,9}))?\) `},
+	{&profile.Clock{Name: "ESP-IDF date", Wall: true}, true, `(?:^|\W|\x1b\[[\d;]*m)[EWIDV] \((?P<yy>\d\d)-(?P<month>\d\d)-(?P<day>\d\d) (?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)(?:\.(?P<fraction>\d{1,9}))?\) `},
 	// 26.11.2026 00:41:50, of terminals in Europe
-	{&profile.Clock{Name: "day first", Wall: true}, `(?:^|\D)(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4}),? +(?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)(?:[.,](?P<fraction>\d{1,9}))?`},
+	{&profile.Clock{Name: "day first", Wall: true}, true, `(?:^|\D)(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4}),? +(?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)(?:[.,](?P<fraction>\d{1,9}))?`},
 	// Nov 26 00:41:50, of syslog
-	{&profile.Clock{Name: "syslog", Wall: true, Wraps: []time.Duration{365 * 24 * time.Hour}}, `(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<day>\d{1,2}) (?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)`},
+	{&profile.Clock{Name: "syslog", Wall: true, Wraps: []time.Duration{365 * 24 * time.Hour}}, true, `(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<day>\d{1,2}) (?P<h>\d\d):(?P<min>\d\d):(?P<s>\d\d)`},
 	// I (60000) tag: of ESP-IDF
-	{&profile.Clock{Name: "ESP-IDF", Wraps: []time.Duration{1 << 32 * time.Millisecond}}, `(?:^|\W|\x1b\[[\d;]*m)[EWIDV] \((?P<ms>\d{1,10})\) `},
+	{&profile.Clock{Name: "ESP-IDF", Wraps: []time.Duration{1 << 32 * time.Millisecond}}, false, `(?:^|\W|\x1b\[[\d;]*m)[EWIDV] \((?P<ms>\d{1,10})\) `},
 	// 60000 : Info : of ESPEasy, and programs that print millis() first
-	{&profile.Clock{Name: "milliseconds", Wraps: []time.Duration{1 << 32 * time.Millisecond}}, `^(?:\x1b\[[\d;]*m)?(?P<ms>\d{3,10}) : [A-Za-z]`},
+	{&profile.Clock{Name: "milliseconds", Wraps: []time.Duration{1 << 32 * time.Millisecond}}, false, `^(?:\x1b\[[\d;]*m)?(?P<ms>\d{3,10}) : [A-Za-z]`},
 	// DEBUG | 12:00:01 122 [Power] of Meshtastic
-	{&profile.Clock{Name: "Meshtastic"}, `\| (?:\d\d:\d\d:\d\d|\?\?:\?\?:\?\?) (?P<s>\d{1,9}) \[`},
+	{&profile.Clock{Name: "Meshtastic"}, false, `\| (?:\d\d:\d\d:\d\d|\?\?:\?\?:\?\?) (?P<s>\d{1,9}) \[`},
 	// [00:01:02.345,000] of Zephyr
-	{&profile.Clock{Name: "Zephyr"}, `\[(?P<h>\d\d+):(?P<min>\d\d):(?P<s>\d\d)\.(?P<fraction>\d{3},\d{3})\]`},
+	{&profile.Clock{Name: "Zephyr"}, true, `\[(?P<h>\d\d+):(?P<min>\d\d):(?P<s>\d\d)\.(?P<fraction>\d{3},\d{3})\]`},
 	// [ 5921.4] of Linux and NuttX
-	{&profile.Clock{Name: "seconds"}, `\[ *(?P<s>\d{1,9})\.(?P<fraction>\d{1,9})\]`},
+	{&profile.Clock{Name: "seconds"}, false, `\[ *(?P<s>\d{1,9})\.(?P<fraction>\d{1,9})\]`},
 	// 12:00:01.123 -> of Arduino's monitor, I (12:00:01.123) of ESP-IDF with CONFIG_LOG_TIMESTAMP_SOURCE_SYSTEM,
 	// and [12:00:01] of others, at the beginning of the line
-	{&profile.Clock{Name: "time of day", Wall: true, Wraps: []time.Duration{24 * time.Hour}}, `^(?:\x1b\[[\d;]*m)?(?:--- )?(?:[EWIDV] )?[\[(]?(?P<h>[012]\d):(?P<min>[0-5]\d):(?P<s>[0-5]\d)(?:[.,](?P<fraction>\d{1,9}))?(?:[\])]| |$)`},
+	{&profile.Clock{Name: "time of day", Wall: true, Wraps: []time.Duration{24 * time.Hour}}, true, `^(?:\x1b\[[\d;]*m)?(?:--- )?(?:[EWIDV] )?[\[(]?(?P<h>[012]\d):(?P<min>[0-5]\d):(?P<s>[0-5]\d)(?:[.,](?P<fraction>\d{1,9}))?(?:[\])]| |$)`},
 }
 
 // clockForms are the compiled expressions of clocks.
@@ -45,6 +46,20 @@ var clockForms = func() (list []*regexp.Regexp) {
 	}
 	return list
 }()
+
+// timeOfDay reports whether a line has a colon between digits.
+func timeOfDay(line []byte) bool {
+	for i := 1; i+1 < len(line); i++ {
+		k := bytes.IndexByte(line[i:], ':')
+		if k < 0 {
+			return false
+		}
+		if i += k; i+1 < len(line) && line[i-1] >= '0' && line[i-1] <= '9' && line[i+1] >= '0' && line[i+1] <= '9' {
+			return true
+		}
+	}
+	return false
+}
 
 // stampOf returns the time of a match.
 func stampOf(form *regexp.Regexp, line []byte, match []int) time.Duration {
@@ -132,8 +147,9 @@ func (l *tail) find() (list []profile.Stamp) {
 	for range 1 + maxStampLines {
 		at := bytes.LastIndexByte(rest, '\n')
 		line := rest[at+1:]
+		hasTime := timeOfDay(line)
 		for i, c := range clocks {
-			if seen[i] || len(line) < 8 {
+			if seen[i] || len(line) < 8 || c.dayTime && !hasTime {
 				continue
 			}
 			if match := clockForms[i].FindSubmatchIndex(line); match != nil {

@@ -134,7 +134,9 @@ func TestHeapsOfTwoPoints(t *testing.T) {
 		if len(heaps) != 1 || len(heaps[0].Reports) != c.n || heaps[0].Reports[0].Free.Bytes != c.first || heaps[0].Reports[c.n-1].Free.Bytes != c.last {
 			t.Errorf("%s: %+v", c.name, heaps)
 		}
-		noted := slices.ContainsFunc(r.Summary().Notes, func(n heaplog.Note) bool { return strings.Contains(n.Text, "are used") && strings.Contains(n.Text, c.note) })
+		noted := slices.ContainsFunc(r.Summary().Notes, func(n heaplog.Note) bool {
+			return strings.Contains(n.Text, "are used") && strings.Contains(n.Text, c.note)
+		})
 		if noted != (c.note != "") {
 			t.Errorf("%s: notes %v", c.name, r.Summary().Notes)
 		}

@@ -60,7 +60,9 @@ const maxReports = 4096
 // AddReport adds a report to the series of its heap, source and point: reports of ~h#heap and Foreign ones
 // may be of different heaps or measures. See [OneSource].
 func AddReport(list []HeapSeries, r HeapReport) []HeapSeries {
-	i := slices.IndexFunc(list, func(s HeapSeries) bool { return s.Name == r.Name && s.foreign() == r.Foreign && s.Reports[0].Point == r.Point })
+	i := slices.IndexFunc(list, func(s HeapSeries) bool {
+		return s.Name == r.Name && s.foreign() == r.Foreign && s.Reports[0].Point == r.Point
+	})
 	if i < 0 {
 		i = len(list)
 		list = append(list, HeapSeries{Name: r.Name, every: 1})
