@@ -227,7 +227,11 @@ func (p *pass) traces(name string, r *foreign.Reader) {
 	if len(systems) < len(r.Systems()) {
 		p.tally.note(NoteInfo, name+": lines that look like \"free heap: 41232\" are read as reports of the allocator")
 	}
-	p.foreign = len(r.Systems()) > 0
+	if p.foreign = len(r.Systems()) > 0; !p.foreign {
+		if guess, ok := r.Suggestion(); ok {
+			p.tally.Guess = HeapLineGuess(guess)
+		}
+	}
 	if len(systems) > 0 {
 		p.tally.note(NoteInfo, fmt.Sprintf("%s: read as heap traces of %s", name, strings.Join(systems, ", ")))
 	}

@@ -74,6 +74,16 @@ var systemLogs = []systemLog{
 	{file: "13b-mbed-heapstats", systems: "mbed", heaps: []string{" 2: 6129 to 4828, 0 to 0"}}, // ARMmbed/mbed-os#4573
 	{file: "43-arduino3-meminfo", systems: "arduino", heaps: []string{"internal 1: 329080 to 329080, 294900 to 294900"}},
 	{file: "44-idf-own-line", heaps: []string{"internal 8: 41480 to 40080, 21504 to 14336"}, notes: "read as reports of the allocator"}, // espressif/esp-matter#436
+	// What people print themselves: the numbers are those that the reports' programs would print.
+	{file: "50-meshtastic", heaps: []string{" 24: 119664 to 112212, 0 to 0"}},                                        // meshtastic/firmware#2358
+	{file: "51-idf-two-points", heaps: []string{" 48: 322340 to 304648, 0 to 0"}, notes: "are used, not 24 reports"}, // espressif/esp-idf#3480
+	{file: "52-wled-memory-info", heaps: []string{"DRAM 24: 23776 to 22304, 11764 to 11764", "IRAM 24: 50420 to 50420, 11764 to 11764", "PSRAM 24: 4100000 to 4100000, 4000000 to 4000000", "internal 24: 55848 to 54376, 11764 to 11764"}}, // wled/WLED#4785
+	{file: "53-ems-esp-kib", systems: "ems-esp", heaps: []string{" 24: 162816 to 139264, 109568 to 86016"}},                                                                                                                                 // emsesp/EMS-ESP32#2889
+	{file: "54-espresense-json", heaps: []string{" 24: 123456 to 121616, 0 to 0"}},                                                                                                                                                          // ESPresense/ESPresense#2455
+	{file: "55-riot-of-free", systems: "riot", heaps: []string{"0 24: 15512 to 14040, 0 to 0", "1 24: 16384 to 16384, 0 to 0"}},                                                                                                             // RIOT-OS/RIOT#299
+	{file: "56-json-nested", heaps: []string{" 24: 41232 to 40956, 31744 to 31744"}},
+	{file: "57-esphome-docker", systems: "esphome", heaps: []string{" 24: 118944 to 116552, 16400 to 16400"}}, // esphome/issues#3320
+
 	{file: "mbed-mem-trace", systems: "mbed", dumps: []string{"2 180"}},
 
 	{file: "android-malloc-debug", systems: "android", dumps: []string{"6 1924"}},

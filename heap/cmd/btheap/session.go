@@ -355,9 +355,17 @@ func (s *session) end() error {
 		return nil
 	}
 	if none && cli.Code(s.outcome) == cli.Usage && s.reader.Summary().Dumps == 0 && s.HeapLine == nil && s.c.Flags().Lookup("heap-line") != nil {
-		return fmt.Errorf("%w; --heap-line names lines that say what is free", s.outcome)
+		return fmt.Errorf("%w; %s", s.outcome, heapLineHint(s.reader.Summary().Guess))
 	}
 	return s.outcome
+}
+
+// heapLineHint is the advice for a log without records, with an example made from one of its lines.
+func heapLineHint(g heaplog.HeapLineGuess) string {
+	if g.Expr == "" {
+		return "--heap-line names lines that say what is free"
+	}
+	return fmt.Sprintf("if %s in %q is the number of free bytes: --heap-line '%s'", printable.Text(g.Number), printable.Text(g.Line), printable.Text(g.Expr))
 }
 
 // heaps returns what the allocator reported in the logs, nil if only some dumps of them are selected.

@@ -143,12 +143,13 @@ func (r *Reader) endLine(text []byte) {
 	if r.named(text) {
 		return
 	}
-	if r.match(text, r.only) {
-		return
+	if !r.match(text, r.only) {
+		if r.other(); r.inside != nil {
+			r.inside(text)
+			return
+		}
 	}
-	if r.other(); r.inside != nil {
-		r.inside(text)
-	}
+	r.consider(text)
 }
 
 // isRecord reports whether a line has a record of SPEC.md.

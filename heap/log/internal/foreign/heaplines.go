@@ -100,10 +100,11 @@ type stats struct {
 // counts is the state of lines that have a value of a heap each.
 type counts struct {
 	stats
-	before   stats    // what the lines before the current one said, if it was not written
-	others   int      // lines without a value since
-	reported bool     // this line has all values of a heap
-	points   []string // of reports so far
+	before     stats       // what the lines before the current one said, if it was not written
+	others     int         // lines without a value since
+	reported   bool        // this line has all values of a heap
+	points     []string    // of reports so far
+	candidates []candidate // of lines that may say what is free
 }
 
 // newStats returns stats without a value.
@@ -147,6 +148,11 @@ func (m match) stats() stats {
 func parseAmount(text []byte, factor float64, rest []byte) int64 {
 	if len(rest) > 0 && (rest[0] == '%' || rest[0] == 'x' || rest[0] == 'X' || rest[0] >= '0' && rest[0] <= '9') || bytes.HasPrefix(rest, []byte(" %")) {
 		return -1
+	}
+	if hex, ok := bytes.CutPrefix(bytes.ToLower(text), []byte("0x")); ok {
+		if v, err := strconv.ParseUint(string(hex), 16, 52); err == nil {
+			return int64(v)
+		}
 	}
 	s := strings.ReplaceAll(string(text), ",", "")
 	digits := strings.TrimRight(s, " KMGkmgiBb")

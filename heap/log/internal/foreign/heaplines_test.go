@@ -145,6 +145,7 @@ SPIRAM Memory Info:
 	{"the size behind a slash", "Free heap: 90000 / 327680, free PSRAM: 4000000 / 4194304", "size=327680 free=90000\nname=PSRAM size=4194304 free=4000000"},
 	{"Shelly", `{"ram_total":51688,"ram_free":38584,"fs_size":233681,"fs_free":150096,"uptime":1234}`, "t=1234000000 size=51688 free=38584"},
 	{"other numbers", "Free heap 2024-01-02 03:04:05: 41232\nFree heap: 50% (41231 bytes)\nFree heap (core 0): 41230\nFree heap: 41229 (-12), min 40000", "free=41232\nfree=41231\nfree=41230\nfree=41229 min=40000"},
+	{"the name of the next number is no unit", "free heap=41232 MB=67356 largest=31744\nfree heap 41231 b=5", "free=41232 largest=31744\nfree=41231"},
 	{"bytes free", "41232 bytes free\nI (1000) app: 41231 bytes free", "free=41232\nfree=41231"},
 	{"tags that name a memory", "I (5) dma_driver: free heap 41232", "free=41232"},
 	{"memory names the allocator", "Largest free block: 110580\nFree heap: 222892", "free=222892 largest=110580"},
@@ -185,7 +186,7 @@ func TestNoHeapLines(t *testing.T) {
 		"SD card: 41232 bytes free", "spiffs: 41232 bytes free", "spiffs: 5 slots, free memory 7 slots", "flash memory: 41232 bytes free", "stack memory: free 500", "Heap 320000 free 41232 used", "heap used 5000 bytes free", "heap usage: 300 bytes left to free",
 		"free: 3 - max: 5 - min: 2", "freed memory: 512 bytes free'd", "frag: 3%, free", "memory leak of 5 bytes of heap freed",
 		"heap size: 27336", "loop heap size: 27336", "PSRAM 4000000 / 4194304", "I (1000) sdcard: 41232000 bytes free", `={ "free": 4987, "usage": 13, "total": 5000, "history": 10, "blocksize": 16 }`,
-		"avail: 16000", "RAM log: queue free: 5 of 10", "Free heap: 0xA110", "leaked heap 113040 -> 112752 (-288)", "Alloc = 12 MiB\tTotalAlloc = 34 MiB\tSys = 156 MiB", "Free heap: -41232", "free sockets: 5, heap ok"} {
+		"avail: 16000", "RAM log: queue free: 5 of 10", "Free heap: 0xA110", "leaked heap 113040 -> 112752 (-288)", "Alloc = 12 MiB\tTotalAlloc = 34 MiB\tSys = 156 MiB", "Free heap: -41232", "free sockets: 5, heap ok", "free heap 41232 MB: 7"} {
 		if got := heapsOf(t, line+"\n", nil); got != "" && !strings.HasPrefix(line, "agree") {
 			t.Errorf("%q: %s", line, got)
 		}

@@ -125,6 +125,10 @@ func lexNumber(tokens []token, line []byte, at int) ([]token, int) {
 		return tokens, 1
 	}
 	n := len(m[0])
+	behind := bytes.TrimLeft(rest[n:], " ")
+	if len(m[2]) > 0 && m[2][0] == ' ' && bytes.HasPrefix(behind, []byte("=")) { // 5 MB=7: the name of the next number
+		n, m[2] = len(m[1]), nil
+	}
 	inName := func(i int) bool { return i >= 0 && i < len(line) && (isLetter(line[i]) || isDigit(line[i])) }
 	if end := at + n; inName(end) || end < len(line) && line[end] == '.' && inName(end+1) {
 		for inName(at+n) || at+n < len(line) && line[at+n] == '.' {
@@ -136,7 +140,9 @@ func lexNumber(tokens []token, line []byte, at int) ([]token, int) {
 		return tokens, n
 	}
 	t := token{kind: numberToken, unit: strings.ToLower(strings.TrimSpace(string(m[2])))}
-	t.value = amountOf(string(m[1]), t.unit)
+	if t.value = amountOf(string(m[1]), t.unit); t.unit != "" && bytes.HasPrefix(behind, []byte(":")) { // 5 MB: or MB: 7
+		t.value = -1
+	}
 	t.whole = partBefore(tokens, line[:at])
 	return append(tokens, t), n
 }
