@@ -12,7 +12,10 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -54,11 +57,15 @@ type Limits struct {
 	Frames int // of these call paths, each with all its frames
 	Dumps  int
 	Facts  int // call paths of all dumps
+	Builds int // each becomes some files of the store
 }
 
 // DefaultLimits suit devices of some megabytes of heap. A few bytes of a log may add a call path of
 // 1,024 frames, or repeat all call paths of a dump, so the limits count what is stored.
-var DefaultLimits = Limits{Paths: 100_000, Frames: 1_500_000, Dumps: 10_000, Facts: 1_000_000}
+var DefaultLimits = Limits{Paths: 100_000, Frames: 1_500_000, Dumps: 10_000, Facts: 1_000_000, Builds: 8}
+
+// maxHeap is the largest number of bytes or blocks of a dump: sums over all devices of a fleet are exact.
+const maxHeap = 1 << 46
 
 // ErrNoDump is returned for an upload without a dump.
 var ErrNoDump = errors.New("no heap dump: expected a log with ~m# or ~p# lines (SPEC.md)")
@@ -81,9 +88,33 @@ func CheckDevice(name string) error {
 	return nil
 }
 
+// maxVersion is the largest number of bytes of a build ID, which becomes the name of a directory
+// (see [store.Escape]), and of a version or reason.
+const maxVersion = 200
+
+// checkBuild returns an error unless a build can be the name of a directory, and a part of a page's URL.
+func checkBuild(build string) error {
+	if n := len(store.Escape(build)); n > maxVersion || clean(build) != build || build == "." || build == ".." {
+		return fmt.Errorf("build %.40q: expected printable UTF-8 of up to %d bytes, of which those other than letters, digits and - _ . count three times", build, maxVersion)
+	}
+	return nil
+}
+
+// clean returns a version or a reason, which are for people, without what is too long. What is not printable
+// becomes U+FFFD.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, strings.ToValidUTF8(s[:min(len(s), maxVersion)], "\ufffd"))
+}
+
 // Result holds the numbers of rows that an upload adds to a batch.
 type Result struct {
 	Dumps      int
+	Facts      int   // call paths of all dumps
 	Paths      int   // distinct
 	Incomplete int   // dumps known to be incomplete
 	Unreadable int64 // unreadable records
@@ -93,6 +124,9 @@ type Result struct {
 // neither changes.
 func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limits) (res Result, err error) {
 	if err := CheckDevice(u.Device); err != nil {
+		return res, err
+	}
+	if err := checkBuild(u.Build); err != nil {
 		return res, err
 	}
 	r, err := heaplog.Open(ctx, heaplog.Stream(u.text(s), u.Device), heaplog.Unnamed(), heaplog.MaxPaths(limit.Paths))
@@ -118,6 +152,9 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 		if err := all.add(d, &limit); err != nil {
 			return res, err
 		}
+		if err := checkBuild(d.Build); err != nil {
+			return res, err
+		}
 		if d.Device != "" && d.Device != u.Device {
 			return res, fmt.Errorf("%w: dev=%s, expected %s", ErrDevice, d.Device, u.Device)
 		}
@@ -139,7 +176,7 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 		w.begin(end.Boots, end.BootHeader)
 	}
 	*s = w.state
-	res.Dumps, res.Paths = len(dumps), len(w.paths)
+	res.Dumps, res.Facts, res.Paths = len(dumps), all.facts, len(w.paths)
 	return res, nil
 }
 
@@ -148,6 +185,7 @@ type size struct {
 	frames, facts int
 	seen          map[profile.Path]struct{}
 	stack         []symbol.Addr
+	builds        map[string]struct{}
 }
 
 // add adds a dump. It returns an error at the limits.
@@ -156,9 +194,18 @@ func (s *size) add(d *profile.Dump, limit *Limits) error {
 		return fmt.Errorf("%w: more than %d call paths over the dumps: send fewer dumps at once", ErrLimit, limit.Facts)
 	}
 	if s.seen == nil {
-		s.seen = map[profile.Path]struct{}{}
+		s.seen, s.builds = map[profile.Path]struct{}{}, map[string]struct{}{}
+	}
+	if s.builds[d.Build] = struct{}{}; len(s.builds) > limit.Builds {
+		return fmt.Errorf("%w: more than %d builds", ErrLimit, limit.Builds)
+	}
+	if d.Total.Bytes > maxHeap || d.Total.Count > maxHeap {
+		return fmt.Errorf("%w: a dump of %d blocks and %d bytes, expected up to %d", ErrLimit, d.Total.Count, d.Total.Bytes, uint64(maxHeap))
 	}
 	for a := range d.Allocations() {
+		if a.Bytes > maxHeap || a.Count > maxHeap {
+			return fmt.Errorf("%w: a call path of %d blocks and %d bytes, expected up to %d", ErrLimit, a.Count, a.Bytes, uint64(maxHeap))
+		}
 		if _, known := s.seen[a.Path]; known {
 			continue
 		}
@@ -210,9 +257,9 @@ func (w *writer) dump(d *profile.Dump) {
 		w.begin(d.Boot, d.BootHeader)
 	}
 	row := store.Dump{
-		Build: cmp.Or(d.Build, w.u.Build, store.Unknown), FW: cmp.Or(d.Firmware, w.u.FW), Device: w.u.Device,
+		Build: cmp.Or(d.Build, w.u.Build, store.Unknown), FW: clean(cmp.Or(d.Firmware, w.u.FW)), Device: w.u.Device,
 		Boot: w.state.Boot, Dump: w.state.Dumps, Time: w.time(d), Uptime: -1, Received: w.u.Received.UnixMicro(),
-		Bytes: number(d.Total.Bytes), Count: number(d.Total.Count), Complete: d.Complete(), Why: d.Why,
+		Bytes: number(d.Total.Bytes), Count: number(d.Total.Count), Complete: d.Complete(), Why: clean(d.Why),
 		HeapSize: -1, HeapFree: -1, HeapLargest: -1, HeapMinimum: -1, Upload: w.sum,
 	}
 	if d.Timed {

@@ -180,6 +180,14 @@ func diffLog(n, paths int) []byte {
 	return text
 }
 
+// ofBuilds returns a dump of each of n builds.
+func ofBuilds(n int) (text []byte) {
+	for i := range n {
+		text = append(text, fleettest.Log("d1", fmt.Sprint("b", i), 1, 1)...)
+	}
+	return text
+}
+
 func TestRefused(t *testing.T) {
 	log := fleettest.Log("d1", "5ca1ab1e", 1, 50)
 	for _, c := range []struct {
@@ -192,12 +200,13 @@ func TestRefused(t *testing.T) {
 		{"empty", Upload{Device: "d1"}, DefaultLimits, ErrNoDump},
 		{"a dump without records, not announced as empty", Upload{Device: "d1", Text: []byte("~h#begin 1\n~h#heap size=2000 free=1000\n")}, DefaultLimits, ErrNoDump},
 		{"other device", Upload{Device: "d2", Text: log}, DefaultLimits, ErrDevice},
-		{"paths", Upload{Device: "d1", Text: log}, Limits{Paths: 49, Frames: 1000, Dumps: 10, Facts: 1000}, ErrLimit},
-		{"frames", Upload{Device: "d1", Text: fleettest.Log("d1", "b", 1, 50)}, Limits{Paths: 50, Frames: 149, Dumps: 10, Facts: 1000}, ErrLimit},
-		{"facts", Upload{Device: "d1", Text: fleettest.Log("d1", "b", 10, 50)}, Limits{Paths: 50, Frames: 1000, Dumps: 10, Facts: 499}, ErrLimit},
+		{"paths", Upload{Device: "d1", Text: log}, Limits{Paths: 49, Frames: 1000, Dumps: 10, Facts: 1000, Builds: 8}, ErrLimit},
+		{"frames", Upload{Device: "d1", Text: fleettest.Log("d1", "b", 1, 50)}, Limits{Paths: 50, Frames: 149, Dumps: 10, Facts: 1000, Builds: 8}, ErrLimit},
+		{"facts", Upload{Device: "d1", Text: fleettest.Log("d1", "b", 10, 50)}, Limits{Paths: 50, Frames: 1000, Dumps: 10, Facts: 499, Builds: 8}, ErrLimit},
 		{"1,600 paths of 1,000 frames", Upload{Device: "d1", Text: cmdtest.DeepLog(t, 1, 1600, 1000)}, DefaultLimits, ErrLimit},
 		{"1,000 differences repeat 1,001 paths", Upload{Device: "d1", Text: diffLog(1000, 1001)}, DefaultLimits, ErrLimit},
-		{"dumps", Upload{Device: "d1", Text: fleettest.Log("d1", "b", 11, 1)}, Limits{Paths: 50, Frames: 1000, Dumps: 10, Facts: 1000}, ErrLimit},
+		{"builds", Upload{Device: "d1", Text: ofBuilds(9)}, DefaultLimits, ErrLimit},
+		{"dumps", Upload{Device: "d1", Text: fleettest.Log("d1", "b", 11, 1)}, Limits{Paths: 50, Frames: 1000, Dumps: 10, Facts: 1000, Builds: 8}, ErrLimit},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b store.Batch

@@ -56,9 +56,9 @@ func values(pairs []string) url.Values {
 // short returns the first digits of a build ID.
 func short(build string) string {
 	if len(build) > 12 {
-		return build[:12]
+		build = build[:12]
 	}
-	return build
+	return cli.Printable(build)
 }
 
 func sign(v float64) string {

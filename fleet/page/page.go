@@ -27,6 +27,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/report"
+	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 //go:embed assets
@@ -159,6 +160,7 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		p.log.Error("page", "path", r.URL.Path, "err", err)
 	}
+	text = cli.Printable(text)
 	if isAPI(r) {
 		p.json(w, r, status, map[string]string{"error": text})
 		return

@@ -46,6 +46,32 @@ type pathSum struct {
 	others []float64 // change on each device on which it does not grow, bytes
 	first  float64   // mean bytes of the first and of the last third of the boots, all devices
 	last   float64
+	all    halves // of all devices
+}
+
+// halves adds up the rates of devices in the first and in the second half of their boots.
+type halves struct {
+	n, before, after        float64
+	squares, product, later float64 // sums of before², of before × after, and of after²
+}
+
+func (h *halves) add(s *shape) {
+	if s.time[0] <= 0 || s.time[1] <= 0 {
+		return
+	}
+	a, b := s.rise[0]/s.time[0], s.rise[1]/s.time[1]
+	h.n, h.before, h.after = h.n+1, h.before+a, h.after+b
+	h.squares, h.product, h.later = h.squares+a*a, h.product+a*b, h.later+b*b
+}
+
+// pace returns the ratio of the rates, after to before, and its standard error.
+func (h *halves) pace() (ratio, err float64) {
+	if h.before <= 0 || h.n < 2 {
+		return unknown, unknown
+	}
+	ratio = min(h.after/h.before, unknown)
+	squares := max(0, h.later-2*ratio*h.product+ratio*ratio*h.squares)
+	return ratio, min(math.Sqrt(squares*h.n/(h.n-1))/h.before, unknown)
 }
 
 // add adds the evidence of a device.
@@ -53,6 +79,7 @@ func (p *pathSum) add(number int, d *device, values []profile.Value) {
 	e := d.test.Examine(values)
 	all := shapeOf(d.test.Boots, 0, e.Scale)
 	p.first, p.last = p.first+all.first, p.last+all.final
+	p.all.add(&all)
 	t := all.repeated()
 	if e.Backward >= profile.Grows || -t >= often {
 		p.shrank++

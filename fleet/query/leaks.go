@@ -214,6 +214,7 @@ func load(sums map[int64]*pathSum) float64 {
 
 // Limits of the rule over devices.
 const (
+	alike    = 3    // devices that leak alone although their own dumps say "probably" only
 	far      = 3    // a device leaks alone if its path grows this many times as much as it changes on others
 	outliers = 0.02 // of the others, which may be leaking devices that are not recognized
 	slowing  = 0.95 // Pace below which the growth slows down
@@ -221,6 +222,7 @@ const (
 	ended    = 0.85 // rate of the last tenth, relative to the time before
 	opposed  = -0.3 // change on the other devices, relative to that on those that grow
 	errors2  = 2.0  // standard errors
+	drift    = 2.5  // standard errors of the mean change of all devices
 )
 
 // row returns the evidence for a path.
@@ -232,8 +234,17 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 	r := Leak{Path: path, Examined: l.Examined, Shrank: int64(p.shrank)}
 	for i := range p.grows {
 		g := &p.grows[i]
-		if g.alone = g.leaks && g.net >= far*spread; g.alone {
+		if g.alone = (g.leaks || g.verdict.Sure()) && g.net >= far*spread; g.alone {
 			r.Alone++
+		}
+	}
+	if r.Alone < alike { // Leaking is needed then
+		r.Alone = 0
+		for i := range p.grows {
+			g := &p.grows[i]
+			if g.alone = g.alone && g.leaks; g.alone {
+				r.Alone++
+			}
 		}
 	}
 	if r.z(p); r.Z < 3.5 && r.alone() { // the others that grow are noise
@@ -249,7 +260,7 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 			said[v]++
 		}
 		gain, excess, most = gain+g.gain, excess+g.excess, most+g.most
-		if !g.changed && !g.alone && g.boots < manyBoots {
+		if !g.changed && !(g.alone && g.leaks) && g.boots < manyBoots {
 			bend += g.bend * g.gain
 		}
 		bent += g.gain
@@ -257,7 +268,7 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 	r.D = bend / max(bent, 1)
 	r.Gain = gain / float64(l.Examined)
 	r.grows = p.grows
-	r.paces()
+	r.paces(p)
 	r.Verdict = p.verdict(&r, said)
 	if r.Slowing {
 		r.Verdict = min(r.Verdict, profile.Grows)
@@ -290,7 +301,7 @@ func (r *Leak) alone() bool { return r.Alone > 0 && r.Alone >= min(2, r.Examined
 
 // paces compares the later growth with the earlier one. Where the growth became faster, the present rate
 // of a device is that of the last tenth.
-func (r *Leak) paces() {
+func (r *Leak) paces(p *pathSum) {
 	r.Pace, r.PaceErr = pace(r.grows, func(g *growth) (float64, float64) { return g.rise[0], g.time[0] },
 		func(g *growth) (float64, float64) { return g.rise[1], g.time[1] })
 	r.Last, r.LastErr = pace(r.grows, func(g *growth) (float64, float64) { return g.before, g.timeBefore },
@@ -298,6 +309,10 @@ func (r *Leak) paces() {
 	n := float64(len(r.grows))
 	doubt := errors2 * (1 + 5.35/((n-1)*(n-1)+1e-9)) // Student's t, 95 %
 	r.Slowing = r.Pace+doubt*r.PaceErr < slowing || r.Last+doubt*r.LastErr < ended
+	if p.shared() { // the shape of their growth, too
+		r.Pace, r.PaceErr = p.all.pace()
+		r.Slowing = r.Slowing || r.Pace+errors2*r.PaceErr < slowing
+	}
 	if r.Last-doubt*r.LastErr < 1.1 {
 		return
 	}
@@ -344,9 +359,23 @@ func (p *pathSum) spread() float64 {
 	return list[len(list)-1-int(outliers*float64(len(list)))]
 }
 
-// opposed reports whether the path shrinks on the other devices as much as it grows on some: it
-// goes up and down.
+// opposed reports whether the path shrinks on the other devices by a third or more of what it grows on some: it goes
+// up and down. Either that is certain, or it is uncertain that the path grows on the mean of all devices.
 func (p *pathSum) opposed() bool {
+	var net, sum, squares, all float64
+	for i := range p.grows {
+		net += p.grows[i].net
+		all += p.grows[i].net * p.grows[i].net
+	}
+	for _, v := range p.others {
+		sum, squares = sum+v, squares+v*v
+	}
+	return sum+errors2*math.Sqrt(squares) < opposed*net || sum < opposed*net && net+sum < drift*math.Sqrt(all+squares)
+}
+
+// shared reports whether the path grows on the other devices, too, by a third or more of what it grows on those: a
+// warm-up, perhaps, of which noise hides a part.
+func (p *pathSum) shared() bool {
 	var net, sum, squares float64
 	for i := range p.grows {
 		net += p.grows[i].net
@@ -354,7 +383,7 @@ func (p *pathSum) opposed() bool {
 	for _, v := range p.others {
 		sum, squares = sum+v, squares+v*v
 	}
-	return sum+errors2*math.Sqrt(squares) < opposed*net
+	return len(p.grows) > 0 && sum > errors2*math.Sqrt(squares) && sum/float64(len(p.others)) >= net/float64(len(p.grows))/3
 }
 
 // times sets the rates, the hours and Since of a row.

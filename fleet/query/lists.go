@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -146,6 +147,9 @@ type Timeline struct {
 
 // Timeline returns the dumps of a device.
 func (d *DB) Timeline(ctx context.Context, device string, o Scope) (*Timeline, error) {
+	if strings.Contains(device, "\x00") { // which no text in SQL has
+		return nil, fmt.Errorf("device %q: %w", device, ErrNoDump)
+	}
 	o.Device = device
 	if o.Builds == nil { // of other builds, no facts are read
 		err := d.with(ctx, o, onlyDumps, func(s *session) error {

@@ -23,6 +23,9 @@ func TestPower(t *testing.T) {
 		}
 		for _, share := range []float64{0.05, 0.2, 1} {
 			first, leak, probably, accused := power(t, devices, share, fleets)
+			if 20*accused > fleets+20 {
+				t.Errorf("%d devices: %d of %d fleets have an accused path without a leak", devices, accused, fleets)
+			}
 			t.Logf("%7d  %5.2f  %5d  %4d  %16d; %d; %d", devices, share, first, leak, probably, accused, fleets)
 			if first+2 < before {
 				t.Errorf("%d devices: first in %d of %d fleets, and in %d if fewer devices leak", devices, first, fleets, before)
@@ -35,12 +38,37 @@ func TestPower(t *testing.T) {
 	}
 }
 
+// Seven dumps at the same time of each day see a cache that is flushed somewhat more often than once a day
+// rise slowly on most devices. It falls on the others. A logarithmic warm-up that noise hides on most devices is
+// nearly straight on the few on which it is seen. Neither is a leak.
+func TestDailyDumps(t *testing.T) {
+	for seed, leaking := range map[uint64]float64{30_002: 0.2, 30_005: 0.2, 30_013: 0.2, 30_054: 0.2, 30_210: 0.05, 30_441: 1} {
+		f := simulate.Default()
+		f.Devices, f.Builds, f.Paths, f.Seed = 100, 1, 50, seed
+		f.Leak = simulate.Leak{Build: 0, Share: leaking, Rate: 200, Path: int(7*(seed%200)+17) % f.Paths}
+		l, err := simulated(t, &f).Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, r := range l.Rows {
+			planted := r.Stack[0].Address == leaf(&f)
+			if found = found || planted && r.Verdict.Sure(); !planted && r.Verdict.Sure() {
+				t.Errorf("seed %d: accused: %s", seed, describe(&r))
+			}
+		}
+		if !found {
+			t.Errorf("seed %d: the leak is not found", seed)
+		}
+	}
+}
+
 // power simulates fleets. It returns the number of fleets in which the leak is first, has the
 // word leak, and has the word leak or probably, and the number of other paths with these words.
 func power(t *testing.T, devices int, share float64, fleets int) (first, leak, probably, accused int) {
 	for seed := range fleets { // with seeds that no threshold was chosen by
 		f := simulate.Default()
-		f.Devices, f.Builds, f.Paths, f.Seed = devices, 1, 50, uint64(52_000+seed)
+		f.Devices, f.Builds, f.Paths, f.Seed = devices, 1, 50, uint64(63_000+seed)
 		f.Leak = simulate.Leak{Build: 0, Share: share, Rate: 200, Path: (7*seed + 17) % f.Paths}
 		d := simulated(t, &f)
 		l, err := d.Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})

@@ -107,7 +107,7 @@ func TestWorlds(t *testing.T) {
 	only := []string{"config", "few", "caches", "bases"}
 	switch os.Getenv("LWSBT_FULL") {
 	case "all":
-		fleets, seed, only = 20, 77_000, nil
+		fleets, seed, only = 20, 88_000, nil
 	case "1":
 		only = nil
 	}

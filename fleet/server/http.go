@@ -197,9 +197,6 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 
 // Accept checks an upload and adds it to the spool, durably.
 func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err error) {
-	if len(u.Build) > 128 || len(u.FW) > 128 {
-		return a, refuse(http.StatusBadRequest, "refused", errors.New("build and fw have at most 128 bytes"))
-	}
 	res, err := u.Read(ctx, &store.Batch{}, &ingest.State{}, s.Limits.Ingest)
 	switch {
 	case errors.Is(err, ingest.ErrLimit):
@@ -211,7 +208,7 @@ func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err er
 	case err != nil:
 		return a, refuse(http.StatusBadRequest, "refused", err)
 	}
-	again, err := s.Spool.Add(u)
+	again, err := s.Spool.Add(u, res.Facts)
 	switch {
 	case errors.Is(err, ErrBusy):
 		return a, &refusal{http.StatusTooManyRequests, "limited", err, 60}

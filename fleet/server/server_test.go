@@ -225,7 +225,7 @@ func TestRefused(t *testing.T) {
 		{"zstd bomb", "d1", zst(bomb), append(bearer("one"), "Content-Encoding", "zstd"), 413},
 		{"large", "d1", bomb[:200_000], bearer("one"), 413},
 		{"many paths", "d1", zip(fleettest.Log("d1", "b", 1, 20_000)), append(bearer("one"), "Content-Encoding", "gzip"), 413},
-		{"long build", "d1?build=" + strings.Repeat("x", 200), log, bearer("one"), 400},
+		{"long build", "d1?build=" + strings.Repeat("x", 201), log, bearer("one"), 400},
 	} {
 		if status, answer := f.send(t, c.device, c.body, c.header...); status != c.status || !strings.Contains(answer, "error") {
 			t.Errorf("%s: status %d, want %d: %s", c.name, status, c.status, answer)

@@ -34,7 +34,7 @@ import (
 //
 //	new/TIME-SUM    an upload: a line of JSON, then the log, compressed by zstd
 //	tmp/            uploads that are being received
-//	bad/            uploads that could not be read, such as after a fault of the disk
+//	bad/            uploads and lists that could not be read, such as after a fault of the disk
 //	batch.json      the batch that is being written
 //	journal         the uploads that are in the store, one line of JSON each
 type Spool struct {
@@ -119,25 +119,32 @@ func (s *Spool) path(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)
 }
 
-// readJournal reads the journal. It drops a last line without a line end, because its batch is unfinished.
+// readJournal reads the journal. It drops a last line without a line end, because its batch is unfinished. If
+// other lines cannot be read, such as after a fault of the disk, it keeps a copy of the journal in the directory bad.
 func (s *Spool) readJournal() error {
 	text, err := os.ReadFile(s.path("journal"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	n := 0
+	damaged := false
 	whole := text[:bytes.LastIndexByte(text, '\n')+1]
 	for line := range bytes.Lines(whole) {
 		var e entry
-		if n++; json.Unmarshal(line, &e) != nil {
-			return fmt.Errorf("journal, line %d: expected JSON: %.100q", n, line)
+		if json.Unmarshal(line, &e) != nil {
+			damaged = true
+			continue
 		}
 		s.remember(&e)
 		if len(s.now.sums) >= maxSums {
 			s.before, s.now = s.now, newMemory()
 		}
 	}
-	if len(whole) != len(text) || len(text) > maxJournal {
+	if damaged {
+		if err := writeSynced(s.path("bad", fmt.Sprintf("journal-%d", time.Now().UnixNano())), text); err != nil {
+			return err
+		}
+	}
+	if damaged || len(whole) != len(text) || len(text) > maxJournal {
 		return s.writeJournal()
 	}
 	return s.openJournal()
@@ -233,11 +240,12 @@ type meta struct {
 	Build    string    `json:"build,omitempty"`
 	FW       string    `json:"fw,omitempty"`
 	Received time.Time `json:"received"`
+	Facts    int       `json:"facts"`
 }
 
-// Add adds an upload to the spool, durably. again reports whether the upload is in the spool or
+// Add adds an upload, which adds up to facts rows to the store, to the spool, durably. again reports whether the upload is in the spool or
 // in the store already.
-func (s *Spool) Add(u *ingest.Upload) (again bool, err error) {
+func (s *Spool) Add(u *ingest.Upload, facts int) (again bool, err error) {
 	sum := u.Sum()
 	s.mu.Lock()
 	again = s.known(sum)
@@ -248,7 +256,7 @@ func (s *Spool) Add(u *ingest.Upload) (again bool, err error) {
 	if s.Size() >= s.limit {
 		return false, ErrBusy
 	}
-	head, err := json.Marshal(meta{u.Device, u.Build, u.FW, u.Received})
+	head, err := json.Marshal(meta{u.Device, u.Build, u.FW, u.Received, facts})
 	if err != nil {
 		return false, err
 	}
@@ -322,32 +330,32 @@ func (s *Spool) setAside(name string) error {
 	return store.SyncPath(s.path("new"))
 }
 
-// read reads an upload.
-func (s *Spool) read(name string) (*ingest.Upload, error) {
+// read reads an upload. facts is the number that Add was given.
+func (s *Spool) read(name string) (u *ingest.Upload, facts int, err error) {
 	f, err := os.Open(s.path("new", name))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer f.Close()
 	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer z.Close()
 	r := bufio.NewReader(z)
 	line, err := r.ReadBytes('\n')
 	if err != nil {
-		return nil, fmt.Errorf("spool: %s: %w", name, err)
+		return nil, 0, fmt.Errorf("spool: %s: %w", name, err)
 	}
 	var m meta
 	if err := json.Unmarshal(line, &m); err != nil {
-		return nil, fmt.Errorf("spool: %s: %w", name, err)
+		return nil, 0, fmt.Errorf("spool: %s: %w", name, err)
 	}
 	text, err := io.ReadAll(r)
 	if err != nil {
-		return nil, fmt.Errorf("spool: %s: %w", name, err)
+		return nil, 0, fmt.Errorf("spool: %s: %w", name, err)
 	}
-	return &ingest.Upload{Device: m.Device, Build: m.Build, FW: m.FW, Received: m.Received, Text: text}, nil
+	return &ingest.Upload{Device: m.Device, Build: m.Build, FW: m.FW, Received: m.Received, Text: text}, m.Facts, nil
 }
 
 // batch is a list of uploads that are being written to the store.
@@ -357,7 +365,9 @@ type batch struct {
 	States  map[string]ingest.State `json:"states"` // of the devices, before the batch
 }
 
-// unfinished returns the batch that was being written when the server ended, nil if none.
+// unfinished returns the batch that was being written when the server ended, nil if none. A list that cannot
+// be read is moved to the directory bad. Its uploads are then of the next batches; compaction removes the second
+// copy of those that the store had already.
 func (s *Spool) unfinished() (*batch, error) {
 	data, err := os.ReadFile(s.path("batch.json"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -367,8 +377,8 @@ func (s *Spool) unfinished() (*batch, error) {
 		return nil, err
 	}
 	var b batch
-	if err := json.Unmarshal(data, &b); err != nil {
-		return nil, fmt.Errorf("spool: batch.json: %w", err)
+	if json.Unmarshal(data, &b) != nil {
+		return nil, os.Rename(s.path("batch.json"), s.path("bad", fmt.Sprintf("batch-%d.json", time.Now().UnixNano())))
 	}
 	return &b, nil
 }

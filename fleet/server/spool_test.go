@@ -2,11 +2,13 @@ package server
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
+	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
 )
 
 // A long journal is written anew while the server runs: it keeps what the server met since the last
@@ -22,7 +24,7 @@ func TestJournalIsTrimmed(t *testing.T) {
 	}
 	accept := func(u *ingest.Upload, boot int64) {
 		t.Helper()
-		if again, err := s.Add(u); again || err != nil {
+		if again, err := s.Add(u, 1); again || err != nil {
 			t.Fatalf("again %t, %v", again, err)
 		}
 		waiting, err := s.Waiting()
@@ -92,5 +94,85 @@ func TestJournalIsTrimmed(t *testing.T) {
 	expect(newest, 70, true)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A batch is limited by the rows that its uploads become, not by their bytes: a difference of 40 bytes
+// repeats all call paths of a dump.
+func TestBatchIsBounded(t *testing.T) {
+	f := serve(t, t.TempDir(), open(t, t.TempDir()), nil)
+	for i := range 3 {
+		id := fmt.Sprintf("d%d", i)
+		log := fleettest.Log(id, "b", 1, 100)
+		for n := range 100 {
+			log = fmt.Appendf(log, "~h#begin %d k=diff base=%d\n~h#end %d\n", n+1, n, n+1)
+		}
+		if status, answer := f.send(t, id, log); status != 201 {
+			t.Fatal(status, answer)
+		}
+	}
+	f.w.MaxFacts = 25_000 // two uploads have 20,200
+	for _, want := range []int{2, 1} {
+		before := waiting(t, f.Spool)
+		if _, err := f.w.Write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := before - waiting(t, f.Spool); n != want {
+			t.Errorf("a batch of %d uploads, want %d", n, want)
+		}
+	}
+}
+
+func waiting(t *testing.T, s *Spool) int {
+	t.Helper()
+	names, err := s.Waiting()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+// A line of the journal, or a list of a batch, that cannot be read does not stop the server. It is kept in
+// the directory bad, and counted.
+func TestDamagedLists(t *testing.T) {
+	dir, to := t.TempDir(), open(t, t.TempDir())
+	f := serve(t, dir, to, nil)
+	for i := range 3 {
+		id := fmt.Sprintf("d%d", i)
+		if status, answer := f.send(t, id, fleettest.Log(id, "b", 1, 5)); status != 201 {
+			t.Fatal(status, answer)
+		}
+		f.flush(t)
+	}
+	f.Spool.Close()
+	text, err := os.ReadFile(f.Spool.path("journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	copy(lines[1], "\x00\xff\x00")
+	if err := os.WriteFile(f.Spool.path("journal"), bytes.Join(lines, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f = serve(t, dir, to, nil)
+	if n, err := f.Spool.Bad(); n != 1 || err != nil {
+		t.Errorf("%d bad files, %v, want the journal", n, err)
+	}
+	for i, want := range []int{200, 201, 200} { // that of the damaged line is not known any more
+		id := fmt.Sprintf("d%d", i)
+		if status, answer := f.send(t, id, fleettest.Log(id, "b", 1, 5)); status != want {
+			t.Errorf("device %s: status %d, want %d: %s", id, status, want, answer)
+		}
+	}
+	if err := os.WriteFile(f.Spool.path("batch.json"), []byte("{\"name\":"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.flush(t)
+	f.flush(t)
+	if n, err := f.Spool.Bad(); n != 2 || err != nil || waiting(t, f.Spool) != 0 {
+		t.Errorf("%d bad files, %v, %d uploads wait", n, err, waiting(t, f.Spool))
+	}
+	if _, _, uploads := inStore(t, to); len(uploads) != 3 {
+		t.Errorf("%v, want three uploads", uploads)
 	}
 }

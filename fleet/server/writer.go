@@ -103,10 +103,10 @@ func (w *Writer) plan(waiting []string) (*batch, error) {
 	day := ""
 	facts := 0
 	for _, name := range waiting {
-		if len(b.Uploads) >= w.MaxUploads || facts >= w.MaxFacts {
+		if len(b.Uploads) >= w.MaxUploads {
 			break
 		}
-		u, err := w.Spool.read(name)
+		u, n, err := w.Spool.read(name)
 		if err != nil {
 			if aside := w.Spool.setAside(name); aside != nil {
 				return nil, errors.Join(err, aside)
@@ -119,8 +119,10 @@ func (w *Writer) plan(waiting []string) (*batch, error) {
 		} else if d != day {
 			break
 		}
+		if facts += n; facts > w.MaxFacts && len(b.Uploads) > 0 {
+			break
+		}
 		b.States[u.Device] = w.Spool.state(u.Device)
-		facts += len(u.Text) / 20 // an upper limit
 		b.Uploads = append(b.Uploads, name)
 	}
 	if len(b.Uploads) == 0 {
@@ -136,7 +138,7 @@ func (w *Writer) rows(ctx context.Context, b *batch) (rows *store.Batch, entries
 	states := maps.Clone(b.States)
 	rows = &store.Batch{Name: b.Name}
 	for _, name := range b.Uploads {
-		u, err := w.Spool.read(name)
+		u, _, err := w.Spool.read(name)
 		if err != nil {
 			w.setAside(err)
 			bad = append(bad, name)

@@ -28,7 +28,8 @@ const (
 // others that are together at least half as large: the cost is that of what is new, times the logarithm
 // of the size of a day. Only one process compacts at a time; in other
 // processes, Compact returns nil at once (see [Store.Lease]). The next call continues an
-// interrupted compaction.
+// interrupted compaction. A damaged file is an error, and its build and day stay as they are; the others
+// are merged.
 func (s *Store) Compact(ctx context.Context, owner string, grace time.Duration) error {
 	release, ok, err := s.Lease(ctx, "compact", owner, 10*time.Minute)
 	if err != nil || !ok {
@@ -56,17 +57,17 @@ func (s *Store) Compact(ctx context.Context, owner string, grace time.Duration) 
 			}
 		}
 	}
+	var failed []error
 	for _, c := range parts {
-		if err := s.clean(ctx, c, grace); err != nil {
-			return err
+		err := s.clean(ctx, c, grace)
+		for more := true; more && err == nil; {
+			more, err = s.compact(ctx, &c, sizes)
 		}
-		for more := true; more; {
-			if more, err = s.compact(ctx, &c, sizes); err != nil {
-				return err
-			}
+		if failed = append(failed, err); ctx.Err() != nil {
+			break
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // inputs returns the files of a part that are merged next, nil if that is not worthwhile: the smallest

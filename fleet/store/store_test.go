@@ -155,6 +155,30 @@ func TestCompact(t *testing.T) {
 	expect(t, s, 904)
 }
 
+// A damaged file keeps its build and day from compaction, no others.
+func TestCompactDamaged(t *testing.T) {
+	s := open(t)
+	for _, build := range []string{"b1", "b2"} {
+		for i := range 5 {
+			b := batch(fmt.Sprintf("x%d", i), fmt.Sprintf("d%d", i), fmt.Sprintf("u%d", i), 100)
+			b.Dumps[0].Build, b.Facts[0].Build, b.Paths[0].Build = build, build, build
+			put(t, s, b)
+		}
+	}
+	bad := Name(Facts, "b1", day.Format(time.DateOnly), "x2")
+	if err := os.WriteFile(filepath.Join(s.Dir(), bad), []byte("PAR1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Compact(t.Context(), "test", 0); err == nil || !strings.Contains(err.Error(), bad) {
+		t.Errorf("%v, want an error that names %s", err, bad)
+	}
+	for build, want := range map[string]int{"b1": 5, "b2": 1} {
+		if list, err := s.Snapshot(t.Context(), "", build); err != nil || len(list.Dumps) != want {
+			t.Errorf("build %s: %v %v, want %d files", build, list, err, want)
+		}
+	}
+}
+
 // reads counts the bytes that are read from a bucket.
 type reads struct {
 	bucket

@@ -3,6 +3,7 @@ package symbols
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -199,6 +200,9 @@ func Servers() []string { return strings.Fields(os.Getenv("DEBUGINFOD_URLS")) }
 // download returns the ELF file with the debug information of a build, from the first
 // debuginfod server that has it. The request is GET /buildid/ID/debuginfo, as in elfutils.
 func download(ctx context.Context, servers []string, build string) ([]byte, error) {
+	if _, err := hex.DecodeString(build); err != nil { // a device's own name, such as ../x
+		return nil, store.ErrNoELF
+	}
 	var failed error
 	client := http.Client{Timeout: 5 * time.Minute}
 	for _, server := range servers {

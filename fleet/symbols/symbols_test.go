@@ -182,6 +182,7 @@ func check(t *testing.T, file string, servers ...string) {
 	}
 	at := function(t, file, "outer") + 2
 	put(t, s, "5ca1ab1e0ddba115", at)
+	put(t, s, "../../of/a/device", at) // no server is asked for it
 	if n, err := Update(t.Context(), s, servers); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
