@@ -1,9 +1,12 @@
 package alloc
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/lwsbt/lwsbt/heap/core"
 )
 
 // glibc, malloc/malloc.c and arena.c. Symbols are not needed: main_arena is found by its bins, of
@@ -253,6 +256,11 @@ func (g *glibc) mapped() {
 
 // findMapped adds the blocks with a mapping of their own, and returns their bytes. all is as in mappedAt.
 func (g *glibc) findMapped(h *Heap, all bool) (bytes uint64) {
+	var arenas []core.Map
+	for _, x := range g.heaps {
+		arenas = append(arenas, x.Ranges...)
+	}
+	slices.SortFunc(arenas, func(a, b core.Map) int { return cmp.Compare(a.End, b.End) })
 	segs := g.m.Segments()
 	for i := range segs {
 		s := &segs[i]
@@ -261,7 +269,7 @@ func (g *glibc) findMapped(h *Heap, all bool) (bytes uint64) {
 		}
 		for at := up(s.Addr, pageSize); at >= s.Addr && at < s.End() && at-s.Addr+pageSize <= uint64(len(s.Data)); at += pageSize {
 			chunk, total := g.mappedAt(at, s.Data[at-s.Addr:], all)
-			if total == 0 || g.blocks == 0 || g.within(at) {
+			if total == 0 || g.blocks == 0 || within(arenas, at) {
 				continue
 			}
 			if end, ok := g.m.Uint(at+total-1, 1); !ok && end == 0 {
@@ -330,9 +338,10 @@ func (g *glibc) spare(addr, mapping uint64) uint64 {
 	return spare
 }
 
-// within reports whether an address is in an arena.
-func (g *glibc) within(addr uint64) bool {
-	return slices.ContainsFunc(g.heaps, func(h *Heap) bool { return h.has(addr) })
+// within reports whether an address is in one of the ranges, which are sorted by their ends.
+func within(ranges []core.Map, addr uint64) bool {
+	i := sort.Search(len(ranges), func(i int) bool { return ranges[i].End > addr })
+	return i < len(ranges) && addr >= ranges[i].Start
 }
 
 // params returns the address of n_mmaps in mp_: numbers { n_mmaps, n_mmaps_max, max_n_mmaps,
@@ -341,7 +350,11 @@ func (g *glibc) within(addr uint64) bool {
 func (g *glibc) params(base uint64) (found uint64) {
 	likely := false // the limit is not small; mallopt may set it
 	begins := func(v uint64) bool {
-		return v == base || base == 0 && v != 0 && v%g.ptr == 0 && g.chain(&Heap{}, g.first(v), g.contiguous(v), 2|4).intact(g.first(v))
+		if base != 0 || v == 0 || v%g.ptr != 0 {
+			return v == base && base != 0
+		}
+		s := g.m.Find(v)
+		return s != nil && g.chain(&Heap{}, g.first(v), s.End(), 2|4).intact(g.first(v))
 	}
 	g.holds(0, 0, begins, func(addr, _ uint64) {
 		mem, _ := g.m.Pointer(addr - 2*g.ptr)

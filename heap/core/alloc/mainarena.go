@@ -1,5 +1,7 @@
 package alloc
 
+import "github.com/lwsbt/lwsbt/heap/core"
+
 // glibc's main arena is memory of sbrk. Its parts end with two end marks, sizes of 2 words without a block, except
 // for the last, which ends with the top chunk:
 //
@@ -34,7 +36,7 @@ func (g *glibc) endMarks(addr uint64) bool {
 
 // scattered reads the main arena if parts are mappings.
 func (g *glibc) scattered(h *Heap, top, end, system uint64) {
-	sum := uint64(0)
+	var first core.Map // the part of sbrk
 	for _, g.align = range []uint64{16, 8} {
 		mp := g.params(0)
 		base, _ := g.m.Pointer(g.sbrkBase(mp))
@@ -42,10 +44,11 @@ func (g *glibc) scattered(h *Heap, top, end, system uint64) {
 		if mp > 0 {
 			size = g.part(h, base, top, end, system)
 		}
-		if sum += size; size > 0 || g.ptr == 8 {
+		if first = (core.Map{Start: base, End: base + size}); size > 0 || g.ptr == 8 {
 			break
 		}
 	}
+	sum := first.End - first.Start
 	segs := g.m.Segments()
 	for i := range segs {
 		s := &segs[i]
@@ -54,7 +57,7 @@ func (g *glibc) scattered(h *Heap, top, end, system uint64) {
 		}
 		for at := up(s.Addr, pageSize); at >= s.Addr && at < s.End() && sum < system && g.budget > 0; at += pageSize {
 			g.budget--
-			if v, _ := g.m.Pointer(g.first(at) + g.ptr); v&7 != 1 || h.has(at) {
+			if v, _ := g.m.Pointer(g.first(at) + g.ptr); v&7 != 1 || at >= first.Start && at < first.End {
 				continue
 			}
 			if size := g.part(h, at, top, end, system); size > 0 {
@@ -75,8 +78,15 @@ func (g *glibc) part(h *Heap, start, top, end, most uint64) (size uint64) {
 	blocks, damage := len(h.Blocks), len(h.Damage)
 	c := g.chain(h, g.first(start), limit, 2|4)
 	c.last = g.endMarks
-	if !c.intact(c.start) {
-		return 0
+	at := c.start
+	for range confirm { // it may have few chunks
+		x, why := c.read(at)
+		if at += x.size; why != "" || x.size > limit-c.start || at > limit {
+			return 0
+		}
+		if at == limit || g.endMarks(at) {
+			break
+		}
 	}
 	switch reached := c.walk(); {
 	case reached == top:
@@ -89,14 +99,4 @@ func (g *glibc) part(h *Heap, start, top, end, most uint64) (size uint64) {
 	}
 	h.own(start, size)
 	return size
-}
-
-// has reports whether an address is in memory of the heap.
-func (h *Heap) has(addr uint64) bool {
-	for _, r := range h.Ranges {
-		if addr >= r.Start && addr < r.End {
-			return true
-		}
-	}
-	return false
 }

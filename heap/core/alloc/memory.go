@@ -85,9 +85,9 @@ func (f *finder) data() []core.Map {
 
 // contiguous returns the end of the known memory that begins at an address.
 func (f *finder) contiguous(addr uint64) uint64 {
-	for {
+	for ; ; f.budget-- {
 		s := f.m.Find(addr)
-		if s == nil || s.End() < addr {
+		if s == nil || f.budget <= 0 || s.End() < addr {
 			return addr
 		}
 		addr = s.End()

@@ -110,11 +110,19 @@ static void own_sbrk(void)
 /* The break cannot grow: other memory is behind it. */
 static void no_sbrk(void)
 {
+#ifdef M_MMAP_THRESHOLD
+	mallopt(M_MMAP_THRESHOLD, 1 << 23);
+#endif
 	some(60, 1000);
 	char *end = (char *)(((uintptr_t)sbrk(0) + 4095) & ~(uintptr_t)4095);
 	mmap(end, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	for (int i = 0; i < 60; i++)
 		some(20, 9000);
+	for (size_t i = 2; i < 5; i++) { /* parts of one block */
+		void *p = malloc(i << 20);
+		keep(realloc(p, i << 10), i << 10);
+		keep(malloc(i << 20), i << 20);
+	}
 }
 
 /* Blocks at aligned addresses, small ones and those with a mapping of their own. */
