@@ -102,7 +102,8 @@ func appendMark(tokens []token, rest []byte) []token {
 		return append(tokens, token{kind: colonToken})
 	case c == ')':
 		return append(tokens, token{kind: closeToken})
-	case bytes.IndexByte([]byte(",;|{}[]<>"), c) >= 0, bytes.HasPrefix(rest, []byte("- ")):
+	case bytes.IndexByte([]byte(",;|{}[]<>"), c) >= 0, bytes.HasPrefix(rest, []byte("- ")),
+		bytes.HasPrefix(rest, []byte("/ ")) && len(tokens) > 0 && tokens[len(tokens)-1].kind == wordToken:
 		return append(tokens, token{kind: separatorToken, mark: c})
 	}
 	return tokens
@@ -128,6 +129,9 @@ func lexNumber(tokens []token, line []byte, at int) ([]token, int) {
 	behind := bytes.TrimLeft(rest[n:], " ")
 	if len(m[2]) > 0 && m[2][0] == ' ' && bytes.HasPrefix(behind, []byte("=")) { // 5 MB=7: the name of the next number
 		n, m[2] = len(m[1]), nil
+	}
+	if n < len(rest) && rest[n] == 'i' && (n+1 == len(rest) || rest[n+1] == ',' || rest[n+1] == ' ') { // an integer of InfluxDB
+		n++
 	}
 	inName := func(i int) bool { return i >= 0 && i < len(line) && (isLetter(line[i]) || isDigit(line[i])) }
 	if end := at + n; inName(end) || end < len(line) && line[end] == '.' && inName(end+1) {

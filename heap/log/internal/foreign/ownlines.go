@@ -61,7 +61,7 @@ func fieldOf(tokens []token, i int, before []field) (f field, ok bool) {
 		f.value = l.microseconds(t)
 		return f, f.value >= 0
 	}
-	if !t.isBytes() || i+1 < len(tokens) && tokens[i+1].is(wordNot) { // 5 slots
+	if !t.isBytes() || i+1 < len(tokens) && tokens[i+1].is(wordNot) || !l.has(wordHeap) && ofOther(tokens[:i]) { // 5 slots
 		return f, false
 	}
 	f.kind = l.role()
@@ -82,6 +82,17 @@ func fieldOf(tokens []token, i int, before []field) (f field, ok bool) {
 		f.point = pointOf(l, tokens, i)
 	}
 	return f, f.kind != none
+}
+
+// ofOther reports whether the last words that say what numbers are of say that these are of no heap:
+// "SPIFFS: total 7, used 2, free".
+func ofOther(tokens []token) bool {
+	for _, t := range slices.Backward(tokens) {
+		if t.is(wordHeap | wordNot) {
+			return t.is(wordNot)
+		}
+	}
+	return false
 }
 
 // wholeOf returns the size of what the number before has a part of: 5 of 7, 5 / 7.

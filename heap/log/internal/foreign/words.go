@@ -45,7 +45,7 @@ var vocabulary = func() map[string]class {
 		{wordTotal, "total size"},
 		{wordFrag, "frag fragmentation"},
 		{wordTime, "uptime millis ts timestamp"},
-		{wordUnit, "ms sec secs seconds"},
+		{wordUnit, "ms sec secs seconds s"},
 		{wordOf, "of"},
 		{wordFill, "byte bytes b esp get x port system is are has now still the in ever space current currently and caps cap malloc bit kb"},
 		{wordNot, "stack flash rtc video card sd sdcard disk swap fs file files spiffs littlefs fat fatfs nvs eeprom sketch partition storage queue buffer buffers pool slots" +
