@@ -51,6 +51,9 @@ type DumpInfo struct {
 	// Sample is the mean number of bytes from one sampled byte to the next, 0 if the dump
 	// is not sampled. The values of a sampled dump are estimates: see [Allocation].
 	Sample uint64
+	// Paths reports whether the log has sums of call paths, and not each block: of a path that it has, no
+	// block is missing.
+	Paths bool
 	// Diff reports whether the log has only the changes since the dump with the number
 	// Base. The values of the Dump are those of Base with the changes applied.
 	Diff bool

@@ -68,7 +68,7 @@ func steadyDumps(all []*Dump, series bool) []LeakDump {
 			list[i].Reason = "not ended yet"
 		case d.Cut && (!known || missing > 0):
 			list[i].Reason = "has no end"
-		case missing > maxMissing:
+		case missing > maxMissing && (d.Loss.Lines == 0 || missing > maxMissingPaths):
 			list[i].Reason = fmt.Sprintf("%.0f %% of its blocks are missing", 100*missing)
 		}
 		if known {
@@ -91,7 +91,8 @@ func steadyDumps(all []*Dump, series bool) []LeakDump {
 }
 
 // useUnmarked uses the dumps that have no end or beginning, and no number of their blocks, if they
-// have nearly as many blocks as the dumps before and after them: only the mark was lost.
+// have nearly as many blocks as the dumps before and after them: only the mark was lost. Of call paths,
+// half as many do: each path that the dump has is whole.
 func useUnmarked(list []LeakDump) {
 	near := func(i, step int) (count uint64, ok bool) {
 		for k := i + step; k >= 0 && k < len(list) && list[k].sameBoot(&list[i]); k += step {
@@ -111,7 +112,11 @@ func useUnmarked(list []LeakDump) {
 		if after, ok := near(i, 1); ok && (!known || after < least) {
 			least, known = after, true
 		}
-		if known && d.Total.Count > 0 && float64(d.Total.Count) >= 0.9*float64(least) {
+		part := 0.9
+		if d.Paths {
+			part = 1 - maxMissingPaths
+		}
+		if known && d.Total.Count > 0 && float64(d.Total.Count) >= part*float64(least) {
 			used = append(used, i)
 		}
 	}

@@ -153,8 +153,11 @@ type Exhaustion struct {
 	To   float64 `json:"to"`
 }
 
-// maxMissing is the largest fraction of missing blocks with which a dump is used.
-const maxMissing = 0.2
+// Largest fractions of missing blocks with which a dump is used.
+const (
+	maxMissing      = 0.2
+	maxMissingPaths = 0.5 // of lines with call paths: the paths that the dump has are whole
+)
 
 // Leaks returns the call paths that leak, by the rule of heap/docs/leaks.md. It adds up the rise of
 // the floor over the boots, and never compares two boots. It uses dumps that lost up to a fifth
