@@ -15,10 +15,11 @@ import (
 // names by idf_monitor and of other tasks between them: it is held until a line shows that no
 // "freed by" follows.
 type esp struct {
-	caps  string   // name of the heap whose totals follow
-	shown []string // the heaps of the open dump of heap_caps_dump
-	walk  heap     // the heap that is shown: what was free so far
-	task  struct {
+	caps   string   // name of the heap whose totals follow
+	traced bool     // the last totals are those of a trace
+	shown  []string // the heaps of the open dump of heap_caps_dump
+	walk   heap     // the heap that is shown: what was free so far
+	task   struct {
 		number uint64
 		seen   []string // in the open dump
 		last   bool     // no other task follows
@@ -53,6 +54,21 @@ func (s *state) espRecord(m match) {
 	}
 	s.addMemory(m.hex("address"), memory)
 	s.hold(&b)
+}
+
+// espEnds takes the totals of a trace. A line that the buffer has overflowed may follow.
+func (s *state) espEnds(m match) {
+	s.flush()
+	s.n, s.size, s.ended, s.traced, s.others = m.number("count"), m.number("size"), true, true, 0
+}
+
+// espOverflow ends a dump that is not complete: allocations are missing, and nobody knows how many.
+func (s *state) espOverflow(match) {
+	s.note("the buffer of heap_trace_init_standalone overflowed: allocations are missing")
+	if s.ended {
+		s.release()
+		s.dump, s.open, s.ended = s.dump+1, false, false
+	}
 }
 
 // espCapabilities are the names of MALLOC_CAP_ of heap/include/esp_heap_caps.h that tell heaps apart.

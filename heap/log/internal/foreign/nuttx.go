@@ -44,6 +44,9 @@ const nuttxFree = "free"
 // nuttxDump returns what begins a dump. kind says which blocks it has, "" for all.
 func nuttxDump(kind string) func(*state, match) {
 	return func(s *state, _ match) {
+		if s.traced {
+			s.closeEnded()
+		}
 		if s.ended && cmp.Or(kind, s.asked, s.window) == "" {
 			s.next, s.columns = true, nil
 			s.inside, s.rows = s.nuttxRow, true
@@ -202,7 +205,7 @@ func (s *state) nuttxTotals(match) {
 		}
 		n, _ := strconv.ParseInt(string(m[1]), 10, 64)
 		b, _ := strconv.ParseInt(string(m[2]), 10, 64)
-		s.n, s.size, s.ended, s.others = s.n+n, s.size+b, true, 0
+		s.n, s.size, s.ended, s.traced, s.others = s.n+n, s.size+b, true, false, 0
 		if s.nuttx.heaps == nil && !s.next {
 			s.closeEnded()
 		}

@@ -36,9 +36,9 @@ var traceForms = []form{
 	{"esp-idf", "ons trace (", re(`\d+ allocations trace \(`), "3.0", "5.0", "heap_trace_standalone.c", begins("")},
 	{"esp-idf", " bytes (@ 0x", re(`(?P<size>` + n + ` bytes \(@ (?P<address>` + x32 + `)(?:, *(?P<memory>\w+))?[^)]*\) allocated CPU \d+(?: ccount ` + x32 + `)?(?P<rest>.*)`), "3.0", "", "heap_trace_standalone.c", (*state).espRecord},
 	{"esp-idf", "freed by 0x", re(`freed by 0x`), "3.0", "", "heap_trace_standalone.c", func(s *state, _ match) { s.drop() }},
-	{"esp-idf", " in trace (", re(`(?P<size>` + n + ` bytes (?:'leaked'|alive) in trace \((?P<count>` + n + `(?:/\d+)? allocations\)`), "3.0", "", "heap_trace_standalone.c", ends},
-	{"esp-idf", "uffer has overf", re(`\(NB: (?:Internal )?Buffer has overflowed`), "3.0", "", "heap_trace_standalone.c", notes("the buffer of heap_trace_init_standalone overflowed: allocations are missing")},
-	{"esp-idf", "Heap summary f", re(`Heap summary for capabilities (?P<caps>` + x32 + `)`), "3.0", "", "heap_caps.c", func(s *state, m match) { s.caps = espCaps(m.hex("caps")) }},
+	{"esp-idf", " in trace (", re(`(?P<size>` + n + ` bytes (?:'leaked'|alive) in trace \((?P<count>` + n + `(?:/\d+)? allocations\)`), "3.0", "", "heap_trace_standalone.c", (*state).espEnds},
+	{"esp-idf", "uffer has overf", re(`(?i)\(NB: (?:Internal |SPI )?Buffer has overflowed`), "3.0", "", "heap_trace_standalone.c", (*state).espOverflow},
+	{"esp-idf", "Heap summary f", re(`Heap summary for capabilities (?P<caps>` + x32 + `)`), "3.0", "", "heap_caps.c", func(s *state, m match) { s.closeEnded(); s.caps = espCaps(m.hex("caps")) }},
 	{"esp-idf", " min_free ", re(`free (?P<free>` + n + ` allocated (?P<used>` + n + ` min_free (?P<least>` + n + ` largest_free_block (?P<largest>` + n), "3.0", "", "heap_caps.c", (*state).espTotals},
 	{"esp-idf", "Showing data for", re(`Showing data for heap: *(?P<name>` + x32 + `)`), "4.3", "", "multi_heap.c", (*state).espShow},
 	{"esp-idf", " data, size: ", re(`Block (?P<address>` + x32 + `) data, size: (?P<size>` + n + ` bytes, Free: (?P<free>Yes|No)`), "4.3", "", "multi_heap.c", (*state).espBlock},
@@ -231,6 +231,3 @@ func ends(s *state, m match) {
 	s.flush()
 	s.close(m.number("count"), m.number("size"))
 }
-
-// notes returns what notes that something happened.
-func notes(text string) func(*state, match) { return func(s *state, _ match) { s.note(text) } }
