@@ -32,9 +32,15 @@ func (r *Recorder) image(t *thread, rec *record) error {
 		p.name, _ = os.Readlink(fmt.Sprintf("/proc/%d/exe", p.host))
 	}
 	for _, old := range r.processes {
-		if old.host == p.host { // it executed this program
-			r.finish(old, "exec")
+		if old.host != p.host {
+			continue
 		}
+		if w[3] == 0 || p.host == r.root { // it executed this program
+			r.finish(old, "exec")
+			continue
+		}
+		r.finish(old, "exit") // and a child of another process has its PID
+		r.close(p.host)
 	}
 	from := r.processes[processKey{parent, w[3]}]
 	if r.root == 0 {
@@ -148,7 +154,14 @@ func (r *Recorder) gone(host int) {
 			r.finish(p, "exit")
 		}
 	}
-	if o := r.outputs[host]; o != nil && host != r.root {
+	if host != r.root {
+		r.close(host)
+	}
+}
+
+// close ends the recording of a PID.
+func (r *Recorder) close(host int) {
+	if o := r.outputs[host]; o != nil {
 		o.close()
 		delete(r.outputs, host)
 	}

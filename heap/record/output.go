@@ -53,9 +53,10 @@ func (o *output) flush() {
 	o.flushed = time.Now()
 }
 
-// close ends the recording. The error, if any, is in err.
+// close ends the recording, and frees its buffers. The error, if any, is in err.
 func (o *output) close() {
 	if o.z != nil {
 		o.err = cmp.Or(o.err, o.z.Close(), o.file.Close())
+		o.z, o.file = nil, nil
 	}
 }
