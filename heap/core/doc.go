@@ -1,4 +1,4 @@
-// Package image reads the memory of a crashed program: the core file of a process, or
+// Package core reads the memory of a crashed program: the core file of a process, or
 // the RAM of a device. It finds the heap of libwebsockets or of device/, the call stack
 // of each block, overwritten metadata, and leaks.
 //

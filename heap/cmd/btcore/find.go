@@ -159,6 +159,8 @@ func (in *input) hint() string {
 	switch {
 	case len(in.files) == 0:
 		return "; -e FILE names the program, --owner its list"
+	case len(in.Maps) > 0:
+		return "; other allocators are not read; --owner names the list"
 	case !symbols:
 		return "; heaps of freertos, newlib and picolibc need an ELF file with symbols"
 	}
