@@ -1,12 +1,6 @@
-/*
- * Uses of malloc that give a heap an unusual form, one for each value of CASE. The table "truth" is as in
- * model.c. Blocks that are not leaked are in the table "kept", or where the case says.
- */
+/* Uses of malloc that give a heap an unusual form, one for each value of CASE. */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,16 +8,14 @@
 #include <malloc.h>
 #endif
 
-#define MOST 4000
-
-struct truth {
-	uintptr_t addr; /* inverted */
-	uintptr_t size, leaked;
-} truth[MOST];
-uintptr_t truth_count, failed;
-void *kept[MOST];
-static uintptr_t kept_count, seed = 7;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+#define LOCK() pthread_mutex_lock(&lock)
+#define UNLOCK() pthread_mutex_unlock(&lock)
+#define MOST 4000
+#define DROPS 200
+#define EACH 16
+#define STACK 16384
+#include "odd.h"
 
 __attribute__((noinline)) void stop(void)
 {
@@ -32,66 +24,6 @@ __attribute__((noinline)) void stop(void)
 #else
 	__asm__ volatile("");
 #endif
-}
-
-static uintptr_t any(uintptr_t n)
-{
-	seed = (uint32_t)(seed * 1103515245u + 12345u);
-	return (seed >> 8) % n;
-}
-
-static void note(void *p, size_t n, int leaked)
-{
-	pthread_mutex_lock(&lock);
-	if (!p || truth_count == MOST) {
-		failed++;
-	} else {
-		memset(p, 0, n);
-		truth[truth_count].addr = ~(uintptr_t)p;
-		truth[truth_count].size = n;
-		truth[truth_count++].leaked = (uintptr_t)leaked;
-	}
-	pthread_mutex_unlock(&lock);
-}
-
-/* keep stores a block in the table. */
-static void keep(void *p, size_t n)
-{
-	note(p, n, 0);
-	pthread_mutex_lock(&lock);
-	if (kept_count < MOST)
-		kept[kept_count++] = p;
-	pthread_mutex_unlock(&lock);
-}
-
-/* some allocates blocks of all sizes up to most, frees each third one, and leaks a few. */
-static __attribute__((noinline)) void some(int n, size_t most)
-{
-	void *drop[200];
-	int drops = 0;
-
-	for (int i = 0; i < n; i++) {
-		size_t size = 1 + any(most);
-		void *p = malloc(size);
-		if (i % 3 == 2 && drops < 200)
-			drop[drops++] = p;
-		else if (i % 16 == 4)
-			note(p, size, 1);
-		else
-			keep(p, size);
-	}
-	while (drops)
-		free(drop[--drops]);
-	memset(drop, 0, sizeof drop);
-}
-
-/* clear overwrites what other functions have left on the stack. */
-static __attribute__((noinline)) void clear(void)
-{
-	volatile char space[16384];
-
-	for (size_t i = 0; i < sizeof space; i++)
-		space[i] = 0;
 }
 
 /* The program itself takes memory from sbrk, and stores pointers there. */

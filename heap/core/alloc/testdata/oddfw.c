@@ -1,79 +1,18 @@
-/*
- * Uses of malloc that give the heap of a small device an unusual form, one for each value of CASE. The table
- * "truth" is as in model.c. Blocks that are not leaked are in the table "kept".
- */
+/* Uses of malloc that give the heap of a small device an unusual form, one for each value of CASE. */
 #include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #ifdef FREERTOS
 #include "FreeRTOS.h"
 void setup(void);
 #endif
 
+#define LOCK() (void)0
+#define UNLOCK() (void)0
 #define MOST 300
-
-struct truth {
-	uintptr_t addr; /* inverted */
-	uintptr_t size, leaked;
-} volatile truth[MOST];
-volatile uintptr_t failed;
-volatile uintptr_t truth_count;
-void *volatile kept[MOST];
-static uintptr_t kept_count, seed = 7;
-
-static uintptr_t any(uintptr_t n)
-{
-	seed = (uint32_t)(seed * 1103515245u + 12345u);
-	return (seed >> 8) % n;
-}
-
-static void note(void *p, size_t n, int leaked)
-{
-	if (!p || truth_count == MOST) {
-		failed++;
-		return;
-	}
-	memset(p, 0, n);
-	truth[truth_count].addr = ~(uintptr_t)p;
-	truth[truth_count].size = n;
-	truth[truth_count++].leaked = (uintptr_t)leaked;
-}
-
-static void keep(void *p, size_t n)
-{
-	note(p, n, 0);
-	kept[kept_count++] = p;
-}
-
-static __attribute__((noinline)) void some(int n, size_t most)
-{
-	void *drop[40];
-	int drops = 0;
-
-	for (int i = 0; i < n; i++) {
-		size_t size = 1 + any(most);
-		void *p = malloc(size);
-		if (i % 3 == 2 && drops < 40)
-			drop[drops++] = p;
-		else if (i % 8 == 4)
-			note(p, size, 1);
-		else
-			keep(p, size);
-	}
-	while (drops)
-		free(drop[--drops]);
-	memset(drop, 0, sizeof drop);
-}
-
-static __attribute__((noinline)) void clear(void)
-{
-	volatile char space[2048];
-
-	for (size_t i = 0; i < sizeof space; i++)
-		space[i] = 0;
-}
+#define DROPS 40
+#define EACH 8
+#define STACK 2048
+#include "odd.h"
 
 static void usual(void) { some(60, 100); }
 
