@@ -159,8 +159,10 @@ func newRun(set *Set, hello Hello, o Options) *run {
 	return r
 }
 
-// simple lists the groups of vectors that other groups build on, in the order to ask them.
-var simple = []string{"depth", "literal", "size", "count", "field", "blob", "delta", "back"}
+// simple lists the groups of vectors that other groups build on, in the order to ask them, which
+// is that of the specification.
+var simple = []string{"depth", "literal", "size", "count", "field", "blob", "delta", "back", "text", "decoded", "scan",
+	"machine", "lws", "best", "user", "event", "header", "log", "pname", "pline", "vline", "pdumps"}
 
 // simpleFirst sorts vectors: first the simple groups, then all others in their order.
 func simpleFirst(vectors []*Vector) []*Vector {
