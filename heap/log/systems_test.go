@@ -84,7 +84,8 @@ var systemLogs = []systemLog{
 	{file: "56-json-nested", heaps: []string{" 24: 41232 to 40956, 31744 to 31744"}},
 	{file: "57-esphome-docker", systems: "esphome", heaps: []string{" 24: 118944 to 116552, 16400 to 16400"}}, // esphome/issues#3320
 
-	{file: "58-idf-overflow", systems: "esp-idf", notes: "overflowed"}, // none of the four dumps is complete
+	{file: "59-nuttx-used-then-free", systems: "nuttx", dumps: []string{"2 160", "3 288"}, heaps: []string{" 2: 131264 to 131136, 131136 to 131136"}},
+	{file: "58-idf-overflow", systems: "esp-idf", dumps: slices.Repeat([]string{"2 96 cut"}, 4), notes: "overflowed"},
 
 	{file: "mbed-mem-trace", systems: "mbed", dumps: []string{"2 180"}},
 

@@ -26,6 +26,8 @@ type nuttx struct {
 	// that it has, or something else comes.
 	next  bool        // the first row of another heap, or of the next dump, follows
 	heaps [][2]uint64 // the lowest and the highest address of a block, by heap
+	// freeFirst means that the log lists what is free before the blocks of a dump, not behind them.
+	freeFirst bool
 }
 
 var (
@@ -52,7 +54,9 @@ func nuttxDump(kind string) func(*state, match) {
 			s.inside, s.rows = s.nuttxRow, true
 			return
 		}
-		s.flush()
+		if kind != nuttxFree || !s.listsFree() {
+			s.flush()
+		}
 		s.columns, s.free, s.owner = nil, kind == nuttxFree, ""
 		s.walk = heap{size: -1, least: -1}
 		why := cmp.Or(kind, s.asked)
@@ -67,6 +71,13 @@ func nuttxDump(kind string) func(*state, match) {
 		s.asked, s.window = "", ""
 		s.inside, s.rows = s.nuttxRow, true
 	}
+}
+
+// listsFree reports whether a list of free blocks is of the open dump, whose blocks the log has listed:
+// the log does not begin with such a list.
+func (s *state) listsFree() bool {
+	s.freeFirst = s.freeFirst || !s.open && s.dump == 0
+	return s.ended && !s.traced && !s.freeFirst
 }
 
 func (s *state) nuttxTask(m match) {
@@ -84,8 +95,10 @@ func (s *state) nuttxTask(m match) {
 // nuttxCommand takes a command, as the shell echoes it: a dump does not tell the sequence numbers that
 // were asked for, and before 12.8 it tells nothing.
 func (s *state) nuttxCommand(m match) {
-	s.closeEnded()
-	switch s.asked = m.text("kind"); {
+	if s.asked = m.text("kind"); s.asked != nuttxFree || !s.listsFree() {
+		s.closeEnded()
+	}
+	switch {
 	case s.asked == "":
 	case s.asked == "used" || s.asked == "free":
 		s.asked = ""
@@ -201,6 +214,7 @@ func (s *state) nuttxTotals(match) {
 		s.inside = nil
 		if s.free {
 			s.heap(s.walk)
+			s.closeEnded()
 			return
 		}
 		n, _ := strconv.ParseInt(string(m[1]), 10, 64)

@@ -37,6 +37,7 @@ var traceForms = []form{
 	{"esp-idf", " bytes (@ 0x", re(`(?P<size>` + n + ` bytes \(@ (?P<address>` + x32 + `)(?:, *(?P<memory>\w+))?[^)]*\) allocated CPU \d+(?: ccount ` + x32 + `)?(?P<rest>.*)`), "3.0", "", "heap_trace_standalone.c", (*state).espRecord},
 	{"esp-idf", "freed by 0x", re(`freed by 0x`), "3.0", "", "heap_trace_standalone.c", func(s *state, _ match) { s.drop() }},
 	{"esp-idf", " in trace (", re(`(?P<size>` + n + ` bytes (?:'leaked'|alive) in trace \((?P<count>` + n + `(?:/\d+)? allocations\)`), "3.0", "", "heap_trace_standalone.c", (*state).espEnds},
+	{"esp-idf", "records: |total allocation|total frees", re(`\brecords: \d+ \(|total (?:allocations|frees): \d`), "5.1", "", "heap_trace_standalone.c", func(s *state, _ match) { s.others = 0 }},
 	{"esp-idf", "uffer has overf", re(`(?i)\(NB: (?:Internal |SPI )?Buffer has overflowed`), "3.0", "", "heap_trace_standalone.c", (*state).espOverflow},
 	{"esp-idf", "Heap summary f", re(`Heap summary for capabilities (?P<caps>` + x32 + `)`), "3.0", "", "heap_caps.c", func(s *state, m match) { s.closeEnded(); s.caps = espCaps(m.hex("caps")) }},
 	{"esp-idf", " min_free ", re(`free (?P<free>` + n + ` allocated (?P<used>` + n + ` min_free (?P<least>` + n + ` largest_free_block (?P<largest>` + n), "3.0", "", "heap_caps.c", (*state).espTotals},
