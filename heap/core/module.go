@@ -20,14 +20,23 @@ type Module struct {
 	Bias uint64
 	// Known reports whether the ELF header of the module was in the image, so that Bias
 	// is certain.
-	Known bool
-	Maps  []Map // by address
+	Known  bool
+	Maps   []Map // by address
+	header bool  // it begins with an ELF header
 }
 
 // Modules returns the mapped executable files, by address: files that begin with an ELF
 // header, or whose mappings are executable. The list is empty if the image has no memory map;
 // RAM has none.
 func (m *Image) Modules() []Module {
+	return slices.DeleteFunc(m.Mapped(), func(d Module) bool {
+		return !d.header && !slices.ContainsFunc(d.Maps, func(r Map) bool { return r.Exec })
+	})
+}
+
+// Mapped returns all mapped files, by address: executable files whose header is not in the image are
+// among them.
+func (m *Image) Mapped() []Module {
 	var list []Module
 	at := map[string]int{}
 	for _, r := range m.Maps {
@@ -42,13 +51,10 @@ func (m *Image) Modules() []Module {
 		}
 		list[i].Maps = append(list[i].Maps, r)
 	}
-	out := list[:0]
-	for _, d := range list {
-		if m.readModule(&d) || slices.ContainsFunc(d.Maps, func(r Map) bool { return r.Exec }) {
-			out = append(out, d)
-		}
+	for i := range list {
+		list[i].header = m.readModule(&list[i])
 	}
-	return out
+	return list
 }
 
 // maxModuleProgs limits the number of program headers of an executable file. Usually there
@@ -57,8 +63,10 @@ const maxModuleProgs = 1 << 10
 
 // readModule reads the ELF header of a module from memory.
 func (m *Image) readModule(d *Module) bool {
+	// Without an ELF header, assume that addresses in the first segment are offsets: in others they
+	// may be some pages more.
+	d.Bias = d.Maps[0].Start - d.Maps[0].Offset
 	for _, r := range d.Maps {
-		d.Bias = r.Start - r.Offset // without an ELF header, assume that addresses are offsets
 		if r.Offset != 0 {
 			continue
 		}

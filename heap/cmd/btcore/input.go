@@ -204,10 +204,16 @@ func (in *input) addELF(arg string) error {
 	if f.placed { // the given address is that of its first segment
 		f.bias -= about.Low
 	}
-	for _, m := range in.Modules() {
+	for _, m := range in.Mapped() {
 		same := about.BuildID != "" && about.BuildID == m.BuildID
 		if !f.placed && (same || m.BuildID == "" && filepath.Base(m.Path) == filepath.Base(f.path)) {
 			f.bias, f.placed = m.Bias, true
+			switch {
+			case !m.Known && about.PIE:
+				f.bias -= about.Low &^ 0xfff
+			case !m.Known:
+				f.bias = 0
+			}
 		}
 		if !same && m.BuildID != "" && about.BuildID != "" && filepath.Base(m.Path) == filepath.Base(f.path) {
 			in.note("%s is not the %s that ran: build-id %s, in the image %s", f.path, m.Path, about.BuildID, m.BuildID)

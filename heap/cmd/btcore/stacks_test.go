@@ -157,6 +157,47 @@ func TestStacksOfACutCore(t *testing.T) {
 	}
 }
 
+// filteredProgram has the core file without the contents of mapped files (core(5)).
+const filteredProgram = `
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+volatile int sink;
+__attribute__((noinline)) int deep(int n) { if (!n) abort(); return deep(n - 1) + sink; }
+int main(void) {
+	int f = open("/proc/self/coredump_filter", O_WRONLY);
+	if (f < 0 || write(f, "0x1", 3) != 3)
+		return 1;
+	sink = (int)write(1, "", 0);
+	return deep(5);
+}
+`
+
+// Where the image does not have the beginning of a program, its load address follows from the mappings.
+func TestStacksWithoutHeaders(t *testing.T) {
+	cmdtest.NeedToRun(t, "gcc")
+	dir := t.TempDir()
+	src, core := filepath.Join(dir, "p.c"), filepath.Join(dir, "core")
+	if err := os.WriteFile(src, []byte(filteredProgram), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"-pie"}, {"-no-pie"}} {
+		exe := filepath.Join(dir, "p"+flags[0])
+		tool(t, "gcc", append(flags, "-g", "-O1", "-fno-optimize-sibling-calls", "-o", exe, src)...)
+		out := tool(t, "gdb", "-q", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "run", "-ex", "generate-core-file "+core,
+			"-ex", "info sharedlibrary", exe)
+		libc := regexp.MustCompile(`\S*/libc[-.]\S*so\S*`).FindString(out)
+		if libc == "" {
+			t.Fatalf("no C library in\n%s", out)
+		}
+		text := btcore(t, 0, "stacks", core, "-e", exe, "-e", libc)
+		_, names := ourFrames(text)
+		if got := strings.Join(names, " "); !strings.Contains(got, "abort deep deep deep deep deep deep main ") {
+			t.Errorf("%v: abort, 6 times deep and main are expected:\n%s", flags, text)
+		}
+	}
+}
+
 // overflowProgram runs out of stack, which its handler does not: that is on another one.
 const overflowProgram = `
 #include <signal.h>
