@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,8 +28,43 @@ type freeRTOS struct {
 	ends   []uint64        // of the regions
 }
 
-func (f *finder) freeRTOS() ([]*Heap, error) {
-	r := &freeRTOS{finder: f, h: &Heap{Kind: FreeRTOS}, header: 2 * f.ptr, align: 8, free: map[uint64]bool{}}
+// freeRTOS tries the alignments of ports, until the heap is proven and without damage. Otherwise, the
+// first with the fewest failed checks and damaged headers counts.
+func (f *finder) freeRTOS() (best []*Heap, err error) {
+	bad := func(h *Heap) int {
+		n := len(h.Damage)
+		for _, p := range h.Proof {
+			if p.Want != p.Got {
+				n++
+			}
+		}
+		return n
+	}
+	for _, align := range []uint64{8, 16, 32, 4} {
+		list, e := f.freeRTOSAligned(align)
+		var missing *MissingError
+		switch {
+		case errors.As(e, &missing):
+			return nil, e
+		case e != nil:
+		case best == nil || bad(list[0]) < bad(best[0]):
+			best = list
+		default:
+			f.blocks += len(list[0].Blocks)
+		}
+		if best != nil && bad(best[0]) == 0 {
+			break
+		}
+	}
+	if best == nil {
+		return nil, ErrNone
+	}
+	return best, nil
+}
+
+// freeRTOSAligned finds the heap of a port with an alignment.
+func (f *finder) freeRTOSAligned(align uint64) ([]*Heap, error) {
+	r := &freeRTOS{finder: f, h: &Heap{Kind: FreeRTOS}, header: up(2*f.ptr, align), align: align, free: map[uint64]bool{}}
 	start, ok := f.variable("xStart")
 	if !ok {
 		return nil, ErrNone
@@ -77,12 +113,11 @@ func (r *freeRTOS) heap4(first, end uint64, array core.Symbol) ([]*Heap, error) 
 	if _, ok := r.m.Bytes(array.Addr, array.Size); !ok || end < array.Addr || end >= array.Addr+array.Size {
 		return nil, r.missing(array.Addr, array.Size)
 	}
-	for _, align := range []uint64{8, 16, 32} { // pxEnd shows the alignment of the port
-		header := up(2*r.ptr, align)
-		if end == (array.Addr+array.Size-header)&^(align-1) {
-			r.header, r.align = header, align
-			break
+	if end != (array.Addr+array.Size-r.header)&^(r.align-1) { // pxEnd shows the alignment of the port
+		if r.align != 8 {
+			return nil, ErrNone
 		}
+		r.h.prove("pxEnd is the end of ucHeap", (array.Addr+array.Size-r.header)&^(r.align-1), end)
 	}
 	free, _ := r.list(first, end)
 	r.region(up(array.Addr, r.align), end)
@@ -210,7 +245,7 @@ func (r *freeRTOS) heap2(first uint64, array core.Symbol) ([]*Heap, error) {
 	// The heap begins at the last aligned address of the first bytes, and is an alignment shorter
 	// than the array; xEnd holds its size.
 	total, _ := r.m.Pointer(xEnd.Addr + r.ptr)
-	if align := array.Size - total; total < array.Size && align&(align-1) == 0 && align >= 8 && align <= 32 {
+	if align := array.Size - total; total < array.Size && align&(align-1) == 0 && align >= 4 && align <= 32 {
 		r.align, r.header = align, up(2*r.ptr, align)
 	}
 	start := (array.Addr + r.align - 1) &^ (r.align - 1)
