@@ -11,12 +11,13 @@ import (
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
-// assembler adds the records of each dump together and yields the dumps.
+// assembler adds the records of each dump together.
 type assembler struct {
-	r          *Reader
-	yield      func(DumpBlocks, error) bool
-	wantBlocks bool
-	builder    *profile.Builder
+	c       *config
+	blocks  bool // the blocks that have addresses are wanted
+	labels  *labels
+	builder *profile.Builder
+	out     []yielded // by the current item
 
 	current *dump         // nil before the first dump
 	begun   int           // number of dumps begun
@@ -24,10 +25,11 @@ type assembler struct {
 	bases   []*pathValues // of the latest dumps with headers
 	unread  int64         // unreadable records that belong to no dump so far
 	pending []pendingRecord
-	yielded int
-	last    func() bool // yields the latest dump, if only the last one is selected
+	built   int    // number of dumps in out so far
+	last    func() // yields the latest dump, if only the last one is selected
 
-	heaps []profile.HeapSeries
+	heaps  []profile.HeapSeries
+	stamps stamps
 
 	holes        []codec.Range // listed since the last dump began
 	listed       bool          // holes are listed since then, outside of a dump
@@ -38,6 +40,12 @@ type assembler struct {
 	eventsBoot   string // the ~h#boot of the boot of the latest event
 	replay       *profile.Replay
 	notes        report
+}
+
+// yielded is a dump or an error that Dumps yields.
+type yielded struct {
+	DumpBlocks
+	err error
 }
 
 // pendingRecord is a record of which the dump is not known yet.
@@ -51,82 +59,107 @@ type pendingRecord struct {
 	addressed   bool
 }
 
-func newAssembler(r *Reader, yield func(DumpBlocks, error) bool, blocks bool) *assembler {
-	a := &assembler{r: r, yield: yield, builder: profile.NewBuilder(r.maxPaths), replay: profile.NewReplay(), wantBlocks: blocks}
-	a.notes.several = len(r.inputs) > 1
-	a.events.builder, a.events.labels = a.builder, &r.labels
-	a.events.deliver = a.event
+func newAssembler(c *config, f frames, blocks bool) *assembler {
+	a := &assembler{c: c, blocks: blocks, labels: newLabels(c.label, f), builder: profile.NewBuilder(c.maxPaths), replay: profile.NewReplay()}
+	a.events = events{builder: a.builder, labels: a.labels}
+	a.notes.several = len(c.inputs) > 1
 	return a
 }
 
-func (a *assembler) fail(err error) bool { return a.yield(DumpBlocks{}, err) }
-
-func (a *assembler) report() *report { return &a.notes }
-
-func (a *assembler) item(it *Item, at *placed) bool {
-	if a.begun != at.count {
-		if at.grouping != beginsPending {
-			a.release()
-		}
-		if !a.finish(ending{input: at.input, count: at.count}) {
-			return false
-		}
-		a.current, a.begun = newDump(at, a.builder), at.count
-		a.current.holes = a.takeHoles(at.dump.boot)
-		a.current.loss.Unreadable, a.unread = a.unread, 0
+// add takes an item or an end, and returns the dumps and the errors that are to be yielded. They are
+// valid until the next call.
+func (a *assembler) add(at *placed) []yielded {
+	clear(a.out)
+	a.out = a.out[:0]
+	if at.item == nil {
+		a.events.settle(at.last)
+	} else {
+		a.begin(at)
+		a.item(at)
 	}
+	for q := range a.events.ready {
+		if !a.replay.Add(q.Event) {
+			a.notes.badFree(q.Place)
+		}
+	}
+	if at.item == nil {
+		a.end(at)
+	}
+	return a.out
+}
+
+func (a *assembler) fail(err error) { a.out = append(a.out, yielded{err: err}) }
+
+// begin begins the dump of an item if it is another one.
+func (a *assembler) begin(at *placed) {
+	if a.begun == at.count {
+		return
+	}
+	if at.grouping != beginsPending {
+		a.release()
+	}
+	a.finish(at)
+	a.current, a.begun = newDump(at, a.builder), at.count
+	if !a.current.timed() {
+		a.current.stamps = a.stamps.before(at.before)
+	}
+	a.current.holes = a.takeHoles(at.dump.boot)
+	a.current.loss.Unreadable, a.unread = a.unread, 0
+}
+
+// item takes an item.
+func (a *assembler) item(at *placed) {
+	it := at.item
 	switch it.Kind {
 	case recording.KindText:
-		return true
-	case recording.KindHeader:
-		return a.header(it, at)
 	case recording.KindIdle:
-		return a.idle(at)
+		a.idle(at)
+	case recording.KindHeader:
+		a.header(at)
 	case recording.KindEvent, recording.KindPathEvents:
-		a.eventsBoot = a.r.pass.places.bootText()
-		return a.events.take(it, at)
+		a.events.add(at)
+		a.eventsBoot = at.bootText
 	case recording.KindPaths:
-		return a.events.flush(false) && a.pathLine(it, at)
+		a.events.add(at)
+		a.pathLine(at)
 	case recording.KindUnreadable:
 		if a.current == nil {
 			a.unread++
-			return true
+			return
 		}
 		a.current.loss.Unreadable++
-		a.current.count(it, at)
-		return true
+		a.current.count(at)
+	default:
+		h := a.record(at)
+		if at.grouping == pends {
+			a.pending = append(a.pending, h)
+			return
+		}
+		a.release()
+		a.sum(&h)
+		a.current.count(at)
 	}
-	h := a.record(it)
-	if at.grouping == pends {
-		a.pending = append(a.pending, h)
-		return true
-	}
-	a.release()
-	a.add(&h)
-	a.current.count(it, at)
-	return true
 }
 
 // header takes a ~h# line.
-func (a *assembler) header(it *Item, at *placed) bool {
-	a.r.labels.header(it.Header)
-	switch it.Header.Verb {
+func (a *assembler) header(at *placed) {
+	a.events.add(at)
+	switch at.item.Header.Verb {
 	case codec.VerbHeap:
 		if at.Dump != nil {
 			a.current.heaps = profile.WithHeap(a.current.heaps, *at.heap)
 		}
-		a.heapReport(it, at)
+		a.heapReport(at)
 	case codec.VerbFree:
-		a.freeBlocks(it, at)
+		a.freeBlocks(at)
 	case codec.VerbBoot:
-		return a.events.flush(false) && a.emitKnown(false)
+		a.emitKnown(false)
 	}
-	return true
 }
 
 // freeBlocks takes a ~h#free line.
-func (a *assembler) freeBlocks(it *Item, at *placed) {
-	list, _ := it.Header.Get("heap")
+func (a *assembler) freeBlocks(at *placed) {
+	list, _ := at.item.Header.Get("heap")
 	holes, ok := codec.ParseRanges(list)
 	switch {
 	case !ok:
@@ -151,7 +184,8 @@ func (a *assembler) takeHoles(boot int) (list []codec.Range) {
 
 // heapReport adds a ~h#heap line to the series of its heap. Its time is that of its dump if it has
 // none. What was free at the exit of a program says nothing about the program.
-func (a *assembler) heapReport(it *Item, at *placed) {
+func (a *assembler) heapReport(at *placed) {
+	it := at.item
 	begin := (*codec.Header)(nil)
 	if at.Dump != nil {
 		begin = at.Dump.Begin
@@ -171,18 +205,19 @@ func (a *assembler) heapReport(it *Item, at *placed) {
 		r.Firmware, _ = h.Get("fw")
 	}
 	if !timed {
-		r.Stamps = a.r.pass.places.tail.stamps()
+		r.Stamps = a.stamps.before(at.before)
 	}
 	a.heaps = profile.AddReport(a.heaps, r)
 }
 
 // record returns what is added up of a record.
-func (a *assembler) record(it *Item) pendingRecord {
-	h := pendingRecord{path: a.r.labels.pathOf(a.builder, it), Value: it.Allocs[0].Value}
+func (a *assembler) record(at *placed) pendingRecord {
+	it := at.item
+	h := pendingRecord{path: a.labels.pathOf(a.builder, at), Value: it.Allocs[0].Value}
 	if it.User != nil {
 		h.address, h.addressed = it.User.Get(codec.TagAddress)
 	}
-	if a.wantBlocks {
+	if a.blocks {
 		h.block, h.placed = blockOf(it, h.path)
 	}
 	if it.Cut != nil {
@@ -197,12 +232,13 @@ func (a *assembler) record(it *Item) pendingRecord {
 // release adds the pending records to the current dump.
 func (a *assembler) release() {
 	for i := range a.pending {
-		a.add(&a.pending[i])
+		a.sum(&a.pending[i])
 	}
 	a.pending = a.pending[:0]
 }
 
-func (a *assembler) add(h *pendingRecord) {
+// sum adds a record to the current dump.
+func (a *assembler) sum(h *pendingRecord) {
 	d := a.current
 	d.old = !a.seen.add(h, d) || d.old
 	d.loss.Cut += h.cut
@@ -217,40 +253,36 @@ func (a *assembler) add(h *pendingRecord) {
 
 // selects reports whether a dump may be selected. Whether it is the last one is not known yet.
 func (a *assembler) selects(number int) bool {
-	return a.r.from < 0 || a.r.selectsDump(number, math.MaxInt)
+	return a.c.from < 0 || a.c.selectsDump(number, math.MaxInt)
 }
 
 // pathLine adds a line of call paths. (BT-DUMP-2)
-func (a *assembler) pathLine(it *Item, at *placed) bool {
-	if a.r.label != ByPath {
+func (a *assembler) pathLine(at *placed) {
+	if a.c.label != ByPath {
 		a.fail(errors.New("lines of call paths (~p#) have neither threads nor sizes of blocks"))
-		return false
+		return
 	}
 	a.release()
-	if !a.emitKnown(false) {
-		return false
+	a.emitKnown(false)
+	if d := a.current; d != nil && !d.ended() && !d.again(at.item.Text) { // otherwise the line has only definitions, or comes twice
+		d.addLine(at, a.blocks)
 	}
-	if d := a.current; d != nil && !d.ended() && !d.again(it.Text) { // otherwise the line has only definitions, or comes twice
-		d.addLine(it, at, a.wantBlocks)
-	}
-	return true
 }
 
-// finish ends the current dump, if any, and yields it if it is selected.
-func (a *assembler) finish(e ending) bool {
+// finish ends the current dump, if any, because of what comes after it.
+func (a *assembler) finish(at *placed) {
 	d := a.current
 	if d == nil {
-		return true
+		return
 	}
-	d.unread = e.damaged && d.input == e.input // the rest of its log cannot be read
-	d.only = e.count == 1 && e.input == len(a.r.inputs)-1
+	d.unread = at.item == nil && !at.last && d.input == at.input // the rest of its log cannot be read
+	d.only = at.count == 1 && at.input == len(a.c.inputs)-1
 	a.current = nil
 	a.waiting = append(a.waiting, d)
-	ok := a.emitKnown(false)
+	a.emitKnown(false)
 	if len(a.waiting) > 0 {
 		a.builder = a.builder.Fork()
 	}
-	return ok
 }
 
 // maxWaiting is the number of dumps that wait for the names of call paths. A device repeats
@@ -258,15 +290,12 @@ func (a *assembler) finish(e ending) bool {
 const maxWaiting = 32
 
 // emitKnown emits the finished dumps that wait for no name, in order. With all, it emits all.
-func (a *assembler) emitKnown(all bool) bool {
+func (a *assembler) emitKnown(all bool) {
 	for len(a.waiting) > 0 && (all || len(a.waiting) > maxWaiting || !a.waiting[0].waits()) {
 		d := a.waiting[0]
 		a.waiting = a.waiting[1:]
-		if !a.emit(d) {
-			return false
-		}
+		a.emit(d)
 	}
-	return true
 }
 
 // maxBases is the number of dumps that are kept, since a later dump may be a difference from one
@@ -285,9 +314,9 @@ func (a *assembler) base(d *dump) *pathValues {
 }
 
 // emit yields a dump if it is selected.
-func (a *assembler) emit(d *dump) bool {
+func (a *assembler) emit(d *dump) {
 	v := d.values(a.base(d), true)
-	built := d.build(d.info(a.yielded), v, false)
+	built := d.build(d.info(a.built), v, false)
 	if v != nil {
 		a.notes.sameAddress += d.Sum.SameAddress
 		a.notes.peakParts += v.peaksInParts()
@@ -296,71 +325,57 @@ func (a *assembler) emit(d *dump) bool {
 			a.bases = a.bases[max(0, len(a.bases)-maxBases):]
 		}
 	}
-	deliver := func() bool {
-		a.yielded++
+	deliver := func() {
+		a.built++
 		a.notes.dump(built, d)
-		return a.yield(DumpBlocks{built, d.allBlocks(v), space(d.header), d.holes}, nil)
+		a.yield(built, d, v)
 	}
 	switch {
-	case a.r.selected && a.r.from < 0:
+	case a.c.selected && a.c.from < 0:
 		a.last = deliver
-		return true
-	case !a.selects(d.ordinal):
-		return true
+	case a.selects(d.ordinal):
+		deliver()
 	}
-	return deliver()
+}
+
+func (a *assembler) yield(built *profile.Dump, d *dump, v *pathValues) {
+	a.out = append(a.out, yielded{DumpBlocks: DumpBlocks{built, d.allBlocks(v), space(d.header), d.holes}})
 }
 
 // idle yields the unfinished dump before the pass waits.
-func (a *assembler) idle(at *placed) bool {
-	d, last := a.current, a.r.selected && a.r.from < 0
+func (a *assembler) idle(at *placed) {
+	d, last := a.current, a.c.selected && a.c.from < 0
 	switch {
 	case d == nil, !a.selects(a.begun):
-		return true
 	case d.ended() && !last:
-		return a.finish(ending{input: at.input, count: at.count})
-	case a.r.refresh == 0:
-		return true
-	}
-	for i, d := range append(slices.Clone(a.waiting), d) {
-		v := d.values(a.base(d), false)
-		if !a.yield(DumpBlocks{d.build(d.info(a.yielded+i), v, true), d.allBlocks(v), space(d.header), d.holes}, nil) {
-			return false
+		a.finish(at)
+	case a.c.refresh > 0:
+		for i, d := range append(slices.Clone(a.waiting), d) {
+			v := d.values(a.base(d), false)
+			a.yield(d.build(d.info(a.built+i), v, true), d, v)
 		}
 	}
-	return true
 }
 
-// end yields the last dump at the end of the input, or where reading failed.
-func (a *assembler) end(e ending) bool {
-	if !a.events.flush(!e.damaged) {
-		return false
-	}
+// end yields the last dump at the end of the logs, or where one cannot be read.
+func (a *assembler) end(at *placed) {
 	a.release()
-	if !a.finish(e) || !a.emitKnown(true) {
-		return false
+	a.finish(at)
+	a.emitKnown(true)
+	if at.last {
+		if a.last != nil {
+			a.last()
+		}
+		switch {
+		case a.replay.Totals().Events > 0 && at.count == 0:
+			d := a.replay.End()
+			d.BootHeader = a.eventsBoot
+			a.out = append(a.out, yielded{DumpBlocks: DumpBlocks{Dump: d, Blocks: a.replay.Blocks()}})
+		case a.c.selected && a.c.from > at.count && at.count > 0:
+			a.fail(&OptionError{"Select", fmt.Errorf("%d: the log has %d", a.c.from, at.count)})
+		}
 	}
-	if e.damaged {
-		return true
+	if none := (*noRecord)(nil); at.err != nil && !(len(a.heaps) > 0 && errors.As(at.err, &none) && !none.damaged) {
+		a.fail(at.err)
 	}
-	if a.last != nil && !a.last() {
-		return false
-	}
-	switch {
-	case a.replay.Totals().Events > 0 && e.count == 0:
-		d := a.replay.End()
-		d.BootHeader = a.eventsBoot
-		return a.yield(DumpBlocks{Dump: d, Blocks: a.replay.Blocks()}, nil)
-	case a.r.selected && a.r.from > e.count && e.count > 0:
-		return a.fail(&OptionError{"Select", fmt.Errorf("%d: the log has %d", a.r.from, e.count)})
-	}
-	return true
-}
-
-// event adds an event to the replay.
-func (a *assembler) event(e *profile.Event, at *placedEvent) bool {
-	if !a.replay.Add(*e) {
-		a.notes.badFree(at.Place)
-	}
-	return true
 }

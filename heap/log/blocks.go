@@ -43,21 +43,22 @@ func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 		whole := r.Replay()
 		if whole == nil || !r.replayed {
 			whole = profile.NewReplay()
-			r.run(newEventConsumer(r, func(e *profile.Event, err error) bool { // errors are those of the second pass
-				if err == nil {
-					whole.Add(*e)
+			r.events(func(e *placedEvent, err error) bool {
+				if err == nil { // errors are those of the second pass
+					whole.Add(e.Event)
 				}
 				return true
-			}))
+			})
 		}
 		t := whole.Totals()
 		m := moments{step: max(1, (t.Last-t.First+time.Duration(n)-1)/time.Duration(n)), replay: profile.NewReplay(), yield: yield}
-		c := newEventConsumer(r, func(_ *profile.Event, err error) bool {
+		r.events(func(e *placedEvent, err error) bool {
+			if err == nil {
+				return m.event(e)
+			}
 			m.stopped = !yield(DumpBlocks{}, err)
 			return !m.stopped
 		})
-		c.deliver = m.event
-		r.run(c)
 		if !m.stopped && m.boot > 0 {
 			m.take(m.last)
 		}
@@ -78,19 +79,19 @@ type moments struct {
 }
 
 // event takes an event. It returns false if the caller wants no more moments.
-func (m *moments) event(e *profile.Event, at *placedEvent) bool {
+func (m *moments) event(e *placedEvent) bool {
 	if e.Boot != m.boot {
 		if m.boot > 0 && !m.take(m.last) {
 			return false
 		}
-		m.boot, m.next, m.space = e.Boot, e.Time+m.step, space(at.header)
+		m.boot, m.next, m.space = e.Boot, e.Time+m.step, space(e.header)
 	}
 	for ; e.Time > m.next; m.next += m.step {
 		if !m.take(m.next) {
 			return false
 		}
 	}
-	m.replay.Add(*e)
+	m.replay.Add(e.Event)
 	m.last = e.Time
 	return true
 }

@@ -36,9 +36,9 @@ type callPaths struct {
 }
 
 // newCallPaths begins the call paths of a boot. last is the latest boot that had lines of call paths,
-// nil if there is none.
-func newCallPaths(r *Reader, boot *recording.Boot, last *callPaths, outside *int64) *callPaths {
-	c := &callPaths{process: r.process, code: process.NewCode(r.process, boot.Header, len(r.maps) > 0), names: boot.Names,
+// nil if there is none. mapped is set if memory maps are given.
+func newCallPaths(p *process.Process, mapped bool, boot *recording.Boot, last *callPaths, outside *int64) *callPaths {
+	c := &callPaths{process: p, code: process.NewCode(p, boot.Header, mapped), names: boot.Names,
 		addrs: map[callpath.Frame]symbol.Addr{}, unplaced: map[uint32]struct{}{}, outside: outside}
 	c.shared = last != nil && last.names == c.names
 	return c

@@ -116,15 +116,16 @@ const (
 	maxStampLines = 8
 )
 
-// tail keeps the end of the text that was read so far.
+// tail is the end of the text that was read so far. Its text is valid as long as the item behind it.
 type tail struct {
-	text  []byte
-	found []profile.Stamp // what stamps returned, if known
-	known bool            // nothing but spaces was added since
+	text    []byte
+	changes int // how often something but spaces was added
 }
 
 func (l *tail) add(text []byte) {
-	l.known = l.known && len(bytes.Trim(text, " ")) == 0
+	if len(bytes.Trim(text, " ")) > 0 {
+		l.changes++
+	}
 	text = text[max(0, len(text)-maxTail):]
 	if len(l.text)+len(text) > 2*maxTail {
 		l.text = l.text[:copy(l.text, l.text[len(l.text)-maxTail:])]
@@ -132,16 +133,22 @@ func (l *tail) add(text []byte) {
 	l.text = append(l.text, text...)
 }
 
-// stamps returns the last time of each clock: those in the line that has begun, before those of the
-// lines above it. A line may have several reports.
-func (l *tail) stamps() []profile.Stamp {
-	if !l.known {
-		l.found, l.known = l.find(), true
-	}
-	return l.found
+// stamps are the times in the text before an item.
+type stamps struct {
+	list []profile.Stamp
+	of   int // the changes of the tail whose times they are, and 1
 }
 
-func (l *tail) find() (list []profile.Stamp) {
+// before returns the last time of each clock: those in the line that has begun, before those of the
+// lines above it. A line may have several reports.
+func (s *stamps) before(l tail) []profile.Stamp {
+	if s.of != l.changes+1 {
+		*s = stamps{l.stamps(), l.changes + 1}
+	}
+	return s.list
+}
+
+func (l tail) stamps() (list []profile.Stamp) {
 	rest := l.text
 	seen := make([]bool, len(clocks))
 	for range 1 + maxStampLines {

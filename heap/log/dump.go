@@ -28,8 +28,9 @@ type dump struct {
 	index   map[profile.Path]int
 	blocks  []profile.Block // that have addresses
 	named   []namedBlock
-	old     bool   // a block has no address, or one that an earlier dump of the boot has
-	line    []byte // the last one of call paths
+	stamps  []profile.Stamp // if its header has no time
+	old     bool            // a block has no address, or one that an earlier dump of the boot has
+	line    []byte          // the last one of call paths
 }
 
 // pathRecord is the sum of the records of a path.
@@ -107,9 +108,9 @@ func (d *dump) addRecord(p profile.Path, v profile.Value) {
 }
 
 // count counts a record for what the headers announce, if it stands in the dump.
-func (d *dump) count(it *Item, at *placed) {
+func (d *dump) count(at *placed) {
 	if at.Dump != nil {
-		d.Add(&it.Item, &at.Placed)
+		d.Add(&at.item.Item, &at.Placed)
 	}
 }
 
@@ -123,8 +124,8 @@ func (d *dump) again(text []byte) bool {
 }
 
 // addLine adds a line of call paths. (BT-DUMP-2)
-func (d *dump) addLine(it *Item, at *placed, blocks bool) {
-	d.Add(&it.Item, &at.Placed)
+func (d *dump) addLine(at *placed, blocks bool) {
+	d.Add(&at.item.Item, &at.Placed)
 	if !at.Ours && d.marked() {
 		return // it is of another dump, or outside of this one
 	}

@@ -15,10 +15,9 @@ import (
 type events struct {
 	builder *profile.Builder
 	labels  *labels
-	deliver func(*profile.Event, *placedEvent) bool
-
-	last  time.Duration // of the latest ~e# record
-	queue []placedEvent
+	last    time.Duration // of the latest ~e# record
+	queue   []placedEvent
+	known   int // the first events of queue, whose call paths are known
 }
 
 // placedEvent is an event that may wait for the name of its call path.
@@ -33,15 +32,28 @@ type placedEvent struct {
 // maxQueued is the number of events that wait for a name.
 const maxQueued = 1 << 20
 
-// take converts an item. (BT-VLINE-5)
-func (e *events) take(it *Item, at *placed) bool {
-	if it.Kind == recording.KindEvent {
+// add takes an item. Where names may have become known, it looks again. (BT-VLINE-5)
+func (e *events) add(at *placed) {
+	it := at.item
+	switch it.Kind {
+	case recording.KindHeader:
+		e.labels.header(it.Header)
+		e.settle(false)
+	case recording.KindPaths:
+		e.settle(false)
+	case recording.KindEvent:
 		q := placedEvent{Place: it.Place, header: at.header}
-		if !e.blob(it, at.boot, &q.Event) {
-			return true
+		if e.blob(at, &q.Event) {
+			e.push(&q)
 		}
-		return e.push(&q)
+	case recording.KindPathEvents:
+		e.line(at)
 	}
+}
+
+// line takes a line of events.
+func (e *events) line(at *placed) {
+	it := at.item
 	var ev callpath.Event
 	for it.EventLine.Next(&ev) {
 		if ev.Kind == callpath.Lost {
@@ -62,38 +74,39 @@ func (e *events) take(it *Item, at *placed) bool {
 		if q.Kind != profile.Freed {
 			q.in, q.name = at.callPaths, ev.Path
 		}
-		if !e.push(&q) {
-			return false
-		}
+		e.push(&q)
 	}
 	it.EventLine.Rewind()
-	return true
 }
 
-// push delivers an event, or queues it.
-func (e *events) push(q *placedEvent) bool {
-	if len(e.queue) == 0 && e.resolve(q, false) {
-		return e.deliver(&q.Event, q)
+// push adds an event.
+func (e *events) push(q *placedEvent) {
+	if e.known == len(e.queue) && e.resolve(q, false) {
+		e.known++
 	}
-	e.queue = append(e.queue, *q)
-	if len(e.queue) > maxQueued {
-		return e.flush(true)
+	if e.queue = append(e.queue, *q); len(e.queue)-e.known > maxQueued {
+		e.settle(true)
 	}
-	return true
 }
 
-// flush delivers the events that wait for no name. With all, it delivers all.
-func (e *events) flush(all bool) bool {
-	n := 0
-	for ; n < len(e.queue) && e.resolve(&e.queue[n], all); n++ {
-		if q := &e.queue[n]; !e.deliver(&q.Event, q) {
-			return false
+// settle finds which events wait for no name. With all, no event waits any longer.
+func (e *events) settle(all bool) {
+	for e.known < len(e.queue) && e.resolve(&e.queue[e.known], all) {
+		e.known++
+	}
+}
+
+// ready yields the events that wait for no name, and removes them.
+func (e *events) ready(yield func(*placedEvent) bool) {
+	for i := range e.known {
+		if !yield(&e.queue[i]) {
+			break
 		}
 	}
-	if e.queue = e.queue[n:]; len(e.queue) == 0 {
-		e.queue = nil
+	if e.known == len(e.queue) {
+		e.queue = e.queue[:0]
 	}
-	return true
+	e.queue, e.known = e.queue[min(e.known, len(e.queue)):], 0
 }
 
 // resolve sets the path of an event, if its name is known or can no longer become known.
@@ -123,10 +136,10 @@ func (e *events) resolve(q *placedEvent, all bool) bool {
 
 // blob converts a ~e# record. An event without a time gets the time of the previous event. ok
 // is false if the kind of the event is unknown. (BT-EVT-3)
-func (e *events) blob(it *Item, boot int, ev *profile.Event) (ok bool) {
-	u := it.User
+func (e *events) blob(at *placed, ev *profile.Event) (ok bool) {
+	u := at.item.User
 	get := func(t codec.Tag) uint64 { v, _ := u.Get(t); return v }
-	*ev = profile.Event{Boot: boot, Time: e.last, Thread: get(codec.TagThread), Addr: get(codec.TagAddress)}
+	*ev = profile.Event{Boot: at.boot, Time: e.last, Thread: get(codec.TagThread), Addr: get(codec.TagAddress)}
 	if us, timed := u.Get(codec.TagTime); timed {
 		ev.Time = microseconds(us)
 	}
@@ -142,37 +155,28 @@ func (e *events) blob(it *Item, boot int, ev *profile.Event) (ok bool) {
 		return false
 	}
 	if ev.Kind != profile.Freed {
-		ev.Path, ev.Bytes = e.labels.pathOf(e.builder, it), it.Allocs[0].Bytes
+		ev.Path, ev.Bytes = e.labels.pathOf(e.builder, at), at.item.Allocs[0].Bytes
 	}
 	return true
 }
 
-// eventConsumer yields events.
-type eventConsumer struct {
-	events
-	yield func(*profile.Event, error) bool
-}
-
-func newEventConsumer(r *Reader, yield func(*profile.Event, error) bool) *eventConsumer {
-	c := &eventConsumer{yield: yield}
-	c.labels = &r.labels
-	c.builder = profile.NewBuilder(r.maxPaths)
-	c.deliver = func(e *profile.Event, _ *placedEvent) bool { return yield(e, nil) }
-	return c
-}
-
-func (c *eventConsumer) item(it *Item, at *placed) bool {
-	switch it.Kind {
-	case recording.KindEvent, recording.KindPathEvents:
-		return c.take(it, at)
-	case recording.KindPaths, recording.KindHeader:
-		return c.flush(false)
+// events makes a pass that yields events.
+func (r *Reader) events(yield func(*placedEvent, error) bool) {
+	e := events{builder: profile.NewBuilder(r.maxPaths), labels: newLabels(r.label, r.frames)}
+	r.report = &report{}
+	for at := range r.items {
+		if at.item != nil {
+			e.add(at)
+		} else {
+			e.settle(at.last)
+		}
+		for q := range e.ready {
+			if !yield(q, nil) {
+				return
+			}
+		}
+		if at.err != nil && !yield(nil, at.err) {
+			return
+		}
 	}
-	return true
 }
-
-func (c *eventConsumer) fail(err error) bool { return c.yield(nil, err) }
-
-func (c *eventConsumer) end(e ending) bool { return c.flush(!e.damaged) }
-
-func (c *eventConsumer) report() *report { return &report{} }

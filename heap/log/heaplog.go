@@ -5,8 +5,6 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/process"
@@ -20,14 +18,12 @@ type Reader struct {
 	closed bool
 	config
 	process  *process.Process
-	bases    bases
-	starts   []dumpStart       // of all dumps, for Items with Select; nil if not surveyed
-	groups   map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
-	pass     *pass             // the current or last one
-	running  bool              // a pass is not finished
-	checked  bool              // checkFiles has run
-	names    []*callpath.Names // of each boot with call paths, if a survey has learned them
-	labels   labels
+	learned  learned
+	pass     *pass   // the current or last one
+	report   *report // of the fold of this pass
+	running  bool    // a pass is not finished
+	checked  bool    // checkFiles has run
+	frames   frames  // of labels
 	replay   *profile.Replay
 	replayed bool // replay has all events
 	heaps    []profile.HeapSeries
@@ -39,7 +35,7 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 	if ctx == nil {
 		return nil, errors.New("the context is nil")
 	}
-	r := &Reader{}
+	r := &Reader{frames: frames{}}
 	r.symbols.DebugDirs, r.symbols.Check = symbol.DebugDirs(), true
 	for _, o := range options {
 		if o.set == nil {
@@ -49,7 +45,6 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 			return nil, &OptionError{o.name, err}
 		}
 	}
-	r.labels.by = r.label
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -99,55 +94,54 @@ func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 // dumps makes the pass, or the two passes, of Dumps.
 func (r *Reader) dumps(yield func(DumpBlocks, error) bool, blocks bool) {
 	r.process.Remember(maxAddrs)
-	var dumps, errs int // yielded so far
-	stopped := r.assemble(func(d DumpBlocks, err error) bool {
-		switch {
-		case r.regroups(): // the second pass yields it
-			return true
-		case err != nil:
-			errs++
-		default:
-			dumps++
-		}
-		return yield(d, err)
-	}, blocks)
-	if stopped || !r.regroups() {
-		return
+	first, stopped := r.assemble(counts{}, blocks, yield)
+	if !stopped && r.regroups() {
+		r.learned.groups = r.pass.places.found
+		r.assemble(first, blocks, yield)
 	}
-	r.groups = r.pass.places.found
-	r.assemble(func(d DumpBlocks, err error) bool {
-		switch {
-		case err != nil && errs > 0:
-			errs--
-			return true
-		case err == nil && dumps > 0:
-			dumps--
-			return true
-		}
-		return yield(d, err)
-	}, blocks)
 }
 
-// assemble makes a pass that yields dumps. It reports whether the caller wanted no more.
-func (r *Reader) assemble(yield func(DumpBlocks, error) bool, blocks bool) (stopped bool) {
-	a := newAssembler(r, func(d DumpBlocks, err error) bool {
-		stopped = !yield(d, err)
-		return !stopped
-	}, blocks)
-	r.replay, r.replayed, r.heaps = a.replay, false, nil
-	r.run(a)
-	r.replayed = r.pass.finished
+// counts is how many dumps and errors a pass has yielded.
+type counts struct{ dumps, errs int }
+
+// assemble makes a pass that yields dumps and errors, but for those of an earlier pass. It yields
+// none that another pass will tell apart.
+func (r *Reader) assemble(before counts, blocks bool, yield func(DumpBlocks, error) bool) (n counts, stopped bool) {
+	a := newAssembler(&r.config, r.frames, blocks)
+	r.report, r.replay, r.replayed, r.heaps = &a.notes, a.replay, false, nil
+	wanted := func(d *yielded) bool {
+		switch {
+		case r.regroups():
+			return false
+		case d.err != nil:
+			n.errs++
+			return n.errs > before.errs
+		}
+		n.dumps++
+		return n.dumps > before.dumps
+	}
+pass:
+	for at := range r.items {
+		for _, d := range a.add(at) {
+			if stopped = wanted(&d) && !yield(d.DumpBlocks, d.err); stopped || d.err != nil && at.item != nil {
+				break pass
+			}
+		}
+		r.replayed = at.last
+	}
 	var omitted []profile.HeapSeries
 	r.heaps, omitted = profile.OneSource(a.heaps)
-	r.pass.tally.omit(omitted, r.heaps)
-	return stopped
+	if len(omitted) > 0 {
+		r.pass.tally.omit(omitted, r.heaps)
+	}
+	return n, stopped
 }
 
 // regroups reports whether the pass has found how to tell apart dumps that it adds up, and
 // whether the logs can be read again. The next pass then yields these dumps and all later
 // ones.
 func (r *Reader) regroups() bool {
-	if r.groups != nil || r.pass == nil || len(r.pass.places.found) == 0 {
+	if r.learned.groups != nil || r.pass == nil || len(r.pass.places.found) == 0 {
 		return false
 	}
 	for _, in := range r.inputs {
@@ -174,7 +168,12 @@ func (r *Reader) Heaps() []profile.HeapSeries { return r.heaps }
 // is valid until the next one is yielded.
 func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
 	return exclusive(r, func(yield func(*profile.Event, error) bool) {
-		r.run(newEventConsumer(r, yield))
+		r.events(func(e *placedEvent, err error) bool {
+			if err != nil {
+				return yield(nil, err)
+			}
+			return yield(&e.Event, nil)
+		})
 	})
 }
 
@@ -184,13 +183,30 @@ func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
 func (r *Reader) Items() iter.Seq2[*Item, error] {
 	return exclusive(r, func(yield func(*Item, error) bool) {
 		r.process.Remember(0)
-		if r.selected && r.starts == nil || r.namesFirst && r.names == nil {
+		if r.selected && r.learned.starts == nil || r.namesFirst && r.learned.names == nil {
 			if err := r.survey(true); err != nil {
 				yield(nil, err)
 				return
 			}
 		}
-		r.run(&itemConsumer{r: r, yield: yield, limit: newFrameLimit()})
+		v := views{limit: newFrameLimit()}
+		r.report = &report{limit: &v.limit}
+		starts := startsSeen{starts: r.learned.starts}
+		for at := range r.items {
+			if at.item == nil {
+				if at.err != nil && !yield(nil, at.err) {
+					return
+				}
+				continue
+			}
+			it := v.item(at)
+			if starts.starts != nil {
+				it.Dump = starts.dump(at)
+			}
+			if (starts.starts == nil || r.selectsDump(max(it.Dump, 1), len(starts.starts))) && !yield(it, nil) {
+				return
+			}
+		}
 	})
 }
 
@@ -210,7 +226,7 @@ func exclusive[T any](r *Reader, run func(yield func(T, error) bool)) iter.Seq2[
 			yield(none, errors.New("another pass over the Reader is not finished"))
 			return
 		}
-		r.running = true
+		r.running, r.report = true, &report{}
 		defer func() { r.running = false }()
 		stopped := false
 		run(func(v T, err error) bool { // once yield has returned false, it is not called again
@@ -238,24 +254,28 @@ func (r *Reader) Summary() Summary {
 	if r.pass == nil {
 		return Summary{}
 	}
-	return r.pass.summary()
+	return r.pass.summary(r.report)
 }
 
-// run makes a pass.
-func (r *Reader) run(c consumer) {
-	if r.bases.wanted(r) {
+// items makes a pass and yields its items.
+func (r *Reader) items(yield func(*placed) bool) {
+	if r.learned.bases.wanted(&r.config, r.process) {
 		if err := r.survey(false); err != nil {
-			c.fail(err)
+			yield(&placed{err: err})
 			return
 		}
 	}
 	if err := r.checkFiles(); err != nil {
-		c.fail(err)
+		yield(&placed{err: err})
 		return
 	}
-	p := newPass(r, c)
-	p.run()
-	p.release()
+	r.begin(true).all(yield)
+}
+
+// begin begins a pass.
+func (r *Reader) begin(naming bool) *pass {
+	r.pass = newPass(r.ctx, &r.config, r.process, &r.learned, naming)
+	return r.pass
 }
 
 const (
@@ -276,99 +296,74 @@ func (r *Reader) checkFiles() error {
 		}
 	}
 	r.process.Remember(maxAddrs)
-	c := &fileChecker{r: r, limit: newFrameLimit()}
-	newPass(r, c).run()
-	return c.err
-}
-
-// fileChecker reads items until enough addresses are known.
-type fileChecker struct {
-	r     *Reader
-	items int
-	limit frameLimit
-	err   error
-}
-
-func (c *fileChecker) item(it *Item, at *placed) bool {
-	if it.Kind == recording.KindPaths {
-		c.limit.item(it)
-		at.callPaths.allocs(nil, at.Entries, &c.limit)
+	v, n := views{limit: newFrameLimit()}, 0
+	for at := range r.begin(true).all {
+		if at.item == nil {
+			if at.last || r.ctx.Err() != nil || isRead(at.err) { // the next pass finds it
+				return nil
+			}
+			return at.err
+		}
+		if at.item.Kind == recording.KindPaths {
+			v.item(at)
+		}
+		if n++; n >= checkItems || r.process.Seen() >= checkAddrs {
+			return nil
+		}
 	}
-	c.items++
-	return c.items < checkItems && c.r.process.Seen() < checkAddrs
+	return nil
 }
 
-// fail keeps the errors that a second pass would not find.
-func (c *fileChecker) fail(err error) bool {
-	if c.r.ctx.Err() == nil && !isRead(err) {
-		c.err = err
-	}
-	return false
-}
-
-func (c *fileChecker) end(e ending) bool { return e.damaged }
-func (c *fileChecker) report() *report   { return &report{} }
-
-// itemConsumer yields items.
-type itemConsumer struct {
-	r     *Reader
-	yield func(*Item, error) bool
-	at    int // number of dumps in r.starts that have begun
-
+// views completes Items, which Items yields.
+type views struct {
 	allocs []Alloc
 	events []PathEvent
 	limit  frameLimit
 }
 
-func (c *itemConsumer) item(it *Item, at *placed) bool {
-	c.limit.item(it)
-	if c.r.starts != nil {
-		it.Dump = c.dump(it, at.input)
-		if !c.r.selectsDump(max(it.Dump, 1), len(c.r.starts)) {
-			return true
-		}
-	}
+// item returns the item with what its call paths are.
+func (v *views) item(at *placed) *Item {
+	it := at.item
+	v.limit.item(it)
 	switch it.Kind {
 	case recording.KindHeader:
-		if it.Header.Verb == codec.VerbHeap {
-			it.Heap = at.heap
-		}
+		it.Heap = at.heap
 	case recording.KindPaths:
-		c.allocs = at.callPaths.allocs(c.allocs[:0], at.Entries, &c.limit)
-		it.Allocs = c.allocs
+		v.allocs = at.callPaths.allocs(v.allocs[:0], at.Entries, &v.limit)
+		it.Allocs = v.allocs
 	case recording.KindPathEvents:
-		c.events = at.callPaths.pathEvents(c.events[:0], it.EventLine, &c.limit)
-		it.Events = c.events
+		v.events = at.callPaths.pathEvents(v.events[:0], it.EventLine, &v.limit)
+		it.Events = v.events
 	}
-	return c.yield(it, nil)
+	return it
 }
 
-// dump returns the number of the dump that an item is in or follows, as the survey found it.
-func (c *itemConsumer) dump(it *Item, input int) int {
-	for c.at < len(c.r.starts) {
-		next := c.r.starts[c.at]
-		if input < next.input || input == next.input && it.Offset < next.offset {
+// startsSeen numbers items by where the survey has found dumps to begin.
+type startsSeen struct {
+	starts []dumpStart
+	begun  int
+}
+
+// dump returns the number of the dump that an item is in or follows.
+func (s *startsSeen) dump(at *placed) int {
+	for s.begun < len(s.starts) {
+		next := s.starts[s.begun]
+		if at.input < next.input || at.input == next.input && at.item.Offset < next.offset {
 			break
 		}
-		c.at++
+		s.begun++
 	}
-	return c.at
+	return s.begun
 }
 
-func (c *itemConsumer) fail(err error) bool { return c.yield(nil, err) }
-
-func (c *itemConsumer) end(ending) bool { return true }
-
-func (c *itemConsumer) report() *report { return &report{limit: c.limit} }
-
 // selectsDump reports whether Select selects dump n, from 1, of a total of all dumps.
-func (r *Reader) selectsDump(n, all int) bool {
-	from, to := r.from, r.to
+func (c *config) selectsDump(n, all int) bool {
+	from, to := c.from, c.to
 	if from < 0 {
 		from = all
 	}
 	if to < 0 {
 		to = all
 	}
-	return !r.selected || from <= n && n <= to
+	return !c.selected || from <= n && n <= to
 }

@@ -37,11 +37,16 @@ func GroupBy(l Label) Option {
 
 // labels makes the frames of a [Label].
 type labels struct {
-	by    Label
-	heap  func(address uint64) string // name of the heap of a block, "" if it is not known
-	addrs map[string]symbol.Addr
-	names map[uint64]string // of the threads of this boot
+	by     Label
+	frames frames
+	names  map[uint64]string // of the threads of this boot
 }
+
+// frames are the frames of labels by name. All passes of a Reader share them, so that a call path is
+// the same in all its dumps.
+type frames map[string]symbol.Addr
+
+func newLabels(by Label, f frames) *labels { return &labels{by: by, frames: f} }
 
 // header takes the name of a thread, "~h#thread 7 name=mqtt". It counts for the blocks that
 // follow. A boot forgets the names.
@@ -66,13 +71,10 @@ const maxThreadNames = 1 << 16
 
 // frame returns the address with a name.
 func (l *labels) frame(name string) symbol.Addr {
-	a, known := l.addrs[name]
+	a, known := l.frames[name]
 	if !known {
-		if l.addrs == nil {
-			l.addrs = map[string]symbol.Addr{}
-		}
 		a = namedAddr(name)
-		l.addrs[name] = a
+		l.frames[name] = a
 	}
 	return a
 }
@@ -103,10 +105,10 @@ func (l *labels) threadOf(it *Item) symbol.Addr {
 }
 
 // heapOf returns the frame of the heap of a record.
-func (l *labels) heapOf(it *Item) symbol.Addr {
-	if it.User != nil && l.heap != nil {
-		if address, known := it.User.Get(codec.TagAddress); known {
-			if name := l.heap(address); name != "" {
+func (l *labels) heapOf(at *placed) symbol.Addr {
+	if u := at.item.User; u != nil && at.memory != nil {
+		if address, known := u.Get(codec.TagAddress); known {
+			if name := at.memory(address); name != "" {
 				return l.frame("heap " + printable.Text(name))
 			}
 		}
@@ -118,7 +120,8 @@ func (l *labels) heapOf(it *Item) symbol.Addr {
 const cutDepth = 31
 
 // pathOf returns the call path of a record.
-func (l *labels) pathOf(b *profile.Builder, it *Item) profile.Path {
+func (l *labels) pathOf(b *profile.Builder, at *placed) profile.Path {
+	it := at.item
 	d := it.located
 	switch {
 	case l.by == ByThread:
@@ -126,7 +129,7 @@ func (l *labels) pathOf(b *profile.Builder, it *Item) profile.Path {
 	case l.by == BySize:
 		return b.Path([]symbol.Addr{l.size(it.Allocs[0].Bytes)})
 	case l.by == ByHeap:
-		return b.Path([]symbol.Addr{l.heapOf(it)})
+		return b.Path([]symbol.Addr{l.heapOf(at)})
 	case l.by == ByThreadPath:
 		return b.Path(append(wholeStack(d), l.threadOf(it)))
 	case len(d.allocs[0].Stack) == 0 && it.User != nil: // who allocated is better than nothing

@@ -19,7 +19,7 @@ func (l *noteList) add(kind NoteKind, format string, args ...any) {
 }
 
 // notes returns the notes for the user on the whole pass.
-func (p *pass) notes(s *Summary) []Note {
+func (p *pass) notes(s *Summary, r *report) []Note {
 	t := &p.tally
 	list := noteList(slices.Clone(t.Notes))
 	for _, f := range s.Faults {
@@ -39,7 +39,7 @@ func (p *pass) notes(s *Summary) []Note {
 	if s.Lossy > 0 {
 		list.add(NoteLoss, "the encoder kept only the low 31 bits of %s of %s: %s recovered, %s lost",
 			printable.Number(s.Lossy), printable.Count(s.Addresses, "address"), printable.Number(s.Inferred), printable.Number(s.Lost))
-		if s.Inferred == 0 && len(p.r.symbols.Files)+len(p.r.maps) == 0 && !p.r.process.Mapped() {
+		if s.Inferred == 0 && len(p.c.symbols.Files)+len(p.c.maps) == 0 && !p.process.Mapped() {
 			list[len(list)-1].Option = "Maps"
 		}
 	}
@@ -50,7 +50,6 @@ func (p *pass) notes(s *Summary) []Note {
 		list.add(NoteLoss, "the encoder kept only the low 31 bits of %s over 4 GiB", printable.Count(t.lostSizes, "size"))
 	}
 	p.symbolNotes(&list)
-	r := p.consumer.report()
 	list = append(list, r.notes...)
 	t.pathNotes(&list, r)
 	p.passNotes(&list, r)
@@ -59,7 +58,7 @@ func (p *pass) notes(s *Summary) []Note {
 
 // symbolNotes adds notes on load bases and on missing symbols.
 func (p *pass) symbolNotes(list *noteList) {
-	b := &p.r.bases
+	b := &p.bases
 	if !b.live {
 		for _, text := range b.notes {
 			*list = append(*list, Note{NoteWrong, text, "Exe"})
@@ -72,14 +71,14 @@ func (p *pass) symbolNotes(list *noteList) {
 			list.add(NoteInfo, "%s: inferred load base %#x, of which the upper bits are not known: %v; addresses are the file's own", b.File.Path, b.Bias, b)
 		}
 	}
-	missing, mismatches := p.r.process.Notes()
+	missing, mismatches := p.process.Notes()
 	for _, text := range missing {
 		list.add(NoteSymbols, "%s", text)
 	}
 	for _, text := range mismatches {
 		list.add(NoteWrong, "%s", text)
 	}
-	for _, text := range p.r.process.Wrong() {
+	for _, text := range p.process.Wrong() {
 		*list = append(*list, Note{NoteWrong, text, "Force"})
 	}
 }
@@ -116,7 +115,7 @@ type report struct {
 	noted       int               // number of dumps in notes
 	otherPaths  int64
 	saturated   bool
-	limit       frameLimit // of Items
+	limit       *frameLimit // of Items, nil for other passes
 }
 
 // maxNotedDumps is the maximum number of dumps with a note.
@@ -213,7 +212,7 @@ func (t *tally) pathNotes(list *noteList, r *report) {
 	if r.peakParts > 0 {
 		list.add(NoteInfo, "peaks of %s were recorded in parts: their sums are upper bounds", printable.Count(r.peakParts, "call path"))
 	}
-	if l := &r.limit; l.leftOut > 0 {
+	if l := r.limit; l != nil && l.leftOut > 0 {
 		list.add(NoteLoss, "%s without their outer frames, from %s:%d on: they would be over %d frames per byte of the log",
 			printable.Count(l.leftOut, "call path"), printable.Text(l.first.File), l.first.Line, framesPerByte)
 	}
@@ -264,12 +263,12 @@ func (p *pass) noRecord() error {
 		text, kind = "the log has no block, only what the allocator reports: btheap leaks tells the trend", ErrNoBlock
 	case p.foreign && slices.ContainsFunc(t.Notes, func(n Note) bool { return n.Kind == NoteLoss }):
 		text, kind = "the log has no block, and does not say what is free", ErrNoBlock
-	case len(p.r.inputs) > 1:
-		text = fmt.Sprintf("no records in %d logs: looked for %s", len(p.r.inputs), lookedFor)
+	case len(p.c.inputs) > 1:
+		text = fmt.Sprintf("no records in %d logs: looked for %s", len(p.c.inputs), lookedFor)
 	default:
-		text = fmt.Sprintf("%s: no records in %s: looked for %s", p.r.inputs[0].Name, printable.Count(t.Bytes, "byte"), lookedFor)
+		text = fmt.Sprintf("%s: no records in %s: looked for %s", p.c.inputs[0].Name, printable.Count(t.Bytes, "byte"), lookedFor)
 	}
-	return &noRecord{text, kind}
+	return &noRecord{text, kind, t.kinds[recording.KindUnreadable] > 0 || t.announced}
 }
 
 // empty returns a note about a log whose dumps have no records.

@@ -17,37 +17,23 @@ import (
 	"github.com/lwsbt/lwsbt/internal/process"
 )
 
-// consumer adds up the items of a pass.
-type consumer interface {
-	// item takes an item and its place, both valid until the next item. It returns false to end the
-	// pass.
-	item(*Item, *placed) bool
-	// end is called at the end of all inputs, and where an input cannot be read to its end.
-	end(ending) bool
-	// fail takes an error. If fail returns true after a *ReadError, the pass continues.
-	fail(error) bool
-	// report returns what the notes say about the dumps so far.
-	report() *report
-}
-
-// ending says what ended.
-type ending struct {
-	input   int  // index of the log
-	damaged bool // an error ended this log; otherwise, all logs have ended
-	count   int  // dumps that have begun
-}
-
-// pass is one pass over all inputs: input → reader → places → names → consumer.
+// pass is one pass over all inputs: input → foreign.Reader → recording.Reader → places → names.
+// It yields items with their places.
 type pass struct {
-	r        *Reader
-	consumer consumer
-	hooks    input.Hooks
-	reader   recording.Reader
-	places   places
-	tally    tally
+	ctx     context.Context
+	c       *config
+	process *process.Process
+	naming  bool // addresses get names
+	hooks   input.Hooks
+	reader  recording.Reader
+	places  places
+	bases   passBases
+	tally   tally
+	yield   func(*placed) bool // returns false once the caller wants no more items
 
-	paths *callPaths        // of the latest boot that had lines of call paths, nil if none had
+	told  []*callpath.Names // that an earlier pass has learned
 	names []*callpath.Names // of each boot that had lines of call paths
+	paths *callPaths        // of the latest such boot, nil before the first
 
 	bootText  []byte // of the last ~h#boot that was not cut
 	boot      int    // the boot that the current bases belong to
@@ -61,90 +47,82 @@ type pass struct {
 	foreign   bool      // some traces are of other systems
 	scratch   located   // of a record that the reader does not cache
 	err       error     // ends the pass
-	stopped   bool      // the consumer wants no more items
-	finished  bool      // all inputs were read
+	stopped   bool      // the caller wants no more items
 	idleSince time.Time // time of the last KindIdle item; zero if data was read since
 }
 
-func newPass(r *Reader, c consumer) *pass {
-	p := &pass{r: r, consumer: c, maps: r.maps, places: places{split: r.split, groups: r.groups}}
-	p.hooks = input.Hooks{Ctx: r.ctx, Idle: p.idle, Note: func(text string) { p.tally.note(NoteLoss, text) }}
-	p.reader.Always32 = r.machineBy != "" && r.machine.Word() == 32
-	p.reader.Bare = r.bare
-	if r.only != nil {
-		p.reader.Only = r.only.Match
-	}
-	r.process.Reset()
-	r.bases.begin()
-	r.pass = p
-	return p
+// learned is what earlier passes over the same logs have learned.
+type learned struct {
+	bases  bases
+	groups map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
+	starts []dumpStart       // of all dumps, nil if not known
+	names  []*callpath.Names // of each boot that has lines of call paths, nil if not known
 }
 
-// run reads all inputs.
-func (p *pass) run() {
-	for i, in := range p.r.inputs {
+// newPass returns a pass. Without naming, its items have no names.
+func newPass(ctx context.Context, c *config, p *process.Process, l *learned, naming bool) *pass {
+	n := &pass{ctx: ctx, c: c, process: p, naming: naming, told: l.names, bases: l.bases.begin(), maps: c.maps, places: places{split: c.split, groups: l.groups}}
+	n.hooks = input.Hooks{Ctx: ctx, Survey: !naming, Idle: n.idle, Note: func(text string) { n.tally.note(NoteLoss, text) }}
+	n.reader.Always32 = c.machineBy != "" && c.machine.Word() == 32
+	n.reader.Bare = c.bare
+	if c.only != nil {
+		n.reader.Only = c.only.Match
+	}
+	n.at.item, n.betweenAt.item = &n.item, &n.between
+	p.Reset()
+	return n
+}
+
+// all reads all inputs, and yields their items and ends.
+func (p *pass) all(yield func(*placed) bool) {
+	p.yield = func(at *placed) bool {
+		p.stopped = p.stopped || !yield(at)
+		return !p.stopped
+	}
+	defer p.release()
+	for i, in := range p.c.inputs {
 		err := p.read(in, i)
-		switch {
-		case p.err != nil:
+		if p.err != nil {
 			err = p.err
-		case p.stopped:
+		} else if p.stopped {
 			return
 		}
-		if err == nil {
-			continue
+		if err != nil {
+			if !p.end(&placed{input: i, err: err}) || !isRead(err) {
+				return
+			}
+			p.tally.readErrors++
 		}
-		var read *ReadError
-		if !p.consumer.end(ending{i, true, p.places.count}) || !p.consumer.fail(err) || !errors.As(err, &read) {
-			return
-		}
-		p.tally.readErrors++
 	}
-	if _, dumps := p.consumer.(*assembler); dumps {
-		p.places.endBoot()
+	p.places.endBoot()
+	last := placed{input: len(p.c.inputs) - 1, last: true, err: p.ctx.Err()}
+	if t := &p.tally; last.err == nil && t.readable == 0 && t.readErrors == 0 && !p.places.emptied(p.foreign) {
+		last.err = p.noRecord()
 	}
-	if !p.consumer.end(ending{len(p.r.inputs) - 1, false, p.places.count}) {
-		return
-	}
-	p.finished = true
-	switch err := p.r.ctx.Err(); {
-	case err != nil:
-		p.consumer.fail(err)
-	case p.tally.readable == 0 && p.tally.readErrors == 0 && !p.places.emptied(p.foreign) && !p.onlyHeaps():
-		p.consumer.fail(p.noRecord())
-	}
+	p.end(&last)
 }
 
-// onlyHeaps reports whether the logs have nothing but reports of allocators, and a consumer takes
-// these.
-func (p *pass) onlyHeaps() bool {
-	a, dumps := p.consumer.(*assembler)
-	return dumps && len(a.heaps) > 0 && p.tally.kinds[recording.KindUnreadable] == 0 && !p.tally.announced
+// end yields the end of a log.
+func (p *pass) end(at *placed) bool {
+	at.count = p.places.count
+	return p.yield(at)
 }
 
 // release forgets what only further items need: names and dumps, but not the summary.
 func (p *pass) release() {
-	p.consumer = ended{*p.consumer.report()}
-	p.paths, p.names = nil, nil
+	p.paths, p.yield = nil, nil
 	p.places.log, p.places.dump = recording.Log{}, nil
 	p.at, p.betweenAt = placed{}, placed{}
 }
 
-// ended is the consumer of a pass that has ended.
-type ended struct{ notes report }
-
-func (e ended) item(*Item, *placed) bool { return false }
-func (e ended) end(ending) bool          { return false }
-func (e ended) fail(error) bool          { return false }
-func (e ended) report() *report          { return &e.notes }
-
 // read reads the log with an index.
 func (p *pass) read(in *input.Input, index int) error {
-	p.r.process.NewLog()
+	p.process.NewLog()
 	if index > 0 {
 		p.places.newLog(index)
 		p.newCode()
 	}
-	if err := p.r.ctx.Err(); err != nil {
+	if err := p.ctx.Err(); err != nil {
 		return &ReadError{Name: in.Name, Err: err}
 	}
 	p.reader.Reset(nil, in.Name)
@@ -156,17 +134,22 @@ func (p *pass) read(in *input.Input, index int) error {
 	if p.stopped {
 		return input.ErrStopped
 	}
-	traces, err := foreign.NewReader(src, p.r.format, p.r.heapLine)
+	traces, err := foreign.NewReader(src, p.c.format, p.c.heapLine)
 	if err != nil {
 		return err
 	}
-	data := &counted{src: traces, pass: p, last: '\n'}
+	last := byte('\n') // that was read
+	data := &counted{src: traces, took: func(b []byte) {
+		last = b[len(b)-1]
+		p.idleSince = time.Time{}
+		p.tally.Bytes += int64(len(b))
+	}}
 	if !in.Live {
-		data.ctx = p.r.ctx
+		data.ctx = p.ctx
 	}
 	p.reader.Reset(data, in.Name)
 	p.logNames.reset(&traces.Facts)
-	p.r.labels.heap = traces.Memory
+	p.at.memory = traces.Memory
 	p.tally.source = src
 	defer func() {
 		p.traces(in.Name, traces)
@@ -180,12 +163,12 @@ func (p *pass) read(in *input.Input, index int) error {
 		case p.stopped: // an idle hook may have stopped the pass, and a reader between dropped its error
 			return input.ErrStopped
 		case err == nil:
-			if p.stopped = !p.use(it); p.stopped {
+			if !p.use(it) {
 				return input.ErrStopped
 			}
 			continue
 		}
-		if data.last != '\n' {
+		if last != '\n' {
 			p.tally.Lines++
 		}
 		if err == io.EOF || errors.Is(err, input.ErrStopped) {
@@ -195,12 +178,11 @@ func (p *pass) read(in *input.Input, index int) error {
 	}
 }
 
-// counted counts the data that is read through it.
+// counted tells what is read through it.
 type counted struct {
 	src  io.Reader
-	pass *pass
+	took func([]byte)
 	ctx  context.Context // that ends reading when it is done, nil if the source ends itself
-	last byte            // that was read
 }
 
 func (c *counted) Read(b []byte) (int, error) {
@@ -212,15 +194,13 @@ func (c *counted) Read(b []byte) (int, error) {
 	case interrupted:
 		return 0, c.ctx.Err()
 	}
-	c.last = b[n-1]
-	c.pass.idleSince = time.Time{}
-	c.pass.tally.Bytes += int64(n)
+	c.took(b[:n])
 	return n, err
 }
 
 // traces adds notes about the traces of other systems that were read.
 func (p *pass) traces(name string, r *foreign.Reader) {
-	if p.hooks.Survey {
+	if !p.naming {
 		return
 	}
 	systems := slices.DeleteFunc(slices.Clone(r.Systems()), func(s string) bool { return s == foreign.Own })
@@ -249,14 +229,14 @@ func (p *pass) idle() error {
 	switch {
 	case p.stopped:
 		return input.ErrStopped
-	case !p.idleSince.IsZero() && (p.r.refresh == 0 || now.Sub(p.idleSince) < p.r.refresh):
+	case !p.idleSince.IsZero() && (p.c.refresh == 0 || now.Sub(p.idleSince) < p.c.refresh):
 		return nil
 	}
 	p.idleSince = now
 	at := placed{}
 	p.places.fill(&at, stays)
-	it := Item{Item: recording.Item{Kind: recording.KindIdle, Place: p.reader.Place()}, Dump: at.count, Boot: at.boot}
-	if p.stopped = !p.consumer.item(&it, &at); p.stopped {
+	at.item = &Item{Item: recording.Item{Kind: recording.KindIdle, Place: p.reader.Place()}, Dump: at.count, Boot: at.boot}
+	if !p.yield(&at) {
 		return input.ErrStopped
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// use places and names an item, and passes it to the consumer.
+// use places and names an item, and yields it.
 func (p *pass) use(rec *recording.Item) bool {
 	if rec.Kind == recording.KindText {
 		return p.useText(rec)
@@ -21,22 +21,18 @@ func (p *pass) use(rec *recording.Item) bool {
 	p.place(it, at)
 	it.Dump, it.Boot = at.count, at.boot
 	p.tally.add(it, at)
-	if p.err != nil {
-		return false
-	}
-	return p.consumer.item(it, at)
+	return p.err == nil && p.yield(at)
 }
 
 // useText is use for text between records.
 func (p *pass) useText(rec *recording.Item) bool {
 	p.text(rec.Text)
-	p.places.tail.add(rec.Text)
 	p.tally.last = rec.Place
 	it, at := &p.between, &p.betweenAt
 	it.Place, it.Text = rec.Place, rec.Text
 	at.boot, at.input, at.count, at.dump = p.places.bootNumber(), p.places.input, p.places.count, p.places.dump
 	it.Dump, it.Boot = at.count, at.boot
-	return p.consumer.item(it, at)
+	return p.yield(at)
 }
 
 // place finds the place of an item, and names the addresses of a record.
@@ -49,7 +45,6 @@ func (p *pass) place(it *Item, at *placed) {
 	case recording.KindPaths, recording.KindPathEvents:
 		p.line(it, at)
 	case recording.KindEvent:
-		p.places.fresh = false
 		p.places.other(&it.Item, at)
 		p.record(it)
 	default:
@@ -62,38 +57,38 @@ func (p *pass) place(it *Item, at *placed) {
 // text processes text between records.
 func (p *pass) text(text []byte) {
 	p.places.prose(text)
-	boots, err := p.r.process.Markup(text)
+	boots, err := p.process.Markup(text)
 	if boots {
 		p.places.restart()
 	}
-	if err != nil && !p.hooks.Survey {
+	if err != nil && p.naming {
 		p.tally.badMarkup(err)
 	}
 }
 
 // header processes a ~h# line.
 func (p *pass) header(it *Item, at *placed) {
-	given := len(p.r.maps) > 0
+	given, sameELF := len(p.c.maps) > 0, false
 	if it.Header.Verb == codec.VerbBoot {
 		p.restoreBoot(it)
 		build, _ := it.Header.Get("build")
-		p.r.process.Confirm(build)
-		p.places.log.SameELF = len(p.r.process.Files()) > 0 && (p.paths == nil || p.paths.closed || p.paths.code.FromELF())
+		p.process.Confirm(build)
+		sameELF = len(p.process.Files()) > 0 && (p.paths == nil || p.paths.closed || p.paths.code.FromELF())
 	}
-	p.places.header(&it.Item, at)
+	p.places.header(&it.Item, at, sameELF)
 	at.callPaths = p.paths
-	p.r.process.Marked()
+	p.process.Marked()
 	switch it.Header.Verb {
 	case codec.VerbBoot:
 		p.word.Boot(&it.Item)
 		if !given {
-			p.r.process.Reset()
+			p.process.Reset()
 			p.boot = 0
 		}
 		p.newCode()
 	case codec.VerbMap: // the modules known so far end here (BT-REC-4)
 		if !given {
-			p.r.process.Remap()
+			p.process.Remap()
 		}
 	}
 }
@@ -115,10 +110,10 @@ func (p *pass) restoreBoot(it *Item) {
 // record names the addresses of a record with a stack.
 func (p *pass) record(it *Item) {
 	p.word.Record(&it.Item)
-	if !p.locatable(it) || p.hooks.Survey {
+	if !p.locatable(it) || !p.naming {
 		return
 	}
-	if p.r.bases.refine(p.r, it) && p.tally.readable > 0 {
+	if p.bases.refine(p.process, it, p.c.symbols.Lossless) && p.tally.readable > 0 {
 		p.tally.note(NoteSymbols, fmt.Sprintf("no load base was known before %s:%d: addresses of earlier records have no names", it.File, it.Line))
 	}
 	p.resolve(it)
@@ -128,7 +123,7 @@ func (p *pass) record(it *Item) {
 // error, which ends the pass.
 func (p *pass) locatable(it *Item) bool {
 	for len(p.maps) > 0 && p.maps[0].From <= it.Line {
-		p.r.process.Map(p.maps[0].List)
+		p.process.Map(p.maps[0].List)
 		p.maps = p.maps[1:]
 	}
 	if p.err = p.setWord(); p.err != nil {
@@ -136,14 +131,14 @@ func (p *pass) locatable(it *Item) bool {
 	}
 	if boot := p.places.bootNumber(); boot != p.boot {
 		p.boot = boot
-		p.r.bases.setBoot(p.r.process, boot)
+		p.bases.setBoot(p.process, boot)
 	}
 	return true
 }
 
 // newCode begins a boot with its ~h#boot line, or a log.
 func (p *pass) newCode() {
-	p.r.process.ResetCode()
+	p.process.ResetCode()
 	if p.paths != nil {
 		p.paths.closed = true
 	}
@@ -153,9 +148,9 @@ func (p *pass) newCode() {
 func (p *pass) callPaths() *callPaths {
 	c, boot := p.paths, p.places.log.Boot()
 	if c == nil || c.closed {
-		c = newCallPaths(p.r, boot, c, &p.tally.outside)
-		if n := len(p.names); n < len(p.r.names) {
-			c.names, c.shared = p.r.names[n], false
+		c = newCallPaths(p.process, len(p.c.maps) > 0, boot, c, &p.tally.outside)
+		if n := len(p.names); n < len(p.told) {
+			c.names, c.shared = p.told[n], false
 		}
 		p.names = append(p.names, c.names)
 		if c.code.Problem != "" {
@@ -179,9 +174,8 @@ func (p *pass) line(it *Item, at *placed) {
 	c := p.callPaths()
 	if it.Kind == recording.KindPaths {
 		p.places.pathLine(&it.Item, at)
-		p.tally.states[symbol.Exact] += c.line(&at.Placed, !p.hooks.Survey)
+		p.tally.states[symbol.Exact] += c.line(&at.Placed, p.naming)
 	} else {
-		p.places.fresh = false
 		p.places.other(&it.Item, at)
 	}
 	at.callPaths = c
@@ -189,10 +183,10 @@ func (p *pass) line(it *Item, at *placed) {
 
 // setWord rejects ELF files whose address size differs from the log's.
 func (p *pass) setWord() error {
-	if p.r.machineBy != "" {
+	if p.c.machineBy != "" {
 		return nil
 	}
-	if err := p.word.Accept(p.r.process); err != nil {
+	if err := p.word.Accept(p.process); err != nil {
 		return &OptionError{"Exe", err}
 	}
 	return nil
@@ -201,7 +195,7 @@ func (p *pass) setWord() error {
 // resolve names the addresses of a record, unless the same record was named before.
 func (p *pass) resolve(it *Item) {
 	d := p.locatedBefore(it)
-	if generation := p.r.process.Generation() + 1; d.generation != generation {
+	if generation := p.process.Generation() + 1; d.generation != generation {
 		d.generation = generation
 		d.hasPath = false
 		p.lookUp(d, it)
@@ -235,9 +229,9 @@ func (p *pass) locatedBefore(it *Item) *located {
 func (p *pass) lookUp(d *located, it *Item) {
 	s := it.Stack
 	a := &d.allocs[0]
-	a.Stack = p.r.process.Resolve(a.Stack[:0], s, it.Blob)
+	a.Stack = p.process.Resolve(a.Stack[:0], s, it.Blob)
 	a.Value = profile.Value{Bytes: s.Size, Count: 1}
-	a.SizeLost = s.Marks.LossySize && !p.r.symbols.Lossless
+	a.SizeLost = s.Marks.LossySize && !p.c.symbols.Lossless
 	d.states, d.ambiguous = [3]int32{}, 0
 	for i, addr := range a.Stack {
 		a.Stack[i] = p.logNames.name(addr)

@@ -70,23 +70,36 @@ type start struct {
 	kindLost bool  // it may be a difference, although no header says so
 	isPaths  bool  // it begins with a line of call paths
 	header   *codec.Header
-	bootText string // the ~h#boot of this boot
+	bootText string // the ~h#boot of this boot, "" if it has none
 	heaps    []profile.Heap
-	stamps   []profile.Stamp // if its header has no time
 }
 
-// placed is the place of an item.
+// placed is an item with its place, or an end of a log. It has all that a fold needs, and is valid
+// until the next one.
 type placed struct {
+	item *Item // nil at an end
+
 	recording.Placed
 	boot      int           // number of the boot, from 1
+	bootText  string        // the ~h#boot of this boot, "" if it has none
+	header    *codec.Header // the latest ~h#boot of this log, nil if there is none
 	input     int           // index of the log
 	count     int           // dumps that have begun
 	dump      *start        // the latest one, nil before the first
 	grouping                // of a record outside of dumps
 	heap      *profile.Heap // of a ~h#heap line
-	header    *codec.Header // the latest ~h#boot of this log, nil if there is none
+	before    tail          // the text before the item
 	callPaths *callPaths    // of the latest boot with lines of call paths, nil if there is none
+	memory    memory        // of this log
+
+	// last is set at the end of all logs, and err if something is wrong: the rest of one log cannot
+	// be read, or the logs have no record.
+	last bool
+	err  error
 }
+
+// memory returns the name of the heap of a block, "" if it is not known.
+type memory func(address uint64) string
 
 // ended reports whether the dump has its end.
 func (s *start) ended() bool { return s.End != nil }
@@ -119,8 +132,8 @@ func (q *places) bootNumber() int { return max(q.boots, 1) }
 
 // fill completes the place of an item, of which at has what the Log says.
 func (q *places) fill(at *placed, g grouping) {
-	at.boot, at.input, at.count, at.dump = q.bootNumber(), q.input, q.count, q.dump
-	at.grouping, at.heap, at.header, at.callPaths = g, nil, nil, nil
+	at.boot, at.bootText, at.input, at.count, at.dump = q.bootNumber(), q.bootText(), q.input, q.count, q.dump
+	at.grouping, at.heap, at.header, at.callPaths, at.before = g, nil, nil, nil, q.tail
 	if at.Boot != nil {
 		at.header = at.Boot.Header
 	}
@@ -128,15 +141,16 @@ func (q *places) fill(at *placed, g grouping) {
 
 // other places an item that begins and ends nothing.
 func (q *places) other(it *recording.Item, at *placed) {
+	q.fresh = q.fresh && it.Kind == recording.KindUnreadable
 	at.Placed = q.log.Add(it)
 	q.fill(at, stays)
 }
 
 // newLog begins the log with an index. Its records belong to another boot.
 func (q *places) newLog(input int) {
-	q.text, q.tail = textLines{}, tail{}
+	q.text, q.tail = textLines{}, tail{changes: q.tail.changes + 1}
 	q.fresh = false
-	q.log = recording.Log{SameELF: q.log.SameELF}
+	q.log = recording.Log{}
 	q.newBoot(recording.Place{})
 	q.input, q.fresh = input, false
 }
@@ -168,9 +182,10 @@ func (q *places) restart() {
 	q.log.Restart()
 }
 
-// header takes a ~h# line.
-func (q *places) header(it *recording.Item, at *placed) {
+// header takes a ~h# line. sameELF is that of the Log.
+func (q *places) header(it *recording.Item, at *placed, sameELF bool) {
 	h := it.Header
+	q.log.SameELF = sameELF
 	if h.Verb == codec.VerbBegin {
 		q.boots = q.bootNumber()
 		q.numbered(h)
@@ -309,9 +324,6 @@ func (q *places) begin(d start) {
 	}
 	d.input, d.boot, d.heaps, d.ordinal = q.input, q.boots, q.heaps, q.count
 	d.header, d.bootText = q.log.Boot().Header, q.bootText()
-	if !d.timed() {
-		d.stamps = q.tail.stamps()
-	}
 	q.dump = &d
 }
 
@@ -320,6 +332,7 @@ func (q *places) prose(text []byte) {
 	if !q.open && (len(text) > 1 || text[0] != '\n' || len(q.text.line) > 0) { // only headers end a dump that has a ~h#begin (BT-HEAD-4)
 		q.text.add(text, q.line)
 	}
+	q.tail.add(text)
 }
 
 // beforeRecord examines the text before a record in its line.

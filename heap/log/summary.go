@@ -92,8 +92,9 @@ var ErrNoBlock = fmt.Errorf("%w of a block", ErrNoRecord)
 
 // noRecord is an ErrNoRecord or ErrNoBlock with a specific message.
 type noRecord struct {
-	text string
-	kind error
+	text    string
+	kind    error
+	damaged bool // a record could not be read, or was announced
 }
 
 func (e *noRecord) Error() string { return e.text }
@@ -261,17 +262,17 @@ func (t *tally) badMarkup(err error) {
 }
 
 // summary returns the Summary so far.
-func (p *pass) summary() Summary {
+func (p *pass) summary(r *report) Summary {
 	t := &p.tally
 	s := t.Summary
 	s.At = t.last
-	s.Records, s.BadFrees = map[recording.Kind]int64{}, slices.Clone(p.consumer.report().badFrees)
+	s.Records, s.BadFrees = map[recording.Kind]int64{}, slices.Clone(r.badFrees)
 	s.Dumps, s.Boots, s.BootHeader = p.places.count, p.places.boots, p.places.bootText()
 	if t.source != nil {
 		s.Stored += t.source.Stored
 		s.Lines += p.reader.Place().Line - 1
 	}
-	for _, in := range p.r.inputs {
+	for _, in := range p.c.inputs {
 		if in.Size < 0 {
 			s.Size = -1
 			break
@@ -294,6 +295,6 @@ func (p *pass) summary() Summary {
 	s.Lossy = s.Inferred + s.Lost
 	s.Addresses = s.Lossy + t.states[symbol.Exact]
 	s.Undecided = p.places.undecided()
-	s.Notes = p.notes(&s)
+	s.Notes = p.notes(&s, r)
 	return s
 }

@@ -24,31 +24,36 @@ const (
 	maxBaseNotes = 50
 )
 
-// bases holds the load bases of position-independent files, by boot.
+// bases are the load bases of position-independent files, as a survey has inferred them.
 type bases struct {
 	surveyed bool
-	byBoot   map[int][]symbol.Base // the bases inferred so far; nil if bases are not inferred
-	current  []symbol.Base
+	byBoot   map[int][]symbol.Base // nil if bases are not inferred
 	notes    []string
 	// live means that the log may continue after the survey. Bases are then inferred again
 	// each time the number of distinct addresses has doubled.
 	live  bool
 	known map[symbol.ReturnAddr]bool // addresses found by the survey
-	seen  map[symbol.ReturnAddr]bool
-	retry int // size of seen at which bases are inferred again
+}
+
+// passBases are the load bases of a pass.
+type passBases struct {
+	bases
+	current []symbol.Base
+	seen    map[symbol.ReturnAddr]bool
+	retry   int // size of seen at which bases are inferred again
 }
 
 // wanted reports whether a survey must infer bases.
-func (b *bases) wanted(r *Reader) bool {
-	return !b.surveyed && !r.symbols.NoFiles && len(r.maps) == 0 && len(r.process.Unplaced()) > 0
+func (b *bases) wanted(c *config, p *process.Process) bool {
+	return !b.surveyed && !c.symbols.NoFiles && len(c.maps) == 0 && len(p.Unplaced()) > 0
 }
 
-// survey reads the logs once to find where dumps begin, and the load bases. Streams are
-// copied first: of a live log, the data available now or, with all, everything.
+// survey reads the logs once to find where dumps begin, the load bases, and the names of call paths.
+// Streams are copied first: of a live log, the data available now or, with all, everything.
 func (r *Reader) survey(all bool) error {
 	h := input.Hooks{Ctx: r.ctx, Survey: true}
-	b := &r.bases
-	infer := b.wanted(r)
+	b := &r.learned.bases
+	infer := b.wanted(&r.config, r.process)
 	for i, in := range r.inputs {
 		switch {
 		case in.Stream != nil:
@@ -67,21 +72,24 @@ func (r *Reader) survey(all bool) error {
 			return nil
 		}
 	}
-	c := &surveyor{r: r}
+	c := surveyor{process: r.process, lossless: r.symbols.Lossless}
 	if infer {
 		b.surveyed, b.byBoot, c.seen = true, map[int][]symbol.Base{}, map[symbol.ReturnAddr]bool{}
+		c.bases = *b
 	}
-	p := newPass(r, c)
-	p.hooks.Survey = true
-	p.run()
-	if c.err != nil {
-		return c.err
+	p := r.begin(false)
+	for at := range p.all {
+		if at.item != nil {
+			c.add(at)
+		} else if err := at.err; err != nil && r.ctx.Err() == nil && !isRead(err) { // otherwise, the next pass finds it
+			return err
+		}
 	}
 	if r.selected {
-		r.starts = c.starts
+		r.learned.starts = c.starts
 	}
 	if r.namesFirst {
-		r.names = append([]*callpath.Names{}, p.names...)
+		r.learned.names = append([]*callpath.Names{}, p.names...)
 	}
 	switch {
 	case !infer:
@@ -89,6 +97,7 @@ func (r *Reader) survey(all bool) error {
 		b.byBoot, b.live = nil, false
 	default:
 		c.infer()
+		*b = c.bases
 		b.known = c.seen
 	}
 	return nil
@@ -100,72 +109,60 @@ type dumpStart struct {
 	offset int64 // in its log
 }
 
-// surveyor gathers the beginnings of dumps, and the addresses of each boot.
+// surveyor gathers the beginnings of dumps, and infers the load bases from the addresses of each boot.
 type surveyor struct {
-	r      *Reader
-	starts []dumpStart
-	boot   int
-	seen   map[symbol.ReturnAddr]bool // nil if bases are not inferred
-	err    error
+	process  *process.Process
+	lossless bool // of the encoder
+	starts   []dumpStart
+	boot     int
+	seen     map[symbol.ReturnAddr]bool // nil if bases are not inferred
+	bases    bases
 }
 
-func (c *surveyor) item(it *Item, at *placed) bool {
+func (c *surveyor) add(at *placed) {
 	if at.count > len(c.starts) {
 		c.starts = append(c.starts, dumpStart{at.dump.input, at.dump.Offset})
 	}
-	if c.seen == nil || it.Stack == nil && it.Kind != recording.KindPaths {
-		return true
+	if c.seen == nil || at.item.Stack == nil && at.item.Kind != recording.KindPaths {
+		return
 	}
 	if at.boot != c.boot {
 		c.infer()
 		c.boot = at.boot
 		clear(c.seen)
 	}
-	if it.Kind == recording.KindPaths {
-		for _, pc := range at.callPaths.pcs {
-			if len(c.seen) < maxGathered {
-				c.seen[symbol.ReturnAddr{PC: pc}] = true
-			}
+	if at.item.Kind != recording.KindPaths {
+		gather(c.seen, at.item, c.lossless)
+		return
+	}
+	for _, pc := range at.callPaths.pcs {
+		if len(c.seen) < maxGathered {
+			c.seen[symbol.ReturnAddr{PC: pc}] = true
 		}
-		return true
 	}
-	c.r.gather(c.seen, it)
-	return true
 }
-
-// fail keeps the errors that a second pass would not find.
-func (c *surveyor) fail(err error) bool {
-	if c.r.ctx.Err() == nil && !isRead(err) {
-		c.err = err
-	}
-	return true
-}
-
-func (c *surveyor) end(ending) bool { return true }
-
-func (c *surveyor) report() *report { return &report{} }
 
 // infer infers the bases of the boot from its gathered addresses.
 func (c *surveyor) infer() {
 	if len(c.seen) > 0 {
-		c.r.bases.byBoot[c.boot] = c.r.inferFrom(c.seen, &c.r.bases.notes)
+		c.bases.byBoot[c.boot] = inferFrom(c.process, c.seen, &c.bases.notes)
 	}
 }
 
 // gather adds the addresses of a record.
-func (r *Reader) gather(to map[symbol.ReturnAddr]bool, it *Item) {
+func gather(to map[symbol.ReturnAddr]bool, it *Item, lossless bool) {
 	if len(to) >= maxGathered {
 		return
 	}
 	for i, pc := range it.Stack.PCs {
-		to[symbol.ReturnAddr{PC: pc, Lossy: it.Stack.Marks.Lossy>>i&1 != 0 && !r.symbols.Lossless}] = true
+		to[symbol.ReturnAddr{PC: pc, Lossy: it.Stack.Marks.Lossy>>i&1 != 0 && !lossless}] = true
 	}
 }
 
 // inferFrom infers bases from addresses. It appends a note for each file whose base it cannot
 // infer.
-func (r *Reader) inferFrom(seen map[symbol.ReturnAddr]bool, notes *[]string) (found []symbol.Base) {
-	for _, b := range symbol.InferBases(r.process.Unplaced(), slices.Collect(maps.Keys(seen))) {
+func inferFrom(p *process.Process, seen map[symbol.ReturnAddr]bool, notes *[]string) (found []symbol.Base) {
+	for _, b := range symbol.InferBases(p.Unplaced(), slices.Collect(maps.Keys(seen))) {
 		if b.Sound() {
 			found = append(found, b)
 		} else if len(*notes) < maxBaseNotes {
@@ -175,15 +172,18 @@ func (r *Reader) inferFrom(seen map[symbol.ReturnAddr]bool, notes *[]string) (fo
 	return found
 }
 
-// begin resets the bases for a pass.
-func (b *bases) begin() {
-	b.current, b.seen, b.retry = nil, map[symbol.ReturnAddr]bool{}, minGathered
-	maps.Copy(b.seen, b.known)
-	b.retry = max(b.retry, 2*len(b.seen))
+// begin returns the bases for a pass.
+func (b bases) begin() passBases {
+	p := passBases{bases: b, seen: maps.Clone(b.known)}
+	if p.seen == nil {
+		p.seen = map[symbol.ReturnAddr]bool{}
+	}
+	p.retry = max(minGathered, 2*len(p.seen))
+	return p
 }
 
 // setBoot sets the bases of a boot. If only one boot has bases, all boots get them.
-func (b *bases) setBoot(p *process.Process, boot int) {
+func (b *passBases) setBoot(p *process.Process, boot int) {
 	if b.byBoot == nil {
 		return
 	}
@@ -200,22 +200,22 @@ func (b *bases) setBoot(p *process.Process, boot int) {
 // refine infers the bases of a live log again when the number of distinct addresses has
 // doubled. late reports that these are the first bases, so that earlier records have no
 // names.
-func (b *bases) refine(r *Reader, it *Item) (late bool) {
-	if !b.live || b.byBoot == nil || r.process.Mapped() || len(b.seen) >= maxGathered {
+func (b *passBases) refine(p *process.Process, it *Item, lossless bool) (late bool) {
+	if !b.live || b.byBoot == nil || p.Mapped() || len(b.seen) >= maxGathered {
 		return false
 	}
-	r.gather(b.seen, it)
+	gather(b.seen, it, lossless)
 	if len(b.seen) < b.retry {
 		return false
 	}
 	b.retry = 2 * len(b.seen)
 	var missing []string
-	found := r.inferFrom(b.seen, &missing)
+	found := inferFrom(p, b.seen, &missing)
 	if len(found) == 0 {
 		return false
 	}
 	late = len(b.current) == 0
 	b.current = found
-	r.process.SetBases(found)
+	p.SetBases(found)
 	return late
 }
