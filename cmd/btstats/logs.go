@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"strings"
 	"time"
 
@@ -81,7 +80,7 @@ func (r *reporter) report(g *gathered, given *codec.Machine) *stats.Report {
 			}
 		}
 	}
-	runtime.GC() // what only reading needed, and may be as large as the rest
+	cli.Collect()
 	return data.Report(o)
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"math"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -314,7 +313,7 @@ func (s *session) readDumps(which wanted) error {
 	}
 	s.status.show("")
 	s.replay = s.reader.Replay()
-	runtime.GC() // what only reading needed, and may be as large as what the report takes
+	cli.Collect()
 	if list := s.reader.Summary().BadFrees; len(list) > 0 {
 		s.badFree = list[0]
 	}
