@@ -148,10 +148,25 @@ func (w *simulated) moment(dump int) float64 {
 	return hours
 }
 
+// least are the least percentages of a world with 100 logs: some points below those of heap/docs/leaks.md.
+var least = map[string]struct{ first, rate, since, cover, ended float64 }{
+	"begins mid-life":             {58, 85, 85, 0, 0}, // few are Sure
+	"begins mid-life, lossy":      {55, 83, 82, 0, 0},
+	"begins in one of 3 boots":    {92, 93, 93, 80, 0},
+	"begins with boot 2 or 3":     {93, 95, 95, 80, 0},
+	"rate grows with time":        {85, 90, 93, 75, 0},
+	"ends":                        {22, 0, 0, 0, 82},
+	"12 short boots":              {68, 83, 83, 80, 0},
+	"a day's rhythm in all paths": {60, 75, 78, 78, 0},
+}
+
 // The rule says since when a leak grows, and how fast it grows now. LWSBT_FULL=all prints the
-// table of heap/docs/leaks.md; otherwise there are fewer logs, and the limits are wider.
+// table of heap/docs/leaks.md; otherwise there are fewer logs, and with 30 the limits are wider.
 func TestLeakWorlds(t *testing.T) {
-	logs := 30
+	logs, wider := 30, 10.0
+	if cmdtest.Full() {
+		logs, wider = 100, 0
+	}
 	if cmdtest.All() {
 		logs = 150
 	}
@@ -161,7 +176,7 @@ func TestLeakWorlds(t *testing.T) {
 		s := &worldScore{}
 		scores[world.name] = s
 		for log := range 2 * logs {
-			s.add(simulate(rand.New(rand.NewPCG(1125, uint64(k)<<32|uint64(log))), world.setting, log%2 == 0))
+			s.add(simulate(rand.New(rand.NewPCG(27112610, uint64(k)<<32|uint64(log))), world.setting, log%2 == 0))
 		}
 		fmt.Fprintf(&table, "\n| %s | %s | %.2f | %.2f | %s | %s | %s | %s | %s | %s | %s |", world.name, s.first, float64(s.leaks)/float64(s.logs), float64(s.unsure)/float64(s.logs),
 			s.sure.named, s.sure.rate, s.sure.since, s.listed.rate, s.listed.since, s.cover, s.ended.since)
@@ -173,23 +188,21 @@ func TestLeakWorlds(t *testing.T) {
 	t.Logf("percentages of the logs with a leak: leak first; false leaks and false probable leaks per log; said to be a leak or probably one, "+
 		"and rate within 30 %%, since within a tenth of the log; the same, or one of three that grow; of leaks found: rate within the margin; "+
 		"of the logs: one of three that stopped, within a tenth of the log:%s", &table)
-	for _, c := range []struct {
-		name         string
-		sure, listed float64
-	}{{"begins mid-life", 0, 80}, {"begins mid-life, lossy", 0, 80}, {"begins in one of 3 boots", 80, 85}, {"begins with boot 2 or 3", 85, 90}, {"rate grows with time", 65, 85}} {
-		s := scores[c.name]
-		if s.sure.rate.percent() < c.sure || s.sure.since.percent() < c.sure || s.listed.rate.percent() < c.listed || s.listed.since.percent() < c.listed {
-			t.Errorf("%s: of logs with a leak, rate and since are right in %s and %s %%, expected %.0f; with those that grow, in %s and %s, expected %.0f",
-				c.name, s.sure.rate, s.sure.since, c.sure, s.listed.rate, s.listed.since, c.listed)
+	for name, want := range least {
+		s := scores[name]
+		for _, c := range []struct {
+			what string
+			got  share
+			want float64
+		}{{"first", s.first, want.first}, {"rate", s.listed.rate, want.rate}, {"since", s.listed.since, want.since},
+			{"rate within the margin", s.cover, want.cover}, {"ended", s.ended.since, want.ended}} {
+			if c.got.percent() < c.want-wider {
+				t.Errorf("%s: %s: %s %%, want %.0f", name, c.what, c.got, c.want-wider)
+			}
 		}
-	}
-	if s := scores["rate grows with time"]; s.cover.percent() < 45 {
-		t.Errorf("rate grows with time: the margin has the true rate of %s %%", s.cover)
 	}
 	if s := scores["ends"]; s.sure.named.yes > s.sure.named.of/10 {
 		t.Errorf("%d of %d leaks that ended are still leaks", s.sure.named.yes, s.sure.named.of)
-	} else if s.ended.since.percent() < 75 || s.first.percent() < 15 {
-		t.Errorf("of leaks that ended, %s %% are listed as such, and %s %% are first", s.ended.since, s.first)
 	}
 }
 
