@@ -105,6 +105,7 @@ type counts struct {
 	reported   bool        // this line has all values of a heap
 	points     []string    // of reports so far
 	candidates []candidate // of lines that may say what is free
+	considered int         // lines
 }
 
 // newStats returns stats without a value.

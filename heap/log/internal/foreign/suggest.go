@@ -24,9 +24,11 @@ type candidate struct {
 }
 
 const (
-	// maxCandidates is the number of forms that are compared, and maxCandidate the bytes of a line.
+	// maxCandidates is the number of forms that are compared, maxCandidate the bytes of a line, and
+	// maxConsidered the number of lines that are examined.
 	maxCandidates = 64
 	maxCandidate  = 300
+	maxConsidered = 20000
 )
 
 var (
@@ -40,9 +42,10 @@ var (
 
 // consider takes a line of which nothing was read, as long as nothing else was.
 func (s *state) consider(line []byte) {
-	if len(s.systems) > 0 || len(line) > maxCandidate {
+	if len(s.systems) > 0 || len(line) > maxCandidate || s.considered == maxConsidered {
 		return
 	}
+	s.considered++
 	shape := allNumbers.ReplaceAll(line, []byte("0"))
 	i := slices.IndexFunc(s.candidates, func(c candidate) bool { return c.shape == string(shape) })
 	if i < 0 {
