@@ -20,9 +20,10 @@ import (
 // MQTT describes a subscription to a broker. The level of a topic that matches + in the filter
 // is the name of the device. A payload may be compressed by gzip or zstd.
 type MQTT struct {
-	URL    *url.URL // mqtt://HOST:1883, or mqtts://; with user and password, if needed
-	Filter string   // such as lwsbt/+/dump, or $share/btfleet/lwsbt/+/dump for several servers
-	Client string   // client identifier, for which the broker stores messages while the server is away
+	URL    *url.URL    // mqtt://HOST:1883, or mqtts://; with user and password, if needed
+	Filter string      // such as lwsbt/+/dump, or $share/btfleet/lwsbt/+/dump for several servers
+	Client string      // client identifier, for which the broker stores messages while the server is away
+	TLS    *tls.Config // for mqtts; nil for the certificates of the system and none of the server's own
 }
 
 // CheckFilter returns an error unless exactly one level of the filter is + and none is #.
@@ -82,10 +83,13 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 	if err := CheckFilter(m.Filter); err != nil {
 		return err
 	}
+	if m.TLS == nil {
+		m.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
 	again := make(chan struct{}, 1)
 	config := autopaho.ClientConfig{
 		ServerUrls: []*url.URL{m.URL}, KeepAlive: 30, SessionExpiryInterval: 7 * 24 * 3600,
-		TlsCfg: &tls.Config{MinVersion: tls.VersionTLS12},
+		TlsCfg: m.TLS,
 		OnConnectionUp: func(c *autopaho.ConnectionManager, _ *paho.Connack) {
 			_, err := c.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: m.Filter, QoS: 1}}})
 			s.Log.Info("subscribed", "broker", m.URL.Host, "filter", m.Filter, "err", err)

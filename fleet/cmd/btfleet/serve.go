@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
@@ -9,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -36,6 +39,9 @@ type serve struct {
 	cert, key   string
 	mqtt        server.MQTT
 	broker      string
+	brokerCA    string
+	brokerCert  string
+	brokerKey   string
 	every       time.Duration
 	rate        float64
 	webhook     string
@@ -72,6 +78,9 @@ SIGHUP makes it read the file of --tokens again.`,
 	f.DurationVar(&o.every, "write-every", 30*time.Second, "write what waits every `TIME`; more often, if much waits")
 	f.Float64Var(&o.rate, "rate", 1, "uploads per second of one device, `N`")
 	f.StringVar(&o.broker, "mqtt", "", "`URL` of a broker: mqtt://USER:PASSWORD@HOST:1883, mqtts://HOST")
+	f.StringVar(&o.brokerCA, "mqtt-ca", "", "`FILE` with the certificates that the broker's must be signed by, in PEM")
+	f.StringVar(&o.brokerCert, "mqtt-cert", "", "`FILE` with this server's certificate for the broker, in PEM")
+	f.StringVar(&o.brokerKey, "mqtt-key", "", "`FILE` with the key of that certificate")
 	f.StringVar(&o.mqtt.Filter, "topic", "lwsbt/+/dump", "`FILTER` for topics of the broker; the level + is the device")
 	f.StringVar(&o.mqtt.Client, "client-id", "btfleet", "`NAME` of this server at the broker")
 	cli.AddFlags(c, "Server", f)
@@ -96,6 +105,9 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	}
 	if (o.cert == "") != (o.key == "") {
 		return cli.Usagef("--cert and --key belong together")
+	}
+	if o.mqtt.TLS, err = o.brokerTLS(); err != nil {
+		return err
 	}
 	tokens, err := o.readTokens()
 	if err != nil {
@@ -146,6 +158,38 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	}
 	b := background{writer: w, files: to, tables: tables, alerts: alerts, limit: limit}
 	return o.serve(ctx, listener, s, &b, registry)
+}
+
+// brokerTLS returns the configuration for a connection with the broker, nil without flags for it.
+func (o *serve) brokerTLS() (*tls.Config, error) {
+	if (o.brokerCert == "") != (o.brokerKey == "") {
+		return nil, cli.Usagef("--mqtt-cert and --mqtt-key belong together")
+	}
+	if o.brokerCA == "" && o.brokerCert == "" {
+		return nil, nil
+	}
+	if !strings.HasPrefix(o.broker, "mqtts://") {
+		return nil, cli.Usagef("--mqtt-ca and --mqtt-cert need --mqtt mqtts://HOST")
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.brokerCA != "" {
+		text, err := os.ReadFile(o.brokerCA)
+		if err != nil {
+			return nil, cli.Usagef("--mqtt-ca: %v", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, cli.Usagef("--mqtt-ca %s: expected certificates in PEM", o.brokerCA)
+		}
+	}
+	if o.brokerCert != "" {
+		pair, err := tls.LoadX509KeyPair(o.brokerCert, o.brokerKey)
+		if err != nil {
+			return nil, cli.Usagef("--mqtt-cert: %v", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
 }
 
 // readTokens reads the file of --tokens. Without the flag, it rejects addresses that other machines can reach.
