@@ -59,7 +59,7 @@ type Leaks struct {
 	Examined int64  `json:"examined"` // devices with a boot of three dumps or more
 	Paths    int64  `json:"paths"`    // call paths examined
 	// Load is the growth of the typical call path, as a fraction, if it is a tenth or more: the load of
-	// the devices grew. Paths that grow up to three times as much are not accused.
+	// the devices grew. Paths that grow up to three times as much are not called leaks.
 	Load float64 `json:"load"`
 	// Moving is set if nearly all call paths are of a single boot: the addresses change with each
 	// boot. There are no Rows then.
@@ -218,7 +218,7 @@ const (
 	far      = 3    // a device leaks alone if its path grows this many times as much as it changes on others
 	outliers = 0.02 // of the others, which may be leaking devices that are not recognized
 	slowing  = 0.95 // Pace below which the growth slows down
-	minPace  = 0.9  // least Pace of a path that is accused, however uncertain
+	minPace  = 0.9  // least Pace of a leak, however uncertain
 	ended    = 0.85 // rate of the last tenth, relative to the time before
 	opposed  = -0.3 // change on the other devices, relative to that on those that grow
 	errors2  = 2.0  // standard errors

@@ -98,7 +98,7 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 		fmt.Fprintf(w, "not examined: %s without a boot of three dumps\n", cli.Count(n, "device"))
 	}
 	if l.Load > 0 {
-		fmt.Fprintf(w, "the load grew: the typical call path by %.0f %%; paths that grow up to three times as much are not accused\n", 100*l.Load)
+		fmt.Fprintf(w, "the load grew: the typical call path by %.0f %%; paths that grow up to three times as much are not called leaks\n", 100*l.Load)
 	}
 	if x := l.Exhaustion; x != nil && x.Hours != nil {
 		fmt.Fprintf(w, "heaps exhausted in %s (median of %s), the first 5 %% in %s\n", hours(*x.Hours), cli.Count(x.Devices, "device"), hours(*x.Hours05))
