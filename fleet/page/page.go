@@ -33,16 +33,13 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// sheet is the style sheet: that of package report, whose dark theme is that of the browser here, and
-// what these pages have besides.
+// sheet is the style sheet: that of package report, and what these pages have besides.
 var sheet = func() []byte {
 	own, err := assets.ReadFile("assets/style.css")
 	if err != nil {
 		panic(err)
 	}
-	_, dark, _ := strings.Cut(report.Style(), `:root[data-theme="dark"] {`)
-	dark, _, _ = strings.Cut(dark, "}")
-	return fmt.Appendf(nil, "%s\n@media (prefers-color-scheme: dark) { :root {%s} }\n%s", report.Style(), dark, own)
+	return append([]byte(report.Style()), own...)
 }()
 
 // style is the name of the style sheet. The name changes with the content.

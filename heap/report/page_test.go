@@ -613,10 +613,12 @@ func TestMinimap(t *testing.T) {
 	}
 }
 
-// The style sheet that other pages may use is that of the page.
+// The style sheet that other pages may use is that of the page, with the same dark theme.
 func TestStyle(t *testing.T) {
-	page := pageOf(t, leak, report.Options{})
-	if style := report.Style(); len(style) < 1000 || !strings.Contains(string(page), style) {
-		t.Errorf("the page does not have the style sheet of %d bytes", len(style))
+	page := string(pageOf(t, leak, report.Options{}))
+	light, dark, _ := strings.Cut(report.Style(), "@media screen and (prefers-color-scheme: dark) { :root {")
+	dark = strings.TrimSpace(strings.TrimRight(dark, "}\n "))
+	if len(light) < 1000 || !strings.Contains(page, light) || len(dark) < 200 || !strings.Contains(page, dark) {
+		t.Errorf("the page does not have the style sheet of %d bytes with the dark theme of %d", len(light), len(dark))
 	}
 }

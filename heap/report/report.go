@@ -18,10 +18,21 @@ import (
 var page string
 
 //go:embed assets/report.css
-var style string
+var light string
 
-// Style returns the style sheet of the page, for pages that should look like it.
-func Style() string { return style }
+// dark has the declarations of the dark theme, without a rule around them.
+//
+//go:embed assets/dark.css
+var dark string
+
+// style is the style sheet of the page, whose script chooses the theme.
+var style = ":root[data-theme=\"dark\"] {\n" + dark + "}\n" + light
+
+// Style returns the style sheet of the page, for pages that should look like it, in the light theme or, as the
+// browser prefers, in the dark one.
+func Style() string {
+	return light + "@media screen and (prefers-color-scheme: dark) { :root {\n" + dark + "} }\n"
+}
 
 //go:embed assets/js
 var scripts embed.FS
