@@ -309,9 +309,8 @@ func (r *Leak) paces(p *pathSum) {
 	n := float64(len(r.grows))
 	doubt := errors2 * (1 + 5.35/((n-1)*(n-1)+1e-9)) // Student's t, 95 %
 	r.Slowing = r.Pace+doubt*r.PaceErr < slowing || r.Last+doubt*r.LastErr < ended
-	if p.shared() { // the shape of their growth, too
-		r.Pace, r.PaceErr = p.all.pace()
-		r.Slowing = r.Slowing || r.Pace+errors2*r.PaceErr < slowing
+	if ratio, err := p.all.pace(); p.shared() && ratio+errors2*err < slowing { // so does the growth of those
+		r.Pace, r.PaceErr, r.Slowing = ratio, err, true
 	}
 	if r.Last-doubt*r.LastErr < 1.1 {
 		return
