@@ -39,9 +39,12 @@ A block that a global variable reaches is not charged to a stack.
 
 With --path, it prints the shortest way from a variable to one block.
 
-Blocks with a call stack and a requested size get a type: that of the one
-variable T * of the allocating function with this size, from the debug
-information of -e. Types are names only: they change no number.`,
+Blocks get a type where it is sure. If the first word points to a vtable, the
+type is the class, with -g the whole object's; if it points to a constant with
+functions, the block is an "object of" it. Blocks with a call stack and a
+requested size have the type of the one variable T * of the allocating
+function with this size, from the debug information of -e. Types are names
+only: they change no number.`,
 		Example: `
 btcore holds core -e app.elf                     what holds the memory
 btcore holds core -e app.elf --path 0x55d0c0a31b90
@@ -77,14 +80,15 @@ func (o *holdsOptions) run(c *cobra.Command, in *input) error {
 	}
 	names := in.rootNames()
 	g := graph.Build(&in.Image, h, in.roots(), names.at)
-	g.Types = in.types(h)
+	t := in.types(h)
+	g.Types = t.names
 	err = in.write(c, func(w io.Writer) error { return o.write(w, in, g, names) })
 	o.warn(c, in, h, nil)
 	if err != nil {
 		return err
 	}
-	if t := typed(h, g.Types); t != "" {
-		say(c, t)
+	if text := t.describe(h); text != "" {
+		say(c, text)
 	}
 	if len(in.Notes()) > 0 || len(h.Damage) > 0 || len(h.Notes()) > 0 || len(unproven(o.arenas)) > 0 {
 		return cli.Exit(cli.Short)

@@ -3,11 +3,14 @@ package main
 import (
 	"debug/elf"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/heap/core/types"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // typedFile is a file of the program with its debug information.
@@ -16,13 +19,17 @@ type typedFile struct {
 	info *types.Info
 }
 
-// types returns the names of the structs that blocks probably are, "" if not known. Blocks need their call
-// stack and requested size: allocators of others store only one of them.
-func (in *input) types(h *core.Heap) []string {
-	if h.Foreign {
-		return nil
-	}
+// blockTypes are the types of the blocks of a heap.
+type blockTypes struct {
+	names   []string // "" if not known
+	objects int      // named by their first word
+}
+
+// types returns the types that blocks probably have: by their first word, else by the variables of the function
+// that allocated them.
+func (in *input) types(h *core.Heap) blockTypes {
 	var files []typedFile
+	var infos []*types.Info
 	for f := range in.loaded {
 		if !f.own { // libraries: their names are seldom those of the program's data
 			continue
@@ -32,13 +39,78 @@ func (in *input) types(h *core.Heap) []string {
 			in.note("no types: %v", err)
 			continue
 		}
-		files = append(files, typedFile{f, info})
+		files, infos = append(files, typedFile{f, info}), append(infos, info)
 	}
+	blocks := make([]types.Block, len(h.Blocks))
+	for i := range h.Blocks {
+		if b := &h.Blocks[i]; !h.Unknown(i) && !b.Damaged {
+			blocks[i] = types.Block{Addr: b.Addr, Size: b.Size}
+		}
+	}
+	t := blockTypes{names: types.Objects(blocks, in.tables(), uint64(in.PointerSize()), in.Pointer, infos...)}
+	for _, name := range t.names {
+		if name != "" {
+			t.objects++
+		}
+	}
+	if !h.Foreign {
+		in.structs(h, files, t.names)
+	}
+	return t
+}
+
+// tables returns the vtables of the program and its libraries, and their constant data with pointers to functions.
+func (in *input) tables() (list []types.Table) {
+	var names symbol.Demangler
+	data := in.roots().Data
+	constant := func(addr uint64) bool {
+		if m := in.MapAt(addr); m != nil {
+			return !m.Write
+		}
+		return in.Find(addr) != nil && !slices.ContainsFunc(data, func(m core.Map) bool { return addr >= m.Start && addr < m.End })
+	}
+	for f := range in.loaded {
+		all, _ := in.Variables(f.path, f.bias) // a file may have no symbols
+		for _, s := range all {
+			if t := (types.Table{Name: s.Name, Addr: s.Addr, Size: s.Size}); strings.HasPrefix(s.Name, "_ZTV") {
+				if t.Name, t.Class = strings.CutPrefix(names.Demangle(s.Name), "vtable for "); t.Class {
+					list = append(list, t)
+				}
+			} else if constant(s.Addr) && in.hasFunction(s) {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
+}
+
+// maxTable limits the number of bytes of a constant that are searched for pointers to functions.
+const maxTable = 1 << 10
+
+// hasFunction reports whether data has a pointer to code.
+func (in *input) hasFunction(s core.Symbol) bool {
+	word := uint64(in.PointerSize())
+	if s.Addr%word != 0 {
+		return false
+	}
+	for off := uint64(0); off+word <= min(s.Size, maxTable); off += word {
+		v, _ := in.Pointer(s.Addr + off)
+		for f := range in.loaded {
+			if file := f.open(); v != 0 && file != nil && file.Executable(in.fit(v-f.bias)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// structs sets the types of blocks that have none yet by their call stack and requested size. Allocators of others
+// store only one of them.
+func (in *input) structs(h *core.Heap, files []typedFile, names []string) {
 	structs := map[string]*types.Struct{} // by blob
-	names := make([]string, len(h.Blocks))
 	for i := range h.Blocks {
 		b := &h.Blocks[i]
-		if b.Blob == nil || b.Damaged {
+		if b.Blob == nil || b.Damaged || names[i] != "" {
 			continue
 		}
 		s, seen := structs[string(b.Blob)]
@@ -54,7 +126,6 @@ func (in *input) types(h *core.Heap) []string {
 			names[i] = s.Name
 		}
 	}
-	return names
 }
 
 // structOf returns the struct of a block, by its blob.
@@ -78,10 +149,10 @@ func (in *input) structOf(files []typedFile, blob []byte) *types.Struct {
 	return nil
 }
 
-// typed describes how many blocks have a type.
-func typed(h *core.Heap, names []string) string {
+// describe returns how many blocks have a type, and by what; "" if none has.
+func (t *blockTypes) describe(h *core.Heap) string {
 	n, bytes := 0, uint64(0)
-	for i, name := range names {
+	for i, name := range t.names {
 		if name != "" {
 			n++
 			bytes += h.Blocks[i].Size
@@ -90,5 +161,12 @@ func typed(h *core.Heap, names []string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("types of %s in %s, by the variables of the functions that allocated them", cli.Count(bytes, "byte"), cli.Count(n, "block"))
+	var by []string
+	if t.objects > 0 {
+		by = append(by, cli.Number(t.objects)+" by their first word")
+	}
+	if n > t.objects {
+		by = append(by, cli.Number(n-t.objects)+" by the variables of the function that allocated them")
+	}
+	return fmt.Sprintf("types of %s in %s: %s", cli.Count(bytes, "byte"), cli.Count(n, "block"), strings.Join(by, ", "))
 }

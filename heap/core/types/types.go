@@ -42,6 +42,13 @@ type Struct struct {
 // Info is what the debug information of a file tells about the functions that allocate.
 type Info struct {
 	functions []*scope // by address
+	classes   map[string]class
+}
+
+// class is what debug information tells about the structs and classes of a name without its namespaces.
+type class struct {
+	sizes []uint64
+	first bool // one is the first member of another type
 }
 
 // scope is a function, or one that was inlined into it.
@@ -80,7 +87,7 @@ func Read(path string) (info *Info, err error) {
 	if f.Class == elf.ELFCLASS64 {
 		r.word = 8
 	}
-	info = &Info{}
+	info = &Info{classes: map[string]class{}}
 	if err := r.units(info); err != nil {
 		return nil, fmt.Errorf("%s: debug information: %w", path, err)
 	}
@@ -133,6 +140,7 @@ func (r *reader) units(info *Info) error {
 		if err != nil || e == nil {
 			return err
 		}
+		r.class(info, e)
 		if e.Tag != dwarf.TagSubprogram {
 			continue
 		}
@@ -142,6 +150,31 @@ func (r *reader) units(info *Info) error {
 		}
 		if len(s.ranges) > 0 {
 			info.functions = append(info.functions, s)
+		}
+	}
+}
+
+// class adds the size of a struct or class, or the type of a first member.
+func (r *reader) class(info *Info, e *dwarf.Entry) {
+	switch e.Tag {
+	case dwarf.TagStructType, dwarf.TagClassType:
+		name, _ := e.Val(dwarf.AttrName).(string)
+		size, _ := e.Val(dwarf.AttrByteSize).(int64)
+		if c := info.classes[name]; size > 0 && name != "" && !slices.Contains(c.sizes, uint64(size)) {
+			c.sizes = append(c.sizes, uint64(size))
+			info.classes[name] = c
+		}
+	case dwarf.TagMember:
+		at, ok := e.Val(dwarf.AttrType).(dwarf.Offset)
+		off, _ := e.Val(dwarf.AttrDataMemberLoc).(int64) // none in a union
+		if !ok || off != 0 || e.Val(dwarf.AttrDeclaration) != nil {
+			return
+		}
+		if t, _ := r.plain(at); t != nil && (t.Tag == dwarf.TagStructType || t.Tag == dwarf.TagClassType) {
+			name, _ := t.Val(dwarf.AttrName).(string)
+			c := info.classes[name]
+			c.first = true
+			info.classes[name] = c
 		}
 	}
 }
