@@ -24,7 +24,7 @@ const wrappedProfile = "lwsbt_wrapped_profile"
 
 // findHeap finds the list of blocks. It returns nil if there is none besides profiles.
 func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.Profile) (*core.Heap, error) {
-	blocks := o.only != "" || o.leaks || o.damage || len(o.bytes) > 0 // the flags need blocks
+	blocks := o.only != "" || o.leaks || o.damage || o.by != "" || len(o.bytes) > 0 // the flags need blocks
 	err := core.ErrNoHeap
 	var h *core.Heap
 	if len(profiles) == 0 || len(search.Owners)+len(search.Typed) > 0 {
@@ -41,7 +41,7 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 	case !errors.Is(err, core.ErrNoHeap):
 		return h, err
 	case len(profiles) > 0 && blocks:
-		return nil, cli.Usagef("the blocks of the profile at %#x are in no list: not with --only, --leaks, --damage or --bytes", profiles[0].Addr)
+		return nil, cli.Usagef("the blocks of the profile at %#x are in no list: not with --only, --by, --leaks, --damage or --bytes", profiles[0].Addr)
 	case len(profiles) > 0:
 		return nil, nil
 	case len(search.Typed) > 0:

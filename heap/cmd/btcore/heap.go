@@ -25,6 +25,8 @@ type heapOptions struct {
 	only   string
 	bytes  []string
 	paths  bool
+	by     string
+	json   bool
 
 	allocator string
 	arenas    []*alloc.Heap // of allocators, if no list of blocks was found
@@ -53,11 +55,15 @@ that programs without libwebsockets have their blocks, too, without call stacks.
 --allocator NAME reads those of one allocator in any case.
 
 If the program counts by call path in a struct lwsbt_profile, heap prints the
-table: a dump of ~p# lines. With --paths, it prints any heap in this form.`,
+table: a dump of ~p# lines. With --paths, it prints any heap in this form.
+
+--by type prints the sums of the blocks of each type, as far as types are known:
+btcore holds --help.`,
 		Example: `
 btcore heap core -e app.elf > heap.rec           the heap, for btheap
 btcore heap --leaks core -e app.elf              what is leaked
 btcore heap --only leaked core -e app.elf | btheap top
+btcore heap --by type core -e app.elf            C++ classes and structs
 btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM
 btcore heap --paths core -e app.elf > heap.rec   a line for many blocks`,
 	}
@@ -67,6 +73,8 @@ btcore heap --paths core -e app.elf > heap.rec   a line for many blocks`,
 	f.BoolVar(&o.damage, "damage", false, "print overwritten metadata, the blocks that were probably written past their end, and what was not checked")
 	f.BoolVar(&o.leaks, "leaks", false, "print the leaked blocks, by call stack")
 	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, leaked, uncertain, damaged")
+	f.StringVar(&o.by, "by", "", "print bytes and blocks by `type`; with --only, of one kind of blocks")
+	f.BoolVar(&o.json, "json", false, "with --by type, print JSON")
 	f.BoolVar(&o.paths, "paths", false, "print the recording by call path: ~p# lines, without addresses")
 	f.StringVar(&o.allocator, "allocator", "", "read the blocks of allocator `NAME`: "+strings.Join(alloc.Names(), ", "))
 	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
@@ -88,6 +96,12 @@ func (o *heapOptions) check() error {
 		return cli.BadArgsf("--only is for recordings: not with --leaks, --damage or --bytes")
 	case o.paths && prints:
 		return cli.BadArgsf("--paths is for recordings: not with --leaks, --damage or --bytes")
+	case o.by != "" && o.by != "type":
+		return cli.BadArgsf("--by %q: expected type", o.by)
+	case o.by != "" && (prints || o.paths):
+		return cli.BadArgsf("--by: not with --leaks, --damage, --bytes or --paths")
+	case o.json && o.by == "":
+		return cli.BadArgsf("--json: expected --by type")
 	case o.allocator != "" && (o.carve || len(o.owner) > 0):
 		return cli.BadArgsf("--allocator: not with --owner or --carve")
 	case len(o.bytes) > 0 && (o.leaks || o.damage):
@@ -177,6 +191,8 @@ func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap, profiles []*co
 	switch {
 	case len(o.bytes) > 0:
 		return writeBytes(w, in, h, o.bytes)
+	case o.by != "":
+		return o.writeTypes(w, in, h)
 	case o.leaks || o.damage:
 		names, err := in.symbols()
 		if err != nil {
@@ -195,6 +211,7 @@ func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap, profiles []*co
 				fmt.Fprintf(w, "No leaks are reported: %s.\n", cli.Printable(n[0]))
 				return nil
 			}
+			r.types = in.types(h).names
 			r.leaks(in.FindLeaks(h, in.roots()))
 		}
 		return nil

@@ -19,7 +19,6 @@ import (
 type holdsOptions struct {
 	heapOptions
 	path  string
-	json  bool
 	pprof string
 	most  int
 }

@@ -92,7 +92,7 @@ func TestProfileOfACore(t *testing.T) {
 	}
 	for _, flags := range []string{"--leaks", "--damage", "--only leaked", "--bytes 0x10"} {
 		code, _, errs := execute(append([]string{"heap", core}, strings.Fields(flags)...)...)
-		if code != cli.Usage || !strings.Contains(errs, "are in no list: not with --only, --leaks, --damage or --bytes") {
+		if code != cli.Usage || !strings.Contains(errs, "are in no list: not with --only, --by, --leaks, --damage or --bytes") {
 			t.Errorf("heap %s: exit code %d, %s", flags, code, errs)
 		}
 	}

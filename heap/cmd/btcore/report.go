@@ -15,6 +15,7 @@ type report struct {
 	in    *input
 	h     *core.Heap
 	names *symbols
+	types []string // of the blocks, for leaks
 
 	byAddr map[uint64]*core.Block // damaged blocks
 }
@@ -150,6 +151,9 @@ func (r *report) leakGroup(g *core.LeakGroup) {
 		what += fmt.Sprintf(", and %s more behind them", cli.Number(n))
 	}
 	fmt.Fprintf(r.w, "\n%s in %s: %s\n", cli.Count(g.Bytes, "byte"), what, r.addrs(g.Direct))
+	if t := describeTypes(r.h, r.types, g.Direct); t != "" {
+		fmt.Fprintf(r.w, "    %s\n", t)
+	}
 	for i, b := range g.Stacks {
 		if r.h.Foreign && !r.h.Stacks {
 			break

@@ -9,11 +9,13 @@ import (
 
 	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/heap/core/graph"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // rootNames names the memory outside of the heap.
 type rootNames struct {
 	in        *input
+	demangler symbol.Demangler
 	variables []namedRange           // by address, disjoint
 	tls       []namedRange           // thread-local variables, by address
 	data      []namedRange           // data and bss of files, by address
@@ -69,7 +71,7 @@ func (r *rootNames) addVariables(f *elfFile) {
 			continue // an alias
 		}
 		end = s.Addr + s.Size
-		r.variables = append(r.variables, namedRange{s.Addr, end, &graph.Root{Name: s.Name}})
+		r.variables = append(r.variables, namedRange{s.Addr, end, &graph.Root{Name: r.demangler.Demangle(s.Name)}})
 	}
 }
 

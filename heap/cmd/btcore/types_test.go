@@ -1,13 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -173,4 +176,51 @@ func firstWords(t *testing.T, compiler, program string, flags ...string) (core, 
 		t.Skipf("gdb cannot make core files here: %s", said)
 	}
 	return core, exe, string(text)
+}
+
+// TestByType compares the sums of types with what testdata/objects.c prints: 400 objects of each of three tables, and 8
+// leaked ones of the first.
+func TestByType(t *testing.T) {
+	cmdtest.Need(t, "gcc", "gdb")
+	core, exe, _ := firstWords(t, "gcc", "objects.c", "-O1")
+	sums := func(args ...string) map[string]int {
+		code, out, errs := execute(slices.Concat([]string{"heap", core, "-e", exe, "--by", "type", "--json"}, args)...)
+		var list []typeSum
+		if err := json.Unmarshal([]byte(out), &list); err != nil || code != cli.OK {
+			t.Fatalf("exit code %d, %v: %s", code, err, errs)
+		}
+		got := map[string]int{}
+		for i, s := range list {
+			got[s.Type] = s.Blocks
+			if i+1 < len(list) && (s.Type == "" || list[i+1].Type != "" && s.Bytes < list[i+1].Bytes) {
+				t.Errorf("not by size: %v", list)
+			}
+		}
+		return got
+	}
+	got := sums()
+	if len(got) != 4 || got["object of uart_ops"] != 408 || got["object of disk_ops"] != 400 || got["object of net_ops"] != 400 || got[""] < 2000 {
+		t.Errorf("%v", got)
+	}
+	leaked := sums("--only", "leaked")
+	if n := leaked["object of uart_ops"]; n < 6 || n > 8 || len(leaked) != 1 { // old words of the stack may hold some
+		t.Errorf("leaked: %v", leaked)
+	}
+	code, out, _ := execute("heap", core, "-e", exe, "--leaks")
+	if want := fmt.Sprintf("\n    %d × object of uart_ops\n", leaked["object of uart_ops"]); code != cli.OK || !strings.Contains(out, want) {
+		t.Errorf("--leaks: exit code %d, no %q in\n%s", code, want, out)
+	}
+	code, out, _ = execute("heap", core, "-e", exe, "--by", "type")
+	if lines := strings.Split(out, "\n"); code != cli.OK || len(lines) != 7 || !strings.HasSuffix(lines[2], "  object of disk_ops") || !strings.HasSuffix(lines[5], "  not known") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--by size", `--by "size": expected type`},
+		{"--by type --leaks", "--by: not with --leaks, --damage, --bytes or --paths"},
+		{"--json", "--json: expected --by type"},
+	} {
+		if code, _, errs := execute(append([]string{"heap", core}, strings.Fields(c.args)...)...); code != cli.Usage || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: exit code %d, %q; want %q", c.args, code, errs, c.want)
+		}
+	}
 }

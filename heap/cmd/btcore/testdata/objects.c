@@ -67,6 +67,10 @@ int main(void)
 		const int **numbers = is(sizeof *numbers * 3, "-");
 		numbers[0] = numbers[2] = primes;
 		strcpy(is(20 + (size_t)i, "-"), version);
+		if (i % 50 == 0) { /* a leak */
+			make(&uart_ops, sizeof(struct object), "object of uart_ops");
+			keep[truths - 1] = NULL;
+		}
 		if (i % 20 == 0) { /* a list of drivers, and a device that was freed */
 			const struct ops **all = is(sizeof *all * 4, "-");
 			all[0] = &uart_ops;
