@@ -222,7 +222,12 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 		clear(points)
 		p.addRows(points, which)
 		l.addUp(points)
-		e := t.examine(points)
+		var e Evidence
+		if !l.Intervals && t.seldom(rows.changes(row)) {
+			e.First, e.Last = t.ends(points)
+		} else {
+			e = t.examine(points)
+		}
 		if varies(points, l.Dumps) {
 			l.Varied++
 			growths = append(growths, e.growth())
@@ -328,6 +333,13 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 		}
 	}
 	for _, number := range order {
+		changes := 0
+		for _, row := range bySite[number] {
+			changes += rows.changes(int(row))
+		}
+		if !l.Intervals && t.seldom(changes) {
+			continue
+		}
 		clear(points)
 		p.addRows(points, bySite[number])
 		l.addUp(points)

@@ -3,6 +3,7 @@ package profile_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -287,5 +288,51 @@ func TestLeaksOfTwoReaders(t *testing.T) {
 	}
 	if l := p.Leaks(profile.LeakOptions{}); l.Boots != 2 || len(l.Sure()) != 1 || l.Sure()[0].Rate != 48 {
 		t.Errorf("%d boots, %d leaks, want 2 and one of 48 bytes per hour", l.Boots, len(l.Sure()))
+	}
+}
+
+// Leaks does not examine paths whose values change less than three times; the rule would say nothing of
+// them.
+func TestLeaksFewChanges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		var dumps []dumpOf
+		var values []profile.Value
+		at := time.Duration(0)
+		n := uint64(rng.IntN(3) * rng.IntN(100))
+		length := 3 + rng.IntN(60)
+		changes := map[int]bool{1 + rng.IntN(length-1): true, 1 + rng.IntN(length-1): true}
+		boots := 1 + rng.IntN(2)
+		for i := range length {
+			if changes[i] {
+				n = uint64(rng.IntN(200))
+			}
+			at += time.Duration(1+rng.IntN(60)) * time.Minute
+			dumps = append(dumps, dumpOf{boot: 1 + boots*i/(length+1), at: at, blocks: []uint64{n}})
+			values = append(values, profile.Value{Bytes: 16 * n, Count: n})
+		}
+		if e := profile.NewLeakTest(build(dumps)).Examine(values); e.Verdict != profile.NoEvidence || e.Ended != nil {
+			t.Fatalf("%v: %v, %d of %d rose, z %.2f", values, e.Verdict, e.Rose, e.Intervals, e.Z)
+		}
+	}
+}
+
+// A log of which each dump has a call path of its own takes no time for each of its dumps and paths.
+func TestLeaksManyPaths(t *testing.T) {
+	const many = 10_000
+	b := profile.NewBuilder(0)
+	var dumps []*profile.Dump
+	for i := range many {
+		b.Add(b.Path([]symbol.Addr{{PC: uint64(0x1000 * (i + 1))}}), profile.Value{Bytes: 16, Count: 1})
+		dumps = append(dumps, b.End(profile.DumpInfo{Boot: 1, Time: time.Duration(i+1) * time.Minute, Timed: true}))
+	}
+	p, err := profile.New(dumps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	l := p.Leaks(profile.LeakOptions{})
+	if took := time.Since(start); l.Varied != many || took > 10*time.Second {
+		t.Errorf("%d of %d call paths varied; took %v", l.Varied, many, took)
 	}
 }

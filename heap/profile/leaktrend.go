@@ -52,6 +52,7 @@ type trend struct {
 type leakTrend struct {
 	trend
 	timed    bool
+	complete bool           // no dump lacks blocks: only the program changes the values
 	versions []versionBoots // nil if there is only one
 	scale    float64        // bytes per unit of the floors of the call path
 	steps    []floorStep    // of the call path
@@ -61,7 +62,7 @@ type leakTrend struct {
 // newLeakTrend returns the trend over the dumps that are used, of which each boot has at
 // least minBootDumps.
 func newLeakTrend(dumps []LeakDump) *leakTrend {
-	t := &leakTrend{timed: true}
+	t := &leakTrend{timed: true, complete: true}
 	byBoot := map[boot]int{}
 	count := map[boot]int{} // of all dumps
 	for i, d := range dumps {
@@ -89,6 +90,7 @@ func newLeakTrend(dumps []LeakDump) *leakTrend {
 		}
 		b.kept = append(b.kept, kept)
 		b.gaps = append(b.gaps, gapOf(d.Dump))
+		t.complete = t.complete && kept == 1 && b.gaps[len(b.gaps)-1] == gap{}
 	}
 	for i := range t.boots {
 		b := &t.boots[i]
@@ -176,6 +178,28 @@ func (t *leakTrend) setFloors(points []Value, byBytes bool) {
 			b.floor[i] = least
 		}
 	}
+}
+
+// minChanges is the least number of changes of the values of a call path that can be evidence:
+// two rises in two changes have a Z of 1.7.
+const minChanges = 3
+
+// seldom reports whether the values of a call path change so seldom that they are no evidence, so
+// that a path which only one of many dumps has takes no time for each of them.
+func (t *leakTrend) seldom(changes int) bool {
+	return t.complete && changes < min(minChanges, t.dumps-len(t.boots))
+}
+
+// ends returns the first and the last value of the boot in which the blocks grew most.
+func (t *leakTrend) ends(points []Value) (first, last Value) {
+	for i := range t.boots {
+		b := &t.boots[i]
+		f, l := points[b.dumps[0]], points[b.dumps[len(b.dumps)-1]]
+		if i == 0 || int64(l.Count-f.Count) > int64(last.Count-first.Count) {
+			first, last = f, l
+		}
+	}
+	return first, last
 }
 
 // enough reports whether a path that rises steadily in every interval is Leaking.

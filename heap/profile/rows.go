@@ -176,6 +176,15 @@ func (r *rows) constant(row int) bool {
 	return r.start[row+1]-r.start[row] == 1 && r.dumps[r.start[row]] == 0
 }
 
+// changes returns in how many dumps the values of a row are not those of the dump before.
+func (r *rows) changes(row int) int {
+	n := int(r.start[row+1] - r.start[row])
+	if n > 0 && r.dumps[r.start[row]] == 0 {
+		n-- // the first value
+	}
+	return n
+}
+
 // Row is a stack of call sites of a profile with its values. Call paths that look alike in
 // the view are one row. The zero Row is empty.
 type Row struct {
