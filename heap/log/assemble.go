@@ -42,10 +42,12 @@ type assembler struct {
 	notes        report
 }
 
-// yielded is a dump or an error that Dumps yields.
+// yielded is a dump, a report of an allocator, or an error.
 type yielded struct {
 	DumpBlocks
-	err error
+	report *profile.HeapReport
+	inDump bool // the report is in a dump
+	err    error
 }
 
 // pendingRecord is a record of which the dump is not known yet.
@@ -208,6 +210,7 @@ func (a *assembler) heapReport(at *placed) {
 		r.Stamps = a.stamps.before(at.before)
 	}
 	a.heaps = profile.AddReport(a.heaps, r)
+	a.out = append(a.out, yielded{report: &r, inDump: at.Dump != nil})
 }
 
 // record returns what is added up of a record.

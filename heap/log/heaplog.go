@@ -87,12 +87,27 @@ const maxAddrs = 1 << 24
 // Dumps then reads the logs a second time, if they can be read again, from the first such dump on.
 func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 	return exclusive(r, func(yield func(*profile.Dump, error) bool) {
-		r.dumps(func(d DumpBlocks, err error) bool { return yield(d.Dump, err) }, false)
+		r.dumps(func(d *yielded) bool { return d.report != nil || yield(d.Dump, d.err) }, false)
+	})
+}
+
+// Update is a dump or a report of an allocator.
+type Update struct {
+	Dump   *profile.Dump       // nil if Report is set
+	Report *profile.HeapReport // nil if Dump is set
+	InDump bool                // Report is in a dump, which follows
+}
+
+// Updates yields the same dumps as [Reader.Dumps], and each report of an allocator when it is read. A dump is
+// yielded when it is known to be complete, which may be after reports that follow it in the log.
+func (r *Reader) Updates() iter.Seq2[Update, error] {
+	return exclusive(r, func(yield func(Update, error) bool) {
+		r.dumps(func(d *yielded) bool { return yield(Update{d.Dump, d.report, d.inDump}, d.err) }, false)
 	})
 }
 
 // dumps makes the pass, or the two passes, of Dumps.
-func (r *Reader) dumps(yield func(DumpBlocks, error) bool, blocks bool) {
+func (r *Reader) dumps(yield func(*yielded) bool, blocks bool) {
 	r.process.Remember(maxAddrs)
 	first, stopped := r.assemble(counts{}, blocks, yield)
 	if !stopped && r.regroups() {
@@ -101,12 +116,12 @@ func (r *Reader) dumps(yield func(DumpBlocks, error) bool, blocks bool) {
 	}
 }
 
-// counts is how many dumps and errors a pass has yielded.
-type counts struct{ dumps, errs int }
+// counts is how many dumps, reports and errors a pass has yielded.
+type counts struct{ dumps, reports, errs int }
 
-// assemble makes a pass that yields dumps and errors, but for those of an earlier pass. It yields
+// assemble makes a pass that yields dumps, reports and errors, but for those of an earlier pass. It yields
 // none that another pass will tell apart.
-func (r *Reader) assemble(before counts, blocks bool, yield func(DumpBlocks, error) bool) (n counts, stopped bool) {
+func (r *Reader) assemble(before counts, blocks bool, yield func(*yielded) bool) (n counts, stopped bool) {
 	a := newAssembler(&r.config, r.frames, blocks)
 	r.report, r.replay, r.replayed, r.heaps = &a.notes, a.replay, false, nil
 	wanted := func(d *yielded) bool {
@@ -116,6 +131,9 @@ func (r *Reader) assemble(before counts, blocks bool, yield func(DumpBlocks, err
 		case d.err != nil:
 			n.errs++
 			return n.errs > before.errs
+		case d.report != nil:
+			n.reports++
+			return n.reports > before.reports
 		}
 		n.dumps++
 		return n.dumps > before.dumps
@@ -123,7 +141,7 @@ func (r *Reader) assemble(before counts, blocks bool, yield func(DumpBlocks, err
 pass:
 	for at := range r.items {
 		for _, d := range a.add(at) {
-			if stopped = wanted(&d) && !yield(d.DumpBlocks, d.err); stopped || d.err != nil && at.item != nil {
+			if stopped = wanted(&d) && !yield(&d); stopped || d.err != nil && at.item != nil {
 				break pass
 			}
 		}

@@ -165,3 +165,28 @@ func TestBootsOfReports(t *testing.T) {
 		}
 	}
 }
+
+// Updates yields each report when it is read, and the dumps as Dumps does.
+func TestUpdates(t *testing.T) {
+	const record = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n"
+	const log = "~h#heap free=9\n~h#begin 0\n~h#heap free=8\n" + record + "~h#end 0\n~h#heap free=7\n~h#heap name=b free=6\n~h#begin 1\n" + record + "~h#end 1\n"
+	r, err := heaplog.Open(t.Context(), heaplog.Stream(strings.NewReader(log), "fw.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var got []string
+	for u, err := range r.Updates() {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case u.Report != nil:
+			got = append(got, fmt.Sprintf("%s%d:%t", u.Report.Name, u.Report.Free.Bytes, u.InDump))
+		default:
+			got = append(got, fmt.Sprintf("%s, %d blocks", u.Dump.Name, u.Dump.Total.Count))
+		}
+	}
+	if want := []string{"9:false", "8:true", "7:false", "b6:false", "dump 1, 1 blocks", "dump 2, 1 blocks"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

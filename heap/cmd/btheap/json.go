@@ -226,11 +226,11 @@ func (l *leaks) writeJSON(w io.Writer, found *profile.Leaks, alive []aliveBlock)
 	return err
 }
 
-// writeJSON writes the output of btheap live for the last dump, in a line.
+// writeJSON writes the output of btheap live for the last dump and reports, in a line.
 func (st *state) writeJSON(w io.Writer) error {
 	j := foundJSON(st.found, st.found.Sure(), &profile.StackLimit{})
-	j["dumps"] = []any{leakDumpJSON(&st.found.Dumps[len(st.dumps)-1])}
-	j["kept"], j["alarm"] = len(st.dumps), nil
+	j["dumps"] = listJSON(st.found.Dumps[max(0, len(st.found.Dumps)-1):], leakDumpJSON)
+	j["kept"], j["heaps"], j["alarm"] = len(st.dumps), listJSON(st.found.Heaps, heapJSON), nil
 	if st.alarm != "" {
 		j["alarm"] = st.alarm
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,11 +33,12 @@ func liveCommand() *cobra.Command {
 		Use: "live [flags] [FILE]", Short: "watch the heap of a running device",
 		Long: `live shows on a terminal what leaks, while a log grows or a device writes to a
 serial port: the leaks first, then what holds the most. If the output is not a
-terminal, it writes one line for each dump, or with --json one JSON object for
-each dump. It waits for more at the end of a file, unless --no-follow is given,
-and looks at the last dumps (--keep). Keys: up and down select a row,
-s changes the order, / filters, space freezes the screen, p saves the page of
-btheap html, a sends the line of --ask to the device, q quits.`,
+terminal, it writes one line, or with --json one JSON object, for each dump and
+for each report of the allocator on what is free. It waits for more at the end
+of a file, unless --no-follow is given, and looks at the last dumps (--keep).
+Keys: up and down select a row, s changes the order, / filters, space freezes
+the screen, p saves the page of btheap html, a sends the line of --ask to the
+device, q quits.`,
 		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
 		RunE:    l.watch,
 	}
@@ -47,9 +47,9 @@ btheap html, a sends the line of --ask to the device, q quits.`,
 	f.StringVar(&l.ask, "ask", "", "the key a sends `TEXT` and a line feed to the serial port")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "show an alarm, and exit with 1, if what leaks, or probably does, grows by more than `RATE`: 1K/h, 64/dump")
-	f.IntVar(&l.keep, "keep", 240, "look at the last `N` dumps")
+	f.IntVar(&l.keep, "keep", 240, "look at the last `N` dumps, and reports on each heap")
 	f.BoolVar(&l.once, "no-follow", false, "end where a file ends, and do not wait for more")
-	f.BoolVar(&l.plain, "plain", false, "write one line for each dump to a terminal, too")
+	f.BoolVar(&l.plain, "plain", false, "write one line for each dump or report to a terminal, too")
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
 	l.addAll(c, "Live", compareFrames, []string{"json"})
@@ -103,40 +103,17 @@ func (l *live) watch(c *cobra.Command, files []string) error {
 	return l.outcome
 }
 
-// recent holds the last dumps of a log.
-type recent struct {
-	dumps []*profile.Dump // dumps that have ended
-	open  *profile.Dump   // the dump that has not ended, or nil
-}
-
-// add adds a dump, and keeps the last dumps. It reports whether the dump has ended and is new.
-func (r *recent) add(d *profile.Dump, keep int) bool {
-	if !d.Ended {
-		r.open = d
-		return false
-	}
-	r.open = nil
-	if n := len(r.dumps); n > 0 && r.dumps[n-1].Index == d.Index {
-		r.dumps[n-1] = d
-		return false
-	}
-	r.dumps = append(r.dumps, d)
-	if n := len(r.dumps) - keep; n > 0 {
-		r.dumps = slices.Delete(r.dumps, 0, n)
-	}
-	return true
-}
-
-// read reads the log to its end and calls each with every dump, whether it has ended or not.
-func (l *live) read(each func(d *profile.Dump) error) error {
-	for d, err := range l.reader.Dumps() {
+// read reads the log to its end and calls each with every dump, whether it has ended or not, and every
+// report of an allocator.
+func (l *live) read(each func(u heaplog.Update) error) error {
+	for u, err := range l.reader.Updates() {
 		if err != nil {
 			err = l.out.Add(err)
-		} else if !d.Ended { // the log is read as far as it goes for now
+		} else if u.Dump != nil && !u.Dump.Ended { // the log is read as far as it goes for now
 			err = l.undecided()
 		}
-		if err == nil && d != nil {
-			err = each(d)
+		if err == nil && u != (heaplog.Update{}) {
+			err = each(u)
 		}
 		if err != nil {
 			return err
@@ -145,7 +122,7 @@ func (l *live) read(each func(d *profile.Dump) error) error {
 	return nil
 }
 
-// state is the evaluation of the last dumps.
+// state is the evaluation of the last dumps and reports.
 type state struct {
 	recent
 	p     *profile.Profile // nil if there is no dump
@@ -153,17 +130,16 @@ type state struct {
 	alarm string // "" if there is none
 }
 
-// judge looks for leaks in the last dumps.
+// judge looks for leaks in the last dumps and reports.
 func (l *live) judge(r recent) (*state, error) {
-	st := &state{recent: r, found: &profile.Leaks{}}
-	if len(r.dumps) == 0 {
-		return st, nil
+	st := &state{recent: r}
+	if len(r.dumps) > 0 {
+		var err error
+		if st.p, err = newView(l.view, r.dumps...); err != nil {
+			return nil, err
+		}
 	}
-	var err error
-	if st.p, err = newView(l.view, r.dumps...); err != nil {
-		return nil, err
-	}
-	st.found = st.p.Leaks(profile.LeakOptions{Heap: uint64(l.heap)})
+	st.found = st.p.Leaks(profile.LeakOptions{Heap: uint64(l.heap), Heaps: r.heaps()})
 	excess, unit := l.excess(st.found)
 	if st.alarm = excess; unit != "" {
 		st.alarm = "none at " + l.limit.text + ": " + unit
@@ -171,21 +147,12 @@ func (l *live) judge(r recent) (*state, error) {
 	return st, nil
 }
 
-// noDump says that a log that has ended has no dump. Reports of an allocator are no dumps.
-func (l *live) noDump() error {
-	if len(l.heaps()) > 0 {
-		return errOnlyHeaps
-	}
-	l.note("no dump yet")
-	return nil
-}
-
-// print writes a line for each dump.
+// print writes a line for each dump and report.
 func (l *live) print(w io.Writer) error {
 	var r recent
 	var last *state
-	err := l.read(func(d *profile.Dump) (err error) {
-		if !r.add(d, l.keep) {
+	err := l.read(func(u heaplog.Update) (err error) {
+		if !r.add(u, l.keep) {
 			return nil
 		}
 		if last, err = l.judge(r); err != nil {
@@ -201,13 +168,27 @@ func (l *live) print(w io.Writer) error {
 		return err
 	}
 	if last == nil {
-		return l.noDump()
+		l.note("no dump yet")
+		return nil
 	}
 	return l.checkLimit(last.found)
 }
 
-// line describes the last dump.
+// line describes the last dump or report.
 func (st *state) line() string {
+	text := st.report
+	if st.last == nil {
+		text = st.dump
+	}
+	s := text()
+	if st.alarm != "" {
+		s += "; ALARM: " + st.alarm
+	}
+	return printable.Text(s)
+}
+
+// dump describes the last dump.
+func (st *state) dump() string {
 	d := st.dumps[len(st.dumps)-1]
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", when(d), held(d))
@@ -228,10 +209,7 @@ func (st *state) line() string {
 	if x := st.found.Exhaustion; x != nil {
 		fmt.Fprintf(&b, "; exhausted in %s", leaktext.Left(st.found.Exhaustion))
 	}
-	if st.alarm != "" {
-		fmt.Fprintf(&b, "; ALARM: %s", st.alarm)
-	}
-	return printable.Text(b.String())
+	return b.String()
 }
 
 // when returns the name and the time of a dump.
@@ -254,7 +232,11 @@ func held(d *profile.Dump) string {
 // finding returns a phrase with the number of leaks.
 func (st *state) finding() string {
 	if st.found.Used == 0 {
-		return cli.Count(len(st.dumps), "dump") + ", expected three or more whole ones"
+		s := cli.Count(len(st.dumps), "dump") + ", expected three or more whole ones"
+		if len(st.found.Heaps) > 0 {
+			s += "; " + leaktext.HeapHeadline(st.found)
+		}
+		return s
 	}
 	return leaktext.Headline(st.found)
 }
@@ -297,31 +279,31 @@ func (l *live) show(out *os.File) error {
 	if err != nil {
 		return err
 	}
-	if st := m.now; m.once && m.ended && len(st.dumps) > 0 {
-		fmt.Fprintln(out, st.line())
+	if st := m.now; m.once && m.ended && (len(st.dumps) > 0 || st.last != nil) {
+		fmt.Fprintln(out, fit(st.line()))
 	} else if m.once && m.ended {
-		return l.noDump()
+		l.note("no dump yet")
 	}
 	return l.checkLimit(m.now.found)
 }
 
-// feed reads the log and sends the last dumps to the channel. It replaces a value in the
+// feed reads the log and sends the last dumps and reports to the channel. It replaces a value in the
 // channel that was not received yet. At the end of the log it closes the channel.
 func (l *live) feed(latest chan recent) error {
 	defer close(latest)
 	var r recent
-	return l.read(func(d *profile.Dump) error {
-		r.add(d, l.keep)
+	return l.read(func(u heaplog.Update) error {
+		r.add(u, l.keep)
 		select {
 		case <-latest:
 		default:
 		}
-		latest <- recent{slices.Clone(r.dumps), r.open}
+		latest <- r.clone()
 		return nil
 	})
 }
 
-// judgeAll evaluates the dumps in the channel, and sends the results.
+// judgeAll evaluates the values in the channel, and sends the results.
 func (l *live) judgeAll(latest <-chan recent, send func(tea.Msg)) error {
 	for r := range latest {
 		st, err := l.judge(r)

@@ -365,6 +365,10 @@ func (m *screen) View() string {
 	for _, l := range m.head() {
 		m.line(&b, l.attribute, l.text)
 	}
+	if len(m.now.dumps) == 0 && len(m.now.found.Heaps) > 0 {
+		m.heaps(&b)
+		return strings.TrimSuffix(b.String(), "\n")
+	}
 	m.line(&b, reverse, fmt.Sprintf(valueFormat, " "+m.unit(), "rate", "bytes", "blocks", "last dumps")+"call path, by "+orders[m.order])
 	n, stack := m.layout()
 	for i := m.first; i < m.first+n; i++ {
@@ -377,6 +381,22 @@ func (m *screen) View() string {
 	m.stack(&b, stack)
 	m.foot(&b)
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// heaps writes the trend of each heap, of a log without dumps.
+func (m *screen) heaps(b *strings.Builder) {
+	lines := []string{""}
+	for _, text := range leaktext.Heaps(m.now.found) {
+		lines = append(lines, m.wrap(text)...)
+	}
+	for i := range max(0, m.height-len(m.head())-footLines) {
+		text := ""
+		if i < len(lines) {
+			text = lines[i]
+		}
+		m.line(b, plainText, text)
+	}
+	m.foot(b)
 }
 
 // unit returns the head of the first column.

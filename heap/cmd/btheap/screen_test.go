@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +14,7 @@ import (
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
-// states returns what live shows after each dump of a log.
+// states returns what live shows after each dump of a log, and each report outside of dumps.
 func states(t *testing.T, log string, keep int) (list []*state) {
 	t.Helper()
 	r, err := heaplog.Open(t.Context(), heaplog.Stream(strings.NewReader(log), "fw.log"))
@@ -29,12 +28,14 @@ func states(t *testing.T, log string, keep int) (list []*state) {
 		t.Fatal(err)
 	}
 	var last recent
-	for d, err := range r.Dumps() {
+	for u, err := range r.Updates() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		last.add(d, keep)
-		st, err := l.judge(recent{dumps: slices.Clone(last.dumps)})
+		if !last.add(u, keep) {
+			continue
+		}
+		st, err := l.judge(last.clone())
 		if err != nil {
 			t.Fatal(err)
 		}

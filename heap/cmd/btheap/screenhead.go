@@ -51,6 +51,10 @@ func (m *screen) headTexts() []textLine {
 		title += "  [the log has ended]"
 	}
 	st := m.now
+	if len(st.dumps) == 0 && len(st.found.Heaps) > 0 {
+		lines := []textLine{{bold, title}, {plainText, leaktext.HeapHeadline(st.found) + st.unfinished()}}
+		return append(lines, st.until())
+	}
 	if len(st.dumps) == 0 {
 		text := "no dump yet"
 		if st.open != nil {
@@ -65,8 +69,8 @@ func (m *screen) headTexts() []textLine {
 	}
 	complete := func(i int) bool { return st.dumps[i].Complete() }
 	text := when(d) + ": " + held(d) + "  " + sparkline(totals, complete, profile.Bytes, 24)
-	if h, ok := d.LeastFree(); ok {
-		text += "  " + leaktext.Free(&h)
+	if t := leastFree(st.found.Heaps); t != nil {
+		text += "  " + leaktext.Free(&t.Last.Heap)
 	}
 	if !d.Complete() {
 		text += "  (" + d.Incomplete() + ")"
@@ -78,14 +82,29 @@ func (m *screen) headTexts() []textLine {
 	if !st.found.Enough {
 		found += "; too few to say leak"
 	}
+	return []textLine{{bold, title}, {plainText, text + st.unfinished()}, {plainText, found}, st.until()}
+}
+
+// leastFree returns the heap with the least free memory, nil if no report says what is free.
+func leastFree(list []profile.HeapTrend) (least *profile.HeapTrend) {
+	for i := range list {
+		if t := &list[i]; t.Last.Free.Known && (least == nil || t.Last.Free.Bytes < least.Last.Free.Bytes) {
+			least = t
+		}
+	}
+	return least
+}
+
+// until returns the line with the alarm, the deadline, and what is fragmented.
+func (st *state) until() textLine {
 	attribute, parts := plainText, []string{}
 	if st.alarm != "" {
 		attribute, parts = red, append(parts, "ALARM: "+st.alarm)
 	}
 	if x := st.found.Exhaustion; x != nil {
-		parts = append(parts, fmt.Sprintf("free %s bytes: exhausted in %s", cli.Number(x.Free), leaktext.Left(st.found.Exhaustion)))
+		parts = append(parts, fmt.Sprintf("free %s bytes: exhausted in %s", cli.Number(x.Free), leaktext.Left(x)))
 	}
-	return []textLine{{bold, title}, {plainText, text + st.unfinished()}, {plainText, found}, {attribute, strings.Join(append(parts, leaktext.Fragmentation(st.found)...), "; ")}}
+	return textLine{attribute, strings.Join(append(parts, leaktext.Fragmentation(st.found)...), "; ")}
 }
 
 // unfinished describes the dump that has not ended.

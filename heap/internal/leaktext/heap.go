@@ -94,6 +94,21 @@ func Heaps(found *profile.Leaks) (lines []string) {
 	return lines
 }
 
+// Trend describes whether a heap leaks, how fast it shrinks, and when it is exhausted.
+func Trend(t *profile.HeapTrend) []string {
+	list := []string{state(t)}
+	if t.Verdict >= profile.Grows || t.Exhaustion != nil {
+		list = append(list, rate(t.Per, t.Span, t.Rate, t.Margin))
+	}
+	if t.Exhaustion != nil {
+		list = append(list, "exhausted in "+Left(t.Exhaustion))
+	}
+	if t.Fragmenting {
+		list = append(list, "ever more fragmented")
+	}
+	return list
+}
+
 // Heap describes a heap that shrinks in a line, such as "leak: heap PSRAM: +120 ± 3 bytes per hour, free
 // 2,000 → 1,000".
 func Heap(t *profile.HeapTrend) string {

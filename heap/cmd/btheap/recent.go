@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
+	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// recent holds the last dumps of a log, and the last reports of allocators.
+type recent struct {
+	dumps   []*profile.Dump // dumps that have ended
+	open    *profile.Dump   // the dump that has not ended, or nil
+	reports []*profile.HeapReport
+	count   int                 // number of reports so far
+	last    *profile.HeapReport // the last report, if it came after the last dump and is in none; or nil
+}
+
+// add adds a dump or a report, and keeps the last dumps, and the last reports on each heap. It reports whether
+// there is something new to say: a dump that has ended, or a report that is in none.
+func (r *recent) add(u heaplog.Update, keep int) bool {
+	if u.Report != nil {
+		return r.addReport(u, keep)
+	}
+	d := u.Dump
+	if !d.Ended {
+		r.open = d
+		return false
+	}
+	r.open, r.last = nil, nil
+	if n := len(r.dumps); n > 0 && r.dumps[n-1].Index == d.Index {
+		r.dumps[n-1] = d
+		return false
+	}
+	r.dumps = append(r.dumps, d)
+	if n := len(r.dumps) - keep; n > 0 {
+		r.dumps = slices.Delete(r.dumps, 0, n)
+	}
+	return true
+}
+
+func (r *recent) addReport(u heaplog.Update, keep int) bool {
+	same := func(o *profile.HeapReport) bool {
+		return o.Name == u.Report.Name && o.Foreign == u.Report.Foreign && o.Point == u.Report.Point
+	}
+	n := 0
+	for _, o := range r.reports {
+		if same(o) {
+			n++
+		}
+	}
+	if n == keep {
+		i := slices.IndexFunc(r.reports, same)
+		r.reports = slices.Delete(r.reports, i, i+1)
+	}
+	r.reports = append(r.reports, u.Report)
+	r.count++
+	if !u.InDump {
+		r.last = u.Report
+	}
+	return !u.InDump
+}
+
+// clone returns a copy that later calls of add do not change.
+func (r *recent) clone() recent {
+	c := *r
+	c.dumps, c.reports = slices.Clone(r.dumps), slices.Clone(r.reports)
+	return c
+}
+
+// heaps returns a series for each heap.
+func (r *recent) heaps() []profile.HeapSeries {
+	var list []profile.HeapSeries
+	for _, h := range r.reports {
+		list = profile.AddReport(list, *h)
+	}
+	list, _ = profile.OneSource(list)
+	return list
+}
+
+// report describes the last report, and the trend of its heap.
+func (st *state) report() string {
+	r := st.last
+	s := fmt.Sprintf("report %s", cli.Number(st.count))
+	if r.Boot > 1 {
+		s += fmt.Sprintf(", boot %d", r.Boot)
+	}
+	if at, ok := r.Uptime(); ok {
+		s += ", " + leaktext.Duration(at.Hours())
+	}
+	s += ": " + leaktext.Free(&r.Heap)
+	i := slices.IndexFunc(st.found.Heaps, func(t profile.HeapTrend) bool {
+		return t.Name == r.Name && t.Last.Foreign == r.Foreign
+	})
+	if i < 0 {
+		return s
+	}
+	return s + "; " + strings.Join(leaktext.Trend(&st.found.Heaps[i]), "; ")
+}
