@@ -34,9 +34,9 @@ func (f *File) debugSections() (s dwarf.Sections, err error) {
 	return s, nil
 }
 
-// splitNote returns a message if inlined calls are missing because they are in split debug
+// SplitNote returns a message if inlined calls are missing because they are in split debug
 // files, otherwise "".
-func (f *File) splitNote() string {
+func (f *File) SplitNote() string {
 	if f.debug == nil {
 		return ""
 	}

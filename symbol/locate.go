@@ -15,7 +15,7 @@ type object struct {
 	err  error
 
 	used            bool // an address of it was looked up
-	told            bool // the splitNote of file was added to the notes
+	told            bool // the SplitNote of file was added to the notes
 	same            bool // the log has its build-id
 	wrong           bool // it does not match, and has no names therefore
 	seen, afterCall int  // distinct return addresses in its code
@@ -255,7 +255,7 @@ func (p *Process) find(o *object, addr uint64) (found foundFrames) {
 	}
 	if !o.told {
 		o.told = true
-		if why := f.splitNote(); why != "" {
+		if why := f.SplitNote(); why != "" {
 			p.note("%s: %s", f.Path, why)
 		}
 	}

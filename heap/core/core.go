@@ -99,6 +99,9 @@ func (m *Image) addCore(s *source) error {
 		m.add(Segment{Addr: addr, Data: data, Write: write, Exec: exec, src: s, off: int64(p.off & (1<<62 - 1))})
 		m.addMap(Map{Start: addr, End: addr + p.memsz, Write: write, Exec: exec})
 	}
+	if loads == 0 && h.cut {
+		return fmt.Errorf("%s: cut: the file ends in its program headers, after %d bytes", s.name, len(s.data))
+	}
 	if loads == 0 {
 		return fmt.Errorf("%s: a core file without memory (no PT_LOAD)", s.name)
 	}

@@ -15,6 +15,7 @@ type header struct {
 	kind    elf.Type
 	entry   uint64
 	progs   []prog
+	cut     bool // the file ends in the program headers
 }
 
 type prog struct {
@@ -31,8 +32,11 @@ const maxProgs = 1 << 20
 // readHeader reads the ELF header and the program headers. It does not use debug/elf, which
 // needs complete files with section headers; core files have none.
 func readHeader(data []byte, name string, notes *notes) (*header, error) {
-	if len(data) < 20 || !bytes.HasPrefix(data, []byte(elf.ELFMAG)) {
+	if !bytes.HasPrefix(data, []byte(elf.ELFMAG)) {
 		return nil, fmt.Errorf("%s: not an ELF file", name)
+	}
+	if len(data) < 20 {
+		return nil, fmt.Errorf("%s: ELF header is cut: %d bytes", name, len(data))
 	}
 	h := &header{word: 32, order: binary.LittleEndian}
 	switch elf.Class(data[elf.EI_CLASS]) {
@@ -87,12 +91,14 @@ func readHeader(data []byte, name string, notes *notes) (*header, error) {
 		at := phoff + i*phentsize
 		if phoff > uint64(len(data)) || at > uint64(len(data)) {
 			notes.add("%s: file ends after %d of %d program headers", name, i, phnum)
+			h.cut = true
 			break
 		}
 		c := &cursor{b: data, off: int(at), word: h.word, order: h.order}
 		p := readProg(c)
 		if c.bad {
 			notes.add("%s: file ends after %d of %d program headers", name, i, phnum)
+			h.cut = true
 			break
 		}
 		h.progs = append(h.progs, p)

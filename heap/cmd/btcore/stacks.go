@@ -197,6 +197,7 @@ func (p *stackPrinter) print(w io.Writer, t stackThread) error {
 		return err
 	}
 	frames := p.u.Walk(in.Machine, in.class(), in.ByteOrder(), t.regs)
+	p.explainEnd(t.title, frames)
 	for i := range frames {
 		f := &frames[i]
 		how := f.How.String()
@@ -219,6 +220,16 @@ func (p *stackPrinter) print(w io.Writer, t stackThread) error {
 	return nil
 }
 
+// explainEnd adds a note if a stack ends early because the image or a file is missing.
+func (p *stackPrinter) explainEnd(title string, frames []unwind.Frame) {
+	if m := p.in.MapAt(p.u.Beyond); p.u.Beyond != 0 && m != nil && m.File != "" {
+		p.in.note("%s: the stack goes on at %#x in %s, which was not read: give it by -e", title, p.u.Beyond, m.File)
+	}
+	if len(frames) == 1 && p.in.Read(make([]byte, 1), frames[0].SP) == 0 {
+		p.in.note("%s: its stack, at %#x, is not in the image", title, frames[0].SP)
+	}
+}
+
 // name returns the functions and lines of a frame, the innermost function first.
 func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 	if f.Module == nil {
@@ -227,6 +238,9 @@ func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 	pc := p.in.fit(f.Lookup() - f.Module.Bias)
 	if s := p.files[f.Module]; s != nil {
 		list, _ := s.Lookup(nil, pc)
+		if why := s.SplitNote(); why != "" {
+			p.in.note("%s: %s", f.Module.Path, why)
+		}
 		for _, x := range list {
 			name, place := cli.Printable(p.demangler.Demangle(x.Func)), ""
 			if name == "" {

@@ -143,16 +143,35 @@ func TestStacksOfACutCore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ends := map[uint64]string{10: "is cut: 10 bytes", 63: "cut: the file ends in its program headers", 100: "cut: the file ends in its program headers"}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_NOTE {
-			err = os.WriteFile(core, text[:p.Off+8], 0o644)
+			ends[p.Off+8] = "cut:"
 		}
 	}
-	if err != nil {
+	for end, want := range ends {
+		if err := os.WriteFile(core, text[:end], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		if code := cli.Run(command(), []string{"stacks", core, "-e", exe}, nil, &out, &errs); code != 2 || !strings.Contains(errs.String(), want) {
+			t.Errorf("%d bytes: exit code %d, expected 2 and %q: %s", end, code, want, errs.String())
+		}
+	}
+}
+
+// Inlined calls that are in split debug files are missing, which is said.
+func TestStacksOfSplitDebugInformation(t *testing.T) {
+	cmdtest.NeedToRun(t, "gcc")
+	dir := t.TempDir()
+	src, exe, core := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "core")
+	if err := os.WriteFile(src, []byte("#include <stdlib.h>\nint main(void) { abort(); }\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	tool(t, "gcc", "-static", "-g", "-gsplit-dwarf", "-o", exe, src)
+	tool(t, "gdb", "-q", "-nx", "-batch", "-ex", "run", "-ex", "generate-core-file "+core, exe)
 	var out, errs bytes.Buffer
-	if code := cli.Run(command(), []string{"stacks", core, "-e", exe}, nil, &out, &errs); code != 2 || !strings.Contains(errs.String(), "cut:") {
+	if code := cli.Run(command(), []string{"stacks", core, "-e", exe}, nil, &out, &errs); code != 1 || !strings.Contains(errs.String(), "inlined calls are missing") {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
 }
@@ -194,6 +213,40 @@ func TestStacksWithoutHeaders(t *testing.T) {
 		_, names := ourFrames(text)
 		if got := strings.Join(names, " "); !strings.Contains(got, "abort deep deep deep deep deep deep main ") {
 			t.Errorf("%v: abort, 6 times deep and main are expected:\n%s", flags, text)
+		}
+	}
+}
+
+// calledProgram ends in a function that the C library calls. The core file has the memory of FILTER.
+const calledProgram = `
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) int compare(const void *a, const void *b) { __builtin_trap(); return a < b; }
+int main(void) {
+	int list[2] = {2, 1}, f = open("/proc/self/coredump_filter", O_WRONLY);
+	if (f < 0 || write(f, FILTER, 3) != 3)
+		return 1;
+	qsort(list, 2, sizeof list[0], compare);
+	return list[0];
+}
+`
+
+// If a stack ends early because a file or the stack itself is missing, that is said.
+func TestStacksSayWhyTheyEnd(t *testing.T) {
+	cmdtest.NeedToRun(t, "gcc")
+	dir := t.TempDir()
+	src, exe, core := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "core")
+	if err := os.WriteFile(src, []byte(calledProgram), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for filter, want := range map[string]string{"0x1": `libc\S*, which was not read: give it by -e`, "0x0": `its stack, at 0x[0-9a-f]+, is not in the image`} {
+		tool(t, "gcc", "-g", "-O1", "-DFILTER=\""+filter+"\"", "-o", exe, src)
+		tool(t, "gdb", "-q", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "run", "-ex", "generate-core-file "+core, exe)
+		var out, errs bytes.Buffer
+		code := cli.Run(command(), []string{"stacks", core, "-e", exe}, nil, &out, &errs)
+		if code != 1 || !strings.Contains(out.String(), "compare") || !regexp.MustCompile(want).MatchString(errs.String()) {
+			t.Errorf("filter %s: exit code %d, expected 1 and %q:\n%s%s", filter, code, want, out.String(), errs.String())
 		}
 	}
 }

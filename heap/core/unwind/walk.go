@@ -83,6 +83,8 @@ type Unwinder struct {
 	// Exhausted reports whether the limit on work for an image was exceeded; the last stacks
 	// then end early.
 	Exhausted bool
+	// Beyond is where the last stack walked goes on, in code of no module; 0 if it ends.
+	Beyond uint64
 
 	pops      map[uint64]int64
 	prologues map[path]reached
@@ -129,6 +131,7 @@ const maxStack = 64 << 20
 // Walk returns the frames of the thread with the given registers, innermost first. The
 // first frame has the program counter of regs.
 func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteOrder, regs Regs) []Frame {
+	u.Beyond = 0
 	a := archOf(machine, class, order)
 	if a == nil {
 		return nil
@@ -161,6 +164,7 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 		frames[len(frames)-1].Trampoline = how == HowSignal
 		cur = Frame{PC: next.PC, SP: sp, How: how, Signal: how == HowSignal, Module: w.module(a.addr(next.PC))}
 		if cur.Module == nil && !w.isTrampoline(next.PC) {
+			w.Beyond = a.addr(next.PC)
 			break
 		}
 		if a.ra >= 0 && how != HowSignal {
