@@ -4,7 +4,9 @@ package record
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -28,8 +30,8 @@ type Config struct {
 	File *os.File
 
 	// Slots is the number of rings, and Words the size of a ring in words of 8 bytes. 0
-	// means 4,096 rings (256 on 32-bit machines) of 32,768 words. Only rings that a thread
-	// uses take memory.
+	// means 4,096 rings of 32,768 words; on 32-bit machines, or if the address space is
+	// limited (RLIMIT_AS), 256 rings. Only rings that a thread uses take memory.
 	Slots, Words int
 }
 
@@ -54,14 +56,14 @@ type memory struct {
 // newMemory creates the memory.
 func newMemory(c Config) (*memory, error) {
 	slots, words := cmp.Or(c.Slots, 4096), cmp.Or(c.Words, 32768)
-	if c.Slots == 0 && unsafe.Sizeof(uintptr(0)) == 4 {
+	if c.Slots == 0 && (narrow || limit(unix.RLIMIT_AS) < wideSpace) {
 		slots = 256 // of 512 KB of addresses each
 	}
 	up := func(n int) int { return (n + 65535) &^ 65535 }
 	areaAt, area := up(headerBytes+slots*ringSlot), up(ringOwn+8*(words+ringSlack))
 	m := &memory{file: c.File, stride: area, words: uint32(words), clock: newClock()}
 	if err := m.create(areaAt + slots*area); err != nil {
-		return nil, fmt.Errorf("cannot create %d bytes of shared memory: %w", areaAt+slots*area, err)
+		return nil, fmt.Errorf("cannot create %d bytes of shared memory: %w", areaAt+slots*area, sizeLimit(err))
 	}
 	m.areas = m.bytes[areaAt:]
 	m.header = (*header)(unsafe.Pointer(&m.bytes[0]))
@@ -81,6 +83,39 @@ func newMemory(c Config) (*memory, error) {
 	m.setRecording(!c.StartOff, c.Lossy)
 	m.unwatch = m.guard()
 	return m, nil
+}
+
+// With less address space than minSpace, Go cannot start all threads. From wideSpace on,
+// 4,096 rings have room in it.
+const minSpace, wideSpace uint64 = 2 << 30, 8 << 30
+
+// narrow is whether this is a 32-bit machine.
+const narrow = unsafe.Sizeof(uintptr(0)) == 4
+
+// CheckLimits returns an error if the process has too little address space to record. Then it
+// may abort as soon as it starts a thread.
+func CheckLimits() error {
+	if n := limit(unix.RLIMIT_AS); n < minSpace && !narrow {
+		return fail(NotRecorded, "the address space is limited to %d bytes (ulimit -v), expected at least %d", n, minSpace)
+	}
+	return nil
+}
+
+// limit returns a limit of the process (getrlimit(2)), in bytes.
+func limit(which int) uint64 {
+	var l unix.Rlimit
+	if unix.Getrlimit(which, &l) != nil {
+		return math.MaxUint64
+	}
+	return l.Cur
+}
+
+// sizeLimit adds the limit of files to an error.
+func sizeLimit(err error) error {
+	if errors.Is(err, unix.EFBIG) {
+		return fmt.Errorf("%w: files are limited to %d bytes (ulimit -f)", err, limit(unix.RLIMIT_FSIZE))
+	}
+	return err
 }
 
 // create creates the file, if there is none, and maps it.

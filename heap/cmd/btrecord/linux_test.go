@@ -415,3 +415,31 @@ func TestPrivileges(t *testing.T) {
 		}
 	}
 }
+
+// Where the system limits the size of the address space, fewer threads are recorded; what is too
+// small is said, as is the limit of the size of files.
+func TestLimits(t *testing.T) {
+	run := func(limit string, args ...string) (int, string) {
+		b := btrecord(t, args...)
+		b.Path, b.Args = "/bin/sh", append([]string{"sh", "-c", limit + ` && exec "$0" "$@"`}, b.Args...)
+		out, _ := b.CombinedOutput()
+		return b.ProcessState.ExitCode(), string(out)
+	}
+	if code, _ := run("ulimit -v 4000000", "--help"); code != 0 {
+		t.Skip("this build needs more address space, as with the race detector")
+	}
+	program, file := modes(t), filepath.Join(t.TempDir(), "rec")
+	for _, c := range []struct {
+		limit string
+		code  int
+		says  string
+	}{
+		{"ulimit -v 4000000", 0, "allocations"},
+		{"ulimit -v 1900000", 125, "limited to 1945600000 bytes (ulimit -v)"},
+		{"ulimit -f 100", 125, "(ulimit -f)"},
+	} {
+		if code, out := run(c.limit, "-o", file, "--", program, "peak"); code != c.code || !strings.Contains(out, c.says) {
+			t.Errorf("%s: exit code %d, expected %d and %q:\n%s", c.limit, code, c.code, c.says, out)
+		}
+	}
+}

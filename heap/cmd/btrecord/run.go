@@ -39,6 +39,9 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if err := record.CheckLimits(); err != nil {
+		return exit(err)
+	}
 	debug.SetGCPercent(25) // the recorder keeps large tables, and makes little garbage
 	if c.Flags().Changed("pid") {
 		return o.attach(c)
