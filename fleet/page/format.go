@@ -21,7 +21,6 @@ var functions = template.FuncMap{
 	"short":   short,
 	"build":   func(b string) string { return "/build/" + url.PathEscape(b) },
 	"device":  func(d string) string { return "/device/" + url.PathEscape(d) },
-	"query":   func(pairs ...string) template.URL { return template.URL(values(pairs).Encode()) },
 	"number":  func(n int64) string { return cli.Number(n) },
 	"mean":    mean,
 	"signed":  func(v float64) string { return sign(v) + mean(math.Abs(v)) },
@@ -36,6 +35,8 @@ var functions = template.FuncMap{
 	"chart":   chart,
 	"count":   func(l []query.Leak, what string) string { return cli.Count(int64(len(l)), what) },
 	"near":    func(l []query.Leak) []query.Leak { n, _ := fold(l); return n },
+	"changed": func(l []query.Change) []query.Change { return l[:sure(l)] },
+	"random":  func(l []query.Change) []query.Change { return l[sure(l):] },
 	"far":     func(l []query.Leak) []query.Leak { _, f := fold(l); return f },
 	"rates": func(l query.Leak) template.HTML {
 		return histogram(l.Rates, "rate", func(v float64) string { return mean(v) + " bytes/h" })
@@ -43,14 +44,6 @@ var functions = template.FuncMap{
 	"days": func(x query.Exhaustion) template.HTML {
 		return histogram(x.Each, "time to exhaustion", func(v float64) string { return hours(&v) })
 	},
-}
-
-func values(pairs []string) url.Values {
-	v := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		v.Set(pairs[i], pairs[i+1])
-	}
-	return v
 }
 
 // short returns the first digits of a build ID.
@@ -93,6 +86,14 @@ func fold(list []query.Leak) (near, far []query.Leak) {
 		}
 	}
 	return near, far
+}
+
+// sure returns the number of changes with evidence, which are the first.
+func sure(list []query.Change) int {
+	if i := slices.IndexFunc(list, func(c query.Change) bool { return c.Evidence == query.NoEvidence }); i >= 0 {
+		return i
+	}
+	return len(list)
 }
 
 // hours formats a time; v is nil or negative if the time is not known.
@@ -175,12 +176,14 @@ func bars(counts []int, caption string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// points returns the coordinates of the points of a line chart.
+// points returns the coordinates of the points of a line chart, whose height is the range of the values, at least a tenth
+// of the largest: small noise stays flat.
 func points(list []float64, width, height float64) string {
 	most := max(1, slices.Max(list))
+	least := min(slices.Min(list), most*0.9)
 	var b strings.Builder
 	for i, v := range list {
-		fmt.Fprintf(&b, "%.1f,%.1f ", width*float64(i)/float64(len(list)-1), height-1-(height-2)*v/most)
+		fmt.Fprintf(&b, "%.1f,%.1f ", width*float64(i)/float64(len(list)-1), height-1-(height-2)*(v-least)/(most-least))
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -16,7 +16,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,6 +124,15 @@ func (p *Pages) page(path, api, name string, answer func(ctx context.Context, r 
 	}
 }
 
+// scope returns the scope of a request for builds: the dumps in the time window of the parameter since.
+func scope(r *http.Request, builds ...string) (query.Scope, error) {
+	since, err := query.ParseSince(r.FormValue("since"), time.Now())
+	if err != nil {
+		return query.Scope{}, fmt.Errorf("%w: since %w", errInput, err)
+	}
+	return query.Scope{Builds: builds, Since: since}, nil
+}
+
 // isAPI reports whether a request is answered in JSON.
 func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/") }
 
@@ -140,7 +148,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, name st
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	w.WriteHeader(status)
-	if err := p.templates.ExecuteTemplate(w, name, data); err != nil {
+	if err := p.templates.ExecuteTemplate(w, name, &view{data, r.URL}); err != nil {
 		p.log.Warn("page", "path", r.URL.Path, "err", err)
 	}
 }
@@ -216,12 +224,16 @@ type Build struct {
 	Trend []float64 `json:"trend"` // mean bytes of the dumps of each day, the oldest first
 }
 
-func (p *Pages) builds(ctx context.Context, _ *http.Request) (any, error) {
-	list, err := p.db.Builds(ctx, query.Scope{})
+func (p *Pages) builds(ctx context.Context, r *http.Request) (any, error) {
+	o, err := scope(r)
 	if err != nil {
 		return nil, err
 	}
-	res, err := p.db.Query(ctx, "select build, avg(bytes)::double as bytes from dumps where complete group by build, received::date order by build, received::date", query.Scope{}, 100_000)
+	list, err := p.db.Builds(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	res, err := p.db.Query(ctx, "select build, avg(bytes)::double as bytes from dumps where complete group by build, received::date order by build, received::date", o, 100_000)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +256,10 @@ func (p *Pages) builds(ctx context.Context, _ *http.Request) (any, error) {
 const topPaths = 50
 
 func (p *Pages) build(ctx context.Context, r *http.Request) (any, error) {
-	o := query.Scope{Builds: []string{r.PathValue("build")}}
+	o, err := scope(r, r.PathValue("build"))
+	if err != nil {
+		return nil, err
+	}
 	leaks, err := p.db.Leaks(ctx, o)
 	if err != nil {
 		return nil, err
@@ -265,7 +280,11 @@ func (p *Pages) build(ctx context.Context, r *http.Request) (any, error) {
 }
 
 func (p *Pages) diff(ctx context.Context, r *http.Request) (any, error) {
-	list, err := p.db.Builds(ctx, query.Scope{})
+	o, err := scope(r)
+	if err != nil {
+		return nil, err
+	}
+	list, err := p.db.Builds(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +298,7 @@ func (p *Pages) diff(ctx context.Context, r *http.Request) (any, error) {
 		Diff     *query.Diff   `json:"diff"`
 	}{Builds: list}
 	if from != "" && to != "" {
-		if data.Diff, err = p.db.Diff(ctx, from, to, query.Scope{}); err != nil {
+		if data.Diff, err = p.db.Diff(ctx, from, to, o); err != nil {
 			return nil, err
 		}
 	}
@@ -319,7 +338,10 @@ const (
 )
 
 func (p *Pages) devices(ctx context.Context, r *http.Request) (any, error) {
-	o := query.Scope{}
+	o, err := scope(r)
+	if err != nil {
+		return nil, err
+	}
 	if b := r.FormValue("build"); b != "" {
 		o.Builds = []string{b}
 	}
@@ -339,34 +361,39 @@ func (p *Pages) devices(ctx context.Context, r *http.Request) (any, error) {
 		Build   string         `json:"build"`
 		From    int            `json:"from"`
 		Devices []query.Device `json:"devices"`
-		Before  string         `json:"-"`
+		Before  string         `json:"-"` // from, on the page before; "" if there is none
 		After   string         `json:"-"`
 	}{Build: r.FormValue("build"), From: from}
-	link := func(from int) string {
-		return "/devices?" + url.Values{"build": {data.Build}, "from": {strconv.Itoa(from)}}.Encode()
-	}
 	if from < len(list) {
 		data.Devices = list[from:]
 	}
 	if from > 0 {
-		data.Before = link(max(0, from-perPage))
+		data.Before = strconv.Itoa(max(0, from-perPage))
 	}
 	if len(data.Devices) > perPage {
 		data.Devices = data.Devices[:perPage]
-		data.After = link(from + perPage)
+		data.After = strconv.Itoa(from + perPage)
 	}
 	return data, nil
 }
 
 func (p *Pages) device(ctx context.Context, r *http.Request) (any, error) {
-	return p.db.Timeline(ctx, r.PathValue("device"), query.Scope{})
+	o, err := scope(r)
+	if err != nil {
+		return nil, err
+	}
+	return p.db.Timeline(ctx, r.PathValue("device"), o)
 }
 
 // heap shows the flame graph of one build, or of two, and their difference.
 func (p *Pages) heap(w http.ResponseWriter, r *http.Request, builds ...string) {
-	data, err := p.cached(r.Context(), "heap\x00"+strings.Join(builds, "\x00"), func(ctx context.Context) (any, error) {
+	data, err := p.cached(r.Context(), "heap\x00"+strings.Join(append(builds, r.FormValue("since")), "\x00"), func(ctx context.Context) (any, error) {
+		o, err := scope(r)
+		if err != nil {
+			return nil, err
+		}
 		var b bytes.Buffer
-		err := Write(ctx, p.db, &b, query.Scope{}, builds...)
+		err = Write(ctx, p.db, &b, o, builds...)
 		return b.Bytes(), err
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -94,7 +95,7 @@ func TestPages(t *testing.T) {
 		"/build/" + escaped:                         {"&lt;script&gt;"},
 		"/build/" + escaped + "/heap":               {"heap per device"},
 		"/diff?from=" + other:                       {"<select name=\"from\">", "1.4.3"},
-		"/diff?from=" + other + "&to=" + leaks:      {"bytes per device on", "Flame graph of the difference"},
+		"/diff?from=" + other + "&to=" + leaks:      {"bytes per device on", "Flame graph of the difference", "No call path changed", "call paths with a difference that may be random"},
 		"/diff/heap?from=" + other + "&to=" + leaks: {"heap per device", short(leaks)},
 		"/devices":                                  {"sim-00", "rel=\"next\""},
 		"/devices?from=200":                         {"rel=\"prev\"", "&lt;script&gt;"},
@@ -136,6 +137,64 @@ func TestPages(t *testing.T) {
 		if b.Build != hostile && (b.Devices != 40 || len(b.Trend) != fleet.Days) {
 			t.Errorf("%+v, want 40 devices and %d days", b, fleet.Days)
 		}
+	}
+}
+
+// The time window is that of --since, and each link of a page keeps it. Each simulated device
+// sends one dump per day.
+func TestWindow(t *testing.T) {
+	url, fleet := serve(t, 200)
+	leaks, other := fleet.BuildID(fleet.Leak.Build), fleet.BuildID(0)
+	since := fleet.Start.AddDate(0, 0, fleet.Days-3).Format(time.DateOnly)
+	type answer struct {
+		Builds []struct {
+			Build string
+			Dumps int
+			Trend []float64
+		}
+		Dumps []any
+	}
+	ask := func(path string) (a answer) {
+		if err := json.Unmarshal([]byte(get(t, url+path, 200)), &a); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		return a
+	}
+	for _, b := range ask("/v1/builds?since=" + since).Builds {
+		if b.Build != hostile && (b.Dumps != 3*200/fleet.Builds || len(b.Trend) != 3) {
+			t.Errorf("the last three days: %+v", b)
+		}
+	}
+	if list := ask("/v1/builds?since=12h").Builds; len(list) != 1 || list[0].Build != hostile {
+		t.Errorf("builds of the last 12 hours: %+v", list)
+	}
+	if list := ask("/v1/devices/sim-000003?since=" + since).Dumps; len(list) != 3 {
+		t.Errorf("%d dumps of a device in three days", len(list))
+	}
+	href := regexp.MustCompile(`href="(/[^"]*)"`)
+	for _, path := range []string{"/?", "/build/" + leaks + "?", "/diff?from=" + other + "&to=" + leaks + "&", "/devices?from=100&", "/devices?build=" + leaks + "&", "/device/sim-000003?"} {
+		text, links := get(t, url+path+"since="+since, 200), 0
+		for _, m := range href.FindAllStringSubmatch(text, -1) {
+			if links++; !strings.HasPrefix(m[1], "/style-") && !strings.Contains(m[1], "since="+since) {
+				t.Errorf("%s: %s has no time window", path, m[1])
+			}
+		}
+		if links < 5 || !strings.Contains(text, `<option value="`+since+`" selected>`) {
+			t.Errorf("%s: %d links, or no time window", path, links)
+		}
+	}
+	text := get(t, url+"/diff?from="+other+"&to="+leaks, 200)
+	for _, name := range []string{"from", "to"} {
+		if !strings.Contains(text, `<input type="hidden" name="`+name+`"`) {
+			t.Errorf("the form of the time window loses %q", name)
+		}
+	}
+	if text := get(t, url+"/build/"+leaks+"?since=12h", 404); !strings.Contains(text, `<select name="since">`) {
+		t.Errorf("no other time window can be chosen: %s", text)
+	}
+	get(t, url+"/build/"+leaks+"/heap?since="+since, 200)
+	for _, path := range []string{"/?since=x", "/build/" + leaks + "/heap?since=x", "/v1/devices?since=-1d"} {
+		get(t, url+path, 400)
 	}
 }
 

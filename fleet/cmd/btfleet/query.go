@@ -41,7 +41,7 @@ func (q *question) command(c *cobra.Command, rows int, ask func(c *cobra.Command
 			return cli.Usagef("-n %d, expected a number of rows", q.rows)
 		}
 		var err error
-		if q.scope.Since, err = parseSince(q.since, time.Now()); err != nil {
+		if q.scope.Since, err = query.ParseSince(q.since, time.Now()); err != nil {
 			return cli.Usagef("--since %v", err)
 		}
 		if q.db, err = q.store.db(c.Context()); err != nil {
@@ -64,27 +64,6 @@ func failure(err error) error {
 		return err
 	}
 	return cli.Failedf("%s", cli.Printable(err.Error()))
-}
-
-// parseSince reads a date, a time, or a time before now. "" is the zero Time.
-func parseSince(s string, now time.Time) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339, "2006-01-02T15:04"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t, nil
-		}
-	}
-	text, unit := s, time.Duration(1)
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		text, unit = days+"h", 24
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 || d > 1<<62/unit {
-		return time.Time{}, fmt.Errorf("%q: expected a date such as 2026-06-01, a time such as 2026-06-01T12:00:00Z, or 7d or 12h before now", s)
-	}
-	return now.Add(-d * unit), nil
 }
 
 // one sets the build of the scope.

@@ -1,0 +1,69 @@
+package page
+
+import (
+	"html/template"
+	"net/url"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// view is what a template shows: the answer to a request. Its links keep the time window.
+type view struct {
+	Data any
+	url  *url.URL
+}
+
+// head is the beginning of a page.
+type head struct {
+	*view
+	Title string
+}
+
+// Head returns the beginning of a page with a title.
+func (v *view) Head(title string) head { return head{v, title} }
+
+// Since returns the time window, as in the request; "" if there is none.
+func (v *view) Since() string { return v.url.Query().Get("since") }
+
+// window is a time window: the parameter since, and its name.
+type window struct{ Since, Name string }
+
+// Windows returns the time windows to choose from.
+func (v *view) Windows() []window {
+	list := []window{{"", "at any time"}, {"1d", "in the last day"}, {"7d", "in the last 7 days"}, {"30d", "in the last 30 days"}, {"90d", "in the last 90 days"}}
+	s := v.Since()
+	if !slices.ContainsFunc(list, func(w window) bool { return w.Since == s }) {
+		list = append(list, window{s, "since " + cli.Printable(s)})
+	}
+	return list
+}
+
+// Kept returns the parameters of the request that another time window does not change.
+func (v *view) Kept() map[string]string {
+	m := map[string]string{}
+	for name, list := range v.url.Query() {
+		if name != "since" && (v.url.Path != "/devices" || name != "from") {
+			m[name] = list[0]
+		}
+	}
+	return m
+}
+
+// Path returns the path of the request.
+func (v *view) Path() string { return v.url.EscapedPath() }
+
+// Link returns the URL of a page, with parameters: names and values in turn.
+func (v *view) Link(path string, pairs ...string) template.URL {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		q.Set(pairs[i], pairs[i+1])
+	}
+	if s := v.Since(); s != "" {
+		q.Set("since", s)
+	}
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return template.URL(path)
+}
