@@ -112,6 +112,8 @@ func linuxCases(t testing.TB) []linuxCase {
 		{name: "static jemalloc", program: static("mix.c", "libjemalloc.a")},
 		{name: "static tcmalloc", program: static("mix.c", "libtcmalloc_minimal.a")},
 		{name: "static jemalloc that is not exported", program: static("mix.c", "libjemalloc.a", "-Wl,--exclude-libs,ALL")},
+		{name: "functions of mimalloc", program: static("mimalloc.c", "libmimalloc.so"), code: 125, says: "malloc of its own"},
+		{name: "functions of mimalloc in the program", program: linux("mimalloc.c", "-DSTATIC"), code: 125, says: "malloc of its own"},
 		{name: "static jemalloc, operators", program: static("sized.cc", "libjemalloc.a")},
 	}
 	for call, number := range map[string]int{"openat": syscall.SYS_OPENAT, "prctl": syscall.SYS_PRCTL, "gettid": syscall.SYS_GETTID,

@@ -269,6 +269,15 @@ static void *find(const struct symbols *x, const char *name)
 	return NULL;
 }
 
+/* imports reports whether the program has a function of this name from a library. */
+static bool imports(const struct symbols *x, const char *name)
+{
+	for (size_t i = 1; x->symbols && x->strings && i < x->n; i++)
+		if (x->symbols[i].st_shndx == SHN_UNDEF && !strcmp(x->strings + x->symbols[i].st_name, name))
+			return true;
+	return false;
+}
+
 /* is_twice reports whether another function has the same name: a static one. */
 static bool is_twice(const struct symbols *x, const char *name, const void *function)
 {
@@ -287,13 +296,14 @@ static bool has_malloc(const struct symbols *x)
 }
 
 /* symbols_of_allocator finds the malloc of the program, and reports whether it has one. other: it
- * has one of another name, that of Rust's jemalloc. */
+ * calls one of another name, that of Rust's jemalloc or of mimalloc, also in a library. */
 static bool symbols_of_allocator(struct symbols *x, bool *other)
 {
 	*x = exports_of_program();
+	*other = imports(x, "mi_malloc") || imports(x, "mi_free");
 	if (!has_malloc(x))
 		*x = symbols_of_file(x->base);
-	*other = find(x, "_rjem_malloc");
+	*other |= find(x, "_rjem_malloc") || (!has_malloc(x) && find(x, "mi_free"));
 	return has_malloc(x);
 }
 
