@@ -453,15 +453,24 @@ func TestDarkAndLight(t *testing.T) {
 	}
 }
 
-// Nothing reaches out of a window 390 pixels wide, on any tab.
+// Nothing reaches out of a window that becomes 390 pixels wide, not even before the charts are drawn again, and
+// no number of a table is cut.
 func TestNarrow(t *testing.T) {
-	url := writePage(t, write(t, firmware.profile(t), report.Options{Title: "sensord", Leaks: sampleLeaks}))
-	for _, tab := range []string{"leaks", "flame", "functions", "functions&fn=0"} {
+	url := writePage(t, write(t, firmware.profile(t), report.Options{Title: "sensord", Leaks: sampleLeaks, Map: sampleMap()}))
+	for _, tab := range []string{"leaks", "flame", "functions", "functions&fn=0", "map"} {
 		ctx := browser(t, url+"#tab="+tab)
 		do(t, ctx, chromedp.EmulateViewport(390, 844))
-		do(t, ctx, chromedp.Sleep(150*time.Millisecond))
-		if w := eval[[]int](t, ctx, `[document.documentElement.scrollWidth, innerWidth]`); w[0] > 390 || w[1] != 390 {
-			t.Errorf("%s: %d pixels wide in a window of %d", tab, w[0], w[1])
+		for _, when := range []string{"at once", "later"} {
+			if w := eval[[]int](t, ctx, `[document.documentElement.scrollWidth, innerWidth]`); w[0] > 390 || w[1] != 390 {
+				t.Errorf("%s, %s: %d pixels wide in a window of %d", tab, when, w[0], w[1])
+			}
+			do(t, ctx, chromedp.Sleep(150*time.Millisecond))
+		}
+		if w := eval[int](t, ctx, `document.querySelector(".timeline svg").clientWidth`); w > 390 {
+			t.Errorf("%s: the chart is still %d pixels wide", tab, w)
+		}
+		if cut := eval[[]string](t, ctx, `[...document.querySelectorAll(".table td.num")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)`); len(cut) > 0 {
+			t.Errorf("%s: cut numbers: %q", tab, cut)
 		}
 	}
 }
