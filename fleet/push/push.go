@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // Target is a server of profiles.
@@ -30,12 +28,10 @@ type Target struct {
 //
 //	pyroscope   Pyroscope, push.v1.PusherService/Push, by Connect with JSON
 //	parca       Parca, /profiles/writeraw, with JSON
-//	otlp        OTLP profiles, /v1development/profiles, with Protobuf. It is alpha: its
-//	            format changes with each release; this is the format of pdata/pprofile v0.165
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 var kinds = map[string]func(p *profile.Profile, labels map[string]string) (path, contentType string, body []byte, err error){
-	"pyroscope": pyroscope, "parca": parca, "otlp": otlp,
+	"pyroscope": pyroscope, "parca": parca,
 }
 
 // Send sends a profile with labels. Pyroscope requires the label service_name.
@@ -114,80 +110,4 @@ func parca(p *profile.Profile, labels map[string]string) (string, string, []byte
 		"samples": []object{{"rawProfile": raw}},
 	}}})
 	return "profiles/writeraw", "application/json", body, err
-}
-
-// otlp converts a profile to OTLP, with an OTLP Profile for each value type.
-func otlp(p *profile.Profile, labels map[string]string) (string, string, []byte, error) {
-	c := converter{data: pprofile.NewProfiles()}
-	c.table = c.data.Dictionary()
-	c.init()
-	r := c.data.ResourceProfiles().AppendEmpty()
-	for name, value := range labels {
-		r.Resource().Attributes().PutStr(strings.ReplaceAll(name, "service_name", "service.name"), value)
-	}
-	scope := r.ScopeProfiles().AppendEmpty()
-	scope.Scope().SetName("btfleet")
-	for i, t := range p.SampleType {
-		out := scope.Profiles().AppendEmpty()
-		out.SetTime(pcommon.Timestamp(p.TimeNanos))
-		out.SampleType().SetTypeStrindex(c.text(t.Type))
-		out.SampleType().SetUnitStrindex(c.text(t.Unit))
-		for _, s := range p.Sample {
-			o := out.Samples().AppendEmpty()
-			o.SetStackIndex(c.stack(s.Location))
-			o.Values().Append(s.Value[i])
-		}
-	}
-	if c.err != nil {
-		return "", "", nil, c.err
-	}
-	// Profiles and the request have the same fields. Package pprofileotlp would add gRPC to the command.
-	body, err := new(pprofile.ProtoMarshaler).MarshalProfiles(c.data)
-	return "v1development/profiles", "application/x-protobuf", body, err
-}
-
-// converter fills the tables of OTLP. The first entry of each is empty, as OTLP requires.
-type converter struct {
-	data  pprofile.Profiles
-	table pprofile.ProfilesDictionary
-	err   error
-}
-
-func (c *converter) init() {
-	c.table.StringTable().Append("")
-	c.table.MappingTable().AppendEmpty()
-	c.table.LocationTable().AppendEmpty()
-	c.table.FunctionTable().AppendEmpty()
-	c.table.LinkTable().AppendEmpty()
-	c.table.AttributeTable().AppendEmpty()
-	c.table.StackTable().AppendEmpty()
-}
-
-// keep stores the first error.
-func (c *converter) keep(i int32, err error) int32 {
-	if c.err == nil {
-		c.err = err
-	}
-	return i
-}
-
-func (c *converter) text(s string) int32 { return c.keep(pprofile.SetString(c.table.StringTable(), s)) }
-
-func (c *converter) stack(list []*profile.Location) int32 {
-	stack := pprofile.NewStack()
-	for _, l := range list {
-		o := pprofile.NewLocation()
-		o.SetAddress(l.Address)
-		for _, line := range l.Line {
-			f := pprofile.NewFunction()
-			f.SetNameStrindex(c.text(line.Function.Name))
-			f.SetSystemNameStrindex(c.text(line.Function.SystemName))
-			f.SetFilenameStrindex(c.text(line.Function.Filename))
-			x := o.Lines().AppendEmpty()
-			x.SetFunctionIndex(c.keep(pprofile.SetFunction(c.table.FunctionTable(), f)))
-			x.SetLine(line.Line)
-		}
-		stack.LocationIndices().Append(c.keep(pprofile.SetLocation(c.table.LocationTable(), o)))
-	}
-	return c.keep(pprofile.SetStack(c.table.StackTable(), stack))
 }

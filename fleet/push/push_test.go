@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -16,7 +15,6 @@ import (
 	"github.com/google/pprof/profile"
 	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
 	"github.com/grafana/pyroscope/api/gen/proto/go/push/v1/pushv1connect"
-	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
 )
@@ -134,42 +132,6 @@ func TestParca(t *testing.T) {
 	raw(t, got.Series[0].Samples[0].RawProfile)
 }
 
-func TestOTLP(t *testing.T) {
-	r := pprofileotlp.NewExportRequest()
-	send(t, "otlp", http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		body, _ := io.ReadAll(q.Body)
-		if err := r.UnmarshalProto(body); err != nil || q.URL.Path != "/v1development/profiles" {
-			http.Error(w, "bad", 400)
-		}
-	}))
-	p := r.Profiles()
-	if p.ResourceProfiles().Len() != 1 {
-		t.Fatal("no profile")
-	}
-	res := p.ResourceProfiles().At(0)
-	if v, _ := res.Resource().Attributes().Get("service.name"); v.Str() != "fw" {
-		t.Errorf("service.name %q", v.Str())
-	}
-	d := p.Dictionary()
-	bytesOf := res.ScopeProfiles().At(0).Profiles().At(1)
-	if unit := d.StringTable().At(int(bytesOf.SampleType().UnitStrindex())); unit != "bytes" {
-		t.Errorf("unit %q", unit)
-	}
-	got := map[string]int64{}
-	for _, s := range bytesOf.Samples().All() {
-		var names []string
-		for _, i := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
-			for _, line := range d.LocationTable().At(int(i)).Lines().All() {
-				names = append(names, d.StringTable().At(int(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex())))
-			}
-		}
-		got[strings.Join(names, " ")] = s.Values().At(0)
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-}
-
 func TestRefused(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no\x1b[31m", http.StatusForbidden) }))
 	defer s.Close()
@@ -177,7 +139,7 @@ func TestRefused(t *testing.T) {
 	if err := (Target{Kind: "parca", URL: s.URL}).Send(t.Context(), p, labels); err == nil || !strings.Contains(err.Error(), "403") || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("%v", err)
 	}
-	if err := (Target{Kind: "x", URL: s.URL}).Send(t.Context(), p, labels); err == nil || !strings.Contains(err.Error(), "otlp, parca, pyroscope") {
+	if err := (Target{Kind: "x", URL: s.URL}).Send(t.Context(), p, labels); err == nil || !strings.Contains(err.Error(), "expected parca, pyroscope") {
 		t.Errorf("%v", err)
 	}
 }

@@ -20,7 +20,7 @@ func pushCommand() *cobra.Command {
 	var from rowsFlag
 	var to push.Target
 	var build, token, service string
-	c := &cobra.Command{Use: "push [flags] URL", Short: "send the heap of a build to Pyroscope, Parca or OTLP",
+	c := &cobra.Command{Use: "push [flags] URL", Short: "send the heap of a build to Pyroscope or Parca",
 		Long: `push sends what the devices of a build hold, as means per device, with the
 labels service_name, build, fw and devices. Single devices are not sent.`,
 		Example: "btfleet push --build 5ca1ab1e --to pyroscope http://127.0.0.1:4040", Args: cobra.ExactArgs(1),
@@ -61,7 +61,7 @@ labels service_name, build, fw and devices. Single devices are not sent.`,
 	from.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&build, "build", "", buildUsage)
-	f.StringVar(&to.Kind, "to", "pyroscope", "`KIND` of server: "+strings.Join(push.Kinds(), ", ")+" (alpha)")
+	f.StringVar(&to.Kind, "to", "pyroscope", "`KIND` of server: "+strings.Join(push.Kinds(), ", "))
 	f.StringVar(&service, "service", "firmware", "label service_name: `NAME`")
 	f.StringVar(&token, "token-from", "BTFLEET_PUSH_TOKEN", "environment variable `NAME` with a bearer token")
 	cli.AddFlags(c, "Push", f)
