@@ -1,6 +1,8 @@
 package query
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,6 +53,18 @@ func TestBucketReads(t *testing.T) {
 		}
 		return list
 	}
+	var newest []string // of each build
+	for i := range f.Builds {
+		newest = append(newest, of(last.Format(time.DateOnly), all.Dumps, f.BuildID(i))...)
+	}
+	find := func(name string) func(*DB) error {
+		return func(d *DB) error {
+			if got, err := d.Find(t.Context(), name); got != f.BuildID(0) {
+				return fmt.Errorf("found %q, %v", got, err)
+			}
+			return nil
+		}
+	}
 	three := slices.Concat(all.Dumps, all.Facts, all.Paths)
 	for _, c := range []struct {
 		name string
@@ -63,7 +77,15 @@ func TestBucketReads(t *testing.T) {
 		{"devices", func(d *DB) error { _, err := d.Devices(t.Context(), Scope{Builds: builds[:1]}, 0); return err }, of("", all.Dumps, builds[0])},
 		{"timeline", func(d *DB) error { _, err := d.Timeline(t.Context(), f.DeviceID(1), Scope{}); return err },
 			append(slices.Clone(all.Dumps), slices.Concat(of("", all.Facts, builds[1]), of("", all.Paths, builds[1]))...)},
-		{"find", func(d *DB) error { _, err := d.Find(t.Context(), builds[0]); return err }, all.Dumps},
+		{"find a build ID", find(builds[0]), nil},
+		{"find the beginning of one", find(builds[0][:8]), newest},
+		{"find a version", find(f.Firmware(0)), newest},
+		{"find what is not there", func(d *DB) error {
+			if got, err := d.Find(t.Context(), "9.9"); !errors.Is(err, ErrBuild) {
+				return fmt.Errorf("found %q, %v", got, err)
+			}
+			return nil
+		}, all.Dumps},
 		{"leaks", func(d *DB) error { _, err := d.Leaks(t.Context(), Scope{Builds: builds[:1]}); return err }, of("", three, builds[0])},
 		{"top", func(d *DB) error { _, err := d.Top(t.Context(), Scope{Builds: builds[:1], Since: last}, 0); return err },
 			of(last.Format(time.DateOnly), three, builds[0])},
@@ -74,7 +96,7 @@ func TestBucketReads(t *testing.T) {
 			if err := c.ask(open(t, s)); err != nil {
 				t.Fatal(err)
 			}
-			if len(c.want) == 0 || len(c.want) == len(three) {
+			if len(c.want) == 0 && c.name != "find a build ID" || len(c.want) == len(three) {
 				t.Fatalf("%d files expected of %d: the test shows nothing", len(c.want), len(three))
 			}
 			for _, name := range three {

@@ -165,6 +165,7 @@ type Scope struct {
 	Builds []string  // all builds if empty
 	Since  time.Time // dumps received at this time or later; the zero Time is no limit
 	Device string    // "" for all
+	newest bool      // of each build, only the newest file of dumps
 }
 
 // Tables of the store that a question reads.
@@ -207,6 +208,9 @@ func (d *DB) try(ctx context.Context, o Scope, tables []string, do func(*session
 			*files = nil
 		}
 	}
+	if o.newest {
+		list.Dumps = lastOfBuild(list.Dumps)
+	}
 	d.without(list)
 	if err := d.copy(ctx, list); err != nil {
 		return err
@@ -217,6 +221,17 @@ func (d *DB) try(ctx context.Context, o Scope, tables []string, do func(*session
 	}
 	d.without(list)
 	return d.ask(ctx, list, o, tables, do)
+}
+
+// lastOfBuild returns the last file of each build. The files are sorted by build and day.
+func lastOfBuild(files []string) (last []string) {
+	for i, name := range files {
+		build, _, _ := strings.Cut(name, "/day=")
+		if i+1 == len(files) || !strings.HasPrefix(files[i+1], build+"/") {
+			last = append(last, name)
+		}
+	}
+	return last
 }
 
 // ask calls do with a session on the files of a snapshot, which are of these tables.
