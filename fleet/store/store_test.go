@@ -329,6 +329,58 @@ func TestBucket(t *testing.T) {
 	}
 }
 
+// To find the addresses without names, a file of a bucket is read once, and only files of paths and frames.
+func TestUnnamedReads(t *testing.T) {
+	var read []string
+	s, err := Open(t.Context(), fleettest.Bucket(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ".parquet") {
+				read = append(read, strings.TrimPrefix(r.URL.Path, "/fleet/"))
+			}
+			h.ServeHTTP(w, r)
+		})
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(what, addresses string, tables ...string) {
+		t.Helper()
+		read = nil
+		list, err := s.Unnamed(t.Context(), "b1")
+		if err != nil || strings.Join(list, " ") != addresses {
+			t.Errorf("%s: %q, %v, want %q", what, list, err, addresses)
+		}
+		if len(read) != len(tables) {
+			t.Fatalf("%s: %q read, want %d files", what, read, len(tables))
+		}
+		for i, table := range tables {
+			if !strings.HasPrefix(read[i], table+"/build=b1/") {
+				t.Errorf("%s: %s read, want a file of %s", what, read[i], table)
+			}
+		}
+	}
+	put(t, s, batch("1", "d", "u", 10))
+	put(t, s, batch("2", "d", "v", 10))
+	expect("two batches", "0x1 0x2", Paths, Paths)
+	expect("nothing new", "0x1 0x2")
+	if err := s.PutFrames(t.Context(), "b1", day, []Frame{{Build: "b1", Address: "0x1", Function: "f"}}); err != nil {
+		t.Fatal(err)
+	}
+	expect("a name", "0x2", Frames)
+	b := batch("3", "d", "w", 10)
+	b.Paths[0].Addresses = []string{"0x1", "0x3"}
+	put(t, s, b)
+	expect("a batch", "0x2 0x3", Paths)
+	for i := range 5 {
+		put(t, s, batch(fmt.Sprint("more", i), "d", fmt.Sprint(i), 10))
+	}
+	expect("five batches", "0x2 0x3", Paths, Paths, Paths, Paths, Paths)
+	if err := s.Compact(t.Context(), "test", 0); err != nil {
+		t.Fatal(err)
+	}
+	expect("a compaction", "0x2 0x3", Paths)
+}
+
 // Other URLs are refused, with what is expected.
 func TestOpenRefused(t *testing.T) {
 	good := fleettest.Bucket(t, nil)

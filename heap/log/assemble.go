@@ -39,7 +39,7 @@ type assembler struct {
 	events       events
 	eventsBoot   string // the ~h#boot of the boot of the latest event
 	replay       *profile.Replay
-	notes        report
+	notes        *report
 }
 
 // yielded is a dump, a report of an allocator, or an error.
@@ -64,7 +64,7 @@ type pendingRecord struct {
 func newAssembler(c *config, f frames, blocks bool) *assembler {
 	a := &assembler{c: c, blocks: blocks, labels: newLabels(c.label, f), builder: profile.NewBuilder(c.maxPaths), replay: profile.NewReplay()}
 	a.events = events{builder: a.builder, labels: a.labels}
-	a.notes.several = len(c.inputs) > 1
+	a.notes = &report{several: len(c.inputs) > 1}
 	return a
 }
 

@@ -123,7 +123,7 @@ type counts struct{ dumps, reports, errs int }
 // none that another pass will tell apart.
 func (r *Reader) assemble(before counts, blocks bool, yield func(*yielded) bool) (n counts, stopped bool) {
 	a := newAssembler(&r.config, r.frames, blocks)
-	r.report, r.replay, r.replayed, r.heaps = &a.notes, a.replay, false, nil
+	r.report, r.replay, r.replayed, r.heaps = a.notes, a.replay, false, nil
 	wanted := func(d *yielded) bool {
 		switch {
 		case r.regroups():

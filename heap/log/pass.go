@@ -25,14 +25,14 @@ type pass struct {
 	process *process.Process
 	naming  bool // addresses get names
 	hooks   input.Hooks
-	reader  recording.Reader
+	reader  *recording.Reader
 	places  places
 	bases   passBases
 	tally   tally
 	yield   func(*placed) bool // returns false once the caller wants no more items
 
-	told  []*callpath.Names // that an earlier pass has learned
-	names []*callpath.Names // of each boot that had lines of call paths
+	told  []*callpath.Names // that an earlier pass has learned, of the boots that follow
+	names []*callpath.Names // of each boot that had lines of call paths, in a survey
 	paths *callPaths        // of the latest such boot, nil before the first
 
 	bootText  []byte // of the last ~h#boot that was not cut
@@ -61,7 +61,7 @@ type learned struct {
 
 // newPass returns a pass. Without naming, its items have no names.
 func newPass(ctx context.Context, c *config, p *process.Process, l *learned, naming bool) *pass {
-	n := &pass{ctx: ctx, c: c, process: p, naming: naming, told: l.names, bases: l.bases.begin(), maps: c.maps, places: places{split: c.split, groups: l.groups}}
+	n := &pass{ctx: ctx, c: c, process: p, naming: naming, reader: new(recording.Reader), told: l.names, bases: l.bases.begin(), maps: c.maps, places: places{split: c.split, groups: l.groups}}
 	n.hooks = input.Hooks{Ctx: ctx, Survey: !naming, Idle: n.idle, Note: func(text string) { n.tally.note(NoteLoss, text) }}
 	n.reader.Always32 = c.machineBy != "" && c.machine.Word() == 32
 	n.reader.Bare = c.bare
@@ -108,9 +108,9 @@ func (p *pass) end(at *placed) bool {
 	return p.yield(at)
 }
 
-// release forgets what only further items need: names and dumps, but not the summary.
+// release forgets what only further items need: names, dumps and records, but not the summary.
 func (p *pass) release() {
-	p.paths, p.yield = nil, nil
+	p.paths, p.told, p.yield, p.reader = nil, nil, nil, nil
 	p.places.log, p.places.dump = recording.Log{}, nil
 	p.at, p.betweenAt = placed{}, placed{}
 }
