@@ -32,7 +32,7 @@ btrecord library --cc 'musl-gcc -Os' -o liblwsbt.so`,
 			ctx, stop := cli.Interruptible(context.Background()) // the directory is removed even after an interrupt
 			defer stop()
 			if err := record.Build(ctx, cc, output); err != nil {
-				return exit(err)
+				return exitFailed(err, cli.Failed)
 			}
 			fmt.Fprintf(c.ErrOrStderr(), "btrecord: built %s\n", output)
 			return nil

@@ -108,13 +108,16 @@ func failed(code int, format string, args ...any) error {
 }
 
 // exit returns the error that makes btrecord end for a reason of package record.
-func exit(err error) error {
+func exit(err error) error { return exitFailed(err, notRecorded) }
+
+// exitFailed is exit for a command with another code where the system or a compiler failed.
+func exitFailed(err error, failed int) error {
 	var e *record.Error
 	if !errors.As(err, &e) {
 		return err
 	}
 	codes := map[record.Reason]int{record.NotRecorded: notRecorded, record.NotRunnable: notRunnable, record.NotFound: notFound,
-		record.Unusable: cli.Usage, record.Failed: cli.Failed}
+		record.Unusable: cli.Usage, record.Failed: failed}
 	if e.Reason == record.BadArgument {
 		return cli.BadArgs(e.Err)
 	}
