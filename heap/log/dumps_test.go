@@ -377,32 +377,48 @@ func TestInferredBases(t *testing.T) {
 	if n, _ := named(r); n != 0 || !strings.Contains(notes(r), "demo: cannot infer the load base: ") {
 		t.Errorf("one record: %d with main; %s", n, notes(r))
 	}
-	// While a log is followed, a base is inferred as soon as there are enough addresses.
-	path := filepath.Join(t.TempDir(), "live.log")
-	if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	r, err := heaplog.Open(ctx, heaplog.Follow(path), heaplog.Exe(exe))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	last := ""
-	for it, err := range r.Items() {
-		switch {
-		case err != nil && !errors.Is(err, context.Canceled):
+}
+
+// A log that is followed is first read as far as it goes: its first records have names, too. If it does not have
+// enough addresses yet, the base is inferred as soon as it does.
+func TestInferredBasesOfAFollowedLog(t *testing.T) {
+	exe, log := demo(t)
+	for name, there := range map[string]int{"all": len(log), "nothing": 0} {
+		path := filepath.Join(t.TempDir(), "live.log")
+		if err := os.WriteFile(path, []byte(log[:there]), 0o600); err != nil {
 			t.Fatal(err)
-		case err != nil:
-		case it.Kind == recording.KindIdle:
-			stop()
-		case len(it.Allocs) > 0:
-			last = it.Allocs[0].Stack[len(it.Allocs[0].Stack)-1].String()
 		}
-	}
-	if last == "" || strings.HasPrefix(last, "0x") || !strings.Contains(notes(r), "no load base was known before "+path+":") {
-		t.Errorf("the last record of a followed log ends in %q; %s", last, notes(r))
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		r, err := heaplog.Open(ctx, heaplog.Follow(path), heaplog.Exe(exe))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var outer []string
+		for it, err := range r.Items() {
+			switch {
+			case err != nil && !errors.Is(err, context.Canceled):
+				t.Fatal(err)
+			case err != nil:
+			case it.Kind == recording.KindIdle && there < len(log):
+				if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				there = len(log)
+			case it.Kind == recording.KindIdle && len(outer) > 0:
+				stop()
+			case len(it.Allocs) > 0:
+				outer = append(outer, it.Allocs[0].Stack[len(it.Allocs[0].Stack)-1].String())
+			}
+		}
+		if len(outer) == 0 {
+			t.Fatalf("%s: no record; %s", name, notes(r))
+		}
+		first, last, late := outer[0], outer[len(outer)-1], strings.Contains(notes(r), "no load base was known before "+path+":")
+		if strings.HasPrefix(last, "0x") || (name == "all") == (late || strings.HasPrefix(first, "0x")) {
+			t.Errorf("%s: the first record ends in %q, the last in %q; %s", name, first, last, notes(r))
+		}
 	}
 }
 
@@ -632,5 +648,30 @@ func TestDamagedLogBefore(t *testing.T) {
 	}
 	if n := r.Summary().Readable(); n != 5+1+36 {
 		t.Errorf("%d records", n)
+	}
+}
+
+// A device that is silent after it has begun to boot is waited for, also if a load base is to be inferred.
+func TestInferredBasesOfASilentDevice(t *testing.T) {
+	exe, log := demo(t)
+	in, w := io.Pipe()
+	go func() {
+		io.WriteString(w, "booting\n")
+		time.Sleep(300 * time.Millisecond)
+		io.WriteString(w, log)
+		w.Close()
+	}()
+	r := open(t, in, heaplog.Exe(exe))
+	last := ""
+	for it, err := range r.Items() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(it.Allocs) > 0 {
+			last = it.Allocs[0].Stack[len(it.Allocs[0].Stack)-1].String()
+		}
+	}
+	if last == "" || strings.HasPrefix(last, "0x") {
+		t.Errorf("the last record ends in %q; %s", last, notes(r))
 	}
 }

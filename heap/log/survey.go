@@ -1,6 +1,7 @@
 package heaplog
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,7 +50,8 @@ func (b *bases) wanted(c *config, p *process.Process) bool {
 }
 
 // survey reads the logs once to find where dumps begin, the load bases, and the names of call paths.
-// Streams are copied first: of a live log, the data available now or, with all, everything.
+// Streams are copied first: of a live log, the data available now or, with all, everything. Of a log that is
+// followed, it reads what is there now.
 func (r *Reader) survey(all bool) error {
 	h := input.Hooks{Ctx: r.ctx, Survey: true}
 	b := &r.learned.bases
@@ -66,10 +68,6 @@ func (r *Reader) survey(all bool) error {
 			if all {
 				return fmt.Errorf("%s: is read until it is interrupted: dumps cannot be selected in it", in.Name)
 			}
-			if infer {
-				b.surveyed, b.byBoot = true, map[int][]symbol.Base{}
-			}
-			return nil
 		}
 	}
 	c := surveyor{process: r.process, lossless: r.symbols.Lossless}
@@ -81,7 +79,7 @@ func (r *Reader) survey(all bool) error {
 	for at := range p.all {
 		if at.item != nil {
 			c.add(at)
-		} else if err := at.err; err != nil && r.ctx.Err() == nil && !isRead(err) { // otherwise, the next pass finds it
+		} else if err := at.err; err != nil && r.ctx.Err() == nil && !isRead(err) && !(b.live && errors.Is(err, ErrNoRecord)) { // otherwise, the next pass finds it
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ type Input struct {
 // Hooks are the functions and settings that a pass gives its inputs.
 type Hooks struct {
 	Ctx    context.Context
-	Survey bool         // another pass follows
+	Survey bool         // another pass follows: of a log that is followed, only what is there now is read
 	Idle   func() error // called when no data is available; an error ends reading
 	Note   func(string) // called if lines may be lost
 }
@@ -95,7 +95,11 @@ func Follow(path string) (*Input, error) {
 	}
 	l.Close()
 	return &Input{Name: path, Size: -1, Live: true, Open: func(h *Hooks) (*Source, error) {
-		l, err := follow(h.Ctx, path, h.Idle, h.Note)
+		idle := h.Idle
+		if h.Survey { // of what is there now
+			idle = func() error { return ErrStopped }
+		}
+		l, err := follow(h.Ctx, path, idle, h.Note)
 		if err != nil {
 			return nil, err
 		}
