@@ -30,6 +30,9 @@ type Store struct {
 
 	mu    sync.Mutex
 	lists map[string]*compaction // by name
+
+	naming sync.Mutex
+	named  map[string]*addresses // by build, see Unnamed
 }
 
 // Open opens a store: a directory, which is created if it does not exist, or a bucket of a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -64,35 +65,68 @@ func (s *Store) Builds(ctx context.Context) ([]string, error) {
 	return slices.Compact(list), nil
 }
 
+// addresses holds the addresses of a build that Unnamed has read.
+type addresses struct {
+	files map[string]bool // that were read
+	named map[string]bool // address: whether it has a frame
+}
+
+// maxAddresses is the number of addresses of a build that a store remembers. Builds have fewer, unless
+// their addresses change with each boot.
+const maxAddresses = 1 << 20
+
 // Unnamed returns the addresses of the call paths of a build for which there are no frames, sorted.
+// It reads each file once, and remembers its addresses.
 func (s *Store) Unnamed(ctx context.Context, build string) ([]string, error) {
 	files, err := s.Snapshot(ctx, "", build)
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{}
+	s.naming.Lock()
+	defer s.naming.Unlock()
+	if s.named == nil {
+		s.named = map[string]*addresses{}
+	}
+	a := s.named[build]
+	if a == nil || len(a.named) > maxAddresses {
+		a = &addresses{map[string]bool{}, map[string]bool{}}
+		s.named[build] = a
+	}
 	for _, name := range files.Frames {
+		if a.files[name] {
+			continue
+		}
 		rows, err := Read[Frame](ctx, s, name)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range rows {
-			known[r.Address] = true
+			a.named[r.Address] = true
 		}
+		a.files[name] = true
 	}
-	var list []string
 	for _, name := range files.Paths {
+		if a.files[name] {
+			continue
+		}
 		rows, err := Read[Path](ctx, s, name)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range rows {
-			for _, a := range r.Addresses {
-				if !known[a] {
-					known[a] = true
-					list = append(list, a)
-				}
+			for _, address := range r.Addresses {
+				a.named[address] = a.named[address]
 			}
+		}
+		a.files[name] = true
+	}
+	maps.DeleteFunc(a.files, func(name string, _ bool) bool {
+		return !slices.Contains(files.Frames, name) && !slices.Contains(files.Paths, name)
+	})
+	var list []string
+	for address, named := range a.named {
+		if !named {
+			list = append(list, address)
 		}
 	}
 	slices.Sort(list)
