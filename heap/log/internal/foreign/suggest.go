@@ -33,7 +33,9 @@ const (
 
 var (
 	largeNumber = regexp.MustCompile(`0[xX][0-9a-fA-F]{3,8}|\d{1,3}(?:[.,]\d{3})+\b|\d+(?:\.\d+)?`)
-	memoryWord  = regexp.MustCompile(`(?i)heap|free|mem|ram\b|avail|speicher|\bRSS`)
+	memoryWord  = regexp.MustCompile(`(?i)heap|free|mem|ram\b|avail|speicher`)
+	usedWord    = regexp.MustCompile(`(?i)rss\b|alloc|used|in use`) // without a freeWord, a number that grows while what is free falls
+	freeWord    = regexp.MustCompile(`(?i)free|avail|left`)
 	allNumbers  = regexp.MustCompile(`0[xX][0-9a-fA-F]+|\d+`)
 	// wordsBefore are up to three words in front of a number, with what stands between them.
 	wordsBefore = regexp.MustCompile(`(?:[\pL_$]+[\pL\d_$]*[^\pL\d]{1,4}){1,3}$|[^\pL\d\s]{1,3}$`)
@@ -69,7 +71,8 @@ func suggest(line []byte) (best candidate, ok bool) {
 	for _, at := range largeNumber.FindAllIndex(line, maxHeaps) {
 		number, before := line[at[0]:at[1]], line[:at[0]]
 		label := wordsBefore.Find(before)
-		if label == nil || len(number) < 3 || bytes.HasSuffix(before, []byte(":")) && isDigitAt(before, len(before)-2) {
+		if label == nil || len(number) < 3 || usedWord.Match(label) && !freeWord.Match(label) ||
+			bytes.HasSuffix(before, []byte(":")) && isDigitAt(before, len(before)-2) {
 			continue
 		}
 		c := candidate{Suggestion: Suggestion{string(line), string(number), ""}, memory: memoryWord.Match(label)}

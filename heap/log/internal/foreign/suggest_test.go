@@ -21,6 +21,10 @@ func TestSuggestion(t *testing.T) {
 		{"'Free Memory': Sending state %d.94000 kB with 2 decimals", "118", "free=121795"},
 		{"it's free heap %d", "41232", ""}, // read without an expression
 		{"wifi: rssi -%d", "61", ""},
+		{"malloc, left free: %d", "41232", "free=41232"},
+		{"mem RSS: %d kB", "8120", ""}, // grows while what is free falls
+		{"Alloc = 12 MiB TotalAlloc = %d MiB", "130", ""},
+		{"heap used=%d heap left=20000", "8120", ""},
 		{"no number, free heap", "", ""},
 	} {
 		var log strings.Builder
