@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/fleet/simulate"
 )
 
 // ask runs the command, and returns its exit code and its output.
@@ -84,6 +87,38 @@ func TestQuestions(t *testing.T) {
 	}
 	if code, _, stderr := ask("builds", "--store", dir+"/none"); code != 2 || !strings.Contains(stderr, "none") {
 		t.Errorf("a store that is not there: %d, %s", code, stderr)
+	}
+}
+
+// push resolves a version to its build, whose heap the server gets with the labels.
+func TestPushOfAVersion(t *testing.T) {
+	dir := leaky(t)
+	var got struct {
+		Series []struct {
+			Labels []struct{ Name, Value string }
+		}
+	}
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer h.Close()
+	f := simulate.Default()
+	f.Builds = 2
+	code, stdout, stderr := ask("push", "--store", dir, "--build", "1.4.1", h.URL)
+	if code != 0 || !strings.Contains(stdout, "of 150 devices sent") || len(got.Series) != 1 {
+		t.Fatalf("exit code %d, %s%s, %+v", code, stdout, stderr, got)
+	}
+	labels := map[string]string{}
+	for _, l := range got.Series[0].Labels {
+		labels[l.Name] = l.Value
+	}
+	if labels["build"] != f.BuildID(1) || labels["fw"] != "1.4.1" || labels["devices"] != "150" {
+		t.Errorf("%v", labels)
+	}
+	if code, _, stderr := ask("push", "--store", dir, "--build", "9", h.URL); code != 2 || !strings.Contains(stderr, "none of 2 builds") {
+		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
 
