@@ -79,8 +79,11 @@ func (o *heapOptions) writeTypes(w io.Writer, in *input, h *core.Heap) error {
 // maxTypes is the most types printed for a group of leaks.
 const maxTypes = 4
 
-// describeTypes returns the types of blocks as text, "" if none is known.
+// describeTypes returns the types of blocks as text, "" if none is known; names may be nil.
 func describeTypes(h *core.Heap, names []string, blocks []int) string {
+	if len(names) == 0 {
+		return ""
+	}
 	var text []string
 	for _, s := range sumTypes(h, names, blocks) {
 		if s.Type == "" || len(text) == maxTypes {

@@ -40,10 +40,10 @@ With --path, it prints the shortest way from a variable to one block.
 
 Blocks get a type where it is sure. If the first word points to a vtable, the
 type is the class, with -g the whole object's; if it points to a constant with
-functions, the block is an "object of" it. Blocks with a call stack and a
-requested size have the type of the one variable T * of the allocating
-function with this size, from the debug information of -e. Types are names
-only: they change no number.`,
+functions, the block is an "object of" it. By the debug information of -e, a
+block has the type T to which a pointer T * of a variable or known struct
+points, or in heaps with call stacks, that of the one variable T * of the
+allocating function with the requested size. Types change no number.`,
 		Example: `
 btcore holds core -e app.elf                     what holds the memory
 btcore holds core -e app.elf --path 0x55d0c0a31b90

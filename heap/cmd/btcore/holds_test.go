@@ -89,7 +89,7 @@ func TestHolds(t *testing.T) {
 	}
 
 	code, out, _ = execute("holds", core, "-e", exe)
-	for _, want := range []string{"  g_sessions\n", "  g_routes\n", "336", "leaked: btcore heap --leaks\n", "of 72 bytes, shared: g_"} {
+	for _, want := range []string{"  g_sessions\n", "  g_routes\n", "336", "leaked: btcore heap --leaks\n", " × struct conn, shared: g_"} {
 		if code != cli.OK || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, no %q in\n%s", code, want, out)
 		}
@@ -104,11 +104,11 @@ func TestHolds(t *testing.T) {
 	var addr uint64
 	fmt.Sscanf(top, "0x%x", &addr)
 	code, out, _ = execute("holds", core, "-e", exe, "--path", top)
-	if code != cli.OK || !strings.HasPrefix(out, top+"  72 bytes\n  in g_") || strings.Count(out, "\n") != 2 {
+	if code != cli.OK || !strings.HasPrefix(out, top+"  72 bytes  struct conn\n  in g_") || strings.Count(out, "\n") != 2 {
 		t.Errorf("--path: exit code %d\n%s", code, out)
 	}
 	_, out, _ = execute("holds", core, "-e", exe, "--path", fmt.Sprintf("%#x", addr+72+8)) // the chunk behind it
-	if lines := strings.Split(out, "\n"); len(lines) != 4 || !strings.HasSuffix(lines[0], "  136 bytes") || lines[1] != "  +40 of "+top+"  72 bytes" {
+	if lines := strings.Split(out, "\n"); len(lines) != 4 || !strings.HasSuffix(lines[0], "  136 bytes") || lines[1] != "  +40 of "+top+"  72 bytes  struct conn" {
 		t.Errorf("--path of a buffer:\n%s", out)
 	}
 

@@ -23,6 +23,7 @@ type typedFile struct {
 type blockTypes struct {
 	names   []string // "" if not known
 	objects int      // named by their first word
+	reached int      // named by pointers
 }
 
 // types returns the types that blocks probably have: by their first word, else by the variables of the function
@@ -53,11 +54,37 @@ func (in *input) types(h *core.Heap) blockTypes {
 			t.objects++
 		}
 	}
+	stacks := make([]string, len(blocks))
 	if !h.Foreign {
-		in.structs(h, files, t.names)
+		in.structs(h, files, stacks)
+	}
+	for _, f := range files {
+		place := func(addr uint64) uint64 { return in.fit(addr + f.bias) }
+		reached, err := f.info.Reached(blocks, types.Memory{Pointer: in.Pointer, Has: in.inMemory, Place: place, Exact: !h.Foreign})
+		if err != nil {
+			in.note("no types: %v", err)
+		}
+		for i, name := range reached {
+			switch {
+			case t.names[i] != "" || name == "":
+			case stacks[i] != "" && stacks[i] != name: // not sure
+				stacks[i] = ""
+			default:
+				t.names[i], stacks[i] = name, ""
+				t.reached++
+			}
+		}
+	}
+	for i, name := range stacks {
+		if t.names[i] == "" {
+			t.names[i] = name
+		}
 	}
 	return t
 }
+
+// inMemory reports whether an address is one of the program.
+func (in *input) inMemory(addr uint64) bool { return in.Find(addr) != nil || in.MapAt(addr) != nil }
 
 // tables returns the vtables of the program and its libraries, and their constant data with pointers to functions.
 func (in *input) tables() (list []types.Table) {
@@ -104,13 +131,13 @@ func (in *input) hasFunction(s core.Symbol) bool {
 	return false
 }
 
-// structs sets the types of blocks that have none yet by their call stack and requested size. Allocators of others
-// store only one of them.
+// structs sets the types of blocks by their call stack and requested size. Allocators of others store only one of
+// them.
 func (in *input) structs(h *core.Heap, files []typedFile, names []string) {
 	structs := map[string]*types.Struct{} // by blob
 	for i := range h.Blocks {
 		b := &h.Blocks[i]
-		if b.Blob == nil || b.Damaged || names[i] != "" {
+		if b.Blob == nil || b.Damaged {
 			continue
 		}
 		s, seen := structs[string(b.Blob)]
@@ -122,7 +149,7 @@ func (in *input) structs(h *core.Heap, files []typedFile, names []string) {
 			continue
 		}
 		pointer := func(off uint64) (uint64, bool) { return in.Pointer(b.Addr + off) }
-		if s.Fits(pointer, func(addr uint64) bool { return in.Find(addr) != nil || in.MapAt(addr) != nil }) {
+		if s.Fits(pointer, in.inMemory) {
 			names[i] = s.Name
 		}
 	}
@@ -161,12 +188,16 @@ func (t *blockTypes) describe(h *core.Heap) string {
 	if n == 0 {
 		return ""
 	}
+	all := n
 	var by []string
 	if t.objects > 0 {
 		by = append(by, cli.Number(t.objects)+" by their first word")
 	}
-	if n > t.objects {
-		by = append(by, cli.Number(n-t.objects)+" by the variables of the function that allocated them")
+	if t.reached > 0 {
+		by = append(by, cli.Number(t.reached)+" by pointers of variables and structs")
 	}
-	return fmt.Sprintf("types of %s in %s: %s", cli.Count(bytes, "byte"), cli.Count(n, "block"), strings.Join(by, ", "))
+	if n -= t.objects + t.reached; n > 0 {
+		by = append(by, cli.Number(n)+" by the variables of the function that allocated them")
+	}
+	return fmt.Sprintf("types of %s in %s: %s", cli.Count(bytes, "byte"), cli.Count(all, "block"), strings.Join(by, ", "))
 }

@@ -59,6 +59,56 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+// TestReached compares the types of blocks that typed pointers reach, in a heap of glibc, with those that the programs
+// print: at least 99.5 % of the types are right.
+func TestReached(t *testing.T) {
+	for _, c := range []struct {
+		program, flags string
+		least          int // types that are right, percent of all
+		full           bool
+	}{
+		{"reached.c", "-O0 -g", 55, false},
+		{"reached.c", "-O2 -g", 55, false},
+		{"typed.c", "-O0 -g -DPLAIN", 60, true},
+		{"typed.c", "-O2 -g -DPLAIN", 60, false},
+	} {
+		t.Run(c.program+" "+c.flags, func(t *testing.T) {
+			if c.full {
+				cmdtest.Long(t)
+			}
+			cmdtest.Need(t, "gcc", "gdb")
+			core, exe, out := firstWords(t, "gcc", c.program, strings.Fields(c.flags)...)
+			truth := truthOf(out)
+			h, names := typesOf(t, core, exe)
+			structs, right, errors, wrong := 0, 0, 0, map[string]int{}
+			for _, want := range truth {
+				if want != "-" {
+					structs++
+				}
+			}
+			for i := range h.Blocks {
+				want := truth[h.Blocks[i].Addr]
+				switch {
+				case names[i] == "":
+					wrong["(no type: "+want+")"]++
+				case names[i] == want:
+					right++
+				default:
+					errors++
+					wrong[want+" is called "+names[i]]++
+				}
+			}
+			for k, n := range wrong {
+				t.Logf("%5d %s", n, k)
+			}
+			t.Logf("%d blocks, %d structs: %d right, %d wrong", len(h.Blocks), structs, right, errors)
+			if structs < 1000 || right < structs*c.least/100 || errors*200 > right+errors {
+				t.Errorf("%d blocks, %d structs: %d right, %d wrong", len(h.Blocks), structs, right, errors)
+			}
+		})
+	}
+}
+
 // truthOf returns the types of blocks that a program prints, by address.
 func truthOf(out string) map[uint64]string {
 	truth := map[uint64]string{}

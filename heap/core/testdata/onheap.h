@@ -1,4 +1,4 @@
-/* A heap with metadata: of libwebsockets, or with -DON_DEVICE of device/. */
+/* A heap with metadata: of libwebsockets, or with -DON_DEVICE of device/; with -DPLAIN, malloc. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +66,9 @@ static void dump(void)
 
 #define heap_malloc(size) lwsbt_heap_malloc(&lwsbt_heap, &allocator, size, NULL)
 #define heap_free(p) lwsbt_heap_free(&lwsbt_heap, &allocator, p)
+#elif defined(PLAIN)
+#define heap_malloc(size) malloc(size)
+#define heap_free(p) free(p)
 #else
 #include <libwebsockets.h>
 

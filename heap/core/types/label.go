@@ -73,8 +73,8 @@ func (i *Info) frames(pc uint64) (list []*scope) {
 
 // Fits reports whether a block can have the type by its content: each pointer is 0, or an address of memory.
 func (s *Struct) Fits(pointer func(off uint64) (uint64, bool), memory func(addr uint64) bool) bool {
-	for _, off := range s.pointers {
-		v, ok := pointer(off)
+	for _, p := range s.pointers {
+		v, ok := pointer(p.off)
 		if !ok || v != 0 && !memory(v) {
 			return false
 		}

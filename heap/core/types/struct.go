@@ -77,13 +77,28 @@ func (r *reader) structOf(at dwarf.Offset) *Struct {
 	if !ok {
 		return nil
 	}
-	e, name := r.plain(to)
+	return r.target(to)
+}
+
+// target returns the struct of a type, nil if it is no struct of known size.
+func (r *reader) target(at dwarf.Offset) *Struct {
+	s, seen := r.targets[at]
+	if !seen {
+		s = r.newStruct(at)
+		r.targets[at] = s
+	}
+	return s
+}
+
+func (r *reader) newStruct(at dwarf.Offset) *Struct {
+	e, name := r.plain(at)
 	if e == nil || e.Tag != dwarf.TagStructType && e.Tag != dwarf.TagClassType {
 		return nil
 	}
 	size, _ := e.Val(dwarf.AttrByteSize).(int64)
+	plain := name
 	if tag, ok := e.Val(dwarf.AttrName).(string); ok {
-		name = "struct " + tag
+		plain, name = tag, "struct "+tag
 		if e.Tag == dwarf.TagClassType {
 			name = "class " + tag
 		}
@@ -95,7 +110,9 @@ func (r *reader) structOf(at dwarf.Offset) *Struct {
 	if r.known[k] == nil {
 		f := fields{reader: r, steps: maxFields}
 		f.add(e.Offset, 0, 0)
-		r.known[k] = &Struct{name, k.size, f.pointers, f.open}
+		whole := uint64(0)
+		r.members(e, func(hash uint64) { whole = hash })
+		r.known[k] = &Struct{name, k.size, plain, f.pointers, whole, f.open}
 	}
 	return r.known[k]
 }
@@ -104,8 +121,14 @@ func (r *reader) structOf(at dwarf.Offset) *Struct {
 type fields struct {
 	*reader
 	steps    int // left
-	pointers []uint64
+	pointers []pointer
 	open     bool
+}
+
+// pointer is a pointer in a variable or struct.
+type pointer struct {
+	off uint64       // in bytes
+	to  dwarf.Offset // type of its target, 0 for void
 }
 
 // add adds the pointers of a type at an offset.
@@ -116,11 +139,15 @@ func (f *fields) add(at dwarf.Offset, off int64, depth int) {
 	}
 	switch e.Tag {
 	case dwarf.TagPointerType:
-		f.pointers = append(f.pointers, uint64(off))
+		to, _ := e.Val(dwarf.AttrType).(dwarf.Offset)
+		f.pointers = append(f.pointers, pointer{uint64(off), to})
 	case dwarf.TagArrayType:
 		element, ok := e.Val(dwarf.AttrType).(dwarf.Offset)
 		size, n := f.sizeOf(element), f.count(e)
 		f.open = f.open || n == 0
+		if x, _ := f.plain(element); x != nil && x.Tag == dwarf.TagBaseType {
+			return
+		}
 		for i := int64(0); ok && size > 0 && i < n && f.steps > 0; i++ {
 			f.add(element, off+i*size, depth+1)
 		}

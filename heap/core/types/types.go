@@ -1,13 +1,15 @@
-// Package types labels blocks with the struct that they probably are, by the debug information of the function that
-// allocated them.
+// Package types labels blocks with the type that they probably have.
 //
 //	ELF ─Read→ Info; call stack, requested size ─Info.Struct→ Struct ─Fits→ label of a block
+//	blocks, tables of symbols ─Objects→ labels by the first word: vtables
+//	blocks, Info ─Info.Reached→ labels by typed pointers
 //
-// A block has the type T if the allocating function has local variables T *, of one T alone with the
+// By its call stack, a block has the type T if the allocating function has local variables T *, of one T alone with the
 // requested size. The allocating function is the innermost one of the call stack that does not return void *:
 // functions that do are wrappers of an allocator, and those with a parameter size_t have variables of the allocator.
-// A struct that ends with an array without length has blocks of any size: then no other type is sure. Labels are for display. They must not decide which block is
-// reachable.
+// A struct that ends with an array without length has blocks of any size: then no other type is sure.
+//
+// Labels are for display. They must not decide which block is reachable.
 //
 // Debug information is not trusted: errors and panics of debug/dwarf are returned as errors, and what is read
 // is limited.
@@ -16,7 +18,9 @@ package types
 import (
 	"debug/dwarf"
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"sort"
 )
@@ -35,20 +39,25 @@ const (
 type Struct struct {
 	Name     string // with "struct", if it has no typedef
 	Size     uint64 // in bytes
-	pointers []uint64
-	open     bool // its last member is an array without length
+	plain    string // Name without "struct"
+	pointers []pointer
+	members  uint64 // hash of them
+	open     bool   // its last member is an array without length
 }
 
 // Info is what the debug information of a file tells about the functions that allocate.
 type Info struct {
 	functions []*scope // by address
 	classes   map[string]class
+	globals   []global
+	reader    *reader
 }
 
 // class is what debug information tells about the structs and classes of a name without its namespaces.
 type class struct {
 	sizes []uint64
 	first bool // one is the first member of another type
+	base  bool // one is a base class
 }
 
 // scope is a function, or one that was inlined into it.
@@ -83,11 +92,11 @@ func Read(path string) (info *Info, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: debug information: %w", path, err)
 	}
-	r := &reader{d: d, entries: d.Reader(), left: maxEntries, word: 4, types: map[dwarf.Offset]*Struct{}, known: map[identity]*Struct{}}
+	r := &reader{d: d, entries: d.Reader(), left: maxEntries, word: 4, order: f.ByteOrder, types: map[dwarf.Offset]*Struct{}, targets: map[dwarf.Offset]*Struct{}, begins: map[uint64]bool{}, known: map[identity]*Struct{}}
 	if f.Class == elf.ELFCLASS64 {
 		r.word = 8
 	}
-	info = &Info{classes: map[string]class{}}
+	info = &Info{classes: map[string]class{}, reader: r}
 	if err := r.units(info); err != nil {
 		return nil, fmt.Errorf("%s: debug information: %w", path, err)
 	}
@@ -117,7 +126,11 @@ type reader struct {
 	left    int                      // entries
 	word    int64                    // bytes of a pointer
 	types   map[dwarf.Offset]*Struct // of the type of a variable; nil if it is no pointer to a struct
+	targets map[dwarf.Offset]*Struct // of a type; nil if it is no struct
 	known   map[identity]*Struct
+	order   binary.ByteOrder
+	globals []global
+	begins  map[uint64]bool // hashes of members with which a struct begins, and has more
 }
 
 // identity identifies a type: each unit of debug information has its own copies.
@@ -138,9 +151,11 @@ func (r *reader) units(info *Info) error {
 	for {
 		e, err := r.next()
 		if err != nil || e == nil {
+			info.globals = r.globals
 			return err
 		}
 		r.class(info, e)
+		r.global(e)
 		if e.Tag != dwarf.TagSubprogram {
 			continue
 		}
@@ -164,19 +179,70 @@ func (r *reader) class(info *Info, e *dwarf.Entry) {
 			c.sizes = append(c.sizes, uint64(size))
 			info.classes[name] = c
 		}
+		r.beginnings(e, size)
 	case dwarf.TagMember:
 		at, ok := e.Val(dwarf.AttrType).(dwarf.Offset)
 		off, _ := e.Val(dwarf.AttrDataMemberLoc).(int64) // none in a union
 		if !ok || off != 0 || e.Val(dwarf.AttrDeclaration) != nil {
 			return
 		}
-		if t, _ := r.plain(at); t != nil && (t.Tag == dwarf.TagStructType || t.Tag == dwarf.TagClassType) {
-			name, _ := t.Val(dwarf.AttrName).(string)
+		if name := r.structName(at); name != "" {
 			c := info.classes[name]
 			c.first = true
 			info.classes[name] = c
 		}
+	case dwarf.TagInheritance:
+		if at, ok := e.Val(dwarf.AttrType).(dwarf.Offset); ok {
+			name := r.structName(at)
+			c := info.classes[name]
+			c.base = true
+			info.classes[name] = c
+		}
 	}
+}
+
+// maxMembers is the most members of a struct that are compared with all members of others.
+const maxMembers = 64
+
+// members calls visit with a hash of the members of a struct up to each of them.
+func (r *reader) members(e *dwarf.Entry, visit func(hash uint64)) {
+	f := fields{reader: r, steps: maxMembers}
+	h := fnv.New64a()
+	f.children(e, func(x *dwarf.Entry) {
+		if x.Tag == dwarf.TagMember {
+			name, _ := x.Val(dwarf.AttrName).(string)
+			off, _ := x.Val(dwarf.AttrDataMemberLoc).(int64)
+			fmt.Fprintf(h, "%s %d ", name, off)
+			visit(h.Sum64())
+		}
+	})
+}
+
+// beginnings adds what a struct begins with to the beginnings of structs: those of a struct that repeats the members of
+// another one as its header, instead of having it as first member.
+func (r *reader) beginnings(e *dwarf.Entry, size int64) {
+	if size <= 0 {
+		return
+	}
+	last := uint64(0)
+	r.members(e, func(hash uint64) {
+		if last != 0 {
+			r.begins[last] = true
+		}
+		last = hash
+	})
+}
+
+// structName returns the name of a struct or class, without "struct", "" for other types.
+func (r *reader) structName(at dwarf.Offset) string {
+	t, name := r.plain(at)
+	if t == nil || t.Tag != dwarf.TagStructType && t.Tag != dwarf.TagClassType {
+		return ""
+	}
+	if tag, ok := t.Val(dwarf.AttrName).(string); ok {
+		return tag
+	}
+	return name
 }
 
 // scope reads a function with its children.
@@ -233,6 +299,7 @@ func (r *reader) child(s *scope, e *dwarf.Entry, depth int) error {
 	switch {
 	case !ok:
 	case e.Tag == dwarf.TagVariable:
+		r.global(e)
 		if t := r.pointee(at); t != nil && !slices.Contains(s.structs, t) {
 			s.structs = append(s.structs, t)
 		}

@@ -111,7 +111,7 @@ func TestStruct(t *testing.T) {
 }
 
 func TestFits(t *testing.T) {
-	s := &Struct{Name: "struct s", Size: 24, pointers: []uint64{0, 16}}
+	s := &Struct{Name: "struct s", Size: 24, pointers: []pointer{{off: 0}, {off: 16}}}
 	memory := func(addr uint64) bool { return addr >= 0x1000 && addr < 0x2000 }
 	for _, c := range []struct {
 		words []uint64

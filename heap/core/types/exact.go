@@ -1,0 +1,133 @@
+package types
+
+import (
+	"debug/dwarf"
+	"fmt"
+	"slices"
+)
+
+// global is a variable at a fixed address.
+type global struct {
+	addr uint64 // in the file
+	at   dwarf.Offset
+}
+
+// global adds a variable whose location is an address.
+func (r *reader) global(e *dwarf.Entry) {
+	const address = 3 // DW_OP_addr
+	place, _ := e.Val(dwarf.AttrLocation).([]byte)
+	if e.Tag != dwarf.TagVariable || int64(len(place)) != 1+r.word || place[0] != address {
+		return
+	}
+	at, ok := r.typeOf(e)
+	if !ok {
+		return
+	}
+	g := global{at: at}
+	if r.word == 8 {
+		g.addr = r.order.Uint64(place[1:])
+	} else {
+		g.addr = uint64(r.order.Uint32(place[1:]))
+	}
+	r.globals = append(r.globals, g)
+}
+
+// Memory is the image of a program.
+type Memory struct {
+	Pointer func(addr uint64) (v uint64, ok bool) // reads a word
+	Has     func(addr uint64) bool                // reports whether an address is of the program
+	Place   func(addr uint64) uint64              // of an address in the file
+	Exact   bool                                  // blocks have the requested size
+}
+
+// Reached returns the names of the blocks that typed pointers reach, "" for others: from the variables of the program, and
+// from there through members of structs. A pointer T * that holds the start of a block gives the block the type T, if
+// the size of the block fits, its pointers are 0 or addresses, and no pointer to another type that
+// fits holds the same address. A struct that is the first member or base of another one, or whose members are the first of
+// another one, gives no name, because a pointer to it may point to the larger one; nor does one that ends with an array without length.
+func (i *Info) Reached(blocks []Block, m Memory) (names []string, err error) {
+	names = make([]string, len(blocks))
+	if i.reader == nil {
+		return names, nil
+	}
+	defer func() {
+		if r := recover(); r != nil { // a panic of debug/dwarf
+			err = fmt.Errorf("malformed debug information: %v", r)
+		}
+	}()
+	w := walk{Memory: m, reader: i.reader, blocks: blocks, at: map[uint64]int{}, found: make([][]*Struct, len(blocks))}
+	for k, b := range blocks {
+		if b.Size > 0 {
+			w.at[b.Addr] = k
+		}
+	}
+	for _, g := range i.globals {
+		f := fields{reader: i.reader, steps: maxFields}
+		f.add(g.at, 0, 0)
+		w.follow(m.Place(g.addr), f.pointers)
+	}
+	for len(w.work) > 0 {
+		x := w.work[0]
+		w.work = w.work[1:]
+		w.follow(blocks[x.block].Addr, x.pointers)
+	}
+	for k, list := range w.found {
+		if len(list) != 1 || list[0].open || i.reader.begins[list[0].members] {
+			continue
+		}
+		if c := i.classes[list[0].plain]; !c.first && !c.base {
+			names[k] = list[0].Name
+		}
+	}
+	return names, nil
+}
+
+// walk follows typed pointers.
+type walk struct {
+	Memory
+	*reader
+	blocks []Block
+	at     map[uint64]int // blocks by address
+	found  [][]*Struct    // types of each block
+	work   []typedBlock   // whose pointers were not followed
+}
+
+type typedBlock struct {
+	block int
+	*Struct
+}
+
+// maxTypes is the most types whose pointers are followed in a block.
+const maxTypes = 4
+
+// follow follows the pointers of a variable or block.
+func (w *walk) follow(addr uint64, pointers []pointer) {
+	for _, p := range pointers {
+		v, ok := w.Pointer(addr + p.off)
+		k, starts := w.at[v]
+		if !ok || !starts || p.to == 0 {
+			continue
+		}
+		s := w.target(p.to)
+		if s != nil && len(w.found[k]) < maxTypes && !slices.Contains(w.found[k], s) && w.fits(s, &w.blocks[k]) {
+			w.found[k] = append(w.found[k], s)
+			w.work = append(w.work, typedBlock{k, s})
+		}
+	}
+}
+
+// rounding is the number of words to which allocators round sizes up.
+const rounding = 2
+
+// fits reports whether a block can have a type. It must be too small for two.
+func (w *walk) fits(s *Struct, b *Block) bool {
+	more := b.Size - s.Size
+	switch {
+	case b.Size < s.Size:
+		return false
+	case s.open || more == 0:
+	case w.Exact || more >= rounding*uint64(w.word) || b.Size >= 2*s.Size:
+		return false
+	}
+	return s.Fits(func(off uint64) (uint64, bool) { return w.Pointer(b.Addr + off) }, w.Has)
+}
