@@ -3,6 +3,7 @@ package symbol
 import (
 	"bytes"
 	"debug/elf"
+	"errors"
 	"io"
 	"slices"
 
@@ -16,8 +17,8 @@ const maxDictionary = 16 << 20
 // compressed by xz, whose symbol table has the functions that are not dynamic: the MiniDebugInfo of
 // Fedora and RHEL.
 func (f *File) addMini(t *symbolTable) {
-	g := f.mini()
-	if g == nil {
+	g, err := f.mini()
+	if t.mini = err; g == nil {
 		return
 	}
 	mini := &symbolTable{budget: t.budget}
@@ -36,23 +37,29 @@ func (f *File) addMini(t *symbolTable) {
 }
 
 // mini returns the file in .gnu_debugdata, nil if there is none that fits f.
-func (f *File) mini() *File {
+func (f *File) mini() (*File, error) {
 	data, err := f.section(".gnu_debugdata")
 	if err != nil || len(data) == 0 {
-		return nil
+		return nil, err
 	}
 	left := f.budget.Left()
 	r, err := xz.NewReader(bytes.NewReader(data), uint32(min(left, maxDictionary)))
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	image, err := io.ReadAll(io.LimitReader(r, left+1))
-	if err != nil || !f.budget.Alloc(int64(len(image))) {
-		return nil
+	if err == nil && !f.budget.Alloc(int64(len(image))) {
+		err = errors.New("it is too large")
+	}
+	if err != nil {
+		return nil, err
 	}
 	g := &File{Path: f.Path, image: image, budget: f.budget}
-	if g.readHeaders() != nil || g.Machine != f.Machine || g.Word != f.Word || g.BuildID != f.BuildID && g.BuildID != "" {
-		return nil
+	if err := g.readHeaders(); err != nil {
+		return nil, err
 	}
-	return g
+	if g.Machine != f.Machine || g.Word != f.Word || g.BuildID != f.BuildID && g.BuildID != "" {
+		return nil, errors.New("it is of another file")
+	}
+	return g, nil
 }

@@ -17,6 +17,7 @@ type symbolTable struct {
 	strings   []byte
 	sets      []setMark // by address; empty if the table has no marks
 	dynamic   bool      // the dynamic symbol table, which omits most functions
+	mini      error     // why .gnu_debugdata was not read
 
 	names  map[uint32]string // names that were looked up, by offset
 	budget *dwarf.Budget     // for names: many can share one long string
@@ -59,6 +60,9 @@ const nameBytes = 64
 
 // why returns why names of the table are missing, "" if they are not.
 func (t *symbolTable) why() string {
+	if t.mini != nil {
+		return "section .gnu_debugdata cannot be read: " + t.mini.Error()
+	}
 	if t.budget == nil || t.budget.Left() > 0 {
 		return ""
 	}
