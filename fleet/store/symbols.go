@@ -115,7 +115,9 @@ func (s *Store) Unnamed(ctx context.Context, build string) ([]string, error) {
 		}
 		for _, r := range rows {
 			for _, address := range r.Addresses {
-				a.named[address] = a.named[address]
+				if !a.named[address] {
+					a.named[address] = false
+				}
 			}
 		}
 		a.files[name] = true
