@@ -45,6 +45,8 @@ of conformance/btv/schema.json.`,
 			return w.Flush()
 		},
 	}
+	cli.ExitCodes(c, `0 listed, 2 usage, unreadable input or nothing to list, 3 the output cannot be
+written.`)
 	c.Flags().StringArrayVar(&globs, "run", nil, "only vectors whose ID matches `GLOB`")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the vectors as JSON")
 	return c

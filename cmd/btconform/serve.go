@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/spf13/cobra"
 )
 
 func newServe() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:     "serve",
 		Short:   "run the codec as a testee: BTP/1 on stdin and stdout",
 		Long:    "serve is a testee: it answers requests of BTP/1 on standard input with the codec\nof this module. It offers all operations.",
@@ -31,4 +32,7 @@ func newServe() *cobra.Command {
 			return failed(err)
 		},
 	}
+	cli.ExitCodes(c, `0 the input ended, 2 usage or a malformed request, 3 the output cannot be
+written.`)
+	return c
 }

@@ -109,7 +109,7 @@ var sampleLeaks = &report.Leaks{
 		{Verdict: "leak", Stack: []profile.Site{{Func: "dup_header", File: "src/upload.c", Line: 85, Module: "sensord"}, {Func: "parse_header", File: "src/session.c", Line: 72, Module: "sensord"},
 			{Func: "session_open", File: "src/upload.c", Line: 46, Module: "sensord"}, {Func: "event_loop", File: "src/session.c", Line: 33, Module: "sensord"}, {Func: "main", File: "src/main.c", Line: 20, Module: "sensord"}},
 			Rate: "+13,184 ± 120 bytes per hour", Grows: true, First: v(3708, 9), Last: v(66332, 161), Points: []uint64{3708, 7004, 10300, 13596, 17304, 20600},
-			Text: "kept memory grew in 37 of 37 intervals (6 if random), in both halves of the log, steadily"},
+			Text: "kept memory grew in 37 of 37 intervals (6 expected in random order), in both halves of the log, steadily"},
 		{Verdict: "grows", Stack: []profile.Site{{Func: hostile[1]}}, Rate: "+12 ± 9 bytes per hour", Grows: true, First: v(100, 1), Last: v(200, 2), Points: []uint64{100, 100, 150, 200}, Text: hostile[0]},
 		{Verdict: "probably", Rate: "+1 ± 1 bytes per hour", Points: []uint64{1, 2}}, // no frame is known
 	},

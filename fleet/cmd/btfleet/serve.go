@@ -63,7 +63,7 @@ answer 201 says that the upload is on disk; 429 and 507 have a Retry-After.
 With --mqtt it subscribes to a broker, too. /metrics is for Prometheus, and
 /healthz for a load balancer. An interrupt ends it after all is written.
 SIGHUP makes it read the file of --tokens again.`,
-		Example: "btfleet serve --listen :8470 --tokens tokens --cert tls.pem --key key.pem\nbtfleet serve --store s3://heap?region=eu-west-1 --mqtt mqtt://broker:1883", Args: cobra.NoArgs, RunE: o.run}
+		Example: "btfleet serve --listen :8470 --tokens tokens --cert tls.pem --key key.pem\nbtfleet serve --store 's3://heap?region=eu-west-1' --mqtt mqtt://broker:1883", Args: cobra.NoArgs, RunE: o.run}
 	o.store.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.keep.add(f)

@@ -18,10 +18,11 @@ func command() *cobra.Command {
 		Short: "btcore reads the heap and call stacks out of a core file or RAM image.",
 		Long: `
 btcore reads the memory image of a program: a core file of Linux, of gdb or of
-qemu's dump-guest-memory, or the RAM of a device. It finds the heap of
-libwebsockets or of lwsbt's device library in this image, with the call stack of
-each block. It prints the heap as a recording that btheap reads, or prints which
-blocks were overwritten and which leaked.
+qemu's dump-guest-memory, or the RAM of a device. It finds the blocks of
+libwebsockets or of lwsbt's device library in this image, with their call
+stacks, or else those of the allocator: of glibc, musl, newlib, picolibc,
+FreeRTOS, ESP-IDF, Zephyr, ThreadX or NuttX. It prints the heap as a recording
+that btheap reads, or prints which blocks were overwritten and which leaked.
 
 An image contains all data of the program, also keys and passwords. btcore
 prints the contents of blocks only with --bytes.`,

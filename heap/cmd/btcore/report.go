@@ -140,17 +140,14 @@ func (r *report) leaks(l *core.Leaks) {
 }
 
 func (r *report) leakGroup(g *core.LeakGroup) {
-	what := cli.Count(len(g.Direct), "block")
-	if g.Cycle {
-		what += " that point to each other"
-		if len(g.Direct) == 1 {
-			what = "1 block that points to itself"
-		}
-	}
+	what, behind := cli.Count(len(g.Direct)+len(g.Indirect), "block"), ""
 	if n := len(g.Indirect); n > 0 {
-		what += fmt.Sprintf(", and %s more behind them", cli.Number(n))
+		behind = fmt.Sprintf(", and %s reachable only from %s", cli.Number(n), map[bool]string{true: "it", false: "these"}[len(g.Direct) == 1])
 	}
-	fmt.Fprintf(r.w, "\n%s in %s: %s\n", cli.Count(g.Bytes, "byte"), what, r.addrs(g.Direct))
+	if g.Cycle {
+		what += fmt.Sprintf(", %s in a cycle", cli.Number(len(g.Direct)))
+	}
+	fmt.Fprintf(r.w, "\n%s in %s: %s%s\n", cli.Count(g.Bytes, "byte"), what, r.addrs(g.Direct), behind)
 	if t := describeTypes(r.h, r.types, g.Direct); t != "" {
 		fmt.Fprintf(r.w, "    %s\n", t)
 	}

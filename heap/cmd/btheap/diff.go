@@ -70,6 +70,9 @@ grew come first, those that shrank last.`,
 			return s.run(c, files, func(w io.Writer) error { return s.writeDiff(w, limit) })
 		},
 	}
+	cli.ExitCodes(c, `0 reported, 1 a log is damaged, or the heap grows more than --fail-on-growth
+allows, 2 usage, unreadable input, no record, or it is not clear where dumps
+begin (give --split), 3 the output cannot be written.`)
 	f := c.Flags()
 	f.VarP(&s.rows, "rows", "n", "list `N` call paths, 0 for all")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE`")

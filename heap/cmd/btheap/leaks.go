@@ -33,11 +33,11 @@ func leaksCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "leaks [flags] [FILE...]", Short: "what leaks, how fast, and how long the heap lasts",
 		Long: `leaks ranks the call paths by the evidence that they leak, over all dumps and
-boots of the logs, and calls them leak, probably or grows (docs/leaks.md). It
-uses dumps that lost up to a fifth of their blocks, and lowers its estimate of
-the growth to allow for the loss. It leaves out dumps written at the exit of a
-program. For a recording with events, it compares
-40 moments.`,
+boots of the logs, and calls them leak, probably or grows
+(heap/docs/leaks.md). It uses dumps that lost up to a fifth of their blocks, and
+lowers its estimate of the growth to allow for the loss. It leaves out dumps
+written at the exit of a program. For a recording with events, it compares 40
+moments.`,
 		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",
 		RunE: func(c *cobra.Command, files []string) error {
 			if l.format != "text" && l.format != "gcc" {
@@ -49,6 +49,7 @@ program. For a recording with events, it compares
 			return l.run(c, files, l.write)
 		},
 	}
+	cli.ExitCodes(c, leakExitCodes)
 	f := c.Flags()
 	f.VarP(&l.rows, "rows", "n", "list `N` leaks, 0 for all")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: prints when it is exhausted")

@@ -42,6 +42,7 @@ device, q quits.`,
 		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
 		RunE:    l.watch,
 	}
+	cli.ExitCodes(c, leakExitCodes)
 	f := c.Flags()
 	f.StringVar(&l.page, "page", "heap.html", "the key p writes the page to `FILE`")
 	f.StringVar(&l.ask, "ask", "", "the key a sends `TEXT` and a line feed to the serial port")

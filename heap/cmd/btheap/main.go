@@ -26,10 +26,13 @@ btheap leaks -e app.elf device.log       what leaks, and how fast
 btheap html -e app.elf -o heap.html device.log
 btheap diff before.log after.log         what changed`
 
-const exitCodes = `0 reported, 1 a log is damaged, or the heap leaks or grows more than
---fail-over or --fail-on-growth allows, 2 usage, unreadable input, no record,
-or it is not clear where dumps begin (give --split), 3 the output cannot be
-written.`
+const exitCodes = `0 reported, 1 a log is damaged, 2 usage, unreadable input, no record, or it is
+not clear where dumps begin (give --split), 3 the output cannot be written.`
+
+// leakExitCodes are those of the commands with --fail-over.
+const leakExitCodes = `0 reported, 1 a log is damaged, or the heap leaks more than --fail-over allows,
+2 usage, unreadable input, no record, or it is not clear where dumps begin
+(give --split), 3 the output cannot be written.`
 
 // newCommand returns the root command.
 func newCommand() *cobra.Command {

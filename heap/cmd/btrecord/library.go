@@ -38,6 +38,7 @@ btrecord library --cc 'musl-gcc -Os' -o liblwsbt.so`,
 			return nil
 		},
 	}
+	cli.ExitCodes(c, `0 built, 2 usage, 3 the compiler or something else outside failed.`)
 	c.Flags().StringVar(&cc, "cc", "cc", "C compiler `CC`, and its options")
 	c.Flags().StringVarP(&output, "output", "o", record.LibraryName, "write to `FILE`")
 	return c

@@ -122,7 +122,7 @@ func RateOf(found *profile.Leaks, r *profile.Leak) string {
 
 // Evidence describes the evidence of a call path.
 func Evidence(r *profile.Leak) string {
-	s := fmt.Sprintf("kept memory grew in %d of %s (%.0f if random)", r.Rose, printable.Count(r.Intervals, "interval"), r.Chance)
+	s := fmt.Sprintf("kept memory grew in %d of %s (%.0f expected in random order)", r.Rose, printable.Count(r.Intervals, "interval"), r.Chance)
 	if r.Ended == nil {
 		s += evidence(&r.Evidence)
 	}

@@ -443,7 +443,7 @@ func rowLabel(parts []codec.Field) string {
 		if at[codec.FieldSign] == 1 {
 			sign = "-"
 		}
-		return fmt.Sprintf("frame %d: delta, %d back, %s %#x", last.Frame, at[codec.FieldBack]+1, sign, last.Value)
+		return fmt.Sprintf("frame %d: delta, back %d (base: frame %d), %s %#x", last.Frame, at[codec.FieldBack], last.Frame-1-int(at[codec.FieldBack]), sign, last.Value)
 	case codec.FieldUser:
 		if last.Width < 8 && last.Value == 0 {
 			return "padding"

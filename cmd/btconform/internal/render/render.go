@@ -147,8 +147,8 @@ func countsText(r *conformance.Report, colour bool) string {
 	case !r.Ran():
 		verdict = paint("nothing asked", red, colour)
 	}
-	text := fmt.Sprintf("%s: %s %s; %d vectors in %d cases, each asked twice; seed %d",
-		verdict, cli.Printable(r.Name), cli.Printable(r.Version), r.Vectors, r.Cases, r.Seed)
+	text := fmt.Sprintf("%s: %s %s; %s vectors in %s cases, each asked twice; seed %d",
+		verdict, cli.Printable(r.Name), cli.Printable(r.Version), cli.Number(r.Vectors), cli.Number(r.Cases), r.Seed)
 	var notes []string
 	for _, n := range []struct {
 		n    int
