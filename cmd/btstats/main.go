@@ -54,9 +54,9 @@ btstats --model cortex-m,x86_64-pie --section models`,
 			return c.report(cmd)
 		},
 	})
-	cli.ExitCodes(root, `0 a report was printed, 1 a bad record under --strict, or a log not read to its
-end, 2 usage, unreadable input or no record in it, 3 the report could not be
-written.`)
+	cli.ExitCodes(root, `0 a report was printed, 1 a bad record under --strict, or a log not read to
+its end, 2 usage, unreadable input or no record in it, 3 the report could not
+be written.`)
 	c.addFlags(root)
 	return root
 }

@@ -71,7 +71,7 @@ func TestLeaks(t *testing.T) {
 		says []string
 		errs string
 	}{
-		{"a leak", []string{log}, 0, append([]string{"1 leak in 12 dumps over 11 h\n\nleak  +120 ± 0 bytes per hour  10 → 43 blocks, 400 → 1,720 bytes", "kept memory grew in 11 of 11 intervals (2 expected in random order), in both halves\n    of the log, steadily\n"}, path...), ""},
+		{"a leak", []string{log}, 0, append([]string{"1 leak in 12 dumps over 11 h\n\nleak  +120 ± 0 bytes per hour  10 → 43 blocks, 400 → 1,720 bytes", "kept memory grew in 11 of 11 intervals (2 expected in random order), in both\n    halves of the log, steadily\n"}, path...), ""},
 		{"with lost lines", []string{lossyLog}, 0, append([]string{"1 leak in 12 dumps over 11 h\n\nleak  +1"}, append(path, missing)...), "225 of 230 records: lines were lost (and 11 more notes: -v)\n"},
 		{"with an exit", []string{exit}, 0, append([]string{"1 leak in 12 dumps"}, append(path, "left out: dump 13 (written at the exit of the program)")...), ""},
 		{"of two boots", []string{boots}, 0, append([]string{"1 leak in 12 dumps of 2 boots over 10 h", "2 boots"}, path...), ""},

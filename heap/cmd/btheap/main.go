@@ -30,9 +30,9 @@ const exitCodes = `0 reported, 1 a log is damaged, 2 usage, unreadable input, no
 not clear where dumps begin (give --split), 3 the output cannot be written.`
 
 // leakExitCodes are those of the commands with --fail-over.
-const leakExitCodes = `0 reported, 1 a log is damaged, or the heap leaks more than --fail-over allows,
-2 usage, unreadable input, no record, or it is not clear where dumps begin
-(give --split), 3 the output cannot be written.`
+const leakExitCodes = `0 reported, 1 a log is damaged, or the heap leaks more than --fail-over
+allows, 2 usage, unreadable input, no record, or it is not clear where dumps
+begin (give --split), 3 the output cannot be written.`
 
 // newCommand returns the root command.
 func newCommand() *cobra.Command {
