@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -36,10 +37,62 @@ func differences(t *testing.T, dumps, paths int) []byte {
 	return text
 }
 
-// mostPerByte is in bytes of memory per further byte of a log. Most commands take 30 to 50, and up to 80
-// in some runs, as garbage is collected sooner or later. A frame of its own for each frame of a path
+// boots returns boots that have a dump of one call path each.
+func boots(t *testing.T, n int) []byte {
+	var text []byte
+	for i := range n {
+		var w callpath.Writer
+		text = fmt.Appendf(text, "~h#boot dev=d1 code=8000000+8000000 shift=0\n~h#begin 0 t=1\n")
+		e := callpath.Entry{Path: callpath.Path{Frames: []callpath.Frame{{Value: uint64(1000 + i)}}}, Live: 1, Bytes: 8}
+		var err error
+		if text, err = w.Append(text, &e); err != nil {
+			t.Fatal(err)
+		}
+		text = fmt.Appendf(w.Flush(text), "~h#end 0\n")
+	}
+	return text
+}
+
+// emptyDumps returns dumps of no block.
+func emptyDumps(n int) (text []byte) {
+	text = fmt.Append(nil, "~h#boot dev=d1 code=8000000+8000000 shift=0\n")
+	for i := range n {
+		text = fmt.Appendf(text, "~h#begin %d k=full t=%d\n~h#end %d n=0\n", i, i+1, i)
+	}
+	return text
+}
+
+// heaps returns reports of 1,000 heaps of an allocator, by turns.
+func heaps(n int) (text []byte) {
+	text = fmt.Append(nil, "~h#boot dev=d1 code=8000000+8000000 shift=0\n")
+	for i := range n {
+		text = fmt.Appendf(text, "~h#heap name=h%d free=%d t=%d\n", i%1000, 1_000_000-i, i+1)
+	}
+	return text
+}
+
+// events returns allocations of one block each, of as many call paths.
+func events(t *testing.T, n int) (text []byte) {
+	var user codec.User
+	var blob []byte
+	for i := range n {
+		user.Reset()
+		user.Set(codec.TagEvent, codec.EventAllocated)
+		user.Set(codec.TagAddress, 0x10000000+16*uint64(i))
+		var err error
+		s := codec.Stack{PCs: []uint64{0x8000000 + 2*uint64(i)}, Size: 8}
+		if blob, err = codec.AppendBlobUser(blob[:0], &s, &user, codec.MachineExact64, codec.SearchLws); err != nil {
+			t.Fatal(err)
+		}
+		text = append(codec.AppendEventLine(text, blob), '\n')
+	}
+	return text
+}
+
+// mostPerByte is in bytes of memory per further byte of a log. Most commands take 20 to 50, and those on several
+// dumps up to 80, as garbage is collected sooner or later. A frame of its own for each frame of a path
 // would take 600 at least, and a value of its own for each path of a difference 700.
-const mostPerByte = 120
+const mostPerByte = 100
 
 // The memory of a command is in proportion to the log, whatever the log says.
 func TestBombs(t *testing.T) {
@@ -57,6 +110,11 @@ func TestBombs(t *testing.T) {
 	one := pair{file("one-few", cmdtest.DeepLog(t, 1, 25_000, 1000)), file("one-many", cmdtest.DeepLog(t, 1, 100_000, 1000))}
 	three := pair{file("three-few", cmdtest.DeepLog(t, 3, 10_000, 1000)), file("three-many", cmdtest.DeepLog(t, 3, 50_000, 1000))}
 	diffs := pair{file("diffs-few", differences(t, 100, 5000)), file("diffs-many", differences(t, 800, 5000))}
+	reboots := pair{file("boots-few", boots(t, 2000)), file("boots-many", boots(t, 20_000))}
+	empty := pair{file("empty-few", emptyDumps(2000)), file("empty-many", emptyDumps(40_000))}
+	reports := pair{file("heaps-few", heaps(5000)), file("heaps-many", heaps(40_000))}
+	evs := pair{file("events-few", events(t, 10_000)), file("events-many", events(t, 100_000))}
+	full := pair{file("full-few", cmdtest.DeepLog(t, 8, 5000, 1000)), file("full-many", cmdtest.DeepLog(t, 8, 25_000, 1000))}
 	for _, c := range []struct {
 		args string
 		log  pair
@@ -65,6 +123,8 @@ func TestBombs(t *testing.T) {
 		{"btheap tree --callers --min 0", one}, {"btheap html", one}, {"btheap export -F pprof", one}, {"btheap export -F dhat", one},
 		{"btheap leaks --json", three}, {"btheap diff -n 0", three}, {"btheap html", three},
 		{"btheap dumps", diffs}, {"btheap leaks --json", diffs}, {"btheap html", diffs},
+		{"btheap leaks --json", full}, {"btheap html", reboots}, {"btheap dumps", reboots}, {"btheap dumps", empty},
+		{"btheap leaks --json", reports}, {"btheap top", evs}, {"btheap events", evs},
 	} {
 		t.Run(c.args+" "+filepath.Base(c.log.many), func(t *testing.T) {
 			run := func(name string) (peak, size float64) {
