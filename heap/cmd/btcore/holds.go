@@ -55,7 +55,7 @@ btheap html held.pb.gz -o held.html              as a flame graph`,
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	f.StringVar(&o.pprof, "pprof", "", "write the retained blocks, by holder, to `FILE` for pprof and btheap")
 	f.IntVarP(&o.most, "number", "n", 20, "print up to `N` holders; 0: all")
-	f.StringVar(&o.allocator, "allocator", "", "read the blocks of one allocator, as btcore heap")
+	f.StringVar(&o.allocator, "allocator", "", "read the blocks of allocator `NAME`, as btcore heap")
 	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or incomplete,
 2 usage, unreadable input or no heap in it, 3 something outside failed.`)
 	return in.command(c, "Holders", f, func(c *cobra.Command) error { return o.run(c, &in) })

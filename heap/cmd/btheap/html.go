@@ -28,10 +28,9 @@ func htmlCommand() *cobra.Command {
 		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
 		Long: `html writes one HTML file that needs no network: the leaks, the dumps over time,
 a flame graph of each moment and of the difference between two, callers and
-callees of each function, with --sources its source lines, and the
-heap map if the log has addresses of blocks. For a
-recording with events, it has 40 moments, and the memory that was live at the
-peak, ever allocated, and temporary.`,
+callees of each function, with --sources its source lines, and the heap map if
+the log has addresses of blocks. For a recording with events, it has 40 moments,
+and the memory that was live at the peak, ever allocated, and temporary.`,
 		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --sources src --heap 256K -o heap.html device.log",
 		RunE: func(c *cobra.Command, files []string) error {
 			if h.output == "" && cli.IsTerminal(c.OutOrStdout()) {
@@ -49,7 +48,7 @@ peak, ever allocated, and temporary.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&h.title, "title", "", "title the page `TEXT`")
+	f.StringVar(&h.title, "title", "", "`TEXT` is the title of the page")
 	f.StringVar(&h.sources, "sources", "", "show lines of the source files under `DIR`")
 	f.Var(&h.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	h.addAll(c, "Page", oneFrames, []string{"output"})
