@@ -40,7 +40,7 @@ func (o *testOptions) flags() *pflag.FlagSet {
 	f.StringVar(&o.known, "known", "", "expect the failures in `FILE`: lines of GLOB[:OP] OUTCOME LINK")
 	f.StringVar(&o.style, "exec-style", "btp", "run TESTEE by protocol `NAME`: btp, or lws (lws32) for "+
 		"lws's tool: a process per ~m# line, which prints a ~b# line")
-	f.Uint64Var(&o.seed, "seed", 0, "`SEED` of the order and of random spill bits (default: random)")
+	f.Uint64Var(&o.seed, "seed", 0, "use `SEED` for the order and for random spill bits (default: random)")
 	f.IntVarP(&o.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` processes of TESTEE at a time")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "report a hang after `TIME` without an answer")
 	f.BoolVar(&o.written, "as-written", false, "do not vary the spill bits of the vectors")

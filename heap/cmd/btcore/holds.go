@@ -51,7 +51,7 @@ btcore holds --ram 0x20000000=ram.bin -e fw.elf --pprof held.pb.gz
 btheap html held.pb.gz -o held.html              as a flame graph`,
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&o.path, "path", "", "print the way from a variable to the block that holds `0xADDR`")
+	f.StringVar(&o.path, "path", "", "print the path from a variable to the block that holds `0xADDR`")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	f.StringVar(&o.pprof, "pprof", "", "write the retained blocks, by holder, to `FILE` for pprof and btheap")
 	f.IntVarP(&o.most, "number", "n", 20, "print up to `N` holders; 0: all")
