@@ -69,7 +69,7 @@ func TestThumbFirmwareAgainstAddr2line(t *testing.T) {
 	want := addr2line(t, gnu, path, calls)
 	compareReturns(t, "bit 0 set", path, rets, 1, want)
 	compareReturns(t, "bit 0 cleared", path, rets, 0, want)
-	// Addresses in the middle of code follow no call. Calls are recognised even in a
+	// Addresses in the middle of code follow no call. Calls are recognized even in a
 	// stripped file, which does not mark Thumb code.
 	stripped := filepath.Join(t.TempDir(), "stripped.elf")
 	run(t, t.TempDir(), tool(t, "arm-none-eabi-objcopy"), "--strip-all", path, stripped)

@@ -36,8 +36,8 @@ func newCommand() *cobra.Command {
 	root := cli.Root(&cobra.Command{
 		Use:   "btstats [flags] FILE...",
 		Short: "report what compressed backtraces cost, and could cost",
-		Long: `btstats reports on the ~m# and ~b# records in logs: the bytes they take, what
-other encodings would take, where each bit goes, and which SNIP_PRE and
+		Long: `btstats reports on the ~m#, ~b# and ~p# records in logs: the bytes they take,
+what other encodings would take, where each bit goes, and which SNIP_PRE and
 SNIP_POST to set: how many frames lws leaves out at the inner and the outer end
 of each stack. A FILE may be compressed by gzip, zstd or xz; - is standard
 input. The machine that encoded the log is inferred, unless --machine names it:
