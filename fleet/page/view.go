@@ -24,7 +24,7 @@ type head struct {
 func (v *view) Head(title string) head { return head{v, title} }
 
 // Since returns the time window, as in the request; "" if there is none.
-func (v *view) Since() string { return v.url.Query().Get("since") }
+func (v *view) Since() string { return cli.Printable(v.url.Query().Get("since")) }
 
 // window is a time window: the parameter since, and its name.
 type window struct{ Since, Name string }
@@ -34,17 +34,17 @@ func (v *view) Windows() []window {
 	list := []window{{"", "at any time"}, {"1d", "in the last day"}, {"7d", "in the last 7 days"}, {"30d", "in the last 30 days"}, {"90d", "in the last 90 days"}}
 	s := v.Since()
 	if !slices.ContainsFunc(list, func(w window) bool { return w.Since == s }) {
-		list = append(list, window{s, "since " + cli.Printable(s)})
+		list = append(list, window{s, "since " + s})
 	}
 	return list
 }
 
 // Kept returns the parameters of the request that another time window does not change.
 func (v *view) Kept() map[string]string {
-	m := map[string]string{}
-	for name, list := range v.url.Query() {
-		if name != "since" && (v.url.Path != "/devices" || name != "from") {
-			m[name] = list[0]
+	m, q := map[string]string{}, v.url.Query()
+	for _, name := range []string{"build", "from", "to"} {
+		if value := q.Get(name); value != "" && (v.url.Path != "/devices" || name != "from") {
+			m[name] = cli.Printable(value)
 		}
 	}
 	return m

@@ -56,7 +56,7 @@ func TestEvidenceIsTheRule(t *testing.T) {
 		}, func(dev *device, path int64, values []profile.Value) {
 			e := dev.test.Examine(values)
 			w, ok := want[byID[path]]
-			if !ok && e.Gain == 0 {
+			if !ok && (e.Gain == 0 || changes(values) < 3) { // Leaks leaves out what changes so seldom
 				return
 			}
 			if load > 0 { // of one device, which lowers the word
@@ -205,4 +205,14 @@ func TestLeaksOfOneDevice(t *testing.T) {
 			t.Errorf("%s: stack %v", c.name, r.Stack)
 		}
 	}
+}
+
+// changes returns in how many dumps the values are not those of the dump before.
+func changes(values []profile.Value) (n int) {
+	for i := 1; i < len(values); i++ {
+		if values[i] != values[i-1] {
+			n++
+		}
+	}
+	return n
 }
