@@ -58,7 +58,9 @@ func (f *finder) context() (context, head uint64) {
 			for _, size := range []uint64{0, f.ptr} { // of the page size
 				at := addr + 8 + size + 8 + 5*f.ptr
 				area, _ := f.m.Pointer(at)
-				if check, ok := f.m.Uint(area, 8); ok && area != 0 && area%4096 == 0 && check == secret {
+				init, _ := f.m.Uint(addr+8+size, 4)
+				slots, _ := f.m.Uint(area+8+f.ptr, 4)
+				if check, ok := f.m.Uint(area, 8); ok && area != 0 && area%4096 == 0 && check == secret && init == 1 && slots > 0 && slots < 4096/f.ptr {
 					context, head = addr, at
 					return false
 				}
