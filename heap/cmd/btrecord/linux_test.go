@@ -285,7 +285,7 @@ func TestCache(t *testing.T) {
 	if err := os.Chmod(filepath.Join(temp, fmt.Sprintf("lwsbt-%d", os.Getuid())), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := run(t, none, record); code != 3 || !strings.Contains(out, "XDG_CACHE_HOME") {
+	if code, out := run(t, none, record); code != 125 || !strings.Contains(out, "XDG_CACHE_HOME") {
 		t.Errorf("a directory that others can write: exit status %d: %s", code, out)
 	}
 	if code, out := run(t, nil, record); code != 0 {
