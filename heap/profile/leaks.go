@@ -215,7 +215,8 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 	var growths []float64
 	rows := p.rows()
 	for row := range rows.len() {
-		if !l.Intervals && rows.constant(row) {
+		changes := rows.changes(row)
+		if !l.Intervals && changes == 0 {
 			continue // it neither varies nor grows
 		}
 		which := []uint32{uint32(row)}
@@ -223,7 +224,7 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 		p.addRows(points, which)
 		l.addUp(points)
 		var e Evidence
-		if !l.Intervals && t.seldom(rows.changes(row)) {
+		if !l.Intervals && t.seldom(changes) {
 			e.First, e.Last = t.ends(points)
 		} else {
 			e = t.examine(points)

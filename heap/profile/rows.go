@@ -171,11 +171,6 @@ func (r *rows) addTo(points []Value, row int) {
 	}
 }
 
-// constant reports whether a row has the same value in all dumps.
-func (r *rows) constant(row int) bool {
-	return r.start[row+1]-r.start[row] == 1 && r.dumps[r.start[row]] == 0
-}
-
 // changes returns in how many dumps the values of a row are not those of the dump before.
 func (r *rows) changes(row int) int {
 	n := int(r.start[row+1] - r.start[row])
