@@ -43,9 +43,10 @@ func Load(ctx context.Context, s *store.Store) (list []string, err error) {
 func load(s *store.Store, t *table, dir string, names []string) string {
 	var columns []string
 	for _, c := range t.columns() {
-		columns = append(columns, quoteName(c.name))
+		columns = append(columns, QuoteName(c.name))
 	}
-	into, from := strings.Join(columns, ", "), strings.Join(columns, ", ")
+	into := strings.Join(columns, ", ")
+	from := into
 	if t.expires {
 		_, day, _ := strings.Cut(dir, "/day=")
 		into, from = into+", day", from+", toDate("+Quote(day)+")"

@@ -91,7 +91,7 @@ func (s Schema) create(t *table) string {
 	var b strings.Builder
 	name, on, engine := t.name, "", "ReplacingMergeTree"
 	if s.Cluster != "" {
-		name, on = t.name+local, " on cluster "+quoteName(s.Cluster)
+		name, on = t.name+local, " on cluster "+QuoteName(s.Cluster)
 	}
 	var arguments []string
 	if s.Replicated {
@@ -107,7 +107,7 @@ func (s Schema) create(t *table) string {
 		if c.kind == "Int64" || c.time {
 			codec = "Delta, ZSTD(1)"
 		}
-		fmt.Fprintf(&b, "  %s %s codec(%s),\n", quoteName(c.name), c.kind, codec)
+		fmt.Fprintf(&b, "  %s %s codec(%s),\n", QuoteName(c.name), c.kind, codec)
 	}
 	if t.expires {
 		b.WriteString("  day Date\n")
@@ -129,11 +129,11 @@ func (s Schema) create(t *table) string {
 // distributed returns the statement for the table over all shards.
 func (s Schema) distributed(t *table) string {
 	return fmt.Sprintf("create table if not exists %s on cluster %s\nas %s\nengine = Distributed(%s, %s, %s, cityHash64(%s))",
-		t.name, quoteName(s.Cluster), t.name+local, quoteName(s.Cluster), "currentDatabase()", t.name+local, t.shard)
+		t.name, QuoteName(s.Cluster), t.name+local, QuoteName(s.Cluster), "currentDatabase()", t.name+local, t.shard)
 }
 
-// quoteName returns a name in SQL.
-func quoteName(s string) string {
+// QuoteName returns a name in SQL.
+func QuoteName(s string) string {
 	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(s) + "`"
 }
 

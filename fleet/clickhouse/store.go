@@ -105,7 +105,7 @@ func (s *Store) Error(err error) error {
 func (s *Store) URL() string { return s.where }
 
 // Table returns the name of a table in SQL.
-func (s *Store) Table(name string) string { return quoteName(s.database) + "." + quoteName(name) }
+func (s *Store) Table(name string) string { return QuoteName(s.database) + "." + QuoteName(name) }
 
 // Query runs a query. The caller must close the rows.
 func (s *Store) Query(ctx context.Context, q string) (*sql.Rows, error) {

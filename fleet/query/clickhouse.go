@@ -100,7 +100,7 @@ func (r *remote) complete(q string) string {
 	var b strings.Builder
 	for i, d := range r.defined {
 		b.WriteString(map[bool]string{true: "with\n", false: ",\n"}[i == 0])
-		fmt.Fprintf(&b, "%s as (\n%s\n)", quoteName(d.name), withoutComments(d.query))
+		fmt.Fprintf(&b, "%s as (\n%s\n)", clickhouse.QuoteName(d.name), withoutComments(d.query))
 	}
 	q = withoutComments(q)
 	if rest, ok := strings.CutPrefix(q, "with\n"); ok {
@@ -110,9 +110,6 @@ func (r *remote) complete(q string) string {
 	}
 	return macros.expand(b.String())
 }
-
-// quoteName quotes the name of a table, which is a word.
-func quoteName(name string) string { return "`" + name + "`" }
 
 var comments = regexp.MustCompile(`(?m)^--.*\n`)
 
