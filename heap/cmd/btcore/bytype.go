@@ -64,14 +64,13 @@ func (o *heapOptions) writeTypes(w io.Writer, in *input, h *core.Heap) error {
 	for _, s := range list {
 		all += float64(s.Bytes)
 	}
-	fmt.Fprintf(w, "%11s  %5s  %8s  %s\n", "Bytes", "%", "Blocks", "Type")
-	fmt.Fprintln(w, "--------------------------------------------------------------------------")
+	line := shares(w, "Bytes", "Type", all)
 	for _, s := range list {
 		name := cli.Printable(s.Type)
 		if name == "" {
 			name = "not known"
 		}
-		fmt.Fprintf(w, "%11s  %5.1f  %8s  %s\n", cli.Number(s.Bytes), 100*float64(s.Bytes)/max(all, 1), cli.Number(s.Blocks), name)
+		line(s.Bytes, s.Blocks, name)
 	}
 	return nil
 }

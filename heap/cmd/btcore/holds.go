@@ -128,14 +128,18 @@ func holderName(g *graph.Graph, h *graph.Holder) string {
 	return fmt.Sprintf("%s of %s, shared: %s is nearest", cli.Count(len(h.Top), "block"), size, name)
 }
 
+// shares begins a table of parts of all bytes, and returns what prints a row.
+func shares(w io.Writer, bytes, name string, all float64) func(bytes uint64, blocks int, name string) {
+	fmt.Fprintf(w, "%11s  %5s  %8s  %s\n", bytes, "%", "Blocks", name)
+	fmt.Fprintln(w, "--------------------------------------------------------------------------")
+	return func(bytes uint64, blocks int, name string) {
+		fmt.Fprintf(w, "%11s  %5.1f  %8s  %s\n", cli.Number(bytes), 100*float64(bytes)/max(all, 1), cli.Number(blocks), name)
+	}
+}
+
 // table prints the holders.
 func (o *holdsOptions) table(w io.Writer, in *input, g *graph.Graph, t *graph.Tree) {
-	all := float64(max(g.Heap.Bytes(), 1))
-	line := func(bytes uint64, blocks int, name string) {
-		fmt.Fprintf(w, "%11s  %5.1f  %8s  %s\n", cli.Number(bytes), 100*float64(bytes)/all, cli.Number(blocks), name)
-	}
-	fmt.Fprintf(w, "%11s  %5s  %8s  %s\n", "Retained", "%", "Blocks", "Holder")
-	fmt.Fprintln(w, "--------------------------------------------------------------------------")
+	line := shares(w, "Retained", "Holder", float64(g.Heap.Bytes()))
 	list := t.Holders()
 	var bytes uint64
 	blocks, left := 0, 0
