@@ -95,6 +95,9 @@ func (t *table[T]) after(old, all *table[T]) *table[T] {
 	}
 	n := 0
 	differing(old, all, func(uint32, T) { n++ })
+	if n == 0 {
+		return t // not a table without changes: whole would take time for each of them
+	}
 	if n > all.n/2 || t.changes+n > all.n {
 		return all
 	}

@@ -11,6 +11,20 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
+// Dumps that are equal share one table: reading one of 10,000 does not walk through those before it.
+func TestEqualDumps(t *testing.T) {
+	b := NewBuilder(0)
+	p := b.Path([]symbol.Addr{bare(0x1000)})
+	b.Add(p, Value{8, 1})
+	first := b.End(DumpInfo{})
+	for range 3 {
+		b.Add(p, Value{8, 1})
+		if d := b.End(DumpInfo{}); d.live != first.live || d.Value(p) != (Value{8, 1}) {
+			t.Errorf("an equal dump has a table of its own, with %v", d.Value(p))
+		}
+	}
+}
+
 // Dumps that share values with those before them have the values that were added, and take memory
 // for what changed only.
 func TestSharedValues(t *testing.T) {
