@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -344,18 +345,14 @@ func known(a profile.Amount) int64 {
 
 func number(v uint64) int64 { return int64(min(v, math.MaxInt64)) }
 
-// DeviceOf returns the name of the device in the first ~h#boot line that contains one, or "".
+// DeviceOf returns the name of the device in the first ~h#boot that contains one, or "".
 func DeviceOf(text []byte) string {
-	for line := range bytes.Lines(text) {
-		at := bytes.Index(line, []byte("~h#boot"))
-		if at < 0 {
+	for it := range recording.Items(text) {
+		if it.Kind != recording.KindHeader || it.Header.Verb != codec.VerbBoot {
 			continue
 		}
-		var h codec.Header
-		if codec.ParseHeader(&h, line[at:]) == nil {
-			if name, ok := h.Get("dev"); ok {
-				return name
-			}
+		if name, ok := it.Header.Get("dev"); ok {
+			return name
 		}
 	}
 	return ""

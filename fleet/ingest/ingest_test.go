@@ -224,3 +224,16 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// The name of the device ends where the reader of logs ends a header: before an escape sequence, too (BT-HEAD-5).
+func TestDeviceOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"\x1b[0;32mI (12) heap: ~h#boot build=b dev=d6\x1b[0m\n": "d6",
+		"~h#boot w=32\n~h#begin 0\n~h#boot dev=d7\r\n":           "d7",
+		"~h#end 0 dev=d8\n~h#boots dev=d9\nboot dev=d10\n":       "",
+	} {
+		if got := DeviceOf([]byte(text)); got != want {
+			t.Errorf("%q: device %q, want %q", text, got, want)
+		}
+	}
+}
