@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,18 +66,49 @@ func (r *remote) base(devices string) []definition {
 	}
 }
 
-// parts divides the devices of the table numbered, in their order: neither the server nor this process must hold
-// the series of all devices.
-func (r *remote) parts(ctx context.Context) (list []part, err error) {
-	limits, err := rows[struct{ From, To string }](ctx, &session{engine: r},
-		fmt.Sprintf("select min(device) as a, max(device) as b from numbered group by intDiv(number - 1, %d) order by a", r.size))
-	for i, l := range limits {
-		p := &remote{store: r.store, scope: r.scope, size: r.size}
-		p.defined = append(p.base(fmt.Sprintf(" and device >= %s and device <= %s", clickhouse.Quote(l.From), clickhouse.Quote(l.To))),
-			definition{"numbered", text("numbered")})
-		list = append(list, part{p, i * r.size})
+// facts asks for the facts of some devices at a time: neither the server nor this process must hold those of all.
+// The table has them in this order.
+func (r *remote) facts(ctx context.Context, devices [][]moment) iter.Seq2[[]store.Fact, error] {
+	return func(yield func([]store.Fact, error) bool) {
+		for some := range slices.Chunk(devices, r.size) {
+			p := &remote{store: r.store, scope: r.scope}
+			p.defined = p.base(fmt.Sprintf(" and device >= %s and device <= %s", clickhouse.Quote(some[0][0].Device), clickhouse.Quote(some[len(some)-1][0].Device)))
+			if more, err := p.each(ctx, yield); err != nil || !more {
+				if err != nil {
+					yield(nil, err)
+				}
+				return
+			}
+		}
 	}
-	return list, err
+}
+
+// each yields the facts of each device.
+func (r *remote) each(ctx context.Context, yield func([]store.Fact, error) bool) (more bool, err error) {
+	rows, err := r.query(ctx, text("series.clickhouse"))
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	var facts []store.Fact
+	for rows.Next() {
+		var f store.Fact
+		var boots, dumps, counts, bytes []int64
+		if err := rows.Scan(&f.Device, &f.Path, &boots, &dumps, &counts, &bytes); err != nil {
+			return false, err
+		}
+		if len(facts) > 0 && facts[0].Device != f.Device {
+			if !yield(facts, nil) {
+				return false, nil
+			}
+			facts = facts[:0]
+		}
+		for i := range boots {
+			f.Boot, f.Dump, f.Count, f.Bytes = boots[i], dumps[i], counts[i], bytes[i]
+			facts = append(facts, f)
+		}
+	}
+	return rows.Err() != nil || len(facts) == 0 || yield(facts, nil), rows.Err()
 }
 
 func (r *remote) define(_ context.Context, name, q string) error {

@@ -107,10 +107,7 @@ func (d *DB) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
 }
 
 func (s *session) leaks(ctx context.Context, l *Leaks) error {
-	defer s.drop("numbered", "wanted")
-	if err := s.tables(ctx, "numbered"); err != nil {
-		return err
-	}
+	defer s.drop("wanted")
 	byDevice, err := s.moments(ctx)
 	if err != nil {
 		return err

@@ -104,10 +104,6 @@ func TestManyDevices(t *testing.T) {
 	d := simulated(t, &f)
 	alone := 0 // paths of devices with the word leak
 	err := d.with(t.Context(), Scope{}, allTables, func(s *session) error {
-		defer s.drop("numbered")
-		if err := s.tables(t.Context(), "numbered"); err != nil {
-			return err
-		}
 		byDevice, err := s.moments(t.Context())
 		if err != nil {
 			return err

@@ -29,10 +29,6 @@ func TestEvidenceIsTheRule(t *testing.T) {
 	words := map[profile.Verdict]int{}
 	changed, compared := 0, 0
 	err := d.with(t.Context(), Scope{}, allTables, func(s *session) error {
-		defer s.drop("numbered")
-		if err := s.tables(t.Context(), "numbered"); err != nil {
-			return err
-		}
 		list, err := rows[struct {
 			Path    int64
 			Address string

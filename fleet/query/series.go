@@ -1,18 +1,21 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
+	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // moment is a dump of a device, as leaks need it.
 type moment struct {
-	Device       int64 // number
-	Boot         int64
+	Device       string
+	Boot, Dump   int64
 	Uptime       int64 // µs, -1 if not known
 	Received     time.Time
 	Count, Bytes int64
@@ -29,7 +32,7 @@ type device struct {
 	free  int64 // bytes after the last used dump, -1 if not known
 }
 
-// moments returns the dumps of the devices, by number of the device, which begins at 1.
+// moments returns the dumps of each device, the devices in the order of their names.
 func (s *session) moments(ctx context.Context) (byDevice [][]moment, err error) {
 	list, err := rows[moment](ctx, s, text("moments"))
 	if err != nil {
@@ -38,6 +41,7 @@ func (s *session) moments(ctx context.Context) (byDevice [][]moment, err error) 
 	for begin := 0; begin < len(list); {
 		end := begin
 		for end < len(list) && list[end].Device == list[begin].Device {
+			list[end].Device = list[begin].Device // one copy in memory
 			end++
 		}
 		byDevice = append(byDevice, list[begin:end])
@@ -77,65 +81,64 @@ func newDevice(dumps []moment) *device {
 // eachSeries calls begin with each device, and then do with the values of each of its paths that
 // vary, by dump. do may not keep the values.
 func (s *session) eachSeries(ctx context.Context, byDevice [][]moment, begin func(*device), do func(d *device, path int64, values []profile.Value)) error {
-	parts, err := s.parts(ctx)
-	if err != nil {
-		return fmt.Errorf("query series: %w", err)
-	}
-	var d *device
-	var values []profile.Value
-	devices := 0 // begun
-	advance := func(number int) {
-		for ; devices < number; devices++ {
-			d = newDevice(byDevice[devices])
-			begin(d)
-			values = make([]profile.Value, len(d.dumps))
-		}
-	}
-	read := func(p part) error {
-		r, err := p.query(ctx, text("series"))
+	g := grid{rows: map[int64]int{}}
+	for facts, err := range s.facts(ctx, byDevice) {
 		if err != nil {
-			return err
-		}
-		defer r.Close()
-		for r.Next() {
-			var number, path int64
-			var lists [3]any
-			if err := r.Scan(&number, &path, &lists[0], &lists[1], &lists[2]); err != nil {
-				return err
-			}
-			advance(p.first + int(number))
-			clear(values)
-			if err := place(values, lists[0], lists[1], lists[2]); err != nil {
-				return err
-			}
-			do(d, path, values)
-		}
-		return r.Err()
-	}
-	for _, p := range parts {
-		if err := read(p); err != nil {
 			return fmt.Errorf("query series: %w", err)
 		}
+		for len(byDevice) > 0 && byDevice[0][0].Device < facts[0].Device {
+			begin(newDevice(byDevice[0]))
+			byDevice = byDevice[1:]
+		}
+		if len(byDevice) == 0 || byDevice[0][0].Device != facts[0].Device {
+			continue // none of its dumps is in the scope
+		}
+		d := newDevice(byDevice[0])
+		byDevice = byDevice[1:]
+		begin(d)
+		g.fill(d.dumps, facts)
+		for i, path := range g.paths {
+			values := g.values[i*len(d.dumps):][:len(d.dumps)]
+			if slices.ContainsFunc(values, func(v profile.Value) bool { return v != values[0] }) {
+				do(d, path, values)
+			}
+		}
 	}
-	advance(len(byDevice))
-	return nil
+	for _, dumps := range byDevice {
+		begin(newDevice(dumps))
+	}
+	return ctx.Err()
 }
 
-// place sets values from lists of the numbers of dumps, of blocks and of bytes, as the driver returns them.
-func place(values []profile.Value, at, blocks, held any) error {
-	switch at := at.(type) {
-	case []any: // DuckDB
-		blocks, held := blocks.([]any), held.([]any)
-		for i := range at {
-			values[at[i].(int64)] = profile.Value{Count: uint64(blocks[i].(int64)), Bytes: uint64(held[i].(int64))}
+// grid holds the values of the call paths of a device: a row for each path, a column for each dump.
+type grid struct {
+	rows   map[int64]int // by path
+	paths  []int64       // by row
+	values []profile.Value
+}
+
+// fill sets the values to those of facts. It leaves out facts of other dumps.
+func (g *grid) fill(dumps []moment, facts []store.Fact) {
+	clear(g.rows)
+	g.paths, g.values = g.paths[:0], g.values[:0]
+	none := make([]profile.Value, len(dumps))
+	n := 0
+	for i := range facts {
+		f := &facts[i]
+		if dumps[n].Boot != f.Boot || dumps[n].Dump != f.Dump { // most files have one dump of a device
+			at, ok := slices.BinarySearchFunc(dumps, f, func(m moment, f *store.Fact) int {
+				return cmp.Or(cmp.Compare(m.Boot, f.Boot), cmp.Compare(m.Dump, f.Dump))
+			})
+			if !ok {
+				continue
+			}
+			n = at
 		}
-	case []int64:
-		blocks, held := blocks.([]int64), held.([]int64)
-		for i := range at {
-			values[at[i]] = profile.Value{Count: uint64(blocks[i]), Bytes: uint64(held[i])}
+		row, ok := g.rows[f.Path]
+		if !ok {
+			row = len(g.paths)
+			g.rows[f.Path], g.paths, g.values = row, append(g.paths, f.Path), append(g.values, none...)
 		}
-	default:
-		return fmt.Errorf("a list of type %T", at)
+		g.values[row*len(dumps)+n] = profile.Value{Count: uint64(f.Count), Bytes: uint64(f.Bytes)}
 	}
-	return nil
 }

@@ -1,2 +1,2 @@
 -- moments: the dumps by device.
-select number, boot, uptime_us, received, count, bytes, lost, complete, why, heap_free from numbered order by number, n
+select device, boot, dump, uptime_us, received, count, bytes, lost, complete, why, heap_free from dumps order by device, boot, dump

@@ -1,0 +1,6 @@
+-- series: the facts by device, in ClickHouse: an array for each column is much smaller than a row for each fact.
+select device, path, groupArray(boot) as boots, groupArray(dump) as dumps, groupArray(count) as blocks, groupArray(bytes) as held
+from facts
+group by device, path
+order by device, path
+settings optimize_aggregation_in_order = 1
