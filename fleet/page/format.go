@@ -5,8 +5,8 @@ import (
 	"html/template"
 	"math"
 	"net/url"
+	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
@@ -24,11 +24,11 @@ var functions = template.FuncMap{
 	"number":  func(n int64) string { return cli.Number(n) },
 	"mean":    mean,
 	"signed":  func(v float64) string { return sign(v) + mean(math.Abs(v)) },
-	"percent": func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) },
+	"percent": func(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) },
 	"rate":    rate,
 	"hours":   hours,
 	"free":    free,
-	"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
+	"date":    func(t time.Time) string { return t.UTC().Format(minutes) },
 	"delta":   func(g query.Growth) float64 { return g.After - g.Before },
 	"site":    site,
 	"trend":   trend,
@@ -38,13 +38,32 @@ var functions = template.FuncMap{
 	"changed": func(l []query.Change) []query.Change { return l[:sure(l)] },
 	"random":  func(l []query.Change) []query.Change { return l[sure(l):] },
 	"far":     func(l []query.Leak) []query.Leak { _, f := fold(l); return f },
-	"rates": func(l query.Leak) template.HTML {
-		return histogram(l.Rates, "rate", func(v float64) string { return mean(v) + " bytes/h" })
-	},
+	"rates":   func(l query.Leak) template.HTML { return histogram(l.Rates, "growth", "bytes/h") },
 	"days": func(x query.Exhaustion) template.HTML {
-		return histogram(x.Each, "time to exhaustion", func(v float64) string { return hours(&v) })
+		times, unit := inUnit(x.Each)
+		return histogram(times, "time until the heap is full", unit)
+	},
+	"unnamed": func(l []query.Holder) bool {
+		return !slices.ContainsFunc(l, func(h query.Holder) bool {
+			return slices.ContainsFunc(h.Stack, func(f query.Frame) bool { return f.Function != "" })
+		})
+	},
+	"first": func(n int, list any) any { l := reflect.ValueOf(list); return l.Slice(0, min(n, l.Len())).Interface() },
+	"second": func(n int, list any) any {
+		l := reflect.ValueOf(list)
+		return l.Slice(min(n, l.Len()), l.Len()).Interface()
+	},
+	"devices": func(n int64) string { return cli.Count(n, "device") },
+	"uptime":  func(v float64) string { return hours(&v) },
+	"newest": func(n int, l []query.Moment) []query.Moment {
+		l = slices.Clone(l[max(0, len(l)-n):])
+		slices.Reverse(l)
+		return l
 	},
 }
+
+// minutes is the form of times.
+const minutes = "2006-01-02 15:04"
 
 // short returns the first digits of a build ID.
 func short(build string) string {
@@ -128,95 +147,4 @@ func site(stack []query.Frame) string {
 		return stack[0].String()
 	}
 	return "no address"
-}
-
-// trend returns a line chart of the values, as SVG.
-func trend(list []float64) template.HTML {
-	if len(list) < 2 {
-		return ""
-	}
-	return template.HTML(fmt.Sprintf(`<svg class="trend" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="from %s to %s bytes"><polyline class="line" points="%s"/></svg>`,
-		mean(list[0]), mean(list[len(list)-1]), points(list, 100, 24)))
-}
-
-// columns is the number of columns of a histogram.
-const columns = 12
-
-// histogram returns the numbers of devices by value, as SVG. The values are sorted. It leaves out the largest 1 %, which
-// would hide the others.
-func histogram(list []float64, what string, format func(float64) string) template.HTML {
-	if len(list) < 3 {
-		return "<span></span>"
-	}
-	list = list[:len(list)-len(list)/100]
-	low, high := list[0], list[len(list)-1]
-	var counts [columns]int
-	for _, v := range list {
-		i := 0
-		if high > low {
-			i = min(int((v-low)/(high-low)*columns), columns-1)
-		}
-		counts[i]++
-	}
-	return bars(counts[:], fmt.Sprintf("devices by %s, %s to %s", what, format(low), format(high)))
-}
-
-// bars returns a bar chart with a caption, as SVG. It escapes nothing.
-func bars(counts []int, caption string) template.HTML {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<figure class="bars"><svg width="160" height="34" viewBox="0 0 160 34" role="img" aria-label="%s"><line x1="0" y1="33.5" x2="160" y2="33.5"/>`, caption)
-	width := 160 / float64(len(counts))
-	for i, n := range counts {
-		if n > 0 {
-			height := max(2, 32*float64(n)/float64(slices.Max(counts)))
-			fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s</title></rect>`, float64(i)*width, 33-height, width-1, height, cli.Count(int64(n), "device"))
-		}
-	}
-	fmt.Fprintf(&b, `</svg><figcaption>%s</figcaption></figure>`, caption)
-	return template.HTML(b.String())
-}
-
-// points returns the coordinates of the points of a line chart, whose height is the range of the values, at least a tenth
-// of the largest: small noise stays flat.
-func points(list []float64, width, height float64) string {
-	most := max(1, slices.Max(list))
-	least := min(slices.Min(list), most*0.9)
-	var b strings.Builder
-	for i, v := range list {
-		fmt.Fprintf(&b, "%.1f,%.1f ", width*float64(i)/float64(len(list)-1), height-1-(height-2)*(v-least)/(most-least))
-	}
-	return strings.TrimSpace(b.String())
-}
-
-// chart draws the bytes of a device's dumps over time, with a line for each boot.
-func chart(l *query.Timeline) template.HTML {
-	if len(l.Dumps) < 2 {
-		return ""
-	}
-	first, last := l.Dumps[0].Received, l.Dumps[len(l.Dumps)-1].Received
-	span := max(1, last.Sub(first).Seconds())
-	most := int64(1)
-	for _, d := range l.Dumps {
-		most = max(most, d.Bytes)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 800 218" role="img" aria-label="bytes over time, up to %s"><line class="grid" x1="0" y1="199" x2="800" y2="199"/><text x="0" y="11">%[1]s bytes</text><text x="0" y="214">%[2]s</text><text x="800" y="214" text-anchor="end">%[3]s</text>`,
-		cli.Number(most), first.UTC().Format(time.DateOnly), last.UTC().Format(time.DateOnly))
-	for i := 0; i < len(l.Dumps); {
-		var xs []string
-		boot := l.Dumps[i].Boot
-		for ; i < len(l.Dumps) && l.Dumps[i].Boot == boot; i++ {
-			d := l.Dumps[i]
-			x, y := 800*d.Received.Sub(first).Seconds()/span, 199-184*float64(d.Bytes)/float64(most)
-			xs = append(xs, fmt.Sprintf("%.1f,%.1f", x, y))
-			class := "whole"
-			if !d.Complete {
-				class = "part"
-			}
-			fmt.Fprintf(&b, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"><title>%s: %s bytes</title></circle>`, class, x, y, d.Received.UTC().Format("2006-01-02 15:04"), cli.Number(d.Bytes))
-		}
-		fmt.Fprintf(&b, `<polyline class="line" points="%s"/>`, strings.Join(xs, " "))
-	}
-	b.WriteString("</svg>")
-	return template.HTML(b.String())
 }

@@ -5,6 +5,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -57,13 +58,18 @@ type Pages struct {
 	// templates are those of the package, with the notes of these pages.
 	templates *template.Template
 
-	mu    sync.Mutex
-	cache map[string]*cached
+	answers cache // by question
+	states  cache // the statuses of builds
+
+	mu   sync.Mutex
+	rows query.Version // at the time read
+	read time.Time
 }
 
 // New returns the pages for a database.
 func New(db *query.DB, log *slog.Logger) *Pages {
-	p := &Pages{db: db, log: log, mux: http.NewServeMux(), cache: map[string]*cached{}}
+	p := &Pages{db: db, log: log, mux: http.NewServeMux(),
+		answers: cache{size: 128, m: map[string]*slot{}}, states: cache{size: 10_000, slots: make(chan struct{}, 1), rest: 20, m: map[string]*slot{}}}
 	p.templates = template.Must(templates.Clone()).Funcs(template.FuncMap{"damaged": func() int { return len(db.Damaged()) }})
 	p.mux.HandleFunc("GET /style-"+style+".css", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=31536000, immutable")
@@ -79,8 +85,8 @@ func New(db *query.DB, log *slog.Logger) *Pages {
 		w.Header().Set("Content-Type", "application/yaml")
 		http.ServeFileFS(w, r, assets, "assets/openapi.yaml")
 	})
-	p.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
-		p.fail(w, r, fmt.Errorf("%s %s: %w; GET /v1/openapi.yaml lists what there is", r.Method, r.URL.Path, errNotFound))
+	p.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		p.fail(w, r, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, errNotFound))
 	})
 	p.mux.HandleFunc("GET /build/{build}/heap", func(w http.ResponseWriter, r *http.Request) {
 		p.heap(w, r, r.PathValue("build"))
@@ -106,31 +112,92 @@ var (
 	errInput = errors.New("the request is not valid")
 )
 
-// page adds a page, and the same answer in JSON. answer returns the data for the template.
-func (p *Pages) page(path, api, name string, answer func(ctx context.Context, r *http.Request) (any, error)) {
+// patience is the time for which a request for a page waits for a new answer if there is an earlier one.
+const patience = time.Second
+
+// wait returns the time for which a request waits. JSON is for programs, which wait for the new answer.
+func wait(r *http.Request) time.Duration {
+	if isAPI(r) {
+		return timeout / 2
+	}
+	return patience
+}
+
+// question is a request for an answer: the function returns the data for the template.
+type question func(ctx context.Context, r *http.Request, o query.Scope) (any, error)
+
+// page adds a page, and the same answer in JSON.
+func (p *Pages) page(path, api, name string, answer question) {
 	for _, pattern := range []string{path, api} {
 		p.mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) {
-			data, err := p.cached(r.Context(), name+"\x00"+r.PathValue("build")+r.PathValue("device")+"\x00"+r.URL.Query().Encode(),
-				func(ctx context.Context) (any, error) { return answer(ctx, r) })
+			e, err := p.ask(r, name, answer)
+			var data any
+			if err == nil {
+				data, err = p.complete(r, e.data)
+			}
 			switch {
 			case err != nil:
 				p.fail(w, r, err)
 			case isAPI(r):
 				p.json(w, r, http.StatusOK, data)
 			default:
-				p.show(w, r, http.StatusOK, name, data)
+				v := &view{Data: data, url: r.URL}
+				if fresh, err := p.version(r.Context()); err == nil && e.version != p.versionOf(fresh, v.Since()) {
+					v.Old = e.begin
+				}
+				p.show(w, http.StatusOK, name, v)
 			}
 		})
 	}
 }
 
-// scope returns the scope of a request for builds: the dumps in the time window of the parameter since.
-func scope(r *http.Request, builds ...string) (query.Scope, error) {
-	since, err := query.ParseSince(r.FormValue("since"), time.Now())
+// ask returns the answer to a request, which may be from the cache.
+func (p *Pages) ask(r *http.Request, name string, answer question) (*entry, error) {
+	o, err := scope(r)
 	if err != nil {
-		return query.Scope{}, fmt.Errorf("%w: since %w", errInput, err)
+		return nil, err
 	}
-	return query.Scope{Builds: builds, Since: since}, nil
+	rows, err := p.version(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	key := name + "\x00" + r.PathValue("build") + r.PathValue("device") + "\x00" + r.URL.Query().Encode()
+	return p.answers.get(r.Context(), key, p.versionOf(rows, r.FormValue("since")), wait(r), func(ctx context.Context) (any, error) { return answer(ctx, r, o) })
+}
+
+// version returns the version of the rows, at most some seconds old.
+func (p *Pages) version(ctx context.Context) (query.Version, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.read) < 3*time.Second {
+		return p.rows, nil
+	}
+	v, err := p.db.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.rows, p.read = v, time.Now()
+	return v, nil
+}
+
+// versionOf returns the version of what is asked about builds, or about all. A time window moves.
+func (p *Pages) versionOf(v query.Version, since string, builds ...string) string {
+	text := fmt.Sprint(v.Of(builds...))
+	if since != "" {
+		text += time.Now().Truncate(5 * time.Minute).String()
+	}
+	return text
+}
+
+// scope returns the scope of a request: a build, and the dumps in the time window of the parameter since.
+func scope(r *http.Request) (o query.Scope, err error) {
+	if b := cmp.Or(r.PathValue("build"), r.FormValue("build")); b != "" {
+		o.Builds = []string{b}
+	}
+	if o.Since, err = query.ParseSince(r.FormValue("since"), time.Now()); err != nil {
+		return o, fmt.Errorf("%w: since %w", errInput, err)
+	}
+	return o, nil
 }
 
 // isAPI reports whether a request is answered in JSON.
@@ -144,12 +211,12 @@ func (p *Pages) json(w http.ResponseWriter, r *http.Request, status int, data an
 	}
 }
 
-func (p *Pages) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
+func (p *Pages) show(w http.ResponseWriter, status int, name string, v *view) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	w.WriteHeader(status)
-	if err := p.templates.ExecuteTemplate(w, name, &view{data, r.URL}); err != nil {
-		p.log.Warn("page", "path", r.URL.Path, "err", err)
+	if err := p.templates.ExecuteTemplate(w, name, v); err != nil {
+		p.log.Warn("page", "path", v.url.Path, "err", err)
 	}
 }
 
@@ -158,6 +225,9 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, query.ErrNoDump) || errors.Is(err, errNotFound):
 		status, text = http.StatusNotFound, err.Error()
+		if isAPI(r) {
+			text += "; GET /v1/openapi.yaml lists what there is"
+		}
 	case errors.Is(err, errInput):
 		status, text = http.StatusBadRequest, err.Error()
 	case r.Context().Err() != nil:
@@ -170,65 +240,22 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p.json(w, r, status, map[string]string{"error": text})
 		return
 	}
-	p.show(w, r, status, "error.html", text)
-}
-
-// Cache limits.
-const (
-	cacheFor  = 30 * time.Second
-	maxCached = 128
-)
-
-// cached is an answer that has been computed, or is being computed.
-type cached struct {
-	done  chan struct{}
-	until time.Time
-	data  any
-	err   error
-}
-
-// cached returns an answer from the cache, or computes it. Concurrent requests with the same
-// key wait for one computation.
-func (p *Pages) cached(ctx context.Context, key string, answer func(context.Context) (any, error)) (any, error) {
-	p.mu.Lock()
-	c := p.cache[key]
-	if c == nil || !c.until.IsZero() && time.Now().After(c.until) {
-		if len(p.cache) >= maxCached {
-			clear(p.cache)
-		}
-		c = &cached{done: make(chan struct{})}
-		p.cache[key] = c
-		go func() {
-			// All waiting requests need the answer, so do not cancel it with the request that started it.
-			work, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
-			defer stop()
-			data, err := answer(work)
-			p.mu.Lock()
-			c.data, c.err, c.until = data, err, time.Now().Add(cacheFor)
-			p.mu.Unlock()
-			close(c.done)
-		}()
-	}
-	p.mu.Unlock()
-	select {
-	case <-c.done:
-		return c.data, c.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	p.show(w, status, "error.html", &view{Data: text, url: r.URL})
 }
 
 // Build is a row on the page of all builds.
 type Build struct {
 	query.Build
-	Trend []float64 `json:"trend"` // mean bytes of the dumps of each day, the oldest first
+	Trend  []float64 `json:"trend"`  // mean bytes of the dumps of each day, the oldest first
+	Status *Status   `json:"status"` // nil if it is not known yet
 }
 
-func (p *Pages) builds(ctx context.Context, r *http.Request) (any, error) {
-	o, err := scope(r)
-	if err != nil {
-		return nil, err
-	}
+// builds is the answer of the page of all builds.
+type builds struct {
+	Builds []Build `json:"builds"`
+}
+
+func (p *Pages) builds(ctx context.Context, _ *http.Request, o query.Scope) (any, error) {
 	list, err := p.db.Builds(ctx, o)
 	if err != nil {
 		return nil, err
@@ -243,24 +270,23 @@ func (p *Pages) builds(ctx context.Context, r *http.Request) (any, error) {
 		v, _ := row[1].(float64)
 		trends[build] = append(trends[build], v)
 	}
-	all := []Build{}
+	all := builds{[]Build{}}
 	for _, b := range list {
-		all = append(all, Build{b, trends[b.Build]})
+		all.Builds = append(all.Builds, Build{Build: b, Trend: trends[b.Build]})
 	}
-	return struct {
-		Builds []Build `json:"builds"`
-	}{all}, nil
+	return all, nil
 }
 
 // topPaths is the number of call paths on the page of a build.
 const topPaths = 50
 
-func (p *Pages) build(ctx context.Context, r *http.Request) (any, error) {
-	o, err := scope(r, r.PathValue("build"))
+func (p *Pages) build(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
+	rows, err := p.version(ctx)
 	if err != nil {
 		return nil, err
 	}
-	leaks, err := p.db.Leaks(ctx, o)
+	since := r.FormValue("since")
+	leaks, err := p.leaks(ctx, o, since, p.versionOf(rows, since, o.Builds...))
 	if err != nil {
 		return nil, err
 	}
@@ -279,11 +305,7 @@ func (p *Pages) build(ctx context.Context, r *http.Request) (any, error) {
 	}{list[0], leaks, top}, nil
 }
 
-func (p *Pages) diff(ctx context.Context, r *http.Request) (any, error) {
-	o, err := scope(r)
-	if err != nil {
-		return nil, err
-	}
+func (p *Pages) diff(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
 	list, err := p.db.Builds(ctx, o)
 	if err != nil {
 		return nil, err
@@ -337,14 +359,7 @@ const (
 	maxFrom = 10_000_000
 )
 
-func (p *Pages) devices(ctx context.Context, r *http.Request) (any, error) {
-	o, err := scope(r)
-	if err != nil {
-		return nil, err
-	}
-	if b := r.FormValue("build"); b != "" {
-		o.Builds = []string{b}
-	}
+func (p *Pages) devices(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
 	from := 0
 	if v := r.FormValue("from"); v != "" {
 		n, err := strconv.ParseUint(v, 10, 32)
@@ -377,23 +392,15 @@ func (p *Pages) devices(ctx context.Context, r *http.Request) (any, error) {
 	return data, nil
 }
 
-func (p *Pages) device(ctx context.Context, r *http.Request) (any, error) {
-	o, err := scope(r)
-	if err != nil {
-		return nil, err
-	}
+func (p *Pages) device(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
 	return p.db.Timeline(ctx, r.PathValue("device"), o)
 }
 
 // heap shows the flame graph of one build, or of two, and their difference.
 func (p *Pages) heap(w http.ResponseWriter, r *http.Request, builds ...string) {
-	data, err := p.cached(r.Context(), "heap\x00"+strings.Join(append(builds, r.FormValue("since")), "\x00"), func(ctx context.Context) (any, error) {
-		o, err := scope(r)
-		if err != nil {
-			return nil, err
-		}
+	e, err := p.ask(r, "heap", func(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
 		var b bytes.Buffer
-		err = Write(ctx, p.db, &b, o, builds...)
+		err := Write(ctx, p.db, &b, o, builds...)
 		return b.Bytes(), err
 	})
 	if err != nil {
@@ -401,7 +408,7 @@ func (p *Pages) heap(w http.ResponseWriter, r *http.Request, builds ...string) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if _, err := w.Write(data.([]byte)); err != nil {
+	if _, err := w.Write(e.data.([]byte)); err != nil {
 		p.log.Warn("page", "path", r.URL.Path, "err", err)
 	}
 }

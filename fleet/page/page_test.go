@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
+	neturl "net/url"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -34,6 +36,12 @@ const hostile = `<script>alert(1)</script>"'&`
 // serve serves the pages of a simulated fleet. One device and one function have hostile
 // names.
 func serve(t *testing.T, devices int) (url string, fleet simulate.Fleet) {
+	t.Helper()
+	url, fleet, _, _ = serveStore(t, devices)
+	return url, fleet
+}
+
+func serveStore(t *testing.T, devices int) (url string, fleet simulate.Fleet, s *store.Store, p *Pages) {
 	t.Helper()
 	s, err := store.Open(t.Context(), t.TempDir())
 	if err != nil {
@@ -64,9 +72,10 @@ func serve(t *testing.T, devices int) (url string, fleet simulate.Fleet) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	h := httptest.NewServer(New(db, slog.New(slog.NewTextHandler(t.Output(), nil))))
+	p = New(db, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	h := httptest.NewServer(p)
 	t.Cleanup(h.Close)
-	return h.URL, fleet
+	return h.URL, fleet, s, p
 }
 
 func get(t *testing.T, url string, status int) string {
@@ -113,6 +122,9 @@ func TestPages(t *testing.T) {
 		if strings.Contains(text, hostile) || strings.Contains(text, "<script>alert") {
 			t.Errorf("%s: a name is markup", path)
 		}
+		if i := strings.Index(text, "%!"); i >= 0 {
+			t.Errorf("%s: bad format: %.40s", path, text[i:])
+		}
 	}
 	for _, path := range []string{"/nope", "/build/none", "/device/none", "/build/none/heap", "/diff?from=none&to=" + leaks, "/style.css"} {
 		get(t, url+path, 404)
@@ -120,7 +132,7 @@ func TestPages(t *testing.T) {
 	for _, path := range []string{"/devices?from=-3", "/devices?from=x", "/diff?from=" + leaks + "&to=" + leaks} {
 		get(t, url+path, 400)
 	}
-	if resp, err := http.Post(url+"/", "text/plain", nil); err != nil || resp.StatusCode != 405 {
+	if resp, err := http.Post(url+"/", "text/plain", nil); err != nil || resp.StatusCode != 404 {
 		t.Errorf("POST: %v %v", resp, err)
 	}
 	var answer struct {
@@ -228,50 +240,141 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// A histogram has the number of devices in each column, without the largest 1 %.
+// A histogram has the number of devices in each column of round numbers, without the largest 1 %, and axes.
 func TestHistogram(t *testing.T) {
 	list := make([]float64, 100)
 	for i := range list {
-		list[i] = float64(i % 12)
+		list[i] = 98 + float64(i%10) // 98 to 107
 	}
 	slices.Sort(list)
 	list[99] = 1e6
-	got := string(histogram(list, "rate", mean))
-	if n := strings.Count(got, "<rect"); n != columns || !strings.Contains(got, "devices by rate, 0 to 11") || strings.Count(got, "<title>9 devices</title>") != 4 || strings.Count(got, "<title>8 devices</title>") != 7 {
-		t.Errorf("%d columns: %s", n, got)
+	got := string(histogram(list, "rate", "bytes/h"))
+	if strings.Count(got, "<rect") != 10 || strings.Count(got, "<title>10 devices: ") != 9 || !strings.Contains(got, "<title>9 devices: 107 to 108 bytes/h</title>") {
+		t.Errorf("columns: %s", got)
 	}
-	if got := histogram([]float64{1, 2}, "rate", mean); got != "<span></span>" {
+	for _, want := range []string{`>98</text>`, `>103</text>`, `>108</text>`, `>10</text>`, `>0</text>`, "devices by rate, bytes/h</figcaption>"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s: %s", want, got)
+		}
+	}
+	if got := histogram([]float64{1, 2}, "rate", ""); got != "<span></span>" {
 		t.Errorf("two devices: %s", got)
 	}
-	if got := histogram([]float64{5, 5, 5}, "rate", mean); strings.Count(string(got), "<rect") != 1 {
-		t.Errorf("equal rates: %s", got)
+	for _, list := range [][]float64{{5, 5, 5}, {0, 0, 0}, {-3, -3, -3}} {
+		if got := histogram(list, "rate", ""); strings.Count(string(got), "<rect") != 1 || strings.Contains(string(got), "NaN") {
+			t.Errorf("%v: %s", list, got)
+		}
+	}
+	if got := string(histogram([]float64{0.002, 0.004, 0.009}, "rate", "")); !strings.Contains(got, ">0.002</text>") {
+		t.Errorf("small rates: %s", got)
 	}
 }
 
-// Concurrent requests wait for one answer, even if the first request is cancelled.
+// Times until exhaustion are in the unit that fits the longest.
+func TestInUnit(t *testing.T) {
+	for _, c := range []struct {
+		hours, want float64
+		unit        string
+	}{{1.5, 90, "minutes"}, {48, 48, "hours"}, {240, 10, "days"}, {30 * year, 30, "years"}} {
+		if list, unit := inUnit([]float64{0, c.hours}); list[1] != c.want || unit != c.unit {
+			t.Errorf("%g hours: %g %s", c.hours, list[1], unit)
+		}
+	}
+}
+
+// Concurrent requests wait for one answer, even if the first request is cancelled. An answer is computed again for
+// other rows; meanwhile requests get the earlier one. Errors are not kept.
 func TestCache(t *testing.T) {
-	p := &Pages{cache: map[string]*cached{}}
+	c := cache{size: 2, m: map[string]*slot{}}
 	n := 0
 	begun, end := make(chan bool), make(chan bool)
-	answer := func(ctx context.Context) (any, error) {
+	slow := func(ctx context.Context) (any, error) {
 		n++
-		close(begun)
+		begun <- true
 		<-end
 		return n, ctx.Err()
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	first := make(chan error)
-	go func() { _, err := p.cached(ctx, "k", answer); first <- err }()
+	go func() { _, err := c.get(ctx, "k", "1", 0, slow); first <- err }()
 	<-begun
 	stop()
 	if err := <-first; err != context.Canceled {
 		t.Errorf("%v", err)
 	}
 	second := make(chan any)
-	go func() { v, _ := p.cached(t.Context(), "k", answer); second <- v }()
-	close(end)
+	go func() { e, _ := c.get(t.Context(), "k", "1", 0, slow); second <- e.data }()
+	end <- true
 	if v := <-second; v != 1 {
 		t.Errorf("%v, want the first answer", v)
+	}
+	if e, err := c.get(t.Context(), "k", "1", time.Hour, slow); err != nil || e.data != 1 {
+		t.Errorf("the same rows: %+v, %v", e, err)
+	}
+	go func() { <-begun }()
+	if e, err := c.get(t.Context(), "k", "2", time.Millisecond, slow); err != nil || e.data != 1 || e.version != "1" {
+		t.Errorf("other rows, no patience: %+v, %v", e, err)
+	}
+	go func() { end <- true }()
+	if e, err := c.get(t.Context(), "k", "2", time.Hour, slow); err != nil || e.data != 2 {
+		t.Errorf("other rows: %+v, %v", e, err)
+	}
+	bad := func(context.Context) (any, error) { return nil, errNotFound }
+	if _, err := c.get(t.Context(), "bad", "1", 0, bad); err != errNotFound {
+		t.Errorf("%v", err)
+	}
+	if e, err := c.get(t.Context(), "bad", "1", 0, func(context.Context) (any, error) { return 3, nil }); err != nil || e.data != 3 {
+		t.Errorf("after an error: %+v, %v", e, err)
+	}
+	if c.get(t.Context(), "more", "1", 0, func(context.Context) (any, error) { return 4, nil }); len(c.m) != 2 || c.m["k"] != nil {
+		t.Errorf("%d answers, want the 2 used last", len(c.m))
+	}
+}
+
+// The page of all builds tells which leak, and how fast. Rows that arrive later are shown without a restart, and of
+// the builds only theirs is examined again.
+func TestStatus(t *testing.T) {
+	url, fleet, s, p := serveStore(t, 600)
+	status := func() (m map[string]*Status) {
+		var answer builds
+		if err := json.Unmarshal([]byte(get(t, url+"/v1/builds", 200)), &answer); err != nil {
+			t.Fatal(err)
+		}
+		m = map[string]*Status{}
+		for _, b := range answer.Builds {
+			m[b.Build.Build] = b.Status
+		}
+		return m
+	}
+	found := status()
+	for i := range fleet.Builds {
+		s := found[fleet.BuildID(i)]
+		switch {
+		case s == nil:
+			t.Errorf("build %d: not known", i)
+		case i != fleet.Leak.Build && (s.Verdict != "none" || s.Paths != 0 || s.Rate != nil):
+			t.Errorf("build %d: %+v", i, s)
+		case i == fleet.Leak.Build && (s.Verdict != "leak" || s.Paths != 1 || math.Abs(*s.Rate-fleet.Leak.Rate) > 20 || s.Grew < 2 || s.Grew > 6 || s.Hours == nil):
+			t.Errorf("the leak: %+v", s)
+		}
+	}
+	text := get(t, url+"/", 200)
+	if strings.Count(text, `<span class="badge leak">leak</span>`) != 1 || strings.Count(text, `<span class="badge none">none</span>`) != 4 || !strings.Contains(text, " devices; the first heaps are full in") {
+		t.Errorf("%s", text)
+	}
+	begin := func(build string) time.Time { return p.states.m[build+"\x00"].last.begin }
+	before, now := begin(fleet.BuildID(0)), time.Now()
+	batch := &store.Batch{Name: "later", Day: now, Dumps: []store.Dump{{Build: hostile, Device: "later", Upload: "later", Received: now.UnixMicro(), Complete: true, HeapFree: -1}}}
+	if err := s.Put(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	p.read, p.states.rest = time.Time{}, 0
+	text, old := get(t, url+"/devices?build="+neturl.QueryEscape(hostile), 200), begin(hostile)
+	if !strings.Contains(text, ">later</a>") {
+		t.Errorf("a device that arrived later is not shown: %s", text)
+	}
+	if found = status(); found[hostile] == nil || !begin(hostile).After(old) || !begin(fleet.BuildID(0)).Equal(before) {
+		t.Errorf("%+v: not only the build with the new rows was examined again", found)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"html/template"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
@@ -11,6 +12,7 @@ import (
 // view is what a template shows: the answer to a request. Its links keep the time window.
 type view struct {
 	Data any
+	Old  time.Time // of the answer, if there are newer rows; else zero
 	url  *url.URL
 }
 
@@ -25,6 +27,17 @@ func (v *view) Head(title string) head { return head{v, title} }
 
 // Since returns the time window, as in the request; "" if there is none.
 func (v *view) Since() string { return cli.Printable(v.url.Query().Get("since")) }
+
+// target is one of the pages that each page links to.
+type target struct {
+	Path, Name string
+	Link       template.URL
+}
+
+// Pages returns them.
+func (v *view) Pages() []target {
+	return []target{{"/", "Builds", v.Link("/")}, {"/diff", "Compare", v.Link("/diff")}, {"/devices", "Devices", v.Link("/devices")}}
+}
 
 // window is a time window: the parameter since, and its name.
 type window struct{ Since, Name string }

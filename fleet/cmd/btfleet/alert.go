@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -27,6 +28,7 @@ const active = 7 * 24 * time.Hour
 type watch struct {
 	store *store.Store
 	db    *query.DB
+	pages *page.Pages // which have computed the leaks already
 	log   *slog.Logger
 	url   string  // of the webhook, "" for none
 	days  float64 // alert if a heap is exhausted within these
@@ -75,7 +77,7 @@ func (w *watch) pass(ctx context.Context) error {
 	w.exhausted.Reset()
 	var failed []error
 	for _, b := range list {
-		l, err := w.db.Leaks(ctx, query.Scope{Builds: []string{b.Build}})
+		l, err := w.pages.Leaks(ctx, b.Build)
 		if err != nil {
 			failed = append(failed, err)
 			continue

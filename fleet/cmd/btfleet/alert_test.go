@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -63,7 +64,7 @@ func TestAlerts(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	defer hook.Close()
-	w := &watch{store: s, db: db, log: slog.New(slog.DiscardHandler), url: hook.URL + "/secret", days: 30}
+	w := &watch{store: s, db: db, pages: page.New(db, slog.New(slog.DiscardHandler)), log: slog.New(slog.DiscardHandler), url: hook.URL + "/secret", days: 30}
 	registry := prometheus.NewRegistry()
 	w.register(registry)
 	if err := w.pass(t.Context()); err == nil || !strings.Contains(err.Error(), "503") || strings.Contains(err.Error(), "secret") {

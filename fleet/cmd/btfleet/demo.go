@@ -81,7 +81,11 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 		return cli.Failedf("%v", err)
 	}
 	defer db.Close()
-	fmt.Fprintf(out, "\nhttp://%s/build/%s\nshows the leak of version %s. An interrupt ends the demo.\n%s", l.Addr(), fleet.BuildID(fleet.Leak.Build), fleet.Firmware(fleet.Leak.Build), nextStep)
+	fmt.Fprintln(out, "examining the builds")
+	if err := handler.Refresh(ctx); err != nil {
+		return cli.Failedf("%v", err)
+	}
+	fmt.Fprintf(out, "\nhttp://%s/\nshows that version %s leaks. An interrupt ends the demo.\n%s", l.Addr(), fleet.Firmware(fleet.Leak.Build), nextStep)
 	h := server.HTTPServer(server.Local(handler), log)
 	go func() {
 		<-ctx.Done()

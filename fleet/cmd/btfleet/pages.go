@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"net/http"
 
 	"github.com/lwsbt/lwsbt/fleet/clickhouse"
 	"github.com/lwsbt/lwsbt/fleet/page"
@@ -12,7 +11,7 @@ import (
 )
 
 // pages returns the pages for a store, or for tables that are not nil. The caller must close the database.
-func pages(ctx context.Context, s *store.Store, tables *clickhouse.Store, log *slog.Logger) (http.Handler, *query.DB, error) {
+func pages(ctx context.Context, s *store.Store, tables *clickhouse.Store, log *slog.Logger) (*page.Pages, *query.DB, error) {
 	if tables != nil {
 		db := query.OpenClickHouse(tables)
 		return page.New(db, log), db, nil

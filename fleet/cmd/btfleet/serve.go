@@ -147,7 +147,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	defer db.Close()
 	s.Pages = handler
 	s.Limits.Rate = rate.Limit(o.rate)
-	alerts := &watch{store: to, db: db, log: log, url: o.webhook, days: o.warn}
+	alerts := &watch{store: to, db: db, pages: handler, log: log, url: o.webhook, days: o.warn}
 	alerts.register(registry)
 	w := &server.Writer{Spool: spool, Store: to, Limits: s.Limits.Ingest, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
 	if tables != nil {
@@ -272,6 +272,7 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 			return err
 		}, s.Log)
 	})
+	work.Go(func() { every(ctx, o.every, func() error { return b.alerts.pages.Refresh(ctx) }, s.Log) })
 	work.Go(func() { every(ctx, time.Hour, func() error { return b.alerts.pass(ctx) }, s.Log) })
 	if o.broker != "" {
 		u, err := url.Parse(o.broker)

@@ -1,0 +1,113 @@
+package page
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// entry is an answer that has been computed, or is being computed.
+type entry struct {
+	done    chan struct{} // closed when the rest is set
+	version string        // of the rows from which it is computed
+	begin   time.Time
+	took    time.Duration
+	data    any
+	err     error
+}
+
+// slot holds the last answer to a question, and the one that is being computed; each may be nil.
+type slot struct {
+	last, next *entry
+	used       time.Time
+}
+
+// cache holds answers. It computes one again if the version of the rows is another one.
+type cache struct {
+	size  int           // number of answers
+	slots chan struct{} // limits computations at the same time; nil for no limit
+	rest  int           // after a computation, the answer is kept for its time, rest times
+
+	mu sync.Mutex
+	m  map[string]*slot
+}
+
+// timeout is the time for one computation.
+const timeout = 2 * time.Minute
+
+// get returns the answer to a question, from rows of this version. Concurrent requests wait for one computation. If
+// there is an answer from an earlier version, get waits for the new one at most for the patience, and then returns
+// the earlier one.
+func (c *cache) get(ctx context.Context, key, version string, patience time.Duration, answer func(context.Context) (any, error)) (*entry, error) {
+	last, next := c.start(ctx, key, version, answer)
+	if next == nil {
+		return last, nil
+	}
+	var late <-chan time.Time
+	if last != nil {
+		late = time.After(patience)
+	}
+	select {
+	case <-next.done:
+		return next, next.err
+	case <-late:
+		return last, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// start returns the last answer, and the one that is being computed if the last is not of this version.
+func (c *cache) start(ctx context.Context, key, version string, answer func(context.Context) (any, error)) (last, next *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.m[key]
+	if s == nil {
+		c.shrink()
+		s = &slot{}
+		c.m[key] = s
+	}
+	s.used = time.Now()
+	if l := s.last; l != nil && (l.version == version || time.Since(l.begin) < time.Duration(c.rest)*l.took) {
+		return l, nil
+	}
+	if s.next == nil {
+		s.next = &entry{done: make(chan struct{}), version: version}
+		// All waiting requests need the answer, so do not cancel it with the request that started it.
+		go c.compute(context.WithoutCancel(ctx), s, s.next, answer)
+	}
+	return s.last, s.next
+}
+
+func (c *cache) compute(ctx context.Context, s *slot, e *entry, answer func(context.Context) (any, error)) {
+	if c.slots != nil {
+		c.slots <- struct{}{}
+		defer func() { <-c.slots }()
+	}
+	ctx, stop := context.WithTimeout(ctx, timeout)
+	defer stop()
+	e.begin = time.Now()
+	e.data, e.err = answer(ctx)
+	e.took = time.Since(e.begin)
+	c.mu.Lock()
+	s.next = nil
+	if e.err == nil {
+		s.last = e
+	}
+	c.mu.Unlock()
+	close(e.done)
+}
+
+// shrink makes place for an answer: the one that was not used for the longest time goes.
+func (c *cache) shrink() {
+	if len(c.m) < c.size {
+		return
+	}
+	oldest := ""
+	for key, s := range c.m {
+		if oldest == "" || s.used.Before(c.m[oldest].used) {
+			oldest = key
+		}
+	}
+	delete(c.m, oldest)
+}

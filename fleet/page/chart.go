@@ -1,0 +1,169 @@
+package page
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// trend returns a line chart of the values, as SVG. Its height is the range of the values, at least a tenth of the
+// largest: small noise stays flat.
+func trend(list []float64) template.HTML {
+	if len(list) < 2 {
+		return ""
+	}
+	most := max(1, slices.Max(list))
+	least := min(slices.Min(list), most*0.9)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="trend" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="from %s to %s bytes"><polyline class="line" points="`,
+		mean(list[0]), mean(list[len(list)-1]))
+	for i, v := range list {
+		fmt.Fprintf(&b, "%.1f,%.1f ", 100*float64(i)/float64(len(list)-1), 23-22*(v-least)/(most-least))
+	}
+	return template.HTML(b.String() + `"/></svg>`)
+}
+
+// inUnit returns hours in a unit in which the largest is not too large a number.
+func inUnit(hours []float64) ([]float64, string) {
+	factor, unit := 1.0, "hours"
+	switch most := hours[len(hours)-1]; {
+	case most < 2:
+		factor, unit = 60, "minutes"
+	case most > 20*year:
+		factor, unit = 1.0/year, "years"
+	case most > 72:
+		factor, unit = 1.0/24, "days"
+	}
+	list := make([]float64, len(hours))
+	for i, h := range hours {
+		list[i] = h * factor
+	}
+	return list, unit
+}
+
+// round returns the smallest number at least v that is 1, 2 or 5 times a power of ten.
+func round(v float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, n := range []float64{1, 2, 5} {
+		if n*power >= v*(1-1e-9) {
+			return n * power
+		}
+	}
+	return 10 * power
+}
+
+// Size of a histogram, in pixels.
+const (
+	columns = 10 // about
+	wide    = 240
+	high    = 72
+	left    = 34 // for the numbers of devices
+)
+
+// histogram returns the numbers of devices by value, as SVG with axes. The values are sorted. It leaves out the largest
+// 1 %, which would hide the others.
+func histogram(list []float64, what, unit string) template.HTML {
+	if len(list) < 3 {
+		return "<span></span>"
+	}
+	list = list[:len(list)-len(list)/100]
+	low, most := list[0], list[len(list)-1]
+	step := round(max(most-low, math.Abs(most)/1000, 1e-9) / columns)
+	from := math.Floor(low/step) * step
+	counts := make([]int, int((most-from)/step)+1)
+	for _, v := range list {
+		counts[min(int((v-from)/step), len(counts)-1)]++
+	}
+	tallest := slices.Max(counts)
+	label := func(v float64) string {
+		if step < 1 {
+			return strconv.FormatFloat(v, 'f', int(math.Ceil(-math.Log10(step)-1e-9)), 64)
+		}
+		return mean(v)
+	}
+	to := from + step*float64(len(counts))
+	var b strings.Builder
+	fmt.Fprintf(&b, `<figure class="bars"><svg width="%d" height="%d" role="img" aria-label="devices by %s, %s to %s %s">`, left+wide+8, high+28, what, label(from), label(to), unit)
+	fmt.Fprintf(&b, `<line class="grid" x1="%d" y1="11.5" x2="%d" y2="11.5"/><line class="grid" x1="%[1]d" y1="%[3]d.5" x2="%[2]d" y2="%[3]d.5"/>`, left, left+wide, high+10)
+	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text><text x="%[1]d" y="%[4]d" text-anchor="end">0</text>`, left-5, 15, cli.Number(int64(tallest)), high+14)
+	width := wide / float64(len(counts))
+	for i, n := range counts {
+		if n > 0 {
+			h := max(2, (high-1)*float64(n)/float64(tallest))
+			fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s: %s to %s %s</title></rect>`, left+float64(i)*width+.5, high+10-h, width-1, h,
+				cli.Count(int64(n), "device"), label(from+step*float64(i)), label(from+step*float64(i+1)), unit)
+		}
+	}
+	ticks := []int{0, len(counts) / 2, len(counts)}
+	for i, anchor := range []string{"start", "middle", "end"} {
+		if i != 1 || len(counts) > 3 {
+			fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="%s">%s</text>`, left+float64(ticks[i])*width, high+25, anchor, label(from+step*float64(ticks[i])))
+		}
+	}
+	fmt.Fprintf(&b, `</svg><figcaption>devices by %s, %s</figcaption></figure>`, what, unit)
+	return template.HTML(b.String())
+}
+
+// plot maps the dumps of a device to the pixels of a chart.
+type plot struct {
+	first     time.Time
+	span, top float64 // seconds and bytes
+}
+
+func (p plot) at(t time.Time, bytes int64) string {
+	return fmt.Sprintf("%.1f,%.1f", 800*t.Sub(p.first).Seconds()/p.span, 200-185*float64(bytes)/p.top)
+}
+
+// chart draws the bytes of a device's dumps over time, with a line for each boot, and the free bytes if they are known.
+func chart(l *query.Timeline) template.HTML {
+	if len(l.Dumps) < 2 {
+		return ""
+	}
+	last := l.Dumps[len(l.Dumps)-1].Received
+	p := plot{l.Dumps[0].Received, max(1, last.Sub(l.Dumps[0].Received).Seconds()), 1}
+	known := false
+	for _, d := range l.Dumps {
+		p.top = max(p.top, float64(d.Bytes), float64(d.HeapFree))
+		known = known || d.HeapFree >= 0
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 -4 800 224" role="img" aria-label="bytes over time, up to %s">`, mean(p.top))
+	step := round(p.top / 4)
+	for v := 0.0; v <= p.top; v += step {
+		y := 200 - 185*v/p.top
+		fmt.Fprintf(&b, `<line class="grid" x1="0" y1="%.1f" x2="800" y2="%.1[1]f"/><text x="0" y="%.1f">%s</text>`, y, y-3, mean(v))
+	}
+	fmt.Fprintf(&b, `<text x="0" y="216">%s</text><text x="800" y="216" text-anchor="end">%s UTC</text>`, p.first.UTC().Format(minutes), last.UTC().Format(minutes))
+	for i := 0; i < len(l.Dumps); {
+		var used, free []string
+		boot := l.Dumps[i].Boot
+		for ; i < len(l.Dumps) && l.Dumps[i].Boot == boot; i++ {
+			d := l.Dumps[i]
+			used = append(used, p.at(d.Received, d.Bytes))
+			if d.HeapFree >= 0 {
+				free = append(free, p.at(d.Received, d.HeapFree))
+			}
+		}
+		fmt.Fprintf(&b, `<polyline class="line" points="%s"/><polyline class="line free" points="%s"/>`, strings.Join(used, " "), strings.Join(free, " "))
+	}
+	for _, d := range l.Dumps {
+		class := "dot"
+		if !d.Complete {
+			class = "dot bad"
+		}
+		x, y, _ := strings.Cut(p.at(d.Received, d.Bytes), ",")
+		fmt.Fprintf(&b, `<circle class="%s" cx="%s" cy="%s" r="3"><title>%s: %s bytes</title></circle>`, class, x, y, d.Received.UTC().Format(minutes), cli.Number(d.Bytes))
+	}
+	b.WriteString(`</svg><p class="legend"><span class="key">bytes in use, by dump (hollow: incomplete)</span>`)
+	if known {
+		b.WriteString(`<span class="key free">free bytes</span>`)
+	}
+	return template.HTML(b.String() + "</p>")
+}

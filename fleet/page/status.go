@@ -1,0 +1,135 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// Status tells whether a build leaks.
+type Status struct {
+	Verdict string   `json:"verdict"` // leak, probably or none; unknown if no device could be examined
+	Paths   int      `json:"paths"`   // that leak, or probably do
+	Rate    *float64 `json:"rate"`    // of the fastest of them, in bytes per hour; nil if not known
+	Grew    int64    `json:"grew"`    // devices on which the fastest grows
+	Hours   *float64 `json:"hours"`   // until the first 5 % of the leaking devices have no memory; nil if not known
+}
+
+// statusOf returns the status of a build.
+func statusOf(l *query.Leaks) *Status {
+	if l.Moving || l.Examined == 0 {
+		return &Status{Verdict: "unknown"}
+	}
+	s := &Status{Verdict: "none"}
+	worst := profile.NoEvidence
+	for _, r := range l.Rows {
+		if !r.Verdict.Sure() {
+			continue
+		}
+		s.Paths++
+		worst = max(worst, r.Verdict)
+		s.Verdict = worst.String()
+		if s.Paths == 1 || r.Rate != nil && (s.Rate == nil || *r.Rate > *s.Rate) {
+			s.Rate, s.Grew = r.Rate, r.Grew
+		}
+	}
+	if l.Exhaustion != nil {
+		s.Hours = l.Exhaustion.Hours05
+	}
+	return s
+}
+
+// Leaks returns the leaks of a build, from the cache if they were computed for a page.
+func (p *Pages) Leaks(ctx context.Context, build string) (*query.Leaks, error) {
+	v, err := p.db.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.leaks(ctx, query.Scope{Builds: []string{build}}, "", p.versionOf(v, "", build))
+}
+
+func (p *Pages) leaks(ctx context.Context, o query.Scope, since, version string) (*query.Leaks, error) {
+	e, err := p.answers.get(ctx, "leaks\x00"+o.Builds[0]+"\x00"+since, version, timeout, func(ctx context.Context) (any, error) { return p.db.Leaks(ctx, o) })
+	if err != nil {
+		return nil, err
+	}
+	return e.data.(*query.Leaks), nil
+}
+
+// complete adds to the answer of the page of all builds the statuses that are known within the time to wait. The others
+// follow in the background.
+func (p *Pages) complete(r *http.Request, data any) (any, error) {
+	list, ok := data.(builds)
+	if !ok {
+		return data, nil
+	}
+	o, err := scope(r)
+	if err != nil {
+		return nil, err
+	}
+	known, err := p.statuses(r.Context(), list.Builds, o, r.FormValue("since"), wait(r))
+	if err != nil {
+		return nil, err
+	}
+	list.Builds = slices.Clone(list.Builds)
+	for i := range list.Builds {
+		list.Builds[i].Status = known[list.Builds[i].Build.Build]
+	}
+	return list, nil
+}
+
+func (p *Pages) statuses(ctx context.Context, list []Build, o query.Scope, since string, wait time.Duration) (map[string]*Status, error) {
+	v, err := p.version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]*Status{}
+	waiting := map[string]*entry{}
+	for _, b := range list {
+		o.Builds = []string{b.Build.Build}
+		one, version := o, p.versionOf(v, since, o.Builds[0])
+		last, next := p.states.start(ctx, o.Builds[0]+"\x00"+since, version, func(ctx context.Context) (any, error) {
+			l, err := p.leaks(ctx, one, since, version)
+			if err != nil {
+				return nil, err
+			}
+			return statusOf(l), nil
+		})
+		if last != nil {
+			known[one.Builds[0]] = last.data.(*Status)
+		}
+		if next != nil {
+			waiting[one.Builds[0]] = next
+		}
+	}
+	ctx, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	for build, e := range waiting {
+		select {
+		case <-e.done:
+			if e.err == nil {
+				known[build] = e.data.(*Status)
+			}
+		case <-ctx.Done():
+		}
+	}
+	return known, nil
+}
+
+// Refresh computes what the page of all builds shows, if there are new rows: requests then find it.
+func (p *Pages) Refresh(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/v1/builds", nil)
+	if err != nil {
+		return err
+	}
+	e, err := p.ask(r, "builds.html", p.builds)
+	if err != nil {
+		return err
+	}
+	_, err = p.complete(r, e.data)
+	return err
+}
