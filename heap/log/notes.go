@@ -1,6 +1,7 @@
 package heaplog
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -231,6 +232,10 @@ func (t *tally) omit(list, kept []profile.HeapSeries) {
 	for _, s := range list {
 		r := &s.Reports[0]
 		i := slices.IndexFunc(kept, func(k profile.HeapSeries) bool { return k.Name == s.Name && k.Reports[0].Foreign == r.Foreign })
+		if r.OnlyUsed() {
+			t.note(NoteInfo, fmt.Sprintf("%s: %s of what is used are not used, as the log says what is free", cmp.Or(s.Name, "the heap"), printable.Count(s.Total, "report")))
+			continue
+		}
 		name, used, omitted := "the heap", "other lines", "~h#heap"
 		if s.Name != "" {
 			name = "heap " + s.Name

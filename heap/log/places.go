@@ -256,7 +256,11 @@ func heapOf(h *codec.Header) *profile.Heap {
 	}
 	name, _ := h.Get("name")
 	point, byLine := h.Get(foreign.ForeignKey)
-	return &profile.Heap{Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min"), Foreign: byLine, Point: point}
+	used := profile.Amount{}
+	if byLine {
+		used = amount("used")
+	}
+	return &profile.Heap{Used: used, Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min"), Foreign: byLine, Point: point}
 }
 
 // emptied reports whether the latest dump is whole and has no blocks: the program had freed everything.

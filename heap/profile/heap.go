@@ -7,13 +7,14 @@ import (
 
 // Heap holds what an allocator reported about one of its heaps. (BT-HEAD-2)
 type Heap struct {
-	Name    string `json:"name"`    // which of several heaps, "" if the log names none
-	Size    Amount `json:"size"`    // of the heap
-	Free    Amount `json:"free"`    // sum of the free blocks
-	Largest Amount `json:"largest"` // the largest free block
-	Min     Amount `json:"min"`     // the least that was ever free
-	Foreign bool   `json:"-"`       // from a line of another system or of the program, not from ~h#heap
-	Point   string `json:"-"`       // where in the program a Foreign report is made, as its line says: "after-publishing"
+	Name    string `json:"name"`          // which of several heaps, "" if the log names none
+	Size    Amount `json:"size"`          // of the heap
+	Free    Amount `json:"free"`          // sum of the free blocks
+	Largest Amount `json:"largest"`       // the largest free block
+	Min     Amount `json:"min"`           // the least that was ever free
+	Used    Amount `json:"used,omitzero"` // of a Foreign report that says no more: of the heap, or of what its Name says, such as VmRSS
+	Foreign bool   `json:"-"`             // from a line of another system or of the program, not from ~h#heap
+	Point   string `json:"-"`             // where in the program a Foreign report is made, as its line says: "after-publishing"
 }
 
 // Amount is a number of bytes that a report may lack.
@@ -42,11 +43,14 @@ func (h *Heap) Fragmentation() (fraction float64, known bool) {
 	return max(0, 1-float64(h.Largest.Bytes)/float64(h.Free.Bytes)), true
 }
 
+// OnlyUsed reports whether the report says what is used, and nothing of what is free.
+func (h *Heap) OnlyUsed() bool { return h.Used.Known && !h.Free.Known }
+
 // WithHeap returns a list of heaps in which h has replaced the heap of its name, unless only h is Foreign.
 // It does not change the elements of list.
 func WithHeap(list []Heap, h Heap) []Heap {
 	list = slices.Clone(list)
-	if i := slices.IndexFunc(list, func(o Heap) bool { return o.Name == h.Name }); i >= 0 {
+	if i := slices.IndexFunc(list, func(o Heap) bool { return o.Name == h.Name && o.OnlyUsed() == h.OnlyUsed() }); i >= 0 {
 		if list[i].Foreign || !h.Foreign {
 			list[i] = h
 		}

@@ -61,7 +61,7 @@ const maxReports = 4096
 // may be of different heaps or measures. See [OneSource].
 func AddReport(list []HeapSeries, r HeapReport) []HeapSeries {
 	i := slices.IndexFunc(list, func(s HeapSeries) bool {
-		return s.Name == r.Name && s.foreign() == r.Foreign && s.Reports[0].Point == r.Point
+		return s.Name == r.Name && s.foreign() == r.Foreign && s.Reports[0].Point == r.Point && s.onlyUsed() == r.OnlyUsed()
 	})
 	if i < 0 {
 		i = len(list)
@@ -77,13 +77,29 @@ func AddReport(list []HeapSeries, r HeapReport) []HeapSeries {
 // foreign reports whether the reports are Foreign.
 func (s *HeapSeries) foreign() bool { return s.Reports[0].Foreign }
 
+// onlyUsed reports whether the reports say only what is used.
+func (s *HeapSeries) onlyUsed() bool { return s.Reports[0].OnlyUsed() }
+
 // enoughReports is the number of reports of ~h#heap from which on Foreign ones of the same heap are not used.
 const enoughReports = 3
 
 // OneSource returns the series without those of a heap that has another one, and the latter, as omitted.
-// The reports of ~h#heap stay, unless they are fewer than three and than the Foreign ones.
+// The reports of ~h#heap stay, unless they are fewer than three and than the Foreign ones. What only says
+// what is used stays if nothing says what is free.
 func OneSource(list []HeapSeries) (kept, omitted []HeapSeries) {
-	list, omitted = onePoint(list)
+	var free, used []HeapSeries
+	for _, s := range list {
+		if s.onlyUsed() {
+			used = append(used, s)
+		} else {
+			free = append(free, s)
+		}
+	}
+	if len(free) == 0 {
+		return used, nil
+	}
+	list, omitted = onePoint(free)
+	omitted = append(omitted, used...)
 	for i := range list {
 		s := &list[i]
 		worse := func(o HeapSeries) bool {
@@ -201,7 +217,7 @@ func misread(list []HeapReport, i int) bool {
 	if a.File != r.File || a.Boot != r.Boot || b.File != r.File || b.Boot != r.Boot {
 		return false
 	}
-	return damaged(r.Free, a.Free, b.Free) || damaged(r.Largest, a.Largest, b.Largest) || damaged(r.Min, a.Min, b.Min)
+	return damaged(r.Free, a.Free, b.Free) || damaged(r.Largest, a.Largest, b.Largest) || damaged(r.Min, a.Min, b.Min) || damaged(r.Used, a.Used, b.Used)
 }
 
 // damaged reports whether a number is far from its neighbours, but would be near them with digits

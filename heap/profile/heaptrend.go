@@ -15,7 +15,7 @@ type HeapTrend struct {
 	Last    HeapReport
 	Least   Amount // the least that was ever free
 	// Evidence is the result of the rule for leaks, applied to the memory that is in use: to the
-	// free memory, negated. First and Last of it are not set. Rates are in bytes per Per.
+	// free memory, negated, or to what is used if the reports say no more. First and Last of it are not set. Rates are in bytes per Per.
 	Evidence
 	Began LeakDump // Evidence.Since, as a dump: of it, File, Line, Boot and the time are set
 	Until LeakDump // the same of Evidence.Ended, if it is set
@@ -40,6 +40,11 @@ func (t *HeapTrend) Full() bool {
 	return t.Last.Size.Known && t.Last.Free.Known && t.Last.Free.Bytes < t.Last.Size.Bytes/20
 }
 
+// Grows reports whether the memory in use grows, be it a leak or not.
+func (t *HeapTrend) Grows() bool {
+	return t.Rate > t.Margin && (t.Verdict >= Grows || t.Rose == t.Intervals)
+}
+
 // Unit is the unit of the time in a rate.
 type Unit string
 
@@ -49,8 +54,9 @@ const (
 	PerReport Unit = "report" // of an allocator
 )
 
-// newHeapTrend examines a series of a log with a number of dumps.
-func newHeapTrend(s *HeapSeries, dumps int) HeapTrend {
+// newHeapTrend examines a series of a log with a number of dumps. size is that of a heap of which the
+// reports say only what is used, 0 if it is not known.
+func newHeapTrend(s *HeapSeries, dumps int, size uint64) HeapTrend {
 	s, misread := s.withoutMisread()
 	t := HeapTrend{Name: s.Name, Reports: s.Total, Misread: misread, Least: s.Least, Per: PerReport}
 	if s.Total == dumps {
@@ -71,6 +77,14 @@ func newHeapTrend(s *HeapSeries, dumps int) HeapTrend {
 	}
 	t.Fragmenting = reports >= minBootDumps && fragmenting(&t.First.Heap, &t.Last.Heap)
 	t.examine(s.Reports)
+	free := t.Last.Free
+	if t.Last.OnlyUsed() && size > 0 {
+		free = Amount{size - min(size, t.Last.Used.Bytes), true}
+	}
+	if free.Known && t.Grows() {
+		t.Exhaustion = newExhaustion(free.Bytes, t.Rate, t.Margin, t.Per)
+		t.Exhaustion.Heap = t.Name
+	}
 	return t
 }
 
@@ -88,7 +102,7 @@ func (t *HeapTrend) examine(reports []HeapReport) {
 	var numbers []float64
 	var most uint64
 	for i, r := range reports {
-		if !r.Free.Known {
+		if !r.Free.Known && !r.Used.Known {
 			continue
 		}
 		d := &Dump{DumpInfo: DumpInfo{File: r.File, Line: r.Line, Index: i, Boot: r.Boot, Time: r.Time, Timed: r.Timed, Stamps: r.Stamps,
@@ -114,7 +128,11 @@ func (t *HeapTrend) examine(reports []HeapReport) {
 	}
 	points := make([]Value, len(all))
 	for i, d := range all {
-		points[i] = Value{Bytes: most - reports[d.Index].Free.Bytes, Count: 1}
+		r := &reports[d.Index]
+		points[i] = Value{Bytes: most - r.Free.Bytes, Count: 1}
+		if r.OnlyUsed() {
+			points[i].Bytes = r.Used.Bytes
+		}
 	}
 	t.Boots = len(trend.boots)
 	if trend.timed {
@@ -126,10 +144,6 @@ func (t *HeapTrend) examine(reports []HeapReport) {
 	t.Began = dumps[t.Evidence.Since]
 	if t.Ended != nil {
 		t.Until = dumps[t.Ended.Dump]
-	}
-	if rises := t.Rose == t.Intervals; t.Rate > t.Margin && (t.Verdict >= Grows || rises) && t.Last.Free.Known {
-		t.Exhaustion = newExhaustion(t.Last.Free.Bytes, t.Rate, t.Margin, t.Per)
-		t.Exhaustion.Heap = t.Name
 	}
 }
 
@@ -154,7 +168,7 @@ type freeHeap struct {
 func (l *Leaks) exhaust(size uint64) {
 	if last := l.lastUsed(); size > 0 && last != nil {
 		l.free = &freeHeap{bytes: size - min(size, last.Total.Bytes)}
-	} else if size == 0 {
+	} else {
 		l.Exhaustion = firstFull(l.Heaps)
 		if heap := l.leakingHeap(); heap != nil {
 			l.free = &freeHeap{heap.Name, heap.Last.Free.Bytes}

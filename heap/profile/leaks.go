@@ -194,7 +194,7 @@ func (p *Profile) Leaks(o LeakOptions) *Leaks {
 		series, _ = OneSource(heapSeries(l.Dumps))
 	}
 	for i := range series {
-		l.Heaps = append(l.Heaps, newHeapTrend(&series[i], len(l.Dumps)))
+		l.Heaps = append(l.Heaps, newHeapTrend(&series[i], len(l.Dumps), o.Heap))
 	}
 	l.exhaust(o.Heap)
 	return l

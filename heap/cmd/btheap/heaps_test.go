@@ -200,8 +200,8 @@ func TestHeapLineErrors(t *testing.T) {
 	}{
 		{[]string{"leaks", "--heap-line", `(\d+)`}, `--heap-line no group free: write (?P<free>\d+)`},
 		{[]string{"leaks", "--heap-line", `(?P<free>`}, `--heap-line`},
-		{[]string{"leaks"}, "--heap-line names lines that say what is free"},
-		{[]string{"map"}, "--heap-line names lines that say what is free"},
+		{[]string{"leaks"}, "--heap-line names lines that say what is free or used"},
+		{[]string{"map"}, "--heap-line names lines that say what is free or used"},
 	} {
 		if _, errs, code := command("FH=222892 hcgfs=155536\n", c.args...); code != 2 || !strings.Contains(errs, c.want) {
 			t.Errorf("%q: exit code %d, %s, want %q", c.args, code, errs, c.want)

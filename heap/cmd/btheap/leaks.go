@@ -414,7 +414,7 @@ func writeHeapsGCC(w io.Writer, found *profile.Leaks) {
 		}
 		switch {
 		case t.Verdict.Sure():
-		case t.Exhaustion != nil:
+		case t.Grows():
 			kind = "note"
 		default:
 			continue

@@ -128,10 +128,11 @@ func (m *heapMap) write(w io.Writer) error {
 	if err := m.end(); err != nil {
 		return err
 	}
+	m.heaps = slices.DeleteFunc(slices.Clone(m.reader.Heaps()), func(s profile.HeapSeries) bool { return s.Reports[0].OnlyUsed() })
 	switch {
 	case m.pick > len(m.moments):
 		return cli.Usagef("--dump %d: the log has %d", m.pick, len(m.moments))
-	case m.heap == nil && len(m.reader.Heaps()) == 0:
+	case m.heap == nil && len(m.heaps) == 0:
 		return cli.Usagef("the log has neither block addresses nor reports of the allocator, such as ~h#heap lines")
 	}
 	if size := m.mapper.Size; size > 0 && m.heap != nil {
@@ -141,7 +142,7 @@ func (m *heapMap) write(w io.Writer) error {
 			return cli.Usagef("--heap %s: the blocks are in %s bytes, expected the size of the whole heap, such as 48K", cli.Number(size), cli.Number(m.heap.Size))
 		}
 	}
-	if m.heaps = m.reader.Heaps(); m.json {
+	if m.json {
 		return m.writeJSON(w)
 	}
 	if m.inDumps() {

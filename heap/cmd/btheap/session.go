@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -362,9 +363,13 @@ func (s *session) end() error {
 // heapLineHint is the advice for a log without records, with an example made from one of its lines.
 func heapLineHint(g heaplog.HeapLineGuess) string {
 	if g.Expr == "" {
-		return "--heap-line names lines that say what is free"
+		return "--heap-line names lines that say what is free or used"
 	}
-	return fmt.Sprintf("if %s in %q is the number of free bytes: --heap-line '%s'", printable.Text(g.Number), printable.Text(g.Line), printable.Text(g.Expr))
+	what := "free"
+	if strings.Contains(g.Expr, "?P<used>") {
+		what = "used"
+	}
+	return fmt.Sprintf("if %s in %q is the number of %s bytes: --heap-line '%s'", printable.Text(g.Number), printable.Text(g.Line), what, printable.Text(g.Expr))
 }
 
 // heaps returns what the allocator reported in the logs, nil if only some dumps of them are selected.

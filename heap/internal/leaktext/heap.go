@@ -45,6 +45,9 @@ func Exhaustion(found *profile.Leaks) string {
 	at := found.Span
 	if i := slices.IndexFunc(found.Heaps, func(t profile.HeapTrend) bool { return t.Exhaustion == x }); i >= 0 {
 		at = found.Heaps[i].Span
+		if found.Heaps[i].Last.OnlyUsed() {
+			in = " (--heap less " + HeapName(&found.Heaps[i]) + ")"
+		}
 	}
 	return fmt.Sprintf("free %s bytes%s: exhausted in %s at %s", printable.Number(x.Free), in, Left(x), rate(x.Per, at, x.Rate, x.Margin))
 }
@@ -97,7 +100,7 @@ func Heaps(found *profile.Leaks) (lines []string) {
 // Trend describes whether a heap leaks, how fast it shrinks, and when it is exhausted.
 func Trend(t *profile.HeapTrend) []string {
 	list := []string{state(t)}
-	if t.Verdict >= profile.Grows || t.Exhaustion != nil {
+	if t.Verdict >= profile.Grows || t.Grows() {
 		list = append(list, rate(t.Per, t.Span, t.Rate, t.Margin))
 	}
 	if t.Exhaustion != nil {
@@ -112,7 +115,11 @@ func Trend(t *profile.HeapTrend) []string {
 // Heap describes a heap that shrinks in a line, such as "leak: heap PSRAM: +120 ± 3 bytes per hour, free
 // 2,000 → 1,000".
 func Heap(t *profile.HeapTrend) string {
-	return fmt.Sprintf("%s: %s: %s, free %s", state(t), HeapName(t), rate(t.Per, t.Span, t.Rate, t.Margin), arrow(t.First.Free, t.Last.Free))
+	what, first, last := "free", t.First.Free, t.Last.Free
+	if t.Last.OnlyUsed() {
+		what, first, last = "used", t.First.Used, t.Last.Used
+	}
+	return fmt.Sprintf("%s: %s: %s, %s %s", state(t), HeapName(t), rate(t.Per, t.Span, t.Rate, t.Margin), what, arrow(first, last))
 }
 
 // since returns since when a heap shrinks, in which firmware versions, and what tells a leak from a cache.
@@ -140,8 +147,11 @@ func since(t *profile.HeapTrend) (lines []string) {
 
 // HeapName returns the name of a heap, such as "heap PSRAM".
 func HeapName(t *profile.HeapTrend) string {
-	if t.Name == "" {
+	switch {
+	case t.Name == "":
 		return "heap"
+	case t.Last.OnlyUsed():
+		return t.Name
 	}
 	return "heap " + t.Name
 }
@@ -150,7 +160,7 @@ func HeapName(t *profile.HeapTrend) string {
 func state(t *profile.HeapTrend) string {
 	s := ""
 	switch {
-	case !t.Last.Free.Known:
+	case !t.Last.Free.Known && !t.Last.Used.Known:
 		return "the log does not say what is free"
 	case t.Boots == 0:
 		s = fmt.Sprintf("%s; 3 or more of a boot show a trend", printable.Count(t.Reports, "report"))
@@ -158,9 +168,13 @@ func state(t *profile.HeapTrend) string {
 		s = "leak"
 	case t.Verdict == profile.Probably:
 		s = "probably a leak"
-	case t.Exhaustion != nil && !enough(t):
-		s = fmt.Sprintf("shrinks, but %s are too few to say leak", printable.Count(t.Reports, "report"))
-	case t.Exhaustion != nil:
+	case t.Grows() && !enough(t):
+		s = "shrinks"
+		if t.Last.OnlyUsed() {
+			s = "grows"
+		}
+		s += fmt.Sprintf(", but %s are too few to say leak", printable.Count(t.Reports, "report"))
+	case t.Grows():
 		s = "may be a leak"
 	default:
 		s = "no leak"
@@ -181,6 +195,13 @@ func change(t *profile.HeapTrend) string {
 		first = last
 	}
 	s := ""
+	if last.OnlyUsed() {
+		s = "used " + arrow(first.Used, last.Used)
+		if t.Grows() && t.Exhaustion == nil {
+			s += " at " + rate(t.Per, t.Span, t.Rate, t.Margin)
+		}
+		return s
+	}
 	if last.Size.Known && last.Free.Known {
 		s = "used " + arrow(used(&first), used(&last)) + ", "
 	}
@@ -242,10 +263,16 @@ func HeapHeadline(found *profile.Leaks) string {
 		}
 		reports, boots, span = reports+t.Reports, max(boots, t.Boots), max(span, t.Span.Hours())
 	}
-	s := "no leak found"
+	s, of := "no leak found", " of the allocator"
+	used := len(found.Heaps) > 0 && found.Heaps[0].Last.OnlyUsed() // all, or none
+	if used {
+		of = " of what is used"
+	}
 	switch {
 	case boots == 0:
-		return printable.Count(reports, "report") + " of the allocator, too few to find leaks"
+		return printable.Count(reports, "report") + of + ", too few to find leaks"
+	case sure > 0 && used:
+		s = "memory leaks"
 	case sure == 1 && len(found.Heaps) == 1:
 		s = "the heap leaks"
 	case sure == 1:
@@ -253,7 +280,7 @@ func HeapHeadline(found *profile.Leaks) string {
 	case sure > 1:
 		s = fmt.Sprintf("%d of %d heaps leak", sure, len(found.Heaps))
 	}
-	s += " in " + printable.Count(reports, "report") + " of the allocator"
+	s += " in " + printable.Count(reports, "report") + of
 	if boots > 1 {
 		s += fmt.Sprintf(" of %d boots", boots)
 	}
@@ -268,6 +295,9 @@ func Free(h *profile.Heap) string {
 	s := ""
 	if h.Name != "" {
 		s = h.Name + ": "
+	}
+	if h.OnlyUsed() {
+		return s + amount(h.Used) + " used"
 	}
 	s += amount(h.Free)
 	if h.Size.Known {

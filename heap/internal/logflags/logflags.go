@@ -62,7 +62,7 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 		s.Var(shared.Regexp{To: &f.Only}, "only", "read only lines that match `REGEX`")
 	},
 	"heap-line": func(f *Flags, s *pflag.FlagSet) {
-		s.Var(shared.Regexp{To: &f.HeapLine}, "heap-line", "read what is free from lines that match `REGEX`, such as 'free=(?P<free>\\d+)'; other groups: largest, min, size, used, heap, time")
+		s.Var(shared.Regexp{To: &f.HeapLine}, "heap-line", "read what is free, or used, from lines that match `REGEX`, such as 'free=(?P<free>\\d+)'; other groups: largest, min, size, used, heap, time")
 	},
 	"serial": func(f *Flags, s *pflag.FlagSet) {
 		s.StringVar(&f.Serial, "serial", "", "read a serial port, `DEVICE` or DEVICE:BAUD")

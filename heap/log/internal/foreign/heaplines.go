@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/codec"
 )
 
 // heapForms are the lines in which systems say how much of a heap is free. Their groups are size, free, largest, least, used, peak (the most that was ever
@@ -66,6 +69,16 @@ var heapForms = []form{
 	{"esp-adf", " Bytes, Inter:", re(`MEM Total:\d+ Bytes, (?P<heap>Inter):(?P<free>` + n + ` Bytes`), "2.0", "", "AUDIO_MEM_SHOW", (*state).heapLine},
 	{"esp-hal", ", free: ", re(`(?P<heap>\w+) +\| .*\| Used: .*\(Used (?P<used>` + n + ` of (?P<size>` + n + `, free: (?P<free>` + n + `\)`), "0.4", "", "HeapStats of esp-alloc", (*state).heapLine},
 	{"ems-esp", `"freeMem":`, re(`"uptimeSec":(?P<time>` + n + `,.*?"freeMem":(?P<free_1024>` + n + `,"maxAlloc":(?P<largest_1024>` + n), "3.4", "", "api/system, in KiB", (*state).heapLine},
+	{"jemalloc", "llocated:", re(`(?P<heap>(?:stats\.a|A)llocated): ?(?P<used>` + n + `,? (?:stats\.)?active: ?\d`), "4.0", "", "malloc_stats_print, and programs that print mallctl's names, jemalloc/jemalloc#757, #1870", (*state).heapLine},
+	{"tcmalloc", "MALLOC: ", re(`MALLOC: [ =] +(?P<used>` + n + ` \( *[\d.]+ MiB\) (?P<heap>Bytes in use by application|Actual memory used)`), "2.0", "", "MallocExtension::GetStats of gperftools, #990", (*state).heapLine},
+	{"mimalloc", "committed: ", re(`(?P<heap>committed): +(?:[\d.]+ [KMGkmg]?i?[Bb]? +){3}(?P<used>\d[\d.]* [KMGkmg]?i?[Bb]?) +(?:1 [Bb] +)?(?:not all freed!|ok)$`), "1.6", "2", "mi_stats_print, microsoft/mimalloc#440, #770", (*state).heapLine},
+	{"mimalloc", "process: user: ", re(`process: user: .*, rss: `), "1.6", "", "mi_stats_print: the peak", nil},
+	{"glibc", "Arena ", re(`^(?P<heap>Arena \d+):$`), "2.0", "", "malloc_stats, giampaolo/psutil#1275", (*state).heapPart},
+	{"glibc", "Total (incl.", re(`^(?P<heap>Total) \(incl\. mmap\):$`), "2.0", "", "malloc_stats, giampaolo/psutil#1275", (*state).heapPart},
+	{"glibc", "in use bytes", re(`^in use bytes +=\s+(?P<used>` + n + `$`), "2.0", "", "malloc_stats, giampaolo/psutil#1275", (*state).heapPart},
+	{"go", "# Heap", re(`^# (?P<heap>HeapAlloc|HeapInuse) = (?P<used>` + n + `$`), "1.4", "", "/debug/pprof/heap?debug=1", (*state).heapLine},
+	{"psutil", "mem(rss=", re(`\bp(?:full)?mem\((?P<heap>rss)=(?P<used>` + n + `, vms=`), "0.1", "", "Process.memory_info(), giampaolo/psutil#1275", (*state).heapLine},
+	{"node", "rss: ", re(`^(?P<heap>rss): (?P<used>` + n + `,$`), "0.1", "", "process.memoryUsage(), as console.log prints it", (*state).heapLine},
 	{"esphome", "Sending state", re(`'[^']*\b(?i:free|available)\b[^']*': Sending state (?P<free>` + n + `\.\d+ B `), "1.15", "", "sensors of the component debug", (*state).heapPart},
 	{"esphome", "Sending state", re(`'[^']*\b(?i:block|largest)\b[^']*': Sending state (?P<largest>` + n + `\.\d+ B `), "1.15", "", "sensors of the component debug", (*state).heapPart},
 }
@@ -95,6 +108,20 @@ type stats struct {
 	own   bool          // a program's own print statement
 	any   bool
 	point string // where a program's own line is printed, as its words say
+
+	label  string // the words of what is used, if a program's own line says it surely
+	unsure bool   // it does not
+	alone  bool   // what is used is not of the heap of another line
+}
+
+// take takes what a program's own line says of a value.
+func (x *stats) take(o *stats, value int) {
+	switch value {
+	case valueFree:
+		x.point = o.point
+	case valueUsed:
+		x.label, x.unsure, x.alone = o.label, o.unsure, o.alone
+	}
 }
 
 // counts is the state of lines that have a value of a heap each.
@@ -214,7 +241,7 @@ func (s *state) add(x stats) {
 	if x.own && x.v[valueFree] < 0 && s.stats.any && !s.stats.own { // in the report of a system
 		return
 	}
-	again := (x.named || x.heap && s.stats.name == psram) && s.stats.any && x.name != s.stats.name || !x.any || s.stats.any && x.own != s.stats.own
+	again := s.stats.alone || x.alone || (x.named || x.heap && s.stats.name == psram) && s.stats.any && x.name != s.stats.name || !x.any || s.stats.any && x.own != s.stats.own
 	for i, v := range x.v {
 		again = again || v >= 0 && s.stats.any && s.stats.v[i] >= 0
 	}
@@ -225,9 +252,7 @@ func (s *state) add(x stats) {
 		for i, v := range x.v {
 			if v >= 0 {
 				s.stats.v[i], s.stats.any = v, true
-				if i == valueFree {
-					s.stats.point = x.point
-				}
+				s.stats.take(&x, i)
 			}
 		}
 	}
@@ -271,10 +296,17 @@ func (s *state) flushStats() {
 				}
 			}
 		}
-		if x.own && v[valueFree] >= 0 && !slices.Contains(s.systems, Own) {
+		used := int64(-1) // if nothing is known of what is free
+		if v[valueFree] < 0 && !x.unsure {
+			used, x.name = v[valueUsed], cmp.Or(x.label, x.name)
+		}
+		if x.own && (v[valueFree] >= 0 || used >= 0) && !slices.Contains(s.systems, Own) {
 			s.systems = append(s.systems, Own)
 		}
 		end := len(s.out)
+		if used >= 0 {
+			s.header(codec.Header{Verb: codec.VerbHeap}, []key{{"t", v[valueTime]}, {"used", used}, {ForeignKey, 1}}, "name", x.name)
+		}
 		s.heapAt(heap{x.name, v[valueSize], v[valueFree], v[valueLargest], v[valueLeast], nil, false}, v[valueTime], s.pointOf(x.point))
 		s.moveBack(end)
 	}
@@ -284,8 +316,8 @@ func (s *state) flushStats() {
 // CheckHeapLine returns an error if an expression for heap lines lacks what it needs.
 func CheckHeapLine(expr *regexp.Regexp) error {
 	has := func(name string) bool { return expr.SubexpIndex(name) >= 0 }
-	if !has("free") && !(has("used") && has("size")) {
-		return errors.New("no group free: write (?P<free>\\d+) where the number of free bytes is")
+	if !has("free") && !has("used") {
+		return errors.New("no group free: write (?P<free>\\d+) where the number of free bytes is, or (?P<used>\\d+)")
 	}
 	for _, name := range expr.SubexpNames() {
 		base, _, _ := strings.Cut(name, "_")

@@ -24,6 +24,8 @@ const (
 type token struct {
 	kind   tokenKind
 	mark   byte    // the separator
+	text   string  // of a word or a number
+	at     int     // offset of the text in the line
 	labels []label // of a word
 	tag    bool    // the word is in what a log puts in front
 	value  int64   // of a number; -1 if it cannot be one of bytes
@@ -69,7 +71,7 @@ func lexOwn(line []byte) (tokens []token) {
 			for n < len(rest) && (isLetter(rest[n]) || isDigit(rest[n])) {
 				n++
 			}
-			tokens = append(tokens, token{kind: wordToken, labels: wordsOf(string(rest[:n])), tag: inTag})
+			tokens = append(tokens, token{kind: wordToken, text: string(rest[:n]), at: i, labels: wordsOf(string(rest[:n])), tag: inTag})
 			i += n
 		case isDigit(c):
 			n := 0
@@ -143,7 +145,7 @@ func lexNumber(tokens []token, line []byte, at int) ([]token, int) {
 	if at > 0 && (line[at-1] == '-' || line[at-1] == '+') && !inName(at-2) { // a difference
 		return tokens, n
 	}
-	t := token{kind: numberToken, unit: strings.ToLower(strings.TrimSpace(string(m[2])))}
+	t := token{kind: numberToken, text: string(m[1]), unit: strings.ToLower(strings.TrimSpace(string(m[2])))}
 	if t.value = amountOf(string(m[1]), t.unit); t.unit != "" && bytes.HasPrefix(behind, []byte(":")) { // 5 MB: or MB: 7
 		t.value = -1
 	}

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -9,7 +10,7 @@ import (
 const Own = "print"
 
 // ownKeys are in each line that may say something of a heap, or how long the system runs.
-const ownKeys = "free|Free|FREE|heap|Heap|HEAP|avail|Avail|AVAIL|emain|argest|iggest|axAlloc|ax_alloc|ax alloc|ax Alloc|ax block|ax Block|ax_block|axBlock|ptime|illis|otal|\"ts\"| left"
+const ownKeys = "free|Free|FREE|heap|Heap|HEAP|avail|Avail|AVAIL|emain|argest|iggest|axAlloc|ax_alloc|ax alloc|ax Alloc|ax block|ax Block|ax_block|axBlock|ptime|illis|otal|\"ts\"| left|used|Used|USED|emory|rss|Rss|RSS|esident|Alloc"
 
 // field is a number of a line, and what its words say that it is.
 type field struct {
@@ -30,12 +31,18 @@ const maxHeaps = 16
 // other numbers are skipped.
 func (s *state) ownLine(line []byte) bool {
 	tokens := lexOwn(line)
+	goes := bytes.Contains(line, []byte("TotalAlloc")) // Alloc is what Go calls so, and not an allocation
+	for i := range tokens {
+		if goes && tokens[i].text == "Alloc" {
+			tokens[i].labels = []label{{"alloc", wordGo}}
+		}
+	}
 	var list []field
 	for i := range tokens {
 		if tokens[i].kind != numberToken {
 			continue
 		}
-		if f, ok := fieldOf(tokens, i, list); ok && len(list) < 4*maxHeaps {
+		if f, ok := fieldOf(line, tokens, i, list); ok && len(list) < 4*maxHeaps {
 			list = append(list, f)
 		}
 	}
@@ -47,9 +54,14 @@ func (s *state) ownLine(line []byte) bool {
 }
 
 // fieldOf returns what the number at index i is.
-func fieldOf(tokens []token, i int, before []field) (f field, ok bool) {
+func fieldOf(line []byte, tokens []token, i int, before []field) (f field, ok bool) {
 	l := labelBefore(tokens, i)
 	t := &tokens[i]
+	if unit := l.bytes(); unit != "" && t.unit == "" {
+		t.unit, t.value = unit, amountOf(t.text, unit)
+	} else if unit != "" && unit[0] != t.unit[0] {
+		return f, false
+	}
 	if t.whole > 0 {
 		return wholeOf(t, before)
 	}
@@ -61,7 +73,7 @@ func fieldOf(tokens []token, i int, before []field) (f field, ok bool) {
 		f.value = l.microseconds(t)
 		return f, f.value >= 0
 	}
-	if !t.isBytes() || i+1 < len(tokens) && tokens[i+1].is(wordNot) || !l.has(wordHeap) && ofOther(tokens[:i]) { // 5 slots
+	if !t.isBytes() || i+1 < len(tokens) && tokens[i+1].is(wordNot) || !l.has(wordHeap|wordResident|wordGo) && ofOther(tokens[:i]) { // 5 slots
 		return f, false
 	}
 	f.kind = l.role()
@@ -78,8 +90,18 @@ func fieldOf(tokens []token, i int, before []field) (f field, ok bool) {
 		return f, false // "free 5 total 7" may be the total of what is free
 	}
 	f.sure = f.kind == valueFree && l.has(wordTotal)
-	if f.kind == valueFree {
+	switch f.kind {
+	case valueFree:
 		f.point = pointOf(l, tokens, i)
+	case valueUsed:
+		f.alone = l.has(wordResident | wordGo)
+		f.sure = f.alone
+		if f.unsure = !l.isUsed(t, line) || goesOn(tokens[i+1:]); !f.unsure {
+			f.label = string(line[l.first.at : l.last.at+len(l.last.text)])
+		}
+		if f.alone && f.unsure {
+			return f, false
+		}
 	}
 	return f, f.kind != none
 }
@@ -125,7 +147,8 @@ const (
 // colon, which are next to the number.
 type words struct {
 	label, next []label
-	equals      bool // a colon or an equals sign is next to the number
+	first, last *token // of next
+	equals      bool   // a colon, an equals sign or "is" is next to the number
 }
 
 func (w *words) has(c class) bool {
@@ -164,7 +187,7 @@ func (w *words) role() int {
 		return valueFree
 	case w.has(wordFrag):
 		return none
-	case w.has(wordUsed):
+	case w.has(wordResident | wordGo), w.has(wordUsed) && !w.has(wordUnknown):
 		return valueUsed
 	case w.has(wordTotal) && w.has(wordHeap):
 		return valueSize
@@ -174,6 +197,41 @@ func (w *words) role() int {
 		return bareHeap
 	}
 	return none
+}
+
+// bytes returns the unit that the words next to the number have, "" if they have none.
+func (w *words) bytes() (unit string) {
+	for _, l := range w.next {
+		if l.class&wordBytes != 0 {
+			unit = l.word
+		}
+	}
+	return unit
+}
+
+// isUsed reports whether the words surely say that the number is what is used: an amount and not a share,
+// now and not at a peak or since the start, of all memory and not of an allocation.
+func (w *words) isUsed(t *token, line []byte) bool {
+	const rest = wordUsed | wordHeap | wordFill
+	switch {
+	case !w.equals || slices.ContainsFunc(w.next, func(l label) bool { return l.word == "allocated" }):
+		return false
+	case w.has(wordResident):
+		return w.only(wordResident|wordTotal|rest) && w.last.text != "Rss" && // smaps has that of a mapping
+			(t.unit != "" || w.has(wordUsed) || bytes.Contains(line, []byte("heapUsed"))) // of ps, it is in KiB
+	case w.has(wordGo):
+		return w.only(wordGo | wordHeap)
+	}
+	return w.only(rest) && (t.unit != "" || t.value > 100) // not a percentage
+}
+
+// goesOn reports whether the words behind a number are not those of the next one.
+func goesOn(behind []token) bool {
+	i := slices.IndexFunc(behind, func(t token) bool { return t.kind != wordToken })
+	if i < 0 {
+		i = len(behind)
+	}
+	return i > 0 && (i == len(behind) || behind[i].kind != colonToken)
 }
 
 // time returns valueTime if the number is the time since the boot.
@@ -222,7 +280,13 @@ func labelBefore(tokens []token, i int) (w words) {
 			if colon {
 				w.next = nil
 			}
-			colon = false
+			colon, w.equals = false, t.text == "is"
+			if w.next == nil {
+				w.first = &tokens[from+k]
+			}
+			if !w.equals {
+				w.last = &tokens[from+k]
+			}
 			w.label, w.next = append(w.label, t.labels...), append(w.next, t.labels...)
 		case colonToken:
 			colon = len(w.next) > 0
@@ -330,7 +394,7 @@ func byHeap(list []field) (heaps []stats) {
 		}
 	}
 	for _, f := range list {
-		at := slices.IndexFunc(heaps, func(x stats) bool { return x.name == f.name && x.v[f.kind] < 0 })
+		at := slices.IndexFunc(heaps, func(x stats) bool { return x.name == f.name && x.v[f.kind] < 0 && !x.alone && !f.alone })
 		if f.kind == valueTime && len(heaps) > 0 {
 			at = 0
 		}
@@ -341,9 +405,7 @@ func byHeap(list []field) (heaps []stats) {
 		}
 		x := &heaps[at]
 		x.v[f.kind], x.any = f.value, true
-		if f.kind == valueFree {
-			x.point = f.point
-		}
+		x.take(&f.stats, f.kind)
 		x.named, x.heap = x.named || f.named, x.heap || f.heap
 	}
 	return heaps

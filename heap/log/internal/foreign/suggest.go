@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Suggestion is an expression for a line that may say what is free, although nothing was read.
+// Suggestion is an expression for a line that may say what is free or used, although nothing was read.
 type Suggestion struct {
 	Line   string // the line
 	Number string // the number in it
@@ -21,6 +21,7 @@ type candidate struct {
 	count   int    // lines
 	changes bool   // of the number
 	memory  bool   // the words in front of the number are of a memory
+	used    bool   // they say that it is used
 }
 
 const (
@@ -34,7 +35,8 @@ const (
 var (
 	largeNumber = regexp.MustCompile(`0[xX][0-9a-fA-F]{3,8}|\d{1,3}(?:[.,]\d{3})+\b|\d+(?:\.\d+)?`)
 	memoryWord  = regexp.MustCompile(`(?i)heap|free|mem|ram\b|avail|speicher`)
-	usedWord    = regexp.MustCompile(`(?i)rss\b|alloc|used|in use`) // without a freeWord, a number that grows while what is free falls
+	usedWord    = regexp.MustCompile(`(?i)rss\b|alloc|used|usage|in use`) // without a freeWord, a number that grows while what is free falls
+	otherWord   = regexp.MustCompile(`(?i)peak|max|total`)                // with a usedWord: not what is used now
 	freeWord    = regexp.MustCompile(`(?i)free|avail|left`)
 	allNumbers  = regexp.MustCompile(`0[xX][0-9a-fA-F]+|\d+`)
 	// wordsBefore are up to three words in front of a number, with what stands between them.
@@ -66,20 +68,24 @@ func (s *state) consider(line []byte) {
 	c.changes = c.changes || c.count < 100 && !bytes.Contains(line, []byte(c.Number))
 }
 
-// suggest returns the number of a line that most likely is what is free.
+// suggest returns the number of a line that most likely is what is free, or else what is used.
 func suggest(line []byte) (best candidate, ok bool) {
 	for _, at := range largeNumber.FindAllIndex(line, maxHeaps) {
 		number, before := line[at[0]:at[1]], line[:at[0]]
 		label := wordsBefore.Find(before)
-		if label == nil || len(number) < 3 || usedWord.Match(label) && !freeWord.Match(label) ||
+		used := usedWord.Match(label) && !freeWord.Match(label)
+		if label == nil || len(number) < 3 || used && otherWord.Match(label) ||
 			bytes.HasSuffix(before, []byte(":")) && isDigitAt(before, len(before)-2) {
 			continue
 		}
-		c := candidate{Suggestion: Suggestion{string(line), string(number), ""}, memory: memoryWord.Match(label)}
-		if ok && (!c.memory || best.memory) {
+		c := candidate{Suggestion: Suggestion{string(line), string(number), ""}, memory: memoryWord.Match(label), used: used}
+		if ok && (c.used && !best.used || c.used == best.used && (!c.memory || best.memory)) {
 			continue
 		}
-		digits := `\d+`
+		digits, group := `\d+`, "free"
+		if used {
+			group = "used"
+		}
 		switch {
 		case bytes.HasPrefix(bytes.ToLower(number), []byte("0x")):
 			digits = `0x[0-9A-Fa-f]+`
@@ -89,7 +95,7 @@ func suggest(line []byte) (best candidate, ok bool) {
 		if unit := unitBehind.FindSubmatch(line[at[1]:]); unit != nil {
 			digits += string(unit[1])
 		}
-		c.Expr = strings.ReplaceAll(allNumbers.ReplaceAllString(regexp.QuoteMeta(string(label)), `\d+`), "'", ".") + `(?P<free>` + digits + `)`
+		c.Expr = strings.ReplaceAll(allNumbers.ReplaceAllString(regexp.QuoteMeta(string(label)), `\d+`), "'", ".") + `(?P<` + group + `>` + digits + `)`
 		best, ok = c, true
 	}
 	return best, ok

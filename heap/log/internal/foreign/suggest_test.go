@@ -25,6 +25,9 @@ func TestSuggestion(t *testing.T) {
 		{"mem RSS: %d kB", "8120", ""}, // grows while what is free falls
 		{"Alloc = 12 MiB TotalAlloc = %d MiB", "130", ""},
 		{"heap used=%d heap left=20000", "8120", ""},
+		{"Memory usage after iteration: %d.5 MiB", "137", "used=144179200"},
+		{"peak memory used: %d", "41232", ""},
+		{"heap used: %d objects", "41232", "used=41232"},
 		{"no number, free heap", "", ""},
 	} {
 		var log strings.Builder

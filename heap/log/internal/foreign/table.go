@@ -108,7 +108,7 @@ const mtraceAt = `@ [^\[]*\[(?P<callers>` + x + `)\] `
 
 // aside reports whether a line says nothing of a heap: a reset, or the name of an address. Logs of
 // libwebsockets have these, too.
-func (f *form) aside() bool { return f.key == "rst:0x" || f.source == "idf_monitor" }
+func (f *form) aside() bool { return f.do == nil || f.key == "rst:0x" || f.source == "idf_monitor" }
 
 // forms are all lines that are read.
 var forms = append(slices.Concat(traceForms, heapForms), form{system: Own, key: ownKeys})
@@ -194,7 +194,9 @@ func (s *state) match(line []byte, only string) (found bool) {
 			if !f.aside() && !slices.Contains(s.systems, f.system) {
 				s.systems = append(s.systems, f.system)
 			}
-			f.do(s, match{f, line, groups})
+			if f.do != nil {
+				f.do(s, match{f, line, groups})
+			}
 			i += len(e.key) - 1
 			break
 		}

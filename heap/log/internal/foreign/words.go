@@ -9,21 +9,24 @@ import (
 type class uint32
 
 const (
-	wordFree    class = 1 << iota // what is free
-	wordUsed                      // what is allocated
-	wordHeap                      // memory that may be a heap
-	wordName                      // one of several heaps
-	wordMin                       // the least so far
-	wordMax                       // the most so far, or the largest block
-	wordLargest                   // the largest block
-	wordBlock                     // a block, with max
-	wordTotal                     // the size, with the name of a memory
-	wordFrag                      // fragmentation
-	wordTime                      // the time since the boot
-	wordUnit                      // the unit of a time
-	wordOf                        // between a part and a whole
-	wordFill                      // says nothing about the number
-	wordNot                       // the number is none of a heap
+	wordFree     class = 1 << iota // what is free
+	wordUsed                       // what is allocated
+	wordHeap                       // memory that may be a heap
+	wordName                       // one of several heaps
+	wordMin                        // the least so far
+	wordMax                        // the most so far, or the largest block
+	wordLargest                    // the largest block
+	wordBlock                      // a block, with max
+	wordTotal                      // the size, with the name of a memory
+	wordFrag                       // fragmentation
+	wordTime                       // the time since the boot
+	wordUnit                       // the unit of a time
+	wordOf                         // between a part and a whole
+	wordFill                       // says nothing about the number
+	wordBytes                      // the unit of a number of bytes
+	wordResident                   // memory of a process: bytes if the number or the line says so
+	wordGo                         // a field of Go's MemStats
+	wordNot                        // the number is none of a heap
 	wordUnknown
 )
 
@@ -35,8 +38,11 @@ var vocabulary = func() map[string]class {
 		words string
 	}{
 		{wordFree, "free available avail remaining remain left"},
-		{wordUsed, "used allocated usage"},
-		{wordHeap, "heap mem memory ram sram"},
+		{wordUsed, "used allocated usage use inuse"},
+		{wordResident, "rss vmrss rssanon resident"},
+		{wordGo, "heapalloc heapinuse"},
+		{wordFill | wordBytes, "kb kib mb mib"},
+		{wordHeap, "heap mem memory ram sram memstats"},
 		{wordHeap | wordName, "internal inter psram spiram dram iram dma default"},
 		{wordMin, "min minimum lowest least"},
 		{wordMax, "max maximum"},
@@ -47,7 +53,8 @@ var vocabulary = func() map[string]class {
 		{wordTime, "uptime millis ts timestamp"},
 		{wordUnit, "ms sec secs seconds s"},
 		{wordOf, "of"},
-		{wordFill, "byte bytes b esp get x port system is are has now still the in ever space current currently and caps cap malloc bit kb"},
+		{wordFill, "byte bytes b esp get x port system is are has now still the in ever space current currently and caps cap malloc bit"},
+		{wordUnknown, "heaptotal"}, // of V8: what it has from the system so far
 		{wordNot, "stack flash rtc video card sd sdcard disk swap fs file files spiffs littlefs fat fatfs nvs eeprom sketch partition storage queue buffer buffers pool slots" +
 			" watermark leak leaked lost delta diff change blocks fragments count"},
 	} {

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// usedLogs are logs that say only what is used: they have a rate under the name of the line, and a
+// deadline if the size is given.
+var usedLogs = map[string]struct {
+	log  func(round int) string
+	n    int
+	args []string
+	want string
+}{
+	"VmRSS": {func(i int) string {
+		return fmt.Sprintf("2026-01-02T%02d:00:00Z\nVmPeak:\t   90000 kB\nVmRSS:\t%8d kB\n", i, 8120+100*i)
+	}, 10, nil, `memory leaks in 10 reports of what is used over 9 h
+VmRSS: leak
+  used 8,314,880 → 9,236,480 at +102,400 ± 0 bytes per hour
+`},
+	"VmRSS and the size": {func(i int) string { return fmt.Sprintf("VmRSS:\t%8d kB\n", 8120+100*i) }, 10, []string{"--heap", "16M"},
+		`memory leaks in 10 reports of what is used
+free 7,540,736 bytes (--heap less VmRSS): exhausted in 74 reports at +102,400 ±
+    0 bytes per report
+VmRSS: leak
+  used 8,314,880 → 9,236,480
+`},
+	"Node.js": {func(i int) string {
+		return fmt.Sprintf("{\n  rss: %d,\n  heapTotal: %d,\n  heapUsed: %d,\n  external: 49879,\n  arrayBuffers: 9386\n}\n", 40960000+4096*(i%3), 1826816+262144*i, 650472+1000*i)
+	}, 8, nil, `memory leaks in 16 reports of what is used
+rss: no leak
+  used 40,960,000 → 40,964,096
+heapUsed: leak
+  used 650,472 → 657,472 at +1,000 ± 0 bytes per report
+`},
+	"too few": {func(i int) string { return fmt.Sprintf("heap used: %d\n", 12000+100*i) }, 4, nil, `no leak found in 4 reports of what is used
+heap used: grows, but 4 reports are too few to say leak
+  used 12,000 → 12,300 at +100 ± 0 bytes per report
+`},
+	"what is free counts": {func(i int) string { return fmt.Sprintf("heap used: %d\nFree heap: %d\n", 12000+100*i, 40000-100*i) }, 8, nil, `the heap leaks in 8 reports of the allocator
+free 39,300 bytes: exhausted in 393 reports at +100 ± 0 bytes per report
+heap: leak
+  used 12,000 → 12,700, free 40,000 → 39,300 of 52,000
+`},
+	"RSS beside what is free": {func(i int) string { return fmt.Sprintf("RSS: %d kB\nok\nFree heap: %d\n", 9000, 40000-100*i) }, 8, nil, `the heap leaks in 8 reports of the allocator
+free 39,300 bytes: exhausted in 393 reports at +100 ± 0 bytes per report
+heap: leak
+  free 40,000 → 39,300
+`},
+	"named by --heap-line": {func(i int) string { return fmt.Sprintf("step %d: mem after %d KB\n", i, 5000+10*i) }, 8, []string{"--heap-line", `after (?P<used>\d+ KB)`}, `memory leaks in 8 reports of what is used
+heap: leak
+  used 5,120,000 → 5,191,680 at +10,240 ± 0 bytes per report
+`},
+}
+
+func TestLeaksOfUsed(t *testing.T) {
+	for name, c := range usedLogs {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			for i := range c.n {
+				log.WriteString(c.log(i))
+			}
+			args := append([]string{"leaks", "-q"}, c.args...)
+			out, errs, code := command(log.String(), args...)
+			if code != 0 || errs != "" || out != c.want {
+				t.Errorf("exit code %d, %s, got\n%s\nwant\n%s", code, errs, out, c.want)
+			}
+			heaps, _ := checkJSON(t, append([]string{"leaks"}, append(c.args, logFile(t, "used.log", log.String()))...)...)["heaps"].([]any)
+			if len(heaps) != strings.Count(c.want, "  used ")+strings.Count(c.want, "\n  free ") {
+				t.Errorf("JSON has %d heaps", len(heaps))
+			}
+		})
+	}
+	log := "heap used: 12000\nheap used: 12100\n"
+	if _, errs, code := command(log, "map"); code != 2 || !strings.Contains(errs, "neither block addresses nor reports") {
+		t.Errorf("map: exit code %d, %s", code, errs)
+	}
+	steps := ""
+	for i := range 8 {
+		steps += fmt.Sprintf("Memory usage after iteration: %d.5 MiB\n", 137+i)
+	}
+	if _, errs, code := command(steps, "leaks"); code != 2 || !strings.Contains(errs, `if 137.5 in "Memory usage after iteration: 137.5 MiB" is the number of used bytes: --heap-line 'usage after iteration: (?P<used>[\d.,]+ MiB)'`) {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	for limit, want := range map[string]int{"99/dump": 1, "1001/dump": 0} {
+		if _, errs, code := command("heap used: 12000\nheap used: 13000\nheap used: 14000\nheap used: 15000\nheap used: 16000\nheap used: 17000\nheap used: 18000\nheap used: 19000\n", "leaks", "-q", "--fail-over", limit); code != want {
+			t.Errorf("--fail-over %s: exit code %d, %s", limit, code, errs)
+		}
+	}
+}
