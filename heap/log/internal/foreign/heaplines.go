@@ -277,25 +277,7 @@ func (s *state) flushStats() {
 	x := &s.stats
 	v := &x.v
 	if x.any {
-		if v[valueSize] < 0 && v[valueFree] >= 0 && v[valueUsed] >= 0 {
-			v[valueSize] = v[valueFree] + v[valueUsed]
-		}
-		if v[valueFree] < 0 && v[valueUsed] >= 0 && v[valueUsed] <= v[valueSize] {
-			v[valueFree] = v[valueSize] - v[valueUsed]
-		}
-		if v[valueLeast] < 0 && v[valuePeak] >= 0 && v[valuePeak] <= v[valueSize] {
-			v[valueLeast] = v[valueSize] - v[valuePeak]
-		}
-		if x.own && v[valueFree] >= 0 { // what contradicts itself is of something else
-			if v[valueSize] <= v[valueFree] {
-				v[valueSize] = -1
-			}
-			for _, i := range []int{valueLargest, valueLeast} {
-				if v[i] > v[valueFree] {
-					v[i] = -1
-				}
-			}
-		}
+		x.complete()
 		used := int64(-1) // if nothing is known of what is free
 		if v[valueFree] < 0 && !x.unsure {
 			used, x.name = v[valueUsed], cmp.Or(x.label, x.name)
@@ -311,6 +293,31 @@ func (s *state) flushStats() {
 		s.moveBack(end)
 	}
 	*x, s.before, s.parts = stats{}, stats{}, false
+}
+
+// complete computes the values that follow from others, and drops those that contradict them.
+func (x *stats) complete() {
+	v := &x.v
+	if v[valueSize] < 0 && v[valueFree] >= 0 && v[valueUsed] >= 0 {
+		v[valueSize] = v[valueFree] + v[valueUsed]
+	}
+	if v[valueFree] < 0 && v[valueUsed] >= 0 && v[valueUsed] <= v[valueSize] {
+		v[valueFree] = v[valueSize] - v[valueUsed]
+	}
+	if v[valueLeast] < 0 && v[valuePeak] >= 0 && v[valuePeak] <= v[valueSize] {
+		v[valueLeast] = v[valueSize] - v[valuePeak]
+	}
+	if !x.own || v[valueFree] < 0 {
+		return
+	}
+	if v[valueSize] <= v[valueFree] {
+		v[valueSize] = -1
+	}
+	for _, i := range []int{valueLargest, valueLeast} {
+		if v[i] > v[valueFree] {
+			v[i] = -1
+		}
+	}
 }
 
 // CheckHeapLine returns an error if an expression for heap lines lacks what it needs.

@@ -57,11 +57,7 @@ func (s *state) ownLine(line []byte) bool {
 func fieldOf(line []byte, tokens []token, i int, before []field) (f field, ok bool) {
 	l := labelBefore(tokens, i)
 	t := &tokens[i]
-	if unit := l.bytes(); unit != "" && t.unit == "" {
-		t.unit, t.value = unit, amountOf(t.text, unit)
-	} else if unit != "" && unit[0] != t.unit[0] {
-		return f, false
-	}
+	l.giveUnit(t)
 	if t.whole > 0 {
 		return wholeOf(t, before)
 	}
@@ -94,16 +90,20 @@ func fieldOf(line []byte, tokens []token, i int, before []field) (f field, ok bo
 	case valueFree:
 		f.point = pointOf(l, tokens, i)
 	case valueUsed:
-		f.alone = l.has(wordResident | wordGo)
-		f.sure = f.alone
-		if f.unsure = !l.isUsed(t, line) || goesOn(tokens[i+1:]); !f.unsure {
-			f.label = string(line[l.first.at : l.last.at+len(l.last.text)])
-		}
-		if f.alone && f.unsure {
-			return f, false
-		}
+		ok = f.setUsed(&l, t, line, tokens[i+1:])
+		return f, ok
 	}
 	return f, f.kind != none
+}
+
+// setUsed sets what the words say of a number that is used. It reports whether the number counts.
+func (f *field) setUsed(w *words, t *token, line []byte, behind []token) bool {
+	f.alone = w.has(wordResident | wordGo)
+	f.sure = f.alone
+	if f.unsure = !w.isUsed(t, line) || goesOn(behind); !f.unsure {
+		f.label = string(line[w.first.at : w.last.at+len(w.last.text)])
+	}
+	return !f.alone || !f.unsure
 }
 
 // ofOther reports whether the last words that say what numbers are of say that these are of no heap:
@@ -199,14 +199,18 @@ func (w *words) role() int {
 	return none
 }
 
-// bytes returns the unit that the words next to the number have, "" if they have none.
-func (w *words) bytes() (unit string) {
-	for _, l := range w.next {
-		if l.class&wordBytes != 0 {
-			unit = l.word
-		}
+// giveUnit gives a number the unit of bytes that the words next to it have. It is none of bytes if it has
+// another one.
+func (w *words) giveUnit(t *token) {
+	i := slices.IndexFunc(w.next, func(l label) bool { return l.class&wordBytes != 0 })
+	switch {
+	case i < 0:
+	case t.unit == "":
+		t.unit = w.next[i].word
+		t.value = amountOf(t.text, t.unit)
+	case t.unit[0] != w.next[i].word[0]:
+		t.value = -1
 	}
-	return unit
 }
 
 // isUsed reports whether the words surely say that the number is what is used: an amount and not a share,
