@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -115,8 +117,10 @@ func clean(s string) string {
 // Result holds the numbers of rows that an upload adds to a batch.
 type Result struct {
 	Dumps      int
-	Facts      int   // call paths of all dumps
-	Paths      int   // distinct
+	Facts      int // call paths of all dumps
+	Paths      int // distinct
+	Frames     int // of these, each with all its frames
+	Builds     []string
 	Incomplete int   // dumps known to be incomplete
 	Unreadable int64 // unreadable records
 }
@@ -166,8 +170,9 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	}
 	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boot: 1, paths: map[profile.Path]int64{}, texts: map[symbol.Addr]string{}}
 	w.last = dumps[len(dumps)-1]
+	builds := map[string]bool{}
 	for _, d := range dumps {
-		w.dump(d)
+		builds[w.dump(d)] = true
 		res.Unreadable += d.Loss.Unreadable
 		if !d.Complete() {
 			res.Incomplete++
@@ -177,7 +182,8 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 		w.begin(end.Boots, end.BootHeader)
 	}
 	*s = w.state
-	res.Dumps, res.Facts, res.Paths = len(dumps), all.facts, len(w.paths)
+	res.Dumps, res.Facts, res.Paths, res.Frames = len(dumps), all.facts, len(w.paths), all.frames
+	res.Builds = slices.Collect(maps.Keys(builds))
 	return res, nil
 }
 
@@ -251,7 +257,8 @@ type writer struct {
 	stack []symbol.Addr
 }
 
-func (w *writer) dump(d *profile.Dump) {
+// dump appends a dump, and returns its build.
+func (w *writer) dump(d *profile.Dump) (build string) {
 	// The first boot of the text continues that of the upload before, unless it has a header of
 	// its own.
 	if w.state.Boot == 0 || d.Boot != w.boot || w.fresh == 0 && d.BootHeader != w.state.Header {
@@ -285,6 +292,7 @@ func (w *writer) dump(d *profile.Dump) {
 		w.b.Facts[i].Count += number(a.Count)
 		w.b.Facts[i].Bytes += number(a.Bytes)
 	}
+	return row.Build
 }
 
 // begin begins a boot of the device.

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -26,20 +27,24 @@ import (
 
 // Limits limits the resources for one upload, one device and the server.
 type Limits struct {
-	Body    int64 // bytes of an upload as sent
-	Text    int64 // bytes of an upload, decompressed
-	Rate    rate.Limit
-	Burst   int // each device may send Rate uploads per second, and Burst at once
-	Uploads int // uploads read at the same time
+	Body  int64 // bytes of an upload as sent
+	Text  int64 // bytes of an upload, decompressed
+	Rate  rate.Limit
+	Burst int // each device may send Rate uploads per second, and Burst at once
+	// Values and Builds are per device and day: see [Server.charge] and [Server.admitBuilds].
+	Values, Builds int
+	Uploads        int // uploads read at the same time
 	// Device is the largest number of those that are of one device, and Receive the time in which
 	// the body of one has to arrive: a device cannot take the slots of all others.
-	Device  int
-	Receive time.Duration
-	Ingest  ingest.Limits
+	Device      int
+	Receive     time.Duration
+	Connections int
+	Ingest      ingest.Limits
 }
 
 // DefaultLimits bound the memory of a server to about 500 MB.
-var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 60, Uploads: 16, Device: 2, Receive: time.Minute, Ingest: ingest.DefaultLimits}
+var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 60, Values: 50_000_000, Builds: 20, Uploads: 16, Device: 2, Receive: time.Minute,
+	Connections: 4096, Ingest: ingest.DefaultLimits}
 
 // Server receives dumps.
 type Server struct {
@@ -51,10 +56,9 @@ type Server struct {
 	// Pages, if not nil, serves requests that are not uploads. They need a read token.
 	Pages http.Handler
 
-	slots chan struct{}
-	mu    sync.Mutex
-	rates map[string]*rate.Limiter
-	busy  map[string]int // uploads by device that are being read
+	slots  chan struct{}
+	mu     sync.Mutex
+	quotas *simplelru.LRU[string, *quota]
 }
 
 // Handler returns the handler of all requests.
@@ -178,12 +182,12 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 	if err := ingest.CheckDevice(device); err != nil {
 		return a, refuse(http.StatusBadRequest, "refused", err)
 	}
-	if !s.limiter(device).Allow() {
-		return a, &refusal{http.StatusTooManyRequests, "limited", errors.New("too many uploads of this device"), 60}
+	if err := s.admit(device); err != nil {
+		return a, err
 	}
 	release, err := s.slot(r.Context(), device)
 	if err != nil {
-		return a, &refusal{http.StatusTooManyRequests, "limited", err, 10}
+		return a, err
 	}
 	defer release()
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Limits.Receive))
@@ -197,7 +201,9 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 
 // Accept checks an upload and adds it to the spool, durably.
 func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err error) {
+	start := time.Now()
 	res, err := u.Read(ctx, &store.Batch{}, &ingest.State{}, s.Limits.Ingest)
+	s.charge(u.Device, res.Facts+res.Frames, time.Since(start))
 	switch {
 	case errors.Is(err, ingest.ErrLimit):
 		return a, refuse(http.StatusRequestEntityTooLarge, "refused", err)
@@ -208,10 +214,13 @@ func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err er
 	case err != nil:
 		return a, refuse(http.StatusBadRequest, "refused", err)
 	}
+	if err := s.admitBuilds(u.Device, res.Builds); err != nil {
+		return a, err
+	}
 	again, err := s.Spool.Add(u, res.Facts)
 	switch {
 	case errors.Is(err, ErrBusy):
-		return a, &refusal{http.StatusTooManyRequests, "limited", err, 60}
+		return a, &refusal{http.StatusTooManyRequests, "full", err, 60}
 	case store.Full(err):
 		return a, &refusal{http.StatusInsufficientStorage, "full", errors.New("no space left on the server"), 600}
 	case err != nil:
@@ -253,30 +262,25 @@ func (s *Server) text(body io.Reader, encoding string) ([]byte, error) {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "refused",
 			fmt.Errorf("an upload has at most %d bytes, and %d decompressed", s.Limits.Body, s.Limits.Text))
 	case err != nil:
-		return nil, refuse(http.StatusBadRequest, "refused", fmt.Errorf("the upload ends early: %w", err))
+		return nil, refuse(http.StatusBadRequest, "refused", fmt.Errorf("the upload cannot be read: %w", err))
 	}
 	return text, nil
 }
 
 // slot waits until the server reads fewer uploads than Limits.Uploads.
 func (s *Server) slot(ctx context.Context, device string) (release func(), err error) {
-	leave := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.busy[device]--; s.busy[device] == 0 {
-			delete(s.busy, device)
-		}
-	}
 	s.mu.Lock()
-	if s.busy == nil {
-		s.slots, s.busy = make(chan struct{}, s.Limits.Uploads), map[string]int{}
+	if s.slots == nil {
+		s.slots = make(chan struct{}, s.Limits.Uploads)
 	}
-	s.busy[device]++
-	tooMany := s.busy[device] > s.Limits.Device
+	q := s.quota(device)
+	q.busy++
+	tooMany := q.busy > s.Limits.Device
 	s.mu.Unlock()
+	leave := func() { s.mu.Lock(); q.busy--; s.mu.Unlock() }
 	if tooMany {
 		leave()
-		return nil, fmt.Errorf("%d uploads of this device at the same time", s.Limits.Device)
+		return nil, limited(10, "%d uploads of this device at the same time", s.Limits.Device)
 	}
 	wait := time.NewTimer(5 * time.Second)
 	defer wait.Stop()
@@ -287,25 +291,7 @@ func (s *Server) slot(ctx context.Context, device string) (release func(), err e
 	case <-wait.C:
 	}
 	leave()
-	return nil, errors.New("too many uploads at the same time")
-}
-
-// maxRates is the number of devices whose rates are stored. If there are more, all rates are reset.
-const maxRates = 1 << 20
-
-// limiter returns the limit of a device.
-func (s *Server) limiter(device string) *rate.Limiter {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.rates[device]
-	if l == nil {
-		if s.rates == nil || len(s.rates) >= maxRates {
-			s.rates = map[string]*rate.Limiter{}
-		}
-		l = rate.NewLimiter(s.Limits.Rate, s.Limits.Burst)
-		s.rates[device] = l
-	}
-	return l
+	return nil, limited(10, "too many uploads at the same time")
 }
 
 // HTTPServer returns a server with time limits for slow clients, and with the TLS protocols of
@@ -313,7 +299,7 @@ func (s *Server) limiter(device string) *rate.Limiter {
 func HTTPServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: 2 * time.Minute,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 32}, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		TLSConfig: &tls.Config{
 			MinVersion:       tls.VersionTLS12,
 			CurvePreferences: []tls.CurveID{tls.X25519MLKEM768, tls.X25519, tls.CurveP256, tls.CurveP384},

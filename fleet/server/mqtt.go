@@ -90,6 +90,14 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 	config := autopaho.ClientConfig{
 		ServerUrls: []*url.URL{m.URL}, KeepAlive: 30, SessionExpiryInterval: 7 * 24 * 3600,
 		TlsCfg: m.TLS,
+		ConnectPacketBuilder: func(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
+			largest, waiting := uint32(s.Limits.Body)+(1<<16), uint16(s.Limits.Uploads) // the broker sends no larger message, and no more at once
+			if c.Properties == nil {
+				c.Properties = &paho.ConnectProperties{}
+			}
+			c.Properties.MaximumPacketSize, c.Properties.ReceiveMaximum = &largest, &waiting
+			return c, nil
+		},
 		OnConnectionUp: func(c *autopaho.ConnectionManager, _ *paho.Connack) {
 			_, err := c.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: m.Filter, QoS: 1}}})
 			s.Log.Info("subscribed", "broker", m.URL.Host, "filter", m.Filter, "err", err)
@@ -137,7 +145,11 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 
 // message processes a message. done is false if the broker should send it again.
 func (s *Server) message(ctx context.Context, device string, payload []byte) (done bool) {
-	text, err := s.text(bytes.NewReader(payload), encoding(payload))
+	err := s.admit(device)
+	var text []byte
+	if err == nil {
+		text, err = s.text(bytes.NewReader(payload), encoding(payload))
+	}
 	if err == nil {
 		_, err = s.Accept(ctx, &ingest.Upload{Device: device, Received: time.Now(), Text: text})
 	}
@@ -148,5 +160,5 @@ func (s *Server) message(ctx context.Context, device string, payload []byte) (do
 		s.Log.Log(ctx, slog.LevelWarn, "message refused", "device", device, "err", no.err)
 	}
 	s.Metrics.Uploads.WithLabelValues(result).Inc()
-	return no == nil || no.after == 0
+	return result != "full" && result != "failed"
 }

@@ -311,7 +311,7 @@ func TestSlots(t *testing.T) {
 		fmt.Fprintf(c, "PUT /v1/dumps/d1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n~")
 		slow = append(slow, c)
 	}
-	waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.busy["d1"] == f.Limits.Device })
+	waitFor(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.quota("d1").busy == f.Limits.Device })
 	start := time.Now()
 	if status, answer := f.send(t, "d2", fleettest.Log("d2", "b", 1, 5)); status != 201 || time.Since(start) > time.Second {
 		t.Errorf("while another device sends slowly: status %d, %s, after %v", status, answer, time.Since(start))

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
 
 	"github.com/lwsbt/lwsbt/fleet/clickhouse"
@@ -44,6 +45,8 @@ type serve struct {
 	brokerKey   string
 	every       time.Duration
 	rate        float64
+	values      int
+	builds      int
 	webhook     string
 	warn        float64
 }
@@ -77,6 +80,8 @@ SIGHUP makes it read the file of --tokens again.`,
 	f.StringVar(&o.size, "spool-size", "4G", "refuse uploads when the spool is larger than `SIZE`")
 	f.DurationVar(&o.every, "write-every", 30*time.Second, "write what waits every `TIME`; more often, if much waits")
 	f.Float64Var(&o.rate, "rate", 1, "uploads per second of one device, `N`")
+	f.IntVar(&o.values, "values-per-day", server.DefaultLimits.Values, "limit of the call paths, and of their frames, that one device sends per day: `N`")
+	f.IntVar(&o.builds, "builds-per-day", server.DefaultLimits.Builds, "limit of the builds of one device per day, `N`")
 	f.StringVar(&o.broker, "mqtt", "", "`URL` of a broker: mqtt://USER:PASSWORD@HOST:1883, mqtts://HOST")
 	f.StringVar(&o.brokerCA, "mqtt-ca", "", "`FILE` with the certificates that the broker's must be signed by, in PEM")
 	f.StringVar(&o.brokerCert, "mqtt-cert", "", "`FILE` with this server's certificate for the broker, in PEM")
@@ -102,6 +107,9 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	}
 	if u, err := url.Parse(o.webhook); o.webhook != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return cli.Usagef("--webhook: expected a URL such as https://example.com/hook")
+	}
+	if !(o.rate > 0) || o.values < 1 || o.builds < 1 {
+		return cli.Usagef("--rate, --values-per-day and --builds-per-day: expected more than 0")
 	}
 	if (o.cert == "") != (o.key == "") {
 		return cli.Usagef("--cert and --key belong together")
@@ -135,6 +143,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return cli.Failedf("%v", err)
 	}
+	listener = netutil.LimitListener(listener, server.DefaultLimits.Connections)
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -146,7 +155,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	}
 	defer db.Close()
 	s.Pages = handler
-	s.Limits.Rate = rate.Limit(o.rate)
+	s.Limits.Rate, s.Limits.Values, s.Limits.Builds = rate.Limit(o.rate), o.values, o.builds
 	alerts := &watch{store: to, db: db, pages: handler, log: log, url: o.webhook, days: o.warn}
 	alerts.register(registry)
 	w := &server.Writer{Spool: spool, Store: to, Limits: s.Limits.Ingest, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"golang.org/x/time/rate"
+)
+
+// quota is what a device may send now. Limits has the rates.
+type quota struct {
+	uploads, values, builds *rate.Limiter
+	known                   []uint64 // hashes of the builds that it sent last
+	busy                    int      // uploads that are being read
+}
+
+// maxQuotas is the number of devices whose quotas are stored, in about 60 MB. A device that sent
+// nothing for a long time has all of its quota anyway.
+const maxQuotas = 1 << 17
+
+// second is the number of values that reading costs per second: devices can send logs that take long to
+// read and have few values.
+const second = 100_000
+
+var seed = maphash.MakeSeed()
+
+// quota returns the quota of a device. The caller holds s.mu.
+func (s *Server) quota(device string) *quota {
+	if s.quotas == nil {
+		s.quotas, _ = simplelru.NewLRU[string, *quota](maxQuotas, nil) // an error only for a size of 0
+	}
+	q, ok := s.quotas.Get(device)
+	if !ok {
+		perDay := func(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(n)/(24*3600), n) }
+		q = &quota{uploads: rate.NewLimiter(s.Limits.Rate, s.Limits.Burst), values: perDay(s.Limits.Values), builds: perDay(s.Limits.Builds)}
+		s.quotas.Add(device, q)
+	}
+	return q
+}
+
+// admit returns an error if a device has used its quota.
+func (s *Server) admit(device string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.quota(device)
+	if debt := 1 - q.values.Tokens(); debt > 0 {
+		return limited(debt/float64(q.values.Limit()), "the device has sent %d values today: call paths of its dumps, and their frames", s.Limits.Values)
+	}
+	if !q.uploads.Allow() {
+		return limited(60, "too many uploads of this device")
+	}
+	return nil
+}
+
+// charge takes what an upload has cost from the quota of its device. The quota of values may become
+// negative, so that no upload is refused for it after it was read.
+func (s *Server) charge(device string, values int, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.quota(device)
+	q.values.ReserveN(time.Now(), min(values+int(took.Seconds()*second), q.values.Burst()))
+}
+
+// admitBuilds returns an error if the builds are more new ones than a device may send. A build is new if
+// it is none of the last ones of the device.
+func (s *Server) admitBuilds(device string, builds []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.quota(device)
+	known := q.known
+	for _, b := range builds {
+		if h := maphash.String(seed, b); !slices.Contains(known, h) {
+			known = append(known, h)
+		}
+	}
+	if n := len(known) - len(q.known); n > 0 && !q.builds.AllowN(time.Now(), n) {
+		return limited(24*3600/float64(s.Limits.Builds), "the device has sent %d builds today", s.Limits.Builds)
+	}
+	q.known = slices.Clone(known[max(0, len(known)-max(s.Limits.Builds, len(builds))):])
+	return nil
+}
+
+// limited returns a refusal because of a quota, until some seconds have passed.
+func limited(seconds float64, format string, args ...any) *refusal {
+	return &refusal{http.StatusTooManyRequests, "limited", fmt.Errorf(format, args...), 1 + int(min(math.Ceil(seconds), 24*3600))}
+}
