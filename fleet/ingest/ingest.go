@@ -49,9 +49,11 @@ func (u *Upload) Sum() string {
 // State holds the facts about a device's earlier uploads that are needed to read the next one.
 // The zero State is the state of a device without uploads.
 type State struct {
-	Boot   int64  `json:"boot"`   // see [store.Dump]
-	Header string `json:"header"` // the ~h#boot of that boot; "" if there is none
-	Dumps  int64  `json:"dumps"`  // of that boot so far
+	Boot   int64  `json:"boot"`             // see [store.Dump]
+	Header string `json:"header"`           // the ~h#boot of that boot; "" if there is none
+	Dumps  int64  `json:"dumps"`            // of that boot so far
+	Number int64  `json:"number,omitempty"` // of the last of these
+	Uptime int64  `json:"uptime,omitempty"` // at that dump, in µs; 0 if not known
 }
 
 // Limits of one upload.
@@ -168,8 +170,11 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	if len(dumps) == 0 || end.Readable() == 0 && !dumps[len(dumps)-1].Complete() {
 		return res, ErrNoDump
 	}
-	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boot: 1, paths: map[profile.Path]int64{}, texts: map[symbol.Addr]string{}}
+	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boot: 1, header: u.header(), paths: map[profile.Path]int64{}, texts: map[symbol.Addr]string{}}
 	w.last = dumps[len(dumps)-1]
+	if w.header {
+		w.boot = dumps[0].Boot
+	}
 	builds := map[string]bool{}
 	for _, d := range dumps {
 		builds[w.dump(d)] = true
@@ -225,9 +230,19 @@ func (s *size) add(d *profile.Dump, limit *Limits) error {
 	return nil
 }
 
+// header reports whether the log begins with a ~h#boot.
+func (u *Upload) header() bool {
+	for it := range recording.Items(u.Text) {
+		if it.Kind != recording.KindText {
+			return it.Kind == recording.KindHeader && it.Header.Verb == codec.VerbBoot
+		}
+	}
+	return false
+}
+
 // text returns the log, after the header of the boot that it continues.
 func (u *Upload) text(s *State) io.Reader {
-	if s.Header == "" {
+	if s.Header == "" || u.header() {
 		return bytes.NewReader(u.Text)
 	}
 	return io.MultiReader(bytes.NewReader([]byte(s.Header+"\n")), bytes.NewReader(u.Text))
@@ -245,23 +260,22 @@ func epoch(header string) int64 {
 
 // writer appends the dumps of an upload to a batch.
 type writer struct {
-	u     *Upload
-	b     *store.Batch
-	sum   string
-	state State
-	boot  int   // number of the boot of the last dump
-	fresh int64 // boots that began in this upload
-	last  *profile.Dump
-	paths map[profile.Path]int64
-	texts map[symbol.Addr]string // of addresses
-	stack []symbol.Addr
+	u      *Upload
+	b      *store.Batch
+	sum    string
+	state  State
+	boot   int   // number of the boot of the last dump
+	fresh  int64 // boots that began in this upload
+	header bool  // the upload begins with a ~h#boot
+	last   *profile.Dump
+	paths  map[profile.Path]int64
+	texts  map[symbol.Addr]string // of addresses
+	stack  []symbol.Addr
 }
 
 // dump appends a dump, and returns its build.
 func (w *writer) dump(d *profile.Dump) (build string) {
-	// The first boot of the text continues that of the upload before, unless it has a header of
-	// its own.
-	if w.state.Boot == 0 || d.Boot != w.boot || w.fresh == 0 && d.BootHeader != w.state.Header {
+	if w.state.Boot == 0 || d.Boot != w.boot || w.fresh == 0 && !w.continues(d) {
 		w.begin(d.Boot, d.BootHeader)
 	}
 	row := store.Dump{
@@ -278,6 +292,7 @@ func (w *writer) dump(d *profile.Dump) (build string) {
 		row.HeapSize, row.HeapFree, row.HeapLargest, row.HeapMinimum = known(h.Size), known(h.Free), known(h.Largest), known(h.Min)
 	}
 	w.state.Dumps++
+	w.state.Number, w.state.Uptime = d.Number, max(0, row.Uptime)
 	w.b.Dumps = append(w.b.Dumps, row)
 	held := map[int64]int{} // facts by path; different paths may have the same text
 	for a := range d.Allocations() {
@@ -293,6 +308,13 @@ func (w *writer) dump(d *profile.Dump) (build string) {
 		w.b.Facts[i].Bytes += number(a.Bytes)
 	}
 	return row.Build
+}
+
+// continues reports whether the first dump of the upload is of the boot of the upload before. It is not if
+// the upload begins with a header, unless the device sends the header of its boot with each upload: the
+// number and the time of the dumps then do not begin anew.
+func (w *writer) continues(d *profile.Dump) bool {
+	return d.BootHeader == w.state.Header && (!w.header || d.Number > w.state.Number && (!d.Timed || d.Time.Microseconds() >= w.state.Uptime))
 }
 
 // begin begins a boot of the device.

@@ -126,6 +126,40 @@ func TestHeaderEnds(t *testing.T) {
 	}
 }
 
+// An upload that begins with the header of the boot before begins a boot, unless its dumps follow those before: devices
+// write the same header after each start, and some send it with each upload.
+func TestEqualHeaders(t *testing.T) {
+	log := fleettest.Log("d1", "5ca1ab1e", 3, 3)
+	header, rest, _ := bytes.Cut(log, []byte("\n"))
+	var later [][]byte // the second and the third dump, each after the header
+	for _, d := range bytes.SplitAfter(rest, []byte("~h#begin "))[2:] {
+		later = append(later, slices.Concat(header, []byte("\n~h#begin "), bytes.TrimSuffix(d, []byte("~h#begin "))))
+	}
+	for name, c := range map[string]struct {
+		uploads [][]byte
+		want    string // boots and dumps
+	}{
+		"the same log after a start": {[][]byte{log, append(log, '\n'), append(log, "\n\n"...)}, "0.0 0.1 0.2 1.0 1.1 1.2 2.0 2.1 2.2"},
+		"a header in each upload":    {[][]byte{append(bytes.Clone(log[:bytes.Index(log, []byte("~h#begin 1"))]), '\n'), later[0], later[1]}, "0.0 0.1 0.2"},
+		"and then a start":           {[][]byte{log, later[1], later[0]}, "0.0 0.1 0.2 1.0 2.0"},
+	} {
+		var s State
+		var boots []int64
+		var got []string
+		for i, text := range c.uploads {
+			for _, d := range read(t, &s, Upload{Device: "d1", Received: received.Add(time.Duration(i) * time.Hour), Text: text}).Dumps {
+				if len(boots) == 0 || boots[len(boots)-1] != d.Boot {
+					boots = append(boots, d.Boot)
+				}
+				got = append(got, fmt.Sprintf("%d.%d", len(boots)-1, d.Dump))
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: boots and dumps %q, want %s", name, got, c.want)
+		}
+	}
+}
+
 // A boot that has no dump yet is the one that the next upload continues.
 func TestBootWithoutDump(t *testing.T) {
 	log := fleettest.Log("d1", "5ca1ab1e", 1, 3)
