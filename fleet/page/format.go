@@ -24,7 +24,7 @@ var functions = template.FuncMap{
 	"number":  func(n int64) string { return cli.Number(n) },
 	"mean":    mean,
 	"signed":  func(v float64) string { return sign(v) + mean(math.Abs(v)) },
-	"percent": func(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) },
+	"percent": func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) },
 	"rate":    rate,
 	"hours":   hours,
 	"free":    free,

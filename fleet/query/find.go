@@ -62,6 +62,9 @@ func (d *DB) find(ctx context.Context, name string, o Scope) (build string, err 
 	found := append(version, begin...)
 	switch len(found) {
 	case 0:
+		if len(list) == 0 {
+			return "", notOne("build %s: there is no dump of any build", name)
+		}
 		return "", notOne("build %s: none of %d builds has this ID, beginning or version", name, len(list))
 	case 1:
 		return found[0], nil

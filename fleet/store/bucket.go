@@ -163,11 +163,18 @@ func openS3(ctx context.Context, where string) (*s3, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ok, err := c.BucketExists(ctx, u.Host); err != nil || !ok {
-		return nil, cmp.Or(err, errors.New("the server has no such bucket"))
+	ok, err := c.BucketExists(ctx, u.Host)
+	if err == nil && !ok {
+		err = errors.New("the server has no such bucket")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBucket, err)
 	}
 	return &s3{c, u.Host}, nil
 }
+
+// ErrBucket is the cause of the error of Open if a server cannot be reached, or refuses the bucket.
+var ErrBucket = errors.New("the bucket cannot be used")
 
 // URL returns the address below which the objects of a bucket are, "" for a directory.
 func (s *Store) URL() string {

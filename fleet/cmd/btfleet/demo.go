@@ -58,7 +58,7 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	}
 	l, err := net.Listen("tcp", o.listen)
 	if err != nil {
-		return cli.Failedf("%v; --listen sets another address", err)
+		return cli.Failedf("--listen %s: %v", o.listen, err)
 	}
 	defer l.Close()
 	fleet := simulate.Default()

@@ -131,7 +131,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The help of each command fits a terminal of 80 columns.
+// The help of each command has an example and exit codes of its own, and fits a terminal of 80 columns.
 func TestHelp(t *testing.T) {
 	names := []string{""}
 	for _, c := range newRoot().Commands() {
@@ -141,6 +141,9 @@ func TestHelp(t *testing.T) {
 		code, out, errs := ask(append(strings.Fields(name), "--help")...)
 		if code != 0 || !strings.Contains(out, "Usage:") {
 			t.Errorf("%s: exit code %d, %s%s", name, code, out, errs)
+		}
+		if !strings.Contains(out, "Examples:\n  btfleet") || name != "" && (ownCodes[name] == "" || !strings.Contains(out, "Exit codes:\n  "+ownCodes[name][:9])) {
+			t.Errorf("%s: no example, or no exit codes: %s", name, out)
 		}
 		for line := range strings.Lines(out) {
 			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {

@@ -55,7 +55,6 @@ that is too slow to be seen on one device is seen on many.`,
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&fail, "fail-over", "", "exit with 1 if a leak, or a probable one, grows by more than `RATE` on the devices that leak: 64/h, 1K/h")
 	cli.AddFlags(c, "Question", f)
-	c.MarkFlagRequired("build")
 	return c
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ func buildsCommand() *cobra.Command {
 		if q.json {
 			return writeJSON(c.OutOrStdout(), list)
 		}
+		q.empty(c, len(list))
 		t := &cli.Table{Head: []string{"build", "firmware", "devices", "dumps", "bytes/device", "free", "last dump (UTC)"},
 			Right: []bool{false, false, true, true, true, true}}
 		for _, b := range list {
@@ -47,6 +49,7 @@ func devicesCommand() *cobra.Command {
 		if q.json {
 			return writeJSON(c.OutOrStdout(), list)
 		}
+		q.empty(c, len(list))
 		t := &cli.Table{Head: []string{"device", "firmware", "boots", "dumps", "bytes", "free", "last dump (UTC)"},
 			Right: []bool{false, false, true, true, true, true}}
 		for _, d := range list {
@@ -100,7 +103,6 @@ them, in their last dumps. Median and p95 are of the devices that hold it.`,
 		return write(c.OutOrStdout(), t)
 	})
 	addBuild(c, &build, buildUsage)
-	c.MarkFlagRequired("build")
 	return c
 }
 
@@ -153,7 +155,8 @@ columns fleet/docs/fleet.md describes. It cannot change the store.`,
 		}
 		r, err := q.db.Query(c.Context(), args[0], q.scope, limit)
 		if err != nil {
-			return cli.Usagef("%s", cli.Printable(err.Error()))
+			reason, _, _ := strings.Cut(err.Error(), "\n\nLINE") // of the query that contains it
+			return cli.Usagef("%s", cli.Printable(reason))
 		}
 		if q.json {
 			return writeJSON(c.OutOrStdout(), r)

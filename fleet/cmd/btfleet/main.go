@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 
@@ -23,9 +24,34 @@ btfleet serve --store fleet              receive dumps, show the page
 btfleet leaks --store fleet --build 5ca1ab1e
 btfleet diff --store fleet 5ca1ab1e 0ddba115`
 
-const exitCodes = `0 reported, 1 a fleet leaks or grows by more than --fail-over allows, or an
-upload could not be read, 2 usage or unreadable input, 3 the store, the
-network or the output failed.`
+const exitCodes = `0 done, 1 the data falls short: see the command, 2 usage or unreadable input,
+3 the store, the network or the output failed.`
+
+// Exit codes of questions.
+const (
+	questionCodes = `0 answered, 1 a file of the store is damaged: the answer is without it,
+2 usage, no such store or build, 3 the store or the output failed.`
+	failOverCodes = `0 answered, 1 %s, or a file
+of the store is damaged, 2 usage, no such store or build, 3 the store or the
+output failed.`
+)
+
+// ownCodes has the exit codes of each command.
+var ownCodes = map[string]string{
+	"demo":       "0 ended by an interrupt, 2 usage, 3 the address or the disk cannot be used.",
+	"symbols":    "0 named, 2 usage or a file that is not ELF, 3 the store failed.",
+	"push":       "0 sent, 2 usage, no such store or build, 3 the store or the server failed.",
+	"serve":      "0 ended by an interrupt, after all was written, 2 usage or a file that cannot\nbe read, 3 the address, the spool or the store failed.",
+	"ingest":     "0 all files are in the store, 1 some were refused, 2 usage, or a file that is\nnot there, 3 the store failed.",
+	"compact":    "0 done, 2 usage or no such store, 3 the store failed.",
+	"clickhouse": "0 printed, 2 usage or no such store, 3 the store or the output failed.",
+	"token":      "0 printed, 2 usage, 3 the output failed.",
+	"build-id":   "0 printed, 2 usage or a file that is not ELF, 3 the output failed.",
+	"simulate":   "0 written, 2 usage, 3 the store failed.",
+	"leaks":      fmt.Sprintf(failOverCodes, "a leak is faster than --fail-over, or nothing could be\nexamined for it"),
+	"diff":       fmt.Sprintf(failOverCodes, "the growth is over --fail-over, or the builds cannot be\ncompared"),
+	"builds":     questionCodes, "devices": questionCodes, "top": questionCodes, "device": questionCodes, "html": questionCodes, "query": questionCodes,
+}
 
 // newRoot returns the root command.
 func newRoot() *cobra.Command {
@@ -40,6 +66,9 @@ func newRoot() *cobra.Command {
 	cli.ExitCodes(root, exitCodes)
 	root.AddCommand(demoCommand(), symbolsCommand(), pushCommand(), serveCommand(), ingestCommand(), compactCommand(), clickhouseCommand(), tokenCommand(), buildIDCommand(),
 		buildsCommand(), devicesCommand(), leaksCommand(), diffCommand(), topCommand(), deviceCommand(), htmlCommand(), queryCommand(), simulateCommand())
+	for _, c := range root.Commands() {
+		cli.ExitCodes(c, ownCodes[c.Name()])
+	}
 	return root
 }
 

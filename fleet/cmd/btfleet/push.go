@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -49,6 +50,9 @@ labels service_name, build, fw and devices. Single devices are not sent.`,
 			}
 			if err != nil {
 				return cli.Failedf("%v", err)
+			}
+			if u, err := url.Parse(args[0]); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+				return cli.Usagef("%s: expected a URL such as http://127.0.0.1:4040", cli.Printable(args[0]))
 			}
 			to.URL, to.Token = args[0], os.Getenv(token)
 			labels := map[string]string{"service_name": service, "build": build, "fw": list[0].Firmware, "devices": strconv.FormatInt(list[0].Devices, 10)}

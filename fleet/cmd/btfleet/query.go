@@ -66,8 +66,22 @@ func failure(err error) error {
 	return cli.Failedf("%s", cli.Printable(err.Error()))
 }
 
+// empty tells that there are no rows.
+func (q *question) empty(c *cobra.Command, rows int) {
+	if rows == 0 {
+		where := "the store " + q.store.where
+		if q.store.clickhouse != "" {
+			where = "ClickHouse" // its URL may have a password
+		}
+		fmt.Fprintf(c.ErrOrStderr(), "btfleet: no dump in %s\n", cli.Printable(where))
+	}
+}
+
 // one sets the build of the scope.
 func (q *question) one(c *cobra.Command, name string) error {
+	if name == "" {
+		return cli.Usagef("--build is needed (btfleet builds)")
+	}
 	b, err := q.find(c, name)
 	q.scope.Builds = []string{b}
 	return err

@@ -2,14 +2,19 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
 // ask runs the command, and returns its exit code and its output.
@@ -85,8 +90,88 @@ func TestQuestions(t *testing.T) {
 			}
 		}
 	}
-	if code, _, stderr := ask("builds", "--store", dir+"/none"); code != 2 || !strings.Contains(stderr, "none") {
-		t.Errorf("a store that is not there: %d, %s", code, stderr)
+}
+
+// An error names what is wrong, and what was expected.
+func TestMessages(t *testing.T) {
+	dir, empty := leaky(t), t.TempDir()
+	file := filepath.Join(empty, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string // in standard error
+	}{
+		{"builds --store " + dir + "/none", 2, "--store " + dir + "/none: no such directory; btfleet serve or ingest makes it"},
+		{"builds --store " + file, 2, "file: not a directory"},
+		{"builds --store " + empty, 0, "no dump in the store " + empty},
+		{"devices --store " + dir + " --since 1h", 0, "no dump in the store"},
+		{"leaks --build 1 --store " + empty, 2, "build 1: there is no dump of any build"},
+		{"leaks --store " + dir, 2, "--build is needed (btfleet builds)"},
+		{"top --store " + dir, 2, "--build is needed (btfleet builds)"},
+		{"builds --store gs://x", 2, "--store gs://x: expected a directory, or s3://BUCKET"},
+		{"builds --store s3://bucket?regin=x", 2, `"regin": expected region or endpoint`},
+		{"builds --store s3://bucket?endpoint=http://127.0.0.1:1", 3, "127.0.0.1:1"},
+		{"builds --clickhouse http://u:secret@127.0.0.1:1/fleet", 3, "ClickHouse http://127.0.0.1:1/fleet: dial tcp 127.0.0.1:1"},
+		{"builds --clickhouse ftp://x", 2, "--clickhouse: expected a URL such as http://HOST:8123/DATABASE"},
+		{"push --store " + dir + " --build 1.4.1 localhost:4040", 2, "localhost:4040: expected a URL such as http://127.0.0.1:4040"},
+		{"serve --listen 127.0.0.1:99999 --store " + empty + "/s --spool " + empty + "/p", 3, "--listen 127.0.0.1:99999: "},
+		{"demo --listen 127.0.0.1:99999", 3, "--listen 127.0.0.1:99999: "},
+		{"token", 2, "expected device NAME, fleet or read"},
+		{"query --store " + dir + " drop", 2, "Parser Error: "},
+	} {
+		t.Setenv("AWS_ACCESS_KEY_ID", "k")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
+		code, _, stderr := ask(strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "secret") || strings.Contains(stderr, "LINE 1") {
+			t.Errorf("%s: exit code %d, want %d with %q\n%s", c.args, code, c.code, c.want, stderr)
+		}
+	}
+}
+
+// --json writes the values of the API's answers.
+func TestJSONIsTheAPI(t *testing.T) {
+	dir := leaky(t)
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, db, err := pages(t.Context(), s, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	f := simulate.Default()
+	for _, c := range []struct{ args, path, field string }{
+		{"builds", "/v1/builds", "builds"},
+		{"leaks --build 1.4.1", "/v1/builds/" + f.BuildID(1), "leaks"},
+		{"top --build 1.4.1 -n 50", "/v1/builds/" + f.BuildID(1), "top"},
+		{"diff 1.4.0 1.4.1", "/v1/diff?from=" + f.BuildID(0) + "&to=" + f.BuildID(1), "diff"},
+		{"devices -n 100", "/v1/devices", "devices"},
+		{"device sim-000001 --since 2026-06-04", "/v1/devices/sim-000001?since=2026-06-04", ""},
+	} {
+		code, stdout, stderr := ask(append(strings.Fields(c.args), "--json", "--store", dir)...)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", c.path, nil))
+		var got, want any
+		if err := errors.Join(json.Unmarshal([]byte(stdout), &got), json.Unmarshal(w.Body.Bytes(), &want)); code != 0 || err != nil {
+			t.Errorf("%s: exit code %d, %v: %s", c.args, code, err, stderr)
+			continue
+		}
+		if c.field != "" {
+			want = want.(map[string]any)[c.field]
+		}
+		if c.field == "builds" { // these are of the page only
+			for _, b := range want.([]any) {
+				delete(b.(map[string]any), "trend")
+				delete(b.(map[string]any), "status")
+			}
+		}
+		if want == nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %.300s\nAPI: %.300v", c.args, stdout, want)
+		}
 	}
 }
 

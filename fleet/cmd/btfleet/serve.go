@@ -141,7 +141,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	defer spool.Close()
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
-		return cli.Failedf("%v", err)
+		return cli.Failedf("--listen %s: %v", o.listen, err)
 	}
 	listener = netutil.LimitListener(listener, server.DefaultLimits.Connections)
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -28,13 +30,15 @@ func (f *storeFlag) add(c *cobra.Command) {
 // open opens the store. A directory must exist unless create is set.
 func (f *storeFlag) open(ctx context.Context, create bool) (*store.Store, error) {
 	if !create && !strings.Contains(f.where, "://") {
-		if _, err := os.Stat(f.where); err != nil {
-			return nil, cli.Usagef("--store %s: %v", f.where, err)
+		if _, err := os.Stat(f.where); errors.Is(err, fs.ErrNotExist) {
+			return nil, cli.Usagef("--store %s: no such directory; btfleet serve or ingest makes it", cli.Printable(f.where))
 		}
 	}
 	s, err := store.Open(ctx, f.where)
-	if err != nil {
-		return nil, cli.Failedf("%v", err)
+	if errors.Is(err, store.ErrBucket) {
+		return nil, cli.Failedf("--%v", err)
+	} else if err != nil {
+		return nil, cli.Usagef("--%v", err)
 	}
 	return s, nil
 }
@@ -124,11 +128,11 @@ func tokenCommand() *cobra.Command {
 	return &cobra.Command{Use: "token {device NAME | fleet | read}", Short: "make a token for a client of btfleet serve",
 		Long: `token prints a random token on standard error, for the client, and the line for
 the file of --tokens on standard output: the file has only hashes.`,
-		Example: "btfleet token device sensor-7 >>tokens", Args: cobra.RangeArgs(1, 2),
+		Example: "btfleet token device sensor-7 >>tokens", Args: cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			token, hash := server.NewToken()
 			line := strings.Join(append(args, hash), " ")
-			if _, err := server.ReadTokens(strings.NewReader(line), "token"); err != nil {
+			if _, err := server.ReadTokens(strings.NewReader(line), "token"); err != nil || len(args) == 0 {
 				return cli.BadArgsf("expected device NAME, fleet or read")
 			}
 			fmt.Fprintln(c.ErrOrStderr(), token)
