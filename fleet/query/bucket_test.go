@@ -112,3 +112,37 @@ func TestBucketReads(t *testing.T) {
 		})
 	}
 }
+
+// The files of a bucket are read several at a time: a question needs hundreds, and each request takes as long as
+// the network.
+func TestBucketReadsAtOnce(t *testing.T) {
+	const wait = 20 * time.Millisecond
+	s, err := store.Open(t.Context(), fleettest.Bucket(t, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ".parquet") {
+				time.Sleep(wait)
+			}
+			h.ServeHTTP(w, r)
+		})
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := simulate.Default()
+	f.Devices, f.Builds, f.Paths, f.Days, f.Leak = 4, 4, 10, 25, simulate.Leak{Build: -1}
+	if _, _, err := f.Store(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, s)
+	begin := time.Now()
+	list, err := s.Snapshot(t.Context(), "")
+	if err != nil || len(list.Dumps) != 100 {
+		t.Fatal(len(list.Dumps), err)
+	}
+	if err := d.copy(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > 300*wait/2 {
+		t.Errorf("300 files took %v, one after another at least %v", took, 300*wait)
+	}
+}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lwsbt/lwsbt/fleet/clickhouse"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -291,33 +292,35 @@ const (
 	noFrames = `select '' as build, '' as address, 0::int as "index", '' as function, '' as file, 0::int as line, '' as missing where false`
 )
 
-// copy copies the files of a bucket that have not been copied yet. Files of a store never change.
+// copy copies the files of a bucket that have not been copied yet, several at a time. Files of a store never change.
 func (d *DB) copy(ctx context.Context, list *store.Snapshot) error {
 	if d.store.Dir() != "" {
 		return nil
 	}
 	d.copying.Lock()
 	defer d.copying.Unlock()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
 	for _, n := range slices.Concat(list.Dumps, list.Facts, list.Paths, list.Frames) {
 		to := d.paths([]string{n})[0]
 		if _, err := os.Stat(to); err == nil {
 			continue
 		}
-		data, err := d.store.Read(ctx, n)
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return fmt.Errorf("query: %w", err)
-		}
-		if err := os.WriteFile(to+".part", data, 0o600); err != nil {
-			return fmt.Errorf("query: %w", err)
-		}
-		if err := os.Rename(to+".part", to); err != nil {
-			return fmt.Errorf("query: %w", err)
-		}
+		group.Go(func() error {
+			data, err := d.store.Read(ctx, n)
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+				return fmt.Errorf("query: %w", err)
+			}
+			if err := os.WriteFile(to+".part", data, 0o600); err != nil {
+				return fmt.Errorf("query: %w", err)
+			}
+			return os.Rename(to+".part", to)
+		})
 	}
-	return nil
+	return group.Wait()
 }
 
 // paths returns the names of files of the store on this machine.
