@@ -30,15 +30,15 @@ func trend(list []float64) template.HTML {
 	return template.HTML(b.String() + `"/></svg>`)
 }
 
-// inUnit returns hours in a unit in which the largest is not too large a number.
+// inUnit returns hours in a unit that suits the typical number.
 func inUnit(hours []float64) ([]float64, string) {
 	factor, unit := 1.0, "hours"
-	switch most := hours[len(hours)-1]; {
-	case most < 2:
+	switch typical := hours[len(hours)/2]; {
+	case typical < 2:
 		factor, unit = 60, "minutes"
-	case most > 20*year:
+	case typical > 4*year:
 		factor, unit = 1.0/year, "years"
-	case most > 72:
+	case typical > 72:
 		factor, unit = 1.0/24, "days"
 	}
 	list := make([]float64, len(hours))
@@ -67,13 +67,17 @@ const (
 	left    = 34 // for the numbers of devices
 )
 
-// histogram returns the numbers of devices by value, as SVG with axes. The values are sorted. It leaves out the largest
-// 1 %, which would hide the others.
+// histogram returns the numbers of devices by value, as SVG with axes. The values are sorted. It leaves out those far
+// above the median, which would hide the others, and the caption has their number.
 func histogram(list []float64, what, unit string) template.HTML {
 	if len(list) < 3 {
 		return "<span></span>"
 	}
-	list = list[:len(list)-len(list)/100]
+	more, all := "", len(list)
+	if far, _ := slices.BinarySearch(list, 3*list[all/2]); list[all/2] > 0 && far < all {
+		list = list[:far]
+		more = fmt.Sprintf("; %s more above %s", cli.Number(int64(all-far)), mean(list[far-1]))
+	}
 	low, most := list[0], list[len(list)-1]
 	step := round(max(most-low, math.Abs(most)/1000, 1e-9) / columns)
 	from := math.Floor(low/step) * step
@@ -107,7 +111,7 @@ func histogram(list []float64, what, unit string) template.HTML {
 			fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="%s">%s</text>`, left+float64(ticks[i])*width, high+25, anchor, label(from+step*float64(ticks[i])))
 		}
 	}
-	fmt.Fprintf(&b, `</svg><figcaption>devices by %s, %s</figcaption></figure>`, what, unit)
+	fmt.Fprintf(&b, `</svg><figcaption>devices by %s, %s%s</figcaption></figure>`, what, unit, more)
 	return template.HTML(b.String())
 }
 

@@ -55,6 +55,12 @@ var functions = template.FuncMap{
 	},
 	"devices": func(n int64) string { return cli.Count(n, "device") },
 	"uptime":  func(v float64) string { return hours(&v) },
+	"grew": func(l []query.Growth) []query.Growth {
+		if i := slices.IndexFunc(l, func(g query.Growth) bool { return g.After <= g.Before }); i >= 0 {
+			return l[:i] // sorted by growth
+		}
+		return l
+	},
 	"newest": func(n int, l []query.Moment) []query.Moment {
 		l = slices.Clone(l[max(0, len(l)-n):])
 		slices.Reverse(l)
@@ -124,6 +130,8 @@ func hours(v *float64) string {
 		return fmt.Sprintf("%.0f min", *v*60)
 	case *v < 72:
 		return fmt.Sprintf("%.0f h", *v)
+	case *v > 2*year:
+		return mean(*v/year) + " years"
 	}
 	return fmt.Sprintf("%.0f days", *v/24)
 }

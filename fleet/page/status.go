@@ -12,7 +12,7 @@ import (
 
 // Status tells whether a build leaks.
 type Status struct {
-	Verdict string   `json:"verdict"` // leak, probably or none; unknown if no device could be examined
+	Verdict string   `json:"verdict"` // leak, probably, none; few or moving if no device could be examined
 	Paths   int      `json:"paths"`   // that leak, or probably do
 	Rate    *float64 `json:"rate"`    // of the fastest of them, in bytes per hour; nil if not known
 	Grew    int64    `json:"grew"`    // devices on which the fastest grows
@@ -21,8 +21,11 @@ type Status struct {
 
 // statusOf returns the status of a build.
 func statusOf(l *query.Leaks) *Status {
-	if l.Moving || l.Examined == 0 {
-		return &Status{Verdict: "unknown"}
+	switch {
+	case l.Moving:
+		return &Status{Verdict: "moving"}
+	case l.Examined == 0:
+		return &Status{Verdict: "few"}
 	}
 	s := &Status{Verdict: "none"}
 	worst := profile.NoEvidence
