@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
@@ -30,7 +31,8 @@ var functions = template.FuncMap{
 	"free":    free,
 	"date":    func(t time.Time) string { return t.UTC().Format(minutes) },
 	"delta":   func(g query.Growth) float64 { return g.After - g.Before },
-	"site":    site,
+	"site":    func(stack []query.Frame) template.HTML { return breakable(site(stack)) },
+	"frame":   func(f query.Frame) template.HTML { return breakable(f.String()) },
 	"trend":   trend,
 	"chart":   chart,
 	"count":   func(l []query.Leak, what string) string { return cli.Count(int64(len(l)), what) },
@@ -142,6 +144,14 @@ func free(v float64) string {
 		return "–"
 	}
 	return mean(v)
+}
+
+// breaks are the ends of the parts of a C++ name or a path, after which a line may be broken.
+var breaks = strings.NewReplacer("::", "::<wbr>", "&lt;", "&lt;<wbr>", ",", ",<wbr>", "/", "/<wbr>", "(", "(<wbr>", "_", "_<wbr>")
+
+// breakable returns a name that may be broken into lines between its parts.
+func breakable(name string) template.HTML {
+	return template.HTML(breaks.Replace(template.HTMLEscapeString(name)))
 }
 
 // site returns the innermost frame that is not an allocator function.

@@ -270,6 +270,13 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
+// The line of a long name may be broken between its parts, which are escaped.
+func TestBreakable(t *testing.T) {
+	if got := breakable("a::b<c_d>(e,f) x/y.c:1"); got != "a::<wbr>b&lt;<wbr>c_<wbr>d&gt;(<wbr>e,<wbr>f) x/<wbr>y.c:1" {
+		t.Error(got)
+	}
+}
+
 // Times until exhaustion are in the unit that fits the longest.
 func TestInUnit(t *testing.T) {
 	for _, c := range []struct {
