@@ -37,8 +37,9 @@ var functions = template.FuncMap{
 	"chart":   chart,
 	"count":   func(l []query.Leak, what string) string { return cli.Count(int64(len(l)), what) },
 	"near":    func(l []query.Leak) []query.Leak { n, _ := fold(l); return n },
-	"changed": func(l []query.Change) []query.Change { return l[:sure(l)] },
-	"random":  func(l []query.Change) []query.Change { return l[sure(l):] },
+	"changed": func(l []query.Change) []query.Change { return with(l, query.Changed, query.Perhaps) },
+	"maybe":   func(l []query.Change) []query.Change { return with(l, query.Possibly) },
+	"random":  func(l []query.Change) []query.Change { return with(l, query.NoEvidence) },
 	"far":     func(l []query.Leak) []query.Leak { _, f := fold(l); return f },
 	"rates":   func(l query.Leak) template.HTML { return histogram(l.Rates, "growth", "bytes/h") },
 	"days": func(x query.Exhaustion) template.HTML {
@@ -115,12 +116,14 @@ func fold(list []query.Leak) (near, far []query.Leak) {
 	return near, far
 }
 
-// sure returns the number of changes with evidence, which are the first.
-func sure(list []query.Change) int {
-	if i := slices.IndexFunc(list, func(c query.Change) bool { return c.Evidence == query.NoEvidence }); i >= 0 {
-		return i
+// with returns the changes whose evidence has one of these words.
+func with(list []query.Change, words ...string) (found []query.Change) {
+	for _, c := range list {
+		if slices.Contains(words, c.Evidence) {
+			found = append(found, c)
+		}
 	}
-	return len(list)
+	return found
 }
 
 // hours formats a time; v is nil or negative if the time is not known.

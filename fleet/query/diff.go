@@ -1,20 +1,24 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math"
-	"strings"
+	"slices"
+	"sort"
+
+	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
 // Change is a call path that was compared between two builds.
 type Change struct {
 	Before   float64 `json:"before"` // mean bytes per device
 	After    float64 `json:"after"`
-	Had      int64   `json:"had"`  // devices that hold it, of Diff.DevicesBefore
-	Have     int64   `json:"have"` // of Diff.DevicesAfter
-	Kind     string  `json:"kind"` // new, gone, grown or shrunk
-	P        float64 `json:"p"`    // probability that any path differs at least as much although no path changed
+	Had      int64   `json:"had"`    // devices that hold it, of Diff.DevicesBefore
+	Have     int64   `json:"have"`   // of Diff.DevicesAfter
+	Kind     string  `json:"kind"`   // new, gone, grown or shrunk
+	P        float64 `json:"p"`      // probability that any path differs at least as much although no path changed
+	PHeld    float64 `json:"p_held"` // probability that Had and Have differ at least as much although this path did not change
 	Evidence string  `json:"evidence"`
 	Stack    []Frame `json:"stack"`              // innermost first
 	PathOld  int64   `json:"path_before,string"` // -1 if there is none
@@ -29,6 +33,7 @@ func (c *Change) Delta() float64 { return c.After - c.Before }
 const (
 	Changed    = "changed"  // P is at most 0.0001
 	Perhaps    = "probably" // P is at most 0.01
+	Possibly   = "possibly" // P is larger, PHeld is at most 0.05
 	NoEvidence = ""         // the difference may be random
 )
 
@@ -43,11 +48,11 @@ type Diff struct {
 	After         float64 `json:"after"`
 	Paths         int     `json:"paths"`   // compared
 	ByName        bool    `json:"by_name"` // paths were matched by the names of their functions, else by address
-	// Comparable is false if paths were matched by address and those that match hold less than half
-	// of the bytes: the builds have their functions at other addresses. There are no Rows then.
+	// Comparable is false if the paths that match hold less than half of the bytes: a build has no names, and
+	// the functions of the other are at other addresses. There are no Rows then.
 	Comparable bool `json:"comparable"`
-	// Rows holds first the paths that changed, then the paths that probably changed, then
-	// the others, each group sorted by growth, the largest first.
+	// Rows holds first the paths that changed, then those that probably changed, then those that possibly changed,
+	// then the others, each group sorted by growth, the largest first.
 	Rows []Change `json:"rows"`
 }
 
@@ -75,148 +80,89 @@ func (d *DB) Diff(ctx context.Context, before, after string, o Scope) (*Diff, er
 }
 
 func (s *session) diff(ctx context.Context, d *Diff) error {
-	defer s.drop("steady", "compared", "wanted", "addresses", "keys")
-	if err := s.tables(ctx, "steady", "compared"); err != nil {
+	defer s.drop("steady")
+	if err := s.tables(ctx, "steady"); err != nil {
 		return err
 	}
-	hours, err := rows[struct {
-		Build string
-		Hours float64
-	}](ctx, s, "select build, max(hours) from compared group by build")
+	dumps, err := rows[comparedDump](ctx, s, text("compared"))
 	if err != nil {
-		return err
+		return fmt.Errorf("query compared: %w", err)
 	}
-	for _, b := range []string{d.BuildBefore, d.BuildAfter} {
-		found := false
-		for _, h := range hours {
-			found, d.Hours = found || h.Build == b, h.Hours
+	d.DevicesBefore, d.DevicesAfter = 0, 0
+	var devices [][]moment
+	last := map[string]string{} // device of a build
+	for _, c := range dumps {
+		if d.Hours = c.Hours; len(devices) == 0 || devices[len(devices)-1][0].Device != c.Device {
+			devices = append(devices, []moment{{Device: c.Device}})
 		}
-		if !found {
-			return fmt.Errorf("build %s: %w", b, ErrNoDump)
+		if device, ok := last[c.Build]; ok && device == c.Device {
+			continue
 		}
-	}
-	if err := s.define(ctx, "wanted", "select distinct path from paths"); err != nil {
-		return err
-	}
-	if err := s.tables(ctx, "addresses", "keys"); err != nil {
-		return err
-	}
-	known, err := rows[struct{ Builds int64 }](ctx, s, "select count(distinct build) from keys where known = 1")
-	if err != nil {
-		return err
-	}
-	d.ByName = known[0].Builds == 2
-	if err := s.changes(ctx, d); err != nil {
-		return err
-	}
-	var paths []int64
-	for _, r := range d.Rows {
-		paths = append(paths, max(r.PathNew, r.PathOld))
-	}
-	for i := range d.Rows {
-		r := &d.Rows[i]
-		if paths[i] = r.PathNew; r.PathNew < 0 {
-			paths[i] = r.PathOld
+		if last[c.Build] = c.Device; c.Build == d.BuildBefore {
+			d.DevicesBefore++
+		} else {
+			d.DevicesAfter++
 		}
 	}
-	stacks, err := s.stacks(ctx, paths)
-	for i := range d.Rows {
-		build := d.BuildAfter
-		if d.Rows[i].PathNew < 0 {
-			build = d.BuildBefore
+	for build, n := range map[string]int64{d.BuildBefore: d.DevicesBefore, d.BuildAfter: d.DevicesAfter} {
+		if n == 0 {
+			return fmt.Errorf("build %s: %w", build, ErrNoDump)
 		}
-		d.Rows[i].Stack = stacks[pathOf{build, paths[i]}]
 	}
-	return err
-}
-
-// percentiles is the number of percentiles that diff.sql compares.
-const percentiles = 5
-
-// changes sets d.Rows.
-func (s *session) changes(ctx context.Context, d *Diff) error {
-	type row struct {
-		Key          string
-		N1, N2       int64
-		Mean1, Mean2 float64
-		With1, With2 int64
-		Above        [2 * percentiles]int64 // by percentile: before, after
-		Path1, Path2 int64
-	}
-	q := strings.NewReplacer("'BEFORE'", s.quote(d.BuildBefore), "'AFTER'", s.quote(d.BuildAfter)).Replace(text("diff"))
-	list, err := rows[row](ctx, s, q)
+	paths, err := s.heldPaths(ctx, d, dumps, devices)
 	if err != nil {
 		return fmt.Errorf("query diff: %w", err)
 	}
-	d.Paths = len(list)
-	var matched [2]float64 // bytes per device of paths that both builds have
-	rare := 0.0            // paths that some devices have and others have not
-	for _, r := range list {
-		if d.Before, d.After = d.Before+r.Mean1, d.After+r.Mean2; r.Path1 >= 0 && r.Path2 >= 0 {
-			matched[0], matched[1] = matched[0]+r.Mean1, matched[1]+r.Mean2
-		}
-		if n := r.With1 + r.With2; n > 0 && n < r.N1+r.N2 {
-			rare++
-		}
-		d.DevicesBefore, d.DevicesAfter = r.N1, r.N2
-	}
-	if d.Comparable = d.ByName || matched[0] >= d.Before/2 || matched[1] >= d.After/2; !d.Comparable {
-		return nil
-	}
-	byEvidence := map[string][]Change{}
-	for _, r := range list {
-		c := Change{Before: r.Mean1, After: r.Mean2, Had: r.With1, Have: r.With2, Chain: r.Key, PathOld: r.Path1, PathNew: r.Path2}
-		p := 1.0
-		for i := range percentiles {
-			p = min(p, fisher(r.Above[2*i], r.N1, r.Above[2*i+1], r.N2))
-		}
-		c.P = min(1, percentiles*p*float64(len(list)), 2*rare*fisher(r.With1, r.N1, r.With2, r.N2))
-		switch {
-		case r.With1 == 0:
-			c.Kind = "new"
-		case r.With2 == 0:
-			c.Kind = "gone"
-		case c.After > c.Before:
-			c.Kind = "grown"
-		default:
-			c.Kind = "shrunk"
-		}
-		switch {
-		case c.P <= 1e-4:
-			c.Evidence = Changed
-		case c.P <= 1e-2:
-			c.Evidence = Perhaps
-		}
-		byEvidence[c.Evidence] = append(byEvidence[c.Evidence], c)
-	}
-	for _, e := range []string{Changed, Perhaps, NoEvidence} {
-		d.Rows = append(d.Rows, byEvidence[e]...)
-	}
+	d.compare(paths)
 	return nil
 }
 
-// fisher returns the two-sided p-value of Fisher's exact test: the probability that the shares a
-// of n and b of m differ at least this much if both are from one population.
-func fisher(a, n, b, m int64) float64 {
-	k := a + b
-	if n == 0 || m == 0 || k == 0 || k == n+m {
-		return 1
+// comparedDump is a row of compared.sql.
+type comparedDump struct {
+	Device        string
+	Boot, Dump    int64
+	Build         string
+	Weight, Hours float64
+}
+
+// heldPaths returns the call paths of both builds that devices hold in the dumps, which are sorted.
+func (s *session) heldPaths(ctx context.Context, d *Diff, dumps []comparedDump, devices [][]moment) (list []*heldPath, err error) {
+	byPath := [2]map[int64]*heldPath{{}, {}}
+	var paths []int64
+	number := int32(0)
+	for facts, err := range s.facts(ctx, devices) {
+		if err != nil {
+			return nil, err
+		}
+		number++
+		for len(dumps) > 0 && dumps[0].Device < facts[0].Device {
+			dumps = dumps[1:]
+		}
+		own := dumps[:sort.Search(len(dumps), func(i int) bool { return dumps[i].Device > facts[0].Device })]
+		for i := range facts {
+			f := &facts[i]
+			at, ok := slices.BinarySearchFunc(own, f, func(c comparedDump, f *store.Fact) int {
+				return cmp.Or(cmp.Compare(c.Boot, f.Boot), cmp.Compare(c.Dump, f.Dump))
+			})
+			if !ok {
+				continue
+			}
+			side := 0
+			if own[at].Build == d.BuildAfter {
+				side = 1
+			}
+			p := byPath[side][f.Path]
+			if p == nil {
+				p = &heldPath{side: side, path: f.Path}
+				byPath[side][f.Path], list, paths = p, append(list, p), append(paths, f.Path)
+			}
+			p.add(number, float64(f.Bytes)/own[at].Weight)
+		}
 	}
-	choose := func(n, k int64) float64 {
-		x, _ := math.Lgamma(float64(n + 1))
-		y, _ := math.Lgamma(float64(k + 1))
-		z, _ := math.Lgamma(float64(n - k + 1))
-		return x - y - z
+	slices.SortFunc(list, func(a, b *heldPath) int { return cmp.Or(a.side-b.side, cmp.Compare(a.path, b.path)) })
+	stacks, err := s.stacks(ctx, paths)
+	for _, p := range list {
+		p.stack = stacks[pathOf{[]string{d.BuildBefore, d.BuildAfter}[p.side], p.path}]
 	}
-	all := choose(n+m, k)
-	at := func(i int64) float64 { return math.Exp(choose(n, i) + choose(m, k-i) - all) }
-	low, high := max(0, k-m), min(n, k)
-	var below, above float64 // P(i ≤ a), P(i ≥ a)
-	for i := low; i <= a; i++ {
-		below += at(i)
-	}
-	for i := a; i <= high; i++ {
-		above += at(i)
-	}
-	return min(1, 2*min(below, above))
+	return list, err
 }

@@ -2,7 +2,7 @@
 // between two builds, what the heap of a device contained. The SQL in the directory sql computes
 // the answers. DuckDB runs it on the Parquet files of a store, ClickHouse on its tables:
 //
-//	dumps → steady → compared, keys → diff
+//	dumps → steady → compared → diff
 //	               → builds, top, growth
 //	dumps, facts → leaks: the rule is in Go
 package query

@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -275,6 +276,76 @@ func TestDiffByAddress(t *testing.T) {
 	}
 }
 
+// A path of a fifth of the dumps is not gone if the devices of the build before have twenty dumps each, and those of
+// the build after one.
+func TestDiffLikeNumber(t *testing.T) {
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	b := &store.Batch{Name: "hand", Day: at}
+	r := rand.New(rand.NewPCG(1, 2))
+	for build, boots := range map[string]int{"old": 20, "new": 1} {
+		b.Paths = append(b.Paths, store.Path{Build: build, Path: 1, Addresses: []string{"0x10"}}, store.Path{Build: build, Path: 2, Addresses: []string{"0x20"}})
+		for i := range 40 {
+			for boot := range int64(boots) {
+				device := fmt.Sprint(build, i)
+				b.Dumps = append(b.Dumps, store.Dump{Build: build, Device: device, Boot: boot, Uptime: 3600e6, Received: at.UnixMicro() + boot, Bytes: 1000, Count: 3, Complete: true, HeapFree: -1, Upload: fmt.Sprint(device, boot)})
+				b.Facts = append(b.Facts, store.Fact{Build: build, Device: device, Path: 1, Boot: boot, Count: 1, Bytes: 1000, Complete: true})
+				if r.IntN(5) == 0 {
+					b.Facts = append(b.Facts, store.Fact{Build: build, Device: device, Path: 2, Boot: boot, Count: 1, Bytes: 640, Complete: true})
+				}
+			}
+		}
+	}
+	if err := s.Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	x, err := open(t, s).Diff(t.Context(), "old", "new", Scope{})
+	if err != nil || x.Paths != 2 || x.DevicesBefore != 40 || x.DevicesAfter != 40 {
+		t.Fatalf("%+v, %v", x, err)
+	}
+	for _, r := range x.Rows {
+		if r.Evidence != NoEvidence {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// With names for the functions of one build, and for a few of the other, paths are matched by address; if the addresses differ,
+// there is no comparison.
+func TestDiffFewNames(t *testing.T) {
+	for shift, comparable := range map[int64]bool{0: true, 1000: false} {
+		s, err := store.Open(t.Context(), t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+		b := &store.Batch{Name: "hand", Day: at}
+		for i, build := range []string{"old", "new"} {
+			b.Dumps = append(b.Dumps, store.Dump{Build: build, Device: build, Boot: 1, Uptime: 3600e6, Received: at.UnixMicro(), Bytes: 1000, Count: 3, Complete: true, HeapFree: -1, Upload: build})
+			for path := range int64(10) {
+				address := fmt.Sprintf("%#x", 0x1000+path+shift*int64(i))
+				b.Paths = append(b.Paths, store.Path{Build: build, Path: path + shift*int64(i), Addresses: []string{address}})
+				b.Facts = append(b.Facts, store.Fact{Build: build, Device: build, Path: path + shift*int64(i), Boot: 1, Count: 1, Bytes: 64, Complete: true})
+				if build == "new" || path < 2 {
+					if err := s.PutFrames(t.Context(), build, at, []store.Frame{{Build: build, Address: address, Function: fmt.Sprint("f", path)}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		if err := s.Put(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		x, err := open(t, s).Diff(t.Context(), "old", "new", Scope{})
+		if err != nil || comparable && x.ByName || x.Comparable != comparable || len(x.Rows) != map[bool]int{true: 10}[comparable] {
+			t.Errorf("shift %d: %+v, %v: want comparable %t", shift, x, err, comparable)
+		}
+	}
+}
+
 // Fisher's exact test, against values that R's fisher.test prints for one side, doubled.
 func TestFisher(t *testing.T) {
 	for _, c := range []struct {
@@ -287,11 +358,12 @@ func TestFisher(t *testing.T) {
 		{0, 5, 1, 5, 1}, // 2 · 1/2
 		{0, 2000, 25, 2000, 2 * choose(2000, 25) / choose(4000, 25)},
 	} {
-		if got := fisher(c.a, c.n, c.b, c.m); math.Abs(got-c.want) > 1e-9*c.want {
-			t.Errorf("%d of %d, %d of %d: %g, want %g", c.a, c.n, c.b, c.m, got, c.want)
-		}
-		if got := fisher(c.b, c.m, c.a, c.n); math.Abs(got-c.want) > 1e-9*c.want {
-			t.Errorf("%d of %d, %d of %d: %g, want %g", c.b, c.m, c.a, c.n, got, c.want)
+		for _, s := range [][2][2]int64{{{c.n, c.m}, {c.a, c.b}}, {{c.m, c.n}, {c.b, c.a}}} {
+			x := newTests(s[0])
+			x.add(s[1])
+			if got := x.alone(s[1]); math.Abs(got-c.want) > 1e-9*c.want {
+				t.Errorf("%d of %d: %g, want %g", s[1], s[0], got, c.want)
+			}
 		}
 	}
 }

@@ -174,28 +174,41 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 	fmt.Fprintf(w, "%s (%s) to %s (%s)\n%s: %s bytes per device, was %s\n", short(d.BuildBefore), cli.Count(d.DevicesBefore, "device"), short(d.BuildAfter),
 		cli.Count(d.DevicesAfter, "device"), at, bytesOf(d.After), bytesOf(d.Before))
 	if !d.Comparable {
-		return cli.Shortf("the builds cannot be compared: a build has no function names, and addresses differ; add its ELF file (btfleet symbols add)")
+		return cli.Shortf("the builds cannot be compared: call paths with more than half of the bytes occur in one of them only; add the ELF files of both (btfleet symbols add)")
 	}
 	if !d.ByName {
 		fmt.Fprintf(w, "a build has no function names: matched by address (btfleet symbols add)\n")
 	}
-	changed := 0
-	t := &cli.Table{Head: []string{"evidence", "change", "bytes/device", "before", "after", "devices", "call site"}, Right: []bool{false, false, true, true, true, true}}
+	changed, possibly := 0, 0
+	t := &cli.Table{Head: []string{"evidence", "change", "bytes/device", "before", "after", "devices", "p", "call site"}, Right: []bool{false, false, true, true, true, true, true}}
 	for _, r := range d.Rows {
-		if r.Evidence != query.NoEvidence {
+		switch r.Evidence {
+		case query.NoEvidence:
+			continue
+		case query.Possibly:
+			possibly++
+		default:
 			changed++
-			t.Rows = append(t.Rows, []string{r.Evidence, r.Kind, signed(r.Delta()), bytesOf(r.Before), bytesOf(r.After), cli.Number(r.Have), where(r.Stack)})
 		}
+		t.Rows = append(t.Rows, []string{r.Evidence, r.Kind, signed(r.Delta()), bytesOf(r.Before), bytesOf(r.After),
+			fmt.Sprintf("%s to %s", cli.Number(r.Had), cli.Number(r.Have)), fmt.Sprintf("%.2g", r.P), where(r.Stack)})
 	}
+	if len(t.Rows) > 0 {
+		fmt.Fprintln(w)
+		t.Rows = cut(q, t.Rows)
+		if err := write(w, t); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	paths := cli.Count(int64(d.Paths), "call path")
 	if changed == 0 {
-		fmt.Fprintf(w, "no change of %s that is not random\n", cli.Count(int64(d.Paths), "call path"))
-		return nil
+		fmt.Fprintf(w, "no change of %s that is not random\n", paths)
+	} else {
+		fmt.Fprintf(w, "%s of %s changed\n", cli.Number(int64(changed)), paths)
 	}
-	fmt.Fprintln(w)
-	t.Rows = cut(q, t.Rows)
-	if err := write(w, t); err != nil {
-		return err
+	if possibly > 0 {
+		fmt.Fprintf(w, "%s possibly: more or fewer devices hold them, which may be random among that many call paths\n", cli.Number(int64(possibly)))
 	}
-	fmt.Fprintf(w, "\n%s of %s changed\n", cli.Number(int64(changed)), cli.Count(int64(d.Paths), "call path"))
 	return nil
 }

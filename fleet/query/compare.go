@@ -1,0 +1,288 @@
+package query
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// heldPath is a call path of a build, and what the devices hold with it.
+type heldPath struct {
+	side    int // 0 for the build before, 1 for that after
+	path    int64
+	devices []int32
+	bytes   []float64 // by devices
+	sum     float64
+	stack   []Frame
+}
+
+// add adds bytes of a device. Those of one device are added one after another.
+func (p *heldPath) add(device int32, bytes float64) {
+	if n := len(p.devices); n == 0 || p.devices[n-1] != device {
+		p.devices, p.bytes = append(p.devices, device), append(p.bytes, 0)
+	}
+	p.bytes[len(p.bytes)-1] += bytes
+	p.sum += bytes
+}
+
+// matched is the paths of two builds that have the same key.
+type matched struct {
+	key    string
+	paths  [2][]*heldPath // before and after
+	sum    [2]float64
+	bytes  [2][]float64 // of the devices that hold them, ascending
+	limits []float64    // which tests compare the bytes with
+}
+
+// match matches paths by a key. It returns the share of the bytes of a build that paths of both builds
+// hold, the larger of the two shares.
+func match(paths []*heldPath, key func(*heldPath) string) (list []*matched, share float64) {
+	byKey := map[string]*matched{}
+	for _, p := range paths {
+		k := key(p)
+		m := byKey[k]
+		if m == nil {
+			m = &matched{key: k}
+			byKey[k], list = m, append(list, m)
+		}
+		m.paths[p.side], m.sum[p.side] = append(m.paths[p.side], p), m.sum[p.side]+p.sum
+	}
+	var both, all [2]float64
+	for _, m := range list {
+		for side, sum := range m.sum {
+			if all[side] += sum; m.paths[0] != nil && m.paths[1] != nil {
+				both[side] += sum
+			}
+		}
+	}
+	for side := range all {
+		if all[side] == 0 {
+			return list, 1
+		}
+		share = max(share, both[side]/all[side])
+	}
+	return list, share
+}
+
+// match matches the paths by the names of their functions, or by address if that matches more of the bytes.
+func (d *Diff) match(paths []*heldPath) []*matched {
+	byID := func(p *heldPath) string { return strconv.FormatInt(p.path, 10) }
+	addresses, same := match(paths, byID)
+	var named [2]bool
+	names, share := match(paths, func(p *heldPath) string {
+		var list []string
+		for _, f := range p.stack {
+			named[p.side] = named[p.side] || f.Function != ""
+			list = append(list, cmp.Or(f.Function, f.Address))
+		}
+		return cmp.Or(strings.Join(list, "\n"), byID(p))
+	})
+	if d.ByName = named[0] && named[1] && share >= same-0.01; d.ByName {
+		addresses, same = names, share
+	}
+	d.Comparable = same >= 0.5
+	return addresses
+}
+
+// compare sets what d says of the paths.
+func (d *Diff) compare(paths []*heldPath) {
+	list := d.match(paths)
+	n := [2]int64{d.DevicesBefore, d.DevicesAfter}
+	d.Paths, d.Before, d.After, d.Rows = len(list), 0, 0, nil
+	held, sizes := newTests(n), newTests(n)
+	for _, m := range list {
+		m.merge()
+		d.Before, d.After = d.Before+m.sum[0]/float64(n[0]), d.After+m.sum[1]/float64(n[1])
+		m.setLimits(n)
+		held.add(m.above(0))
+		for _, limit := range m.limits {
+			sizes.add(m.above(limit))
+		}
+	}
+	if !d.Comparable {
+		return
+	}
+	for _, m := range list {
+		with := m.above(0)
+		c := Change{Before: m.sum[0] / float64(n[0]), After: m.sum[1] / float64(n[1]), Had: with[0], Have: with[1], Chain: m.key, PHeld: held.alone(with)}
+		p := 1.0
+		for _, limit := range m.limits {
+			p = min(p, sizes.alone(m.above(limit)))
+		}
+		if c.P = min(held.any(c.PHeld), sizes.any(p)); len(held.number) > 0 && len(sizes.number) > 0 {
+			c.P = 2 * c.P
+		}
+		c.P = min(1, c.P)
+		c.describe(m)
+		d.Rows = append(d.Rows, c)
+	}
+	words := []string{Changed, Perhaps, Possibly, NoEvidence}
+	slices.SortStableFunc(d.Rows, func(a, b Change) int {
+		return cmp.Or(slices.Index(words, a.Evidence)-slices.Index(words, b.Evidence), cmp.Compare(b.Delta(), a.Delta()), strings.Compare(a.Chain, b.Chain))
+	})
+}
+
+// describe sets the kind of a change, the word for its evidence, its paths and their frames.
+func (c *Change) describe(m *matched) {
+	ids := [2]int64{-1, -1}
+	for side, paths := range m.paths {
+		for _, p := range paths {
+			ids[side], c.Stack = p.path, p.stack
+		}
+	}
+	c.PathOld, c.PathNew = ids[0], ids[1]
+	switch {
+	case c.Had == 0:
+		c.Kind = "new"
+	case c.Have == 0:
+		c.Kind = "gone"
+	case c.After > c.Before:
+		c.Kind = "grown"
+	default:
+		c.Kind = "shrunk"
+	}
+	switch {
+	case c.P <= 1e-4:
+		c.Evidence = Changed
+	case c.P <= 1e-2:
+		c.Evidence = Perhaps
+	case c.PHeld <= 0.05:
+		c.Evidence = Possibly
+	}
+}
+
+// merge sets the bytes of the devices. One that holds several of the paths has the sum. The bytes are rounded: a sum in
+// another order must not be on the other side of a limit.
+func (m *matched) merge() {
+	for side, paths := range m.paths {
+		if len(paths) == 1 {
+			m.bytes[side] = paths[0].bytes
+		} else {
+			held := map[int32]float64{}
+			for _, p := range paths {
+				for i, device := range p.devices {
+					held[device] += p.bytes[i]
+				}
+			}
+			m.bytes[side] = slices.Collect(maps.Values(held))
+		}
+		for i, v := range m.bytes[side] {
+			m.bytes[side][i] = math.Round(v*1000) / 1000
+		}
+		slices.Sort(m.bytes[side])
+		m.sum[side] = 0 // in this order: the difference of equal builds is 0
+		for _, v := range m.bytes[side] {
+			m.sum[side] += v
+		}
+	}
+}
+
+// setLimits sets the limits to the percentiles 50, 90, 95, 97.5 and 99 of what the devices of both builds hold,
+// without those that are 0.
+func (m *matched) setLimits(n [2]int64) {
+	all := slices.Concat(m.bytes[0], m.bytes[1])
+	slices.Sort(all)
+	for _, percent := range []float64{50, 90, 95, 97.5, 99} {
+		nth := int64(math.Ceil(percent/100*float64(n[0]+n[1]))) - 1 - (n[0] + n[1] - int64(len(all)))
+		if nth >= 0 && all[nth] > 0 {
+			m.limits = append(m.limits, all[nth])
+		}
+	}
+	m.limits = slices.Compact(m.limits)
+}
+
+// above returns how many devices of each build hold more than a limit.
+func (m *matched) above(limit float64) (n [2]int64) {
+	for side, list := range m.bytes {
+		n[side] = int64(len(list) - sort.Search(len(list), func(i int) bool { return list[i] > limit }))
+	}
+	return n
+}
+
+// tests are Fisher's exact tests of two builds. Each asks whether the devices that exceed a limit are divided
+// between the builds as if chosen at random.
+type tests struct {
+	devices [2]int64
+	number  map[int64]float64 // of tests, by the number of devices that exceed the limit
+	tails   map[int64]*tails
+}
+
+// tails are the sums of a hypergeometric distribution: below[i] and above[i] are the probabilities that of the devices
+// that exceed the limit at most, and at least, first+i are of the build before. Values further out, of
+// less than 1e-30, are left out.
+type tails struct {
+	first        int64
+	below, above []float64
+}
+
+func newTests(devices [2]int64) *tests {
+	return &tests{devices, map[int64]float64{}, map[int64]*tails{}}
+}
+
+// add adds a test. One that has the same outcome for all divisions does not count.
+func (t *tests) add(above [2]int64) {
+	n, m, k := t.devices[0], t.devices[1], above[0]+above[1]
+	if k == 0 || k == n+m {
+		return
+	}
+	if t.number[k]++; t.tails[k] != nil {
+		return
+	}
+	choose := func(n, k int64) float64 {
+		x, _ := math.Lgamma(float64(n + 1))
+		y, _ := math.Lgamma(float64(k + 1))
+		z, _ := math.Lgamma(float64(n - k + 1))
+		return x - y - z
+	}
+	share := float64(n) / float64(n+m)
+	mean := float64(k) * share
+	far := 12*math.Sqrt(mean*(1-share)*float64(n+m-k)/float64(n+m)) + 30
+	low, high := max(0, k-m, int64(mean-far)), min(n, k, int64(mean+far))
+	x := &tails{low, make([]float64, high-low+1), make([]float64, high-low+1)}
+	sum := 0.0
+	for i := range x.below {
+		a := low + int64(i)
+		sum += math.Exp(choose(n, a) + choose(m, k-a) - choose(n+m, k))
+		x.below[i] = sum
+	}
+	sum = 0
+	for i := len(x.above) - 1; i >= 0; i-- {
+		a := low + int64(i)
+		sum += math.Exp(choose(n, a) + choose(m, k-a) - choose(n+m, k))
+		x.above[i] = sum
+	}
+	t.tails[k] = x
+}
+
+// alone returns the two-sided p-value of a test.
+func (t *tests) alone(above [2]int64) float64 {
+	x := t.tails[above[0]+above[1]]
+	if x == nil {
+		return 1
+	}
+	i := min(max(0, above[0]-x.first), int64(len(x.below)-1))
+	return min(1, 2*min(x.below[i], x.above[i]))
+}
+
+// any returns a limit of the probability that any of the tests has a p-value of at most p: the sum of the
+// probabilities, which are 0 for tests that have no such outcome.
+func (t *tests) any(p float64) (sum float64) {
+	if p >= 1 {
+		return 1
+	}
+	p *= 1 + 1e-9 // equal probabilities differ by rounding
+	for _, k := range slices.Sorted(maps.Keys(t.number)) {
+		x := t.tails[k]
+		if i := sort.Search(len(x.below), func(i int) bool { return 2*x.below[i] > p }); i > 0 {
+			sum += t.number[k] * x.below[i-1]
+		}
+		if i := sort.Search(len(x.above), func(i int) bool { return 2*x.above[i] <= p }); i < len(x.above) {
+			sum += t.number[k] * x.above[i]
+		}
+	}
+	return min(1, sum)
+}
