@@ -19,7 +19,7 @@ func (e buildError) Is(err error) bool { return err == ErrBuild }
 func notOne(format string, args ...any) error { return buildError(fmt.Sprintf(format, args...)) }
 
 // Find returns the build with this name: a build ID, the beginning of one, or a firmware
-// version that only one build has. In a store, it reads no file for a build ID, and one file of
+// version that most devices of only one build report. In a store, it reads no file for a build ID, and one file of
 // each build for another name; all files of dumps only if none has the name then, or one has no version.
 func (d *DB) Find(ctx context.Context, name string) (build string, err error) {
 	if d.clickhouse == nil {
@@ -38,7 +38,7 @@ func (d *DB) Find(ctx context.Context, name string) (build string, err error) {
 func (d *DB) find(ctx context.Context, name string, o Scope) (build string, err error) {
 	var list []struct{ Build, Firmware string }
 	err = d.with(ctx, o, onlyDumps, func(s *session) error {
-		list, err = rows[struct{ Build, Firmware string }](ctx, s, "select build, max(fw) as fw from dumps group by build order by build")
+		list, err = rows[struct{ Build, Firmware string }](ctx, s, text("versions")+"\norder by build")
 		return err
 	})
 	if err != nil {

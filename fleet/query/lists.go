@@ -10,7 +10,7 @@ import (
 // Build is a build of the firmware, with sums over its devices.
 type Build struct {
 	Build    string    `json:"build"`
-	Firmware string    `json:"fw"`
+	Firmware string    `json:"fw"` // that most devices report
 	Devices  int64     `json:"devices"`
 	Dumps    int64     `json:"dumps"`
 	First    time.Time `json:"first"` // when the server received it
@@ -23,8 +23,8 @@ type Build struct {
 // Builds returns the builds of the scope, the newest first.
 func (d *DB) Builds(ctx context.Context, o Scope) (list []Build, err error) {
 	err = d.with(ctx, o, onlyDumps, func(s *session) error {
-		defer s.drop("steady")
-		if err := s.tables(ctx, "steady"); err != nil {
+		defer s.drop("steady", "versions")
+		if err := s.tables(ctx, "steady", "versions"); err != nil {
 			return err
 		}
 		list, err = rows[Build](ctx, s, text("builds"))

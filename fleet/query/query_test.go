@@ -158,6 +158,24 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// The version of a build is that of most of its devices: one with another version changes no name.
+func TestVersion(t *testing.T) {
+	d := hand(t, byHand{device: "a", blocks: []int64{10}}, byHand{device: "z", blocks: []int64{5}})
+	other := &store.Batch{Name: "other", Day: time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC)}
+	for i, fw := range []string{"zzz", "zzz", "zzz", ""} { // more dumps, of one device
+		other.Dumps = append(other.Dumps, store.Dump{Build: "b", FW: fw, Device: "x", Boot: 1, Dump: int64(i), Uptime: -1, Bytes: 5, Count: 1, Complete: true, HeapFree: -1, Upload: fmt.Sprint(i)})
+	}
+	if err := d.store.Put(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := d.Builds(t.Context(), Scope{}); err != nil || len(list) != 1 || list[0].Firmware != "1.0" || list[0].Dumps != 6 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if got, err := d.Find(t.Context(), "1.0"); got != "b" {
+		t.Errorf("find 1.0: %q, %v", got, err)
+	}
+}
+
 // Queries on an empty store do not fail.
 func TestEmptyStore(t *testing.T) {
 	s, err := store.Open(t.Context(), t.TempDir())
