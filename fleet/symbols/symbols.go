@@ -36,75 +36,97 @@ type Store interface {
 
 // Add adds an ELF file to a store, under its build ID, and resolves the function names of the
 // build's call paths (see [Update]).
-func Add(ctx context.Context, s Store, path string) (build string, named int, err error) {
+func Add(ctx context.Context, s Store, path string) (build string, n Count, err error) {
 	build, err = BuildID(path)
 	if err != nil {
-		return "", 0, err
+		return "", n, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", 0, err
+		return "", n, err
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.Size() > maxELF {
-		return "", 0, errors.Join(err, fmt.Errorf("%s: larger than %d bytes", path, maxELF))
+		return "", n, errors.Join(err, fmt.Errorf("%s: larger than %d bytes", path, maxELF))
 	}
 	if err := s.PutELF(ctx, build, f); err != nil {
-		return "", 0, err
+		return "", n, err
 	}
-	named, err = Update(ctx, s, nil, build)
-	return build, named, err
+	n, err = Update(ctx, s, nil, build)
+	return build, n, err
+}
+
+// Count is the number of addresses that were looked up, and of those that have a function name.
+type Count struct {
+	Asked, Named int
+	Missing      string // reason why the first of the others has none
+}
+
+// String returns "3 of 5 addresses named", with the reason.
+func (n Count) String() string {
+	s := fmt.Sprintf("%d of %d addresses named", n.Named, n.Asked)
+	if n.Missing != "" {
+		s += ": " + n.Missing
+	}
+	return s
 }
 
 // Update resolves the function names of addresses in call paths that have no names yet. It
 // processes the given builds, or all builds if none is given. If the store has no ELF file of a
-// build, Update downloads one from the debuginfod servers, if there are any. It returns the
-// number of addresses that were looked up.
-func Update(ctx context.Context, s Store, servers []string, builds ...string) (named int, err error) {
+// build, Update downloads one from the debuginfod servers, if there are any.
+func Update(ctx context.Context, s Store, servers []string, builds ...string) (n Count, err error) {
 	if len(builds) == 0 {
 		if builds, err = s.Builds(ctx); err != nil {
-			return 0, err
+			return n, err
 		}
 	}
 	for _, b := range builds {
-		n, err := update(ctx, s, servers, b)
-		if err != nil {
-			return named, fmt.Errorf("build %s: %w", b, err)
+		if err := update(ctx, s, servers, b, &n); err != nil {
+			return n, fmt.Errorf("build %s: %w", b, err)
 		}
-		named += n
 	}
-	return named, nil
+	return n, nil
 }
 
-func update(ctx context.Context, s Store, servers []string, build string) (int, error) {
+func update(ctx context.Context, s Store, servers []string, build string, n *Count) error {
 	addresses, err := s.Unnamed(ctx, build)
 	if err != nil || len(addresses) == 0 {
-		return 0, err
+		return err
 	}
 	elf, err := s.ELF(ctx, build)
 	if errors.Is(err, store.ErrNoELF) {
 		elf, err = download(ctx, servers, build)
 	}
 	if errors.Is(err, store.ErrNoELF) {
-		return 0, nil
+		return nil
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
 	dir, err := os.MkdirTemp("", "btfleet-")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "elf")
 	if err := os.WriteFile(file, elf, 0o600); err != nil {
-		return 0, err
+		return err
 	}
 	rows, err := Frames(ctx, file, build, addresses)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return len(addresses), s.PutFrames(ctx, build, time.Now(), rows)
+	n.Asked += len(addresses)
+	for _, r := range rows {
+		switch {
+		case r.Index > 0: // inlined
+		case r.Function != "":
+			n.Named++
+		case n.Missing == "":
+			n.Missing = r.Missing
+		}
+	}
+	return s.PutFrames(ctx, build, time.Now(), rows)
 }
 
 // Frames returns the rows for addresses (see [store.Path]) of a build, from its ELF file.

@@ -136,11 +136,11 @@ func TestUpdate(t *testing.T) {
 	file := compile(t, "-Wl,--build-id=0x5ca1ab1e0ddba115")
 	at := function(t, file, "outer") + 2
 	put(t, s, "5ca1ab1e0ddba115", at)
-	if n, err := Update(t.Context(), s, nil); err != nil || n != 0 {
-		t.Errorf("without an ELF file: %d %v", n, err)
+	if n, err := Update(t.Context(), s, nil); err != nil || n.Asked != 0 {
+		t.Errorf("without an ELF file: %v %v", n, err)
 	}
 	build, n, err := Add(t.Context(), s, file)
-	if err != nil || build != "5ca1ab1e0ddba115" || n != 1 {
+	if err != nil || build != "5ca1ab1e0ddba115" || n.Named != 1 {
 		t.Fatal(build, n, err)
 	}
 	got := names(t, s, build)
@@ -148,11 +148,15 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("%q, want outer", got)
 	}
 	put(t, s, "5ca1ab1e0ddba115", at, function(t, file, "main")+4)
-	if n, err := Update(t.Context(), s, nil); err != nil || n != 1 {
-		t.Errorf("%d %v, want one more", n, err)
+	if n, err := Update(t.Context(), s, nil); err != nil || n.Named != 1 {
+		t.Errorf("%v %v, want one more", n, err)
 	}
-	if n, err := Update(t.Context(), s, nil); err != nil || n != 0 {
-		t.Errorf("%d %v, want none", n, err)
+	if n, err := Update(t.Context(), s, nil); err != nil || n.Asked != 0 {
+		t.Errorf("%v %v, want none", n, err)
+	}
+	put(t, s, "5ca1ab1e0ddba115", 0x10) // in no function
+	if n, err := Update(t.Context(), s, nil); err != nil || n.Asked != 1 || n.Named != 0 || !strings.HasPrefix(n.String(), "0 of 1 addresses named: ") {
+		t.Errorf("%v %v, want none of one", n, err)
 	}
 }
 
@@ -183,7 +187,7 @@ func check(t *testing.T, file string, servers ...string) {
 	at := function(t, file, "outer") + 2
 	put(t, s, "5ca1ab1e0ddba115", at)
 	put(t, s, "../../of/a/device", at) // no server is asked for it
-	if n, err := Update(t.Context(), s, servers); err != nil || n != 1 {
+	if n, err := Update(t.Context(), s, servers); err != nil || n.Named != 1 {
 		t.Fatal(n, err)
 	}
 	if name := names(t, s, "5ca1ab1e0ddba115")[fmt.Sprintf("%#x", at)]; !strings.HasSuffix(name, "outer") {

@@ -48,14 +48,14 @@ of DEBUGINFOD_URLS for builds without a file.`,
 				if err != nil {
 					return cli.Usagef("%v", err)
 				}
-				fmt.Fprintf(out, "%s  %s  %s named\n", build, cli.Printable(file), cli.Count(n, "address"))
+				fmt.Fprintf(out, "%s  %s  %s\n", build, cli.Printable(file), cli.Printable(n.String()))
 			}
 			if args[0] == "update" {
 				n, err := symbols.Update(c.Context(), s, symbols.Servers())
 				if err != nil {
 					return cli.Failedf("%v", err)
 				}
-				fmt.Fprintf(out, "%s named\n", cli.Count(n, "address"))
+				fmt.Fprintln(out, cli.Printable(n.String()))
 			}
 			return nil
 		}}
