@@ -103,7 +103,7 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 const nextStep = `
 Your own fleet, from the log of one device:
     btfleet serve --store fleet
-    curl -T heap.log http://127.0.0.1:8470/v1/dumps/DEVICE
+    curl -T heap.log 'http://127.0.0.1:8470/v1/dumps/DEVICE?build=BUILD&fw=VERSION'
     btfleet symbols add --store fleet firmware.elf
 `
 

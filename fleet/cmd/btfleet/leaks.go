@@ -85,6 +85,9 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 		fmt.Fprintf(w, "build %s: the addresses change with each boot, so call paths of two boots do not compare\n", short(l.Build))
 		fmt.Fprintf(w, "send the memory map with each boot (~h#map), or offsets in the code (~p# lines)\n")
 		return
+	case l.Examined == 0:
+		fmt.Fprintf(w, "build %s: nothing to examine: none of %s has a boot of three dumps\n", short(l.Build), cli.Count(l.Devices, "device"))
+		return
 	case count[profile.Leaking] > 0 && count[profile.Probably] > 0:
 		found = fmt.Sprintf("%s, %d probable", cli.Count(count[profile.Leaking], "leak"), count[profile.Probably])
 	case count[profile.Leaking] > 0:
