@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/expirable"
+
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
@@ -73,34 +75,28 @@ func (n Count) String() string {
 
 // Update resolves the function names of addresses in call paths that have no names yet. It
 // processes the given builds, or all builds if none is given. If the store has no ELF file of a
-// build, Update downloads one from the debuginfod servers, if there are any.
-func Update(ctx context.Context, s Store, servers []string, builds ...string) (n Count, err error) {
+// build, Update downloads one from the debuginfod servers. It continues with the other builds if one fails.
+func Update(ctx context.Context, s Store, servers *Debuginfod, builds ...string) (n Count, err error) {
 	if len(builds) == 0 {
 		if builds, err = s.Builds(ctx); err != nil {
 			return n, err
 		}
 	}
+	var failed []error
 	for _, b := range builds {
 		if err := update(ctx, s, servers, b, &n); err != nil {
-			return n, fmt.Errorf("build %s: %w", b, err)
+			failed = append(failed, fmt.Errorf("build %q: %w", b, err))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return n, nil
+	return n, errors.Join(failed...)
 }
 
-func update(ctx context.Context, s Store, servers []string, build string, n *Count) error {
+func update(ctx context.Context, s Store, servers *Debuginfod, build string, n *Count) error {
 	addresses, err := s.Unnamed(ctx, build)
 	if err != nil || len(addresses) == 0 {
-		return err
-	}
-	elf, err := s.ELF(ctx, build)
-	if errors.Is(err, store.ErrNoELF) {
-		elf, err = download(ctx, servers, build)
-	}
-	if errors.Is(err, store.ErrNoELF) {
-		return nil
-	}
-	if err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "btfleet-")
@@ -109,7 +105,17 @@ func update(ctx context.Context, s Store, servers []string, build string, n *Cou
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "elf")
-	if err := os.WriteFile(file, elf, 0o600); err != nil {
+	elf, err := s.ELF(ctx, build)
+	switch {
+	case err == nil:
+		err = os.WriteFile(file, elf, 0o600)
+	case errors.Is(err, store.ErrNoELF) && servers != nil:
+		err = servers.download(ctx, build, file)
+	}
+	if errors.Is(err, store.ErrNoELF) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	rows, err := Frames(ctx, file, build, addresses)
@@ -216,45 +222,67 @@ func parse(address string) (kind string, v uint64) {
 	return address[:at], v
 }
 
-// Servers returns the debuginfod servers of the environment, DEBUGINFOD_URLS.
-func Servers() []string { return strings.Fields(os.Getenv("DEBUGINFOD_URLS")) }
+// Debuginfod is a list of debuginfod servers. Each is asked for a build once per hour, whether it has the
+// build or not, because devices name the builds.
+type Debuginfod struct {
+	servers []string
+	asked   *expirable.LRU[string, struct{}]
+}
 
-// download returns the ELF file with the debug information of a build, from the first
-// debuginfod server that has it. The request is GET /buildid/ID/debuginfo, as in elfutils.
-func download(ctx context.Context, servers []string, build string) ([]byte, error) {
-	if _, err := hex.DecodeString(build); err != nil { // a device's own name, such as ../x
-		return nil, store.ErrNoELF
+// NewDebuginfod returns a list of servers, separated by spaces as in DEBUGINFOD_URLS.
+func NewDebuginfod(servers string) *Debuginfod {
+	return &Debuginfod{strings.Fields(servers), expirable.NewLRU[string, struct{}](100_000, nil, time.Hour)}
+}
+
+// download writes the ELF file with the debug information of a build to a file, from the first server that
+// has it. The request is GET /buildid/ID/debuginfo, as in elfutils. The error is [store.ErrNoELF] if no server
+// has the file, or if they were asked less than an hour ago.
+func (d *Debuginfod) download(ctx context.Context, build, file string) error {
+	if _, err := hex.DecodeString(build); err != nil || d.asked.Contains(build) { // a device's own name, such as ../x
+		return store.ErrNoELF
 	}
-	var failed error
+	d.asked.Add(build, struct{}{})
+	failed := store.ErrNoELF
+	for _, server := range d.servers {
+		err := get(ctx, server, build, file)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, store.ErrNoELF) {
+			failed = err
+		}
+	}
+	return failed
+}
+
+func get(ctx context.Context, server, build, file string) error {
+	u, err := url.JoinPath(server, "buildid", build, "debuginfo")
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
+	if err != nil {
+		return err
+	}
 	client := http.Client{Timeout: 5 * time.Minute}
-	for _, server := range servers {
-		u, err := url.JoinPath(server, "buildid", build, "debuginfo")
-		if err != nil {
-			return nil, err
-		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			failed = err
-			continue
-		}
-		data, err := io.ReadAll(io.LimitReader(resp.Body, maxELF))
-		resp.Body.Close()
-		switch {
-		case resp.StatusCode == http.StatusNotFound:
-		case resp.StatusCode != http.StatusOK:
-			failed = fmt.Errorf("%s: %s", u, resp.Status)
-		case err != nil:
-			failed = err
-		default:
-			return data, nil
-		}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
 	}
-	if failed != nil {
-		return nil, failed
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound {
+		return store.ErrNoELF
 	}
-	return nil, store.ErrNoELF
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", u, resp.Status)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(f, io.LimitReader(resp.Body, maxELF+1))
+	if n > maxELF {
+		err = fmt.Errorf("%s: larger than %d bytes", u, maxELF)
+	}
+	return errors.Join(err, f.Close())
 }

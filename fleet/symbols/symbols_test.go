@@ -178,6 +178,48 @@ func TestDebuginfod(t *testing.T) {
 	}
 }
 
+// A file that is no ELF file does not keep other builds without names, and a server is not asked twice for what
+// devices name.
+func TestDebuginfodIsAskedOnce(t *testing.T) {
+	file := compile(t, "-Wl,--build-id=0x5ca1ab1e0ddba115")
+	asked := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch asked[r.URL.Path]++; r.URL.Path {
+		case "/buildid/5ca1ab1e0ddba115/debuginfo":
+			http.ServeFile(w, r, file)
+		case "/buildid/0bad/debuginfo":
+			fmt.Fprint(w, "no ELF file")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := function(t, file, "outer") + 2
+	for _, build := range []string{"0bad", "0404", "5ca1ab1e0ddba115"} {
+		put(t, s, build, at)
+	}
+	servers := NewDebuginfod(server.URL)
+	if n, err := Update(t.Context(), s, servers); err == nil || n.Named != 1 {
+		t.Errorf("%v, %v, want one and an error", n, err)
+	}
+	put(t, s, "5ca1ab1e0ddba115", at+1)
+	if n, err := Update(t.Context(), s, servers); err != nil || n.Named != 0 {
+		t.Errorf("%v, %v", n, err)
+	}
+	if len(asked) != 3 {
+		t.Errorf("%v", asked)
+	}
+	for path, n := range asked {
+		if n != 1 {
+			t.Errorf("%d requests for %s", n, path)
+		}
+	}
+}
+
 func check(t *testing.T, file string, servers ...string) {
 	t.Helper()
 	s, err := store.Open(t.Context(), t.TempDir())
@@ -187,7 +229,7 @@ func check(t *testing.T, file string, servers ...string) {
 	at := function(t, file, "outer") + 2
 	put(t, s, "5ca1ab1e0ddba115", at)
 	put(t, s, "../../of/a/device", at) // no server is asked for it
-	if n, err := Update(t.Context(), s, servers); err != nil || n.Named != 1 {
+	if n, err := Update(t.Context(), s, NewDebuginfod(strings.Join(servers, " "))); err != nil || n.Named != 1 {
 		t.Fatal(n, err)
 	}
 	if name := names(t, s, "5ca1ab1e0ddba115")[fmt.Sprintf("%#x", at)]; !strings.HasSuffix(name, "outer") {

@@ -275,9 +275,10 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 			}, s.Log)
 		})
 	}
+	debuginfod := symbols.NewDebuginfod(os.Getenv("DEBUGINFOD_URLS"))
 	work.Go(func() {
 		every(ctx, time.Minute, func() error {
-			_, err := symbols.Update(ctx, symbolStore(b.files, b.tables), symbols.Servers())
+			_, err := symbols.Update(ctx, symbolStore(b.files, b.tables), debuginfod)
 			return err
 		}, s.Log)
 	})

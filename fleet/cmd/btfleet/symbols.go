@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ of DEBUGINFOD_URLS for builds without a file.`,
 				fmt.Fprintf(out, "%s  %s  %s\n", build, cli.Printable(file), cli.Printable(n.String()))
 			}
 			if args[0] == "update" {
-				n, err := symbols.Update(c.Context(), s, symbols.Servers())
+				n, err := symbols.Update(c.Context(), s, symbols.NewDebuginfod(os.Getenv("DEBUGINFOD_URLS")))
 				if err != nil {
 					return cli.Failedf("%v", err)
 				}
