@@ -391,14 +391,10 @@ func TestBadFileInSpool(t *testing.T) {
 	if names, err = f.Spool.Waiting(); err != nil || len(names) != 1 {
 		t.Fatal(names, err)
 	}
-	b, err := f.w.plan(names)
-	if err != nil {
+	if err := f.Spool.begin(names); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Spool.begin(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(f.Spool.path("new", names[0]), []byte("no zstd"), 0o600); err != nil {
+	if err := os.WriteFile(f.Spool.path("batch", names[0]), []byte("no zstd"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f.flush(t)
@@ -470,7 +466,7 @@ func TestFullDisk(t *testing.T) {
 	if !full || accepted == 0 {
 		t.Fatalf("%d uploads accepted, full: %v", accepted, full)
 	}
-	// The list of a batch needs disk space, too, so Flush fails until there is some.
+	// The journal needs disk space, too, so Flush may fail until there is some.
 	if err := f.w.Flush(t.Context()); err != nil && !store.Full(err) {
 		t.Fatal(err)
 	}

@@ -4,8 +4,8 @@
 //	PUT, MQTT ─Accept→ Spool (durable) ─Writer→ store
 //
 // An upload is accepted once it is in the spool on disk. In the background, the server writes
-// uploads from the spool to the store, in batches. It first writes the list of a batch to the
-// spool. If the server is killed, it later writes the same batch again, under the same name.
+// uploads from the spool to the store, in batches. It first moves the uploads of a batch to a directory
+// of their own. If the server is killed, it later writes the same batch again, under the same name.
 package server
 
 import (
@@ -18,7 +18,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,9 +32,9 @@ import (
 // Spool is a directory of accepted uploads that are not in the store yet:
 //
 //	new/TIME-SUM    an upload: a line of JSON, then the log, compressed by zstd
+//	batch/TIME-SUM  an upload of the batch that is being written
 //	tmp/            uploads that are being received
-//	bad/            uploads and lists that could not be read, such as after a fault of the disk
-//	batch.json      the batch that is being written
+//	bad/            uploads and journals that could not be read, such as after a fault of the disk
 //	journal         the uploads that are in the store, one line of JSON each
 type Spool struct {
 	dir     string
@@ -50,6 +49,7 @@ type Spool struct {
 	written int64 // size of the journal
 	kept    int64 // size of the journal after it was written anew
 	lock    *os.File
+	stored  map[string]bool // files in batch/ that the journal has: if there is one, the whole batch is in the store
 }
 
 // memory is what a server remembers of the uploads in a part of the journal.
@@ -79,8 +79,8 @@ var ErrBusy = errors.New("too many uploads wait to be written")
 // OpenSpool opens a spool, and creates its directory. limit is the largest size of the spool in
 // bytes. Only one process can have a spool open.
 func OpenSpool(dir string, limit int64) (s *Spool, err error) {
-	s = &Spool{dir: dir, limit: limit, now: newMemory(), before: newMemory()}
-	for _, d := range []string{"new", "tmp", "bad"} {
+	s = &Spool{dir: dir, limit: limit, now: newMemory(), before: newMemory(), stored: map[string]bool{}}
+	for _, d := range []string{"new", "batch", "tmp", "bad"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("spool: %w", err)
 		}
@@ -101,16 +101,21 @@ func OpenSpool(dir string, limit int64) (s *Spool, err error) {
 	for _, e := range tmp { // uploads that were not acknowledged
 		os.Remove(s.path("tmp", e.Name()))
 	}
-	waiting, err := s.Waiting()
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range waiting {
-		if info, err := os.Stat(s.path("new", name)); err == nil {
-			s.size.Add(info.Size())
+	for _, list := range []string{"batch", "new"} {
+		names, err := s.list(list)
+		if err != nil {
+			return nil, err
 		}
-		_, sum, _ := strings.Cut(name, "-")
-		s.now.sums[sum] = true
+		for _, name := range names {
+			if info, err := os.Stat(s.path(list, name)); err == nil {
+				s.size.Add(info.Size())
+			}
+			_, sum, _ := strings.Cut(name, "-")
+			if list == "batch" && s.known(sum) {
+				s.stored[name] = true
+			}
+			s.now.sums[sum] = true
+		}
 	}
 	return s, nil
 }
@@ -145,7 +150,7 @@ func (s *Spool) readJournal() error {
 		}
 	}
 	if damaged || len(whole) != len(text) || len(text) > maxJournal {
-		return s.writeJournal()
+		return s.writeJournal(s.before, s.now)
 	}
 	return s.openJournal()
 }
@@ -176,22 +181,25 @@ func (s *Spool) state(device string) ingest.State {
 func (s *Spool) turn() error {
 	s.mu.Lock()
 	due := len(s.now.sums) >= maxSums || s.written > max(maxJournal, 2*s.kept)
-	if due {
-		s.before, s.now = s.now, newMemory()
-	}
 	s.mu.Unlock()
 	if !due {
 		return nil
 	}
-	return s.writeJournal()
+	if err := s.writeJournal(s.now); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.before, s.now = s.now, newMemory()
+	s.mu.Unlock()
+	return nil
 }
 
 // writeJournal writes a journal with a line for each state and each sum, and opens it.
-func (s *Spool) writeJournal() error {
+func (s *Spool) writeJournal(of ...memory) error {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b) // cannot fail for these values
 	s.mu.Lock()
-	for _, m := range []memory{s.before, s.now} {
+	for _, m := range of {
 		for device, state := range m.states {
 			lines.Encode(entry{Device: device, State: state})
 		}
@@ -297,18 +305,19 @@ func writeSynced(path string, data []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Waiting returns the names of the waiting uploads, the oldest first.
-func (s *Spool) Waiting() ([]string, error) {
-	entries, err := os.ReadDir(s.path("new"))
+// Waiting returns the names of the uploads that are in no batch yet, the oldest first.
+func (s *Spool) Waiting() ([]string, error) { return s.list("new") }
+
+// list returns the names of the files in a directory of the spool, sorted.
+func (s *Spool) list(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(s.path(dir))
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	var list []string
 	for _, e := range entries {
-		list = append(list, e.Name())
+		names = append(names, e.Name())
 	}
-	slices.Sort(list)
-	return list, nil
+	return names, nil
 }
 
 // Bad returns the number of uploads that could not be read and were set aside.
@@ -318,21 +327,21 @@ func (s *Spool) Bad() (int, error) {
 }
 
 // setAside moves an upload that cannot be read out of the way of the others.
-func (s *Spool) setAside(name string) error {
-	info, err := os.Stat(s.path("new", name))
+func (s *Spool) setAside(dir, name string) error {
+	info, err := os.Stat(s.path(dir, name))
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(s.path("new", name), s.path("bad", name)); err != nil {
+	if err := os.Rename(s.path(dir, name), s.path("bad", name)); err != nil {
 		return err
 	}
 	s.size.Add(-info.Size())
-	return store.SyncPath(s.path("new"))
+	return store.SyncPath(s.path(dir))
 }
 
 // read reads an upload. facts is the number that Add was given.
-func (s *Spool) read(name string) (u *ingest.Upload, facts int, err error) {
-	f, err := os.Open(s.path("new", name))
+func (s *Spool) read(dir, name string) (u *ingest.Upload, facts int, err error) {
+	f, err := os.Open(s.path(dir, name))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -358,59 +367,19 @@ func (s *Spool) read(name string) (u *ingest.Upload, facts int, err error) {
 	return &ingest.Upload{Device: m.Device, Build: m.Build, FW: m.FW, Received: m.Received, Text: text}, m.Facts, nil
 }
 
-// batch is a list of uploads that are being written to the store.
-type batch struct {
-	Name    string                  `json:"name"`
-	Uploads []string                `json:"uploads"`
-	States  map[string]ingest.State `json:"states"` // of the devices, before the batch
-}
-
-// unfinished returns the batch that was being written when the server ended, nil if none. A list that cannot
-// be read is moved to the directory bad. Its uploads are then of the next batches; compaction removes the second
-// copy of those that the store had already.
-func (s *Spool) unfinished() (*batch, error) {
-	data, err := os.ReadFile(s.path("batch.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// begin moves waiting uploads to the directory batch, durably.
+func (s *Spool) begin(names []string) error {
+	for _, name := range names {
+		if err := os.Rename(s.path("new", name), s.path("batch", name)); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	var b batch
-	if json.Unmarshal(data, &b) != nil {
-		return nil, os.Rename(s.path("batch.json"), s.path("bad", fmt.Sprintf("batch-%d.json", time.Now().UnixNano())))
-	}
-	return &b, nil
-}
-
-// begin records a batch, durably.
-func (s *Spool) begin(b *batch) error {
-	data, err := json.Marshal(b)
-	if err != nil {
-		return err
-	}
-	tmp := s.path("tmp", "batch.json")
-	if err := writeSynced(tmp, data); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, s.path("batch.json")); err != nil {
-		return err
-	}
-	return store.SyncPath(s.dir)
-}
-
-// removed reports whether an upload of a batch was removed. If so, end has written the journal,
-// but the server ended before end had removed all uploads.
-func (s *Spool) removed(b *batch) bool {
-	return slices.ContainsFunc(b.Uploads, func(name string) bool {
-		_, err := os.Stat(s.path("new", name))
-		return errors.Is(err, fs.ErrNotExist)
-	})
+	return errors.Join(store.SyncPath(s.path("batch")), store.SyncPath(s.path("new")))
 }
 
 // end records that a batch is in the store, and removes its uploads; those in bad it sets aside.
-// entries are the lines of the journal for the uploads.
-func (s *Spool) end(b *batch, entries []entry, bad []string) error {
+// entries are new lines of the journal, one for each upload that it lacks.
+func (s *Spool) end(names []string, entries []entry, bad []string) error {
 	var lines bytes.Buffer
 	for _, e := range entries {
 		if err := json.NewEncoder(&lines).Encode(e); err != nil {
@@ -418,7 +387,7 @@ func (s *Spool) end(b *batch, entries []entry, bad []string) error {
 		}
 	}
 	if _, err := s.journal.Write(lines.Bytes()); err != nil {
-		return err
+		return errors.Join(err, s.journal.Truncate(s.written)) // no part of a line stays
 	}
 	if err := s.journal.Sync(); err != nil {
 		return err
@@ -429,27 +398,28 @@ func (s *Spool) end(b *batch, entries []entry, bad []string) error {
 		s.remember(&entries[i])
 	}
 	s.mu.Unlock()
+	for _, name := range names {
+		s.stored[name] = true
+	}
 	for _, name := range bad {
-		if err := s.setAside(name); err != nil {
+		if err := s.setAside("batch", name); err != nil {
 			return err
 		}
 	}
-	for _, name := range b.Uploads {
-		path := s.path("new", name)
+	for _, name := range names {
+		path := s.path("batch", name)
 		info, err := os.Stat(path)
 		if err != nil {
-			continue // removed before the server ended, or set aside
+			continue // set aside
 		}
 		if err := os.Remove(path); err != nil {
 			return err
 		}
 		s.size.Add(-info.Size())
 	}
-	if err := store.SyncPath(s.path("new")); err != nil {
+	if err := store.SyncPath(s.path("batch")); err != nil {
 		return err
 	}
-	if err := os.Remove(s.path("batch.json")); err != nil {
-		return err
-	}
+	clear(s.stored)
 	return s.turn()
 }

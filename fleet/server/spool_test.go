@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
+	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
 // A long journal is written anew while the server runs: it keeps what the server met since the last
@@ -31,11 +35,10 @@ func TestJournalIsTrimmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &batch{Name: "b", Uploads: waiting}
-		if err := s.begin(b); err != nil {
+		if err := s.begin(waiting); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.end(b, []entry{{Sum: u.Sum(), Device: u.Device, State: ingest.State{Boot: boot}}}, nil); err != nil {
+		if err := s.end(waiting, []entry{{Sum: u.Sum(), Device: u.Device, State: ingest.State{Boot: boot}}}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +135,7 @@ func waiting(t *testing.T, s *Spool) int {
 	return len(names)
 }
 
-// A line of the journal, or a list of a batch, that cannot be read does not stop the server. It is kept in
+// A line of the journal that cannot be read does not stop the server. The journal is kept in
 // the directory bad, and counted.
 func TestDamagedLists(t *testing.T) {
 	dir, to := t.TempDir(), open(t, t.TempDir())
@@ -164,15 +167,176 @@ func TestDamagedLists(t *testing.T) {
 			t.Errorf("device %s: status %d, want %d: %s", id, status, want, answer)
 		}
 	}
-	if err := os.WriteFile(f.Spool.path("batch.json"), []byte("{\"name\":"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	f.flush(t)
-	f.flush(t)
-	if n, err := f.Spool.Bad(); n != 2 || err != nil || waiting(t, f.Spool) != 0 {
-		t.Errorf("%d bad files, %v, %d uploads wait", n, err, waiting(t, f.Spool))
-	}
 	if _, _, uploads := inStore(t, to); len(uploads) != 3 {
 		t.Errorf("%v, want three uploads", uploads)
+	}
+}
+
+// killed makes copies of the spool of a server that is killed while it writes a batch, and returns them by the last
+// step that it did.
+func killed(t *testing.T, f *fixture) map[string]string {
+	t.Helper()
+	list := map[string]string{}
+	keep := func(step string) {
+		list[step] = t.TempDir()
+		if err := os.CopyFS(list[step], os.DirFS(f.Spool.dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := f.w.plan(must(f.Spool.Waiting()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Spool.begin(names[:1]); err != nil {
+		t.Fatal(err)
+	}
+	keep("one upload is in the batch")
+	if err := f.Spool.begin(names[1:]); err != nil {
+		t.Fatal(err)
+	}
+	keep("the batch is planned")
+	if _, err := f.w.Write(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	journal, err := os.ReadFile(f.Spool.path("journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(journal, []byte("\n"))
+	for step, c := range map[string]struct{ lines, removed int }{
+		"the batch is in the store": {0, 0}, "a part of the journal is written": {1, 0}, "the journal is written": {len(names), 0}, "one upload is removed": {len(names), 1},
+	} {
+		list[step] = t.TempDir()
+		if err := os.CopyFS(list[step], os.DirFS(list["the batch is planned"])); err != nil {
+			t.Fatal(err)
+		}
+		text := bytes.Join(lines[:c.lines], nil)
+		if c.lines == 1 {
+			text = append(text, lines[1][:len(lines[1])/2]...)
+		}
+		if err := os.WriteFile(filepath.Join(list[step], "journal"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names[:c.removed] {
+			if err := os.Remove(filepath.Join(list[step], "batch", name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return list
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// A server that is killed at any step of a batch writes each upload once, and knows the state of each device.
+func TestKilledInBatch(t *testing.T) {
+	parts := func(i int) []byte { // of one boot of a device: a header, then dumps
+		log := fleettest.Log("d", "b", 3, 5)
+		at := bytes.Index(log, []byte("~h#begin 1"))
+		if end := bytes.Index(log, []byte("~h#begin 2")); i == 1 {
+			return log[at:end]
+		} else if i == 2 {
+			return log[end:]
+		}
+		return log[:at]
+	}
+	storeDir := t.TempDir()
+	f := serve(t, t.TempDir(), open(t, storeDir), nil)
+	for i := range 2 {
+		if status, answer := f.send(t, "d", parts(i)); status != 201 {
+			t.Fatal(status, answer)
+		}
+	}
+	for step, dir := range killed(t, f) {
+		copied := t.TempDir()
+		if step != "one upload is in the batch" && step != "the batch is planned" {
+			if err := os.CopyFS(copied, os.DirFS(storeDir)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		to := open(t, copied)
+		g := serve(t, dir, to, nil)
+		for i, want := range []int{200, 200, 201} {
+			if status, answer := g.send(t, "d", parts(i)); status != want {
+				t.Errorf("%s: upload %d: status %d, want %d: %s", step, i, status, want, answer)
+			}
+		}
+		g.flush(t)
+		_, _, uploads := inStore(t, to)
+		for u, n := range uploads {
+			if n != 1 {
+				t.Errorf("%s: upload %s is in the store %d times", step, u, n)
+			}
+		}
+		list, err := to.Snapshot(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		boots, dumps := map[int64]bool{}, map[int64]bool{}
+		for _, name := range list.Dumps {
+			rows, err := store.Read[store.Dump](t.Context(), to, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				boots[r.Boot], dumps[r.Dump] = true, true
+			}
+		}
+		if left := len(must(os.ReadDir(g.Spool.path("batch")))); len(uploads) != 3 || len(boots) != 1 || len(dumps) != 3 || left != 0 || g.Spool.Size() != 0 {
+			t.Errorf("%s: %d uploads, %d boots, %d dumps in the store, %d uploads and %d bytes in the spool", step, len(uploads), len(boots), len(dumps), left, g.Spool.Size())
+		}
+	}
+}
+
+// If the disk is full while the journal is written, no part of a line stays in it.
+func TestFullDiskInJournal(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skip("mounting a small file system: ", err)
+	}
+	defer syscall.Unmount(dir, syscall.MNT_DETACH)
+	s, err := OpenSpool(dir, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &ingest.Upload{Device: "d", Received: time.Now(), Text: []byte("1")}
+	if _, err := s.Add(u, 1); err != nil {
+		t.Fatal(err)
+	}
+	names := must(s.Waiting())
+	if err := s.begin(names); err != nil {
+		t.Fatal(err)
+	}
+	lines := []entry{{Sum: "0", Device: "other"}}
+	if err := s.end(nil, lines, nil); err != nil { // the journal has a block of the disk
+		t.Fatal(err)
+	}
+	filler := filepath.Join(dir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); !store.Full(err) {
+		t.Fatal("the disk is not full: ", err)
+	}
+	lines = []entry{{Sum: u.Sum(), Device: "d", State: ingest.State{Boot: 7, Header: strings.Repeat("x", 20_000)}}}
+	if err := s.end(names, lines, nil); !store.Full(err) {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.end(names, lines, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if s, err = OpenSpool(dir, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if n, err := s.Bad(); n != 0 || err != nil || s.state("d").Boot != 7 {
+		t.Errorf("%d bad files, %v, boot %d", n, err, s.state("d").Boot)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,54 +61,57 @@ func (w *Writer) Flush(ctx context.Context) error {
 
 // Write writes one batch. more reports whether more uploads are waiting.
 func (w *Writer) Write(ctx context.Context) (more bool, err error) {
-	b, err := w.Spool.unfinished()
+	names, err := w.Spool.list("batch") // of a server that was killed, or a store that failed
 	if err != nil {
 		return false, err
 	}
 	waiting, err := w.Spool.Waiting()
-	if err != nil || b == nil && len(waiting) == 0 {
-		return false, err
-	}
-	if b == nil {
-		if b, err = w.plan(waiting); err != nil || b == nil {
-			return false, err
-		}
-		if err := w.Spool.begin(b); err != nil {
-			return false, err
-		}
-	}
-	if w.Spool.removed(b) {
-		return true, w.Spool.end(b, nil, nil)
-	}
-	rows, entries, bad, err := w.rows(ctx, b)
 	if err != nil {
 		return false, err
 	}
-	if err := w.Store.Put(ctx, rows); err != nil {
+	if len(names) == 0 {
+		if names, err = w.plan(waiting); err != nil || len(names) == 0 {
+			return false, err
+		}
+		if err := w.Spool.begin(names); err != nil {
+			return false, err
+		}
+		waiting = waiting[len(names):]
+	}
+	left := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return w.Spool.stored[name] })
+	rows, entries, bad, err := w.rows(ctx, left)
+	if err != nil {
 		return false, err
 	}
-	if err := w.Spool.end(b, entries, bad); err != nil {
+	unwritten := len(left) == len(names)
+	if unwritten {
+		rows.Name = strings.Replace(names[0], "-", fmt.Sprintf("-%d-", len(names)), 1)
+		if err := w.Store.Put(ctx, rows); err != nil {
+			return false, err
+		}
+	}
+	if err := w.Spool.end(names, entries, bad); err != nil {
 		return false, err
 	}
-	w.Metrics.Dumps.Add(float64(len(rows.Dumps)))
-	w.Metrics.Rows.Add(float64(len(rows.Facts)))
-	w.Log.Info("batch written", "name", b.Name, "uploads", len(b.Uploads), "dumps", len(rows.Dumps), "facts", len(rows.Facts))
-	return len(waiting) > len(b.Uploads), nil
+	if unwritten {
+		w.Metrics.Dumps.Add(float64(len(rows.Dumps)))
+		w.Metrics.Rows.Add(float64(len(rows.Facts)))
+		w.Log.Info("batch written", "name", rows.Name, "uploads", len(names), "dumps", len(rows.Dumps), "facts", len(rows.Facts))
+	}
+	return len(waiting) > 0, nil
 }
 
-// plan chooses the uploads of a batch, nil if none can be read. They are of one day, since a
-// file belongs to one day.
-func (w *Writer) plan(waiting []string) (*batch, error) {
-	b := &batch{States: map[string]ingest.State{}}
+// plan chooses the uploads of a batch. They are of one day, since a file belongs to one day.
+func (w *Writer) plan(waiting []string) (names []string, err error) {
 	day := ""
 	facts := 0
 	for _, name := range waiting {
-		if len(b.Uploads) >= w.MaxUploads {
+		if len(names) >= w.MaxUploads {
 			break
 		}
-		u, n, err := w.Spool.read(name)
+		u, n, err := w.Spool.read("new", name)
 		if err != nil {
-			if aside := w.Spool.setAside(name); aside != nil {
+			if aside := w.Spool.setAside("new", name); aside != nil {
 				return nil, errors.Join(err, aside)
 			}
 			w.setAside(err)
@@ -119,33 +122,31 @@ func (w *Writer) plan(waiting []string) (*batch, error) {
 		} else if d != day {
 			break
 		}
-		if facts += n; facts > w.MaxFacts && len(b.Uploads) > 0 {
+		if facts += n; facts > w.MaxFacts && len(names) > 0 {
 			break
 		}
-		b.States[u.Device] = w.Spool.state(u.Device)
-		b.Uploads = append(b.Uploads, name)
+		names = append(names, name)
 	}
-	if len(b.Uploads) == 0 {
-		return nil, nil
-	}
-	b.Name = strings.Replace(b.Uploads[0], "-", "-"+fmt.Sprint(len(b.Uploads))+"-", 1)
-	return b, nil
+	return names, nil
 }
 
-// rows reads the uploads of a batch. It leaves out unreadable uploads; there should be none,
+// rows reads uploads of a batch. It leaves out unreadable uploads; there should be none,
 // since the server has checked them before. bad are those whose file cannot be read.
-func (w *Writer) rows(ctx context.Context, b *batch) (rows *store.Batch, entries []entry, bad []string, err error) {
-	states := maps.Clone(b.States)
-	rows = &store.Batch{Name: b.Name}
-	for _, name := range b.Uploads {
-		u, _, err := w.Spool.read(name)
+func (w *Writer) rows(ctx context.Context, names []string) (rows *store.Batch, entries []entry, bad []string, err error) {
+	states := map[string]ingest.State{}
+	rows = &store.Batch{}
+	for _, name := range names {
+		u, _, err := w.Spool.read("batch", name)
 		if err != nil {
 			w.setAside(err)
 			bad = append(bad, name)
 			continue
 		}
 		rows.Day = u.Received
-		state := states[u.Device]
+		state, ok := states[u.Device]
+		if !ok {
+			state = w.Spool.state(u.Device)
+		}
 		_, err = u.Read(ctx, rows, &state, w.Limits)
 		if ctx.Err() != nil {
 			return nil, nil, nil, ctx.Err()
