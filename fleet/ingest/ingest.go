@@ -170,7 +170,7 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	if len(dumps) == 0 || end.Readable() == 0 && !dumps[len(dumps)-1].Complete() {
 		return res, ErrNoDump
 	}
-	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boot: 1, header: u.header(), paths: map[profile.Path]int64{}, texts: map[symbol.Addr]string{}}
+	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boot: 1, header: u.header(), paths: map[pathOf]int64{}, texts: map[symbol.Addr]string{}}
 	w.last = dumps[len(dumps)-1]
 	if w.header {
 		w.boot = dumps[0].Boot
@@ -258,6 +258,12 @@ func epoch(header string) int64 {
 	return int64(min(v, math.MaxInt64))
 }
 
+// pathOf is a call path of a build.
+type pathOf struct {
+	build string
+	path  profile.Path
+}
+
 // writer appends the dumps of an upload to a batch.
 type writer struct {
 	u      *Upload
@@ -268,7 +274,7 @@ type writer struct {
 	fresh  int64 // boots that began in this upload
 	header bool  // the upload begins with a ~h#boot
 	last   *profile.Dump
-	paths  map[profile.Path]int64
+	paths  map[pathOf]int64
 	texts  map[symbol.Addr]string // of addresses
 	stack  []symbol.Addr
 }
@@ -338,7 +344,8 @@ func (w *writer) time(d *profile.Dump) int64 {
 
 // path returns the identifier of a call path, and adds the path to the batch.
 func (w *writer) path(build string, p profile.Path) int64 {
-	if id, ok := w.paths[p]; ok {
+	key := pathOf{build, p}
+	if id, ok := w.paths[key]; ok {
 		return id
 	}
 	w.stack = p.Append(w.stack[:0])
@@ -352,7 +359,7 @@ func (w *writer) path(build string, p profile.Path) int64 {
 		addresses[i] = text
 	}
 	id := store.PathID(addresses)
-	w.paths[p] = id
+	w.paths[key] = id
 	w.b.Paths = append(w.b.Paths, store.Path{Build: build, Path: id, Addresses: addresses})
 	return id
 }

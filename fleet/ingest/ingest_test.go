@@ -183,6 +183,9 @@ func TestBoots(t *testing.T) {
 	if b.Dumps[0].Boot >= b.Dumps[1].Boot || b.Dumps[1].Boot != b.Dumps[2].Boot || b.Dumps[2].Dump != 1 || b.Dumps[1].Build != "0ddba115" {
 		t.Errorf("%+v", b.Dumps)
 	}
+	if len(b.Paths) != 6 || b.Paths[0].Build != "5ca1ab1e" || b.Paths[3].Build != "0ddba115" {
+		t.Errorf("call paths %+v, want three of each build", b.Paths)
+	}
 	if want := int64(1790000000000000 + 3_600_000_000); b.Dumps[1].Time != want {
 		t.Errorf("time %d, want %d", b.Dumps[1].Time, want)
 	}
