@@ -46,17 +46,23 @@ func (h *Heap) Fragmentation() (fraction float64, known bool) {
 // OnlyUsed reports whether the report says what is used, and nothing of what is free.
 func (h *Heap) OnlyUsed() bool { return h.Used.Known && !h.Free.Known }
 
+// maxHeaps is the largest number of heaps of a dump, and of series of reports. Of more, which only a damaged log or
+// an attack has, the first count: each line takes time for all of them.
+const maxHeaps = 256
+
 // WithHeap returns a list of heaps in which h has replaced the heap of its name, unless only h is Foreign.
 // It does not change the elements of list.
 func WithHeap(list []Heap, h Heap) []Heap {
-	list = slices.Clone(list)
-	if i := slices.IndexFunc(list, func(o Heap) bool { return o.Name == h.Name && o.OnlyUsed() == h.OnlyUsed() }); i >= 0 {
-		if list[i].Foreign || !h.Foreign {
-			list[i] = h
-		}
+	i := slices.IndexFunc(list, func(o Heap) bool { return o.Name == h.Name && o.OnlyUsed() == h.OnlyUsed() })
+	switch {
+	case i < 0 && len(list) >= maxHeaps || i >= 0 && h.Foreign && !list[i].Foreign:
 		return list
+	case i < 0:
+		return append(slices.Clone(list), h)
 	}
-	return append(list, h)
+	list = slices.Clone(list)
+	list[i] = h
+	return list
 }
 
 // LeastFree returns the heap with the least free memory. ok is false if no report says what is

@@ -64,7 +64,9 @@ func AddReport(list []HeapSeries, r HeapReport) []HeapSeries {
 		return s.Name == r.Name && s.foreign() == r.Foreign && s.Reports[0].Point == r.Point && s.onlyUsed() == r.OnlyUsed()
 	})
 	if i < 0 {
-		i = len(list)
+		if i = len(list); i >= maxHeaps {
+			return list
+		}
 		list = append(list, HeapSeries{Name: r.Name, every: 1})
 	}
 	for _, s := range list {

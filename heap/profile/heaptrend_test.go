@@ -3,6 +3,7 @@ package profile_test
 import (
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -228,5 +229,22 @@ func TestHeapWithRhythm(t *testing.T) {
 		if c.leak == 0 && leaks > 0 || c.leak > 0 && right < logs*95/100 {
 			t.Errorf("%v days, %v bytes per hour: %d of %d logs leak, in %d the rate is right", c.days, c.leak, leaks, logs, right)
 		}
+	}
+}
+
+// A log with very many heaps does not take time for the square of their number: the first ones count.
+func TestManyHeaps(t *testing.T) {
+	var list []profile.Heap
+	var series []profile.HeapSeries
+	for i := range 100_000 {
+		h := profile.Heap{Name: strconv.Itoa(i), Free: bytes(i)}
+		list = profile.WithHeap(list, h)
+		series = profile.AddReport(series, profile.HeapReport{Heap: h})
+	}
+	if len(list) != 256 || list[1].Free.Bytes != 1 || len(series) != 256 {
+		t.Errorf("%d heaps, %d series, want %d of each", len(list), len(series), 256)
+	}
+	if list = profile.WithHeap(list, profile.Heap{Name: "1"}); len(list) != 256 || list[1].Free.Known {
+		t.Errorf("%d heaps, the second is %+v, want its last report", len(list), list[1])
 	}
 }
