@@ -23,10 +23,6 @@ type quota struct {
 // nothing for a long time has all of its quota anyway.
 const maxQuotas = 1 << 17
 
-// second is the number of values that reading costs per second: devices can send logs that take long to
-// read and have few values.
-const second = 100_000
-
 var seed = maphash.MakeSeed()
 
 // quota returns the quota of a device. The caller holds s.mu.
@@ -63,7 +59,7 @@ func (s *Server) charge(device string, values int, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.quota(device)
-	q.values.ReserveN(time.Now(), min(values+int(took.Seconds()*second), q.values.Burst()))
+	q.values.ReserveN(time.Now(), min(values+int(took.Seconds()*float64(s.Limits.Second)), q.values.Burst()))
 }
 
 // admitBuilds returns an error if the builds are more new ones than a device may send. A build is new if

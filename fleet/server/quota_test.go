@@ -13,7 +13,7 @@ import (
 // are not. What was refused before it was read costs nothing.
 func TestQuotaOfValues(t *testing.T) {
 	f := serve(t, t.TempDir(), open(t, t.TempDir()), nil)
-	f.Limits.Values = 400_000
+	f.Limits.Values, f.Limits.Second = 400_000, 0
 	log := fleettest.Log("d1", "b", 200, 1000) // 200,000 values of dumps, 3,000 frames
 	for i, want := range []int{201, 201, 429, 429} {
 		status, answer := f.send(t, "d1", append(log, fmt.Sprintln(i)...))
@@ -30,6 +30,7 @@ func TestQuotaOfValues(t *testing.T) {
 	if status, answer := f.send(t, "d2", fleettest.Log("d2", "b", 1, 5)); status != 201 {
 		t.Errorf("another device: status %d: %s", status, answer)
 	}
+	f.Limits.Second = 100_000
 	if f.charge("d3", 0, 5*time.Second); f.admit("d3") == nil { // 500,000 values
 		t.Error("the time of reading costs nothing")
 	}
