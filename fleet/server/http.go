@@ -34,7 +34,7 @@ type Limits struct {
 	// Values and Builds are per device and day: see [Server.charge] and [Server.admitBuilds]. A second of
 	// reading costs Second values: there are logs that take long to read, and have few.
 	Values, Builds, Second int
-	Uploads        int // uploads read at the same time
+	Uploads                int // uploads read at the same time
 	// Device is the largest number of those that are of one device, and Receive the time in which
 	// the body of one has to arrive: a device cannot take the slots of all others.
 	Device      int
