@@ -129,7 +129,7 @@ type Moment struct {
 	HeapFree int64     `json:"heap_free"`
 }
 
-// Growth holds the bytes of a call path in the first and in the last whole dump of a device.
+// Growth holds the bytes of a call path in the first and in the last whole dump of the last build of a device.
 type Growth struct {
 	Path   int64   `json:"path,string"`
 	Build  string  `json:"build"`

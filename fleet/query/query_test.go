@@ -487,6 +487,24 @@ func TestOneUpload(t *testing.T) {
 	}
 }
 
+// What grew on a device that was updated is what grew in the last build: an address of another build is another function.
+func TestGrowthAfterUpdate(t *testing.T) {
+	d := hand(t, byHand{device: "a", blocks: []int64{10, 20, 30}})
+	update := &store.Batch{Name: "update", Day: time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC), Paths: []store.Path{{Build: "c", Path: 7, Addresses: []string{"0x10", "0x20"}}, {Build: "c", Path: 8, Addresses: []string{"0x30"}}}}
+	for i := range int64(3) {
+		update.Dumps = append(update.Dumps, store.Dump{Build: "c", Device: "a", Boot: 2, Dump: i, Uptime: -1, Bytes: 100 + i, Count: 2, Complete: true, HeapFree: -1, Upload: fmt.Sprint("c", i)})
+		update.Facts = append(update.Facts, store.Fact{Build: "c", Device: "a", Path: 7, Boot: 2, Dump: i, Count: 1, Bytes: 90, Complete: true},
+			store.Fact{Build: "c", Device: "a", Path: 8, Boot: 2, Dump: i, Count: 1, Bytes: 10 + i, Complete: true})
+	}
+	if err := d.store.Put(t.Context(), update); err != nil {
+		t.Fatal(err)
+	}
+	l, err := d.Timeline(t.Context(), "a", Scope{})
+	if err != nil || len(l.Dumps) != 6 || len(l.Paths) != 2 || l.Paths[0].Path != 8 || l.Paths[0].Before != 10 || l.Paths[0].After != 12 || l.Paths[1].Before != 90 || l.Paths[1].After != 90 {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
+
 // A damaged file is left out, with the other files of its batch, and is named.
 func TestDamagedFile(t *testing.T) {
 	d := hand(t, byHand{device: "a", blocks: []int64{10, 20, 30}})

@@ -134,7 +134,7 @@ func deviceCommand() *cobra.Command {
 		if err := write(w, t); err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "\nFrom the first whole dump to the last:\n")
+		fmt.Fprintf(w, "\nFrom the first whole dump of its last build to the last:\n")
 		t = &cli.Table{Head: []string{"bytes", "before", "after", "call site"}, Right: []bool{true, true, true}}
 		for _, p := range cut(q, l.Paths) {
 			t.Rows = append(t.Rows, []string{signed(p.After - p.Before), bytesOf(p.Before), bytesOf(p.After), where(p.Stack)})
