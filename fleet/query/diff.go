@@ -104,8 +104,11 @@ func (s *session) diff(ctx context.Context, d *Diff) error {
 			d.DevicesAfter++
 		}
 	}
-	for build, n := range map[string]int64{d.BuildBefore: d.DevicesBefore, d.BuildAfter: d.DevicesAfter} {
-		if n == 0 {
+	for i, n := range []int64{d.DevicesBefore, d.DevicesAfter} {
+		switch build := []string{d.BuildBefore, d.BuildAfter}[i]; {
+		case n == 0 && d.Hours > 0:
+			return fmt.Errorf("build %s: %w at an uptime of %.2g to %.2g hours, which half of the devices of the other build have", build, ErrNoDump, d.Hours/2, d.Hours)
+		case n == 0:
 			return fmt.Errorf("build %s: %w", build, ErrNoDump)
 		}
 	}
