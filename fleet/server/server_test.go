@@ -251,7 +251,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	before, err := ReadTokens(strings.NewReader("device d1 "+hash("one")), "tokens")
+	before, err := ReadTokens(strings.NewReader("\ufeffdevice d1 "+hash("one")+"\r\n\r\n"), "tokens")
 	if err != nil {
 		t.Fatal(err)
 	}

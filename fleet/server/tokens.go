@@ -39,7 +39,7 @@ func ReadTokens(r io.Reader, name string) (*Tokens, error) {
 	t := &rights{device: map[string][][sha256.Size]byte{}}
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
-		fields := strings.Fields(lines.Text())
+		fields := strings.Fields(strings.TrimPrefix(lines.Text(), "\ufeff")) // some editors begin a file with it
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}

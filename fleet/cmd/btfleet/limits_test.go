@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -55,5 +57,57 @@ func TestConnections(t *testing.T) {
 	}
 	if !answers() {
 		t.Error("no answer after connections were closed")
+	}
+}
+
+// SIGHUP replaces the tokens, unless the file cannot be read, and does not end the server.
+func TestReload(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "tokens")
+	write := func(lines string) {
+		if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, oneHash := server.NewToken()
+	two, twoHash := server.NewToken()
+	write("read " + oneHash + "\n")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	c := start(t, dir, address, "--tokens", file)
+	defer func() { c.Process.Kill(); c.Wait() }()
+	status := func(token string) int {
+		resp := request(t, "GET", "http://"+address+"/v1/builds", token, "", nil)
+		return resp.StatusCode
+	}
+	if status(one) != 200 || status(two) != 401 {
+		t.Fatal("the tokens do not count")
+	}
+	hangUp := func() {
+		if err := c.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("read " + twoHash + "\n")
+	hangUp()
+	for end := time.Now().Add(10 * time.Second); status(two) != 200; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the new token does not count")
+		}
+	}
+	if status(one) != 401 {
+		t.Error("the old token counts")
+	}
+	for _, bad := range []func(){func() { write("read 12\n") }, func() { os.Remove(file) }} {
+		bad()
+		hangUp()
+		time.Sleep(100 * time.Millisecond)
+		if status(two) != 200 {
+			t.Error("a file that cannot be read changes the tokens")
+		}
 	}
 }

@@ -128,8 +128,9 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if tables != nil && limit != (store.Retention{}) {
 		return cli.Usagef("--keep-days and --keep-size are for Parquet files: the tables of ClickHouse have a limit of their own (btfleet clickhouse schema --keep-days)")
 	}
-	ctx, stop := cli.Interruptible(c.Context())
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // SIGHUP is for reload
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process
 	to, err := o.store.open(ctx, true)
 	if err != nil {
 		return err
@@ -223,6 +224,9 @@ func (o *serve) readTokens() (*server.Tokens, error) {
 
 // reload reads the file of --tokens again at each SIGHUP. If it cannot be read, the tokens stay.
 func (o *serve) reload(ctx context.Context, t *server.Tokens, log *slog.Logger) {
+	if t == nil {
+		return
+	}
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP)
 	defer signal.Stop(again)
@@ -235,7 +239,7 @@ func (o *serve) reload(ctx context.Context, t *server.Tokens, log *slog.Logger) 
 		list, err := o.readTokens()
 		if err != nil {
 			log.Error("the tokens stay as they were", "err", err)
-		} else if list != nil {
+		} else {
 			t.Replace(list)
 			log.Info("tokens read", "file", o.tokens)
 		}
