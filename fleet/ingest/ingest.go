@@ -318,9 +318,16 @@ func (w *writer) dump(d *profile.Dump) (build string) {
 
 // continues reports whether the first dump of the upload is of the boot of the upload before. It is not if
 // the upload begins with a header, unless the device sends the header of its boot with each upload: the
-// number and the time of the dumps then do not begin anew.
+// number and the time of the dumps then do not begin anew. Without a header, it is not if both begin anew.
 func (w *writer) continues(d *profile.Dump) bool {
-	return d.BootHeader == w.state.Header && (!w.header || d.Number > w.state.Number && (!d.Timed || d.Time.Microseconds() >= w.state.Uptime))
+	s, at := &w.state, d.Time.Microseconds()
+	if d.BootHeader != s.Header {
+		return false
+	}
+	if w.header {
+		return d.Number > s.Number && (!d.Timed || at >= s.Uptime)
+	}
+	return d.Number > min(s.Number, 1) || !d.Timed || at >= s.Uptime
 }
 
 // begin begins a boot of the device.

@@ -141,6 +141,8 @@ func TestEqualHeaders(t *testing.T) {
 	}{
 		"the same log after a start": {[][]byte{log, append(log, '\n'), append(log, "\n\n"...)}, "0.0 0.1 0.2 1.0 1.1 1.2 2.0 2.1 2.2"},
 		"a header in each upload":    {[][]byte{append(bytes.Clone(log[:bytes.Index(log, []byte("~h#begin 1"))]), '\n'), later[0], later[1]}, "0.0 0.1 0.2"},
+		"no header after a start":    {[][]byte{log, append(bytes.Clone(rest), '\n')}, "0.0 0.1 0.2 1.0 1.1 1.2"},
+		"a late part, no header":     {[][]byte{slices.Concat(header, []byte("\n"), later[1][len(header):]), later[0][len(header)+1:]}, "0.0 0.1"},
 		"and then a start":           {[][]byte{log, later[1], later[0]}, "0.0 0.1 0.2 1.0 2.0"},
 	} {
 		var s State
