@@ -135,6 +135,7 @@ func TestEqualHeaders(t *testing.T) {
 	for _, d := range bytes.SplitAfter(rest, []byte("~h#begin "))[2:] {
 		later = append(later, slices.Concat(header, []byte("\n~h#begin "), bytes.TrimSuffix(d, []byte("~h#begin "))))
 	}
+	part := func(n int) []byte { return fmt.Appendf(nil, "~h#begin %d t=%d0000000000\n~b#size: 16, 0x8000100\n~h#end %d\n", n, n, n) }
 	for name, c := range map[string]struct {
 		uploads [][]byte
 		want    string // boots and dumps
@@ -142,7 +143,7 @@ func TestEqualHeaders(t *testing.T) {
 		"the same log after a start": {[][]byte{log, append(log, '\n'), append(log, "\n\n"...)}, "0.0 0.1 0.2 1.0 1.1 1.2 2.0 2.1 2.2"},
 		"a header in each upload":    {[][]byte{append(bytes.Clone(log[:bytes.Index(log, []byte("~h#begin 1"))]), '\n'), later[0], later[1]}, "0.0 0.1 0.2"},
 		"no header after a start":    {[][]byte{log, append(bytes.Clone(rest), '\n')}, "0.0 0.1 0.2 1.0 1.1 1.2"},
-		"a late part, no header":     {[][]byte{slices.Concat(header, []byte("\n"), later[1][len(header):]), later[0][len(header)+1:]}, "0.0 0.1"},
+		"a late part, no header":     {[][]byte{log, part(9), part(7)}, "0.0 0.1 0.2 0.3 0.4"},
 		"and then a start":           {[][]byte{log, later[1], later[0]}, "0.0 0.1 0.2 1.0 2.0"},
 	} {
 		var s State
