@@ -29,6 +29,7 @@ type dump struct {
 	blocks  []profile.Block // that have addresses
 	named   []namedBlock
 	stamps  []profile.Stamp // if its header has no time
+	naming  int             // how often the load bases had changed when it began
 	old     bool            // a block has no address, or one that an earlier dump of the boot has
 	line    []byte          // the last one of call paths
 }
@@ -47,7 +48,7 @@ type namedBlock struct {
 
 // newDump returns a dump that begins.
 func newDump(at *placed, b *profile.Builder) *dump {
-	d := &dump{start: at.dump, isPaths: at.dump.isPaths || hasKind(at.dump.Begin), heaps: at.dump.heaps, builder: b}
+	d := &dump{start: at.dump, isPaths: at.dump.isPaths || hasKind(at.dump.Begin), heaps: at.dump.heaps, builder: b, naming: at.naming}
 	if d.headless && d.Sum.Names != nil { // recording has added up its lines
 		d.in = at.callPaths
 		d.written = profile.Value{Bytes: d.Sum.Bytes, Count: d.Sum.Live}
@@ -57,7 +58,7 @@ func newDump(at *placed, b *profile.Builder) *dump {
 
 // info returns what the headers say of the dump. (BT-HEAD-4, BT-DUMP-1)
 func (d *dump) info(index int) profile.DumpInfo {
-	i := profile.DumpInfo{Name: fmt.Sprintf("dump %d", d.ordinal), File: d.File, Line: d.Line, Index: index, Boot: d.boot, Number: d.dumpNumber(),
+	i := profile.DumpInfo{Naming: d.naming, Name: fmt.Sprintf("dump %d", d.ordinal), File: d.File, Line: d.Line, Index: index, Boot: d.boot, Number: d.dumpNumber(),
 		BootHeader: d.bootText, Loss: d.loss, Heaps: d.heaps, Fresh: !d.isPaths && !d.old && d.written.Count > 0, Written: d.written, Stamps: d.stamps, Paths: d.isPaths, Cut: !d.ended() && (d.marked() || d.unread) || d.headless}
 	if d.only {
 		i.Name = d.File

@@ -422,6 +422,69 @@ func TestInferredBasesOfAFollowedLog(t *testing.T) {
 	}
 }
 
+// In a stream, the load base is known only after some addresses. Dumps that began before have call paths without
+// names, and are not compared with those that have them.
+func TestRateOfAStream(t *testing.T) {
+	exe, _ := demo(t)
+	out, err := exec.Command(exe, "12").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	n := 0
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "started") {
+			if n++; n > 1 {
+				fmt.Fprintf(&log, "~h#end %d\n", n-1)
+			}
+			fmt.Fprintf(&log, "~h#begin %d\n", n)
+		}
+		log.WriteString(line)
+	}
+	fmt.Fprintf(&log, "~h#end %d\n", n)
+	lines := strings.SplitAfter(log.String(), "\n")
+	in, w := io.Pipe()
+	r, err := heaplog.Open(t.Context(), heaplog.Stream(in, "port"), heaplog.Exe(exe), heaplog.Refresh(10*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	sent := make(chan bool)
+	go func() {
+		io.WriteString(w, strings.Join(lines[:5], ""))
+		<-sent
+		io.WriteString(w, strings.Join(lines[5:], ""))
+		w.Close()
+	}()
+	var dumps []*profile.Dump
+	for d, err := range r.Dumps() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dumps = append(dumps[:d.Index], d); d.Index == 0 {
+			select {
+			case sent <- true:
+			default:
+			}
+		}
+	}
+	p, err := profile.New(dumps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := p.Leaks(profile.LeakOptions{})
+	var rates []string
+	for i := range found.Rows {
+		if r := &found.Rows[i]; r.Rate != 0 {
+			in := slices.IndexFunc(r.Stack(), func(s profile.Site) bool { return s.Func == "connection" })
+			rates = append(rates, fmt.Sprintf("%t %.0f", in >= 0, r.Rate))
+		}
+	}
+	if d := found.Dumps[0]; d.Used || d.Reason != "before the load base was known" || found.Used != len(dumps)-1 || strings.Join(rates, ", ") != "true 122880" {
+		t.Errorf("first dump %+v, %d of %d used, rates %q; %s", found.Dumps[0].Reason, found.Used, len(dumps), rates, notes(r))
+	}
+}
+
 // A live log yields the open dump again and again, and a dump with its end at once.
 func TestRefresh(t *testing.T) {
 	in, w := io.Pipe()

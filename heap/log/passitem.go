@@ -117,6 +117,7 @@ func (p *pass) record(it *Item) {
 		p.tally.note(NoteSymbols, fmt.Sprintf("no load base was known before %s:%d: addresses of earlier records have no names", it.File, it.Line))
 	}
 	p.resolve(it)
+	p.at.naming = p.bases.changes
 }
 
 // locatable prepares the process for the addresses of an item. It returns false after an

@@ -91,6 +91,7 @@ type placed struct {
 	before    tail          // the text before the item
 	callPaths *callPaths    // of the latest boot with lines of call paths, nil if there is none
 	memory    memory        // of this log
+	naming    int           // how often the load bases have changed
 
 	// last is set at the end of all logs, and err if something is wrong: the rest of one log cannot
 	// be read, or the logs have no record.

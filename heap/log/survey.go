@@ -31,7 +31,7 @@ type bases struct {
 	byBoot   map[int][]symbol.Base // nil if bases are not inferred
 	notes    []string
 	// live means that the log may continue after the survey. Bases are then inferred again
-	// each time the number of distinct addresses has doubled.
+	// each time the number of distinct addresses has doubled, or grown by a quarter as long as none are known.
 	live  bool
 	known map[symbol.ReturnAddr]bool // addresses found by the survey
 }
@@ -42,6 +42,7 @@ type passBases struct {
 	current []symbol.Base
 	seen    map[symbol.ReturnAddr]bool
 	retry   int // size of seen at which bases are inferred again
+	changes int // how often they have changed since records were read
 }
 
 // wanted reports whether a survey must infer bases.
@@ -176,7 +177,7 @@ func (b bases) begin() passBases {
 	if p.seen == nil {
 		p.seen = map[symbol.ReturnAddr]bool{}
 	}
-	p.retry = max(minGathered, 2*len(p.seen))
+	p.retry = max(minGathered, len(p.seen)+1)
 	return p
 }
 
@@ -207,12 +208,18 @@ func (b *passBases) refine(p *process.Process, it *Item, lossless bool) (late bo
 		return false
 	}
 	b.retry = 2 * len(b.seen)
+	if len(b.current) == 0 {
+		b.retry = len(b.seen) + 1 + len(b.seen)/4
+	}
 	var missing []string
 	found := inferFrom(p, b.seen, &missing)
 	if len(found) == 0 {
 		return false
 	}
 	late = len(b.current) == 0
+	if !slices.EqualFunc(found, b.current, func(x, y symbol.Base) bool { return x.File == y.File && x.Bias == y.Bias }) {
+		b.changes++
+	}
 	b.current = found
 	p.SetBases(found)
 	return late

@@ -43,6 +43,7 @@ type DumpInfo struct {
 	Build, Device, Firmware string // of the boot, as the log names them; "" if it does not
 	BootHeader              string // text of the ~h#boot with which the boot begins, "" if there is none
 	Fresh                   bool   // it has blocks, all with addresses, and no earlier dump of the boot has a block at one of these
+	Naming                  int    // how often the load bases had been inferred anew when it began: the names of others differ
 	Heaps                   []Heap // latest report of the allocator on each heap, in this dump or before it
 
 	// Written is the sum of the records in the log, to which Announced refers. It differs

@@ -82,12 +82,27 @@ func steadyDumps(all []*Dump, series bool) []LeakDump {
 		}
 	}
 	useUnmarked(list)
+	leaveOutUnnamed(list)
 	leaveOutSubsets(list)
 	leaveOutExits(list)
 	for i := range list {
 		list[i].Used = list[i].Reason == ""
 	}
 	return list
+}
+
+// leaveOutUnnamed leaves out the dumps whose load base was not known yet: their call paths lack the names of
+// those of later dumps.
+func leaveOutUnnamed(list []LeakDump) {
+	latest := map[boot]int{}
+	for i := range list {
+		latest[list[i].boot] = max(latest[list[i].boot], list[i].Naming)
+	}
+	for i := range list {
+		if d := &list[i]; d.Naming < latest[d.boot] {
+			d.Reason = "before the load base was known"
+		}
+	}
 }
 
 // useUnmarked uses the dumps that have no end or beginning, and no number of their blocks, if they
