@@ -236,6 +236,35 @@ func TestOneLine(t *testing.T) {
 	report(t, changed, allowed)
 }
 
+// A log whose first ~h#boot is damaged has the same answer, but for names of code ranges that no other boot tells.
+func TestFirstBootLine(t *testing.T) {
+	var changed []string
+	for k, l := range fleetLogs {
+		if l.from > 0 {
+			continue
+		}
+		log := l.write(t, uint64(k))
+		want := answerTo(t, []byte(log))
+		first, rest, _ := strings.Cut(log, "\n")
+		next, _, _ := strings.Cut(rest, "\n")
+		for _, d := range damages {
+			for seed := range uint64(6) {
+				damaged := d.to(rand.New(rand.NewPCG(seed, uint64(k))), first+"\n", next+"\n")
+				got := answerTo(t, []byte(damaged+rest))
+				if l.boots == 1 && l.form != "records" && len(got.verdicts) == len(want.verdicts) {
+					for i := range got.verdicts {
+						got.verdicts[i] = strings.Replace(got.verdicts[i], "code+0x", "0x1", 1)
+					}
+				}
+				if !want.same(got) {
+					changed = append(changed, fmt.Sprintf("%+v: %s: %q: %+v, want %+v", l, d.name, damaged, got, want))
+				}
+			}
+		}
+	}
+	report(t, changed, 0)
+}
+
 // report fails a test of which more than the allowed number of answers changed.
 func report(t *testing.T, changed []string, allowed int) {
 	t.Helper()

@@ -58,7 +58,7 @@ func newDump(at *placed, b *profile.Builder) *dump {
 
 // info returns what the headers say of the dump. (BT-HEAD-4, BT-DUMP-1)
 func (d *dump) info(index int) profile.DumpInfo {
-	i := profile.DumpInfo{Naming: d.naming, Name: fmt.Sprintf("dump %d", d.ordinal), File: d.File, Line: d.Line, Index: index, Boot: d.boot, Number: d.dumpNumber(),
+	i := profile.DumpInfo{Naming: d.naming, Offsets: d.isPaths && d.in != nil && !d.in.code.Known(), Name: fmt.Sprintf("dump %d", d.ordinal), File: d.File, Line: d.Line, Index: index, Boot: d.boot, Number: d.dumpNumber(),
 		BootHeader: d.bootText, Loss: d.loss, Heaps: d.heaps, Fresh: !d.isPaths && !d.old && d.written.Count > 0, Written: d.written, Stamps: d.stamps, Paths: d.isPaths, Cut: !d.ended() && (d.marked() || d.unread) || d.headless}
 	if d.only {
 		i.Name = d.File

@@ -55,6 +55,9 @@ type DumpInfo struct {
 	// Paths reports whether the log has sums of call paths, and not each block: of a path that it has, no
 	// block is missing.
 	Paths bool
+	// Offsets reports whether the call paths are those of code whose address the log does not tell: its ~h#boot
+	// is lost.
+	Offsets bool
 	// Diff reports whether the log has only the changes since the dump with the number
 	// Base. The values of the Dump are those of Base with the changes applied.
 	Diff bool

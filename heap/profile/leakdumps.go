@@ -83,6 +83,7 @@ func steadyDumps(all []*Dump, series bool) []LeakDump {
 	}
 	useUnmarked(list)
 	leaveOutUnnamed(list)
+	leaveOutOffsets(list)
 	leaveOutSubsets(list)
 	leaveOutExits(list)
 	for i := range list {
@@ -101,6 +102,32 @@ func leaveOutUnnamed(list []LeakDump) {
 	for i := range list {
 		if d := &list[i]; d.Naming < latest[d.boot] {
 			d.Reason = "before the load base was known"
+		}
+	}
+}
+
+// leaveOutOffsets leaves out dumps that cannot be compared: the ~h#boot of some boots of a log is lost, and with it the
+// addresses of their call paths. It leaves out those, or the others if these are fewer.
+func leaveOutOffsets(list []LeakDump) {
+	type group struct {
+		file    string
+		offsets bool
+	}
+	offsets := map[boot]bool{} // a dump without entries does not tell
+	for i := range list {
+		offsets[list[i].boot] = offsets[list[i].boot] || list[i].Offsets
+	}
+	n := map[group]int{}
+	for i := range list {
+		if d := &list[i]; d.Reason == "" {
+			n[group{d.File, offsets[d.boot]}]++
+		}
+	}
+	for i := range list {
+		d := &list[i]
+		lost := offsets[d.boot]
+		if n, others := n[group{d.File, lost}], n[group{d.File, !lost}]; d.Reason == "" && (n < others || lost && n == others) {
+			d.Reason = "the ~h#boot of some boots is lost: their addresses differ"
 		}
 	}
 }

@@ -81,6 +81,9 @@ func (c *Code) elf() {
 	c.from, c.file = fromELF, files[0]
 }
 
+// Known reports whether anything says where the code is.
+func (c *Code) Known() bool { return c.from != fromNothing }
+
 // FromELF reports whether the code ranges are those of the ELF file.
 func (c *Code) FromELF() bool { return c.from == fromELF }
 
