@@ -213,6 +213,7 @@ func falseGrows(dumps int) float64 {
 func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 	points := make([]Value, len(p.dumps))
 	var growths []float64
+	load := loadCurve{dumps: t.examined()}
 	rows := p.rows()
 	for row := range rows.len() {
 		changes := rows.changes(row)
@@ -232,6 +233,7 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 		if varies(points, l.Dumps) {
 			l.Varied++
 			growths = append(growths, e.growth())
+			load.add(points)
 		}
 		if e.Gain > 0 {
 			if e.Versions != nil {
@@ -242,6 +244,9 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 	}
 	if !l.Intervals { // sums of all paths grow
 		l.leaveOutLoad(growths)
+		if l.Load > 0 {
+			p.compareWithLoad(l, t, load.curve())
+		}
 	}
 	l.Random = falseGrows(l.Used) * float64(l.Varied)
 	sortLeaks(l.Rows)

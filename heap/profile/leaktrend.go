@@ -180,6 +180,14 @@ func (t *leakTrend) setFloors(points []Value, byBytes bool) {
 	}
 }
 
+// examined returns the indexes of the examined dumps.
+func (t *leakTrend) examined() (list []int) {
+	for i := range t.boots {
+		list = append(list, t.boots[i].dumps...)
+	}
+	return list
+}
+
 // minChanges is the least number of changes of the values of a call path that can be evidence:
 // two rises in two changes have a Z of 1.7.
 const minChanges = 3

@@ -201,6 +201,9 @@ func TestLeakWorlds(t *testing.T) {
 			}
 		}
 	}
+	if s := scores["a day's rhythm in all paths"]; s.unsure > s.logs {
+		t.Errorf("a day's rhythm: %d false probable leaks in %d logs", s.unsure, s.logs)
+	}
 	if s := scores["ends"]; s.sure.named.yes > s.sure.named.of/10 {
 		t.Errorf("%d of %d leaks that ended are still leaks", s.sure.named.yes, s.sure.named.of)
 	}
