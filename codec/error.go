@@ -65,8 +65,17 @@ type Error struct {
 	Frame  int    // frame of the field, -1 if none
 	Clause string // violated clause of SPEC.md
 	Reason Reason
-	Detail string // the value found and the value expected, for people
+	Detail Detail // the value found and the value expected, for people
 }
+
+// Detail is a text. It is formatted when it is printed: of a log with many damaged records, few errors
+// are.
+type Detail struct {
+	Format string // of [fmt.Sprintf]
+	Args   []any
+}
+
+func (d Detail) String() string { return fmt.Sprintf(d.Format, d.Args...) }
 
 // Error returns place, field, expectation, reason and clause in one line.
 func (e *Error) Error() string {
@@ -119,11 +128,9 @@ func clauseOf(r Reason) string {
 }
 
 func textError(off int, r Reason, clause, format string, args ...any) *Error {
-	return &Error{Off: off, Field: FieldText, Frame: -1, Clause: clause, Reason: r,
-		Detail: fmt.Sprintf(format, args...)}
+	return &Error{Off: off, Field: FieldText, Frame: -1, Clause: clause, Reason: r, Detail: Detail{format, args}}
 }
 
 func bitError(off int, k FieldKind, frame int, r Reason, format string, args ...any) *Error {
-	return &Error{Off: off, Field: k, Frame: frame, Clause: clauseOf(r), Reason: r,
-		Detail: fmt.Sprintf(format, args...)}
+	return &Error{Off: off, Field: k, Frame: frame, Clause: clauseOf(r), Reason: r, Detail: Detail{format, args}}
 }

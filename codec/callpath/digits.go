@@ -1,7 +1,6 @@
 package callpath
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -114,7 +113,7 @@ func (r *reader) error() error {
 
 func lineError(off int, reason codec.Reason, clause, format string, args ...any) *codec.Error {
 	return &codec.Error{Off: off, Field: codec.FieldText, Frame: -1, Clause: clause, Reason: reason,
-		Detail: fmt.Sprintf(format, args...)}
+		Detail: codec.Detail{Format: format, Args: args}}
 }
 
 // fixed reads n digits. (BT-DIGIT-1)
