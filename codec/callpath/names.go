@@ -10,6 +10,8 @@ type Names struct {
 	children index         // of nodes, by parent and frame
 	named    index         // of the paths that names stand for, by name
 	roots    map[uint32]ID // by name of the outer part
+	version  int           // how often a name of a root became known or unknown
+	copied   int           // paths that Apply may copy: see copyPerChange
 
 	// Results of Resolve since named last changed for the name of a root; nil if there are none.
 	outer  map[ID]ID // by root
@@ -145,6 +147,7 @@ func (n *Names) tell(id ID) {
 	}
 	if _, used := n.roots[x.name]; used {
 		n.outer, n.grafts = nil, nil
+		n.version++
 	}
 }
 

@@ -78,11 +78,12 @@ type Sums struct {
 	ever  list[everSum]  // of the first paths; the others have none
 	est   list[estimate] // likewise
 	index index          // by ID
-	named bool           // a path begins with a name that is not known
+	named bool           // a path, here or in base, begins with a name that was not known
+	known int            // version of the Names with which the paths were resolved
 	// base has the paths that follow: those that are not here and hold something. changes is the
-	// number of paths of this Sums and of its bases, but for the last one.
-	base    *Sums
-	changes int
+	// number of paths of this Sums and of its bases, but for last, the last one.
+	base, last *Sums
+	changes    int
 }
 
 type liveSum struct {
@@ -191,7 +192,7 @@ func (s *Sums) find(id ID) (i int, known bool) {
 // resolved returns the sums with the names resolved that n knows by now. The sums of equal paths are
 // added up. If release is set, s must not be used afterwards, and is freed as far as it was read.
 func (s *Sums) resolved(n *Names, release bool) *Sums {
-	to := &Sums{}
+	to := &Sums{known: n.version}
 	if release {
 		s.index = index{}
 	}
@@ -207,6 +208,15 @@ func (s *Sums) resolved(n *Names, release bool) *Sums {
 	return to
 }
 
+// copyPerChange is how many paths of bases Apply copies per path of a difference. A chain of differences
+// that has more paths than the dump at its end is copied to one Sums, but only so often that the time is
+// that of the differences.
+const copyPerChange = 4
+
+// Continues reports whether s is base with changes: the first paths of s are the changes, and the others
+// those of base, by the same IDs.
+func (s *Sums) Continues(base *Sums) bool { return s.base == base && base != nil }
+
 // Apply applies a difference to its base: it returns the paths in changed, followed by the
 // paths in base that are not in changed. changed is the result of [Dump.Paths] for the
 // difference, and base the result of Paths or Apply for the base. A path in changed without
@@ -214,15 +224,19 @@ func (s *Sums) resolved(n *Names, release bool) *Sums {
 // (BT-DUMP-3)
 func (n *Names) Apply(changed, base *Sums) *Sums {
 	paths := changed.resolved(n, false)
-	last := base
-	for last.base != nil {
-		last = last.base
+	paths.last = base.last
+	if paths.last == nil {
+		paths.last = base
 	}
-	if paths.changes = base.changes + paths.live.n; !base.named && paths.changes <= last.live.n {
-		paths.base = base
+	paths.changes = base.changes + paths.live.n
+	n.copied += copyPerChange * paths.live.n
+	most := paths.last.live.n
+	if (!base.named || base.known == n.version) && (paths.changes <= most || most+paths.changes > n.copied) {
+		paths.base, paths.named = base, paths.named || base.named
 		return paths
 	}
-	paths.changes = 0
+	n.copied -= min(n.copied, most+paths.changes)
+	paths.last, paths.changes = nil, 0
 	rest := &Sums{} // with the names that are known by now
 	for p := range base.All() {
 		p.ID = n.Resolve(p.ID)

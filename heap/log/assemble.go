@@ -318,8 +318,9 @@ func (a *assembler) base(d *dump) *pathValues {
 
 // emit yields a dump if it is selected.
 func (a *assembler) emit(d *dump) {
-	v := d.values(a.base(d), true)
-	built := d.build(d.info(a.built), v, false)
+	base := a.base(d)
+	v := d.values(base, true)
+	built := d.build(d.info(a.built), v, base, false)
 	if v != nil {
 		a.notes.sameAddress += d.Sum.SameAddress
 		a.notes.peakParts += v.peaksInParts()
@@ -355,7 +356,7 @@ func (a *assembler) idle(at *placed) {
 	case a.c.refresh > 0:
 		for i, d := range append(slices.Clone(a.waiting), d) {
 			v := d.values(a.base(d), false)
-			a.yield(d.build(d.info(a.built+i), v, true), d, v)
+			a.yield(d.build(d.info(a.built+i), v, nil, true), d, v)
 		}
 	}
 }

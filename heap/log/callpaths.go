@@ -210,6 +210,7 @@ type builtPaths struct {
 	paths   []builtEntry // a cache, by ID modulo its length, of paths without unknown names
 	puts    int          // since paths was allocated
 	callers map[callpath.ID]profile.Callers
+	ids     map[profile.Path]callpath.ID // see single
 }
 
 // builtEntry is empty if its path has no Builder.
@@ -251,6 +252,19 @@ func (c *callPaths) path(b *profile.Builder, id callpath.ID, wait bool) (x built
 		c.built.put(id, x)
 	}
 	return x, true
+}
+
+// single reports whether a path of a Builder, the one of id, is that of no other path of the log: two paths
+// may have the same addresses.
+func (c *callPaths) single(p profile.Path, id callpath.ID) bool {
+	if c.built.ids == nil {
+		c.built.ids = map[profile.Path]callpath.ID{}
+	}
+	known, ok := c.built.ids[p]
+	if !ok {
+		c.built.ids[p] = id
+	}
+	return !ok || known == id
 }
 
 // callersStep is the number of frames after which the Callers of a path are kept: a path that

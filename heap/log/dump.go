@@ -24,6 +24,7 @@ type dump struct {
 	written profile.Value    // sum of the records in the log
 	builder *profile.Builder // whose open dump it is
 	in      *callPaths       // of the boot, nil if the dump has no entries so far
+	mixed   bool             // builder has records that are in no pathValues
 	records []pathRecord     // the ~m# records of a dump of call paths, by path
 	index   map[profile.Path]int
 	blocks  []profile.Block // that have addresses
@@ -93,6 +94,7 @@ func (d *dump) info(index int) profile.DumpInfo {
 func (d *dump) addRecord(p profile.Path, v profile.Value) {
 	d.written.Add(v)
 	if !d.isPaths {
+		d.mixed = true
 		d.builder.Add(p, v)
 		return
 	}
@@ -151,9 +153,10 @@ func (d *dump) addLine(at *placed, blocks bool) {
 // waits reports whether a later line can still define a name that is not known yet.
 func (d *dump) waits() bool { return d.in != nil && !d.in.closed && d.Sum.Waits() }
 
-// build returns the dump with v, the values of its call paths. With snapshot, it returns the
+// build returns the dump with v, the values of its call paths. base has those of the dump from which it is
+// a difference, nil if there is none. With snapshot, it returns the
 // dump so far, and another dump of the same lines can be built later.
-func (d *dump) build(info profile.DumpInfo, v *pathValues, snapshot bool) *profile.Dump {
+func (d *dump) build(info profile.DumpInfo, v, base *pathValues, snapshot bool) *profile.Dump {
 	b := d.builder
 	if v != nil && snapshot {
 		b = b.Fork()
@@ -161,7 +164,10 @@ func (d *dump) build(info profile.DumpInfo, v *pathValues, snapshot bool) *profi
 			b.AddAllocation(a)
 		}
 	}
-	saturated := v.addTo(b, &info.Loss)
+	saturated := false
+	if snapshot || d.mixed || !v.addChanges(base, b, &info.Loss) {
+		saturated = v.addTo(b, &info.Loss)
+	}
 	info.Loss.Partial = v != nil && v.partial
 	var built *profile.Dump
 	if snapshot {
@@ -171,6 +177,9 @@ func (d *dump) build(info profile.DumpInfo, v *pathValues, snapshot bool) *profi
 	}
 	built.Records = clampInt(d.written.Count)
 	built.Loss.Saturated = built.Loss.Saturated || saturated
+	if v != nil && v.in != nil && !snapshot && !d.mixed {
+		v.built, v.generation = built, v.in.process.Generation()
+	}
 	return built
 }
 

@@ -1,6 +1,7 @@
 package heaplog
 
 import (
+	"iter"
 	"math"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
@@ -18,6 +19,10 @@ type pathValues struct {
 	own     int // number of paths that are the dump's own, before those of its base
 	records []pathRecord
 	partial bool // it has only what changed since a dump that is missing
+
+	built      *profile.Dump // with these values, nil if it has others, too
+	generation int           // of the process when built was made
+	single     bool          // callPaths.single has returned true for each path
 }
 
 // values returns the values of the call paths of the dump, nil if it is no dump of call paths.
@@ -41,12 +46,68 @@ func (d *dump) values(base *pathValues, settle bool) *pathValues {
 	if v.in == nil {
 		v.in = base.in
 	}
+	if len(v.records) == 0 {
+		v.records = base.records
+		return v
+	}
 	for _, r := range base.records {
 		if _, changed := d.index[r.path]; !changed {
 			v.records = append(v.records[:len(v.records):len(v.records)], r)
 		}
 	}
 	return v
+}
+
+// changed yields the paths that are the dump's own.
+func (v *pathValues) changed() iter.Seq[callpath.PathSum] {
+	return func(yield func(callpath.PathSum) bool) {
+		n := v.own
+		if n == 0 {
+			return
+		}
+		for s := range v.paths.All() {
+			if n--; !yield(s) || n == 0 { // to find the next one may take the time of all paths
+				return
+			}
+		}
+	}
+}
+
+// addChanges is addTo in the time of the paths that v changes, if the others have the values and the paths
+// of base. ok is false, and nothing is added, if they may have others.
+func (v *pathValues) addChanges(base *pathValues, b *profile.Builder, loss *profile.Loss) (ok bool) {
+	if v == nil || base == nil || base.built == nil || !v.paths.Continues(base.paths) || v.in != base.in || v.names != base.names || v.names != v.in.names ||
+		len(v.records) > 0 || base.built.Loss.Saturated || base.built.Loss.OtherPaths > 0 || base.generation != v.in.process.Generation() {
+		return false
+	}
+	if !base.single {
+		for s := range base.paths.All() {
+			if !v.in.single(v.path(b, s.ID).Path, s.ID) {
+				return false
+			}
+		}
+		base.single = true
+	}
+	var list []profile.Allocation
+	noOuter := int64(0)
+	var round roundings
+	for s := range v.changed() {
+		path := v.path(b, s.ID)
+		if s.Saturated || path.Other() || !v.in.single(path.Path, s.ID) {
+			return false
+		}
+		if path.noOuter {
+			noOuter += int64(s.Entries)
+		}
+		list = append(list, round.allocation(path.Path, &s))
+	}
+	v.single = true
+	b.Continue(base.built)
+	for i := range list {
+		b.Replace(list[i])
+	}
+	loss.NoOuter += noOuter
+	return true
 }
 
 // path returns the call path of a Builder.
@@ -84,11 +145,7 @@ func (v *pathValues) addTo(b *profile.Builder, loss *profile.Loss) (saturated bo
 
 // peaksInParts returns the number of call paths of the dump whose peak was recorded in parts.
 func (v *pathValues) peaksInParts() (n int64) {
-	own := v.own
-	for s := range v.paths.All() {
-		if own--; own < 0 {
-			break
-		}
+	for s := range v.changed() {
 		if s.Peaks > 1 {
 			n++
 		}

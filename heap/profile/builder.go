@@ -116,11 +116,13 @@ type Builder struct {
 	more    map[uint32]*more // what AddAllocation added besides live values
 	open    Dump             // the counts of the open dump
 	last    ended
+
+	continued *continued // nil unless the open dump continues another one
 }
 
 // ended has the values of the dump that ended last.
 type ended struct {
-	live, allLive *table[Value] // as the dump has them, and in one table
+	live, allLive *table[Value] // as the dump has them, and in one table, nil if it was not made yet
 	more, allMore *table[more]
 }
 
@@ -134,6 +136,8 @@ type interner struct {
 	maxPaths int
 	other    Path
 	stack    []uint32
+	bases    []*baseDump
+	copied   int // values that shortened may copy
 }
 
 // file is a file in which an address has the same meaning in every boot.
@@ -377,6 +381,9 @@ func (b *Builder) moreValues() (ids []uint32, values []more) {
 
 // End ends the open dump and returns it. The next Add begins another dump.
 func (b *Builder) End(info DumpInfo) *Dump {
+	if b.continued != nil {
+		return b.endContinued(info)
+	}
 	d := b.Dump(info)
 	d.Ended = true
 	for _, id := range d.live.ids {
@@ -386,5 +393,13 @@ func (b *Builder) End(info DumpInfo) *Dump {
 	last.live, last.more = b.last.live.after(b.last.allLive, d.live), b.last.more.after(b.last.allMore, d.more)
 	d.live, d.more = last.live, last.more
 	b.touched.n, b.open, b.more, b.last = 0, Dump{}, nil, last
+	return d
+}
+
+func (b *Builder) endContinued(info DumpInfo) *Dump {
+	d := &Dump{DumpInfo: info, Records: b.open.Records, Total: b.open.Total, Ended: true, in: b.paths, addrs: b.paths.addrs.n}
+	d.Loss.Saturated = b.open.Loss.Saturated
+	d.live, d.more = b.continued.end(b.interner)
+	b.open, b.continued, b.last = Dump{}, nil, ended{live: d.live, more: d.more}
 	return d
 }

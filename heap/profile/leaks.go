@@ -212,6 +212,12 @@ func falseGrows(dumps int) float64 {
 // addLeaks examines all rows.
 func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 	points := make([]Value, len(p.dumps))
+	used := make([]int, len(p.dumps)+1) // number of used dumps before each
+	for i := range l.Dumps {
+		if used[i+1] = used[i]; l.Dumps[i].Used {
+			used[i+1]++
+		}
+	}
 	var growths []float64
 	load := loadCurve{dumps: t.examined()}
 	rows := p.rows()
@@ -220,13 +226,23 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 		if !l.Intervals && changes == 0 {
 			continue // it neither varies nor grows
 		}
+		if !l.Intervals && t.complete && t.seldom(changes) { // in the time of the changes, not of all dumps
+			if rows.varies(row, used) {
+				l.Varied++
+				e := Evidence{}
+				e.First, e.Last = t.ends(func(dump int) Value { return rows.value(row, dump) })
+				growths = append(growths, e.growth())
+			}
+			continue
+		}
 		which := []uint32{uint32(row)}
 		clear(points)
 		p.addRows(points, which)
 		l.addUp(points)
 		var e Evidence
 		if !l.Intervals && t.seldom(changes) {
-			e.First, e.Last = t.ends(points)
+			whole := t.fill(points)
+			e.First, e.Last = t.ends(func(dump int) Value { return whole[dump] })
 		} else {
 			e = t.examine(points)
 		}

@@ -53,6 +53,7 @@ type leakTrend struct {
 	trend
 	timed    bool
 	complete bool           // no dump lacks blocks: only the program changes the values
+	unscaled bool           // no values are corrected for lost blocks, other than by fill, which adds no changes
 	versions []versionBoots // nil if there is only one
 	scale    float64        // bytes per unit of the floors of the call path
 	steps    []floorStep    // of the call path
@@ -62,7 +63,7 @@ type leakTrend struct {
 // newLeakTrend returns the trend over the dumps that are used, of which each boot has at
 // least minBootDumps.
 func newLeakTrend(dumps []LeakDump) *leakTrend {
-	t := &leakTrend{timed: true, complete: true}
+	t := &leakTrend{timed: true, complete: true, unscaled: true}
 	byBoot := map[boot]int{}
 	count := map[boot]int{} // of all dumps
 	for i, d := range dumps {
@@ -90,6 +91,7 @@ func newLeakTrend(dumps []LeakDump) *leakTrend {
 		}
 		b.kept = append(b.kept, kept)
 		b.gaps = append(b.gaps, gapOf(d.Dump))
+		t.unscaled = t.unscaled && kept == 1
 		t.complete = t.complete && kept == 1 && b.gaps[len(b.gaps)-1] == gap{}
 	}
 	for i := range t.boots {
@@ -195,14 +197,14 @@ const minChanges = 3
 // seldom reports whether the values of a call path change so seldom that they are no evidence, so
 // that a path which only one of many dumps has takes no time for each of them.
 func (t *leakTrend) seldom(changes int) bool {
-	return t.complete && changes < min(minChanges, t.dumps-len(t.boots))
+	return t.unscaled && changes < min(minChanges, t.dumps-len(t.boots))
 }
 
 // ends returns the first and the last value of the boot in which the blocks grew most.
-func (t *leakTrend) ends(points []Value) (first, last Value) {
+func (t *leakTrend) ends(value func(dump int) Value) (first, last Value) {
 	for i := range t.boots {
 		b := &t.boots[i]
-		f, l := points[b.dumps[0]], points[b.dumps[len(b.dumps)-1]]
+		f, l := value(b.dumps[0]), value(b.dumps[len(b.dumps)-1])
 		if i == 0 || int64(l.Count-f.Count) > int64(last.Count-first.Count) {
 			first, last = f, l
 		}

@@ -94,7 +94,7 @@ func usedAddrs(dumps []*Dump, addrs int, needed bool) []bool {
 			}
 		}
 	}
-	known := map[*table[Value]]bool{}
+	known := map[any]bool{} // tables
 	for _, d := range dumps {
 		if d == nil || d.in == nil {
 			continue
@@ -103,8 +103,9 @@ func usedAddrs(dumps []*Dump, addrs int, needed bool) []bool {
 			known[t] = true
 			add(d.in, t.ids)
 		}
-		for a := range d.Freed() {
-			add(d.in, []uint32{a.id})
+		for t := d.more; t != nil && !known[t]; t = t.from { // those of paths that hold nothing now
+			known[t] = true
+			add(d.in, t.ids)
 		}
 	}
 	return used

@@ -180,6 +180,29 @@ func (r *rows) changes(row int) int {
 	return n
 }
 
+// varies reports whether the values of a row differ in used dumps. used has the number of used dumps
+// before each dump, and that of all.
+func (r *rows) varies(row int, used []int) bool {
+	var first, v Value
+	known, from := false, 0
+	for at, to := r.start[row], r.start[row+1]; at <= to; at++ {
+		end := len(used) - 1
+		if at < to {
+			end = int(r.dumps[at])
+		}
+		if used[end] > used[from] {
+			if known && v != first {
+				return true
+			}
+			first, known = v, true
+		}
+		if at < to {
+			v, from = r.values[at], end
+		}
+	}
+	return false
+}
+
 // Row is a stack of call sites of a profile with its values. Call paths that look alike in
 // the view are one row. The zero Row is empty.
 type Row struct {

@@ -38,6 +38,9 @@ func (d *Dump) Freed() iter.Seq[Allocation] {
 			return
 		}
 		ids, values := d.more.whole()
+		if len(ids) == 0 {
+			return
+		}
 		live, _ := d.live.whole()
 		for i, id := range ids {
 			m := values[i]

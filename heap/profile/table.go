@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -11,13 +12,48 @@ import (
 type table[T comparable] struct {
 	ids     []uint32 // ascending
 	values  []T      // of ids; zero if the table that this one is from has a value, and this one has not
+	before  []T      // of ids in from
 	from    *table[T]
+	depth   int // number of tables that this one is from, one from the other
+	top     int // largest number in these and in this table, and 1
 	changes int // length of ids of this table and of those that it is from, but the last one
 	n       int // numbers that have a value
 }
 
 func newTable[T comparable](ids []uint32, values []T) *table[T] {
-	return &table[T]{ids: ids, values: values, n: len(ids)}
+	return &table[T]{ids: ids, values: values, n: len(ids), top: top(ids)}
+}
+
+func top(ids []uint32) int {
+	if len(ids) == 0 {
+		return 0
+	}
+	return 1 + int(ids[len(ids)-1])
+}
+
+// with returns the table that has other values of some numbers. before are those that t has.
+func (t *table[T]) with(ids []uint32, values, before []T) *table[T] {
+	if len(ids) == 0 {
+		return t
+	}
+	n, none := t.n, *new(T)
+	for i := range ids {
+		if before[i] == none {
+			n++
+		}
+		if values[i] == none {
+			n--
+		}
+	}
+	return &table[T]{ids: ids, values: values, before: before, from: t, changes: t.changes + len(ids), n: n, depth: t.depth + 1, top: max(t.top, top(ids))}
+}
+
+// flat returns the table without those that it is from.
+func (t *table[T]) flat() *table[T] {
+	if t == nil || t.from == nil {
+		return t
+	}
+	return newTable(t.whole())
 }
 
 func (t *table[T]) len() int {
@@ -86,48 +122,84 @@ func (t *table[T]) whole() (ids []uint32, values []T) {
 }
 
 // after returns the values of all, as changes from t if they are few. Both old and all are one table;
-// old has the values of t. The changes since the last whole table are at most as many as its values,
+// old has the values of t, or is nil if that was not made yet. The changes since the last whole table are at most as many as its values,
 // so that a table takes memory in proportion to its changes, and whole takes time in proportion to
 // the values.
 func (t *table[T]) after(old, all *table[T]) *table[T] {
-	if t == nil || all.n == 0 {
+	if t == nil || all.n == 0 || t.n > all.n+all.n/2 {
 		return all
 	}
+	if old == nil {
+		old = t.flat()
+	}
 	n := 0
-	differing(old, all, func(uint32, T) { n++ })
+	differing(old, all, func(uint32, T, T) { n++ })
 	if n == 0 {
 		return t // not a table without changes: whole would take time for each of them
 	}
 	if n > all.n/2 || t.changes+n > all.n {
 		return all
 	}
-	d := &table[T]{ids: make([]uint32, 0, n), values: make([]T, 0, n), from: t, changes: t.changes + n, n: all.n}
-	differing(old, all, func(id uint32, v T) { d.ids, d.values = append(d.ids, id), append(d.values, v) })
-	return d
+	ids, values, before := make([]uint32, 0, n), make([]T, 0, n), make([]T, 0, n)
+	differing(old, all, func(id uint32, was, v T) {
+		ids, values, before = append(ids, id), append(values, v), append(before, was)
+	})
+	return t.with(ids, values, before)
 }
 
-// differing calls change for each number whose value differs, with the new value, zero if it has
-// none any more.
-func differing[T comparable](before, after *table[T], change func(id uint32, v T)) {
+// differing calls change for each number whose value differs, with the old and the new value, zero if
+// it has none.
+func differing[T comparable](before, after *table[T], change func(id uint32, old, new T)) {
 	oldIDs, old := before.whole()
 	ids, values := after.whole()
 	var none T
 	i := 0
 	for k, id := range ids {
 		for ; i < len(oldIDs) && oldIDs[i] < id; i++ {
-			change(oldIDs[i], none)
+			change(oldIDs[i], old[i], none)
 		}
+		was := none
 		if i < len(oldIDs) && oldIDs[i] == id {
+			was = old[i]
 			i++
-			if old[i-1] == values[k] {
-				continue
-			}
 		}
-		change(id, values[k])
+		if was != values[k] {
+			change(id, was, values[k])
+		}
 	}
 	for ; i < len(oldIDs); i++ {
-		change(oldIDs[i], none)
+		change(oldIDs[i], old[i], none)
 	}
+}
+
+// between returns the values of the numbers in which after may differ from before, if both are from one
+// table. It takes the time of the changes between the two.
+func between[T comparable](before, after *table[T]) (values map[uint32]T, ok bool) {
+	if before == nil || after == nil {
+		return nil, false
+	}
+	values = map[uint32]T{}
+	var latest []*table[T] // of after, the latest first
+	for before != after {
+		if before.depth == 0 && after.depth == 0 {
+			return nil, false
+		}
+		if before.depth >= after.depth {
+			for i, id := range before.ids {
+				values[id] = before.before[i]
+			}
+			before = before.from
+		} else {
+			latest = append(latest, after)
+			after = after.from
+		}
+	}
+	for _, t := range slices.Backward(latest) {
+		for i, id := range t.ids {
+			values[id] = t.values[i]
+		}
+	}
+	return values, true
 }
 
 // series is a list of dumps as changes from one to the next.
@@ -142,10 +214,8 @@ func newSeries(dumps []*Dump) series {
 		if d == nil {
 			continue
 		}
-		for t := d.live; t != nil; t = t.from {
-			if n := len(t.ids); n > 0 {
-				s.paths = max(s.paths, 1+int(t.ids[n-1]))
-			}
+		if d.live != nil {
+			s.paths = max(s.paths, d.live.top)
 		}
 	}
 	return s
@@ -179,7 +249,13 @@ func (s series) each(change func(dump, path uint32, before, after Value), end fu
 				set(id, live.values[k])
 			}
 		case live != last:
-			differing(last, live, set)
+			if values, ok := between(last, live); ok {
+				for _, id := range slices.Sorted(maps.Keys(values)) {
+					set(id, values[id])
+				}
+			} else {
+				differing(last, live, func(id uint32, _, v Value) { set(id, v) })
+			}
 		}
 		last = live
 		if end != nil {

@@ -8,21 +8,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// differences returns a dump, and dumps that are differences, each from the one before, of 20 paths.
-func differences(t *testing.T, dumps, paths int) []byte {
+// differences returns a dump, and dumps that are differences of so many paths, each from the one that is back
+// dumps before it.
+func differences(t *testing.T, dumps, paths, changed, back int, flags callpath.Flags) []byte {
 	text := []byte("~h#boot dev=d1 code=8000000+8000000 shift=0\n")
-	var w callpath.Writer
+	w := callpath.Writer{Flags: flags}
 	dump := func(d int, keys string, changed int, path func(i int) int, bytes uint64) {
 		text = fmt.Appendf(text, "~h#begin %d%s t=%d\n", d, keys, (d+1)*1_000_000)
 		w.Dump = uint32(d)
 		for i := range changed {
-			e := callpath.Entry{Path: callpath.Path{Frames: []callpath.Frame{{Value: uint64(1000 + path(i))}}}, Live: 1, Bytes: bytes}
+			e := callpath.Entry{Path: callpath.Path{Frames: []callpath.Frame{{Value: uint64(1000 + path(i))}}}, Live: 1, Bytes: bytes, Allocs: 1, AllocBytes: bytes, Peak: bytes}
 			var err error
 			if text, err = w.Append(text, &e); err != nil {
 				t.Fatal(err)
@@ -32,7 +34,7 @@ func differences(t *testing.T, dumps, paths int) []byte {
 	}
 	dump(0, "", paths, func(i int) int { return i }, 8)
 	for d := 1; d <= dumps; d++ {
-		dump(d, fmt.Sprintf(" k=diff base=%d", d-1), 20, func(i int) int { return (d*7919 + i*31) % paths }, uint64(8+d))
+		dump(d, fmt.Sprintf(" k=diff base=%d", max(0, d-back)), changed, func(i int) int { return (d*7919 + i*31) % paths }, uint64(8+d))
 	}
 	return text
 }
@@ -94,7 +96,10 @@ func events(t *testing.T, n int) (text []byte) {
 // would take 600 at least, and a value of its own for each path of a difference 700.
 const mostPerByte = 100
 
-// The memory of a command is in proportion to the log, whatever the log says.
+// mostTime is in processor time per further byte of a log. Most commands take 0.1 to 1 µs.
+const mostTime = 5 * time.Microsecond
+
+// The memory and the time of a command are in proportion to the log, whatever the log says.
 func TestBombs(t *testing.T) {
 	cmdtest.Long(t)
 	dir := t.TempDir()
@@ -109,7 +114,10 @@ func TestBombs(t *testing.T) {
 	type pair struct{ few, many string }
 	one := pair{file("one-few", cmdtest.DeepLog(t, 1, 25_000, 1000)), file("one-many", cmdtest.DeepLog(t, 1, 100_000, 1000))}
 	three := pair{file("three-few", cmdtest.DeepLog(t, 3, 10_000, 1000)), file("three-many", cmdtest.DeepLog(t, 3, 50_000, 1000))}
-	diffs := pair{file("diffs-few", differences(t, 100, 5000)), file("diffs-many", differences(t, 800, 5000))}
+	diffs := pair{file("diffs-few", differences(t, 100, 5000, 20, 1, 0)), file("diffs-many", differences(t, 800, 5000, 20, 1, 0))}
+	deep := pair{file("chain-few", differences(t, 500, 2500, 1, 1, 0)), file("chain-many", differences(t, 4000, 20_000, 1, 1, 0))}
+	ever := pair{file("ever-few", differences(t, 500, 2500, 1, 1, callpath.Ever|callpath.Peak)), file("ever-many", differences(t, 4000, 20_000, 1, 1, callpath.Ever|callpath.Peak))}
+	back := pair{file("back-few", differences(t, 500, 2500, 1, 40, 0)), file("back-many", differences(t, 4000, 20_000, 1, 40, 0))}
 	reboots := pair{file("boots-few", boots(t, 2000)), file("boots-many", boots(t, 20_000))}
 	empty := pair{file("empty-few", emptyDumps(2000)), file("empty-many", emptyDumps(40_000))}
 	reports := pair{file("heaps-few", heaps(5000)), file("heaps-many", heaps(40_000))}
@@ -123,22 +131,26 @@ func TestBombs(t *testing.T) {
 		{"btheap tree --callers --min 0", one}, {"btheap html", one}, {"btheap export -F pprof", one}, {"btheap export -F dhat", one},
 		{"btheap leaks --json", three}, {"btheap diff -n 0", three}, {"btheap html", three},
 		{"btheap dumps", diffs}, {"btheap leaks --json", diffs}, {"btheap html", diffs},
+		{"btheap dumps", deep}, {"btheap leaks --json", deep}, {"btheap html", deep}, {"btheap diff -n 0", deep}, {"btheap leaks --json", ever}, {"btheap leaks --json", back},
 		{"btheap leaks --json", full}, {"btheap html", reboots}, {"btheap dumps", reboots}, {"btheap dumps", empty},
 		{"btheap leaks --json", reports}, {"btheap top", evs}, {"btheap events", evs},
 	} {
 		t.Run(c.args+" "+filepath.Base(c.log.many), func(t *testing.T) {
-			run := func(name string) (peak, size float64) {
+			run := func(name string) (peak, size float64, cpu time.Duration) {
 				info, err := os.Stat(name)
 				if err != nil {
 					t.Fatal(err)
 				}
-				peak, _ = measure(t, strings.Fields(dir+"/"+c.args+" "+name))
-				return peak, float64(info.Size())
+				peak, cpu = measure(t, strings.Fields(dir+"/"+c.args+" "+name))
+				return peak, float64(info.Size()), cpu
 			}
-			a, n := run(c.log.few)
-			b, m := run(c.log.many)
-			perByte := (b - a) / (m - n)
-			t.Logf("%.0f and %.0f bytes of log: %.1f and %.1f MB, %.1f bytes per further byte", n, m, a/1e6, b/1e6, perByte)
+			a, n, before := run(c.log.few)
+			b, m, cpu := run(c.log.many)
+			perByte, took := (b-a)/(m-n), time.Duration(float64(cpu-before)/(m-n))
+			t.Logf("%.0f and %.0f bytes of log: %.1f and %.1f MB, %.1f bytes and %v per further byte", n, m, a/1e6, b/1e6, perByte, took)
+			if took > mostTime {
+				t.Errorf("%v of processor time per further byte of log, want at most %v", took, mostTime)
+			}
 			if perByte > mostPerByte {
 				t.Errorf("%.1f bytes of memory per further byte of log, want at most %d", perByte, mostPerByte)
 			}
