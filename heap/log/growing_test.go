@@ -39,7 +39,7 @@ func TestFollowRecording(t *testing.T) {
 	}
 	write("~h#boot prog=demo w=32\n")
 	dump(0)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	r, err := heaplog.Open(ctx, heaplog.Follow(path))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // benchLog writes a log of some 64 MB for a benchmark and returns its path and length.
@@ -75,13 +76,13 @@ func BenchmarkTop(b *testing.B) {
 		path, size := benchLog(b, kind)
 		b.Run(kind, func(b *testing.B) {
 			b.SetBytes(size)
-			before := cpuTime()
+			before := cmdtest.ProcessorTime()
 			for b.Loop() {
 				if code := run([]string{"top", "-q", path}, nil, io.Discard, os.Stderr); code != 0 {
 					b.Fatal("exit code", code)
 				}
 			}
-			if cpu := cpuTime() - before; cpu > 0 {
+			if cpu := cmdtest.ProcessorTime() - before; cpu > 0 {
 				b.ReportMetric(float64(size)*float64(b.N)/1e6/cpu.Seconds(), "MB/cpu-s")
 			}
 		})

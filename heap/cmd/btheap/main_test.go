@@ -434,13 +434,13 @@ func TestManyDumps(t *testing.T) {
 			fmt.Fprintf(&b, "~h#begin %d t=%d n=1\n%s~h#end %d\n", i+1, i+1, record(t, 100, 0x401200, 0x401900), i+1)
 		}
 		log := logFile(t, "many.log", b.String())
-		before := cpuTime()
+		before := cmdtest.ProcessorTime()
 		out, errs, code := command("", "dumps", log)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		if last := strings.Fields(lines[len(lines)-1]); code != 0 || len(lines) != n+2 || last[0] != fmt.Sprint(n) {
 			t.Fatalf("%d dumps: exit code %d, %d lines, the last %q; %s", n, code, len(lines), last, errs)
 		}
-		return cpuTime() - before
+		return cmdtest.ProcessorTime() - before
 	}
 	took(100)
 	few, many := took(4000), took(40000)
