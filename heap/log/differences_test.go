@@ -11,84 +11,97 @@ import (
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
+// pathsByOffset are the entries of a dump.
+type pathsByOffset map[uint64]callpath.Entry
+
+// randomEntry returns an entry of a path of one frame, which holds nothing in one of three cases.
+func randomEntry(rng *rand.Rand, x uint64, flags callpath.Flags) callpath.Entry {
+	e := callpath.Entry{Path: callpath.Path{Frames: []callpath.Frame{{Value: x}}}}
+	if rng.IntN(3) > 0 {
+		e.Live, e.Bytes = 1+rng.Uint64N(9), 1+rng.Uint64N(99)
+	}
+	if flags != 0 {
+		e.Allocs, e.AllocBytes, e.Peak = e.Live+rng.Uint64N(5), e.Bytes+rng.Uint64N(50), e.Bytes+rng.Uint64N(9)
+	}
+	return e
+}
+
+// randomDifferences returns a log of dumps, most of which are differences from one of the 20 before, and
+// what each has. With two ranges, two code offsets are one address from 0x8000800 on.
+func randomDifferences(t *testing.T, rng *rand.Rand, dumps int, flags callpath.Flags, twoRanges bool) (text []byte, wants []pathsByOffset) {
+	code, end := "8000000+1000", uint64(0x1000)
+	if twoRanges {
+		code, end = "8000000+1000,8000800+1000", 0x1400
+	}
+	text = fmt.Appendf(nil, "~h#boot code=%s shift=0\n", code)
+	w := callpath.Writer{Flags: flags}
+	for d := range dumps {
+		want, keys := pathsByOffset{}, " k=paths"
+		if d > 0 && rng.IntN(10) > 0 {
+			base := max(0, d-1-rng.IntN(1+rng.IntN(20)))
+			keys = fmt.Sprintf(" k=diff base=%d", base)
+			for x, e := range wants[base] {
+				if e.Live > 0 {
+					want[x] = e
+				}
+			}
+		}
+		text = fmt.Appendf(text, "~h#begin %d%s\n", d, keys)
+		w.Dump = uint32(d)
+		for _, i := range rng.Perm(int(end/0x40) - 1)[:rng.IntN(1+rng.IntN(40))] {
+			x := uint64(i+1) * 0x40
+			e := randomEntry(rng, x, flags)
+			want[x] = e
+			var err error
+			if text, err = w.Append(text, &e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text = fmt.Appendf(w.Flush(text), "~h#end %d\n", d)
+		wants = append(wants, want)
+	}
+	return text, wants
+}
+
 // Differences have the values of their bases, whichever of the last dumps these are: with call paths that
 // were removed and come again, that have values since the boot, and of which two have the same addresses.
 func TestDifferencesOfAnyBase(t *testing.T) {
 	for seed := range uint64(60) {
-		rng := rand.New(rand.NewPCG(seed, 1))
 		flags := []callpath.Flags{0, callpath.Ever | callpath.Peak}[seed%2]
-		code := []string{"8000000+1000", "8000000+1000,8000800+1000"}[seed/2%2] // then two offsets are one address from 0x8000800 on
-		text := fmt.Appendf(nil, "~h#boot code=%s shift=0\n", code)
-		w := callpath.Writer{Flags: flags}
-		const dumps = 80
-		type values map[uint64]callpath.Entry // by code offset
-		wants := make([]values, dumps)
-		for d := range dumps {
-			wants[d] = values{}
-			keys := " k=paths"
-			if d > 0 && rng.IntN(10) > 0 {
-				base := max(0, d-1-rng.IntN(1+rng.IntN(20)))
-				keys = fmt.Sprintf(" k=diff base=%d", base)
-				for x, e := range wants[base] {
-					if e.Live > 0 {
-						wants[d][x] = e
-					}
-				}
-			}
-			text = fmt.Appendf(text, "~h#begin %d%s\n", d, keys)
-			w.Dump = uint32(d)
-			changed := map[uint64]bool{}
-			for range rng.IntN(1 + rng.IntN(40)) {
-				x := rng.Uint64N(0x1400) &^ 0x3f
-				if code == "8000000+1000" {
-					x %= 0x1000
-				}
-				if x == 0 || changed[x] {
-					continue
-				}
-				changed[x] = true
-				e := callpath.Entry{Path: callpath.Path{Frames: []callpath.Frame{{Value: x}}}}
-				if rng.IntN(3) > 0 {
-					e.Live, e.Bytes = 1+rng.Uint64N(9), 1+rng.Uint64N(99)
-				}
-				if flags != 0 {
-					e.Allocs, e.AllocBytes, e.Peak = e.Live+rng.Uint64N(5), e.Bytes+rng.Uint64N(50), e.Bytes+rng.Uint64N(9)
-				}
-				wants[d][x] = e
-				var err error
-				if text, err = w.Append(text, &e); err != nil {
-					t.Fatal(err)
-				}
-			}
-			text = fmt.Appendf(w.Flush(text), "~h#end %d\n", d)
-		}
+		text, wants := randomDifferences(t, rand.New(rand.NewPCG(seed, 1)), 80, flags, seed/2%2 == 1)
 		r := open(t, bytes.NewReader(text))
 		defer r.Close()
-		d := 0
+		var dumps []*profile.Dump
 		for got, err := range r.Dumps() {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want, list := allocationsOf(wants[d]), dumpAllocations(got); !slices.Equal(want, list) {
-				t.Fatalf("seed %d, dump %d:\n%v, want\n%v", seed, d, list, want)
+			if want, list := allocationsOf(wants[len(dumps)]), dumpAllocations(got); !slices.Equal(want, list) {
+				t.Fatalf("seed %d, dump %d:\n%v, want\n%v", seed, len(dumps), list, want)
 			}
+			dumps = append(dumps, got)
+		}
+		if len(dumps) != len(wants) {
+			t.Fatalf("%d dumps, want %d", len(dumps), len(wants))
+		}
+		p, err := profile.New(dumps...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for d, want := range wants {
 			var total profile.Value
-			for _, e := range wants[d] {
+			for _, e := range want {
 				total.Add(profile.Value{Bytes: e.Bytes, Count: e.Live})
 			}
-			if got.Total != total {
-				t.Fatalf("seed %d, dump %d: total %v, want %v", seed, d, got.Total, total)
+			if dumps[d].Total != total || p.Total(d) != total { // that of the profile is the sum of changes
+				t.Fatalf("seed %d, dump %d: total %v, of the profile %v, want %v", seed, d, dumps[d].Total, p.Total(d), total)
 			}
-			d++
-		}
-		if d != dumps {
-			t.Fatalf("%d dumps, want %d", d, dumps)
 		}
 	}
 }
 
 // allocationsOf returns the values by address.
-func allocationsOf(want map[uint64]callpath.Entry) (list []string) {
+func allocationsOf(want pathsByOffset) (list []string) {
 	type sum struct{ live, bytes, allocs, allocBytes, peak uint64 }
 	sums := map[uint64]sum{}
 	for x, e := range want {
