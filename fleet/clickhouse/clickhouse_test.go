@@ -1,6 +1,7 @@
 package clickhouse_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -60,6 +61,52 @@ func TestClusterIsParsed(t *testing.T) {
 	}
 	if status, _ := parse("create table x on (a Int64)"); status == 200 {
 		t.Error("a wrong statement was parsed")
+	}
+}
+
+// Rows that are older than the limit of the schema are deleted at the next merge, others stay.
+func TestExpiry(t *testing.T) {
+	cmdtest.Long(t)
+	s, err := clickhouse.Open(fleettest.ClickHouse(t, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	run := func(q string) {
+		t.Helper()
+		r, err := s.Query(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+	}
+	const days = 30
+	for _, q := range (clickhouse.Schema{Days: days}).Statements() {
+		run(q)
+	}
+	for age := range days + 5 {
+		name := fmt.Sprintf("age%02d", age)
+		b := &store.Batch{Name: name, Day: time.Now().AddDate(0, 0, -age), Dumps: []store.Dump{{Build: "b", Device: name}}, Facts: []store.Fact{{Build: "b", Device: name}},
+			Paths: []store.Path{{Build: "b", Path: int64(age)}}}
+		if err := s.Put(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for table, column := range map[string]string{store.Dumps: "device", store.Facts: "device", store.Paths: "concat('age', leftPad(toString(path), 2, '0'))"} {
+		run("optimize table " + table + " final")
+		r, err := s.Query(t.Context(), "select count(), max("+column+") from "+table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n uint64
+		var oldest string
+		if !r.Next() || r.Scan(&n, &oldest) != nil {
+			t.Fatal(r.Err())
+		}
+		r.Close()
+		if n != days+1 || oldest != fmt.Sprint("age", days) { // as many whole days, and today
+			t.Errorf("%s: %d rows, the oldest %s; want %d days", table, n, oldest, days)
+		}
 	}
 }
 

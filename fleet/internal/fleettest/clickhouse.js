@@ -58,6 +58,7 @@ const server = http.createServer((request, response) => {
       });
   });
 });
+server.keepAliveTimeout = 600000; // after 5 seconds, a busy client may use a connection that is being closed
 server.listen(0, "127.0.0.1", () => console.log(server.address().port));
 // The end of standard input ends the server.
 process.stdin.on("end", () => process.exit(0)).resume();
