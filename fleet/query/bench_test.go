@@ -107,9 +107,8 @@ from BUILD0.facts f join (select device, max(boot) as boot, max_by(dump, boot) a
 type batches struct{ store *store.Store }
 
 func (p batches) Put(ctx context.Context, b *store.Batch) error {
-	const dumps = 500
 	facts := b.Facts
-	for part := range slices.Chunk(b.Dumps, dumps) {
+	for part := range slices.Chunk(b.Dumps, min(500, len(b.Dumps)/24+1)) {
 		n := 0 // they are sorted alike
 		for last := part[len(part)-1]; n < len(facts) && facts[n].Device <= last.Device; n++ {
 		}

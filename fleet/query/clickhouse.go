@@ -92,23 +92,20 @@ func (r *remote) each(ctx context.Context, yield func([]store.Fact, error) bool)
 	defer rows.Close()
 	var facts []store.Fact
 	for rows.Next() {
-		var f store.Fact
-		var boots, dumps, counts, bytes []int64
-		if err := rows.Scan(&f.Device, &f.Path, &boots, &dumps, &counts, &bytes); err != nil {
+		var device string
+		var paths, boots, dumps, counts, bytes []int64
+		if err := rows.Scan(&device, &paths, &boots, &dumps, &counts, &bytes); err != nil {
 			return false, err
 		}
-		if len(facts) > 0 && facts[0].Device != f.Device {
-			if !yield(facts, nil) {
-				return false, nil
-			}
-			facts = facts[:0]
+		facts = facts[:0]
+		for i := range paths {
+			facts = append(facts, store.Fact{Device: device, Path: paths[i], Boot: boots[i], Dump: dumps[i], Count: counts[i], Bytes: bytes[i]})
 		}
-		for i := range boots {
-			f.Boot, f.Dump, f.Count, f.Bytes = boots[i], dumps[i], counts[i], bytes[i]
-			facts = append(facts, f)
+		if !yield(facts, nil) {
+			return false, nil
 		}
 	}
-	return rows.Err() != nil || len(facts) == 0 || yield(facts, nil), rows.Err()
+	return true, rows.Err()
 }
 
 func (r *remote) define(_ context.Context, name, q string) error {

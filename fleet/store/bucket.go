@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -23,7 +24,7 @@ import (
 // such object.
 type bucket interface {
 	// put writes an object, durably. If once is set and the object exists, it returns ErrExists.
-	put(ctx context.Context, name string, once bool, fill func(io.Writer) error) error
+	put(ctx context.Context, name string, once bool, data []byte) error
 	read(ctx context.Context, name string) ([]byte, error)
 	// list returns the objects whose names begin with prefix, which is empty or ends with '/',
 	// sorted by name.
@@ -39,7 +40,7 @@ func (d directory) path(name string) string {
 	return filepath.Join(string(d), filepath.FromSlash(name))
 }
 
-func (d directory) put(_ context.Context, name string, once bool, fill func(io.Writer) error) error {
+func (d directory) put(_ context.Context, name string, once bool, data []byte) error {
 	to := d.path(name)
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return err
@@ -50,7 +51,8 @@ func (d directory) put(_ context.Context, name string, once bool, fill func(io.W
 		return err
 	}
 	defer os.Remove(f.Name())
-	if err := cmp.Or(fill(f), f.Sync(), f.Close()); err != nil {
+	_, err = f.Write(data)
+	if err := cmp.Or(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if once {
@@ -192,29 +194,12 @@ func missing(err error) error {
 	return err
 }
 
-func (b *s3) put(ctx context.Context, name string, once bool, fill func(io.Writer) error) error {
-	// The request needs the length.
-	f, err := os.CreateTemp("", "btfleet-put-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	if err := fill(f); err != nil {
-		return err
-	}
-	size, err := f.Seek(0, io.SeekCurrent)
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		return err
-	}
+func (b *s3) put(ctx context.Context, name string, once bool, data []byte) error {
 	o := minio.PutObjectOptions{ContentType: "application/octet-stream", DisableMultipart: once}
 	if once {
 		o.SetMatchETagExcept("*")
 	}
-	_, err = b.client.PutObject(ctx, b.bucket, name, f, size, o)
+	_, err := b.client.PutObject(ctx, b.bucket, name, bytes.NewReader(data), int64(len(data)), o)
 	if once && minio.ToErrorResponse(err).Code == minio.PreconditionFailed {
 		return ErrExists
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -126,7 +125,7 @@ func (s *Store) compact(ctx context.Context, c *contents, sizes map[string]int64
 		if err != nil {
 			return false, err
 		}
-		err = s.put(ctx, name(), true, func(w io.Writer) error { _, err := w.Write(data); return err })
+		err = s.put(ctx, name(), true, data)
 		if errors.Is(err, ErrExists) {
 			return false, nil // another process was faster
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"time"
@@ -47,7 +46,11 @@ func (s *Store) Lease(ctx context.Context, what, owner string, length time.Durat
 	}
 	name := fmt.Sprintf("%s%012d.json", dir, last+1)
 	write := func(ctx context.Context, once bool, expires time.Time) error {
-		return s.put(ctx, name, once, func(w io.Writer) error { return json.NewEncoder(w).Encode(lease{owner, expires}) })
+		data, err := json.Marshal(lease{owner, expires})
+		if err != nil {
+			return err
+		}
+		return s.put(ctx, name, once, data)
 	}
 	err = write(ctx, true, time.Now().Add(length))
 	if errors.Is(err, ErrExists) {

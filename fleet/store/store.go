@@ -1,11 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -151,22 +151,22 @@ const rowsPerGroup = 1 << 17
 
 // write writes rows as one file, durably if it is on this machine.
 func write[T any](ctx context.Context, s *Store, name string, rows []T) error {
-	return s.put(ctx, name, false, func(w io.Writer) error {
-		p := parquet.NewGenericWriter[T](w, parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
-			parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.KeyValueMetadata("lwsbt.schema", Schema))
-		if _, err := p.Write(rows); err != nil {
-			return err
-		}
-		return p.Close()
-	})
+	var b bytes.Buffer
+	p := parquet.NewGenericWriter[T](&b, parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
+		parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.KeyValueMetadata("lwsbt.schema", Schema))
+	_, err := p.Write(rows)
+	if err := cmp.Or(err, p.Close()); err != nil {
+		return fmt.Errorf("store: %s: %w", name, err)
+	}
+	return s.put(ctx, name, false, b.Bytes())
 }
 
 // ErrExists is returned by an attempt to write an object that must be new, but exists.
 var ErrExists = errors.New("the object exists")
 
 // put writes an object. If once is set and the object exists, put returns ErrExists.
-func (s *Store) put(ctx context.Context, name string, once bool, fill func(io.Writer) error) error {
-	if err := s.bucket.put(ctx, name, once, fill); err != nil {
+func (s *Store) put(ctx context.Context, name string, once bool, data []byte) error {
+	if err := s.bucket.put(ctx, name, once, data); err != nil {
 		return fmt.Errorf("store: %s: %w", name, err)
 	}
 	return nil

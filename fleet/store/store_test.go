@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -125,7 +124,7 @@ func TestCompact(t *testing.T) {
 
 	// Another process wrote the list for a compaction of two files, then ended.
 	data, _ := json.Marshal(compaction{Inputs: []string{"b0", "b1"}})
-	if err := s.put(t.Context(), compactions+"/build=b1/day=2026-11-01/000001.json", true, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
+	if err := s.put(t.Context(), compactions+"/build=b1/day=2026-11-01/000001.json", true, data); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, s, 1000)
@@ -404,7 +403,7 @@ func TestPartial(t *testing.T) {
 	if err := os.WriteFile(left, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.PutELF(t.Context(), "1.4.2", strings.NewReader("elf")); err != nil {
+	if err := s.PutELF(t.Context(), "1.4.2", []byte("elf")); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, s, 10)

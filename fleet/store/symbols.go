@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/url"
@@ -21,14 +20,8 @@ const elfs = "symbols"
 var ErrNoELF = errors.New("no ELF file of this build")
 
 // PutELF stores the ELF file of a build.
-func (s *Store) PutELF(ctx context.Context, build string, file io.ReadSeeker) error {
-	return s.put(ctx, path.Join(elfs, Escape(build)), false, func(w io.Writer) error {
-		if _, err := file.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
-		_, err := io.Copy(w, file)
-		return err
-	})
+func (s *Store) PutELF(ctx context.Context, build string, data []byte) error {
+	return s.put(ctx, path.Join(elfs, Escape(build)), false, data)
 }
 
 // ELF returns the ELF file of a build, or ErrNoELF.

@@ -28,7 +28,7 @@ const maxELF = 1 << 30
 
 // Store is a store with ELF files, call paths and frames.
 type Store interface {
-	PutELF(ctx context.Context, build string, file io.ReadSeeker) error
+	PutELF(ctx context.Context, build string, data []byte) error
 	ELF(ctx context.Context, build string) ([]byte, error)
 	Builds(ctx context.Context) ([]string, error)
 	// Unnamed returns the addresses of the call paths of a build for which there are no frames, sorted.
@@ -43,15 +43,14 @@ func Add(ctx context.Context, s Store, path string) (build string, n Count, err 
 	if err != nil {
 		return "", n, err
 	}
-	f, err := os.Open(path)
+	if info, err := os.Stat(path); err != nil || info.Size() > maxELF {
+		return "", n, errors.Join(err, fmt.Errorf("%s: larger than %d bytes", path, maxELF))
+	}
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return "", n, err
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || info.Size() > maxELF {
-		return "", n, errors.Join(err, fmt.Errorf("%s: larger than %d bytes", path, maxELF))
-	}
-	if err := s.PutELF(ctx, build, f); err != nil {
+	if err := s.PutELF(ctx, build, data); err != nil {
 		return "", n, err
 	}
 	n, err = Update(ctx, s, nil, build)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -67,8 +66,8 @@ type inTables struct {
 	files *store.Store
 }
 
-func (s inTables) PutELF(ctx context.Context, build string, file io.ReadSeeker) error {
-	return s.files.PutELF(ctx, build, file)
+func (s inTables) PutELF(ctx context.Context, build string, data []byte) error {
+	return s.files.PutELF(ctx, build, data)
 }
 
 func (s inTables) ELF(ctx context.Context, build string) ([]byte, error) {

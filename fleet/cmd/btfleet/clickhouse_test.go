@@ -190,7 +190,7 @@ func TestClickHouseErrors(t *testing.T) {
 		{[]string{"clickhouse", "schema", "--replicated"}, 2, "--cluster"},
 		{[]string{"clickhouse", "schema", "--keep-days", "0"}, 2, "number of days"},
 		{[]string{"clickhouse", "drop"}, 2, "expected schema or load"},
-		{[]string{"clickhouse", "load", "--store", filepath.Join(t.TempDir(), "none")}, 2, "no such file"},
+		{[]string{"clickhouse", "load", "--store", filepath.Join(t.TempDir(), "none")}, 2, "no such directory"},
 	} {
 		code, out, errs := ask(c.args...)
 		if code != c.code || !strings.Contains(errs, c.want) || strings.Contains(out+errs, "secret") || strings.Contains(out+errs, "environment") {
