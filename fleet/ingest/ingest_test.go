@@ -135,7 +135,9 @@ func TestEqualHeaders(t *testing.T) {
 	for _, d := range bytes.SplitAfter(rest, []byte("~h#begin "))[2:] {
 		later = append(later, slices.Concat(header, []byte("\n~h#begin "), bytes.TrimSuffix(d, []byte("~h#begin "))))
 	}
-	part := func(n int) []byte { return fmt.Appendf(nil, "~h#begin %d t=%d0000000000\n~b#size: 16, 0x8000100\n~h#end %d\n", n, n, n) }
+	part := func(n int) []byte {
+		return fmt.Appendf(nil, "~h#begin %d t=%d0000000000\n~b#size: 16, 0x8000100\n~h#end %d\n", n, n, n)
+	}
 	for name, c := range map[string]struct {
 		uploads [][]byte
 		want    string // boots and dumps

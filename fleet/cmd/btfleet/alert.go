@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -112,6 +113,10 @@ func (w *watch) set(b query.Build, l *query.Leaks) {
 	}
 }
 
+// inChat replaces what chat programs read as markup, as a mention of people or as a link: devices choose
+// the names in a sentence.
+var inChat = strings.NewReplacer("<", "‹", ">", "›", "&", "＆", "@", "＠", "[", "［", "]", "］", "://", ":／／")
+
 // alerts returns the alerts that apply to a build.
 func (w *watch) alerts(b query.Build, l *query.Leaks) (list []alert) {
 	a := alert{Build: b.Build, Firmware: b.Firmware}
@@ -128,12 +133,12 @@ func (w *watch) alerts(b query.Build, l *query.Leaks) (list []alert) {
 		soon, _ = slices.BinarySearch(l.Exhaustion.Each, w.days*24)
 	}
 	if sure {
-		a.Alert, a.Text = "leak", fmt.Sprintf("Firmware %s (build %s) leaks: %s, on %d of %d devices.", b.Firmware, short(b.Build), where(a.Leaks[0].Stack), a.Leaks[0].Grew, l.Devices)
+		a.Alert, a.Text = "leak", inChat.Replace(fmt.Sprintf("Firmware %s (build %s) leaks: %s, on %d of %d devices.", b.Firmware, short(b.Build), where(a.Leaks[0].Stack), a.Leaks[0].Grew, l.Devices))
 		list = append(list, a)
 	}
 	if soon > 0 {
-		a.Alert, a.Text = "exhausted", fmt.Sprintf("%s with firmware %s (build %s) within %g days of an exhausted heap, the first in %s.",
-			cli.Count(int64(soon), "device"), b.Firmware, short(b.Build), w.days, hours(*a.Hours))
+		a.Alert, a.Text = "exhausted", inChat.Replace(fmt.Sprintf("%s with firmware %s (build %s) within %g days of an exhausted heap, the first in %s.",
+			cli.Count(int64(soon), "device"), b.Firmware, short(b.Build), w.days, hours(*a.Hours)))
 		list = append(list, a)
 	}
 	return list

@@ -17,6 +17,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // posted is what a receiver reads of an alert.
@@ -101,5 +102,22 @@ func TestAlerts(t *testing.T) {
 	w.url = "http://127.0.0.1:1/secret"
 	if err := w.once(t.Context(), alert{Build: "x", Alert: "leak"}); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("an unreachable webhook: %v", err)
+	}
+}
+
+// The sentence of an alert has no markup, mention or link of a device; the fields are as they are.
+func TestAlertText(t *testing.T) {
+	hours := []float64{5}
+	name := "<!channel> @all [x](http://evil.example)&"
+	l := &query.Leaks{Devices: 2, Exhaustion: &query.Exhaustion{Each: hours}}
+	l.Rows = []query.Leak{{Verdict: profile.Leaking, Grew: 1, Stack: []query.Frame{{Function: "f<int>"}}}}
+	list := (&watch{days: 7}).alerts(query.Build{Build: name, Firmware: name}, l)
+	if len(list) != 2 {
+		t.Fatal(list)
+	}
+	for _, a := range list {
+		if strings.ContainsAny(a.Text, "<>@[]&") || strings.Contains(a.Text, "://") || !strings.Contains(a.Text, "evil.example") || a.Firmware != name {
+			t.Errorf("%+v", a)
+		}
 	}
 }
