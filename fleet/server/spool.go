@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,13 +126,16 @@ func (s *Spool) path(name ...string) string {
 // readJournal reads the journal. It drops a last line without a line end, because its batch is unfinished. If
 // other lines cannot be read, such as after a fault of the disk, it keeps a copy of the journal in the directory bad.
 func (s *Spool) readJournal() error {
-	text, err := os.ReadFile(s.path("journal"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	f, err := os.OpenFile(s.path("journal"), os.O_CREATE|os.O_RDONLY, 0o600)
+	if err != nil {
 		return err
 	}
-	damaged := false
-	whole := text[:bytes.LastIndexByte(text, '\n')+1]
-	for line := range bytes.Lines(whole) {
+	defer f.Close()
+	damaged, size := false, int64(0)
+	r := bufio.NewReader(f)
+	line, err := r.ReadBytes('\n')
+	for ; err == nil; line, err = r.ReadBytes('\n') {
+		size += int64(len(line))
 		var e entry
 		if json.Unmarshal(line, &e) != nil {
 			damaged = true
@@ -144,12 +146,15 @@ func (s *Spool) readJournal() error {
 			s.before, s.now = s.now, newMemory()
 		}
 	}
-	if damaged {
-		if err := writeSynced(s.path("bad", fmt.Sprintf("journal-%d", time.Now().UnixNano())), text); err != nil {
+	if err != io.EOF {
+		return err
+	}
+	if damaged { // writeJournal replaces the name, and the file stays
+		if err := os.Link(s.path("journal"), s.path("bad", fmt.Sprintf("journal-%d", time.Now().UnixNano()))); err != nil {
 			return err
 		}
 	}
-	if damaged || len(whole) != len(text) || len(text) > maxJournal {
+	if damaged || len(line) > 0 || size > maxJournal {
 		return s.writeJournal(s.before, s.now)
 	}
 	return s.openJournal()
