@@ -15,7 +15,7 @@ import (
 )
 
 // OpenClickHouse answers questions from the tables of ClickHouse. Close does not close them.
-func OpenClickHouse(s *clickhouse.Store) *DB { return &DB{clickhouse: s, part: 20_000} }
+func OpenClickHouse(s *clickhouse.Store) *DB { return &DB{clickhouse: s, part: 2000} }
 
 // remote runs the SQL of one question in ClickHouse. It creates nothing there: each query begins with the
 // definitions that it refers to.
