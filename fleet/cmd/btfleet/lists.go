@@ -123,8 +123,8 @@ func deviceCommand() *cobra.Command {
 		for _, d := range l.Dumps {
 			up, lost := "-", fmt.Sprintf("%.1f %%", 100*d.Lost)
 			if d.Uptime >= 0 {
-				up = time.Duration(d.Uptime * 1000).Truncate(time.Minute).String()
-				up = up[:len(up)-2] // no seconds
+				minutes := d.Uptime / 60e6
+				up = fmt.Sprintf("%dh%02dm", minutes/60, minutes%60)
 			}
 			if !d.Complete && d.Lost == 0 {
 				lost = "some"
