@@ -369,13 +369,22 @@ func TestStatus(t *testing.T) {
 	if strings.Count(text, `<span class="badge leak">leak</span>`) != 1 || strings.Count(text, `<span class="badge none">none</span>`) != 4 || !strings.Contains(text, " devices; the first heaps are full in") {
 		t.Errorf("%s", text)
 	}
-	begin := func(build string) time.Time { return p.states.m[build+"\x00"].last.begin }
+	begin := func(build string) time.Time {
+		p.states.mu.Lock()
+		defer p.states.mu.Unlock()
+		return p.states.m[build+"\x00"].last.begin
+	}
 	before, now := begin(fleet.BuildID(0)), time.Now()
 	batch := &store.Batch{Name: "later", Day: now, Dumps: []store.Dump{{Build: hostile, Device: "later", Upload: "later", Received: now.UnixMicro(), Complete: true, HeapFree: -1}}}
 	if err := s.Put(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
-	p.read, p.states.rest = time.Time{}, 0
+	p.mu.Lock()
+	p.read = time.Time{}
+	p.mu.Unlock()
+	p.states.mu.Lock()
+	p.states.rest = 0
+	p.states.mu.Unlock()
 	text, old := get(t, url+"/devices?build="+neturl.QueryEscape(hostile), 200), begin(hostile)
 	if !strings.Contains(text, ">later</a>") {
 		t.Errorf("a device that arrived later is not shown: %s", text)
