@@ -25,53 +25,63 @@ type growth struct {
 }
 
 // shape is how a path grew on a device since it began to grow, in bytes. Each boot is divided into
-// thirds; the values are added up over the boots. before and last compare the last tenth of each
-// boot, a day if that is more, with the time before it.
+// thirds; the values are added up over the boots. last compares the last tenth of each boot, a day if that is
+// more, with the time before it.
 type shape struct {
-	net          float64    // last third less first
-	rise         [2]float64 // from the first third to the middle one, and on to the last
-	time         [2]float64 // hours, or dumps
-	before, last float64    // rise before the last tenth, and then
-	timeBefore   float64
-	timeLast     float64
+	net          float64 // last third less first
+	thirds       parts   // from the first third to the middle one, and on to the last
+	last         parts   // before the last tenth, and then
 	first, final float64 // means of the first and of the last third
 	boots        int
 	squares      float64 // sum of the squares of net in each boot
 }
 
-// pathSum adds up the devices with a call path.
-type pathSum struct {
-	grows  []growth
-	shrank int       // devices on which it shrinks, by the same rule
-	others []float64 // change on each device on which it does not grow, bytes
-	first  float64   // mean bytes of the first and of the last third of the boots, all devices
-	last   float64
-	all    halves // of all devices
+// parts are two parts of a growth, one after the other.
+type parts struct{ rise, time [2]float64 } // time in hours, or dumps
+
+// add adds the growth between three points.
+func (p *parts) add(t1, v1, t2, v2, t3, v3 float64) {
+	p.rise[0], p.rise[1] = p.rise[0]+v2-v1, p.rise[1]+v3-v2
+	p.time[0], p.time[1] = p.time[0]+t2-t1, p.time[1]+t3-t2
 }
 
-// halves adds up the rates of devices in the first and in the second half of their boots.
+// pathSum adds up the devices with a call path.
+type pathSum struct {
+	grows   []growth
+	shrank  int       // devices on which it shrinks, by the same rule
+	others  []float64 // change on each device on which it does not grow, bytes
+	growths []float64 // growth on each device, as a fraction
+	first   float64   // mean bytes of the first and of the last third of the boots, all devices
+	last    float64
+	all     halves // of all devices
+}
+
+// halves adds up the rates of devices in two parts of their growth.
 type halves struct {
 	n, before, after        float64
 	squares, product, later float64 // sums of before², of before × after, and of after²
 }
 
-func (h *halves) add(s *shape) {
-	if s.time[0] <= 0 || s.time[1] <= 0 {
+func (h *halves) add(p *parts) {
+	if p.time[0] <= 0 || p.time[1] <= 0 {
 		return
 	}
-	a, b := s.rise[0]/s.time[0], s.rise[1]/s.time[1]
+	a, b := p.rise[0]/p.time[0], p.rise[1]/p.time[1]
 	h.n, h.before, h.after = h.n+1, h.before+a, h.after+b
 	h.squares, h.product, h.later = h.squares+a*a, h.product+a*b, h.later+b*b
 }
 
-// pace returns the ratio of the rates, after to before, and its standard error.
+// pace returns the ratio of the rates, after to before, and its standard error, which is 0 for one device.
 func (h *halves) pace() (ratio, err float64) {
-	if h.before <= 0 || h.n < 2 {
+	switch {
+	case h.n == 0:
+		return 1, unknown
+	case h.before <= 0:
 		return unknown, unknown
 	}
 	ratio = min(h.after/h.before, unknown)
 	squares := max(0, h.later-2*ratio*h.product+ratio*ratio*h.squares)
-	return ratio, min(math.Sqrt(squares*h.n/(h.n-1))/h.before, unknown)
+	return ratio, min(math.Sqrt(squares*h.n/max(1, h.n-1))/h.before, unknown)
 }
 
 // add adds the evidence of a device.
@@ -79,13 +89,19 @@ func (p *pathSum) add(number int, d *device, values []profile.Value) {
 	e := d.test.Examine(values)
 	all := shapeOf(d.test.Boots, 0, e.Scale)
 	p.first, p.last = p.first+all.first, p.last+all.final
-	p.all.add(&all)
+	p.all.add(&all.thirds)
+	if all.first > 0 {
+		p.growths = append(p.growths, all.final/all.first-1)
+	}
 	t := all.repeated()
 	if e.Backward >= profile.Grows || -t >= often {
 		p.shrank++
 	}
+	if e.Z >= minZ {
+		e.Verdict = max(e.Verdict, profile.Grows)
+	}
 	if t >= often {
-		e.Verdict, e.Gain, e.Rate = max(e.Verdict, profile.Grows), max(e.Gain, all.net), all.net/(all.time[0]+all.time[1])
+		e.Verdict, e.Gain, e.Rate = max(e.Verdict, profile.Grows), max(e.Gain, all.net), all.net/(all.thirds.time[0]+all.thirds.time[1])
 	}
 	if e.Verdict < profile.Grows || e.Gain <= 0 || e.Changed && !newHigh(d.test.Boots, e.Since) {
 		if all.net != 0 {
@@ -103,6 +119,9 @@ func (p *pathSum) add(number int, d *device, values []profile.Value) {
 	}
 	p.grows = append(p.grows, g)
 }
+
+// minZ is the least z of a device on which a path grows, however late or early in the boot.
+const minZ = 4
 
 // Limits of a growth that comes again in each boot, although it is small beside the noise.
 const (
@@ -152,8 +171,7 @@ func shapeOf(boots []profile.LeakBoot, since int, scale float64) (s shape) {
 		t3, v3 := mean(at[k-n:]), mean(value[k-n:])*scale
 		s.net, s.first, s.final = s.net+v3-v1, s.first+v1, s.final+v3
 		s.boots, s.squares = s.boots+1, s.squares+(v3-v1)*(v3-v1)
-		s.rise[0], s.rise[1] = s.rise[0]+v2-v1, s.rise[1]+v3-v2
-		s.time[0], s.time[1] = s.time[0]+t2-t1, s.time[1]+t3-t2
+		s.thirds.add(t1, v1, t2, v2, t3, v3)
 		s.addLast(at, value, scale)
 	}
 	return s
@@ -178,8 +196,7 @@ func (s *shape) addLast(at, value []float64, scale float64) {
 	if k < 8 || !ok1 || !ok2 || !ok3 || t2 <= t1 {
 		return
 	}
-	s.before, s.timeBefore = s.before+v2-v1, s.timeBefore+t2-t1
-	s.last, s.timeLast = s.last+v3-v2, s.timeLast+t3-t2
+	s.last.add(t1, v1, t2, v2, t3, v3)
 }
 
 func mean(list []float64) (m float64) {
@@ -189,43 +206,61 @@ func mean(list []float64) (m float64) {
 	return m
 }
 
-// pace compares the rates of two parts of the growth over devices: the sums of later over earlier, each device
-// with the weight of a typical one at most, and the standard error of that ratio.
-func pace(grows []growth, earlier, later func(*growth) (rise, time float64)) (ratio, err float64) {
-	type rates struct{ before, after, weight float64 }
-	var list []rates
-	var nets []float64
-	for i := range grows {
-		g := &grows[i]
-		if r1, t1 := earlier(g); t1 > 0 {
-			r2, t2 := later(g)
-			list = append(list, rates{r1 / t1, r2 / t2, 0})
-			nets = append(nets, math.Abs((r1+r2)/(t1+t2)))
+// typical returns the growth of the path on the typical device, as a fraction.
+func (p *pathSum) typical(devices int64) float64 {
+	return quantile(append(make([]float64, int(devices)-len(p.growths)), p.growths...), 0.5)
+}
+
+// leaveOut moves devices from those on which the path grows to the others.
+func (p *pathSum) leaveOut(without func(*growth) bool) {
+	p.grows = slices.DeleteFunc(p.grows, func(g growth) bool {
+		out := without(&g)
+		if out {
+			p.others = append(p.others, g.net)
 		}
+		return out
+	})
+}
+
+// spread returns how much the path changes on a device on which it does not grow, in bytes: the
+// largest change, without some outliers.
+func (p *pathSum) spread() float64 {
+	if len(p.others) == 0 {
+		return 0
 	}
-	if len(list) == 0 {
-		return 1, unknown
+	list := make([]float64, len(p.others))
+	for i, v := range p.others {
+		list[i] = math.Abs(v)
 	}
-	typical := quantile(slices.Clone(nets), 0.5)
-	var before, after float64
-	for i := range list {
-		list[i].weight = 1 / max(nets[i], typical)
-		before, after = before+list[i].before*list[i].weight, after+list[i].after*list[i].weight
+	slices.Sort(list)
+	return list[len(list)-1-int(outliers*float64(len(list)))]
+}
+
+// changes returns the sums of the changes on the devices on which the path grows and on the others, in bytes, and
+// of their squares.
+func (p *pathSum) changes() (grown, grownSquares, other, otherSquares float64) {
+	for i := range p.grows {
+		v := p.grows[i].net
+		grown, grownSquares = grown+v, grownSquares+v*v
 	}
-	if before <= 0 {
-		return unknown, unknown
+	for _, v := range p.others {
+		other, otherSquares = other+v, otherSquares+v*v
 	}
-	ratio = min(after/before, unknown)
-	squares := 0.0
-	for _, r := range list {
-		d := (r.after - ratio*r.before) * r.weight
-		squares += d * d
-	}
-	n := float64(len(list))
-	if n > 1 {
-		err = min(math.Sqrt(squares*n/(n-1))/before, unknown)
-	}
-	return ratio, err
+	return grown, grownSquares, other, otherSquares
+}
+
+// opposed reports whether the path shrinks on the other devices by a third or more of what it grows on some, and
+// it is uncertain whether it grows on the mean of all devices: it goes up and down.
+func (p *pathSum) opposed() bool {
+	grown, grownSquares, other, otherSquares := p.changes()
+	return other < opposed*grown && grown+other < drift*math.Sqrt(grownSquares+otherSquares)
+}
+
+// shared reports whether the path grows on the other devices, too, by a third or more of what it grows on those: a
+// warm-up, perhaps, of which noise hides a part.
+func (p *pathSum) shared() bool {
+	grown, _, other, squares := p.changes()
+	return len(p.grows) > 0 && other > errors2*math.Sqrt(squares) && other/float64(len(p.others)) >= grown/float64(len(p.grows))/3
 }
 
 // unknown is a ratio of rates, or its standard error, that says nothing.

@@ -146,5 +146,5 @@ func describe(r *Leak) string {
 	if r.Rate != nil {
 		rate = *r.Rate
 	}
-	return fmt.Sprintf("%v %s grew %d shrank %d alone %d z %.1f d %.2f pace %.2f ± %.2f last %.2f ± %.2f slowing %t rate %.0f since %v score %.3g", r.Verdict, r.Stack[0], r.Grew, r.Shrank, r.Alone, r.Z, r.D, r.Pace, r.PaceErr, r.Last, r.LastErr, r.Slowing, rate, r.Since, r.Score)
+	return fmt.Sprintf("%v %d grew %d shrank %d alone %d z %.1f d %.2f pace %.2f ± %.2f last %.2f ± %.2f slowing %t rate %.0f since %v score %.3g", r.Verdict, r.Path, r.Grew, r.Shrank, r.Alone, r.Z, r.D, r.Pace, r.PaceErr, r.Last, r.LastErr, r.Slowing, rate, r.Since, r.Score)
 }

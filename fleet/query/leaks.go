@@ -42,6 +42,7 @@ type Leak struct {
 	Stack   []Frame         `json:"stack"` // innermost first
 
 	grows []growth
+	near  int64 // as Alone, but the path changes half as much
 }
 
 // Word returns the word for the evidence: slowing, or that of the verdict.
@@ -213,10 +214,11 @@ func load(sums map[int64]*pathSum) float64 {
 const (
 	alike    = 3    // devices that leak alone although their own dumps say "probably" only
 	far      = 3    // a device leaks alone if its path grows this many times as much as it changes on others
+	near     = 1.5  // a tenth of the devices is evidence if it grows this many times as much
 	outliers = 0.02 // of the others, which may be leaking devices that are not recognized
-	slowing  = 0.95 // Pace below which the growth slows down
-	minPace  = 0.9  // least Pace of a leak, however uncertain
+	slowing  = 0.9  // Pace below which the growth slows down
 	ended    = 0.85 // rate of the last tenth, relative to the time before
+	maxD     = 0.25
 	opposed  = -0.3 // change on the other devices, relative to that on those that grow
 	errors2  = 2.0  // standard errors
 	drift    = 2.5  // standard errors of the mean change of all devices
@@ -225,14 +227,18 @@ const (
 // row returns the evidence for a path.
 func (l *Leaks) row(path int64, p *pathSum) Leak {
 	spread := p.spread()
-	if l.Load > 0 {
-		p.leaveOut(func(g *growth) bool { return g.net < max(spread, loadTimes*l.Load*g.first) })
+	if load := min(l.Load, p.typical(l.Examined)); load > 0 {
+		p.leaveOut(func(g *growth) bool { return g.net < max(spread, loadTimes*load*g.first) })
 	}
 	r := Leak{Path: path, Examined: l.Examined, Shrank: int64(p.shrank)}
 	for i := range p.grows {
 		g := &p.grows[i]
-		if g.alone = (g.leaks || g.verdict.Sure()) && g.net >= far*spread; g.alone {
+		sure := g.leaks || g.verdict.Sure()
+		if g.alone = sure && g.net >= far*spread; g.alone {
 			r.Alone++
+		}
+		if sure && g.net >= near*spread {
+			r.near++
 		}
 	}
 	if r.Alone < alike { // Leaking is needed then
@@ -244,18 +250,14 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 			}
 		}
 	}
-	if r.z(p); r.Z < 3.5 && r.alone() { // the others that grow are noise
+	if r.z(p); r.Z < 3.5 && (r.alone() || r.Alone == 1 && r.Grew == 1) { // the others that grow are noise
 		p.leaveOut(func(g *growth) bool { return !g.alone })
 		r.Share = float64(r.Alone) / float64(r.Examined)
 		r.Grew = r.Alone
 	}
-	said := map[profile.Verdict]float64{}
 	var gain, bend, bent, excess, most float64
 	for i := range p.grows {
 		g := &p.grows[i]
-		for v := profile.Grows; v <= g.verdict; v++ {
-			said[v]++
-		}
 		gain, excess, most = gain+g.gain, excess+g.excess, most+g.most
 		if !g.changed && !(g.alone && g.leaks) && g.boots < manyBoots {
 			bend += g.bend * g.gain
@@ -265,23 +267,20 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 	r.D = bend / max(bent, 1)
 	r.Gain = gain / float64(l.Examined)
 	r.grows = p.grows
-	r.paces(p)
-	r.Verdict = p.verdict(&r, said)
+	if faster := r.paces(p); faster {
+		r.D = 0 // a cache does not fill faster and faster
+	}
+	r.Verdict = p.verdict(&r)
 	if r.Slowing {
 		r.Verdict = min(r.Verdict, profile.Grows)
 	}
 	net := max(0, float64(r.Grew-r.Shrank)) / float64(r.Grew+r.Shrank)
-	if r.alone() {
+	if r.alone() || r.only() {
 		net = 1
 	}
-	r.Score = r.Gain * net * math.Pow(1-r.D, 6) * math.Pow(max(0, min(1, r.Pace)-r.PaceErr), 2) * (max(0, excess)/max(most, 1) + 0.02)
+	r.Score = r.Gain * net * math.Pow(1-r.D, 6) * math.Pow(max(0, min(1, r.Pace-r.PaceErr)), 2) * (max(0, excess)/max(most, 1) + 0.02)
 	r.times()
 	return r
-}
-
-// leaveOut takes devices out of those on which the path grows.
-func (p *pathSum) leaveOut(without func(*growth) bool) {
-	p.grows = slices.DeleteFunc(p.grows, func(g growth) bool { return without(&g) })
 }
 
 // z sets Grew, Share and Z.
@@ -296,90 +295,59 @@ func (r *Leak) z(p *pathSum) {
 // alone reports whether enough devices leak alone: two, or the only one.
 func (r *Leak) alone() bool { return r.Alone > 0 && r.Alone >= min(2, r.Examined) }
 
-// paces compares the later growth with the earlier one. Where the growth became faster, the present rate
-// of a device is that of the last tenth.
-func (r *Leak) paces(p *pathSum) {
-	r.Pace, r.PaceErr = pace(r.grows, func(g *growth) (float64, float64) { return g.rise[0], g.time[0] },
-		func(g *growth) (float64, float64) { return g.rise[1], g.time[1] })
-	r.Last, r.LastErr = pace(r.grows, func(g *growth) (float64, float64) { return g.before, g.timeBefore },
-		func(g *growth) (float64, float64) { return g.last, g.timeLast })
-	n := float64(len(r.grows))
-	doubt := errors2 * (1 + 5.35/((n-1)*(n-1)+1e-9)) // Student's t, 95 %
-	r.Slowing = r.Pace+doubt*r.PaceErr < slowing || r.Last+doubt*r.LastErr < ended
+// only reports whether all devices on which the path grows leak alone.
+func (r *Leak) only() bool { return r.Alone > 0 && r.Alone == r.Grew }
+
+// paces compares the later growth with the earlier one. It reports whether the growth became faster: the present
+// rate of a device is then that of the last tenth.
+func (r *Leak) paces(p *pathSum) (faster bool) {
+	var thirds, last halves
+	for i := range r.grows {
+		thirds.add(&r.grows[i].thirds)
+		last.add(&r.grows[i].last)
+	}
+	r.Pace, r.PaceErr = thirds.pace()
+	if r.Last, r.LastErr = last.pace(); 2*last.n < thirds.n { // most boots have too few dumps
+		r.Last, r.LastErr = 1, unknown
+	}
+	r.Slowing = r.Pace+errors2*r.PaceErr < slowing || r.Last+errors2*r.LastErr < ended
 	if ratio, err := p.all.pace(); p.shared() && ratio+errors2*err < slowing { // so does the growth of those
 		r.Pace, r.PaceErr, r.Slowing = ratio, err, true
 	}
-	if r.Last-doubt*r.LastErr < 1.1 {
-		return
+	if r.Last-errors2*r.LastErr < 1.1 {
+		return false
 	}
 	for i := range r.grows {
-		if g := &r.grows[i]; g.rate > 0 && g.timeLast > 0 {
-			g.rate = max(g.rate, g.last/g.timeLast)
+		if g := &r.grows[i]; g.rate > 0 && g.last.time[1] > 0 {
+			g.rate = max(g.rate, g.last.rise[1]/g.last.time[1])
 		}
 	}
+	return true
 }
 
 // verdict applies the thresholds.
-func (p *pathSum) verdict(r *Leak, said map[profile.Verdict]float64) profile.Verdict {
+func (p *pathSum) verdict(r *Leak) profile.Verdict {
 	if r.Grew == 0 || p.opposed() {
 		return profile.NoEvidence
 	}
-	enough := max(min(2, float64(r.Examined)), 0.1*float64(r.Examined))
-	alone := r.alone()
-	straight := min(1, r.Pace) - r.PaceErr
-	if r.Pace < minPace {
-		straight = 0
+	alone, own := r.alone(), profile.NoEvidence
+	if r.Examined == 1 {
+		own = p.grows[0].verdict
+	}
+	tenth := r.near >= 2 && 10*r.near >= r.Examined
+	pace := r.Pace - r.PaceErr
+	if r.Pace < slowing {
+		pace = 0
 	}
 	switch {
-	case (r.Z >= 4 || alone || said[profile.Leaking] >= enough) && r.D <= 0.20 && straight >= 0.75:
+	case (r.Z >= 4 || alone || own == profile.Leaking) && r.D <= maxD && pace >= 0.75:
 		return profile.Leaking
-	case (r.Z >= 3.5 || alone || said[profile.Probably] >= enough) && r.D <= 0.20 && straight >= 0.65:
+	case (r.Z >= 3.5 || alone || tenth || r.only() || own >= profile.Probably) && r.D <= maxD && pace >= 0.65:
 		return profile.Probably
-	case (r.Z >= 2 || alone || said[profile.Grows] >= enough) && r.D <= 0.40:
+	case (r.Z >= 2 || alone || own >= profile.Grows) && r.D <= 0.40:
 		return profile.Grows
 	}
 	return profile.NoEvidence
-}
-
-// spread returns how much the path changes on a device on which it does not grow, in bytes: the
-// largest change, without some outliers.
-func (p *pathSum) spread() float64 {
-	if len(p.others) == 0 {
-		return 0
-	}
-	list := make([]float64, len(p.others))
-	for i, v := range p.others {
-		list[i] = math.Abs(v)
-	}
-	slices.Sort(list)
-	return list[len(list)-1-int(outliers*float64(len(list)))]
-}
-
-// opposed reports whether the path shrinks on the other devices by a third or more of what it grows on some: it goes
-// up and down. Either that is certain, or it is uncertain that the path grows on the mean of all devices.
-func (p *pathSum) opposed() bool {
-	var net, sum, squares, all float64
-	for i := range p.grows {
-		net += p.grows[i].net
-		all += p.grows[i].net * p.grows[i].net
-	}
-	for _, v := range p.others {
-		sum, squares = sum+v, squares+v*v
-	}
-	return sum+errors2*math.Sqrt(squares) < opposed*net || sum < opposed*net && net+sum < drift*math.Sqrt(all+squares)
-}
-
-// shared reports whether the path grows on the other devices, too, by a third or more of what it grows on those: a
-// warm-up, perhaps, of which noise hides a part.
-func (p *pathSum) shared() bool {
-	var net, sum, squares float64
-	for i := range p.grows {
-		net += p.grows[i].net
-	}
-	for _, v := range p.others {
-		sum, squares = sum+v, squares+v*v
-	}
-	return len(p.grows) > 0 && sum > errors2*math.Sqrt(squares) && sum/float64(len(p.others)) >= net/float64(len(p.grows))/3
 }
 
 // times sets the rates, the hours and Since of a row.

@@ -16,7 +16,7 @@ func TestPower(t *testing.T) {
 		t.Skip("it takes minutes: LWSBT_FULL is not all")
 	}
 	t.Log("devices  share  first  leak  leak or probably; others accused; fleets")
-	for _, devices := range []int{20, 100, 500, 2000} {
+	for _, devices := range []int{20, 100, 500} {
 		before, fleets := 0, 60
 		if devices > 100 {
 			fleets = 20
@@ -31,9 +31,6 @@ func TestPower(t *testing.T) {
 				t.Errorf("%d devices: first in %d of %d fleets, and in %d if fewer devices leak", devices, first, fleets, before)
 			}
 			before = first
-		}
-		if devices == 2000 && before < fleets {
-			t.Errorf("all of 2,000 devices leak: first in %d of %d fleets", before, fleets)
 		}
 	}
 }
@@ -68,16 +65,14 @@ func TestDailyDumps(t *testing.T) {
 func power(t *testing.T, devices int, share float64, fleets int) (first, leak, probably, accused int) {
 	for seed := range fleets { // with seeds that no threshold was chosen by
 		f := simulate.Default()
-		f.Devices, f.Builds, f.Paths, f.Seed = devices, 1, 50, uint64(63_000+seed)
+		f.Devices, f.Builds, f.Paths, f.Seed = devices, 1, 50, uint64(66_000+seed)
 		f.Leak = simulate.Leak{Build: 0, Share: share, Rate: 200, Path: (7*seed + 17) % f.Paths}
-		d := simulated(t, &f)
-		l, err := d.Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})
+		l, err := inMemory(t, &f).Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.Close()
 		for i, r := range l.Rows {
-			planted, said := r.Stack[0].Address == leaf(&f), r.Verdict >= profile.Probably
+			planted, said := r.Path == f.PathID(0), r.Verdict >= profile.Probably
 			switch {
 			case planted && i == 0:
 				first++

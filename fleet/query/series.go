@@ -38,6 +38,11 @@ func (s *session) moments(ctx context.Context) (byDevice [][]moment, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("query moments: %w", err)
 	}
+	return split(list), nil
+}
+
+// split returns the dumps of each device.
+func split(list []moment) (byDevice [][]moment) {
 	for begin := 0; begin < len(list); {
 		end := begin
 		for end < len(list) && list[end].Device == list[begin].Device {
@@ -47,7 +52,7 @@ func (s *session) moments(ctx context.Context) (byDevice [][]moment, err error) 
 		byDevice = append(byDevice, list[begin:end])
 		begin = end
 	}
-	return byDevice, nil
+	return byDevice
 }
 
 // newDevice prepares the test of a device.

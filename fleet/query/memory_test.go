@@ -1,0 +1,93 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/fleet/store"
+)
+
+// memory holds the rows of a fleet for tests of the rule on many fleets, since files take several times as long.
+type memory struct {
+	dumps   map[string][]moment // by build, in order
+	batches map[string][]*store.Batch
+}
+
+// Put keeps a batch, whose rows are of one build, in the order of the devices.
+func (m *memory) Put(_ context.Context, b *store.Batch) error {
+	build := b.Dumps[0].Build
+	for _, d := range b.Dumps {
+		m.dumps[build] = append(m.dumps[build], moment{d.Device, d.Boot, d.Dump, d.Uptime, time.UnixMicro(d.Received), d.Count, d.Bytes, d.Lost, d.Complete, d.Why, d.HeapFree})
+	}
+	m.batches[build] = append(m.batches[build], b)
+	return nil
+}
+
+// inMemory returns the rows of a fleet.
+func inMemory(t testing.TB, f *simulate.Fleet) *memory {
+	m := &memory{map[string][]moment{}, map[string][]*store.Batch{}}
+	if _, _, err := f.Store(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range m.dumps {
+		slices.SortFunc(list, func(a, b moment) int {
+			return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Boot, b.Boot), cmp.Compare(a.Dump, b.Dump))
+		})
+	}
+	return m
+}
+
+// factsOf is an engine that has the facts of batches, and no SQL.
+type factsOf struct {
+	engine
+	batches []*store.Batch
+}
+
+func (f factsOf) facts(_ context.Context, devices [][]moment) iter.Seq2[[]store.Fact, error] {
+	return func(yield func([]store.Fact, error) bool) {
+		at := make([]int, len(f.batches))
+		var list []store.Fact
+		for _, d := range devices {
+			list = list[:0]
+			for k, b := range f.batches {
+				from := at[k]
+				for at[k] < len(b.Facts) && b.Facts[at[k]].Device == d[0].Device {
+					at[k]++
+				}
+				list = append(list, b.Facts[from:at[k]]...)
+			}
+			if len(list) > 0 && !yield(list, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Leaks does as [DB.Leaks] does, without stacks.
+func (m *memory) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
+	build := o.Builds[0]
+	byDevice := split(m.dumps[build])
+	l := &Leaks{Build: build, Devices: int64(len(byDevice))}
+	s := session{engine: factsOf{batches: m.batches[build]}}
+	sums, err := s.evidence(ctx, l, byDevice)
+	if err != nil {
+		return nil, err
+	}
+	l.judge(sums)
+	l.exhaust()
+	return l, nil
+}
+
+// free returns the free memory of each device of a build in its last dump.
+func (m *memory) free(build string) map[string]int64 {
+	list := map[string]int64{}
+	for _, d := range m.dumps[build] {
+		list[d.Device] = d.Free
+	}
+	return list
+}
