@@ -116,12 +116,12 @@ func (s *session) leaks(ctx context.Context, l *Leaks) error {
 	if l.Devices = int64(len(byDevice)); l.Devices == 0 {
 		return fmt.Errorf("build %s: %w", l.Build, ErrNoDump)
 	}
-	n, err := rows[struct{ Paths, Boots, Once int64 }](ctx, s, text("moving"))
+	n, err := rows[struct{ Paths, Boots, Once, Devices int64 }](ctx, s, text("moving"))
 	if err != nil {
 		return fmt.Errorf("query moving: %w", err)
 	}
 	l.Paths = n[0].Paths
-	if l.Moving = n[0].Boots >= 3 && n[0].Once*10 >= n[0].Paths*9; l.Moving {
+	if l.Moving = n[0].Boots >= 3 && n[0].Once*10 >= n[0].Paths*9 && n[0].Devices*2 >= l.Devices; l.Moving {
 		return nil
 	}
 	sums, err := s.evidence(ctx, l, byDevice)

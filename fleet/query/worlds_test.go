@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
@@ -100,6 +101,28 @@ func (s *worldScore) row() string {
 		100*quantile(s.devices, 0.5), 100*per(within, max(1, len(s.deadline))))
 }
 
+// check checks the percentages of a world.
+func (s *worldScore) check(t *testing.T) {
+	if s.name == "bases" {
+		if s.moving != s.builds || s.sure+s.falseLeak+s.falseProbably > 0 {
+			t.Errorf("%s: %+v: expected that all builds are refused", s.about, *s)
+		}
+		return
+	}
+	if s.moving > 0 || float64(s.sure) < 0.95*float64(s.fleets) {
+		t.Errorf("%s: found in %d of %d fleets; %d builds refused", s.about, s.sure, s.fleets, s.moving)
+	}
+	if float64(s.falseLeak) > 0.05*float64(s.builds) {
+		t.Errorf("%s: %d false leaks in %d builds", s.about, s.falseLeak, s.builds)
+	}
+	if v := quantile(s.devices, 0.5); v < 0.6 || v > 1.2 {
+		t.Errorf("%s: %.0f %% of the leaking devices are counted", s.about, 100*v)
+	}
+	if v := quantile(s.deadline, 0.5); v < 0.8 || v > 1.25 {
+		t.Errorf("%s: the time until the heap is full is %.2f of the true one", s.about, v)
+	}
+}
+
 // In fleets of other structures than that of simulate.Default, the leak is found and nothing else is
 // accused. LWSBT_FULL=all prints the table of fleet/docs/fleet-leaks.md.
 func TestWorlds(t *testing.T) {
@@ -134,24 +157,7 @@ func TestWorlds(t *testing.T) {
 			continue
 		}
 		fmt.Fprintf(&table, "\n%s", s.row())
-		if s.name == "bases" {
-			if s.moving != s.builds || s.sure+s.falseLeak+s.falseProbably > 0 {
-				t.Errorf("%s: %+v: expected that all builds are refused", s.about, *s)
-			}
-			continue
-		}
-		if s.moving > 0 || float64(s.sure) < 0.95*float64(s.fleets) {
-			t.Errorf("%s: found in %d of %d fleets; %d builds refused", s.about, s.sure, s.fleets, s.moving)
-		}
-		if float64(s.falseLeak) > 0.05*float64(s.builds) {
-			t.Errorf("%s: %d false leaks in %d builds", s.about, s.falseLeak, s.builds)
-		}
-		if v := quantile(s.devices, 0.5); v < 0.6 || v > 1.2 {
-			t.Errorf("%s: %.0f %% of the leaking devices are counted", s.about, 100*v)
-		}
-		if v := quantile(s.deadline, 0.5); v < 0.8 || v > 1.25 {
-			t.Errorf("%s: the time until the heap is full is %.2f of the true one", s.about, v)
-		}
+		s.check(t)
 	}
 	t.Logf("%d fleets: percentages of the leaks that are called leak or probably, and leak; false leak and probably per build; devices counted; deadlines within a fifth:%s", fleets, &table)
 }
@@ -182,5 +188,33 @@ func TestInMemory(t *testing.T) {
 	}
 	if rows < 2 {
 		t.Errorf("%d rows: too few to compare", rows)
+	}
+}
+
+// A device that sends thousands of call paths of its own does not hide the leak of the others.
+func TestOneDeviceOfManyPaths(t *testing.T) {
+	f := simulate.Worlds(3)[0].Fleet
+	f.Devices = 40
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.Store(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	b := &store.Batch{Name: "other", Day: f.Start, Dumps: []store.Dump{{Build: f.BuildID(1), Device: "other", Boot: 1, Uptime: 1, Received: f.Start.UnixMicro(), Count: 1000, Bytes: 1000, Complete: true}}}
+	for i := range int64(1000) {
+		b.Paths = append(b.Paths, store.Path{Build: f.BuildID(1), Path: i, Addresses: []string{fmt.Sprint(i)}})
+		b.Facts = append(b.Facts, store.Fact{Build: f.BuildID(1), Device: "other", Path: i, Boot: 1, Count: 1, Bytes: 1, Complete: true})
+	}
+	if err := s.Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	l, err := open(t, s).Leaks(t.Context(), Scope{Builds: []string{f.BuildID(1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Moving || len(l.Rows) == 0 || l.Rows[0].Path != f.PathID(1) || !l.Rows[0].Verdict.Sure() {
+		t.Errorf("moving %t, %d rows: expected the leak first", l.Moving, len(l.Rows))
 	}
 }
