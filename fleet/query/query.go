@@ -1,10 +1,12 @@
 // Package query answers questions about a fleet: which call paths leak in a build, what changed
-// between two builds, what the heap of a device contained. The SQL in the directory sql computes
-// the answers. DuckDB runs it on the Parquet files of a store, ClickHouse on its tables:
+// between two builds, what the heap of a device contained. DuckDB runs the SQL in the directory sql
+// on the Parquet files of a store, ClickHouse on its tables. Leaks and Diff apply their rules in Go:
 //
-//	dumps → steady → compared → diff
-//	               → builds, top, growth
-//	dumps, facts → leaks: the rule is in Go
+//	dumps → devices, timeline
+//	      → steady → builds
+//	               + facts → top, growth
+//	               → compared + facts → Diff
+//	      → moments + facts → Leaks
 package query
 
 import (

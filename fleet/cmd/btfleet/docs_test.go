@@ -9,10 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -164,6 +168,49 @@ func TestLoopback(t *testing.T) {
 	for _, args := range [][]string{{"serve", "--listen", ":1"}, {"demo", "--listen", "0.0.0.0:1"}} {
 		if code, _, errs := ask(args...); code != 2 || !strings.Contains(errs, "--listen") {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
+		}
+	}
+}
+
+// The help of query and the document have the columns of each table, and no others.
+func TestColumns(t *testing.T) {
+	_, help, _ := ask("query", "--help")
+	text, err := os.ReadFile(filepath.FromSlash("../../docs/fleet.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := regexp.MustCompile(`[a-z_]+`)
+	for table, row := range map[string]any{store.Dumps: store.Dump{}, store.Facts: store.Fact{}, store.Paths: store.Path{}, store.Frames: store.Frame{}} {
+		var want []string
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(row)) {
+			name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+			want = append(want, name)
+		}
+		_, inHelp, _ := strings.Cut(help, "\n  "+table+" ")
+		inHelp, _, _ = strings.Cut(inHelp, "\n\n")
+		_, inHelp, _ = strings.Cut(regexp.MustCompile(`(?s)\n  [a-z].*|\([a-z]+\)`).ReplaceAllString(inHelp, ""), ":")
+		inText := regexp.MustCompile("(?m)^\\| `" + table + "` \\|.*\\|(.*)\\|$").FindSubmatch(text)
+		if got := word.FindAllString(inHelp, -1); !slices.Equal(got, want) {
+			t.Errorf("help of %s: %v, want %v", table, got, want)
+		}
+		if len(inText) == 0 || !slices.Equal(word.FindAllString(string(inText[1]), -1), want) {
+			t.Errorf("fleet.md, %s: %s, want %v", table, inText, want)
+		}
+	}
+}
+
+// The table of diff fits a terminal, with long names and many devices.
+func TestDiffFits(t *testing.T) {
+	frame := query.Frame{Function: "net::transport::session<tls, std::allocator<char>>::on_read(unsigned long)", File: "session.cpp", Line: 70}
+	d := &query.Diff{BuildBefore: "aaaaaaaaaaaaaaaa", BuildAfter: "cccccccccccccccc", DevicesBefore: 9_999, DevicesAfter: 9_999, Comparable: true, ByName: true, Rows: []query.Change{
+		{Before: 91_030, After: 99_376, Had: 9_990, Have: 9_999, Kind: "shrunk", P: 1.1e-21, Evidence: query.Perhaps, Stack: []query.Frame{frame}}}}
+	var out strings.Builder
+	if err := new(question).writeDiff(&out, d); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
 		}
 	}
 }

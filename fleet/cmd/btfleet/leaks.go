@@ -18,8 +18,8 @@ func leaksCommand() *cobra.Command {
 	var build, fail string
 	c := q.command(&cobra.Command{Use: "leaks --build BUILD [flags]", Short: "what leaks in a build, how fast, and on how many devices",
 		Long: `leaks ranks the call paths of a build by the evidence that they leak, over all
-devices, and calls them leak, probably, grows or slowing: fleet-leaks.md. A leak
-that is too slow to be seen on one device is seen on many.`,
+devices, and calls them leak, probably, grows or slowing (docs/fleet-leaks.md).
+A leak that is too slow to be seen on one device is seen on many.`,
 		Example: "btfleet leaks --build 1.4.2\nbtfleet leaks --build 5ca1ab1e --since 14d --fail-over 64/h", Args: cobra.NoArgs}, 10,
 		func(c *cobra.Command, _ []string) error {
 			limit, err := parseRate(fail)
@@ -133,7 +133,8 @@ func diffCommand() *cobra.Command {
 	fail := ""
 	c := q.command(&cobra.Command{Use: "diff [flags] BEFORE AFTER", Short: "what changed from one build to another, per device",
 		Long: `diff compares what the devices of two builds hold at the same uptime, by call
-path. A difference that may be random is not a change (docs/fleet-leaks.md).`,
+path, in bytes per device. devices is how many hold the path in each build. A
+difference that may be random is not a change (docs/fleet-leaks.md).`,
 		Example: "btfleet diff 1.4.1 1.4.2\nbtfleet diff --fail-over 1K 5ca1ab1e 0ddba115", Args: cobra.ExactArgs(2)}, 10,
 		func(c *cobra.Command, args []string) error {
 			limit, err := parseSize(fail)
@@ -183,7 +184,7 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 		fmt.Fprintf(w, "a build has no function names: matched by address (btfleet symbols add)\n")
 	}
 	changed, possibly := 0, 0
-	t := &cli.Table{Head: []string{"evidence", "change", "bytes/device", "before", "after", "devices", "p", "call site"}, Right: []bool{false, false, true, true, true, true, true}}
+	t := &cli.Table{Head: []string{"evidence", "change", "growth", "before", "after", "devices", "call site"}, Right: []bool{false, false, true, true, true, true}}
 	for _, r := range d.Rows {
 		switch r.Evidence {
 		case query.NoEvidence:
@@ -194,7 +195,7 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 			changed++
 		}
 		t.Rows = append(t.Rows, []string{r.Evidence, r.Kind, signed(r.Delta()), bytesOf(r.Before), bytesOf(r.After),
-			fmt.Sprintf("%s to %s", cli.Number(r.Had), cli.Number(r.Have)), fmt.Sprintf("%.2g", r.P), where(r.Stack)})
+			fmt.Sprintf("%s to %s", cli.Number(r.Had), cli.Number(r.Have)), where(r.Stack)})
 	}
 	if len(t.Rows) > 0 {
 		fmt.Fprintln(w)
