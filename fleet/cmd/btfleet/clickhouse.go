@@ -24,7 +24,7 @@ type rowsFlag struct {
 func (f *rowsFlag) add(c *cobra.Command) {
 	f.storeFlag.add(c)
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.StringVar(&f.clickhouse, "clickhouse", "", "use the tables at `URL`, http://HOST:8123/DATABASE, not Parquet files (clickhouse.md)")
+	flags.StringVar(&f.clickhouse, "clickhouse", "", "use the tables at `URL`, http://HOST:8123/DATABASE, not Parquet files (docs/clickhouse.md)")
 	cli.AddFlags(c, "Store", flags)
 }
 

@@ -17,11 +17,8 @@ func htmlCommand() *cobra.Command {
 	c := q.command(&cobra.Command{Use: "html [flags] BUILD [BUILD]", Short: "the flame graph of a build, or of two, as a page",
 		Long: `html writes the page of btheap html: what the devices of a build hold, as means
 per device. With two builds, the page shows either of them, or the difference.`,
-		Example: "btfleet html -o heap.html 1.4.2\nbtfleet html -o diff.html 1.4.1 1.4.2", Args: cobra.RangeArgs(1, 2)}, 0,
+		Example: "btfleet html -o heap.html 1.4.2\nbtfleet html -o diff.html 1.4.1 1.4.2", Args: cobra.RangeArgs(1, 2)}, -1,
 		func(c *cobra.Command, args []string) error {
-			if q.json {
-				return cli.Usagef("--json: html writes a page (btfleet top --json)")
-			}
 			var builds []string
 			for _, name := range args {
 				b, err := q.find(c, name)

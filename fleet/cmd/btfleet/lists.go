@@ -146,8 +146,17 @@ func deviceCommand() *cobra.Command {
 func queryCommand() *cobra.Command {
 	q := &question{}
 	return q.command(&cobra.Command{Use: "query [flags] SQL", Short: "the answer to a question in SQL",
-		Long: `query runs one SELECT of DuckDB's SQL over dumps, facts, paths and frames, whose
-columns fleet/docs/fleet.md describes. It cannot change the store.`,
+		Long: `query runs one SELECT in the SQL of DuckDB, with --clickhouse in that of
+ClickHouse. It cannot change anything. The tables, in which -1 is "not known":
+
+  dumps   a row for each dump: build, fw, device, boot, dump, time, uptime_us,
+          received, bytes, count (blocks), complete, lost (fraction), why,
+          heap_size, heap_free, heap_largest, heap_minimum, upload
+  facts   what a call path holds in a dump: build, device, path, boot, dump,
+          time, count, bytes, complete, lost
+  paths   the addresses of a call path: build, path, addresses
+  frames  the functions at an address: build, address, index, function, file,
+          line, missing`,
 		Example: `btfleet query 'select fw, max(bytes) from dumps group by fw'`, Args: cobra.ExactArgs(1)}, 1000, func(c *cobra.Command, args []string) error {
 		limit := q.rows
 		if limit == 0 {

@@ -31,9 +31,9 @@ const exitCodes = `0 done, 1 the data falls short: see the command, 2 usage or u
 const (
 	questionCodes = `0 answered, 1 a file of the store is damaged: the answer is without it,
 2 usage, no such store or build, 3 the store or the output failed.`
-	failOverCodes = `0 answered, 1 %s, or a file
-of the store is damaged, 2 usage, no such store or build, 3 the store or the
-output failed.`
+	failOverCodes = `0 answered, 1 %s,
+or a file of the store is damaged, 2 usage, no such store or build,
+3 the store or the output failed.`
 )
 
 // ownCodes has the exit codes of each command.
@@ -48,8 +48,8 @@ var ownCodes = map[string]string{
 	"token":      "0 printed, 2 usage, 3 the output failed.",
 	"build-id":   "0 printed, 2 usage or a file that is not ELF, 3 the output failed.",
 	"simulate":   "0 written, 2 usage, 3 the store failed.",
-	"leaks":      fmt.Sprintf(failOverCodes, "a leak is faster than --fail-over, or nothing could be\nexamined for it"),
-	"diff":       fmt.Sprintf(failOverCodes, "the growth is over --fail-over, or the builds cannot be\ncompared"),
+	"leaks":      fmt.Sprintf(failOverCodes, "a leak is faster than --fail-over, or nothing could be examined"),
+	"diff":       fmt.Sprintf(failOverCodes, "the growth is over --fail-over, or the builds do not compare"),
 	"builds":     questionCodes, "devices": questionCodes, "top": questionCodes, "device": questionCodes, "html": questionCodes, "query": questionCodes,
 }
 

@@ -26,7 +26,8 @@ type question struct {
 	scope query.Scope
 }
 
-// command adds the flags of all queries to a command. ask writes the answer.
+// command adds the flags of all queries to a command. ask writes the answer. rows is the default of --rows: 0
+// for an answer that is always whole, -1 for a page, which has no --json either.
 func (q *question) command(c *cobra.Command, rows int, ask func(c *cobra.Command, args []string) error) *cobra.Command {
 	q.store.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -34,7 +35,9 @@ func (q *question) command(c *cobra.Command, rows int, ask func(c *cobra.Command
 	if rows > 0 {
 		f.IntVarP(&q.rows, "rows", "n", rows, "list `N` rows, 0 for all")
 	}
-	f.BoolVar(&q.json, "json", false, "write JSON")
+	if rows >= 0 {
+		f.BoolVar(&q.json, "json", false, "write JSON")
+	}
 	cli.AddFlags(c, "Question", f)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if q.rows < 0 {

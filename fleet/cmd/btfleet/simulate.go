@@ -22,7 +22,7 @@ make the same dumps.`,
 		Example: "btfleet simulate --store sim --devices 10000\nbtfleet leaks --store sim --build 1.4.3", Args: cobra.NoArgs}
 	to.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&world, "world", "", "a fleet of a special kind, `NAME`; other flags change it, --world '' lists them")
+	f.StringVar(&world, "world", "", "a fleet of a special kind, `NAME` (a wrong one lists all); other flags change it")
 	f.IntVar(&d.Devices, "devices", d.Devices, "`N` devices")
 	f.IntVar(&d.Builds, "builds", d.Builds, "they run `N` builds, versions 1.4.0, 1.4.1, …")
 	f.IntVar(&d.Days, "days", d.Days, "`N` days of dumps")
@@ -33,13 +33,13 @@ make the same dumps.`,
 	f.Float64Var(&d.Reboots, "reboots", d.Reboots, "mean `N` of reboots per device and day")
 	f.DurationVar(&d.Skew, "skew", d.Skew, "clocks of devices are wrong by up to `TIME`")
 	f.StringVar(&start, "start", start, "first `DAY`")
-	f.StringVar(&logs, "logs", "", "write DIR/DEVICE.log files, no store")
+	f.StringVar(&logs, "logs", "", "write the log of each device to `DIR`/DEVICE.log, no store")
 	cli.AddFlags(c, "Fleet", f)
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVar(&d.Leak.Build, "leak-build", d.Leak.Build, "build `N` leaks, from 0; -1 for none")
 	f.IntVar(&d.Leak.Path, "leak-path", d.Leak.Path, "`N` of the path that leaks")
 	f.Float64Var(&d.Leak.Share, "leak-share", d.Leak.Share, "`FRACTION` of its devices that leak")
-	f.Float64Var(&d.Leak.Rate, "leak-rate", d.Leak.Rate, "bytes per hour")
+	f.Float64Var(&d.Leak.Rate, "leak-rate", d.Leak.Rate, "`N` bytes per hour")
 	cli.AddFlags(c, "Leak", f)
 	c.RunE = func(c *cobra.Command, _ []string) (err error) {
 		if c.Flags().Changed("world") {
