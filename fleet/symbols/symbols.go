@@ -65,6 +65,9 @@ type Count struct {
 
 // String returns "3 of 5 addresses named", with the reason.
 func (n Count) String() string {
+	if n.Asked == 0 {
+		return "nothing to name in the dumps of builds with an ELF file"
+	}
 	s := fmt.Sprintf("%d of %d addresses named", n.Named, n.Asked)
 	if n.Missing != "" {
 		s += ": " + n.Missing
