@@ -15,6 +15,7 @@ import (
 	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
+	"github.com/lwsbt/lwsbt/internal/decompress"
 )
 
 // MQTT describes a subscription to a broker. The level of a topic that matches + in the filter
@@ -51,18 +52,6 @@ func topicFilter(filter string) string {
 		}
 	}
 	return filter
-}
-
-// encoding returns the compression of a payload, which MQTT does not tell: no log begins with
-// these bytes.
-func encoding(payload []byte) string {
-	switch {
-	case bytes.HasPrefix(payload, []byte{0x1f, 0x8b}):
-		return "gzip"
-	case bytes.HasPrefix(payload, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return "zstd"
-	}
-	return ""
 }
 
 // device returns the level of a topic that matches + in the filter.
@@ -148,7 +137,7 @@ func (s *Server) message(ctx context.Context, device string, payload []byte) (do
 	err := s.admit(device)
 	var text []byte
 	if err == nil {
-		text, err = s.text(bytes.NewReader(payload), encoding(payload))
+		text, err = s.text(bytes.NewReader(payload), decompress.FormatOf(payload)) // MQTT does not tell it
 	}
 	if err == nil {
 		_, err = s.Accept(ctx, &ingest.Upload{Device: device, Received: time.Now(), Text: text})

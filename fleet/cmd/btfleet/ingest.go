@@ -1,7 +1,6 @@
 package main
 
 import (
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/decompress"
 )
 
 // ingestOptions is the state of btfleet ingest.
@@ -30,10 +29,10 @@ type ingestOptions struct {
 func ingestCommand() *cobra.Command {
 	o := &ingestOptions{}
 	c := &cobra.Command{Use: "ingest [flags] FILE...", Short: "put logs into a store, without a server",
-		Long: `ingest puts logs into a store: files, plain or compressed (.gz, .zst), the files
-below directories, or standard input (-). The device is the one that a log's
-~h#boot line names, else that of --device, else the name of the file without
-its extensions. Each file is one upload: put in again, it counts once.`,
+		Long: `ingest puts logs into a store: files, plain or compressed by gzip, zstd or xz,
+the files below directories, or standard input (-). The device is the one that
+a log's ~h#boot line names, else that of --device, else the name of the file
+without its extensions. Each file is one upload: put in again, it counts once.`,
 		Example: "btfleet ingest --store fleet --build 5ca1ab1e logs/\nssh router logread | btfleet ingest --store fleet --device router-1 -",
 		Args:    cobra.MinimumNArgs(1), RunE: o.run}
 	o.store.add(c)
@@ -157,32 +156,23 @@ func (o *ingestOptions) upload(c *cobra.Command, name string) (*ingest.Upload, e
 	}
 	u := &ingest.Upload{Device: o.device, Build: o.build, FW: o.fw}
 	base := filepath.Base(name)
-	switch filepath.Ext(name) {
-	case ".gz":
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, err
-		}
-		in, base = z, strings.TrimSuffix(base, ".gz")
-	case ".zst":
-		z, err := zstd.NewReader(in)
-		if err != nil {
-			return nil, err
-		}
-		defer z.Close()
-		in, base = z, strings.TrimSuffix(base, ".zst")
+	head := decompress.Peeker(in)
+	format := decompress.Format(head)
+	if format != "" {
+		base = strings.TrimSuffix(base, filepath.Ext(base))
 	}
+	text := decompress.NewReader(format, head)
+	defer text.Close()
 	const most = 1 << 30
-	text, err := io.ReadAll(io.LimitReader(in, most+1))
-	if err != nil {
-		return nil, err
+	var err error
+	if u.Text, err = io.ReadAll(io.LimitReader(text, most+1)); err != nil {
+		return nil, decompress.Reason(err)
 	}
-	if len(text) > most {
+	if len(u.Text) > most {
 		return nil, errors.New("larger than 1 GiB")
 	}
-	u.Text = text
 	if u.Device == "" {
-		u.Device = ingest.DeviceOf(text)
+		u.Device = ingest.DeviceOf(u.Text)
 	}
 	if u.Device == "" && name != cli.Stdio {
 		u.Device = strings.TrimSuffix(base, filepath.Ext(base))
