@@ -18,6 +18,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
+	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/server"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -110,11 +111,12 @@ func TestAttacks(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&logged, nil))
 	registry := prometheus.NewRegistry()
 	metrics := server.NewMetrics(registry, spool)
-	handler, db, err := pages(t.Context(), s, nil, log)
+	db, err := openDB(t.Context(), s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
+	handler := page.New(db, log)
 	alerts := &watch{store: s, db: db, pages: handler, log: log, days: 7}
 	alerts.register(registry)
 	w := &server.Writer{Spool: spool, Store: s, Log: log, Metrics: metrics, Limits: server.DefaultLimits.Ingest, MaxUploads: 2000, MaxFacts: 1 << 20}

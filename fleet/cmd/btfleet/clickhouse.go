@@ -46,12 +46,19 @@ func (f *rowsFlag) db(ctx context.Context) (*query.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t != nil {
-		return query.OpenClickHouse(t), nil
+	var s *store.Store
+	if t == nil {
+		if s, err = f.open(ctx, false); err != nil {
+			return nil, err
+		}
 	}
-	s, err := f.open(ctx, false)
-	if err != nil {
-		return nil, err
+	return openDB(ctx, s, t)
+}
+
+// openDB opens the rows of a store, or those of tables that are not nil.
+func openDB(ctx context.Context, s *store.Store, tables *clickhouse.Store) (*query.DB, error) {
+	if tables != nil {
+		return query.OpenClickHouse(tables), nil
 	}
 	db, err := query.Open(ctx, s)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/clickhouse"
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
+	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -85,11 +86,12 @@ func TestClickHouse(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	page := func(t *testing.T, tables *clickhouse.Store, path string) string {
-		h, db, err := pages(t.Context(), s, tables, log)
+		db, err := openDB(t.Context(), s, tables)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer db.Close()
+		h := page.New(db, log)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		if w.Code != 200 {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/server"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -76,11 +77,12 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	}
 	fmt.Fprintf(out, "%s dumps, %s facts in %.0f s\n", cli.Number(int64(dumps)), cli.Number(int64(facts)), time.Since(begin).Seconds())
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	handler, db, err := pages(ctx, s, nil, log)
+	db, err := openDB(ctx, s, nil)
 	if err != nil {
-		return cli.Failedf("%v", err)
+		return err
 	}
 	defer db.Close()
+	handler := page.New(db, log)
 	fmt.Fprintln(out, "examining the builds")
 	if err := handler.Refresh(ctx); err != nil {
 		return cli.Failedf("%v", err)

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
+	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/server"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -43,11 +44,12 @@ func api(t *testing.T) (url string, fleet simulate.Fleet) {
 	}
 	t.Cleanup(func() { spool.Close() })
 	log := slog.New(slog.DiscardHandler)
-	handler, db, err := pages(t.Context(), s, nil, log)
+	db, err := openDB(t.Context(), s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
+	handler := page.New(db, log)
 	lines := ""
 	for _, who := range []string{"read", "device d1", "device d2"} {
 		lines += fmt.Sprintf("%s %x\n", who, sha256.Sum256([]byte(who)))

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -157,11 +158,12 @@ func TestJSONIsTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, db, err := pages(t.Context(), s, nil, slog.New(slog.DiscardHandler))
+	db, err := openDB(t.Context(), s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
+	h := page.New(db, slog.New(slog.DiscardHandler))
 	f := simulate.Default()
 	for _, c := range []struct{ args, path, field string }{
 		{"builds", "/v1/builds", "builds"},

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/lwsbt/lwsbt/fleet/clickhouse"
+	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/server"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/fleet/symbols"
@@ -149,13 +150,13 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := server.NewMetrics(registry, spool)
-	s := &server.Server{Spool: spool, Tokens: tokens, Limits: server.DefaultLimits, Log: log, Metrics: metrics}
-	handler, db, err := pages(ctx, to, tables, log)
+	db, err := openDB(ctx, to, tables)
 	if err != nil {
-		return cli.Failedf("%v", err)
+		return err
 	}
 	defer db.Close()
-	s.Pages = handler
+	handler := page.New(db, log)
+	s := &server.Server{Spool: spool, Tokens: tokens, Limits: server.DefaultLimits, Log: log, Metrics: metrics, Pages: handler}
 	s.Limits.Rate, s.Limits.Values, s.Limits.Builds = rate.Limit(o.rate), o.values, o.builds
 	alerts := &watch{store: to, db: db, pages: handler, log: log, url: o.webhook, days: o.warn}
 	alerts.register(registry)
