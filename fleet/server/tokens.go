@@ -95,20 +95,11 @@ func (t *Tokens) Send(token, device string) bool {
 // Read reports whether a token may see the answers.
 func (t *Tokens) Read(token string) bool { return has(t.now.Load().read, token) }
 
-// cookie is the name of the cookie with the token of a browser.
-const cookie = "btfleet"
-
-// tokenOf returns the token of a request: the bearer token, the password of basic
-// authentication, or the value of the cookie.
+// tokenOf returns the token of a request: the bearer token, or the password of basic authentication.
 func tokenOf(r *http.Request) string {
 	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return t
 	}
-	if _, password, ok := r.BasicAuth(); ok {
-		return password
-	}
-	if c, err := r.Cookie(cookie); err == nil {
-		return c.Value
-	}
-	return ""
+	_, password, _ := r.BasicAuth()
+	return password
 }
