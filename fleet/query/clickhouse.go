@@ -118,8 +118,6 @@ func (r *remote) drop(names ...string) {
 	r.defined = slices.DeleteFunc(r.defined, func(d definition) bool { return slices.Contains(names, d.name) })
 }
 
-func (r *remote) quote(s string) string { return clickhouse.Quote(s) }
-
 func (r *remote) query(ctx context.Context, q string) (*sql.Rows, error) {
 	return r.store.Query(ctx, r.complete(q))
 }
@@ -137,7 +135,7 @@ func (r *remote) complete(q string) string {
 	} else {
 		b.WriteString("\n" + q)
 	}
-	return macros.expand(b.String())
+	return percentiles.Replace(b.String())
 }
 
 var comments = regexp.MustCompile(`(?m)^--.*\n`)
@@ -146,61 +144,5 @@ func withoutComments(q string) string {
 	return strings.TrimSpace(comments.ReplaceAllString(q+"\n", ""))
 }
 
-// macro is a function of sql/clickhouse.sql. It is replaced by its definition, so that the server needs none.
-type macro struct {
-	call       *regexp.Regexp // its name and the parenthesis
-	parameters []string
-	body       string
-}
-
-type macroList []macro
-
-var macros = func() (list macroList) {
-	line := regexp.MustCompile(`create function (\w+) as \(([\w, ]+)\) -> (.*)`)
-	for _, s := range strings.Split(text("clickhouse"), ";\n") {
-		m := line.FindStringSubmatch(s)
-		list = append(list, macro{regexp.MustCompile(`\b` + m[1] + `\(`), strings.Split(m[2], ", "), m[3]})
-	}
-	return list
-}()
-
-// expand replaces the calls of the macros.
-func (l macroList) expand(q string) string {
-	for _, m := range l {
-		var b strings.Builder
-		for {
-			at := m.call.FindStringIndex(q)
-			if at == nil {
-				break
-			}
-			arguments, n := arguments(q[at[1]:])
-			body := m.body
-			for i, p := range m.parameters {
-				body = regexp.MustCompile(`\b`+p+`\b`).ReplaceAllLiteralString(body, "("+arguments[i]+")")
-			}
-			b.WriteString(q[:at[0]] + body)
-			q = q[at[1]+n:]
-		}
-		q = b.String() + q
-	}
-	return q
-}
-
-// arguments returns the arguments of a call, and the length of their text with the parenthesis that ends it.
-func arguments(q string) (list []string, n int) {
-	depth, begin := 0, 0
-	for i := range len(q) {
-		switch c := q[i]; {
-		case c == '(':
-			depth++
-		case c == ')' && depth > 0:
-			depth--
-		case c == ')' || c == ',' && depth == 0:
-			list = append(list, strings.TrimSpace(q[begin:i]))
-			if begin = i + 1; c == ')' {
-				return list, begin
-			}
-		}
-	}
-	panic("query: a call of a macro without end")
-}
+// percentiles are the macros of sql/duckdb.sql in ClickHouse.
+var percentiles = strings.NewReplacer("p50(", "quantileExactInclusive(0.5)(", "p95(", "quantileExactInclusive(0.95)(")

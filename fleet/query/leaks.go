@@ -79,17 +79,6 @@ type Exhaustion struct {
 	Each []float64 `json:"-"`
 }
 
-// Rate returns the sum of rate times share over the leaks and probable leaks, in bytes per hour
-// and device.
-func (l *Leaks) Rate() (sum float64) {
-	for _, r := range l.Rows {
-		if r.Verdict.Sure() && r.Rate != nil {
-			sum += *r.Rate * r.Share
-		}
-	}
-	return sum
-}
-
 // Leaks returns the call paths of a build that leak or may leak. The scope must have exactly
 // one build.
 func (d *DB) Leaks(ctx context.Context, o Scope) (*Leaks, error) {

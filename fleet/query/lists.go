@@ -87,25 +87,19 @@ func (d *DB) Top(ctx context.Context, o Scope, limit int) (list []Holder, err er
 		if err := s.tables(ctx, "steady"); err != nil {
 			return err
 		}
-		type row struct {
-			Path, Examined, Devices   int64
-			Mean, Median, P95, Blocks float64
-		}
-		found, err := rows[row](ctx, s, q)
-		if err != nil {
+		if list, err = rows[Holder](ctx, s, q); err != nil {
 			return err
 		}
-		if len(found) == 0 {
+		if len(list) == 0 {
 			return fmt.Errorf("build %s: %w", o.Builds[0], ErrNoDump)
 		}
-		list = nil
 		var paths []int64
-		for _, r := range found {
+		for _, r := range list {
 			paths = append(paths, r.Path)
 		}
 		stacks, err := s.stacks(ctx, paths)
-		for _, r := range found {
-			list = append(list, Holder{r.Path, r.Examined, r.Devices, r.Mean, r.Median, r.P95, r.Blocks, stacks[pathOf{o.Builds[0], r.Path}]})
+		for i := range list {
+			list[i].Stack = stacks[pathOf{o.Builds[0], list[i].Path}]
 		}
 		return err
 	})
@@ -179,22 +173,16 @@ func (d *DB) Timeline(ctx context.Context, device string, o Scope) (*Timeline, e
 		if len(l.Dumps) == 0 {
 			return fmt.Errorf("device %s: %w", device, ErrNoDump)
 		}
-		found, err := rows[struct {
-			Path          int64
-			Build         string
-			Before, After float64
-		}](ctx, s, text("growth"))
-		if err != nil {
+		if l.Paths, err = rows[Growth](ctx, s, text("growth")); err != nil {
 			return err
 		}
-		l.Paths = nil
 		var paths []int64
-		for _, r := range found {
+		for _, r := range l.Paths {
 			paths = append(paths, r.Path)
 		}
 		stacks, err := s.stacks(ctx, paths)
-		for _, r := range found {
-			l.Paths = append(l.Paths, Growth{r.Path, r.Build, r.Before, r.After, stacks[pathOf{r.Build, r.Path}]})
+		for i := range l.Paths {
+			l.Paths[i].Stack = stacks[pathOf{l.Paths[i].Build, l.Paths[i].Path}]
 		}
 		return err
 	})

@@ -128,7 +128,6 @@ type engine interface {
 	// define makes the rows of a query a table for later queries.
 	define(ctx context.Context, name, q string) error
 	drop(names ...string)
-	quote(s string) string // returns s as a string literal
 	// facts returns the facts of each of these devices, and perhaps of others, in the order of the names of the
 	// devices. A slice is valid until the next one.
 	facts(ctx context.Context, devices [][]moment) iter.Seq2[[]store.Fact, error]
@@ -164,8 +163,6 @@ func (l local) drop(names ...string) {
 func (l local) facts(context.Context, [][]moment) iter.Seq2[[]store.Fact, error] {
 	return store.ByDevice(l.files)
 }
-
-func (l local) quote(s string) string { return quote(s) }
 
 // Scope selects the dumps that a question is about.
 type Scope struct {
@@ -382,27 +379,16 @@ func rows[T any](ctx context.Context, s *session, q string) (list []T, err error
 	if err != nil {
 		return nil, err
 	}
+	into := make([]any, len(columns))
 	for r.Next() {
 		var row T
-		if err := r.Scan(fields(reflect.ValueOf(&row).Elem(), nil)[:len(columns)]...); err != nil {
+		for i := range into {
+			into[i] = reflect.ValueOf(&row).Elem().Field(i).Addr().Interface()
+		}
+		if err := r.Scan(into...); err != nil {
 			return nil, err
 		}
 		list = append(list, row)
 	}
 	return list, r.Err()
-}
-
-// fields appends pointers to the fields of a struct; each element of an array counts as a field.
-func fields(v reflect.Value, list []any) []any {
-	for i := range v.NumField() {
-		f := v.Field(i)
-		if f.Kind() != reflect.Array {
-			list = append(list, f.Addr().Interface())
-			continue
-		}
-		for j := range f.Len() {
-			list = append(list, f.Index(j).Addr().Interface())
-		}
-	}
-	return list
 }
