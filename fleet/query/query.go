@@ -220,7 +220,7 @@ func (d *DB) try(ctx context.Context, o Scope, tables []string, do func(*session
 		return err
 	}
 	err = d.ask(ctx, list, o, tables, do)
-	if err == nil || ctx.Err() != nil || gone(err) || !d.examine(ctx, list) {
+	if err == nil || ctx.Err() != nil || gone(err) || errors.Is(err, store.ErrSchema) || !d.examine(ctx, list) {
 		return err
 	}
 	d.without(list)
@@ -246,6 +246,11 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 	}
 	defer conn.Close()
 	l := local{conn, d.paths(list.Facts)}
+	if len(list.Dumps) > 0 {
+		if err := l.checkSchema(ctx, d.list(list.Dumps...)); err != nil {
+			return err
+		}
+	}
 	where := " where true"
 	if o.Device != "" {
 		where += " and device = " + quote(o.Device)
@@ -274,6 +279,21 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 	}
 	defer l.exec(context.WithoutCancel(ctx), "drop view if exists dumps; drop view if exists facts; drop view if exists paths; drop view if exists frames")
 	return do(&session{engine: l})
+}
+
+// checkSchema returns an error if a file of dumps, and so its batch, is of another schema.
+func (l local) checkSchema(ctx context.Context, files string) error {
+	var name string
+	var schema []byte
+	err := l.conn.QueryRowContext(ctx, fmt.Sprintf("select file_name, value from parquet_kv_metadata(%s) where key = %s::blob and value <> %s::blob limit 1",
+		files, quote(store.SchemaKey), quote(store.Schema))).Scan(&name, &schema)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	return store.CheckSchema(name, string(schema))
 }
 
 // once leaves out the second copy of an upload that two servers stored, until compaction removes

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/parquet-go/parquet-go"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
@@ -532,5 +536,35 @@ func TestDamagedFile(t *testing.T) {
 		if got := d.Damaged(); !slices.Equal(got, []string{facts}) {
 			t.Errorf("%s: damaged files %q, want %q", name, got, facts)
 		}
+	}
+}
+
+// Dumps of a newer schema are no answer with columns that this program does not know, but an error.
+func TestNewerSchema(t *testing.T) {
+	d := hand(t, byHand{device: "a", blocks: []int64{10, 20, 30}})
+	dir := filepath.Join(d.store.Dir(), "dumps", "build=b", "day=2026-06-02")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[store.Dump](&b, parquet.KeyValueMetadata("lwsbt.schema", "2"))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "newer.parquet"), b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := d.Builds(t.Context(), Scope{})
+	if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), `newer.parquet has schema "2", expected "1": a newer btfleet is needed`) {
+		t.Errorf("%v", err)
+	}
+	if list := d.Damaged(); len(list) > 0 {
+		t.Errorf("damaged: %q", list)
+	}
+	if _, err := d.Builds(t.Context(), Scope{Builds: []string{"other"}}); err != nil {
+		t.Errorf("without the file: %v", err)
+	}
+	if _, err := d.store.Uploads(t.Context()); !errors.Is(err, store.ErrSchema) {
+		t.Errorf("the uploads: %v", err)
 	}
 }

@@ -211,6 +211,15 @@ func Read[T any](ctx context.Context, s *Store, name string) ([]T, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %s: %w", name, err)
 	}
+	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", name, err)
+	}
+	if schema, ok := f.Lookup(SchemaKey); ok {
+		if err := CheckSchema(name, schema); err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+	}
 	rows, err := parquet.Read[T](bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return nil, fmt.Errorf("store: %s: %w", name, err)

@@ -8,9 +8,27 @@
 // a batch; see [Store.Snapshot].
 package store
 
-// Schema is the version of the tables. The metadata of every file contains it under the key
-// lwsbt.schema.
-const Schema = "1"
+import (
+	"errors"
+	"fmt"
+)
+
+// Schema is the version of the tables. The metadata of every file contains it under SchemaKey.
+const (
+	Schema    = "1"
+	SchemaKey = "lwsbt.schema"
+)
+
+// ErrSchema is the cause of the error for a file of another schema.
+var ErrSchema = errors.New("a newer btfleet is needed")
+
+// CheckSchema returns an error if the schema of a file is not that of this package.
+func CheckSchema(name, schema string) error {
+	if schema == Schema {
+		return nil
+	}
+	return fmt.Errorf("%s has schema %q, expected %q: %w", name, schema, Schema, ErrSchema)
+}
 
 // Names of the tables. File names begin with them.
 const (

@@ -153,7 +153,7 @@ const rowsPerGroup = 1 << 17
 func write[T any](ctx context.Context, s *Store, name string, rows []T) error {
 	var b bytes.Buffer
 	p := parquet.NewGenericWriter[T](&b, parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
-		parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.KeyValueMetadata("lwsbt.schema", Schema))
+		parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.KeyValueMetadata(SchemaKey, Schema))
 	_, err := p.Write(rows)
 	if err := cmp.Or(err, p.Close()); err != nil {
 		return fmt.Errorf("store: %s: %w", name, err)
