@@ -19,7 +19,7 @@ import (
 var functions = template.FuncMap{
 	"damaged": func() int { return 0 }, // see New
 	"style":   func() string { return style },
-	"short":   short,
+	"short":   Short,
 	"build":   func(b string) string { return "/build/" + url.PathEscape(b) },
 	"device":  func(d string) string { return "/device/" + url.PathEscape(d) },
 	"number":  func(n int64) string { return cli.Number(n) },
@@ -31,7 +31,7 @@ var functions = template.FuncMap{
 	"free":    free,
 	"date":    func(t time.Time) string { return t.UTC().Format(minutes) },
 	"delta":   func(g query.Growth) float64 { return g.After - g.Before },
-	"site":    func(stack []query.Frame) template.HTML { return breakable(site(stack)) },
+	"site":    func(stack []query.Frame) template.HTML { return breakable(Site(stack)) },
 	"frame":   func(f query.Frame) template.HTML { return breakable(f.String()) },
 	"trend":   trend,
 	"chart":   chart,
@@ -74,8 +74,8 @@ var functions = template.FuncMap{
 // minutes is the form of times.
 const minutes = "2006-01-02 15:04"
 
-// short returns the first digits of a build ID.
-func short(build string) string {
+// Short returns the first digits of a build ID.
+func Short(build string) string {
 	if len(build) > 12 {
 		build = build[:12]
 	}
@@ -157,15 +157,11 @@ func breakable(name string) template.HTML {
 	return template.HTML(breaks.Replace(template.HTMLEscapeString(name)))
 }
 
-// site returns the innermost frame that is not an allocator function.
-func site(stack []query.Frame) string {
-	for _, f := range stack {
-		if !profile.Allocator(f.Function) {
-			return f.String()
-		}
+// Site returns the innermost frame that is not an allocator function.
+func Site(stack []query.Frame) string {
+	i := slices.IndexFunc(stack, func(f query.Frame) bool { return !profile.Allocator(f.Function) })
+	if len(stack) == 0 {
+		return "no address"
 	}
-	if len(stack) > 0 {
-		return stack[0].String()
-	}
-	return "no address"
+	return cli.Printable(stack[max(0, i)].String())
 }

@@ -431,7 +431,7 @@ func Write(ctx context.Context, db *query.DB, w io.Writer, o query.Scope, builds
 			return err
 		}
 		dumps = append(dumps, d)
-		title += fmt.Sprintf(", %s (%d devices)", short(build), top[0].Examined)
+		title += fmt.Sprintf(", %s (%d devices)", Short(build), top[0].Examined)
 	}
 	prof, err := profile.New(dumps...)
 	if err != nil {

@@ -98,14 +98,14 @@ func TestPages(t *testing.T) {
 	leaks, other := fleet.BuildID(fleet.Leak.Build), fleet.BuildID(0)
 	escaped := "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27&"
 	for path, want := range map[string][]string{
-		"/":                                         {"1.4.3", short(leaks), "<svg class=\"trend\"", "&lt;script&gt;"},
+		"/":                                         {"1.4.3", Short(leaks), "<svg class=\"trend\"", "&lt;script&gt;"},
 		"/build/" + leaks:                           {"Leaks", "Largest call paths", "40 devices", `"/devices?build=` + leaks, `"/diff?to=` + leaks},
-		"/build/" + leaks + "/heap":                 {"heap per device", short(leaks)},
+		"/build/" + leaks + "/heap":                 {"heap per device", Short(leaks)},
 		"/build/" + escaped:                         {"&lt;script&gt;"},
 		"/build/" + escaped + "/heap":               {"heap per device"},
 		"/diff?from=" + other:                       {"<select name=\"from\">", "1.4.3"},
 		"/diff?from=" + other + "&to=" + leaks:      {"bytes per device on", "Flame graph of the difference", "No call path changed", "call paths with a difference that may be random"},
-		"/diff/heap?from=" + other + "&to=" + leaks: {"heap per device", short(leaks)},
+		"/diff/heap?from=" + other + "&to=" + leaks: {"heap per device", Short(leaks)},
 		"/devices":                                  {"sim-00", "rel=\"next\""},
 		"/devices?from=200":                         {"rel=\"prev\"", "&lt;script&gt;"},
 		"/devices?from=0&build=" + leaks:            {"sim-000003"},

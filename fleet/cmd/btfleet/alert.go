@@ -133,12 +133,12 @@ func (w *watch) alerts(b query.Build, l *query.Leaks) (list []alert) {
 		soon, _ = slices.BinarySearch(l.Exhaustion.Each, w.days*24)
 	}
 	if sure {
-		a.Alert, a.Text = "leak", inChat.Replace(fmt.Sprintf("Firmware %s (build %s) leaks: %s, on %d of %d devices.", b.Firmware, short(b.Build), where(a.Leaks[0].Stack), a.Leaks[0].Grew, l.Devices))
+		a.Alert, a.Text = "leak", inChat.Replace(fmt.Sprintf("Firmware %s (build %s) leaks: %s, on %d of %d devices.", b.Firmware, page.Short(b.Build), page.Site(a.Leaks[0].Stack), a.Leaks[0].Grew, l.Devices))
 		list = append(list, a)
 	}
 	if soon > 0 {
 		a.Alert, a.Text = "exhausted", inChat.Replace(fmt.Sprintf("%s with firmware %s (build %s) within %g days of an exhausted heap, the first in %s.",
-			cli.Count(int64(soon), "device"), b.Firmware, short(b.Build), w.days, hours(*a.Hours)))
+			cli.Count(int64(soon), "device"), b.Firmware, page.Short(b.Build), w.days, hours(*a.Hours)))
 		list = append(list, a)
 	}
 	return list

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
@@ -59,12 +60,12 @@ A leak that is too slow to be seen on one device is seen on many.`,
 }
 
 // parseRate parses a number of bytes per hour, such as 1K/h.
-func parseRate(s string) (int64, error) {
+func parseRate(s string) (uint64, error) {
 	if s == "" {
 		return 0, nil
 	}
 	n, ok := strings.CutSuffix(s, "/h")
-	size, err := parseSize(n)
+	size, err := cli.ParseSize(n)
 	if !ok || err != nil {
 		return 0, fmt.Errorf("%q: expected bytes per hour, such as 64/h or 1K/h", s)
 	}
@@ -82,11 +83,11 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 	found := "no leak found"
 	switch {
 	case l.Moving:
-		fmt.Fprintf(w, "build %s: the addresses change with each boot, so call paths of two boots do not compare\n", short(l.Build))
+		fmt.Fprintf(w, "build %s: the addresses change with each boot, so call paths of two boots do not compare\n", page.Short(l.Build))
 		fmt.Fprintf(w, "send the memory map with each boot (~h#map), or offsets in the code (~p# lines)\n")
 		return
 	case l.Examined == 0:
-		fmt.Fprintf(w, "build %s: nothing to examine: none of %s has a boot of three dumps\n", short(l.Build), cli.Count(l.Devices, "device"))
+		fmt.Fprintf(w, "build %s: nothing to examine: none of %s has a boot of three dumps\n", page.Short(l.Build), cli.Count(l.Devices, "device"))
 		return
 	case count[profile.Leaking] > 0 && count[profile.Probably] > 0:
 		found = fmt.Sprintf("%s, %d probable", cli.Count(count[profile.Leaking], "leak"), count[profile.Probably])
@@ -95,7 +96,7 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 	case count[profile.Probably] > 0:
 		found = cli.Count(count[profile.Probably], "probable leak")
 	}
-	fmt.Fprintf(w, "%s in build %s: %s, %s\n", found, short(l.Build), cli.Count(l.Devices, "device"), cli.Count(l.Paths, "call path"))
+	fmt.Fprintf(w, "%s in build %s: %s, %s\n", found, page.Short(l.Build), cli.Count(l.Devices, "device"), cli.Count(l.Paths, "call path"))
 	if n := l.Devices - l.Examined; n > 0 {
 		fmt.Fprintf(w, "not examined: %s without a boot of three dumps\n", cli.Count(n, "device"))
 	}
@@ -137,7 +138,7 @@ path, in bytes per device. devices is how many hold the path in each build. A
 difference that may be random is not a change (docs/fleet-leaks.md).`,
 		Example: "btfleet diff 1.4.1 1.4.2\nbtfleet diff --fail-over 1K 5ca1ab1e 0ddba115", Args: cobra.ExactArgs(2)}, 10,
 		func(c *cobra.Command, args []string) error {
-			limit, err := parseSize(fail)
+			limit, err := cli.ParseSize(fail)
 			if fail != "" && err != nil {
 				return cli.Usagef("--fail-over %v", err)
 			}
@@ -175,7 +176,7 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 	if d.Hours > 0 {
 		at = fmt.Sprintf("at an uptime of %s to %s", hours(d.Hours/2), hours(d.Hours))
 	}
-	fmt.Fprintf(w, "%s (%s) to %s (%s)\n%s: %s bytes per device, was %s\n", short(d.BuildBefore), cli.Count(d.DevicesBefore, "device"), short(d.BuildAfter),
+	fmt.Fprintf(w, "%s (%s) to %s (%s)\n%s: %s bytes per device, was %s\n", page.Short(d.BuildBefore), cli.Count(d.DevicesBefore, "device"), page.Short(d.BuildAfter),
 		cli.Count(d.DevicesAfter, "device"), at, bytesOf(d.After), bytesOf(d.Before))
 	if !d.Comparable {
 		return cli.Shortf("the builds cannot be compared: call paths with more than half of the bytes occur in one of them only; add the ELF files of both (btfleet symbols add)")
@@ -195,7 +196,7 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 			changed++
 		}
 		t.Rows = append(t.Rows, []string{r.Evidence, r.Kind, signed(r.Delta()), bytesOf(r.Before), bytesOf(r.After),
-			fmt.Sprintf("%s to %s", cli.Number(r.Had), cli.Number(r.Have)), where(r.Stack)})
+			fmt.Sprintf("%s to %s", cli.Number(r.Had), cli.Number(r.Have)), page.Site(r.Stack)})
 	}
 	if len(t.Rows) > 0 {
 		fmt.Fprintln(w)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -26,7 +27,7 @@ func buildsCommand() *cobra.Command {
 		t := &cli.Table{Head: []string{"build", "firmware", "devices", "dumps", "bytes/device", "free", "last dump (UTC)"},
 			Right: []bool{false, false, true, true, true, true}}
 		for _, b := range list {
-			t.Rows = append(t.Rows, []string{short(b.Build), cli.Printable(b.Firmware), cli.Number(b.Devices), cli.Number(b.Dumps), bytesOf(b.Bytes), bytesOf(b.HeapFree), when(b.Last)})
+			t.Rows = append(t.Rows, []string{page.Short(b.Build), cli.Printable(b.Firmware), cli.Number(b.Devices), cli.Number(b.Dumps), bytesOf(b.Bytes), bytesOf(b.HeapFree), when(b.Last)})
 		}
 		return write(c.OutOrStdout(), t)
 	})
@@ -65,7 +66,7 @@ func devicesCommand() *cobra.Command {
 // firmware returns the version of a build, or the beginning of its ID if the version is not known.
 func firmware(version, build string) string {
 	if version == "" {
-		return short(build)
+		return page.Short(build)
 	}
 	return cli.Printable(version)
 }
@@ -98,7 +99,7 @@ them, in their last dumps. Median and p95 are of the devices that hold it.`,
 		}
 		t := &cli.Table{Head: []string{"bytes/device", "blocks", "median", "p95", "devices", "call site"}, Right: []bool{true, true, true, true, true}}
 		for _, r := range list {
-			t.Rows = append(t.Rows, []string{bytesOf(r.Mean), fmt.Sprintf("%.1f", r.Blocks), bytesOf(r.Median), bytesOf(r.P95), cli.Number(r.Devices), where(r.Stack)})
+			t.Rows = append(t.Rows, []string{bytesOf(r.Mean), fmt.Sprintf("%.1f", r.Blocks), bytesOf(r.Median), bytesOf(r.P95), cli.Number(r.Devices), page.Site(r.Stack)})
 		}
 		return write(c.OutOrStdout(), t)
 	})
@@ -137,7 +138,7 @@ func deviceCommand() *cobra.Command {
 		fmt.Fprintf(w, "\nFrom the first whole dump of its last build to the last:\n")
 		t = &cli.Table{Head: []string{"bytes", "before", "after", "call site"}, Right: []bool{true, true, true}}
 		for _, p := range cut(q, l.Paths) {
-			t.Rows = append(t.Rows, []string{signed(p.After - p.Before), bytesOf(p.Before), bytesOf(p.After), where(p.Stack)})
+			t.Rows = append(t.Rows, []string{signed(p.After - p.Before), bytesOf(p.Before), bytesOf(p.After), page.Site(p.Stack)})
 		}
 		return write(w, t)
 	})

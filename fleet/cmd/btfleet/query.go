@@ -115,27 +115,11 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// short returns the beginning of a build ID.
-func short(build string) string {
-	if len(build) > 12 {
-		build = build[:12]
-	}
-	return cli.Printable(build)
-}
-
 // writeStack writes the frames of a path, indented, the innermost first.
 func writeStack(w io.Writer, stack []query.Frame) {
 	for _, f := range stack {
 		fmt.Fprintf(w, "    %s\n", cli.Printable(f.String()))
 	}
-}
-
-// where returns the innermost frame of a path.
-func where(stack []query.Frame) string {
-	if len(stack) == 0 {
-		return "-"
-	}
-	return cli.Printable(stack[0].String())
 }
 
 // bytesOf formats a number of bytes; a negative number is not known, and printed as "-".

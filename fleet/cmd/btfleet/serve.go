@@ -102,7 +102,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	size, err := parseSize(o.size)
+	size, err := cli.ParseSize(o.size)
 	if err != nil {
 		return cli.Usagef("--spool-size %v", err)
 	}
@@ -136,7 +136,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	spool, err := server.OpenSpool(o.spool, size)
+	spool, err := server.OpenSpool(o.spool, int64(size))
 	if err != nil {
 		return cli.Failedf("%v", err)
 	}

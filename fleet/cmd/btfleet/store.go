@@ -60,22 +60,13 @@ func (r *retention) parse() (limit store.Retention, err error) {
 		limit.Age = time.Duration(days) * 24 * time.Hour
 	}
 	if r.size != "" {
-		if limit.Size, err = parseSize(r.size); err != nil {
+		size, err := cli.ParseSize(r.size)
+		if err != nil {
 			return limit, cli.Usagef("--keep-size %v", err)
 		}
+		limit.Size = int64(size)
 	}
 	return limit, nil
-}
-
-// parseSize parses a number of bytes with K, M, G or T, which are powers of 1,024.
-func parseSize(s string) (int64, error) {
-	digits := strings.TrimRight(s, "KMGT")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	shift, ok := map[string]int{"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[s[len(digits):]]
-	if err != nil || !ok || n < 0 || n<<shift>>shift != n {
-		return 0, fmt.Errorf("%q: expected a size such as 512M", s)
-	}
-	return n << shift, nil
 }
 
 func compactCommand() *cobra.Command {
