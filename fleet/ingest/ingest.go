@@ -53,7 +53,34 @@ type State struct {
 	Header string `json:"header"`           // the ~h#boot of that boot; "" if there is none
 	Dumps  int64  `json:"dumps"`            // of that boot so far
 	Number int64  `json:"number,omitempty"` // of the last of these
-	Uptime int64  `json:"uptime,omitempty"` // at that dump, in µs; 0 if not known
+	Last   Last   `json:"last"`             // of all dumps of the device
+}
+
+// Last is the last dump of a device. A log that grows may be sent again whole: its dumps up to this one
+// are not new.
+type Last struct {
+	Build, FW                        string
+	Boot, Dump, Uptime, Bytes, Count int64
+	Complete                         bool
+}
+
+// LastOf returns the last dump as its row has it.
+func LastOf(d *store.Dump) Last {
+	return Last{d.Build, d.FW, d.Boot, d.Dump, d.Uptime, d.Bytes, d.Count, d.Complete}
+}
+
+// isLast reports whether a dump is the last dump, or the whole of it if that was cut off. Only the uptime tells
+// dumps with the same content apart.
+func (w *writer) isLast(d *profile.Dump) bool {
+	l := &w.state.Last
+	build, fw := w.u.version(d)
+	same := l.Bytes == number(d.Total.Bytes) && l.Count == number(d.Total.Count)
+	return l.Boot != 0 && l.Build == build && l.FW == fw && d.Timed && l.Uptime == d.Time.Microseconds() && (same || !l.Complete)
+}
+
+// version returns the build and the firmware of a dump.
+func (u *Upload) version(d *profile.Dump) (build, fw string) {
+	return cmp.Or(d.Build, u.Build, store.Unknown), clean(cmp.Or(d.Firmware, u.FW))
 }
 
 // Limits of one upload.
@@ -175,6 +202,11 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	if w.header {
 		w.boot = dumps[0].Boot
 	}
+	begun := s.Boot > s.Last.Boot && !w.header // a boot without dumps, which the upload continues
+	if i := slices.IndexFunc(dumps, w.isLast); i >= 0 && !begun {
+		w.resume(dumps[i])
+		dumps = dumps[i+1:]
+	}
 	builds := map[string]bool{}
 	for _, d := range dumps {
 		builds[w.dump(d)] = true
@@ -270,9 +302,9 @@ type writer struct {
 	b      *store.Batch
 	sum    string
 	state  State
-	boot   int   // number of the boot of the last dump
-	fresh  int64 // boots that began in this upload
-	header bool  // the upload begins with a ~h#boot
+	boot   int  // number of the boot of the last dump
+	within bool // the boot of the state is one of this upload
+	header bool // the upload begins with a ~h#boot
 	last   *profile.Dump
 	paths  map[pathOf]int64
 	texts  map[symbol.Addr]string // of addresses
@@ -280,12 +312,13 @@ type writer struct {
 }
 
 // dump appends a dump, and returns its build.
-func (w *writer) dump(d *profile.Dump) (build string) {
-	if w.state.Boot == 0 || d.Boot != w.boot || w.fresh == 0 && !w.continues(d) {
+func (w *writer) dump(d *profile.Dump) string {
+	if w.state.Boot == 0 || d.Boot != w.boot || !w.within && !w.continues(d) {
 		w.begin(d.Boot, d.BootHeader)
 	}
+	build, fw := w.u.version(d)
 	row := store.Dump{
-		Build: cmp.Or(d.Build, w.u.Build, store.Unknown), FW: clean(cmp.Or(d.Firmware, w.u.FW)), Device: w.u.Device,
+		Build: build, FW: fw, Device: w.u.Device,
 		Boot: w.state.Boot, Dump: w.state.Dumps, Time: w.time(d), Uptime: -1, Received: w.u.Received.UnixMicro(),
 		Bytes: number(d.Total.Bytes), Count: number(d.Total.Count), Complete: d.Complete(), Why: clean(d.Why),
 		HeapSize: -1, HeapFree: -1, HeapLargest: -1, HeapMinimum: -1, Upload: w.sum,
@@ -298,7 +331,7 @@ func (w *writer) dump(d *profile.Dump) (build string) {
 		row.HeapSize, row.HeapFree, row.HeapLargest, row.HeapMinimum = known(h.Size), known(h.Free), known(h.Largest), known(h.Min)
 	}
 	w.state.Dumps++
-	w.state.Number, w.state.Uptime = d.Number, max(0, row.Uptime)
+	w.state.Number, w.state.Last = d.Number, LastOf(&row)
 	w.b.Dumps = append(w.b.Dumps, row)
 	held := map[int64]int{} // facts by path; different paths may have the same text
 	for a := range d.Allocations() {
@@ -313,28 +346,36 @@ func (w *writer) dump(d *profile.Dump) (build string) {
 		w.b.Facts[i].Count += number(a.Count)
 		w.b.Facts[i].Bytes += number(a.Bytes)
 	}
-	return row.Build
+	return build
 }
 
 // continues reports whether the first dump of the upload is of the boot of the upload before. It is not if
 // the upload begins with a header, unless the device sends the header of its boot with each upload: the
 // number and the time of the dumps then do not begin anew. Without a header, it is not if both begin anew.
 func (w *writer) continues(d *profile.Dump) bool {
-	s, at := &w.state, d.Time.Microseconds()
+	s := &w.state
+	later := !d.Timed || s.Dumps == 0 || d.Time.Microseconds() >= s.Last.Uptime
 	if d.BootHeader != s.Header {
 		return false
 	}
 	if w.header {
-		return d.Number > s.Number && (!d.Timed || at >= s.Uptime)
+		return d.Number > s.Number && later
 	}
-	return d.Number > min(s.Number, 1) || !d.Timed || at >= s.Uptime
+	return d.Number > min(s.Number, 1) || later
 }
 
 // begin begins a boot of the device.
 func (w *writer) begin(boot int, header string) {
-	w.state = State{Boot: w.u.Received.UnixMicro() + w.fresh, Header: header}
-	w.boot = boot
-	w.fresh++
+	last := w.state.Last
+	w.state = State{Boot: max(w.u.Received.UnixMicro(), w.state.Boot+1, last.Boot+1), Header: header, Last: last}
+	w.boot, w.within = boot, true
+}
+
+// resume continues after the last dump of the device, which the upload contains.
+func (w *writer) resume(d *profile.Dump) {
+	last := w.state.Last
+	w.state = State{Boot: last.Boot, Header: d.BootHeader, Dumps: last.Dump + 1, Number: d.Number, Last: last}
+	w.boot, w.within = d.Boot, true
 }
 
 // time returns the Unix time of a dump in µs: by the device's clock if the header of the boot

@@ -135,6 +135,8 @@ func TestEqualHeaders(t *testing.T) {
 	for _, d := range bytes.SplitAfter(rest, []byte("~h#begin "))[2:] {
 		later = append(later, slices.Concat(header, []byte("\n~h#begin "), bytes.TrimSuffix(d, []byte("~h#begin "))))
 	}
+	second, third := fleettest.Log("d1", "5ca1ab1e", 3, 4), fleettest.Log("d1", "5ca1ab1e", 3, 5)
+	_, bare, _ := bytes.Cut(second, []byte("\n"))
 	part := func(n int) []byte {
 		return fmt.Appendf(nil, "~h#begin %d t=%d0000000000\n~b#size: 16, 0x8000100\n~h#end %d\n", n, n, n)
 	}
@@ -142,11 +144,12 @@ func TestEqualHeaders(t *testing.T) {
 		uploads [][]byte
 		want    string // boots and dumps
 	}{
-		"the same log after a start": {[][]byte{log, append(log, '\n'), append(log, "\n\n"...)}, "0.0 0.1 0.2 1.0 1.1 1.2 2.0 2.1 2.2"},
-		"a header in each upload":    {[][]byte{append(bytes.Clone(log[:bytes.Index(log, []byte("~h#begin 1"))]), '\n'), later[0], later[1]}, "0.0 0.1 0.2"},
-		"no header after a start":    {[][]byte{log, append(bytes.Clone(rest), '\n')}, "0.0 0.1 0.2 1.0 1.1 1.2"},
-		"a late part, no header":     {[][]byte{log, part(9), part(7)}, "0.0 0.1 0.2 0.3 0.4"},
-		"and then a start":           {[][]byte{log, later[1], later[0]}, "0.0 0.1 0.2 1.0 2.0"},
+		"a log after each start":  {[][]byte{log, second, third}, "0.0 0.1 0.2 1.0 1.1 1.2 2.0 2.1 2.2"},
+		"a header in each upload": {[][]byte{append(bytes.Clone(log[:bytes.Index(log, []byte("~h#begin 1"))]), '\n'), later[0], later[1]}, "0.0 0.1 0.2"},
+		"no header after a start": {[][]byte{log, bare}, "0.0 0.1 0.2 1.0 1.1 1.2"},
+		"an update, same content": {[][]byte{log, bytes.Replace(log, []byte("fw=1.0"), []byte("fw=2.0"), 1)}, "0.0 0.1 0.2 1.0 1.1 1.2"},
+		"a late part, no header":  {[][]byte{log, part(9), part(7)}, "0.0 0.1 0.2 0.3 0.4"},
+		"a late part, a header":   {[][]byte{log, later[0]}, "0.0 0.1 0.2 1.0"},
 	} {
 		var s State
 		var boots []int64
@@ -162,6 +165,58 @@ func TestEqualHeaders(t *testing.T) {
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s: boots and dumps %q, want %s", name, got, c.want)
 		}
+	}
+}
+
+// A log that grows and is sent again, whole or without its beginning, adds what is new, also if nothing is known of the
+// device but its last dump.
+func TestGrowingLog(t *testing.T) {
+	log := fleettest.Log("d1", "5ca1ab1e", 4, 3)
+	header, _, _ := bytes.Cut(log, []byte("\n"))
+	begin := func(n int) int { return bytes.Index(log, fmt.Appendf(nil, "~h#begin %d", n)) }
+	next := fleettest.Log("d1", "5ca1ab1e", 2, 5) // after a start
+	for name, uploads := range map[string][][]byte{
+		"whole":                {log[:begin(1)], log[:begin(2)], log, append(bytes.Clone(log), next...)},
+		"without the header":   {log[:begin(2)], log[begin(1):begin(3)], log[begin(2):], append(bytes.Clone(log[begin(3):]), next...)},
+		"nothing new":          {log, append(bytes.Clone(log), "text\n"...), append(bytes.Clone(log), next...)},
+		"a boot without dumps": {log, append(append(bytes.Clone(log), header...), '\n'), append(bytes.Clone(log), next...)},
+		"cut in a dump":        {log[:begin(3)-10], log, append(bytes.Clone(log), next...)},
+	} {
+		for _, forget := range []bool{false, true} {
+			if forget && name == "without the header" {
+				continue
+			}
+			var s State
+			var rows []store.Dump
+			for i, text := range uploads {
+				rows = append(rows, read(t, &s, Upload{Device: "d1", Received: received.Add(time.Duration(i) * time.Hour), Text: text}).Dumps...)
+				if forget {
+					s = State{Last: LastOf(&rows[len(rows)-1])}
+				}
+			}
+			got := ""
+			for _, d := range rows {
+				got += fmt.Sprintf("%t.%d.%d ", d.Boot == rows[0].Boot, d.Dump, d.Uptime/3_600_000_000)
+			}
+			if want := "true.0.1 true.1.2 true.2.3 true.3.4 false.0.1 false.1.2 "; got != want {
+				t.Errorf("%s, forget %t: boots, dumps and hours %s, want %s", name, forget, got, want)
+			}
+		}
+	}
+}
+
+// The boots of a device differ, however close its uploads follow each other.
+func TestBootsDiffer(t *testing.T) {
+	var s State
+	boots := map[int64]bool{}
+	for i := range 3 {
+		log := fleettest.Log("d1", "5ca1ab1e", 1, 2+i)
+		for _, d := range read(t, &s, Upload{Device: "d1", Received: received.Add(time.Duration(i) * time.Microsecond), Text: append(log, fleettest.Log("d1", "5ca1ab1e", 1, 9+i)...)}).Dumps {
+			boots[d.Boot] = true
+		}
+	}
+	if len(boots) != 6 {
+		t.Errorf("%d boots, want 6", len(boots))
 	}
 }
 

@@ -192,23 +192,27 @@ func (s *Store) compaction(ctx context.Context, name string) (*compaction, error
 	return c, nil
 }
 
-// Uploads returns the uploads in the store. A key consists of device, a zero byte, and sum.
-func (s *Store) Uploads(ctx context.Context) (map[string]bool, error) {
+// Uploads returns the uploads in the store, and the last dump of each device. A key of uploads consists of device, a
+// zero byte, and sum.
+func (s *Store) Uploads(ctx context.Context) (uploads map[string]bool, last map[string]Dump, err error) {
 	parts, err := s.parts(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	list := map[string]bool{}
+	uploads, last = map[string]bool{}, map[string]Dump{}
 	for _, c := range parts {
 		for _, base := range c.live {
 			rows, err := Read[Dump](ctx, s, c.name(Dumps, base, ".parquet"))
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			for _, r := range rows {
-				list[r.Device+"\x00"+r.Upload] = true
+				uploads[r.Device+"\x00"+r.Upload] = true
+				if l := last[r.Device]; r.Boot > l.Boot || r.Boot == l.Boot && r.Dump >= l.Dump {
+					last[r.Device] = r
+				}
 			}
 		}
 	}
-	return list, nil
+	return uploads, last, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +109,33 @@ func TestClickHouse(t *testing.T) {
 	}
 }
 
+// A log that grows, and is put in again by another run of the command, counts once.
+func TestIngestGrowingLog(t *testing.T) {
+	checkGrowingLog(t, "--store", filepath.Join(t.TempDir(), "store"))
+}
+
+func checkGrowingLog(t *testing.T, to ...string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "growing")
+	log := fleettest.Log("growing", "b", 4, 3)
+	for i, want := range []string{"1 dump of 1 device, 0 refused\n", "2 dumps of 1 device, 0 refused\n", "1 dump of 1 device, 0 refused\n"} {
+		end := len(log)
+		if i < 2 {
+			end = bytes.Index(log, fmt.Appendf(nil, "~h#begin %d", 2*i+1))
+		}
+		if err := os.WriteFile(file, log[:end], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := printed(t, append([]string{"ingest", file}, to...)...); got != want {
+			t.Errorf("%d: %s, want %s", i, got, want)
+		}
+	}
+	got := printed(t, append([]string{"query", "select count(distinct boot) as boots, count(*) as dumps, max(dump) as last from dumps where device = 'growing'"}, to...)...)
+	if !slices.Equal(strings.Fields(got)[4:], []string{"1", "4", "3"}) {
+		t.Errorf("%s, want 1 4 3", got)
+	}
+}
+
 // Files that are put in again count once. Names of functions are those of an ELF file.
 func TestIngestClickHouse(t *testing.T) {
 	cmdtest.Long(t)
@@ -134,6 +163,7 @@ func TestIngestClickHouse(t *testing.T) {
 	if want := fmt.Sprint([]string{"facts", "blocks", "---------------", fmt.Sprint(4 * (3 + 5)), fmt.Sprint(blocks)}); fmt.Sprint(strings.Fields(got)) != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	checkGrowingLog(t, "--clickhouse", ch)
 }
 
 // Each upload that was acknowledged is in the tables once, although servers are killed.

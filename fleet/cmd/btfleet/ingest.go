@@ -32,7 +32,8 @@ func ingestCommand() *cobra.Command {
 		Long: `ingest puts logs into a store: files, plain or compressed by gzip, zstd or xz,
 the files below directories, or standard input (-). The device is the one that
 a log's ~h#boot line names, else that of --device, else the name of the file
-without its extensions. Each file is one upload: put in again, it counts once.`,
+without its extensions. Each file is one upload: put in again, it counts once.
+If it has grown, only the dumps after the last dump of the device are added.`,
 		Example: "btfleet ingest --store fleet --build 5ca1ab1e logs/\nssh router logread | btfleet ingest --store fleet --device router-1 -",
 		Args:    cobra.MinimumNArgs(1), RunE: o.run}
 	o.store.add(c)
@@ -49,7 +50,7 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}
-	s, has, err := o.open(c.Context())
+	s, stored, err := o.open(c.Context())
 	if err != nil {
 		return err
 	}
@@ -66,18 +67,19 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 		}
 		// Times must differ between files, because they order the boots.
 		u.Received = b.Day.Add(time.Duration(i) * time.Microsecond)
-		again := known[u.Device+"\x00"+u.Sum()]
-		if !again {
-			if again, err = has(c.Context(), u.Device, u.Sum()); err != nil {
-				return cli.Failedf("%v", err)
-			}
+		again, last, err := stored(c.Context(), u)
+		if err != nil {
+			return cli.Failedf("%v", err)
 		}
-		if again {
+		if again || known[u.Device+"\x00"+u.Sum()] {
 			fmt.Fprintf(c.ErrOrStderr(), "%s: in the store already\n", cli.Printable(name))
 			continue
 		}
 		known[u.Device+"\x00"+u.Sum()] = true
-		state := states[u.Device]
+		state, ok := states[u.Device]
+		if !ok {
+			state.Last = ingest.LastOf(&last)
+		}
 		res, err := u.Read(c.Context(), b, &state, ingest.DefaultLimits)
 		if err != nil {
 			fmt.Fprintf(c.ErrOrStderr(), "btfleet: %s: %v\n", cli.Printable(name), err)
@@ -110,24 +112,36 @@ type putter interface {
 	Put(ctx context.Context, b *store.Batch) error
 }
 
-// open opens the rows. has reports whether an upload is there.
-func (o *ingestOptions) open(ctx context.Context) (to putter, has func(ctx context.Context, device, sum string) (bool, error), err error) {
+// stored reports whether an upload is among the rows already, and returns the last dump of its device there.
+type stored func(ctx context.Context, u *ingest.Upload) (again bool, last store.Dump, err error)
+
+// open opens the rows.
+func (o *ingestOptions) open(ctx context.Context) (putter, stored, error) {
 	t, err := o.store.tables()
 	if err != nil {
 		return nil, nil, err
 	}
 	if t != nil {
-		return t, t.Has, nil
+		return t, func(ctx context.Context, u *ingest.Upload) (bool, store.Dump, error) {
+			last, err := t.Last(ctx, u.Device)
+			if err != nil {
+				return false, last, err
+			}
+			again, err := t.Has(ctx, u.Device, u.Sum())
+			return again, last, err
+		}, nil
 	}
 	s, err := o.store.open(ctx, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	known, err := s.Uploads(ctx)
+	known, last, err := s.Uploads(ctx)
 	if err != nil {
 		return nil, nil, cli.Failedf("%v", err)
 	}
-	return s, func(_ context.Context, device, sum string) (bool, error) { return known[device+"\x00"+sum], nil }, nil
+	return s, func(_ context.Context, u *ingest.Upload) (bool, store.Dump, error) {
+		return known[u.Device+"\x00"+u.Sum()], last[u.Device], nil
+	}, nil
 }
 
 // flush writes a batch, if it has rows, and empties it.

@@ -62,7 +62,8 @@ func serveCommand() *cobra.Command {
 
 An upload is a log, or a part of one that ends at the end of a dump, plain or
 compressed (Content-Encoding: gzip or zstd). build and fw are for logs whose
-~h#boot line does not name them. An upload that is sent again counts once. The
+~h#boot line does not name them. An upload that is sent again counts once; of a
+log that has grown, what is after the last dump of the device is added. The
 answer 201 says that the upload is on disk; 429 and 507 have a Retry-After.
 With --mqtt it subscribes to a broker, too. /metrics is for Prometheus, and
 /healthz for a load balancer. An interrupt ends it after all is written.
