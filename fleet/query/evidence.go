@@ -110,7 +110,7 @@ func (p *pathSum) add(number int, d *device, values []profile.Value) {
 		return
 	}
 	g := growth{device: number, verdict: e.Verdict, leaks: e.Verdict == profile.Leaking || e.Changed && (e.Verdict.Sure() || e.More > 0), changed: e.Changed, gain: e.Gain, bend: e.Bend, free: d.free,
-		since: d.dumps[e.Since].Received.UnixMicro(), excess: float64(e.Rose) - e.Chance, most: float64(e.Intervals+e.Boots) - e.Chance, shape: all}
+		since: d.time(e.Since), excess: float64(e.Rose) - e.Chance, most: float64(e.Intervals+e.Boots) - e.Chance, shape: all}
 	if e.Changed {
 		g.shape = shapeOf(d.test.Boots, e.Since, e.Scale)
 	}

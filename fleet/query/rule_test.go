@@ -115,6 +115,7 @@ type byHand struct {
 	bytes  []int64 // instead of 16 per block
 	why    string  // of the last dump
 	noTime bool
+	once   bool // all dumps are of one upload, ten days later
 }
 
 // hand returns a database with these devices, which run build "b".
@@ -136,6 +137,9 @@ func hand(t *testing.T, list ...byHand) *DB {
 			}
 			if d.noTime {
 				row.Uptime = -1
+			}
+			if d.once {
+				row.Received = at.AddDate(0, 0, 10).UnixMicro()
 			}
 			if i == len(d.blocks)-1 {
 				row.Why = d.why
@@ -199,6 +203,32 @@ func TestLeaksOfOneDevice(t *testing.T) {
 		}
 		if len(r.Stack) != 2 || r.Stack[0].Address != "0x10" || r.Stack[1].Address != "0x20" {
 			t.Errorf("%s: stack %v", c.name, r.Stack)
+		}
+	}
+}
+
+// Since is the time of a dump, also if the device sends many dumps at once: the last one is then new.
+func TestSince(t *testing.T) {
+	var blocks []int64
+	for i := range int64(30) {
+		blocks = append(blocks, 10+10*max(0, i-11))
+	}
+	last := time.Date(2026, 6, 2, 6, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		byHand
+		last time.Time
+	}{
+		{byHand{device: "d", blocks: blocks}, last},
+		{byHand{device: "d", blocks: blocks, once: true}, time.Date(2026, 6, 11, 0, 0, 0, 0, time.UTC)},
+		{byHand{device: "d", blocks: blocks, once: true, noTime: true}, time.Date(2026, 6, 11, 18, 0, 0, 0, time.UTC)}, // that of the upload
+	} {
+		l, err := hand(t, c.byHand).Leaks(t.Context(), Scope{Builds: []string{"b"}})
+		if err != nil || len(l.Rows) != 1 || l.Rows[0].Since == nil {
+			t.Errorf("%+v: %+v, %v", c.byHand, l, err)
+			continue
+		}
+		if want := c.last.Add(-18 * time.Hour); l.Rows[0].Since.Sub(want).Abs() > time.Hour {
+			t.Errorf("%+v: since %v, want %v", c.byHand, l.Rows[0].Since, want)
 		}
 	}
 }

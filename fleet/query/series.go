@@ -83,6 +83,19 @@ func newDevice(dumps []moment) *device {
 	return d
 }
 
+// time returns the Unix time of a dump in µs, by the server's clock: a boot began at the latest at the uptime of one of
+// its dumps before this was received.
+func (d *device) time(dump int) int64 {
+	m := &d.dumps[dump]
+	at := m.Received.UnixMicro()
+	for i := range d.dumps {
+		if o := &d.dumps[i]; o.Boot == m.Boot && o.Uptime >= 0 && m.Uptime >= 0 {
+			at = min(at, o.Received.UnixMicro()-o.Uptime+m.Uptime)
+		}
+	}
+	return at
+}
+
 // eachSeries calls begin with each device, and then do with the values of each of its paths that
 // vary, by dump. do may not keep the values.
 func (s *session) eachSeries(ctx context.Context, byDevice [][]moment, begin func(*device), do func(d *device, path int64, values []profile.Value)) error {
