@@ -246,7 +246,7 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 // Build is a row on the page of all builds.
 type Build struct {
 	query.Build
-	Trend  []float64 `json:"trend"`  // mean bytes of the dumps of each day, the oldest first
+	Trend  []float64 `json:"trend"`  // median bytes of the dumps of each day, the oldest first
 	Status *Status   `json:"status"` // nil if it is not known yet
 }
 
@@ -260,7 +260,7 @@ func (p *Pages) builds(ctx context.Context, _ *http.Request, o query.Scope) (any
 	if err != nil {
 		return nil, err
 	}
-	res, err := p.db.Query(ctx, "select build, avg(bytes)::double as bytes from dumps where complete group by build, received::date order by build, received::date", o, 100_000)
+	res, err := p.db.Query(ctx, "select build, p50(bytes)::double as bytes from dumps where complete group by build, received::date order by build, received::date", o, 100_000)
 	if err != nil {
 		return nil, err
 	}

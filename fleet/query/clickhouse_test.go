@@ -122,7 +122,7 @@ func questions(t *testing.T, f *simulate.Fleet) map[string]func(d *DB) (any, err
 		"timeline":       func(d *DB) (any, error) { return d.Timeline(ctx, f.DeviceID(f.Leak.Build), Scope{}) },
 		"timeline since": func(d *DB) (any, error) { return d.Timeline(ctx, f.DeviceID(f.Leak.Build), Scope{Since: late.Since}) },
 		"query": func(d *DB) (any, error) {
-			return d.Query(ctx, "select build, avg(bytes)::double as bytes, count(*) as n from dumps where complete group by build, received::date order by build, received::date -- all", Scope{}, 20)
+			return d.Query(ctx, "select build, p50(bytes)::double as bytes, count(*) as n from dumps where complete group by build, received::date order by build, received::date -- all", Scope{}, 20)
 		},
 		"no build": func(d *DB) (any, error) {
 			_, err := d.Top(ctx, Scope{Builds: []string{`no\'build`}}, 0)

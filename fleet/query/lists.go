@@ -15,8 +15,8 @@ type Build struct {
 	Dumps    int64     `json:"dumps"`
 	First    time.Time `json:"first"` // when the server received it
 	Last     time.Time `json:"last"`
-	Bytes    float64   `json:"bytes"`     // mean of the devices' last dumps
-	HeapFree float64   `json:"heap_free"` // mean; -1 if no device reports it
+	Bytes    float64   `json:"bytes"`     // median of the devices' last dumps
+	HeapFree float64   `json:"heap_free"` // median; -1 if no device reports it
 	Lost     float64   `json:"lost"`      // mean fraction of the blocks that are missing
 }
 

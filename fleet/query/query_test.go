@@ -509,6 +509,18 @@ func TestGrowthAfterUpdate(t *testing.T) {
 	}
 }
 
+// One device that reports absurd numbers does not change what a build is said to hold.
+func TestBuildOfMostDevices(t *testing.T) {
+	list := []byHand{{device: "absurd", blocks: []int64{1}, bytes: []int64{1 << 45}}}
+	for i := range 10 {
+		list = append(list, byHand{device: fmt.Sprint("d", i), blocks: []int64{10}})
+	}
+	builds, err := hand(t, list...).Builds(t.Context(), Scope{})
+	if err != nil || len(builds) != 1 || builds[0].Bytes != 160 || builds[0].HeapFree != 480 {
+		t.Errorf("%+v, %v: want 160 bytes", builds, err)
+	}
+}
+
 // A damaged file is left out, with the other files of its batch, and is named.
 func TestDamagedFile(t *testing.T) {
 	d := hand(t, byHand{device: "a", blocks: []int64{10, 20, 30}})

@@ -24,7 +24,7 @@ func buildsCommand() *cobra.Command {
 			return writeJSON(c.OutOrStdout(), list)
 		}
 		q.empty(c, len(list))
-		t := &cli.Table{Head: []string{"build", "firmware", "devices", "dumps", "bytes/device", "free", "last dump (UTC)"},
+		t := &cli.Table{Head: []string{"build", "firmware", "devices", "dumps", "median bytes", "free", "last dump (UTC)"},
 			Right: []bool{false, false, true, true, true, true}}
 		for _, b := range list {
 			t.Rows = append(t.Rows, []string{page.Short(b.Build), cli.Printable(b.Firmware), cli.Number(b.Devices), cli.Number(b.Dumps), bytesOf(b.Bytes), bytesOf(b.HeapFree), when(b.Last)})
