@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -84,24 +85,69 @@ func TestDifferencesOfAnyBase(t *testing.T) {
 		if len(dumps) != len(wants) {
 			t.Fatalf("%d dumps, want %d", len(dumps), len(wants))
 		}
-		p, err := profile.New(dumps...)
-		if err != nil {
-			t.Fatal(err)
+		checkRows(t, seed, dumps, wants)
+		var some []*profile.Dump
+		var wantSome []pathsByOffset
+		for d := int(seed % 3); d < len(dumps); d += 1 + int(seed/3%4) {
+			some, wantSome = append(some, dumps[d]), append(wantSome, wants[d])
 		}
-		rows := make([]profile.Value, len(wants)) // sums, of what changes from one dump to the next
-		for row := range p.Rows() {
-			for d, v := range row.Values() {
-				rows[d].Add(v)
+		checkRows(t, seed, some, wantSome)
+	}
+}
+
+// checkRows checks the sums of the rows of a profile of dumps, their order, and that leaks are found as in
+// dumps of which none is a difference.
+func checkRows(t *testing.T, seed uint64, dumps []*profile.Dump, wants []pathsByOffset) {
+	t.Helper()
+	p, err := profile.New(dumps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]profile.Value, len(wants)) // sums, of what changes from one dump to another
+	met := 0                                  // the first dump of the row before
+	for row := range p.Rows() {
+		first := -1
+		for d, v := range row.Values() {
+			if rows[d].Add(v); first < 0 {
+				first = d
+			}
+			if row.At(d) != v {
+				t.Fatalf("seed %d, dump %d: a row has %v, at this dump %v", seed, d, v, row.At(d))
 			}
 		}
-		for d, want := range wants {
-			var total profile.Value
-			for _, e := range want {
-				total.Add(profile.Value{Bytes: e.Bytes, Count: e.Live})
-			}
-			if dumps[d].Total != total || rows[d] != total {
-				t.Fatalf("seed %d, dump %d: total %v, of the rows %v, want %v", seed, d, dumps[d].Total, rows[d], total)
-			}
+		if first < met {
+			t.Fatalf("seed %d: a row that dump %d has first is after one that dump %d has first", seed, first, met)
+		}
+		met = first
+	}
+	var b profile.Builder
+	var whole []*profile.Dump
+	for _, d := range dumps {
+		for a := range d.Allocations() {
+			b.AddAllocation(a)
+		}
+		whole = append(whole, b.End(d.DumpInfo))
+	}
+	q, err := profile.New(whole...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := p.Leaks(profile.LeakOptions{}), q.Leaks(profile.LeakOptions{})
+	if got.Varied != want.Varied || got.Load != want.Load || len(got.Rows) != len(want.Rows) {
+		t.Fatalf("seed %d: %d paths vary, load %v, %d rows, want %d, %v, %d", seed, got.Varied, got.Load, len(got.Rows), want.Varied, want.Load, len(want.Rows))
+	}
+	for i := range got.Rows {
+		if !reflect.DeepEqual(got.Rows[i].Evidence, want.Rows[i].Evidence) {
+			t.Fatalf("seed %d, row %d: %+v, want %+v", seed, i, got.Rows[i].Evidence, want.Rows[i].Evidence)
+		}
+	}
+	for d, want := range wants {
+		var total profile.Value
+		for _, e := range want {
+			total.Add(profile.Value{Bytes: e.Bytes, Count: e.Live})
+		}
+		if dumps[d].Total != total || rows[d] != total {
+			t.Fatalf("seed %d, dump %d: total %v, of the rows %v, want %v", seed, d, dumps[d].Total, rows[d], total)
 		}
 	}
 }

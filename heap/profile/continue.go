@@ -47,16 +47,14 @@ type baseDump struct {
 	moreNow   versioned[more]
 }
 
-// maxBases is the number of bases that a Builder keeps. One that was dropped is made again.
-const maxBases = 64
+// maxBases is the number of bases that a Builder keeps, the latest. One that was dropped is made again.
+// A reader keeps the last 64 dumps as bases, of which each is added here when it ends or when it is first used.
+const maxBases = 2 * 64
 
 // base returns the base of a dump.
 func (b *interner) base(d *Dump) *baseDump {
-	i := slices.IndexFunc(b.bases, func(x *baseDump) bool { return x.of == d.live && x.ofMore == d.more })
-	if i >= 0 {
-		x := b.bases[i]
-		b.bases = append(slices.Delete(b.bases, i, i+1), x) // the latest is last
-		return x
+	if i := slices.IndexFunc(b.bases, func(x *baseDump) bool { return x.of == d.live && x.ofMore == d.more }); i >= 0 {
+		return b.bases[i]
 	}
 	x, by := &baseDump{of: d.live, ofMore: d.more, liveTable: d.live, moreTable: d.more}, new(edit)
 	var freed []uint32

@@ -212,17 +212,17 @@ func falseGrows(dumps int) float64 {
 // addLeaks examines all rows.
 func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 	points := make([]Value, len(p.dumps))
-	used := make([]int, len(p.dumps)+1) // number of used dumps before each
+	rows := p.rows()
+	used := make([]int, len(p.dumps)+1) // number of used dumps before each, by rank
 	for i := range l.Dumps {
-		if used[i+1] = used[i]; l.Dumps[i].Used {
+		if used[i+1] = used[i]; l.Dumps[rows.series.dumpAt(uint32(i))].Used {
 			used[i+1]++
 		}
 	}
 	var growths []float64
 	load := loadCurve{dumps: t.examined()}
-	rows := p.rows()
 	for row := range rows.len() {
-		changes := rows.changes(row)
+		changes := rows.changes(row, minChanges)
 		if !l.Intervals && changes == 0 {
 			continue // it neither varies nor grows
 		}
@@ -357,7 +357,7 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 	for _, number := range order {
 		changes := 0
 		for _, row := range bySite[number] {
-			changes += rows.changes(int(row))
+			changes += rows.changes(int(row), minChanges)
 		}
 		if !l.Intervals && t.seldom(changes) {
 			continue

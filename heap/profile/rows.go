@@ -10,11 +10,12 @@ import (
 // with a value in each dump. Rows are in the order in which they were first met.
 type rows struct {
 	names  *names
+	series series
 	stacks *stackTree // of sites; by row, unless paths is set
 	paths  []uint32   // the stacks by row, if each path is a row and stacks are those of the Builder
 	shown  []int      // by dump: number of call paths that the view shows
 	start  []uint32   // by row: index of its first value; plus the end
-	dumps  []uint32   // by index of the value: the dump from which on the row has it, ascending
+	ranks  []uint32   // by index of the value: the rank of the dump from which on the row has it, ascending
 	values []Value
 	total  []Value // by dump: sum of the call paths that the view shows
 }
@@ -23,12 +24,16 @@ type rows struct {
 const notShown = 1<<32 - 1
 
 func newRows(dumps []*Dump, n *names) *rows {
-	r := &rows{names: n, total: make([]Value, len(dumps)), shown: make([]int, len(dumps))}
-	series := newSeries(dumps)
-	rowOf := make([]uint32, series.paths) // by path: 1 + row, 0 if not known
+	r := &rows{names: n, series: newSeries(dumps), total: make([]Value, len(dumps)), shown: make([]int, len(dumps))}
+	rowOf := make([]uint32, r.series.paths) // by path: 1 + row, 0 if not known
 	add := r.adder()
+	if r.series.order != nil {
+		for _, path := range r.series.met() {
+			rowOf[path] = add(path)
+		}
+	}
 	var counts []rowCount // by row
-	series.each(func(dump, path uint32, _, _ Value) {
+	r.series.each(func(rank, path uint32, _, _ Value) {
 		if rowOf[path] == 0 {
 			rowOf[path] = add(path)
 		}
@@ -36,17 +41,17 @@ func newRows(dumps []*Dump, n *names) *rows {
 		if row == notShown {
 			return
 		}
-		if int(row) > len(counts) {
+		for int(row) > len(counts) {
 			counts = append(counts, rowCount{})
 		}
-		if c := &counts[row-1]; c.values == 0 || c.dump != dump {
-			*c = rowCount{c.values + 1, dump}
+		if c := &counts[row-1]; c.values == 0 || c.rank != rank {
+			*c = rowCount{c.values + 1, rank}
 		}
 	}, nil)
 	if !n.same {
 		r.stacks.index = hashes{} // nothing is added from here on
 	}
-	r.fill(series, rowOf, counts)
+	r.fill(rowOf, counts)
 	return r
 }
 
@@ -76,29 +81,29 @@ func (r *rows) adder() func(path uint32) uint32 {
 	}
 }
 
-// rowCount is the number of dumps in which a row has a value, and the last of these dumps.
-type rowCount struct{ values, dump uint32 }
+// rowCount is the number of dumps from which on a row has another value, and the last of their ranks.
+type rowCount struct{ values, rank uint32 }
 
 // fill sets the values of all rows.
-func (r *rows) fill(s series, rowOf []uint32, counts []rowCount) {
+func (r *rows) fill(rowOf []uint32, counts []rowCount) {
 	r.start = make([]uint32, len(counts)+1)
 	for row, c := range counts {
 		r.start[row+1] = r.start[row] + c.values
 		counts[row].values = 0 // from here on: of those set
 	}
-	r.values, r.dumps = make([]Value, r.start[len(counts)]), make([]uint32, r.start[len(counts)])
+	r.values, r.ranks = make([]Value, r.start[len(counts)]), make([]uint32, r.start[len(counts)])
 	total, shown := wide{}, 0
 	over := map[uint32]wide{} // rows whose sum does not fit into a Value
-	s.each(func(dump, path uint32, before, after Value) {
+	r.series.each(func(rank, path uint32, before, after Value) {
 		if rowOf[path] == notShown {
 			return
 		}
 		row := rowOf[path] - 1
 		c := &counts[row]
 		at := r.start[row] + c.values
-		if c.values == 0 || c.dump != dump {
-			*c = rowCount{c.values + 1, dump}
-			r.dumps[at] = dump
+		if c.values == 0 || c.rank != rank {
+			*c = rowCount{c.values + 1, rank}
+			r.ranks[at] = rank
 			if at > r.start[row] {
 				r.values[at] = r.values[at-1]
 			}
@@ -125,7 +130,7 @@ func (r *rows) fill(s series, rowOf []uint32, counts []rowCount) {
 		} else if after.IsZero() {
 			shown--
 		}
-	}, func(dump int) { r.total[dump], r.shown[dump] = total.value(), shown })
+	}, func(dump uint32) { r.total[dump], r.shown[dump] = total.value(), shown })
 }
 
 // len returns the number of rows.
@@ -147,12 +152,15 @@ func (r *rows) innermost(row int) (site uint32, ok bool) { return r.stacks.inner
 
 // value returns the value of a row in a dump.
 func (r *rows) value(row, dump int) Value {
+	if dump < 0 || dump >= len(r.total) {
+		return Value{}
+	}
 	from, to := r.start[row], r.start[row+1]
-	i, ok := slices.BinarySearch(r.dumps[from:to], uint32(max(0, dump)))
+	i, ok := slices.BinarySearch(r.ranks[from:to], r.series.rankOf(dump))
 	if !ok {
 		i--
 	}
-	if i < 0 || dump < 0 || dump >= len(r.total) {
+	if i < 0 {
 		return Value{}
 	}
 	return r.values[from+uint32(i)]
@@ -163,32 +171,45 @@ func (r *rows) addTo(points []Value, row int) {
 	for at, to := r.start[row], r.start[row+1]; at < to; at++ {
 		end := uint32(len(points))
 		if at+1 < to {
-			end = r.dumps[at+1]
+			end = r.ranks[at+1]
 		}
-		for i := r.dumps[at]; i < end; i++ {
-			points[i].Add(r.values[at])
+		for rank := r.ranks[at]; rank < end; rank++ {
+			points[r.series.dumpAt(rank)].Add(r.values[at])
 		}
 	}
 }
 
-// changes returns in how many dumps the values of a row are not those of the dump before.
-func (r *rows) changes(row int) int {
+// changes returns in how many dumps the values of a row are not those of the dump before, or most if they
+// are more.
+func (r *rows) changes(row, most int) int {
 	n := int(r.start[row+1] - r.start[row])
-	if n > 0 && r.dumps[r.start[row]] == 0 {
+	if n > 0 && r.ranks[r.start[row]] == 0 {
 		n-- // the first value
+	}
+	if n == 0 || r.series.order == nil {
+		return min(n, most)
+	}
+	n = 0
+	last := r.value(row, 0)
+	for dump := 1; dump < len(r.total) && n < most; dump++ {
+		v := r.value(row, dump)
+		if v != last {
+			n++
+		}
+		last = v
 	}
 	return n
 }
 
 // varies reports whether the values of a row differ in used dumps. used has the number of used dumps
-// before each dump, and that of all.
+// before each dump by rank, and that of all.
 func (r *rows) varies(row int, used []int) bool {
 	var first, v Value
 	known, from := false, 0
 	for at, to := r.start[row], r.start[row+1]; at <= to; at++ {
 		end := len(used) - 1
 		if at < to {
-			end = int(r.dumps[at])
+			end = int(r.ranks[at])
 		}
 		if used[end] > used[from] {
 			if known && v != first {

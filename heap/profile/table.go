@@ -2,7 +2,6 @@ package profile
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -18,10 +17,12 @@ type table[T comparable] struct {
 	top     int // largest number in these and in this table, and 1
 	changes int // length of ids of this table and of those that it is from, but the last one
 	n       int // numbers that have a value
+
+	origin *byte // of all tables that are from one table, those included that flat has made
 }
 
 func newTable[T comparable](ids []uint32, values []T) *table[T] {
-	return &table[T]{ids: ids, values: values, n: len(ids), top: top(ids)}
+	return &table[T]{ids: ids, values: values, n: len(ids), top: top(ids), origin: new(byte)}
 }
 
 func top(ids []uint32) int {
@@ -45,7 +46,7 @@ func (t *table[T]) with(ids []uint32, values, before []T) *table[T] {
 			n--
 		}
 	}
-	return &table[T]{ids: ids, values: values, before: before, from: t, changes: t.changes + len(ids), n: n, depth: t.depth + 1, top: max(t.top, top(ids))}
+	return &table[T]{ids: ids, values: values, before: before, from: t, changes: t.changes + len(ids), n: n, depth: t.depth + 1, top: max(t.top, top(ids)), origin: t.origin}
 }
 
 // flat returns the table without those that it is from.
@@ -53,7 +54,9 @@ func (t *table[T]) flat() *table[T] {
 	if t == nil || t.from == nil {
 		return t
 	}
-	return newTable(t.whole())
+	all := newTable(t.whole())
+	all.origin = t.origin
+	return all
 }
 
 func (t *table[T]) len() int {
@@ -200,66 +203,4 @@ func between[T comparable](before, after *table[T]) (values map[uint32]T, ok boo
 		}
 	}
 	return values, true
-}
-
-// series is a list of dumps as changes from one to the next.
-type series struct {
-	dumps []*Dump
-	paths int // number of paths of the Builder up to the last one of the dumps
-}
-
-func newSeries(dumps []*Dump) series {
-	s := series{dumps: dumps}
-	for _, d := range dumps {
-		if d == nil {
-			continue
-		}
-		if d.live != nil {
-			s.paths = max(s.paths, d.live.top)
-		}
-	}
-	return s
-}
-
-// each calls change for each path of the first dump, and then for those whose value differs from
-// the value in the dump before. It calls end, if not nil, after each dump.
-func (s series) each(change func(dump, path uint32, before, after Value), end func(dump int)) {
-	var last *table[Value]
-	var values []Value // by path, from the second dump on
-	if len(s.dumps) > 1 {
-		values = make([]Value, s.paths)
-	}
-	for i, d := range s.dumps {
-		set := func(path uint32, v Value) {
-			before := Value{}
-			if values != nil {
-				before, values[path] = values[path], v
-			}
-			if before != v {
-				change(uint32(i), path, before, v)
-			}
-		}
-		var live *table[Value]
-		if d != nil {
-			live = d.live
-		}
-		switch {
-		case live != nil && live.from != nil && live.from == last:
-			for k, id := range live.ids {
-				set(id, live.values[k])
-			}
-		case live != last:
-			if values, ok := between(last, live); ok {
-				for _, id := range slices.Sorted(maps.Keys(values)) {
-					set(id, values[id])
-				}
-			} else {
-				differing(last, live, func(id uint32, _, v Value) { set(id, v) })
-			}
-		}
-		last = live
-		if end != nil {
-			end(i)
-		}
-	}
 }
