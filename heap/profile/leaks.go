@@ -340,6 +340,12 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 			best[name] = max(best[name], l.Rows[i].Verdict)
 		}
 	}
+	paths := map[string]int{} // number of call paths of a function
+	for row := range p.rows().len() {
+		if site, ok := p.rows().innermost(row); ok {
+			paths[p.names().siteAt(site).Func]++
+		}
+	}
 	view, from := p.view, p
 	view.By = ByFunction
 	p = p.View(view)
@@ -355,6 +361,10 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 		}
 	}
 	for _, number := range order {
+		name := rows.names.siteAt(number).Func
+		if _, grows := best[name]; !grows && paths[name] == 1 {
+			continue // it has the values of its call path
+		}
 		changes := 0
 		for _, row := range bySite[number] {
 			changes += rows.changes(int(row), minChanges)
