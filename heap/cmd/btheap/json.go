@@ -29,11 +29,11 @@ type list iter.Seq[any]
 func writeJSON(w io.Writer, indent, command string, fields object) error {
 	fields["command"], fields["version"] = command, schemaVersion
 	var line bytes.Buffer
+	e := json.NewEncoder(&line) // one for all elements: it keeps its memory
+	e.SetEscapeHTML(false)
 	write := func(before string, depth int, v any) error {
 		line.Reset()
 		line.WriteString(before)
-		e := json.NewEncoder(&line)
-		e.SetEscapeHTML(false)
 		e.SetIndent(strings.Repeat(indent, depth), indent)
 		if err := e.Encode(v); err != nil {
 			return err
