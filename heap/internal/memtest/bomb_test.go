@@ -39,6 +39,31 @@ func differences(t *testing.T, dumps, paths, changed, back int, flags callpath.F
 	return text
 }
 
+// turns returns two series of dumps by turns, each of which changes one of the call paths that only its series
+// has.
+func turns(t *testing.T, dumps, paths int) []byte {
+	text := []byte("~h#boot dev=d1 code=8000000+8000000 shift=0\n")
+	var w callpath.Writer
+	for d := range dumps {
+		keys, n := fmt.Sprintf(" k=diff base=%d", d-2), 1
+		if d < 2 {
+			keys, n = " k=paths", paths
+		}
+		text = fmt.Appendf(text, "~h#begin %d%s t=%d\n", d, keys, (d+1)*1_000_000)
+		w.Dump = uint32(d)
+		for i := range n {
+			x := uint64(1000 + d%2*paths + (d/2*7919+i)%paths)
+			e := callpath.Entry{Path: callpath.Path{Frames: []callpath.Frame{{Value: x}}}, Live: 1, Bytes: uint64(8 + d)}
+			var err error
+			if text, err = w.Append(text, &e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text = fmt.Appendf(w.Flush(text), "~h#end %d\n", d)
+	}
+	return text
+}
+
 // boots returns boots that have a dump of one call path each.
 func boots(t *testing.T, n int) []byte {
 	var text []byte
@@ -96,10 +121,10 @@ func events(t *testing.T, n int) (text []byte) {
 // would take 600 at least, and a value of its own for each path of a difference 700.
 const mostPerByte = 100
 
-// mostTime is in processor time per further byte of a log. Most commands take 0.2 to 2 µs. leaks takes up to
-// 18 where many call paths change in three or more of thousands of dumps, as its rule reads their values in
-// each dump; to read all call paths of the base for each difference would take 60 at least.
-const mostTime = 30 * time.Microsecond
+// mostTime is in processor time per further byte of a log. Most commands take 0.2 to 2 µs. leaks and html take
+// up to 15 where many call paths change in three or more of thousands of dumps, as the rule of leaks reads
+// their values in each dump; to read all call paths of the base for each difference would take 60 at least.
+const mostTime = 25 * time.Microsecond
 
 // The memory and the time of a command are in proportion to the log, whatever the log says.
 func TestBombs(t *testing.T) {
@@ -120,6 +145,7 @@ func TestBombs(t *testing.T) {
 	deep := pair{file("chain-few", differences(t, 500, 2500, 1, 1, 0)), file("chain-many", differences(t, 4000, 20_000, 1, 1, 0))}
 	ever := pair{file("ever-few", differences(t, 500, 2500, 1, 1, callpath.Ever|callpath.Peak)), file("ever-many", differences(t, 4000, 20_000, 1, 1, callpath.Ever|callpath.Peak))}
 	back := pair{file("back-few", differences(t, 500, 2500, 1, 40, 0)), file("back-many", differences(t, 4000, 20_000, 1, 40, 0))}
+	byTurns := pair{file("turns-few", turns(t, 100, 2500)), file("turns-many", turns(t, 1000, 10_000))}
 	reboots := pair{file("boots-few", boots(t, 2000)), file("boots-many", boots(t, 20_000))}
 	empty := pair{file("empty-few", emptyDumps(2000)), file("empty-many", emptyDumps(40_000))}
 	reports := pair{file("heaps-few", heaps(5000)), file("heaps-many", heaps(40_000))}
@@ -134,6 +160,7 @@ func TestBombs(t *testing.T) {
 		{"btheap leaks --json", three}, {"btheap diff -n 0", three}, {"btheap html", three},
 		{"btheap dumps", diffs}, {"btheap leaks --json", diffs}, {"btheap html", diffs},
 		{"btheap dumps", deep}, {"btheap leaks --json", deep}, {"btheap html", deep}, {"btheap diff -n 0", deep}, {"btheap leaks --json", ever}, {"btheap leaks --json", back},
+		{"btheap dumps", byTurns}, {"btheap leaks --json", byTurns}, {"btheap html", byTurns},
 		{"btheap leaks --json", full}, {"btheap html", reboots}, {"btheap dumps", reboots}, {"btheap dumps", empty},
 		{"btheap leaks --json", reports}, {"btheap top", evs}, {"btheap events", evs},
 	} {
