@@ -233,7 +233,7 @@ func (p *pathSum) spread() float64 {
 		list[i] = math.Abs(v)
 	}
 	slices.Sort(list)
-	return list[len(list)-1-int(outliers*float64(len(list)))]
+	return list[len(list)-1-max(int(outliers*float64(len(list))), min(1, len(list)/10))]
 }
 
 // changes returns the sums of the changes on the devices on which the path grows and on the others, in bytes, and
@@ -249,11 +249,17 @@ func (p *pathSum) changes() (grown, grownSquares, other, otherSquares float64) {
 	return grown, grownSquares, other, otherSquares
 }
 
+// mean returns the mean change of all devices in standard errors.
+func (p *pathSum) mean() float64 {
+	grown, grownSquares, other, otherSquares := p.changes()
+	return (grown + other) / math.Sqrt(max(1, grownSquares+otherSquares))
+}
+
 // opposed reports whether the path shrinks on the other devices by a third or more of what it grows on some, and
 // it is uncertain whether it grows on the mean of all devices: it goes up and down.
 func (p *pathSum) opposed() bool {
-	grown, grownSquares, other, otherSquares := p.changes()
-	return other < opposed*grown && grown+other < drift*math.Sqrt(grownSquares+otherSquares)
+	grown, _, other, _ := p.changes()
+	return other < opposed*grown && p.mean() < drift
 }
 
 // shared reports whether the path grows on the other devices, too, by a third or more of what it grows on those: a

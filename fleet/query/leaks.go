@@ -19,6 +19,7 @@ type Leak struct {
 	Shrank   int64    `json:"shrank"`   // devices on which it shrinks, by the same rule; as many may grow at random
 	Share    float64  `json:"share"`    // (Grew − Shrank) / Examined, at least 0
 	Z        float64  `json:"z"`        // Grew − Shrank, in standard deviations
+	Mean     float64  `json:"mean"`     // mean change on all devices, in standard errors
 	Alone    int64    `json:"alone"`    // devices that leak by their own dumps, and far more than the path changes on others
 	D        float64  `json:"d"`        // distance of the floors from a straight line
 	Pace     float64  `json:"pace"`     // rate in the second half of the growth, divided by that in the first half
@@ -204,7 +205,7 @@ const (
 	alike    = 3    // devices that leak alone although their own dumps say "probably" only
 	far      = 3    // a device leaks alone if its path grows this many times as much as it changes on others
 	near     = 1.5  // a tenth of the devices is evidence if it grows this many times as much
-	outliers = 0.02 // of the others, which may be leaking devices that are not recognized
+	outliers = 0.02 // of the others, which may be leaking devices that are not recognized; one of ten or more
 	slowing  = 0.9  // Pace below which the growth slows down
 	ended    = 0.85 // rate of the last tenth, relative to the time before
 	maxD     = 0.25
@@ -254,7 +255,7 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 		bent += g.gain
 	}
 	r.D = bend / max(bent, 1)
-	r.Gain = gain / float64(l.Examined)
+	r.Gain, r.Mean = gain/float64(l.Examined), p.mean()
 	r.grows = p.grows
 	if faster := r.paces(p); faster {
 		r.D = 0 // a cache does not fill faster and faster
@@ -323,15 +324,16 @@ func (p *pathSum) verdict(r *Leak) profile.Verdict {
 	if r.Examined == 1 {
 		own = p.grows[0].verdict
 	}
+	z := min(r.Z, r.Mean) // with many devices, noise that rises on most and falls more on few has a large Z
 	tenth := r.near >= 2 && 10*r.near >= r.Examined
 	pace := r.Pace - r.PaceErr
 	if r.Pace < slowing {
 		pace = 0
 	}
 	switch {
-	case (r.Z >= 4 || alone || own == profile.Leaking) && r.D <= maxD && pace >= 0.75:
+	case (z >= 4 || alone || own == profile.Leaking) && r.D <= maxD && pace >= 0.75:
 		return profile.Leaking
-	case (r.Z >= 3.5 || alone || tenth || r.only() || own >= profile.Probably) && r.D <= maxD && pace >= 0.65:
+	case (z >= 3.5 || alone || tenth || r.only() || own >= profile.Probably) && r.D <= maxD && pace >= 0.65:
 		return profile.Probably
 	case (r.Z >= 2 || alone || own >= profile.Grows) && r.D <= 0.40:
 		return profile.Grows
