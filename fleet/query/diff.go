@@ -131,7 +131,6 @@ type comparedDump struct {
 // heldPaths returns the call paths of both builds that devices hold in the dumps, which are sorted.
 func (s *session) heldPaths(ctx context.Context, d *Diff, dumps []comparedDump, devices [][]moment) (list []*heldPath, err error) {
 	byPath := [2]map[int64]*heldPath{{}, {}}
-	var paths []int64
 	number := int32(0)
 	for facts, err := range s.facts(ctx, devices) {
 		if err != nil {
@@ -157,15 +156,13 @@ func (s *session) heldPaths(ctx context.Context, d *Diff, dumps []comparedDump, 
 			p := byPath[side][f.Path]
 			if p == nil {
 				p = &heldPath{side: side, path: f.Path}
-				byPath[side][f.Path], list, paths = p, append(list, p), append(paths, f.Path)
+				byPath[side][f.Path], list = p, append(list, p)
 			}
 			p.add(number, float64(f.Bytes)/own[at].Weight)
 		}
 	}
 	slices.SortFunc(list, func(a, b *heldPath) int { return cmp.Or(a.side-b.side, cmp.Compare(a.path, b.path)) })
-	stacks, err := s.stacks(ctx, paths)
-	for _, p := range list {
-		p.stack = stacks[pathOf{[]string{d.BuildBefore, d.BuildAfter}[p.side], p.path}]
-	}
-	return list, err
+	return list, s.stacks(ctx, len(list), func(i int) (pathOf, *[]Frame) {
+		return pathOf{[]string{d.BuildBefore, d.BuildAfter}[list[i].side], list[i].path}, &list[i].stack
+	})
 }

@@ -120,15 +120,7 @@ func (s *session) leaks(ctx context.Context, l *Leaks) error {
 	}
 	l.judge(sums)
 	l.exhaust()
-	var paths []int64
-	for _, r := range l.Rows {
-		paths = append(paths, r.Path)
-	}
-	stacks, err := s.stacks(ctx, paths)
-	for i := range l.Rows {
-		l.Rows[i].Stack = stacks[pathOf{l.Build, l.Rows[i].Path}]
-	}
-	return err
+	return s.stacks(ctx, len(l.Rows), func(i int) (pathOf, *[]Frame) { return pathOf{l.Build, l.Rows[i].Path}, &l.Rows[i].Stack })
 }
 
 // evidence applies the rule for one device to each path of each device.

@@ -93,15 +93,7 @@ func (d *DB) Top(ctx context.Context, o Scope, limit int) (list []Holder, err er
 		if len(list) == 0 {
 			return fmt.Errorf("build %s: %w", o.Builds[0], ErrNoDump)
 		}
-		var paths []int64
-		for _, r := range list {
-			paths = append(paths, r.Path)
-		}
-		stacks, err := s.stacks(ctx, paths)
-		for i := range list {
-			list[i].Stack = stacks[pathOf{o.Builds[0], list[i].Path}]
-		}
-		return err
+		return s.stacks(ctx, len(list), func(i int) (pathOf, *[]Frame) { return pathOf{o.Builds[0], list[i].Path}, &list[i].Stack })
 	})
 	return list, err
 }
@@ -176,15 +168,9 @@ func (d *DB) Timeline(ctx context.Context, device string, o Scope) (*Timeline, e
 		if l.Paths, err = rows[Growth](ctx, s, text("growth")); err != nil {
 			return err
 		}
-		var paths []int64
-		for _, r := range l.Paths {
-			paths = append(paths, r.Path)
-		}
-		stacks, err := s.stacks(ctx, paths)
-		for i := range l.Paths {
-			l.Paths[i].Stack = stacks[pathOf{l.Paths[i].Build, l.Paths[i].Path}]
-		}
-		return err
+		return s.stacks(ctx, len(l.Paths), func(i int) (pathOf, *[]Frame) {
+			return pathOf{l.Paths[i].Build, l.Paths[i].Path}, &l.Paths[i].Stack
+		})
 	})
 	if err != nil {
 		return nil, err

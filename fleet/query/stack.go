@@ -32,18 +32,22 @@ type pathOf struct {
 	path  int64
 }
 
-// stacks returns the frames of call paths, innermost first. An inlined function has the address
-// of the function that contains it.
-func (s *session) stacks(ctx context.Context, paths []int64) (map[pathOf][]Frame, error) {
-	m := map[pathOf][]Frame{}
-	if len(paths) == 0 {
-		return m, nil
+// stacks sets the frames of n call paths, innermost first: of returns a path, and where its frames belong. An inlined
+// function has the address of the function that contains it.
+func (s *session) stacks(ctx context.Context, n int, of func(i int) (pathOf, *[]Frame)) error {
+	if n == 0 {
+		return nil
+	}
+	paths := make([]int64, n)
+	for i := range paths {
+		path, _ := of(i)
+		paths[i] = path.path
 	}
 	if err := s.want(ctx, paths); err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.tables(ctx, "addresses"); err != nil {
-		return nil, err
+		return err
 	}
 	defer s.drop("addresses", "wanted")
 	list, err := rows[struct {
@@ -55,6 +59,7 @@ func (s *session) stacks(ctx context.Context, paths []int64) (map[pathOf][]Frame
 		Line     *int32
 		Missing  *string
 	}](ctx, s, text("stacks"))
+	m := map[pathOf][]Frame{}
 	for _, r := range list {
 		f := Frame{Address: r.Address}
 		if r.Function != nil {
@@ -63,5 +68,9 @@ func (s *session) stacks(ctx context.Context, paths []int64) (map[pathOf][]Frame
 		k := pathOf{r.Build, r.Path}
 		m[k] = append(m[k], f)
 	}
-	return m, err
+	for i := range n {
+		path, stack := of(i)
+		*stack = m[path]
+	}
+	return err
 }

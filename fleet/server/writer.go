@@ -15,10 +15,8 @@ import (
 
 // Writer writes the uploads of a spool to a store.
 type Writer struct {
-	Spool *Spool
-	Store interface {
-		Put(ctx context.Context, b *store.Batch) error
-	}
+	Spool  *Spool
+	Store  store.Putter
 	Limits ingest.Limits
 	Log    *slog.Logger
 	// MaxUploads and MaxFacts limit a batch, and so the memory of the writer.

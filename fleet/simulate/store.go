@@ -14,14 +14,9 @@ const heapSize = 1 << 20
 // batchFacts is the largest number of facts in a file, since they are held in memory.
 const batchFacts = 1 << 21
 
-// Putter is a store.
-type Putter interface {
-	Put(ctx context.Context, b *store.Batch) error
-}
-
 // Store writes the rows of the fleet to a store, one batch per build and day, like a server
 // after compaction. It returns the numbers of dumps and facts.
-func (f *Fleet) Store(ctx context.Context, s Putter) (dumps, facts int, err error) {
+func (f *Fleet) Store(ctx context.Context, s store.Putter) (dumps, facts int, err error) {
 	if err := f.Check(); err != nil {
 		return 0, 0, err
 	}
@@ -43,7 +38,7 @@ func (f *Fleet) Store(ctx context.Context, s Putter) (dumps, facts int, err erro
 // writer writes a fleet to a store.
 type writer struct {
 	f            *Fleet
-	s            Putter
+	s            store.Putter
 	paths        []source
 	ids          []int64    // by path, of the build that is being written
 	schedule     [][]moment // by device

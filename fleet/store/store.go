@@ -71,6 +71,11 @@ type Batch struct {
 	Paths []Path
 }
 
+// Putter is where rows are written: a store, or tables.
+type Putter interface {
+	Put(ctx context.Context, b *Batch) error
+}
+
 // Put writes a batch: for each build one file of each table. The file of dumps is
 // written last; without it a reader ignores the other files. Put sorts the rows.
 func (s *Store) Put(ctx context.Context, b *Batch) error {

@@ -107,16 +107,11 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// putter is where rows are written.
-type putter interface {
-	Put(ctx context.Context, b *store.Batch) error
-}
-
 // stored reports whether an upload is among the rows already, and returns the last dump of its device there.
 type stored func(ctx context.Context, u *ingest.Upload) (again bool, last store.Dump, err error)
 
 // open opens the rows.
-func (o *ingestOptions) open(ctx context.Context) (putter, stored, error) {
+func (o *ingestOptions) open(ctx context.Context) (store.Putter, stored, error) {
 	t, err := o.store.tables()
 	if err != nil {
 		return nil, nil, err
@@ -145,7 +140,7 @@ func (o *ingestOptions) open(ctx context.Context) (putter, stored, error) {
 }
 
 // flush writes a batch, if it has rows, and empties it.
-func flush(c *cobra.Command, s putter, b *store.Batch, first string) error {
+func flush(c *cobra.Command, s store.Putter, b *store.Batch, first string) error {
 	if len(b.Dumps) == 0 {
 		return nil
 	}
