@@ -31,12 +31,7 @@ func ByDevice(files []string) iter.Seq2[[]Fact, error] {
 		}
 		var facts []Fact
 		for {
-			device, more := "", false // the first one
-			for _, r := range readers {
-				if r.more && (!more || r.device < device) {
-					device, more = r.device, true
-				}
-			}
+			device, more := firstDevice(readers)
 			if !more {
 				return
 			}
@@ -53,6 +48,16 @@ func ByDevice(files []string) iter.Seq2[[]Fact, error] {
 			}
 		}
 	}
+}
+
+// firstDevice returns the first device that has facts left.
+func firstDevice(readers []*factReader) (device string, more bool) {
+	for _, r := range readers {
+		if r.more && (!more || r.device < device) {
+			device, more = r.device, true
+		}
+	}
+	return device, more
 }
 
 // factReader reads the facts of a file in their order.
