@@ -94,8 +94,11 @@ func TestClickHouse(t *testing.T) {
 		}
 		defer db.Close()
 		h := page.New(db, log)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		var w *httptest.ResponseRecorder
+		for again := true; again; again = strings.Contains(w.Body.String(), "not examined yet") { // on a busy machine
+			w = httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		}
 		if w.Code != 200 {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
