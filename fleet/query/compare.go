@@ -150,7 +150,7 @@ func (c *Change) describe(m *matched) {
 		c.Evidence = Changed
 	case c.P <= 1e-2:
 		c.Evidence = Perhaps
-	case c.PHeld <= 0.05:
+	case c.P <= 0.1 || c.PHeld <= 0.05:
 		c.Evidence = Possibly
 	}
 }
@@ -181,12 +181,12 @@ func (m *matched) merge() {
 	}
 }
 
-// setLimits sets the limits to the percentiles 50, 90, 95, 97.5 and 99 of what the devices of both builds hold,
+// setLimits sets the limits to the percentiles 50, 85, 90, 95, 97.5 and 99 of what the devices of both builds hold,
 // without those that are 0.
 func (m *matched) setLimits(n [2]int64) {
 	all := slices.Concat(m.bytes[0], m.bytes[1])
 	slices.Sort(all)
-	for _, percent := range []float64{50, 90, 95, 97.5, 99} {
+	for _, percent := range []float64{50, 85, 90, 95, 97.5, 99} {
 		nth := int64(math.Ceil(percent/100*float64(n[0]+n[1]))) - 1 - (n[0] + n[1] - int64(len(all)))
 		if nth >= 0 && all[nth] > 0 {
 			m.limits = append(m.limits, all[nth])

@@ -33,7 +33,7 @@ func (c *Change) Delta() float64 { return c.After - c.Before }
 const (
 	Changed    = "changed"  // P is at most 0.0001
 	Perhaps    = "probably" // P is at most 0.01
-	Possibly   = "possibly" // P is larger, PHeld is at most 0.05
+	Possibly   = "possibly" // P is at most 0.1, or PHeld at most 0.05
 	NoEvidence = ""         // the difference may be random
 )
 
