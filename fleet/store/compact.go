@@ -22,17 +22,23 @@ const (
 	maxRows   = 1 << 19 // facts, which are held in memory: no more files are read then
 )
 
+// ErrLeased is returned by [Store.Compact] if another process compacts the store.
+var ErrLeased = errors.New("another process compacts the store, or was killed in the last 10 minutes")
+
 // Compact merges the files of each build and day, and removes duplicate uploads of the files that it
 // merges. It deletes files that were replaced more than grace ago. It reads a file only to merge it with
 // others that are together at least half as large: the cost is that of what is new, times the logarithm
 // of the size of a day. Only one process compacts at a time; in other
-// processes, Compact returns nil at once (see [Store.Lease]). The next call continues an
+// processes, Compact returns ErrLeased at once (see [Store.Lease]). The next call continues an
 // interrupted compaction. A damaged file is an error, and its build and day stay as they are; the others
 // are merged.
 func (s *Store) Compact(ctx context.Context, owner string, grace time.Duration) error {
 	release, ok, err := s.Lease(ctx, "compact", owner, 10*time.Minute)
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		return ErrLeased
 	}
 	defer release()
 	if d, ok := s.bucket.(directory); ok {

@@ -12,6 +12,7 @@ const (
 	rhythmGap  = 3.0  // hours between dumps that are more tell nothing of the time between
 	rhythmWide = 3    // days before and after a dump with which it is compared
 	minRhythm  = 0.7  // least correlation of the values with those of other days
+	onlyRhythm = 0.4  // and by how much it exceeds that with the values half a day later: a slow change has both
 )
 
 // leaveOutRhythm subtracts from the values of a boot of several days what comes again at the same time
@@ -34,22 +35,28 @@ func (b *trendBoot) leaveOutRhythm() {
 	rate := median(daily) / day
 	level := make([]float64, last+1)  // without the growth
 	others := make([]float64, last+1) // mean of level at the same time of other days
-	all := make([]float64, last+1)    // the same, of all days
+	later := make([]float64, last+1)  // the same, half a day later
+	all := make([]float64, last+1)    // mean of level at the same time of all days
 	for i, at := range b.at {
 		level[i] = b.value[i] - rate*at
-		n := 0.0
+		var n, half float64
 		for k := -rhythmWide; k <= rhythmWide; k++ {
-			if v, ok := b.interpolate(at + float64(k)*day); ok && k != 0 {
-				others[i], n = others[i]+v-rate*(at+float64(k)*day), n+1
+			t := at + float64(k)*day
+			if v, ok := b.interpolate(t); ok && k != 0 {
+				others[i], n = others[i]+v-rate*t, n+1
+			}
+			t += day / 2
+			if v, ok := b.interpolate(t); ok {
+				later[i], half = later[i]+v-rate*t, half+1
 			}
 		}
-		if n == 0 {
+		if n == 0 || half == 0 {
 			return
 		}
 		all[i] = (others[i] + level[i]) / (n + 1)
-		others[i] /= n
+		others[i], later[i] = others[i]/n, later[i]/half
 	}
-	if correlation(level, others) < minRhythm {
+	if c := correlation(level, others); c < minRhythm || c-correlation(level, later) < onlyRhythm {
 		return
 	}
 	mean := 0.0

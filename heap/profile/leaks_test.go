@@ -50,6 +50,33 @@ func build(dumps []dumpOf) (list []*profile.Dump) {
 	return list
 }
 
+// A cache that is flushed each two to four days is no leak, however often it is examined: that its values resemble
+// those of the day before is no rhythm of a day.
+func TestLeaksSlowSawTooth(t *testing.T) {
+	for _, perDay := range []int{4, 12, 24} {
+		rng := rand.New(rand.NewPCG(uint64(perDay), 27112641))
+		var period, phase [40]float64
+		for p := range period {
+			period[p], phase[p] = 50+50*rng.Float64(), rng.Float64()
+		}
+		var dumps []dumpOf
+		for i := range 8 * perDay {
+			at := 24 * float64(i) / float64(perDay)
+			d := dumpOf{at: time.Duration((1 + at) * float64(time.Hour))}
+			for p := range period {
+				_, part := math.Modf(at/period[p] + phase[p])
+				d.blocks = append(d.blocks, uint64(30+120*part))
+			}
+			dumps = append(dumps, d)
+		}
+		for _, r := range leaksOf(t, profile.LeakOptions{}, dumps...).Rows {
+			if r.Verdict.Sure() {
+				t.Errorf("%d dumps a day: %s, %d to %d blocks", perDay, r.Verdict, r.First.Count, r.Last.Count)
+			}
+		}
+	}
+}
+
 // line returns n dumps of a boot with first, first+step, … blocks in path 1, and 100 in path 2.
 func line(boot, n int, first, step uint64) (list []dumpOf) {
 	for i := range n {
