@@ -177,21 +177,16 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 		if err != nil {
 			return res, err
 		}
-		if dumps = append(dumps, d); len(dumps) > limit.Dumps {
-			return res, fmt.Errorf("%w: more than %d dumps", ErrLimit, limit.Dumps)
-		}
-		if d.Loss.OtherPaths > 0 {
-			return res, fmt.Errorf("%w: more than %d call paths", ErrLimit, limit.Paths)
-		}
-		if err := all.add(d, &limit); err != nil {
-			return res, err
-		}
 		if err := checkBuild(d.Build); err != nil {
 			return res, err
 		}
 		if d.Device != "" && d.Device != u.Device {
 			return res, fmt.Errorf("%w: dev=%s, expected %s", ErrDevice, d.Device, u.Device)
 		}
+		if err := all.add(d, &limit); err != nil {
+			return res, err
+		}
+		dumps = append(dumps, d)
 	}
 	end := r.Summary()
 	if len(dumps) == 0 || end.Readable() == 0 && !dumps[len(dumps)-1].Complete() {
@@ -226,14 +221,20 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 
 // size is what dumps take in a store.
 type size struct {
-	frames, facts int
-	seen          map[profile.Path]struct{}
-	stack         []symbol.Addr
-	builds        map[string]struct{}
+	dumps, frames, facts int
+	seen                 map[profile.Path]struct{}
+	stack                []symbol.Addr
+	builds               map[string]struct{}
 }
 
 // add adds a dump. It returns an error at the limits.
 func (s *size) add(d *profile.Dump, limit *Limits) error {
+	if s.dumps++; s.dumps > limit.Dumps {
+		return fmt.Errorf("%w: more than %d dumps", ErrLimit, limit.Dumps)
+	}
+	if d.Loss.OtherPaths > 0 {
+		return fmt.Errorf("%w: more than %d call paths", ErrLimit, limit.Paths)
+	}
 	if s.facts += d.Len(); s.facts > limit.Facts {
 		return fmt.Errorf("%w: more than %d call paths over the dumps: send fewer dumps at once", ErrLimit, limit.Facts)
 	}
