@@ -54,15 +54,22 @@ func topicFilter(filter string) string {
 	return filter
 }
 
-// device returns the level of a topic that matches + in the filter.
-func (m *MQTT) device(topic string) string {
-	levels := strings.Split(topic, "/")
-	for i, level := range strings.Split(topicFilter(m.Filter), "/") {
-		if level == "+" && i < len(levels) {
-			return levels[i]
+// device returns the level of a topic that matches + in the filter, "" if the topic does not match.
+func (m *MQTT) device(topic string) (device string) {
+	levels, filter := strings.Split(topic, "/"), strings.Split(topicFilter(m.Filter), "/")
+	if len(levels) != len(filter) {
+		return ""
+	}
+	for i, level := range filter {
+		switch level {
+		case "+":
+			device = levels[i]
+		case levels[i]:
+		default:
+			return ""
 		}
 	}
-	return ""
+	return device
 }
 
 // Subscribe receives dumps from a broker until ctx is done. It acknowledges a message (QoS 1)
@@ -76,6 +83,12 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 		m.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	again := make(chan struct{}, 1)
+	retry := func() {
+		select {
+		case again <- struct{}{}:
+		default:
+		}
+	}
 	config := autopaho.ClientConfig{
 		ServerUrls: []*url.URL{m.URL}, KeepAlive: 30, SessionExpiryInterval: 7 * 24 * 3600,
 		TlsCfg: m.TLS,
@@ -88,8 +101,17 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 			return c, nil
 		},
 		OnConnectionUp: func(c *autopaho.ConnectionManager, _ *paho.Connack) {
-			_, err := c.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: m.Filter, QoS: 1}}})
-			s.Log.Info("subscribed", "broker", m.URL.Host, "filter", m.Filter, "err", err)
+			ack, err := c.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: m.Filter, QoS: 1}}})
+			if err == nil {
+				s.Log.Info("subscribed", "broker", m.URL.Host, "filter", m.Filter)
+				return
+			}
+			var reasons []byte
+			if ack != nil {
+				reasons = ack.Reasons
+			}
+			s.Log.Error("the broker refuses the subscription; it is tried again", "broker", m.URL.Host, "filter", m.Filter, "reasons", reasons, "err", err)
+			retry()
 		},
 		OnConnectError: func(err error) { s.Log.Error("broker", "host", m.URL.Host, "err", err) },
 		ClientConfig: paho.ClientConfig{
@@ -98,10 +120,7 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 				if s.message(ctx, m.device(p.Packet.Topic), p.Packet.Payload) {
 					return true, p.Client.Ack(p.Packet)
 				}
-				select {
-				case again <- struct{}{}:
-				default:
-				}
+				retry()
 				return true, nil
 			}},
 		},

@@ -552,10 +552,20 @@ func TestSpoolLock(t *testing.T) {
 	s.Close()
 }
 
-// A broker sends dumps, and sends dumps again that were not acknowledged.
+// refuseFirst refuses the first subscription.
+type refuseFirst struct {
+	auth.AllowHook
+	asked atomic.Int32
+}
+
+func (h *refuseFirst) OnACLCheck(_ *mqtt.Client, _ string, write bool) bool {
+	return write || h.asked.Add(1) > 1
+}
+
+// A broker sends dumps, and sends dumps again that were not acknowledged. A subscription that it refuses is tried again.
 func TestMQTT(t *testing.T) {
 	broker := mqtt.New(&mqtt.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})
-	if err := broker.AddHook(new(auth.AllowHook), nil); err != nil {
+	if err := broker.AddHook(&refuseFirst{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -601,6 +611,12 @@ func TestMQTT(t *testing.T) {
 	for _, filter := range []string{"", "$share/g/lwsbt/dump", "lwsbt/dump", "a/+/+", "a/+/#", "a+/x"} {
 		if CheckFilter(filter) == nil {
 			t.Errorf("filter %q is accepted", filter)
+		}
+	}
+	m := MQTT{Filter: "$share/g/lwsbt/+/dump"}
+	for topic, want := range map[string]string{"lwsbt/d/dump": "d", "other/d/dump": "", "lwsbt/d": "", "lwsbt/d/dump/x": "", "lwsbt//dump": ""} {
+		if got := m.device(topic); got != want {
+			t.Errorf("topic %s: device %q, want %q", topic, got, want)
 		}
 	}
 }
