@@ -109,7 +109,7 @@ func OpenSpool(dir string, limit int64) (s *Spool, err error) {
 			if info, err := os.Stat(s.path(list, name)); err == nil {
 				s.size.Add(info.Size())
 			}
-			_, sum, _ := strings.Cut(name, "-")
+			sum := sumOf(name)
 			if list == "batch" && s.known(sum) {
 				s.stored[name] = true
 			}
@@ -199,20 +199,31 @@ func (s *Spool) turn() error {
 	return nil
 }
 
-// writeJournal writes a journal with a line for each state and each sum, and opens it.
+// writeJournal writes a journal with a line for each state and each sum, and opens it. It leaves out the sums of
+// uploads that wait: the journal has what is in the store.
 func (s *Spool) writeJournal(of ...memory) error {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b) // cannot fail for these values
 	s.mu.Lock()
+	names, err := s.Waiting()
+	waiting := map[string]bool{}
+	for _, name := range names {
+		waiting[sumOf(name)] = true
+	}
 	for _, m := range of {
 		for device, state := range m.states {
 			lines.Encode(entry{Device: device, State: state})
 		}
 		for sum := range m.sums {
-			lines.Encode(entry{Sum: sum})
+			if !waiting[sum] {
+				lines.Encode(entry{Sum: sum})
+			}
 		}
 	}
 	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	tmp := s.path("tmp", "journal")
 	if err := writeSynced(tmp, b.Bytes()); err != nil {
 		return err
@@ -308,6 +319,12 @@ func writeSynced(path string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// sumOf returns the sum of an upload, which its name ends with.
+func sumOf(name string) string {
+	_, sum, _ := strings.Cut(name, "-")
+	return sum
 }
 
 // Waiting returns the names of the uploads that are in no batch yet, the oldest first.

@@ -100,6 +100,40 @@ func TestJournalIsTrimmed(t *testing.T) {
 	}
 }
 
+// A journal that is written anew while uploads wait does not say that they are in the store: a server that is killed
+// while it writes them writes them again.
+func TestJournalLeavesOutWaiting(t *testing.T) {
+	dir, to := t.TempDir(), open(t, t.TempDir())
+	f := serve(t, dir, to, nil)
+	send := func(device string) {
+		t.Helper()
+		if status, answer := f.send(t, device, fleettest.Log(device, "b", 1, 10)); status != 201 {
+			t.Fatal(status, answer)
+		}
+	}
+	send("first")
+	f.Spool.written = maxJournal + 1 // as if it was long
+	batch := must(f.Spool.Waiting())
+	if err := f.Spool.begin(batch); err != nil {
+		t.Fatal(err)
+	}
+	send("second") // waits while the first one is written
+	if more := must(f.w.Write(t.Context())); !more {
+		t.Fatal("the second upload does not wait")
+	}
+	if err := f.Spool.begin(must(f.Spool.Waiting())); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Spool.Close(); err != nil { // killed before the batch is written
+		t.Fatal(err)
+	}
+	f = serve(t, dir, to, nil)
+	f.flush(t)
+	if _, _, uploads := inStore(t, to); len(uploads) != 2 {
+		t.Errorf("%d uploads in the store, want 2", len(uploads))
+	}
+}
+
 // A batch is limited by the rows that its uploads become, not by their bytes: a difference of 40 bytes
 // repeats all call paths of a dump.
 func TestBatchIsBounded(t *testing.T) {
