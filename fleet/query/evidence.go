@@ -259,6 +259,9 @@ func (p *pathSum) mean() float64 {
 // it is uncertain whether it grows on the mean of all devices: it goes up and down.
 func (p *pathSum) opposed() bool {
 	grown, _, other, _ := p.changes()
+	if 4*len(p.grows) >= len(p.grows)+len(p.others) && other < halved*grown { // a saw-tooth at another phase on each device
+		return true
+	}
 	return other < opposed*grown && p.mean() < drift
 }
 

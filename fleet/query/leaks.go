@@ -201,6 +201,7 @@ const (
 	slowing  = 0.9  // Pace below which the growth slows down
 	ended    = 0.85 // rate of the last tenth, relative to the time before
 	maxD     = 0.25
+	halved   = -0.5 // the same, if the path grows on a quarter of the devices that change
 	opposed  = -0.3 // change on the other devices, relative to that on those that grow
 	errors2  = 2.0  // standard errors
 	drift    = 2.5  // standard errors of the mean change of all devices

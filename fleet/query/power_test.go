@@ -63,6 +63,27 @@ func TestDailyDumps(t *testing.T) {
 	}
 }
 
+// A path that grows on most devices, and falls on the others by half of that, goes up and down at another phase on each,
+// although the mean change of many devices is far from zero.
+func TestOpposed(t *testing.T) {
+	for _, c := range []struct {
+		grow, fall   int
+		growth, loss float64
+		want         bool
+	}{{590, 410, 80, -60, true}, {590, 410, 80, -30, false}, {100, 900, 800, -50, false}} {
+		var p pathSum
+		for range c.grow {
+			p.grows = append(p.grows, growth{shape: shape{net: c.growth}})
+		}
+		for range c.fall {
+			p.others = append(p.others, c.loss)
+		}
+		if p.mean() < drift || p.opposed() != c.want {
+			t.Errorf("%+v: opposed %t, mean change %.1f", c, p.opposed(), p.mean())
+		}
+	}
+}
+
 // power simulates fleets. It returns the number of fleets in which the leak is first, has the
 // word leak, and has the word leak or probably, and the number of other paths with these words.
 func power(t *testing.T, devices int, share float64, fleets int) (first, leak, probably, accused int) {
