@@ -198,14 +198,20 @@ func TestEmptyStore(t *testing.T) {
 	}
 }
 
-// Paths of two builds whose addresses differ are matched by the names of their functions.
-func TestDiffByName(t *testing.T) {
+// byHandStore returns an empty store, and a batch to fill and to put into it.
+func byHandStore(t testing.TB) (*store.Store, *store.Batch) {
+	t.Helper()
 	s, err := store.Open(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	b := &store.Batch{Name: "hand", Day: at}
+	return s, &store.Batch{Name: "hand", Day: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+// Paths of two builds whose addresses differ are matched by the names of their functions.
+func TestDiffByName(t *testing.T) {
+	s, b := byHandStore(t)
+	at := b.Day
 	for i, build := range []string{"old", "new"} {
 		address := []string{"0x10", "0x500"}[i]
 		b.Paths = append(b.Paths, store.Path{Build: build, Path: int64(i), Addresses: []string{address, "0x20"}},
@@ -248,12 +254,8 @@ func TestDiffByName(t *testing.T) {
 func TestDiffByAddress(t *testing.T) {
 	for name, shift := range map[string]int64{"equal addresses": 0, "other addresses": 1000} {
 		t.Run(name, func(t *testing.T) {
-			s, err := store.Open(t.Context(), t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-			b := &store.Batch{Name: "hand", Day: at}
+			s, b := byHandStore(t)
+			at := b.Day
 			for i, build := range []string{"old", "new"} {
 				for path := range int64(10) {
 					address := fmt.Sprintf("%#x", 0x1000+path+shift*int64(i))
@@ -301,12 +303,8 @@ func TestDiffByAddress(t *testing.T) {
 // A path of a fifth of the dumps is not gone if the devices of the build before have twenty dumps each, and those of
 // the build after one.
 func TestDiffLikeNumber(t *testing.T) {
-	s, err := store.Open(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	b := &store.Batch{Name: "hand", Day: at}
+	s, b := byHandStore(t)
+	at := b.Day
 	r := rand.New(rand.NewPCG(1, 2))
 	for build, boots := range map[string]int{"old": 20, "new": 1} {
 		b.Paths = append(b.Paths, store.Path{Build: build, Path: 1, Addresses: []string{"0x10"}}, store.Path{Build: build, Path: 2, Addresses: []string{"0x20"}})
@@ -339,12 +337,8 @@ func TestDiffLikeNumber(t *testing.T) {
 // there is no comparison.
 func TestDiffFewNames(t *testing.T) {
 	for shift, comparable := range map[int64]bool{0: true, 1000: false} {
-		s, err := store.Open(t.Context(), t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-		b := &store.Batch{Name: "hand", Day: at}
+		s, b := byHandStore(t)
+		at := b.Day
 		for i, build := range []string{"old", "new"} {
 			b.Dumps = append(b.Dumps, store.Dump{Build: build, Device: build, Boot: 1, Uptime: 3600e6, Received: at.UnixMicro(), Bytes: 1000, Count: 3, Complete: true, HeapFree: -1, Upload: build})
 			for path := range int64(10) {

@@ -121,12 +121,9 @@ type byHand struct {
 // hand returns a database with these devices, which run build "b".
 func hand(t *testing.T, list ...byHand) *DB {
 	t.Helper()
-	s, err := store.Open(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	b := &store.Batch{Name: "hand", Day: at, Paths: []store.Path{{Build: "b", Path: 7, Addresses: []string{"0x10", "0x20"}}}}
+	s, b := byHandStore(t)
+	b.Paths = []store.Path{{Build: "b", Path: 7, Addresses: []string{"0x10", "0x20"}}}
+	at := b.Day
 	for _, d := range list {
 		for i, n := range d.blocks {
 			received := at.Add(time.Duration(i+1) * time.Hour)
