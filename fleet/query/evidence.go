@@ -255,8 +255,8 @@ func (p *pathSum) mean() float64 {
 	return (grown + other) / math.Sqrt(max(1, grownSquares+otherSquares))
 }
 
-// opposed reports whether the path shrinks on the other devices by a third or more of what it grows on some, and
-// it is uncertain whether it grows on the mean of all devices: it goes up and down.
+// opposed reports whether the path goes up and down: it shrinks on the other devices by a third or more of what it grows
+// on some, and it is uncertain whether it grows on the mean of all devices; or by half, and it grows on many devices.
 func (p *pathSum) opposed() bool {
 	grown, _, other, _ := p.changes()
 	if 4*len(p.grows) >= len(p.grows)+len(p.others) && other < halved*grown { // a saw-tooth at another phase on each device
