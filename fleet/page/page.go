@@ -17,6 +17,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,8 +79,8 @@ func New(db *query.DB, log *slog.Logger) *Pages {
 	})
 	p.page("/{$}", "/v1/builds", "builds.html", p.builds)
 	p.page("/build/{build}", "/v1/builds/{build}", "build.html", p.build)
-	p.page("/diff", "/v1/diff", "diff.html", p.diff)
-	p.page("/devices", "/v1/devices", "devices.html", p.devices)
+	p.page("/diff", "/v1/diff", "diff.html", p.diff, "from", "to")
+	p.page("/devices", "/v1/devices", "devices.html", p.devices, "build", "from")
 	p.page("/device/{device}", "/v1/devices/{device}", "device.html", p.device)
 	p.mux.HandleFunc("GET /v1/openapi.yaml", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
@@ -89,10 +90,10 @@ func New(db *query.DB, log *slog.Logger) *Pages {
 		p.fail(w, r, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, errNotFound))
 	})
 	p.mux.HandleFunc("GET /build/{build}/heap", func(w http.ResponseWriter, r *http.Request) {
-		p.heap(w, r, r.PathValue("build"))
+		p.heap(w, r, nil, r.PathValue("build"))
 	})
 	p.mux.HandleFunc("GET /diff/heap", func(w http.ResponseWriter, r *http.Request) {
-		p.heap(w, r, r.FormValue("from"), r.FormValue("to"))
+		p.heap(w, r, []string{"from", "to"}, r.FormValue("from"), r.FormValue("to"))
 	})
 	return p
 }
@@ -126,11 +127,11 @@ func wait(r *http.Request) time.Duration {
 // question is a request for an answer: the function returns the data for the template.
 type question func(ctx context.Context, r *http.Request, o query.Scope) (any, error)
 
-// page adds a page, and the same answer in JSON.
-func (p *Pages) page(path, api, name string, answer question) {
+// page adds a page, and the same answer in JSON. Their parameters are since and the given ones.
+func (p *Pages) page(path, api, name string, answer question, parameters ...string) {
 	for _, pattern := range []string{path, api} {
 		p.mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) {
-			e, err := p.ask(r, name, answer)
+			e, err := p.ask(r, name, answer, parameters)
 			var data any
 			if err == nil {
 				data, err = p.complete(r, e.data)
@@ -152,7 +153,10 @@ func (p *Pages) page(path, api, name string, answer question) {
 }
 
 // ask returns the answer to a request, which may be from the cache.
-func (p *Pages) ask(r *http.Request, name string, answer question) (*entry, error) {
+func (p *Pages) ask(r *http.Request, name string, answer question, parameters []string) (*entry, error) {
+	if err := check(r, parameters); err != nil {
+		return nil, err
+	}
 	o, err := scope(r)
 	if err != nil {
 		return nil, err
@@ -163,6 +167,28 @@ func (p *Pages) ask(r *http.Request, name string, answer question) (*entry, erro
 	}
 	key := name + "\x00" + r.PathValue("build") + r.PathValue("device") + "\x00" + r.URL.Query().Encode()
 	return p.answers.get(r.Context(), key, p.versionOf(rows, r.FormValue("since")), wait(r), func(ctx context.Context) (any, error) { return answer(ctx, r, o) })
+}
+
+// check checks the names of the parameters of a request: since and the given ones, each once. So the cache has one
+// answer to a question. In the API, those of a difference are required.
+func check(r *http.Request, parameters []string) error {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errInput, err)
+	}
+	known := append([]string{"since"}, parameters...)
+	for name, values := range q {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%w: unknown parameter %q, expected %s", errInput, name, strings.Join(known, ", "))
+		}
+		if len(values) > 1 {
+			return fmt.Errorf("%w: more than one parameter %s", errInput, name)
+		}
+	}
+	if from, to := q.Get("from"), q.Get("to"); slices.Contains(parameters, "to") && (from != "" && from == to || isAPI(r) && (from == "" || to == "")) {
+		return fmt.Errorf("%w: expected two builds, from and to", errInput)
+	}
+	return nil
 }
 
 // version returns the version of the rows, at most some seconds old.
@@ -311,9 +337,6 @@ func (p *Pages) diff(ctx context.Context, r *http.Request, o query.Scope) (any, 
 		return nil, err
 	}
 	from, to := r.FormValue("from"), r.FormValue("to")
-	if from != "" && from == to || isAPI(r) && (from == "" || to == "") {
-		return nil, fmt.Errorf("%w: expected two builds, from and to", errInput)
-	}
 	data := struct {
 		Builds   []query.Build `json:"-"`
 		From, To string        `json:"-"`
@@ -397,12 +420,12 @@ func (p *Pages) device(ctx context.Context, r *http.Request, o query.Scope) (any
 }
 
 // heap shows the flame graph of one build, or of two, and their difference.
-func (p *Pages) heap(w http.ResponseWriter, r *http.Request, builds ...string) {
+func (p *Pages) heap(w http.ResponseWriter, r *http.Request, parameters []string, builds ...string) {
 	e, err := p.ask(r, "heap", func(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
 		var b bytes.Buffer
 		err := Write(ctx, p.db, &b, o, builds...)
 		return b.Bytes(), err
-	})
+	}, parameters)
 	if err != nil {
 		p.fail(w, r, err)
 		return

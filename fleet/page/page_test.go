@@ -132,6 +132,15 @@ func TestPages(t *testing.T) {
 	for _, path := range []string{"/devices?from=-3", "/devices?from=x", "/diff?from=" + leaks + "&to=" + leaks} {
 		get(t, url+path, 400)
 	}
+	// Unknown parameters are not new questions to the cache; the page of a form has another answer than the API.
+	for _, path := range []string{"/?x=1", "/build/" + leaks + "?x=1", "/v1/builds?n=5", "/v1/devices?n=-1", "/device/sim-000003?from=1", "/diff/heap?x=1",
+		"/devices?since=1d&since=2d", "/?a;b", "/v1/diff?from=" + other} {
+		if text := get(t, url+path, 400); !strings.Contains(text, "parameter") && !strings.Contains(text, "from and to") && !strings.Contains(text, "semicolon") {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	get(t, url+"/diff", 200)
+	get(t, url+"/v1/diff", 400)
 	if resp, err := http.Post(url+"/", "text/plain", nil); err != nil || resp.StatusCode != 404 {
 		t.Errorf("POST: %v %v", resp, err)
 	}

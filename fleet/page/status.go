@@ -129,7 +129,7 @@ func (p *Pages) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := p.ask(r, "builds.html", p.builds)
+	e, err := p.ask(r, "builds.html", p.builds, nil)
 	if err != nil {
 		return err
 	}
