@@ -13,6 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // leaks is the state of btheap leaks.
@@ -263,7 +264,7 @@ func (l *leaks) exceeds(rate float64, per string) string {
 	if rate <= l.limit.bytes {
 		return ""
 	}
-	return fmt.Sprintf("leaks %s bytes per %s, more than %s", leaktext.Signed(rate), per, l.limit.text)
+	return fmt.Sprintf("leaks %s bytes per %s, more than %s", printable.Signed(rate), per, l.limit.text)
 }
 
 // writeText writes the report for people.

@@ -220,7 +220,7 @@ func when(d *profile.Dump) string {
 		s += fmt.Sprintf(", boot %d", d.Boot)
 	}
 	if d.Timed {
-		s += ", " + leaktext.Duration(d.Time.Hours())
+		s += ", " + printable.Duration(d.Time.Hours())
 	}
 	return s
 }

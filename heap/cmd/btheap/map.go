@@ -10,10 +10,10 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/internal/heapmap"
-	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // heapMap is the state of btheap map.
@@ -40,7 +40,7 @@ func (x *moment) name() string {
 	case x.live:
 		return x.dump.Name
 	case x.dump.Timed:
-		return fmt.Sprintf("dump %d, %s", x.sums.Number, leaktext.Duration(x.dump.Time.Hours()))
+		return fmt.Sprintf("dump %d, %s", x.sums.Number, printable.Duration(x.dump.Time.Hours()))
 	}
 	return fmt.Sprintf("dump %d", x.sums.Number)
 }

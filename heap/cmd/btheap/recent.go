@@ -9,6 +9,7 @@ import (
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // recent holds the last dumps of a log, and the last reports of allocators.
@@ -90,7 +91,7 @@ func (st *state) report() string {
 		s += fmt.Sprintf(", boot %d", r.Boot)
 	}
 	if at, ok := r.Uptime(); ok {
-		s += ", " + leaktext.Duration(at.Hours())
+		s += ", " + printable.Duration(at.Hours())
 	}
 	s += ": " + leaktext.Free(&r.Heap)
 	i := slices.IndexFunc(st.found.Heaps, func(t profile.HeapTrend) bool {

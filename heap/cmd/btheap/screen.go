@@ -414,7 +414,7 @@ func (m *screen) unit() string {
 func (m *screen) row(b *strings.Builder, r *liveRow, selected bool) {
 	verdict, rate, attribute := "", "", plainText
 	if r.leak != nil {
-		verdict, rate = r.leak.Verdict.String(), leaktext.Amount(r.leak.Rate)
+		verdict, rate = r.leak.Verdict.String(), printable.Amount(r.leak.Rate)
 		attribute = [...]string{profile.Grows: plainText, profile.Probably: yellow, profile.Leaking: red}[r.leak.Verdict]
 	}
 	mark := " "

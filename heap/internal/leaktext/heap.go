@@ -15,9 +15,9 @@ func span(per profile.Unit, v float64) string {
 	case math.IsInf(v, 1):
 		return "never"
 	case per == profile.PerHour:
-		return Duration(v)
+		return printable.Duration(v)
 	}
-	return Signed(math.Ceil(v - 1e-6))[1:]
+	return printable.Signed(math.Ceil(v - 1e-6))[1:]
 }
 
 // Left returns the time until the heap is full, such as "3 h (2 h to 5 h)".
@@ -285,7 +285,7 @@ func HeapHeadline(found *profile.Leaks) string {
 		s += fmt.Sprintf(" of %d boots", boots)
 	}
 	if span > 0 {
-		s += " over " + Duration(span)
+		s += " over " + printable.Duration(span)
 	}
 	return s
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,29 +55,9 @@ func Examined(found *profile.Leaks) string {
 		s += fmt.Sprintf(" of %d boots", found.Boots)
 	}
 	if found.Timed {
-		s += " over " + Duration(found.Span.Hours())
+		s += " over " + printable.Duration(found.Span.Hours())
 	}
 	return s
-}
-
-// Duration writes hours in a unit that gives a small number.
-func Duration(hours float64) string {
-	for _, u := range []struct {
-		hours float64
-		name  string
-	}{{24 * 365, "years"}, {24 * 2, "days"}, {1, "h"}, {1.0 / 60, "min"}} {
-		if hours < u.hours {
-			continue
-		}
-		if u.name == "days" {
-			u.hours = 24
-		}
-		if hours/u.hours > 1000 {
-			return "over 1,000 " + u.name
-		}
-		return strconv.FormatFloat(hours/u.hours, 'g', 3, 64) + " " + u.name
-	}
-	return strconv.FormatFloat(hours*3600, 'g', 3, 64) + " s"
 }
 
 // shortRun is the time below which rates are per second and not per hour.
@@ -101,15 +80,7 @@ func rate(per profile.Unit, span time.Duration, v, margin float64) string {
 	if per == profile.PerHour && span < shortRun {
 		per, v, margin = "second", v/3600, margin/3600
 	}
-	return fmt.Sprintf("%s ± %s bytes per %s", Amount(v), Amount(margin)[1:], per)
-}
-
-// Amount writes a rate: with a fraction only if it is small.
-func Amount(v float64) string {
-	if math.Abs(v) >= 100 {
-		v = math.Round(v)
-	}
-	return Signed(v)
+	return fmt.Sprintf("%s ± %s bytes per %s", printable.Amount(v), printable.Amount(margin)[1:], per)
 }
 
 // RateOf writes the rate of a call path: the present one, or of one that stopped growing that before.
@@ -186,7 +157,7 @@ func place(d *profile.LeakDump, boots int, timed bool, first string) (s string) 
 		if !d.FromStart() {
 			from = "first " + first
 		}
-		s += fmt.Sprintf(", %s after its %s", Duration(d.Time.Hours()), from)
+		s += fmt.Sprintf(", %s after its %s", printable.Duration(d.Time.Hours()), from)
 	}
 	return s
 }
@@ -272,20 +243,6 @@ func Growing(found *profile.Leaks) (steady, uneven, ended []profile.Leak) {
 		}
 	}
 	return steady, uneven, ended
-}
-
-// Signed writes a growth per dump.
-func Signed(v float64) string {
-	s := strconv.FormatFloat(math.Abs(v), 'f', 1, 64)
-	whole, fraction, _ := strings.Cut(s, ".")
-	if n, err := strconv.ParseUint(whole, 10, 64); err == nil {
-		whole = printable.Number(n)
-	}
-	sign := "+"
-	if v < 0 {
-		sign = "-"
-	}
-	return sign + strings.TrimSuffix(whole+"."+fraction, ".0")
 }
 
 // few joins names, the first three of many.
