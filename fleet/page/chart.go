@@ -23,12 +23,15 @@ func trend(list []float64) template.HTML {
 	least := min(slices.Min(list), most*0.9)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="trend" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="from %s to %s bytes"><polyline class="line" points="`,
-		mean(list[0]), mean(list[len(list)-1]))
+		whole(list[0]), whole(list[len(list)-1]))
 	for i, v := range list {
 		fmt.Fprintf(&b, "%.1f,%.1f ", 100*float64(i)/float64(len(list)-1), 23-22*(v-least)/(most-least))
 	}
 	return template.HTML(b.String() + `"/></svg>`)
 }
+
+// whole returns a number, rounded.
+func whole(v float64) string { return cli.Number(int64(math.Round(v))) }
 
 // inUnit returns hours in a unit that suits the typical number.
 func inUnit(hours []float64) ([]float64, string) {
@@ -76,7 +79,7 @@ func histogram(list []float64, what, unit string) template.HTML {
 	more, all := "", len(list)
 	if far, _ := slices.BinarySearch(list, 3*list[all/2]); list[all/2] > 0 && far < all {
 		list = list[:far]
-		more = fmt.Sprintf("; %s more above %s", cli.Number(int64(all-far)), mean(list[far-1]))
+		more = fmt.Sprintf("; %s more above %s", cli.Number(int64(all-far)), whole(list[far-1]))
 	}
 	low, most := list[0], list[len(list)-1]
 	step := round(max(most-low, math.Abs(most)/1000, 1e-9) / columns)
@@ -90,7 +93,7 @@ func histogram(list []float64, what, unit string) template.HTML {
 		if step < 1 {
 			return strconv.FormatFloat(v, 'f', int(math.Ceil(-math.Log10(step)-1e-9)), 64)
 		}
-		return mean(v)
+		return whole(v)
 	}
 	to := from + step*float64(len(counts))
 	var b strings.Builder
@@ -138,13 +141,13 @@ func chart(l *query.Timeline) template.HTML {
 		known = known || d.HeapFree >= 0
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 -4 800 224" role="img" aria-label="bytes over time, up to %s">`, mean(p.top))
+	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 -4 800 224" role="img" aria-label="bytes over time, up to %s">`, whole(p.top))
 	step := round(p.top / 4)
 	for v := 0.0; v <= p.top; v += step {
 		y := 200 - 185*v/p.top
-		fmt.Fprintf(&b, `<line class="grid" x1="0" y1="%.1f" x2="800" y2="%.1[1]f"/><text x="0" y="%.1f">%s</text>`, y, y-3, mean(v))
+		fmt.Fprintf(&b, `<line class="grid" x1="0" y1="%.1f" x2="800" y2="%.1[1]f"/><text x="0" y="%.1f">%s</text>`, y, y-3, whole(v))
 	}
-	fmt.Fprintf(&b, `<text x="0" y="216">%s</text><text x="800" y="216" text-anchor="end">%s UTC</text>`, p.first.UTC().Format(minutes), last.UTC().Format(minutes))
+	fmt.Fprintf(&b, `<text x="0" y="216">%s</text><text x="800" y="216" text-anchor="end">%s UTC</text>`, Date(p.first), Date(last))
 	for i := 0; i < len(l.Dumps); {
 		var used, free []string
 		boot := l.Dumps[i].Boot
@@ -163,7 +166,7 @@ func chart(l *query.Timeline) template.HTML {
 			class = "dot bad"
 		}
 		x, y, _ := strings.Cut(p.at(d.Received, d.Bytes), ",")
-		fmt.Fprintf(&b, `<circle class="%s" cx="%s" cy="%s" r="3"><title>%s: %s bytes</title></circle>`, class, x, y, d.Received.UTC().Format(minutes), cli.Number(d.Bytes))
+		fmt.Fprintf(&b, `<circle class="%s" cx="%s" cy="%s" r="3"><title>%s: %s bytes</title></circle>`, class, x, y, Date(d.Received), cli.Number(d.Bytes))
 	}
 	b.WriteString(`</svg><p class="legend"><span class="key">bytes in use, by dump (hollow: incomplete)</span>`)
 	if known {

@@ -1,18 +1,19 @@
 package page
 
 import (
-	"fmt"
 	"html/template"
 	"math"
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // functions holds the functions of the templates.
@@ -22,14 +23,14 @@ var functions = template.FuncMap{
 	"short":   Short,
 	"build":   func(b string) string { return "/build/" + url.PathEscape(b) },
 	"device":  func(d string) string { return "/device/" + url.PathEscape(d) },
-	"number":  func(n int64) string { return cli.Number(n) },
-	"mean":    mean,
-	"signed":  func(v float64) string { return sign(v) + mean(math.Abs(v)) },
-	"percent": func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) },
-	"rate":    rate,
-	"hours":   hours,
-	"free":    free,
-	"date":    func(t time.Time) string { return t.UTC().Format(minutes) },
+	"number":  Bytes[int64],
+	"mean":    Bytes[float64],
+	"signed":  Signed,
+	"percent": Percent,
+	"share":   Share,
+	"rate":    Rate,
+	"hours":   Hours,
+	"date":    Date,
 	"delta":   func(g query.Growth) float64 { return g.After - g.Before },
 	"site":    func(stack []query.Frame) template.HTML { return breakable(Site(stack)) },
 	"frame":   func(f query.Frame) template.HTML { return breakable(f.String()) },
@@ -57,7 +58,6 @@ var functions = template.FuncMap{
 		return l.Slice(min(n, l.Len()), l.Len()).Interface()
 	},
 	"devices": func(n int64) string { return cli.Count(n, "device") },
-	"uptime":  func(v float64) string { return hours(&v) },
 	"grew": func(l []query.Growth) []query.Growth {
 		if i := slices.IndexFunc(l, func(g query.Growth) bool { return g.After <= g.Before }); i >= 0 {
 			return l[:i] // sorted by growth
@@ -71,9 +71,6 @@ var functions = template.FuncMap{
 	},
 }
 
-// minutes is the form of times.
-const minutes = "2006-01-02 15:04"
-
 // Short returns the first digits of a build ID.
 func Short(build string) string {
 	if len(build) > 12 {
@@ -82,23 +79,36 @@ func Short(build string) string {
 	return cli.Printable(build)
 }
 
-func sign(v float64) string {
-	if v < 0 {
-		return "−"
+// Bytes returns a number of bytes, rounded; "-" if it is negative, which means that it is not known.
+func Bytes[T int64 | float64](n T) string {
+	if n < 0 {
+		return "-"
 	}
-	return "+"
+	return cli.Number(int64(math.Round(float64(n))))
 }
 
-// mean returns a mean of bytes, rounded.
-func mean(v float64) string { return cli.Number(int64(math.Round(v))) }
+// Signed returns a difference in bytes, rounded.
+func Signed(v float64) string { return printable.Signed(math.Round(v)) }
 
-// rate formats bytes per hour; v is nil if no times are known.
-func rate(v *float64) string {
-	if v == nil {
-		return "–"
+// Rate returns a rate in bytes per hour.
+func Rate(v float64) string { return printable.Amount(v) + " bytes per hour" }
+
+// Hours returns a time; "-" if it is negative, which means that it is not known.
+func Hours(h float64) string {
+	if h < 0 || math.IsInf(h, 0) || math.IsNaN(h) {
+		return "-"
 	}
-	return sign(*v) + mean(math.Abs(*v)) + " bytes/h"
+	return printable.Duration(h)
 }
+
+// Percent returns a fraction in percent.
+func Percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
+
+// Share returns the share of the devices on which a path grows, in percent.
+func Share(l query.Leak) string { return Percent(float64(l.Grew) / float64(l.Examined)) }
+
+// Date returns a time of the server, UTC.
+func Date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
 // year is a year in hours.
 const year = 365 * 24
@@ -124,29 +134,6 @@ func with(list []query.Change, words ...string) (found []query.Change) {
 		}
 	}
 	return found
-}
-
-// hours formats a time; v is nil or negative if the time is not known.
-func hours(v *float64) string {
-	switch {
-	case v == nil || *v < 0 || math.IsInf(*v, 0) || math.IsNaN(*v):
-		return "–"
-	case *v < 1:
-		return fmt.Sprintf("%.0f min", *v*60)
-	case *v < 72:
-		return fmt.Sprintf("%.0f h", *v)
-	case *v > 2*year:
-		return mean(*v/year) + " years"
-	}
-	return fmt.Sprintf("%.0f days", *v/24)
-}
-
-// free formats a number of bytes; v is negative if the number is not known.
-func free(v float64) string {
-	if v < 0 {
-		return "–"
-	}
-	return mean(v)
 }
 
 // breaks are the ends of the parts of a C++ name or a path, after which a line may be broken.

@@ -51,20 +51,12 @@ func (w *watch) register(r prometheus.Registerer) {
 
 // alert is the body of a webhook.
 type alert struct {
-	Alert    string   `json:"alert"` // leak or exhausted
-	Build    string   `json:"build"`
-	Firmware string   `json:"fw"`
-	Text     string   `json:"text"`  // one sentence
-	Hours    *float64 `json:"hours"` // until the heap of the first device is exhausted; null if not known
-	Leaks    []leak   `json:"leaks"`
-}
-
-// leak is a leak in an alert.
-type leak struct {
-	Verdict profile.Verdict `json:"verdict"`
-	Rate    *float64        `json:"rate"` // bytes per hour; null if not known
-	Grew    int64           `json:"grew"` // devices
-	Stack   []query.Frame   `json:"stack"`
+	Alert    string       `json:"alert"` // leak or exhausted
+	Build    string       `json:"build"`
+	Firmware string       `json:"fw"`
+	Text     string       `json:"text"`  // one sentence
+	Hours    *float64     `json:"hours"` // until the heap of the first device is exhausted; null if not known
+	Leaks    []query.Leak `json:"leaks"`
 }
 
 // pass examines all active builds. It continues with the others if one fails.
@@ -123,7 +115,7 @@ func (w *watch) alerts(b query.Build, l *query.Leaks) (list []alert) {
 	sure := false
 	for _, r := range l.Rows {
 		if r.Verdict.Sure() {
-			a.Leaks = append(a.Leaks, leak{r.Verdict, r.Rate, r.Grew, r.Stack})
+			a.Leaks = append(a.Leaks, r)
 			sure = sure || r.Verdict == profile.Leaking
 		}
 	}
@@ -138,7 +130,7 @@ func (w *watch) alerts(b query.Build, l *query.Leaks) (list []alert) {
 	}
 	if soon > 0 {
 		a.Alert, a.Text = "exhausted", inChat.Replace(fmt.Sprintf("%s with firmware %s (build %s) within %g days of an exhausted heap, the first in %s.",
-			cli.Count(int64(soon), "device"), b.Firmware, page.Short(b.Build), w.days, hours(*a.Hours)))
+			cli.Count(int64(soon), "device"), b.Firmware, page.Short(b.Build), w.days, page.Hours(*a.Hours)))
 		list = append(list, a)
 	}
 	return list

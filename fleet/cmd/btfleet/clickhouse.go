@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -70,21 +69,18 @@ func openDB(ctx context.Context, s *store.Store, tables *clickhouse.Store) (*que
 // inTables is a store with rows in ClickHouse, and ELF files in a directory or a bucket.
 type inTables struct {
 	*clickhouse.Store
-	files *store.Store
+	elfFiles
 }
 
-func (s inTables) PutELF(ctx context.Context, build string, data []byte) error {
-	return s.files.PutELF(ctx, build, data)
-}
-
-func (s inTables) ELF(ctx context.Context, build string) ([]byte, error) {
-	return s.files.ELF(ctx, build)
+type elfFiles interface {
+	PutELF(ctx context.Context, build string, data []byte) error
+	ELF(ctx context.Context, build string) ([]byte, error)
 }
 
 func clickhouseCommand() *cobra.Command {
 	var from storeFlag
 	var schema clickhouse.Schema
-	days := ""
+	var days cli.Natural
 	c := &cobra.Command{Use: "clickhouse {schema | load} [flags]", Short: "the tables for a large fleet, as SQL",
 		Long: `clickhouse schema prints the statements that create the tables of a ClickHouse
 server or cluster; they change nothing that exists. clickhouse load prints those
@@ -98,13 +94,7 @@ with --clickhouse.`,
 				if schema.Replicated && schema.Cluster == "" {
 					return cli.Usagef("--replicated: a cluster has replicas: --cluster is needed")
 				}
-				if days != "" {
-					n, err := strconv.ParseUint(days, 10, 16)
-					if err != nil || n == 0 {
-						return cli.Usagef("--keep-days %q: expected a number of days", days)
-					}
-					schema.Days = int(n)
-				}
+				schema.Days = int(days)
 				list = schema.Statements()
 			case "load":
 				s, err := from.open(c.Context(), false)
@@ -124,7 +114,7 @@ with --clickhouse.`,
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&schema.Cluster, "cluster", "", "tables over all shards of a cluster: its `NAME` in system.clusters")
 	f.BoolVar(&schema.Replicated, "replicated", false, "the shards have replicas")
-	f.StringVar(&days, "keep-days", "", "delete what is older than `N` days")
+	addDays(f, &days)
 	cli.AddFlags(c, "Schema", f)
 	return c
 }

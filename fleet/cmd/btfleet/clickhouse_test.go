@@ -223,7 +223,7 @@ func TestClickHouseErrors(t *testing.T) {
 		{[]string{"ingest", "--clickhouse", "http://u:secret@127.0.0.1:1/fleet", os.DevNull}, 3, "connection refused"},
 		{[]string{"serve", "--keep-days", "3", "--clickhouse", "http://127.0.0.1:1/fleet"}, 2, "--keep-days"},
 		{[]string{"clickhouse", "schema", "--replicated"}, 2, "--cluster"},
-		{[]string{"clickhouse", "schema", "--keep-days", "0"}, 2, "number of days"},
+		{[]string{"clickhouse", "schema", "--keep-days", "-1"}, 2, `--keep-days "-1": expected a number from 0`},
 		{[]string{"clickhouse", "drop"}, 2, "expected schema or load"},
 		{[]string{"clickhouse", "load", "--store", filepath.Join(t.TempDir(), "none")}, 2, "no such directory"},
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"strings"
 
@@ -14,24 +15,17 @@ import (
 func htmlCommand() *cobra.Command {
 	q := &question{}
 	output := ""
-	c := q.command(&cobra.Command{Use: "html [flags] BUILD [BUILD]", Short: "the flame graph of a build, or of two, as a page",
+	c := &cobra.Command{Use: "html [flags] BUILD [BUILD]", Short: "the flame graph of a build, or of two, as a page",
 		Long: `html writes the page of btheap html: what the devices of a build hold, as means
 per device. With two builds, the page shows either of them, or the difference.`,
-		Example: "btfleet html -o heap.html 1.4.2\nbtfleet html -o diff.html 1.4.1 1.4.2", Args: cobra.RangeArgs(1, 2)}, -1,
-		func(c *cobra.Command, args []string) error {
-			var builds []string
-			for _, name := range args {
-				b, err := q.find(c, name)
-				if err != nil {
-					return err
-				}
-				builds = append(builds, b)
-			}
+		Example: "btfleet html -o heap.html 1.4.2\nbtfleet html -o diff.html 1.4.1 1.4.2", Args: cobra.RangeArgs(1, 2)}
+	answer(q, c, -1, func(ctx context.Context, args []string) ([]string, error) { return q.find(ctx, args...) },
+		func(w io.Writer, builds []string) error {
 			var inputs []string
 			if !strings.Contains(q.store.where, "://") {
 				inputs = []string{q.store.where}
 			}
-			return cli.WriteOutput(output, inputs, c.OutOrStdout(), func(w io.Writer) error {
+			return cli.WriteOutput(output, inputs, w, func(w io.Writer) error {
 				return page.Write(c.Context(), q.db, w, q.scope, builds...)
 			})
 		})

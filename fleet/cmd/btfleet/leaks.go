@@ -1,12 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
@@ -16,58 +17,37 @@ import (
 
 func leaksCommand() *cobra.Command {
 	q := &question{}
-	var build, fail string
-	c := q.command(&cobra.Command{Use: "leaks --build BUILD [flags]", Short: "what leaks in a build, how fast, and on how many devices",
+	c := answer(q, &cobra.Command{Use: "leaks --build BUILD [flags]", Short: "what leaks in a build, how fast, and on how many devices",
 		Long: `leaks ranks the call paths of a build by the evidence that they leak, over all
 devices, and calls them leak, probably, grows or slowing (docs/fleet-leaks.md).
 A leak that is too slow to be seen on one device is seen on many.`,
 		Example: "btfleet leaks --build 1.4.2\nbtfleet leaks --build 5ca1ab1e --since 14d --fail-over 64/h", Args: cobra.NoArgs}, 10,
-		func(c *cobra.Command, _ []string) error {
-			limit, err := parseRate(fail)
-			if err != nil {
-				return cli.Usagef("--fail-over %v", err)
-			}
-			if err := q.one(c, build); err != nil {
-				return err
-			}
-			l, err := q.db.Leaks(c.Context(), q.scope)
-			if err != nil {
-				return err
-			}
-			if q.json {
-				err = writeJSON(c.OutOrStdout(), l)
-			} else {
-				q.writeLeaks(c.OutOrStdout(), l)
-			}
-			if err != nil || fail == "" {
-				return err
+		func(ctx context.Context, _ []string) (*query.Leaks, error) {
+			l, err := q.db.Leaks(ctx, q.scope)
+			if err != nil || q.fail == "" {
+				return l, err
 			}
 			if l.Moving || l.Examined == 0 {
-				return cli.Shortf("--fail-over %s: nothing was examined", fail)
+				q.falls = cli.Shortf("--fail-over %s: nothing was examined", q.fail)
 			}
 			for _, r := range l.Rows {
-				if r.Verdict.Sure() && r.Rate != nil && *r.Rate > float64(limit) {
-					return cli.Shortf("a path grows by %s bytes per hour, more than --fail-over %s", bytesOf(*r.Rate), fail)
+				if r.Verdict.Sure() && r.Rate != nil && *r.Rate > float64(q.limit) {
+					q.falls = cli.Shortf("a path grows by %s bytes per hour, more than --fail-over %s", page.Bytes(*r.Rate), q.fail)
+					break
 				}
 			}
-			return nil
-		})
-	addBuild(c, &build, buildUsage)
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&fail, "fail-over", "", "exit with 1 if a leak, or a probable one, grows by more than `RATE` on the devices that leak: 64/h, 1K/h")
-	cli.AddFlags(c, "Question", f)
-	return c
+			return l, nil
+		}, q.writeLeaks)
+	q.addBuild(c, true, "the ")
+	return q.addFailOver(c, "exit with 1 if a leak, or a probable one, grows by more than `RATE` on the devices that leak: 64/h, 1K/h", parseRate)
 }
 
 // parseRate parses a number of bytes per hour, such as 1K/h.
 func parseRate(s string) (uint64, error) {
-	if s == "" {
-		return 0, nil
-	}
 	n, ok := strings.CutSuffix(s, "/h")
 	size, err := cli.ParseSize(n)
 	if !ok || err != nil {
-		return 0, fmt.Errorf("%q: expected bytes per hour, such as 64/h or 1K/h", s)
+		return 0, errors.New("expected bytes per hour, such as 64/h or 1K/h")
 	}
 	return size, nil
 }
@@ -75,7 +55,7 @@ func parseRate(s string) (uint64, error) {
 // listedGrows is the number of paths with the word grows that are listed.
 const listedGrows = 3
 
-func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
+func (q *question) writeLeaks(w io.Writer, l *query.Leaks) error {
 	count := map[profile.Verdict]int64{}
 	for _, r := range l.Rows {
 		count[r.Verdict]++
@@ -85,10 +65,10 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 	case l.Moving:
 		fmt.Fprintf(w, "build %s: the addresses change with each boot, so call paths of two boots do not compare\n", page.Short(l.Build))
 		fmt.Fprintf(w, "send the memory map with each boot (~h#map), or offsets in the code (~p# lines)\n")
-		return
+		return nil
 	case l.Examined == 0:
 		fmt.Fprintf(w, "build %s: nothing to examine: none of %s has a boot of three dumps\n", page.Short(l.Build), cli.Count(l.Devices, "device"))
-		return
+		return nil
 	case count[profile.Leaking] > 0 && count[profile.Probably] > 0:
 		found = fmt.Sprintf("%s, %d probable", cli.Count(count[profile.Leaking], "leak"), count[profile.Probably])
 	case count[profile.Leaking] > 0:
@@ -101,10 +81,10 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 		fmt.Fprintf(w, "not examined: %s without a boot of three dumps\n", cli.Count(n, "device"))
 	}
 	if l.Load > 0 {
-		fmt.Fprintf(w, "the load grew: the typical call path by %.0f %%; paths that grow up to three times as much are not called leaks\n", 100*l.Load)
+		fmt.Fprintf(w, "the load grew: the typical call path by %s; paths that grow up to three times as much are not called leaks\n", page.Percent(l.Load))
 	}
 	if x := l.Exhaustion; x != nil && x.Hours != nil {
-		fmt.Fprintf(w, "heaps exhausted in %s (median of %s), the first 5 %% in %s\n", hours(*x.Hours), cli.Count(x.Devices, "device"), hours(*x.Hours05))
+		fmt.Fprintf(w, "heaps exhausted in %s (median of %s), the first 5 %% in %s\n", page.Hours(*x.Hours), cli.Count(x.Devices, "device"), page.Hours(*x.Hours05))
 	}
 	grows := 0
 	for _, r := range cut(q, l.Rows) {
@@ -115,77 +95,63 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) {
 		}
 		rate := "at an unknown rate: the devices report no uptime"
 		if r.Rate != nil {
-			rate = fmt.Sprintf("%s bytes per hour (95th percentile %s)", signed(*r.Rate), bytesOf(*r.Rate95))
+			rate = fmt.Sprintf("%s (95th percentile %s)", page.Rate(*r.Rate), page.Bytes(*r.Rate95))
 		}
 		if r.Since != nil {
-			rate += ", since " + when(*r.Since)
+			rate += ", since " + page.Date(*r.Since)
 		}
 		fmt.Fprintf(w, "\n%s  %s\n", r.Word(), rate)
-		fmt.Fprintf(w, "  grows on %s of %s (%.1f %%), shrinks on %s\n", cli.Number(r.Grew), cli.Count(r.Examined, "device"), 100*float64(r.Grew)/float64(r.Examined), cli.Number(r.Shrank))
-		writeStack(w, r.Stack)
+		fmt.Fprintf(w, "  grows on %s of %s (%s), shrinks on %s\n", cli.Number(r.Grew), cli.Count(r.Examined, "device"), page.Share(r), cli.Number(r.Shrank))
+		for _, f := range r.Stack {
+			fmt.Fprintf(w, "    %s\n", cli.Printable(f.String()))
+		}
 	}
 	if n := int64(grows - listedGrows); n > 0 && q.rows > 0 {
 		fmt.Fprintf(w, "\n%s more that grow, as caches do: -n 0 lists all\n", cli.Count(n, "call path"))
 	}
+	return nil
 }
 
 func diffCommand() *cobra.Command {
 	q := &question{}
-	fail := ""
-	c := q.command(&cobra.Command{Use: "diff [flags] BEFORE AFTER", Short: "what changed from one build to another, per device",
+	c := answer(q, &cobra.Command{Use: "diff [flags] BEFORE AFTER", Short: "what changed from one build to another, per device",
 		Long: `diff compares what the devices of two builds hold at the same uptime, by call
 path, in bytes per device. devices is how many hold the path in each build. A
 difference that may be random is not a change (docs/fleet-leaks.md).`,
 		Example: "btfleet diff 1.4.1 1.4.2\nbtfleet diff --fail-over 1K 5ca1ab1e 0ddba115", Args: cobra.ExactArgs(2)}, 10,
-		func(c *cobra.Command, args []string) error {
-			limit, err := cli.ParseSize(fail)
-			if fail != "" && err != nil {
-				return cli.Usagef("--fail-over %v", err)
-			}
-			var builds [2]string
-			for i, name := range args {
-				if builds[i], err = q.find(c, name); err != nil {
-					return err
-				}
-			}
-			if builds[0] == builds[1] {
-				return cli.Usagef("%s and %s are one build", cli.Printable(args[0]), cli.Printable(args[1]))
-			}
-			d, err := q.db.Diff(c.Context(), builds[0], builds[1], q.scope)
+		func(ctx context.Context, args []string) (*query.Diff, error) {
+			builds, err := q.find(ctx, args...)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			if q.json {
-				err = writeJSON(c.OutOrStdout(), d)
-			} else {
-				err = q.writeDiff(c.OutOrStdout(), d)
+			d, err := q.db.Diff(ctx, builds[0], builds[1], q.scope)
+			switch {
+			case err != nil:
+			case !d.Comparable:
+				q.falls = cli.Shortf("the builds cannot be compared: call paths with more than half of the bytes occur in one of them only; add the ELF files of both (btfleet symbols add)")
+			case q.fail != "" && d.Growth() > float64(q.limit):
+				q.falls = cli.Shortf("paths grew by %s bytes per device, more than --fail-over %s", page.Bytes(d.Growth()), q.fail)
 			}
-			if err == nil && fail != "" && d.Growth() > float64(limit) {
-				err = cli.Shortf("paths grew by %s bytes per device, more than --fail-over %s", bytesOf(d.Growth()), fail)
-			}
-			return err
-		})
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&fail, "fail-over", "", "exit with 1 if the paths that changed grew by more than `SIZE` per device, such as 1K")
-	cli.AddFlags(c, "Question", f)
-	return c
+			return d, err
+		}, q.writeDiff)
+	return q.addFailOver(c, "exit with 1 if the paths that changed grew by more than `SIZE` per device, such as 1K", cli.ParseSize)
 }
 
 func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 	at := "at any uptime"
 	if d.Hours > 0 {
-		at = fmt.Sprintf("at an uptime of %s to %s", hours(d.Hours/2), hours(d.Hours))
+		at = fmt.Sprintf("at an uptime of %s to %s", page.Hours(d.Hours/2), page.Hours(d.Hours))
 	}
 	fmt.Fprintf(w, "%s (%s) to %s (%s)\n%s: %s bytes per device, was %s\n", page.Short(d.BuildBefore), cli.Count(d.DevicesBefore, "device"), page.Short(d.BuildAfter),
-		cli.Count(d.DevicesAfter, "device"), at, bytesOf(d.After), bytesOf(d.Before))
+		cli.Count(d.DevicesAfter, "device"), at, page.Bytes(d.After), page.Bytes(d.Before))
 	if !d.Comparable {
-		return cli.Shortf("the builds cannot be compared: call paths with more than half of the bytes occur in one of them only; add the ELF files of both (btfleet symbols add)")
+		return nil
 	}
 	if !d.ByName {
 		fmt.Fprintf(w, "a build has no function names: matched by address (btfleet symbols add)\n")
 	}
 	changed, possibly := 0, 0
-	t := &cli.Table{Head: []string{"evidence", "change", "growth", "before", "after", "devices", "call site"}, Right: []bool{false, false, true, true, true, true}}
+	var rows [][]string
 	for _, r := range d.Rows {
 		switch r.Evidence {
 		case query.NoEvidence:
@@ -195,13 +161,12 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 		default:
 			changed++
 		}
-		t.Rows = append(t.Rows, []string{r.Evidence, r.Kind, signed(r.Delta()), bytesOf(r.Before), bytesOf(r.After),
+		rows = append(rows, []string{r.Evidence, r.Kind, page.Signed(r.Delta()), page.Bytes(r.Before), page.Bytes(r.After),
 			fmt.Sprintf("%s to %s", cli.Number(r.Had), cli.Number(r.Have)), page.Site(r.Stack)})
 	}
-	if len(t.Rows) > 0 {
+	if len(rows) > 0 {
 		fmt.Fprintln(w)
-		t.Rows = cut(q, t.Rows)
-		if err := write(w, t); err != nil {
+		if err := write(w, []string{"evidence", "change", ">growth", ">before", ">after", ">devices", "call site"}, cut(q, rows)); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)

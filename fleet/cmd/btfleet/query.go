@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,18 +20,23 @@ import (
 
 // question holds the flags and the state of the commands that query a store.
 type question struct {
-	store rowsFlag
-	since string
-	json  bool
-	rows  int
-
-	db    *query.DB
-	scope query.Scope
+	store    rowsFlag
+	since    string
+	build    string
+	needsOne bool // --build is needed
+	fail     string
+	limit    uint64 // of --fail-over
+	json     bool
+	rows     int
+	db       *query.DB
+	scope    query.Scope
+	notes    io.Writer
+	falls    error // that the answer falls short, once it is printed
 }
 
-// command adds the flags of all queries to a command. ask writes the answer. rows is the default of --rows: 0
-// for an answer that is always whole, -1 for a page, which has no --json either.
-func (q *question) command(c *cobra.Command, rows int, ask func(c *cobra.Command, args []string) error) *cobra.Command {
+// answer returns a command that gets an answer, and prints it or writes it as JSON. rows is the default of --rows: 0 for
+// an answer that is always whole, -1 for one that is not a list, and has no --json either.
+func answer[T any](q *question, c *cobra.Command, rows int, get func(ctx context.Context, args []string) (T, error), print func(w io.Writer, a T) error) *cobra.Command {
 	q.store.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&q.since, "since", "", "only dumps received since `TIME`: 2026-06-01, or 7d, 12h before now")
@@ -40,23 +48,66 @@ func (q *question) command(c *cobra.Command, rows int, ask func(c *cobra.Command
 	}
 	cli.AddFlags(c, "Question", f)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if q.rows < 0 {
-			return cli.Usagef("-n %d, expected a number of rows", q.rows)
-		}
-		var err error
-		if q.scope.Since, err = query.ParseSince(q.since, time.Now()); err != nil {
-			return cli.Usagef("--since %v", err)
-		}
-		if q.db, err = q.store.db(c.Context()); err != nil {
+		if err := q.open(c); err != nil {
 			return err
 		}
 		defer q.db.Close()
-		err = failure(ask(c, args))
-		if list := q.db.Damaged(); len(list) > 0 && err == nil {
-			return cli.Shortf("the answer leaves out what is in damaged files of the store: %s", cli.Printable(strings.Join(list, ", ")))
+		a, err := get(c.Context(), args)
+		if w := c.OutOrStdout(); err == nil && q.json {
+			err = writeJSON(w, a)
+		} else if err == nil {
+			err = print(w, a)
 		}
+		if list := q.db.Damaged(); len(list) > 0 && err == nil && q.falls == nil {
+			q.falls = cli.Shortf("the answer leaves out what is in damaged files of the store: %s", strings.Join(list, ", "))
+		}
+		return cmp.Or(failure(err), q.falls)
+	}
+	return c
+}
+
+// open checks the flags, and opens the rows.
+func (q *question) open(c *cobra.Command) (err error) {
+	q.notes = c.ErrOrStderr()
+	if q.rows < 0 {
+		return cli.Usagef("-n %d, expected a number of rows", q.rows)
+	}
+	if q.needsOne && q.build == "" {
+		return cli.Usagef("--build is needed (btfleet builds)")
+	}
+	if q.scope.Since, err = query.ParseSince(q.since, time.Now()); err != nil {
+		return cli.Usagef("--since %v", err)
+	}
+	if q.db, err = q.store.db(c.Context()); err != nil {
 		return err
 	}
+	if q.build != "" {
+		q.scope.Builds, err = q.find(c.Context(), q.build)
+	}
+	if err != nil {
+		q.db.Close()
+	}
+	return failure(err)
+}
+
+// addBuild adds the flag --build.
+func (q *question) addBuild(c *cobra.Command, needed bool, usage string) *cobra.Command {
+	q.needsOne = needed
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&q.build, "build", "", usage+"`BUILD`: an ID, its beginning, or a version")
+	cli.AddFlags(c, "Question", f)
+	return c
+}
+
+// addFailOver adds the flag --fail-over.
+func (q *question) addFailOver(c *cobra.Command, usage string, parse func(string) (uint64, error)) *cobra.Command {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.Func("fail-over", usage, func(s string) (err error) {
+		q.fail = s
+		q.limit, err = parse(s)
+		return err
+	})
+	cli.AddFlags(c, "Question", f)
 	return c
 }
 
@@ -66,37 +117,41 @@ func failure(err error) error {
 	if err == nil || errors.As(err, &coded) || errors.Is(err, query.ErrNoDump) || cli.ClosedPipe(err) {
 		return err
 	}
-	return cli.Failedf("%s", cli.Printable(err.Error()))
+	return cli.Failedf("%s", oneLine(err))
+}
+
+// oneLine returns the message of an error, which DuckDB writes in several lines, without the query that it repeats.
+func oneLine(err error) string {
+	reason, _, _ := strings.Cut(err.Error(), "\n\nLINE")
+	return strings.Join(strings.Fields(reason), " ")
 }
 
 // empty tells that there are no rows.
-func (q *question) empty(c *cobra.Command, rows int) {
+func (q *question) empty(rows int) {
 	if rows == 0 {
 		where := "the store " + q.store.where
 		if q.store.clickhouse != "" {
 			where = "ClickHouse" // its URL may have a password
 		}
-		fmt.Fprintf(c.ErrOrStderr(), "btfleet: no dump in %s\n", cli.Printable(where))
+		fmt.Fprintf(q.notes, "btfleet: no dump in %s\n", cli.Printable(where))
 	}
 }
 
-// one sets the build of the scope.
-func (q *question) one(c *cobra.Command, name string) error {
-	if name == "" {
-		return cli.Usagef("--build is needed (btfleet builds)")
+// find returns the builds with these names, which the user gave.
+func (q *question) find(ctx context.Context, names ...string) (builds []string, err error) {
+	for _, name := range names {
+		b, err := q.db.Find(ctx, name)
+		if errors.Is(err, query.ErrBuild) {
+			return nil, cli.Usagef("%v", err)
+		} else if err != nil {
+			return nil, err
+		}
+		if slices.Contains(builds, b) {
+			return nil, cli.Usagef("%s are one build", strings.Join(names, " and "))
+		}
+		builds = append(builds, b)
 	}
-	b, err := q.find(c, name)
-	q.scope.Builds = []string{b}
-	return err
-}
-
-// find returns the build with a name given by the user.
-func (q *question) find(c *cobra.Command, name string) (string, error) {
-	b, err := q.db.Find(c.Context(), name)
-	if errors.Is(err, query.ErrBuild) {
-		err = cli.Usagef("%s", cli.Printable(err.Error()))
-	}
-	return b, err
+	return builds, nil
 }
 
 // cut returns the first q.rows rows, or all if q.rows is 0.
@@ -115,45 +170,11 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// writeStack writes the frames of a path, indented, the innermost first.
-func writeStack(w io.Writer, stack []query.Frame) {
-	for _, f := range stack {
-		fmt.Fprintf(w, "    %s\n", cli.Printable(f.String()))
+// write writes a table that fits the terminal. Columns whose heading begins with > are aligned to the right.
+func write(w io.Writer, head []string, rows [][]string) error {
+	t := &cli.Table{Head: slices.Clone(head), Right: make([]bool, len(head)), Rows: rows, Width: cli.Width(w)}
+	for i := range head {
+		t.Head[i], t.Right[i] = strings.CutPrefix(head[i], ">")
 	}
-}
-
-// bytesOf formats a number of bytes; a negative number is not known, and printed as "-".
-func bytesOf(v float64) string {
-	if v < 0 {
-		return "-"
-	}
-	return cli.Number(int64(v + 0.5))
-}
-
-// signed formats a difference in bytes.
-func signed(v float64) string {
-	if v < 0 {
-		return "-" + bytesOf(-v)
-	}
-	return "+" + bytesOf(v)
-}
-
-// hours formats a time in hours.
-func hours(h float64) string {
-	switch {
-	case h < 1:
-		return cli.Count(int64(h*60), "minute")
-	case h < 48:
-		return cli.Count(int64(h+0.5), "hour")
-	}
-	return cli.Number(int64(h/24+0.5)) + " days"
-}
-
-// when formats a time of the server, UTC.
-func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
-
-// write writes a table that fits the terminal.
-func write(w io.Writer, t *cli.Table) error {
-	t.Width = cli.Width(w)
 	return t.Write(w)
 }

@@ -125,6 +125,10 @@ func TestMessages(t *testing.T) {
 		{"demo --listen 127.0.0.1:99999", 3, "--listen 127.0.0.1:99999: "},
 		{"token", 2, "expected device NAME, fleet or read"},
 		{"query --store " + dir + " drop", 2, "Parser Error: "},
+		{"query --store " + dir + " select/**/*/**/from/**/nosuch", 2, "Table with name nosuch does not exist! Did you mean"},
+		{"compact --keep-days -1 --store " + dir, 2, `--keep-days "-1": expected a number from 0`},
+		{"serve --keep-size x --store " + empty + "/s", 2, `--keep-size "x": expected a number of bytes`},
+		{"leaks --build 1.4.1 --fail-over 64 --store " + dir, 2, `--fail-over "64": expected bytes per hour, such as 64/h or 1K/h`},
 	} {
 		t.Setenv("AWS_ACCESS_KEY_ID", "k")
 		t.Setenv("AWS_SECRET_ACCESS_KEY", "s")

@@ -33,23 +33,24 @@ import (
 
 // serve is the state of btfleet serve.
 type serve struct {
-	store       rowsFlag
-	keep        retention
-	spool, size string
-	listen      string
-	tokens      string
-	cert, key   string
-	mqtt        server.MQTT
-	broker      string
-	brokerCA    string
-	brokerCert  string
-	brokerKey   string
-	every       time.Duration
-	rate        float64
-	values      int
-	builds      int
-	webhook     string
-	warn        float64
+	store      rowsFlag
+	keep       retention
+	spool      string
+	size       cli.Size // of the spool
+	listen     string
+	tokens     string
+	cert, key  string
+	mqtt       server.MQTT
+	broker     string
+	brokerCA   string
+	brokerCert string
+	brokerKey  string
+	every      time.Duration
+	rate       float64
+	values     int
+	builds     int
+	webhook    string
+	warn       float64
 }
 
 func serveCommand() *cobra.Command {
@@ -79,7 +80,9 @@ SIGHUP makes it read the file of --tokens again.`,
 	f.StringVar(&o.cert, "cert", "", "`FILE` with the certificate chain for TLS, in PEM")
 	f.StringVar(&o.key, "key", "", "`FILE` with the key of the certificate")
 	f.StringVar(&o.spool, "spool", "spool", "`DIR` for uploads that are not in the store yet, on a local disk")
-	f.StringVar(&o.size, "spool-size", "4G", "refuse uploads when the spool is larger than `SIZE`")
+	o.size = 4 << 30
+	f.Var(&o.size, "spool-size", "refuse uploads when the spool is larger than `SIZE`")
+	f.Lookup("spool-size").DefValue = "4G"
 	f.DurationVar(&o.every, "write-every", 30*time.Second, "write what waits every `TIME`; more often, if much waits")
 	f.Float64Var(&o.rate, "rate", 1, "uploads per second of one device, `N`")
 	f.IntVar(&o.values, "values-per-day", server.DefaultLimits.Values, "limit of the call paths, and of their frames, that one device sends per day: `N`")
@@ -99,14 +102,7 @@ SIGHUP makes it read the file of --tokens again.`,
 }
 
 func (o *serve) run(c *cobra.Command, _ []string) error {
-	limit, err := o.keep.parse()
-	if err != nil {
-		return err
-	}
-	size, err := cli.ParseSize(o.size)
-	if err != nil {
-		return cli.Usagef("--spool-size %v", err)
-	}
+	limit := o.keep.limit()
 	if u, err := url.Parse(o.webhook); o.webhook != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return cli.Usagef("--webhook: expected a URL such as https://example.com/hook")
 	}
@@ -116,6 +112,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if (o.cert == "") != (o.key == "") {
 		return cli.Usagef("--cert and --key belong together")
 	}
+	var err error
 	if o.mqtt.TLS, err = o.brokerTLS(); err != nil {
 		return err
 	}
@@ -137,7 +134,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	spool, err := server.OpenSpool(o.spool, int64(size))
+	spool, err := server.OpenSpool(o.spool, int64(o.size))
 	if err != nil {
 		return cli.Failedf("%v", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -44,29 +43,25 @@ func (f *storeFlag) open(ctx context.Context, create bool) (*store.Store, error)
 }
 
 // retention holds the flags that limit the age and the size of a store.
-type retention struct{ age, size string }
-
-func (r *retention) add(f *pflag.FlagSet) {
-	f.StringVar(&r.age, "keep-days", "", "delete what is older than `N` days")
-	f.StringVar(&r.size, "keep-size", "", "delete the oldest days if the store is larger than `SIZE`, such as 200G")
+type retention struct {
+	days cli.Natural
+	size cli.Size
 }
 
-func (r *retention) parse() (limit store.Retention, err error) {
-	if r.age != "" {
-		days, err := strconv.ParseUint(r.age, 10, 16)
-		if err != nil {
-			return limit, cli.Usagef("--keep-days %q: expected a number of days", r.age)
-		}
-		limit.Age = time.Duration(days) * 24 * time.Hour
-	}
-	if r.size != "" {
-		size, err := cli.ParseSize(r.size)
-		if err != nil {
-			return limit, cli.Usagef("--keep-size %v", err)
-		}
-		limit.Size = int64(size)
-	}
-	return limit, nil
+func (r *retention) add(f *pflag.FlagSet) {
+	addDays(f, &r.days)
+	f.Var(&r.size, "keep-size", "delete the oldest days if the store is larger than `SIZE`, such as 200G")
+}
+
+// addDays adds the flag --keep-days.
+func addDays(f *pflag.FlagSet, days *cli.Natural) {
+	f.Var(days, "keep-days", "delete what is older than `N` days; 0 keeps all")
+	f.Lookup("keep-days").DefValue = ""
+}
+
+// limit returns the limits of a store.
+func (r *retention) limit() store.Retention {
+	return store.Retention{Age: time.Duration(min(r.days, 100_000)) * 24 * time.Hour, Size: int64(r.size)}
 }
 
 func compactCommand() *cobra.Command {
@@ -78,15 +73,11 @@ and day, and deletes what exceeds --keep-days and --keep-size. btfleet serve
 does the same every hour.`,
 		Example: "btfleet compact --store fleet --keep-days 90", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			limit, err := keep.parse()
-			if err != nil {
-				return err
-			}
 			s, err := from.open(c.Context(), false)
 			if err != nil {
 				return err
 			}
-			deleted, err := maintain(c.Context(), s, limit)
+			deleted, err := maintain(c.Context(), s, keep.limit())
 			for _, day := range deleted {
 				fmt.Fprintf(c.ErrOrStderr(), "deleted %s\n", day)
 			}
