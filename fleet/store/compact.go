@@ -212,25 +212,32 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string, limit int) (
 }
 
 // Read returns the rows of a file. T is the row type of its table.
-func Read[T any](ctx context.Context, s *Store, name string) ([]T, error) {
+func Read[T any](ctx context.Context, s *Store, name string) (rows []T, err error) {
+	defer damaged(name, &err)
 	data, err := s.bucket.read(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", name, err)
+		return nil, err
 	}
 	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", name, err)
+		return nil, err
 	}
 	if schema, ok := f.Lookup(SchemaKey); ok {
-		if err := CheckSchema(name, schema); err != nil {
-			return nil, fmt.Errorf("store: %w", err)
+		if err := CheckSchema("the file", schema); err != nil {
+			return nil, err
 		}
 	}
-	rows, err := parquet.Read[T](bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", name, err)
+	return parquet.Read[T](bytes.NewReader(data), int64(len(data)))
+}
+
+// damaged completes an error of a file. It makes a panic an error, since the library does not check all that it reads.
+func damaged(name string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%v", p)
 	}
-	return rows, nil
+	if *err != nil {
+		*err = fmt.Errorf("store: %s: %w", name, *err)
+	}
 }
 
 // clean deletes the files of a part that were replaced more than grace ago.

@@ -88,7 +88,7 @@ func openFacts(name string) (*factReader, error) {
 }
 
 func (r *factReader) open() (err error) {
-	defer r.damaged(&err)
+	defer damaged(r.file.Name(), &err)
 	info, err := r.file.Stat()
 	if err != nil {
 		return err
@@ -109,19 +109,9 @@ func (r *factReader) close() {
 	r.file.Close()
 }
 
-// damaged completes an error of a file. It makes a panic an error, since the library does not check all that it reads.
-func (r *factReader) damaged(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%v", p)
-	}
-	if *err != nil {
-		*err = fmt.Errorf("store: %s: %w", r.file.Name(), *err)
-	}
-}
-
 // of appends the facts of a device, if they are the next ones.
 func (r *factReader) of(device string, facts []Fact) (_ []Fact, err error) {
-	defer r.damaged(&err)
+	defer damaged(r.file.Name(), &err)
 	for r.more && r.device == device {
 		f := Fact{Device: device}
 		for i, to := range [...]*int64{&f.Path, &f.Boot, &f.Dump, &f.Count, &f.Bytes} {

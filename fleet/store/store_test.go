@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -154,7 +155,7 @@ func TestCompact(t *testing.T) {
 	expect(t, s, 904)
 }
 
-// A damaged file keeps its build and day from compaction, no others.
+// A damaged file is an error that names it, never a panic. It keeps its build and day from compaction, no others.
 func TestCompactDamaged(t *testing.T) {
 	s := open(t)
 	for _, build := range []string{"b1", "b2"} {
@@ -165,9 +166,31 @@ func TestCompactDamaged(t *testing.T) {
 		}
 	}
 	bad := Name(Facts, "b1", day.Format(time.DateOnly), "x2")
-	if err := os.WriteFile(filepath.Join(s.Dir(), bad), []byte("PAR1"), 0o600); err != nil {
+	whole, err := os.ReadFile(filepath.Join(s.Dir(), bad))
+	if err != nil {
 		t.Fatal(err)
 	}
+	write := func(data []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(s.Dir(), bad), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := 0
+	for i := range whole {
+		data := slices.Clone(whole)
+		data[i] ^= byte(1 << (i % 8))
+		write(data)
+		if _, err := Read[Fact](t.Context(), s, bad); err != nil {
+			if failed++; !strings.Contains(err.Error(), bad) {
+				t.Errorf("byte %d changed: %v does not name the file", i, err)
+			}
+		}
+	}
+	if failed < len(whole)/2 {
+		t.Errorf("%d of %d changed bytes are errors: too few to show anything", failed, len(whole))
+	}
+	write([]byte("PAR1"))
 	if err := s.Compact(t.Context(), "test", 0); err == nil || !strings.Contains(err.Error(), bad) {
 		t.Errorf("%v, want an error that names %s", err, bad)
 	}
