@@ -92,8 +92,8 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/cmd/btrecord": {packages: "internal/cli heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btdecode": {packages: "codec codec/callpath codec/recording symbol heap/profile heap/log internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 
-	"fleet/cmd/btfleet":        {packages: "fleet/clickhouse fleet/ingest fleet/page fleet/push fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli internal/decompress", libraries: "*"},
-	"fleet/ingest":             {packages: "codec codec/recording symbol heap/log heap/profile fleet/store"},
+	"fleet/cmd/btfleet":        {packages: "fleet/clickhouse fleet/ingest fleet/page fleet/push fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli internal/input", libraries: "*"},
+	"fleet/ingest":             {packages: "codec codec/recording symbol heap/log heap/profile fleet/store internal/decompress"},
 	"fleet/page":               {packages: "heap/profile heap/report internal/cli fleet/push fleet/query"},
 	"fleet/push":               {packages: "fleet/query", libraries: "*"},
 	"fleet/clickhouse":         {packages: "fleet/store", libraries: "*"},

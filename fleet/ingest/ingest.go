@@ -24,17 +24,19 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/decompress"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // Upload is a log, or a part of one, as a device sent it. A part should end at the end of a
-// dump, since the rest of a dump in a later upload is not added to it.
+// dump, since the rest of a dump in a later upload is not added to it. A part that begins with a ~h#boot
+// may have no dump: it begins a boot.
 type Upload struct {
 	Device string
 	// Build and FW are used for boots whose header does not contain them (SPEC.md, BT-HEAD-6).
 	Build, FW string
 	Received  time.Time
-	Text      []byte
+	Text      []byte // UTF-8, not compressed
 }
 
 // Sum returns the first 32 hexadecimal digits of the SHA-256 of device and text. Uploads of
@@ -99,8 +101,11 @@ var DefaultLimits = Limits{Paths: 100_000, Frames: 1_500_000, Dumps: 10_000, Fac
 // maxHeap is the largest number of bytes or blocks of a dump: sums over all devices of a fleet are exact.
 const maxHeap = 1 << 46
 
-// ErrNoDump is returned for an upload without a dump.
+// ErrNoDump is returned for an upload without a dump and without a ~h#boot that begins it.
 var ErrNoDump = errors.New("no heap dump: expected a log with ~m# or ~p# lines (SPEC.md)")
+
+// ErrText is returned for an upload that is compressed, or UTF-16.
+var ErrText = errors.New("the log is UTF-16 or compressed (again, or by xz): expected UTF-8")
 
 // ErrLimit is returned for an upload that exceeds [Limits].
 var ErrLimit = errors.New("too much in one upload")
@@ -163,36 +168,24 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	if err := checkBuild(u.Build); err != nil {
 		return res, err
 	}
-	r, err := heaplog.Open(ctx, heaplog.Stream(u.text(s), u.Device), heaplog.Unnamed(), heaplog.MaxPaths(limit.Paths))
+	if decompress.FormatOf(u.Text) != "" || bytes.HasPrefix(u.Text, []byte("\xff\xfe")) || bytes.HasPrefix(u.Text, []byte("\xfe\xff")) {
+		return res, ErrText // the reader would convert it, but not after the header of a state
+	}
+	dumps, end, all, err := u.dumps(ctx, s, &limit)
 	if err != nil {
 		return res, err
 	}
-	defer r.Close()
-	var dumps []*profile.Dump
-	var all size
-	for d, err := range r.Dumps() {
-		if errors.Is(err, heaplog.ErrNoRecord) {
+	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boot: 1, header: u.header(), paths: map[pathOf]int64{}, texts: map[symbol.Addr]string{}}
+	if len(dumps) == 0 {
+		if !w.header || end.BootHeader == "" || len(end.Faults) > 0 {
 			return res, ErrNoDump
 		}
-		if err != nil {
-			return res, err
+		if s.Boot == s.Last.Boot || s.Header != end.BootHeader { // else it is sent again
+			w.begin(end.Boots, end.BootHeader)
+			*s = w.state
 		}
-		if err := checkBuild(d.Build); err != nil {
-			return res, err
-		}
-		if d.Device != "" && d.Device != u.Device {
-			return res, fmt.Errorf("%w: dev=%s, expected %s", ErrDevice, d.Device, u.Device)
-		}
-		if err := all.add(d, &limit); err != nil {
-			return res, err
-		}
-		dumps = append(dumps, d)
+		return res, nil
 	}
-	end := r.Summary()
-	if len(dumps) == 0 || end.Readable() == 0 && !dumps[len(dumps)-1].Complete() {
-		return res, ErrNoDump
-	}
-	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boot: 1, header: u.header(), paths: map[pathOf]int64{}, texts: map[symbol.Addr]string{}}
 	w.last = dumps[len(dumps)-1]
 	if w.header {
 		w.boot = dumps[0].Boot
@@ -217,6 +210,48 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	res.Dumps, res.Facts, res.Paths, res.Frames = len(dumps), all.facts, len(w.paths), all.frames
 	res.Builds = slices.Collect(maps.Keys(builds))
 	return res, nil
+}
+
+// dumps reads the dumps of the log, and checks that they can be stored.
+func (u *Upload) dumps(ctx context.Context, s *State, limit *Limits) (dumps []*profile.Dump, end heaplog.Summary, all size, err error) {
+	r, err := heaplog.Open(ctx, heaplog.Stream(u.text(s), u.Device), heaplog.Unnamed(), heaplog.MaxPaths(limit.Paths))
+	if err != nil {
+		return nil, end, all, err
+	}
+	defer r.Close()
+	for d, err := range r.Dumps() {
+		if errors.Is(err, heaplog.ErrNoRecord) {
+			break
+		}
+		if err == nil {
+			err = cmp.Or(u.check(d.Device, d.Build), all.add(d, limit))
+		}
+		if err != nil {
+			return nil, end, all, err
+		}
+		dumps = append(dumps, d)
+	}
+	end = r.Summary()
+	if end.BootHeader != "" { // of a boot that may have no dump
+		h := parse(end.BootHeader)
+		dev, _ := h.Get("dev")
+		build, _ := h.Get("build")
+		if err := u.check(dev, build); err != nil {
+			return nil, end, all, err
+		}
+	}
+	if n := len(dumps); n > 0 && end.Readable() == 0 && !dumps[n-1].Complete() {
+		return nil, end, all, ErrNoDump
+	}
+	return dumps, end, all, nil
+}
+
+// check returns an error if the header of a boot names another device, or a build that cannot be stored.
+func (u *Upload) check(dev, build string) error {
+	if dev != "" && dev != u.Device {
+		return fmt.Errorf("%w: dev=%s, expected %s", ErrDevice, dev, u.Device)
+	}
+	return checkBuild(build)
 }
 
 // size is what dumps take in a store.
@@ -283,12 +318,15 @@ func (u *Upload) text(s *State) io.Reader {
 
 // epoch returns the Unix time in µs at uptime 0, as the key epoch of a ~h#boot says; 0 if it does not.
 func epoch(header string) int64 {
-	var h codec.Header
-	if codec.ParseHeader(&h, []byte(header)) != nil {
-		return 0
-	}
+	h := parse(header)
 	v, _ := h.Uint("epoch")
 	return int64(min(v, math.MaxInt64))
+}
+
+// parse returns a header, which a log had; an empty one if it is none.
+func parse(header string) (h codec.Header) {
+	codec.ParseHeader(&h, []byte(header))
+	return h
 }
 
 // pathOf is a call path of a build.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/decompress"
 )
 
 // Limits limits the resources for one upload, one device and the server.
@@ -57,6 +59,7 @@ type Server struct {
 	// Pages, if not nil, serves requests that are not uploads. They need a read token.
 	Pages http.Handler
 
+	full   atomic.Int64 // Unix time of the last upload for which the disk had no space
 	slots  chan struct{}
 	mu     sync.Mutex
 	quotas *simplelru.LRU[string, *quota]
@@ -67,11 +70,14 @@ func (s *Server) Handler(metrics prometheus.Gatherer) http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("PUT /v1/dumps/{device}", s.put)
 	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		if s.Spool.Size() >= s.Spool.limit {
-			http.Error(w, "the spool is full", http.StatusServiceUnavailable)
+		if s.Spool.Size() >= s.Spool.limit || time.Now().Unix() < s.full.Load()+60 {
+			http.Error(w, "the spool, or its disk, is full", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")
+		if since := s.Spool.failing.Load(); since != nil {
+			fmt.Fprintf(w, "the store cannot be written since %s; %d bytes wait\n", since.UTC().Format(time.RFC3339), s.Spool.Size())
+		}
 		if n, err := s.Spool.Bad(); n > 0 || err != nil {
 			fmt.Fprintf(w, "%d uploads in the directory bad of the spool could not be read\n", n)
 		}
@@ -218,11 +224,12 @@ func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err er
 	if err := s.admitBuilds(u.Device, res.Builds); err != nil {
 		return a, err
 	}
-	again, err := s.Spool.Add(u, res.Facts)
+	again, err := s.Spool.Add(u, &res)
 	switch {
 	case errors.Is(err, ErrBusy):
 		return a, &refusal{http.StatusTooManyRequests, "full", err, 60}
 	case store.Full(err):
+		s.full.Store(time.Now().Unix())
 		return a, &refusal{http.StatusInsufficientStorage, "full", errors.New("no space left on the server"), 600}
 	case err != nil:
 		s.Log.Error("spool", "err", err)
@@ -236,8 +243,12 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return s.text(http.MaxBytesReader(w, r.Body, s.Limits.Body), r.Header.Get("Content-Encoding"))
 }
 
-// text reads and decompresses an upload.
+// text reads and decompresses an upload. If no encoding is given, it is that of the first bytes.
 func (s *Server) text(body io.Reader, encoding string) ([]byte, error) {
+	if encoding == "" {
+		head := decompress.Peeker(body)
+		encoding, body = decompress.Format(head), head
+	}
 	switch e := strings.ToLower(encoding); e {
 	case "", "identity":
 	case "gzip":
@@ -254,7 +265,7 @@ func (s *Server) text(body io.Reader, encoding string) ([]byte, error) {
 		defer z.Close()
 		body = z
 	default:
-		return nil, refuse(http.StatusUnsupportedMediaType, "refused", fmt.Errorf("Content-Encoding %q: expected gzip or zstd", e))
+		return nil, refuse(http.StatusUnsupportedMediaType, "refused", fmt.Errorf("encoding %q: expected gzip or zstd", e))
 	}
 	text, err := io.ReadAll(io.LimitReader(body, s.Limits.Text+1))
 	var large *http.MaxBytesError

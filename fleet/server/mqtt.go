@@ -15,7 +15,6 @@ import (
 	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
-	"github.com/lwsbt/lwsbt/internal/decompress"
 )
 
 // MQTT describes a subscription to a broker. The level of a topic that matches + in the filter
@@ -156,7 +155,7 @@ func (s *Server) message(ctx context.Context, device string, payload []byte) (do
 	err := s.admit(device)
 	var text []byte
 	if err == nil {
-		text, err = s.text(bytes.NewReader(payload), decompress.FormatOf(payload)) // MQTT does not tell it
+		text, err = s.text(bytes.NewReader(payload), "")
 	}
 	if err == nil {
 		_, err = s.Accept(ctx, &ingest.Upload{Device: device, Received: time.Now(), Text: text})

@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -138,6 +140,21 @@ func zst(b []byte) []byte {
 	return e.EncodeAll(b, nil)
 }
 
+// health returns the answer of /healthz.
+func (f *fixture) health(t testing.TB) (int, string) {
+	t.Helper()
+	resp, err := http.Get(f.url + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
 func (f *fixture) flush(t testing.TB) {
 	t.Helper()
 	if err := f.w.Flush(context.Background()); err != nil {
@@ -152,7 +169,7 @@ func TestUpload(t *testing.T) {
 	for i, c := range []struct {
 		encoding string
 		pack     func([]byte) []byte
-	}{{"", bytes.Clone}, {"gzip", zip}, {"zstd", zst}} {
+	}{{"", bytes.Clone}, {"gzip", zip}, {"zstd", zst}, {"", zip}, {"", zst}} {
 		device := fmt.Sprintf("d%d", i)
 		log := fleettest.Log(device, "5ca1ab1e", 2, 30)
 		for _, status := range []int{201, 200} { // the second time it is the same upload
@@ -174,7 +191,7 @@ func TestUpload(t *testing.T) {
 	}
 	f.flush(t)
 	dumps, facts, uploads := inStore(t, to)
-	if dumps != want || facts != want || len(uploads) != 3 || f.Spool.Size() != 0 {
+	if dumps != want || facts != want || len(uploads) != 5 || f.Spool.Size() != 0 {
 		t.Errorf("dumps of %d bytes, facts of %d, %d uploads, %d bytes in the spool; want %d", dumps, facts, len(uploads), f.Spool.Size(), want)
 	}
 	for _, path := range []string{"/healthz", "/metrics", "/"} {
@@ -182,6 +199,43 @@ func TestUpload(t *testing.T) {
 		if err != nil || resp.StatusCode != 200 {
 			t.Errorf("%s: %v %v", path, resp, err)
 		}
+	}
+}
+
+// An upload of a ~h#boot alone begins a boot, each time a dump came between; the rest of the boot may be sent without it.
+func TestBootAlone(t *testing.T) {
+	to := open(t, t.TempDir())
+	f := serve(t, t.TempDir(), to, nil)
+	boot := "I (12) ~h#boot dev=d1 build=b\x1b[0m\nI (13) wifi: on\n"
+	for i, text := range []string{boot, boot, "~h#begin 0 t=1000000\n~b#size: 16, 0x8000100\n~h#end 0\n", "~h#begin 1 t=5000000\n~b#size: 20, 0x8000100\n~h#end 1\n",
+		boot, "~h#begin 1 t=6000000\n~b#size: 24, 0x8000100\n~h#end 1\n"} {
+		status, answer := f.send(t, "d1", []byte(text))
+		if want := map[bool]string{true: `{"dumps":0,"paths":0}`, false: `{"dumps":1,"paths":1}`}[text == boot]; status != 201 || strings.TrimSpace(answer) != want {
+			t.Fatalf("upload %d: status %d: %s, want %s", i, status, answer, want)
+		}
+		if i > 2 { // also if several are in a batch
+			f.flush(t)
+		}
+	}
+	list, err := to.Snapshot(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	boots := map[int64]string{}
+	for _, name := range list.Dumps {
+		rows, err := store.Read[store.Dump](t.Context(), to, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range rows {
+			boots[d.Boot] += fmt.Sprintf("%d:%d ", d.Dump, d.Bytes)
+		}
+	}
+	if got := slices.Sorted(maps.Values(boots)); !slices.Equal(got, []string{"0:16 1:20 ", "0:24 "}) {
+		t.Errorf("boots with dumps %q", got)
+	}
+	if n, err := f.Spool.Bad(); n != 0 || err != nil {
+		t.Errorf("%d bad uploads, %v", n, err)
 	}
 }
 
@@ -221,6 +275,14 @@ func TestRefused(t *testing.T) {
 		{"not gzip", "d1", log, append(bearer("one"), "Content-Encoding", "gzip"), 400},
 		{"not zstd", "d1", log, append(bearer("one"), "Content-Encoding", "zstd"), 400},
 		{"half of gzip", "d1", zip(log)[:200], append(bearer("one"), "Content-Encoding", "gzip"), 400},
+		{"gzip in gzip", "d1", zip(zip(log)), append(bearer("one"), "Content-Encoding", "gzip"), 400},
+		{"zstd in gzip, no encoding", "d1", zip(zst(log)), bearer("one"), 400},
+		{"UTF-16", "d1", append([]byte("\xff\xfe"), bytes.ReplaceAll(log, []byte(""), []byte("\x00"))[1:]...), bearer("one"), 400},
+		{"gzip bomb, no encoding", "d1", zip(bomb), bearer("one"), 413},
+		{"a boot of another device at the end", "d1", append(bytes.Clone(log), "~h#boot dev=d2\n"...), bearer("one"), 403},
+		{"a boot of another device alone", "d1", []byte("~h#boot dev=d2\n"), bearer("one"), 403},
+		{"a boot with a long build alone", "d1", []byte("~h#boot build=" + strings.Repeat("x", 201) + "\n"), bearer("one"), 400},
+		{"a boot after text", "d1", []byte("~h#end 0\n~h#boot\n"), bearer("one"), 400},
 		{"gzip bomb", "d1", zip(bomb), append(bearer("one"), "Content-Encoding", "gzip"), 413},
 		{"zstd bomb", "d1", zst(bomb), append(bearer("one"), "Content-Encoding", "zstd"), 413},
 		{"large", "d1", bomb[:200_000], bearer("one"), 413},
@@ -376,12 +438,7 @@ func TestBadFileInSpool(t *testing.T) {
 	if n, err := f.Spool.Bad(); n != 1 || err != nil {
 		t.Errorf("%d bad uploads, %v, want one", n, err)
 	}
-	resp, err := http.Get(f.url + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if text, _ := io.ReadAll(resp.Body); !strings.Contains(string(text), "1 uploads in the directory bad") {
+	if _, text := f.health(t); !strings.Contains(text, "1 uploads in the directory bad") {
 		t.Errorf("/healthz says %q", text)
 	}
 	// In a batch that was begun, too.
@@ -419,19 +476,26 @@ func TestBackpressure(t *testing.T) {
 	if status, _ := f.send(t, "d2", fleettest.Log("d2", "b", 1, 5)); status != 429 {
 		t.Errorf("full spool: status %d", status)
 	}
-	if resp, err := http.Get(f.url + "/healthz"); err != nil || resp.StatusCode != 503 {
-		t.Errorf("healthz: %v %v", resp, err)
+	if status, text := f.health(t); status != 503 {
+		t.Errorf("/healthz: status %d: %s", status, text)
 	}
 	if err := os.WriteFile(filepath.Join(dir, store.Facts), nil, 0o666); err != nil { // a file in place of a directory
 		t.Fatal(err)
 	}
-	if err := f.w.Flush(t.Context()); err == nil {
-		t.Fatal("the store does not fail")
-	}
+	ctx, stop := context.WithCancel(t.Context())
+	var run sync.WaitGroup
+	run.Go(func() { f.w.Run(ctx, 5*time.Millisecond) })
+	f.Spool.limit = 1 << 30
+	waitFor(t, func() bool {
+		_, text := f.health(t)
+		return strings.Contains(text, "the store cannot be written since 20")
+	})
 	if err := os.Remove(filepath.Join(dir, store.Facts)); err != nil {
 		t.Fatal(err)
 	}
-	f.flush(t)
+	waitFor(t, func() bool { _, text := f.health(t); return text == "ok\n" })
+	stop()
+	run.Wait()
 	if status, _ := f.send(t, "d2", fleettest.Log("d2", "b", 1, 5)); status != 201 {
 		t.Errorf("empty spool: status %d", status)
 	}
@@ -465,6 +529,9 @@ func TestFullDisk(t *testing.T) {
 	}
 	if !full || accepted == 0 {
 		t.Fatalf("%d uploads accepted, full: %v", accepted, full)
+	}
+	if status, text := f.health(t); status != 503 {
+		t.Errorf("/healthz: status %d: %s", status, text)
 	}
 	// The journal needs disk space, too, so Flush may fail until there is some.
 	if err := f.w.Flush(t.Context()); err != nil && !store.Full(err) {

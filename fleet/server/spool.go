@@ -15,8 +15,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,17 +32,18 @@ import (
 
 // Spool is a directory of accepted uploads that are not in the store yet:
 //
-//	new/TIME-SUM    an upload: a line of JSON, then the log, compressed by zstd
-//	batch/TIME-SUM  an upload of the batch that is being written
-//	tmp/            uploads that are being received
-//	bad/            uploads and journals that could not be read, such as after a fault of the disk
-//	journal         the uploads that are in the store, one line of JSON each
+//	new/TIME-COST-SUM    an upload: a line of JSON, then the log, compressed by zstd
+//	batch/TIME-COST-SUM  an upload of the batch that is being written
+//	tmp/                 uploads that are being received
+//	bad/                 uploads and journals that could not be read, such as after a fault of the disk
+//	journal              the uploads that are in the store, one line of JSON each
 type Spool struct {
 	dir     string
 	limit   int64 // largest Size, in bytes
 	encoder *zstd.Encoder
 
 	size    atomic.Int64
+	failing atomic.Pointer[time.Time] // since when batches cannot be written, nil if they can
 	mu      sync.Mutex
 	now     memory // what the server remembers; see turn
 	before  memory
@@ -264,13 +267,14 @@ type meta struct {
 	Build    string    `json:"build,omitempty"`
 	FW       string    `json:"fw,omitempty"`
 	Received time.Time `json:"received"`
-	Facts    int       `json:"facts"`
 }
 
-// Add adds an upload, which adds up to facts rows to the store, to the spool, durably. again reports whether the upload is in the spool or
-// in the store already.
-func (s *Spool) Add(u *ingest.Upload, facts int) (again bool, err error) {
+// Add adds an upload to the spool, durably. again reports whether the upload is in the spool or in the store already.
+func (s *Spool) Add(u *ingest.Upload, res *ingest.Result) (again bool, err error) {
 	sum := u.Sum()
+	if res.Dumps == 0 { // only a header, which may be that of the boot before
+		sum = fmt.Sprintf("%s.%d", sum, u.Received.UnixNano())
+	}
 	s.mu.Lock()
 	again = s.known(sum)
 	s.mu.Unlock()
@@ -280,12 +284,12 @@ func (s *Spool) Add(u *ingest.Upload, facts int) (again bool, err error) {
 	if s.Size() >= s.limit {
 		return false, ErrBusy
 	}
-	head, err := json.Marshal(meta{u.Device, u.Build, u.FW, u.Received, facts})
+	head, err := json.Marshal(meta{u.Device, u.Build, u.FW, u.Received})
 	if err != nil {
 		return false, err
 	}
 	data := s.encoder.EncodeAll(append(append(head, '\n'), u.Text...), nil)
-	name := fmt.Sprintf("%020d-%s", u.Received.UnixNano(), sum)
+	name := fmt.Sprintf("%020d-%d-%s", u.Received.UnixNano(), res.Facts+res.Frames/framesPerFact, sum)
 	tmp := s.path("tmp", name)
 	if err := writeSynced(tmp, data); err != nil {
 		os.Remove(tmp)
@@ -310,6 +314,16 @@ func (s *Spool) Add(u *ingest.Upload, facts int) (again bool, err error) {
 	return false, store.SyncPath(s.path("new"))
 }
 
+// framesPerFact is the number of frames of call paths that take the memory of a fact in a batch.
+const framesPerFact = 8
+
+// costOf returns the day on which an upload was received, and the memory that its rows take, in facts.
+func costOf(name string) (day string, facts int) {
+	var ns int64
+	fmt.Sscanf(name, "%d-%d-", &ns, &facts)
+	return time.Unix(0, ns).UTC().Format(time.DateOnly), facts
+}
+
 // writeSynced writes the content of a file durably. The name is durable once its directory is
 // synced.
 func writeSynced(path string, data []byte) error {
@@ -323,8 +337,7 @@ func writeSynced(path string, data []byte) error {
 
 // sumOf returns the sum of an upload, which its name ends with.
 func sumOf(name string) string {
-	_, sum, _ := strings.Cut(name, "-")
-	return sum
+	return name[strings.LastIndexByte(name, '-')+1:]
 }
 
 // Waiting returns the names of the uploads that are in no batch yet, the oldest first.
@@ -348,45 +361,32 @@ func (s *Spool) Bad() (int, error) {
 	return len(entries), err
 }
 
-// setAside moves an upload that cannot be read out of the way of the others.
-func (s *Spool) setAside(dir, name string) error {
-	info, err := os.Stat(s.path(dir, name))
+// read reads an upload of the batch.
+func (s *Spool) read(name string) (*ingest.Upload, error) {
+	f, err := os.Open(s.path("batch", name))
 	if err != nil {
-		return err
-	}
-	if err := os.Rename(s.path(dir, name), s.path("bad", name)); err != nil {
-		return err
-	}
-	s.size.Add(-info.Size())
-	return store.SyncPath(s.path(dir))
-}
-
-// read reads an upload. facts is the number that Add was given.
-func (s *Spool) read(dir, name string) (u *ingest.Upload, facts int, err error) {
-	f, err := os.Open(s.path(dir, name))
-	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer f.Close()
 	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer z.Close()
 	r := bufio.NewReader(z)
 	line, err := r.ReadBytes('\n')
 	if err != nil {
-		return nil, 0, fmt.Errorf("spool: %s: %w", name, err)
+		return nil, fmt.Errorf("spool: %s: %w", name, err)
 	}
 	var m meta
 	if err := json.Unmarshal(line, &m); err != nil {
-		return nil, 0, fmt.Errorf("spool: %s: %w", name, err)
+		return nil, fmt.Errorf("spool: %s: %w", name, err)
 	}
 	text, err := io.ReadAll(r)
 	if err != nil {
-		return nil, 0, fmt.Errorf("spool: %s: %w", name, err)
+		return nil, fmt.Errorf("spool: %s: %w", name, err)
 	}
-	return &ingest.Upload{Device: m.Device, Build: m.Build, FW: m.FW, Received: m.Received, Text: text}, m.Facts, nil
+	return &ingest.Upload{Device: m.Device, Build: m.Build, FW: m.FW, Received: m.Received, Text: text}, nil
 }
 
 // begin moves waiting uploads to the directory batch, durably.
@@ -408,11 +408,9 @@ func (s *Spool) end(names []string, entries []entry, bad []string) error {
 			return err
 		}
 	}
-	if _, err := s.journal.Write(lines.Bytes()); err != nil {
+	_, err := s.journal.Write(lines.Bytes())
+	if err = errors.Join(err, s.journal.Sync()); err != nil {
 		return errors.Join(err, s.journal.Truncate(s.written)) // no part of a line stays
-	}
-	if err := s.journal.Sync(); err != nil {
-		return err
 	}
 	s.written += int64(lines.Len())
 	s.mu.Lock()
@@ -423,18 +421,18 @@ func (s *Spool) end(names []string, entries []entry, bad []string) error {
 	for _, name := range names {
 		s.stored[name] = true
 	}
-	for _, name := range bad {
-		if err := s.setAside("batch", name); err != nil {
-			return err
-		}
-	}
 	for _, name := range names {
 		path := s.path("batch", name)
 		info, err := os.Stat(path)
-		if err != nil {
-			continue // set aside
+		if err == nil && slices.Contains(bad, name) {
+			err = os.Rename(path, s.path("bad", name))
+		} else if err == nil {
+			err = os.Remove(path)
 		}
-		if err := os.Remove(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // done before an error
+		}
+		if err != nil {
 			return err
 		}
 		s.size.Add(-info.Size())

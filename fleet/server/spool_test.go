@@ -13,6 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
 	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // A long journal is written anew while the server runs: it keeps what the server met since the last
@@ -28,7 +29,7 @@ func TestJournalIsTrimmed(t *testing.T) {
 	}
 	accept := func(u *ingest.Upload, boot int64) {
 		t.Helper()
-		if again, err := s.Add(u, 1); again || err != nil {
+		if again, err := s.Add(u, &ingest.Result{Dumps: 1}); again || err != nil {
 			t.Fatalf("again %t, %v", again, err)
 		}
 		waiting, err := s.Waiting()
@@ -148,7 +149,7 @@ func TestBatchIsBounded(t *testing.T) {
 			t.Fatal(status, answer)
 		}
 	}
-	f.w.MaxFacts = 25_000 // two uploads have 20,200
+	f.w.MaxFacts = 25_000 // two uploads have 20,200, and frames that count as 75
 	for _, want := range []int{2, 1} {
 		before := waiting(t, f.Spool)
 		if _, err := f.w.Write(t.Context()); err != nil {
@@ -218,10 +219,7 @@ func killed(t *testing.T, f *fixture) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	names, err := f.w.plan(must(f.Spool.Waiting()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := f.w.plan(must(f.Spool.Waiting()))
 	if err := f.Spool.begin(names[:1]); err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +338,7 @@ func TestFullDiskInJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := &ingest.Upload{Device: "d", Received: time.Now(), Text: []byte("1")}
-	if _, err := s.Add(u, 1); err != nil {
+	if _, err := s.Add(u, &ingest.Result{Dumps: 1}); err != nil {
 		t.Fatal(err)
 	}
 	names := must(s.Waiting())
@@ -372,5 +370,38 @@ func TestFullDiskInJournal(t *testing.T) {
 	defer s.Close()
 	if n, err := s.Bad(); n != 0 || err != nil || s.state("d").Boot != 7 {
 		t.Errorf("%d bad files, %v, boot %d", n, err, s.state("d").Boot)
+	}
+}
+
+// What was accepted is stored, also if the header of the boot before makes the rest unreadable.
+func TestAcceptedIsStored(t *testing.T) {
+	to := open(t, t.TempDir())
+	f := serve(t, t.TempDir(), to, nil)
+	wide := "~m#GL38AAAAQAEAagABdAAABSgAAAAAAAAY\n"
+	for _, text := range []string{"~h#boot dev=d1 build=b w=32\n~h#begin 0 t=1000000\n~b#size: 16, 0x8000100\n~h#end 0\n", wide} {
+		if status, answer := f.send(t, "d1", []byte(text)); status != 201 {
+			t.Fatal(status, answer)
+		}
+		f.flush(t)
+	}
+	if dumps, _, uploads := inStore(t, to); len(uploads) != 2 {
+		t.Errorf("%d bytes, %d uploads, want 2", dumps, len(uploads))
+	}
+}
+
+// The frames of few call paths count in a batch, too.
+func TestFramesInBatch(t *testing.T) {
+	f := serve(t, t.TempDir(), open(t, t.TempDir()), nil)
+	f.w.MaxFacts = 26_000 // two uploads have 300 facts, and frames that count as 25,000
+	for i := range 4 {
+		if status, answer := f.send(t, "d1", cmdtest.DeepLog(t, i+1, 100, 1000)); status != 201 {
+			t.Fatal(status, answer)
+		}
+	}
+	if _, err := f.w.Write(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := waiting(t, f.Spool); n != 2 {
+		t.Errorf("%d uploads wait after a batch, want 2", n)
 	}
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -34,14 +33,19 @@ func (w *Writer) Run(ctx context.Context, interval time.Duration) {
 			return
 		case <-wait.C:
 		}
+		start := time.Now()
 		more, err := w.Write(ctx)
 		next := interval
 		switch {
 		case err != nil && ctx.Err() == nil:
 			w.Log.Error("writing to the store failed; it is tried again", "err", err)
 			w.Metrics.Failures.Inc()
-		case more:
-			next = 0
+			w.Spool.failing.CompareAndSwap(nil, &start)
+		case err == nil:
+			w.Spool.failing.Store(nil)
+			if more {
+				next = 0
+			}
 		}
 		wait.Reset(next)
 	}
@@ -68,8 +72,8 @@ func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if len(names) == 0 {
-		if names, err = w.plan(waiting); err != nil || len(names) == 0 {
-			return false, err
+		if names = w.plan(waiting); len(names) == 0 {
+			return false, nil
 		}
 		if err := w.Spool.begin(names); err != nil {
 			return false, err
@@ -100,67 +104,49 @@ func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 }
 
 // plan chooses the uploads of a batch. They are of one day, since a file belongs to one day.
-func (w *Writer) plan(waiting []string) (names []string, err error) {
-	day := ""
-	facts := 0
-	for _, name := range waiting {
-		if len(names) >= w.MaxUploads {
-			break
+func (w *Writer) plan(waiting []string) []string {
+	first, total := "", 0
+	for i, name := range waiting {
+		day, facts := costOf(name)
+		if i == 0 {
+			first = day
 		}
-		u, n, err := w.Spool.read("new", name)
-		if err != nil {
-			if aside := w.Spool.setAside("new", name); aside != nil {
-				return nil, errors.Join(err, aside)
-			}
-			w.setAside(err)
-			continue
+		if total += facts; i > 0 && (i == w.MaxUploads || day != first || total > w.MaxFacts) {
+			return waiting[:i]
 		}
-		if d := u.Received.UTC().Format(time.DateOnly); day == "" {
-			day = d
-		} else if d != day {
-			break
-		}
-		if facts += n; facts > w.MaxFacts && len(names) > 0 {
-			break
-		}
-		names = append(names, name)
 	}
-	return names, nil
+	return waiting
 }
 
-// rows reads uploads of a batch. It leaves out unreadable uploads; there should be none,
-// since the server has checked them before. bad are those whose file cannot be read.
+// rows reads uploads of a batch. bad are those that cannot be read, such as after a fault of the disk.
 func (w *Writer) rows(ctx context.Context, names []string) (rows *store.Batch, entries []entry, bad []string, err error) {
 	states := map[string]ingest.State{}
 	rows = &store.Batch{}
 	for _, name := range names {
-		u, _, err := w.Spool.read("batch", name)
-		if err != nil {
-			w.setAside(err)
-			bad = append(bad, name)
-			continue
+		u, err := w.Spool.read(name)
+		var state ingest.State
+		if err == nil {
+			rows.Day = u.Received
+			var ok bool
+			if state, ok = states[u.Device]; !ok {
+				state = w.Spool.state(u.Device)
+			}
+			if _, err = u.Read(ctx, rows, &state, w.Limits); err != nil { // the header of the boot before does not suit it
+				state = ingest.State{Last: state.Last}
+				_, err = u.Read(ctx, rows, &state, w.Limits)
+			}
 		}
-		rows.Day = u.Received
-		state, ok := states[u.Device]
-		if !ok {
-			state = w.Spool.state(u.Device)
-		}
-		_, err = u.Read(ctx, rows, &state, w.Limits)
 		if ctx.Err() != nil {
 			return nil, nil, nil, ctx.Err()
 		}
 		if err != nil {
-			w.Log.Warn("upload left out", "device", u.Device, "upload", name, "err", err)
+			w.Log.Error("upload set aside in the directory bad of the spool", "upload", name, "err", err)
 			w.Metrics.LeftOut.Inc()
+			bad = append(bad, name)
+			continue
 		}
 		states[u.Device] = state
-		entries = append(entries, entry{Sum: u.Sum(), Device: u.Device, State: state})
+		entries = append(entries, entry{Sum: sumOf(name), Device: u.Device, State: state})
 	}
 	return rows, entries, bad, nil
-}
-
-// setAside reports that an upload is moved to the directory bad, because of err.
-func (w *Writer) setAside(err error) {
-	w.Log.Error("upload set aside in the directory bad of the spool", "err", err)
-	w.Metrics.LeftOut.Inc()
 }

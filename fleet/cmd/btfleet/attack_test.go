@@ -85,7 +85,7 @@ func attacks() []hostile {
 		{name: "announces-less", text: growing("", "t=*3600000000 n=0 b=0 l=0", steady...)},
 		{name: "dumps-of-equal-numbers", text: bytes.ReplaceAll(growing("", "t=*3600000000", append(steady, steady...)...), []byte("~h#begin 5"), []byte("~h#begin 1"))},
 		{name: "many-builds", text: builds, refused: true},
-		{name: "many-boots", text: bytes.Repeat([]byte("~h#boot build=good\n"), 100_000), refused: true},
+		{name: "many-boots", text: append(growing("", "t=*3600000000", steady...), bytes.Repeat([]byte("~h#boot build=good\n"), 100_000)...)},
 		{name: "dump-among-many-boots", text: append(bytes.Repeat([]byte("~h#boot build=good\n"), 100_000), growing("", "t=*3600000000", steady...)...)},
 		{name: "long-line", text: append(bytes.Repeat([]byte("~p#A"), 900_000), growing("", "t=*3600000000", steady...)...)},
 		{name: "begins-only", text: append(growing("", "t=*3600000000", steady...), bytes.Repeat([]byte("~h#begin 0\n"), 100_000)...), refused: true},

@@ -17,7 +17,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/decompress"
+	"github.com/lwsbt/lwsbt/internal/input"
 )
 
 // ingestOptions is the state of btfleet ingest.
@@ -165,17 +165,17 @@ func (o *ingestOptions) upload(c *cobra.Command, name string) (*ingest.Upload, e
 	}
 	u := &ingest.Upload{Device: o.device, Build: o.build, FW: o.fw}
 	base := filepath.Base(name)
-	head := decompress.Peeker(in)
-	format := decompress.Format(head)
-	if format != "" {
+	text, err := input.FromReader(in, name).Open(&input.Hooks{Ctx: c.Context()})
+	if err != nil {
+		return nil, err
+	}
+	defer text.Close()
+	if text.Compression != "" {
 		base = strings.TrimSuffix(base, filepath.Ext(base))
 	}
-	text := decompress.NewReader(format, head)
-	defer text.Close()
 	const most = 1 << 30
-	var err error
 	if u.Text, err = io.ReadAll(io.LimitReader(text, most+1)); err != nil {
-		return nil, decompress.Reason(err)
+		return nil, errors.New(input.Reason("", err))
 	}
 	if len(u.Text) > most {
 		return nil, errors.New("larger than 1 GiB")
