@@ -18,7 +18,7 @@ import (
 
 // functions holds the functions of the templates.
 var functions = template.FuncMap{
-	"damaged": func() int { return 0 }, // see New
+	"damaged": func() string { return "" }, // see New
 	"style":   func() string { return style },
 	"short":   Short,
 	"build":   func(b string) string { return "/build/" + url.PathEscape(b) },

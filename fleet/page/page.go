@@ -71,7 +71,7 @@ type Pages struct {
 func New(db *query.DB, log *slog.Logger) *Pages {
 	p := &Pages{db: db, log: log, mux: http.NewServeMux(),
 		answers: cache{size: 128, m: map[string]*slot{}}, states: cache{size: 10_000, slots: make(chan struct{}, 1), rest: 20, m: map[string]*slot{}}}
-	p.templates = template.Must(templates.Clone()).Funcs(template.FuncMap{"damaged": func() int { return len(db.Damaged()) }})
+	p.templates = template.Must(templates.Clone()).Funcs(template.FuncMap{"damaged": func() string { return damaged(db) }})
 	p.mux.HandleFunc("GET /style-"+style+".css", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=31536000, immutable")
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
@@ -96,6 +96,14 @@ func New(db *query.DB, log *slog.Logger) *Pages {
 		p.heap(w, r, []string{"from", "to"}, r.FormValue("from"), r.FormValue("to"))
 	})
 	return p
+}
+
+// damaged returns the number of damaged files in words, "" if there are none.
+func damaged(db *query.DB) string {
+	if n := len(db.Damaged()); n > 0 {
+		return cli.Count(n, "damaged file")
+	}
+	return ""
 }
 
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -253,6 +261,9 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 		status, text = http.StatusNotFound, err.Error()
 		if isAPI(r) {
 			text += "; GET /v1/openapi.yaml lists what there is"
+			if n := damaged(p.db); n != "" {
+				text += "; " + n + " of the store left out"
+			}
 		}
 	case errors.Is(err, errInput):
 		status, text = http.StatusBadRequest, err.Error()

@@ -19,7 +19,7 @@ first into ~h#boot by itself; the second can be given to the program.`,
 			for _, name := range args {
 				id, err := symbols.BuildID(name)
 				if err != nil {
-					return cli.Usagef("%v", err)
+					return cli.Usagef("%w", err)
 				}
 				if len(args) > 1 {
 					fmt.Fprintf(c.OutOrStdout(), "%s  %s\n", id, cli.Printable(name))

@@ -34,7 +34,7 @@ func (f *rowsFlag) tables() (*clickhouse.Store, error) {
 	}
 	s, err := clickhouse.Open(f.clickhouse)
 	if err != nil {
-		return nil, cli.Usagef("--clickhouse: %v", err)
+		return nil, cli.Usagef("--clickhouse: %w", err)
 	}
 	return s, nil
 }
@@ -61,7 +61,7 @@ func openDB(ctx context.Context, s *store.Store, tables *clickhouse.Store) (*que
 	}
 	db, err := query.Open(ctx, s)
 	if err != nil {
-		return nil, cli.Failedf("%v", err)
+		return nil, cli.Failedf("%w", err)
 	}
 	return db, nil
 }
@@ -102,7 +102,7 @@ with --clickhouse.`,
 					return err
 				}
 				if list, err = clickhouse.Load(c.Context(), s); err != nil {
-					return cli.Failedf("%v", err)
+					return cli.Failedf("%w", err)
 				}
 			default:
 				return cli.BadArgsf("expected schema or load")

@@ -50,12 +50,12 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	defer stop()
 	dir, err := os.MkdirTemp("", "btfleet-demo-")
 	if err != nil {
-		return cli.Failedf("%v", err)
+		return cli.Failedf("%w", err)
 	}
 	defer os.RemoveAll(dir)
 	s, err := store.Open(ctx, filepath.Join(dir, "store"))
 	if err != nil {
-		return cli.Failedf("%v", err)
+		return cli.Failedf("%w", err)
 	}
 	l, err := net.Listen("tcp", o.listen)
 	if err != nil {
@@ -70,10 +70,10 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	begin := time.Now()
 	dumps, facts, err := fleet.Store(ctx, s)
 	if err != nil {
-		return cli.Usagef("--devices: %v", err)
+		return cli.Usagef("--devices: %w", err)
 	}
 	if err := nameFrames(ctx, s); err != nil {
-		return cli.Failedf("%v", err)
+		return cli.Failedf("%w", err)
 	}
 	fmt.Fprintf(out, "%s dumps, %s facts in %.0f s\n", cli.Number(int64(dumps)), cli.Number(int64(facts)), time.Since(begin).Seconds())
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -85,7 +85,7 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	handler := page.New(db, log)
 	fmt.Fprintln(out, "examining the builds")
 	if err := handler.Refresh(ctx); err != nil {
-		return cli.Failedf("%v", err)
+		return cli.Failedf("%w", err)
 	}
 	fmt.Fprintf(out, "\nhttp://%s/\nshows that version %s leaks. An interrupt ends the demo.\n%s", l.Addr(), fleet.Firmware(fleet.Leak.Build), nextStep)
 	h := server.HTTPServer(server.Local(handler), log)
@@ -96,7 +96,7 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 		h.Shutdown(last)
 	}()
 	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return cli.Failedf("%v", err)
+		return cli.Failedf("%w", err)
 	}
 	return nil
 }

@@ -48,7 +48,10 @@ If it has grown, only the dumps after the last dump of the device are added.`,
 func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	files, err := regular(args)
 	if err != nil {
-		return cli.Usagef("%v", err)
+		return cli.Usagef("%w", err)
+	}
+	if len(files) == 0 {
+		return cli.Usagef("no file in %s", strings.Join(args, ", "))
 	}
 	s, stored, err := o.open(c.Context())
 	if err != nil {
@@ -69,7 +72,7 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 		u.Received = b.Day.Add(time.Duration(i) * time.Microsecond)
 		again, last, err := stored(c.Context(), u)
 		if err != nil {
-			return cli.Failedf("%v", err)
+			return cli.Failedf("%w", err)
 		}
 		if again || known[u.Device+"\x00"+u.Sum()] {
 			fmt.Fprintf(c.ErrOrStderr(), "%s: in the store already\n", cli.Printable(name))
@@ -132,7 +135,7 @@ func (o *ingestOptions) open(ctx context.Context) (store.Putter, stored, error) 
 	}
 	known, last, err := s.Uploads(ctx)
 	if err != nil {
-		return nil, nil, cli.Failedf("%v", err)
+		return nil, nil, cli.Failedf("%w", err)
 	}
 	return s, func(_ context.Context, u *ingest.Upload) (bool, store.Dump, error) {
 		return known[u.Device+"\x00"+u.Sum()], last[u.Device], nil
@@ -146,7 +149,7 @@ func flush(c *cobra.Command, s store.Putter, b *store.Batch, first string) error
 	}
 	b.Name = fmt.Sprintf("%020d-%s", b.Day.UnixNano(), first)
 	if err := s.Put(c.Context(), b); err != nil {
-		return cli.Failedf("%v", err)
+		return cli.Failedf("%w", err)
 	}
 	*b = store.Batch{Day: b.Day}
 	return nil

@@ -68,6 +68,13 @@ func newRoot() *cobra.Command {
 		buildsCommand(), devicesCommand(), leaksCommand(), diffCommand(), topCommand(), deviceCommand(), htmlCommand(), queryCommand(), simulateCommand())
 	for _, c := range root.Commands() {
 		cli.ExitCodes(c, ownCodes[c.Name()])
+		check := c.Args
+		c.Args = func(c *cobra.Command, args []string) error {
+			if check(c, args) != nil {
+				return cli.BadArgsf("expected btfleet %s", c.Use)
+			}
+			return nil
+		}
 	}
 	return root
 }

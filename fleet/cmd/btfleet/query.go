@@ -58,10 +58,7 @@ func answer[T any](q *question, c *cobra.Command, rows int, get func(ctx context
 		} else if err == nil {
 			err = print(w, a)
 		}
-		if list := q.db.Damaged(); len(list) > 0 && err == nil && q.falls == nil {
-			q.falls = cli.Shortf("the answer leaves out what is in damaged files of the store: %s", strings.Join(list, ", "))
-		}
-		return cmp.Or(failure(err), q.falls)
+		return q.end(err)
 	}
 	return c
 }
@@ -76,7 +73,7 @@ func (q *question) open(c *cobra.Command) (err error) {
 		return cli.Usagef("--build is needed (btfleet builds)")
 	}
 	if q.scope.Since, err = query.ParseSince(q.since, time.Now()); err != nil {
-		return cli.Usagef("--since %v", err)
+		return cli.Usagef("--since %w", err)
 	}
 	if q.db, err = q.store.db(c.Context()); err != nil {
 		return err
@@ -85,9 +82,23 @@ func (q *question) open(c *cobra.Command) (err error) {
 		q.scope.Builds, err = q.find(c.Context(), q.build)
 	}
 	if err != nil {
+		err = q.end(err)
 		q.db.Close()
 	}
-	return failure(err)
+	return err
+}
+
+// end returns the error of the command: an answer without damaged files falls short.
+func (q *question) end(err error) error {
+	list := q.db.Damaged()
+	if len(list) == 0 || q.falls != nil || err != nil && !errors.Is(err, query.ErrNoDump) && !errors.Is(err, query.ErrBuild) {
+		return cmp.Or(failure(err), q.falls)
+	}
+	reason := ""
+	if err != nil {
+		reason = err.Error() + "; "
+	}
+	return cli.Shortf("%sthe answer leaves out what is in damaged files of the store: %s", reason, strings.Join(list, ", "))
 }
 
 // addBuild adds the flag --build.
@@ -142,7 +153,7 @@ func (q *question) find(ctx context.Context, names ...string) (builds []string, 
 	for _, name := range names {
 		b, err := q.db.Find(ctx, name)
 		if errors.Is(err, query.ErrBuild) {
-			return nil, cli.Usagef("%v", err)
+			return nil, cli.Usagef("%w", err)
 		} else if err != nil {
 			return nil, err
 		}

@@ -109,7 +109,14 @@ func TestMessages(t *testing.T) {
 		want string // in standard error
 	}{
 		{"builds --store " + dir + "/none", 2, "--store " + dir + "/none: no such directory; btfleet serve or ingest makes it"},
-		{"builds --store " + file, 2, "file: not a directory"},
+		{"builds --store " + file, 2, "--store " + file + ": not a directory"},
+		{"diff 1.4.1", 2, "expected btfleet diff [flags] BEFORE AFTER"},
+		{"builds extra", 2, "expected btfleet builds [flags]"},
+		{"ingest " + t.TempDir() + " --store " + empty + "/s", 2, "no file in /"},
+		{"ingest " + empty + "/nofile --store " + empty + "/s", 2, "btfleet: " + empty + "/nofile: no such file"},
+		{"serve --mqtt foo --store " + empty + "/s", 2, "--mqtt: expected mqtt://HOST or mqtts://HOST"},
+		{"serve --mqtt mqtt://127.0.0.1:1 --topic x --store " + empty + "/s", 2, "expected exactly one level +"},
+		{"serve --write-every 0 --store " + empty + "/s", 2, "expected more than 0"},
 		{"builds --store " + empty, 0, "no dump in the store " + empty},
 		{"devices --store " + dir + " --since 1h", 0, "no dump in the store"},
 		{"leaks --build 1 --store " + empty, 2, "build 1: there is no dump of any build"},
@@ -136,6 +143,40 @@ func TestMessages(t *testing.T) {
 		if code != c.code || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "secret") || strings.Contains(stderr, "LINE 1") {
 			t.Errorf("%s: exit code %d, want %d with %q\n%s", c.args, code, c.code, c.want, stderr)
 		}
+	}
+}
+
+// If all that a question asks for is in a damaged file, the file is named.
+func TestDamaged(t *testing.T) {
+	dir := leaky(t)
+	files, err := filepath.Glob(dir + "/facts/build=86*/*/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		if err := os.WriteFile(f, []byte("no Parquet"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range []string{"leaks --build 1.4.1", "leaks --build 1.4.1 --fail-over 64/h", "top --build 1.4.1", "html 1.4.1 -o -"} {
+		if code, out, errs := ask(append(strings.Fields(args), "--store", dir)...); code != 1 || !strings.Contains(errs, "no dump; ") || !strings.Contains(errs, "facts/build=86d6fd") {
+			t.Errorf("%s: exit code %d, %s%s", args, code, out, errs)
+		}
+	}
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := openDB(t.Context(), s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	f := simulate.Default()
+	w := httptest.NewRecorder()
+	page.New(db, slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequest("GET", "/v1/builds/"+f.BuildID(1), nil))
+	if w.Code != 404 || !strings.Contains(w.Body.String(), "damaged file") {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 

@@ -106,8 +106,8 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if u, err := url.Parse(o.webhook); o.webhook != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return cli.Usagef("--webhook: expected a URL such as https://example.com/hook")
 	}
-	if !(o.rate > 0) || o.values < 1 || o.builds < 1 {
-		return cli.Usagef("--rate, --values-per-day and --builds-per-day: expected more than 0")
+	if !(o.rate > 0) || o.values < 1 || o.builds < 1 || o.every <= 0 {
+		return cli.Usagef("--rate, --values-per-day, --builds-per-day and --write-every: expected more than 0")
 	}
 	if (o.cert == "") != (o.key == "") {
 		return cli.Usagef("--cert and --key belong together")
@@ -136,7 +136,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	}
 	spool, err := server.OpenSpool(o.spool, int64(o.size))
 	if err != nil {
-		return cli.Failedf("%v", err)
+		return cli.Failedf("%w", err)
 	}
 	defer spool.Close()
 	listener, err := net.Listen("tcp", o.listen)
@@ -169,8 +169,19 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	return o.serve(ctx, listener, s, &b, registry)
 }
 
-// brokerTLS returns the configuration for a connection with the broker, nil without flags for it.
+// brokerTLS checks the flags for the broker, and returns the configuration for a connection with it, nil without flags
+// for that.
 func (o *serve) brokerTLS() (*tls.Config, error) {
+	if o.broker != "" {
+		u, err := url.Parse(o.broker)
+		if err != nil || u.Host == "" || u.Scheme != "mqtt" && u.Scheme != "mqtts" {
+			return nil, cli.Usagef("--mqtt: expected mqtt://HOST or mqtts://HOST")
+		}
+		if err := server.CheckFilter(o.mqtt.Filter); err != nil {
+			return nil, cli.Usagef("--topic: %w", err)
+		}
+		o.mqtt.URL = u
+	}
 	if (o.brokerCert == "") != (o.brokerKey == "") {
 		return nil, cli.Usagef("--mqtt-cert and --mqtt-key belong together")
 	}
@@ -184,7 +195,7 @@ func (o *serve) brokerTLS() (*tls.Config, error) {
 	if o.brokerCA != "" {
 		text, err := os.ReadFile(o.brokerCA)
 		if err != nil {
-			return nil, cli.Usagef("--mqtt-ca: %v", err)
+			return nil, cli.Usagef("--mqtt-ca: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
@@ -194,7 +205,7 @@ func (o *serve) brokerTLS() (*tls.Config, error) {
 	if o.brokerCert != "" {
 		pair, err := tls.LoadX509KeyPair(o.brokerCert, o.brokerKey)
 		if err != nil {
-			return nil, cli.Usagef("--mqtt-cert: %v", err)
+			return nil, cli.Usagef("--mqtt-cert: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
@@ -211,12 +222,12 @@ func (o *serve) readTokens() (*server.Tokens, error) {
 	}
 	f, err := os.Open(o.tokens)
 	if err != nil {
-		return nil, cli.Usagef("--tokens: %v", err)
+		return nil, cli.Usagef("--tokens: %w", err)
 	}
 	defer f.Close()
 	t, err := server.ReadTokens(f, o.tokens)
 	if err != nil {
-		return nil, cli.Usagef("--tokens: %v", err)
+		return nil, cli.Usagef("--tokens: %w", err)
 	}
 	return t, nil
 }
@@ -291,14 +302,6 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 	work.Go(func() { every(ctx, o.every, func() error { return b.alerts.pages.Refresh(ctx) }, s.Log) })
 	work.Go(func() { every(ctx, time.Hour, func() error { return b.alerts.pass(ctx) }, s.Log) })
 	if o.broker != "" {
-		u, err := url.Parse(o.broker)
-		if err != nil {
-			return cli.Usagef("--mqtt: %v", err)
-		}
-		o.mqtt.URL = u
-		if err := server.CheckFilter(o.mqtt.Filter); err != nil {
-			return cli.Usagef("--topic: %v", err)
-		}
 		work.Go(func() {
 			if err := s.Subscribe(ctx, o.mqtt); err != nil {
 				s.Log.Error("MQTT", "err", err)
@@ -324,11 +327,11 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 	defer cancel()
 	h.Shutdown(last)
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return cli.Failedf("%v", err)
+		return cli.Failedf("%w", err)
 	}
 	work.Wait()
 	if err := b.writer.Flush(last); err != nil {
-		return cli.Failedf("uploads stay in the spool: %v", err)
+		return cli.Failedf("uploads stay in the spool: %w", err)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ make the same dumps.`,
 			given := map[string]string{}
 			c.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = f.Value.String() })
 			if d, err = simulate.WorldNamed(world, d.Seed); err != nil {
-				return cli.Usagef("--world: %v", err)
+				return cli.Usagef("--world: %w", err)
 			}
 			for name, value := range given {
 				c.Flags().Set(name, value)
@@ -56,12 +56,12 @@ make the same dumps.`,
 			return cli.Usagef("--start %q: expected a day such as 2026-06-01", start)
 		}
 		if err := d.Check(); err != nil {
-			return cli.Usagef("%v", err)
+			return cli.Usagef("%w", err)
 		}
 		if logs != "" {
 			n, err := d.Logs(logs)
 			if err != nil {
-				return cli.Failedf("%v", err)
+				return cli.Failedf("%w", err)
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", cli.Printable(logs), cli.Count(int64(n), "log"))
 			return nil
@@ -72,7 +72,7 @@ make the same dumps.`,
 		}
 		dumps, facts, err := d.Store(c.Context(), s)
 		if err != nil {
-			return cli.Failedf("%v", err)
+			return cli.Failedf("%w", err)
 		}
 		fmt.Fprintf(c.OutOrStdout(), "%s of %s, %s\n", cli.Count(int64(dumps), "dump"), cli.Count(int64(d.Devices), "device"), cli.Count(int64(facts), "fact"))
 		return nil

@@ -29,15 +29,17 @@ func (f *storeFlag) add(c *cobra.Command) {
 // open opens the store. A directory must exist unless create is set.
 func (f *storeFlag) open(ctx context.Context, create bool) (*store.Store, error) {
 	if !create && !strings.Contains(f.where, "://") {
-		if _, err := os.Stat(f.where); errors.Is(err, fs.ErrNotExist) {
-			return nil, cli.Usagef("--store %s: no such directory; btfleet serve or ingest makes it", cli.Printable(f.where))
+		if info, err := os.Stat(f.where); errors.Is(err, fs.ErrNotExist) {
+			return nil, cli.Usagef("--store %s: no such directory; btfleet serve or ingest makes it", f.where)
+		} else if err == nil && !info.IsDir() {
+			return nil, cli.Usagef("--store %s: not a directory", f.where)
 		}
 	}
 	s, err := store.Open(ctx, f.where)
 	if errors.Is(err, store.ErrBucket) {
-		return nil, cli.Failedf("--%v", err)
+		return nil, cli.Failedf("--%w", err)
 	} else if err != nil {
-		return nil, cli.Usagef("--%v", err)
+		return nil, cli.Usagef("--%w", err)
 	}
 	return s, nil
 }
@@ -82,7 +84,7 @@ does the same every hour.`,
 				fmt.Fprintf(c.ErrOrStderr(), "deleted %s\n", day)
 			}
 			if err != nil {
-				return cli.Failedf("%v", err)
+				return cli.Failedf("%w", err)
 			}
 			return nil
 		}}

@@ -47,14 +47,14 @@ of DEBUGINFOD_URLS for builds without a file.`,
 			for _, file := range args[1:] {
 				build, n, err := symbols.Add(c.Context(), s, file)
 				if err != nil {
-					return cli.Usagef("%v", err)
+					return cli.Usagef("%w", err)
 				}
 				fmt.Fprintf(out, "%s  %s  %s\n", build, cli.Printable(file), cli.Printable(n.String()))
 			}
 			if args[0] == "update" {
 				n, err := symbols.Update(c.Context(), s, symbols.NewDebuginfod(os.Getenv("DEBUGINFOD_URLS")))
 				if err != nil {
-					return cli.Failedf("%v", err)
+					return cli.Failedf("%w", err)
 				}
 				fmt.Fprintln(out, cli.Printable(n.String()))
 			}
