@@ -36,6 +36,7 @@ type matched struct {
 	sum    [2]float64
 	bytes  [2][]float64 // of the devices that hold them, ascending
 	limits []float64    // which tests compare the bytes with
+	signs  float64      // p-value of the devices that ran both builds
 }
 
 // match matches paths by a key. It returns the share of the bytes of a build that paths of both builds
@@ -94,8 +95,10 @@ func (d *Diff) compare(paths []*heldPath) {
 	n := [2]int64{d.DevicesBefore, d.DevicesAfter}
 	d.Paths, d.Before, d.After, d.Rows = len(list), 0, 0, nil
 	held, sizes := newTests(n), newTests(n)
+	var pairs paired
+	values := make([][2]float64, len(d.both))
 	for _, m := range list {
-		m.merge()
+		m.signs = pairs.add(m.merge(d.both, values))
 		d.Before, d.After = d.Before+m.sum[0]/float64(n[0]), d.After+m.sum[1]/float64(n[1])
 		m.setLimits(n)
 		held.add(m.above(0))
@@ -113,10 +116,13 @@ func (d *Diff) compare(paths []*heldPath) {
 		for _, limit := range m.limits {
 			p = min(p, sizes.alone(m.above(limit)))
 		}
-		if c.P = min(held.any(c.PHeld), sizes.any(p)); len(held.number) > 0 && len(sizes.number) > 0 {
-			c.P = 2 * c.P
+		kinds := 0.0
+		for _, some := range []bool{len(held.number) > 0, len(sizes.number) > 0, len(pairs) > 0} {
+			if some {
+				kinds++
+			}
 		}
-		c.P = min(1, c.P)
+		c.P = min(1, kinds*min(held.any(c.PHeld), sizes.any(p), pairs.any(m.signs)))
 		c.describe(m)
 		d.Rows = append(d.Rows, c)
 	}
@@ -155,30 +161,37 @@ func (c *Change) describe(m *matched) {
 	}
 }
 
-// merge sets the bytes of the devices. One that holds several of the paths has the sum. The bytes are rounded: a sum in
-// another order must not be on the other side of a limit.
-func (m *matched) merge() {
+// merge sets the bytes of the devices, and returns those of the devices that ran both builds. A device that holds several
+// of the paths has the sum. The bytes are rounded: a sum in another order must not be on the other side of a limit.
+// values is memory for a value per device.
+func (m *matched) merge(both []bool, values [][2]float64) (pairs [][2]float64) {
+	clear(values)
 	for side, paths := range m.paths {
-		if len(paths) == 1 {
-			m.bytes[side] = paths[0].bytes
-		} else {
-			held := map[int32]float64{}
-			for _, p := range paths {
-				for i, device := range p.devices {
-					held[device] += p.bytes[i]
-				}
+		for _, p := range paths {
+			for i, device := range p.devices {
+				values[device][side] += p.bytes[i]
 			}
-			m.bytes[side] = slices.Collect(maps.Values(held))
+			p.devices, p.bytes = nil, nil
 		}
-		for i, v := range m.bytes[side] {
-			m.bytes[side][i] = math.Round(v*1000) / 1000
+	}
+	for device, v := range values {
+		for side := range v {
+			if v[side] = math.Round(v[side]*1000) / 1000; v[side] > 0 {
+				m.bytes[side] = append(m.bytes[side], v[side])
+			}
 		}
+		if both[device] && v != [2]float64{} {
+			pairs = append(pairs, v)
+		}
+	}
+	for side := range m.bytes {
 		slices.Sort(m.bytes[side])
 		m.sum[side] = 0 // in this order: the difference of equal builds is 0
 		for _, v := range m.bytes[side] {
 			m.sum[side] += v
 		}
 	}
+	return pairs
 }
 
 // setLimits sets the limits to the percentiles 50, 85, 90, 95, 97.5 and 99 of what the devices of both builds hold,

@@ -1,10 +1,16 @@
 package query
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
 // population is two builds, and what their devices hold: as paths of two builds that do not differ.
@@ -16,7 +22,7 @@ type population struct {
 }
 
 func newPopulation(seed uint64, before, after int64) *population {
-	return &population{r: rand.New(rand.NewPCG(seed, 41)), d: Diff{DevicesBefore: before, DevicesAfter: after}}
+	return &population{r: rand.New(rand.NewPCG(seed, 41)), d: Diff{DevicesBefore: before, DevicesAfter: after, both: make([]bool, before+after)}}
 }
 
 // add adds a call path, with what a device of a build holds.
@@ -27,7 +33,8 @@ func (p *population) add(bytes func(side, device int) float64) {
 		h := &heldPath{side: side, path: id, stack: []Frame{{Address: fmt.Sprint(id)}}}
 		for i := range n {
 			if v := bytes(side, int(i)); v > 0 {
-				h.add(int32(i), v)
+				device := int64(side)*p.d.DevicesBefore + i
+				h.add(int32(device%int64(len(p.d.both))), v)
 			}
 		}
 		if h.bytes != nil {
@@ -66,6 +73,34 @@ func (p *population) rare(n int) {
 	}
 }
 
+// updated adds paths of devices that ran both builds, each of which has a level of its own: constant ones, with
+// noise of several sizes around it, caches that are flushed, and those that come and go on a tenth of the devices. All but
+// the constant ones grow with the load.
+func (p *population) updated(n int, load float64) {
+	p.d.both = slices.Repeat([]bool{true}, int(p.d.DevicesBefore))
+	for i := range n {
+		level := map[int]float64{}
+		noise := []float64{0, 0.02, 0.15, 0.5, 0, 0}[i%6]
+		p.add(func(side, device int) float64 {
+			if level[device] == 0 {
+				level[device] = 1000 * math.Exp(0.3*p.r.NormFloat64())
+			}
+			x := level[device] * math.Exp(noise*p.r.NormFloat64())
+			switch i % 6 {
+			case 0:
+				return x
+			case 4:
+				x *= p.r.Float64()
+			case 5:
+				if device%10 != 0 || p.r.Float64() < 0.5 {
+					return 0
+				}
+			}
+			return 16 * math.Round(x/16*(1+load*float64(side)))
+		})
+	}
+}
+
 // Of builds that do not differ, at most one in a hundred diffs says that a path probably changed, and one in ten
 // thousand that it changed. At most a twentieth of the rare paths possibly changed.
 func TestEqualBuilds(t *testing.T) {
@@ -94,6 +129,124 @@ func TestEqualBuilds(t *testing.T) {
 		if changed > 1 || changed+probably > 10+9 || possibly > rare*diffs/20 {
 			t.Errorf("%d devices: changed in %d, probably in %d of %d diffs; %d paths possibly", devices, changed, probably, diffs, possibly)
 		}
+	}
+}
+
+// The tests of devices that ran both builds keep to their p-values, also if the load differs a little between the times of both.
+func TestEqualUpdated(t *testing.T) {
+	const diffs = 300
+	for _, c := range []struct {
+		devices int64
+		load    float64
+	}{{15, 0}, {40, 0.03}, {150, -0.08}, {150, 0.1}, {600, 0.05}} {
+		tenth, hundredth := 0, 0
+		for seed := range uint64(diffs) {
+			p := newPopulation(seed, c.devices, c.devices)
+			p.updated(24, c.load)
+			list := p.d.match(p.paths)
+			var tests paired
+			least := 1.0
+			for _, m := range list {
+				least = min(least, tests.add(m.merge(p.d.both, make([][2]float64, c.devices))))
+			}
+			if any := tests.any(least); any <= 0.01 {
+				hundredth++
+			} else if any <= 0.1 {
+				tenth++
+			}
+		}
+		t.Logf("%+v: p at most 0.01 in %d, 0.1 in %d of %d diffs", c, hundredth, tenth, diffs)
+		// Three standard deviations more than expected.
+		if hundredth > 3+6 || hundredth+tenth > 30+16 {
+			t.Errorf("%+v: p at most 0.01 in %d, 0.1 in %d of %d diffs", c, hundredth, tenth, diffs)
+		}
+	}
+}
+
+// updated writes the rows of a fleet of one build as if its devices ran another since their first boot after a time.
+type updated struct {
+	store.Putter
+	at time.Time
+}
+
+func (u updated) Put(ctx context.Context, b *store.Batch) error {
+	var before, after store.Batch
+	half := func(boot int64, build *string) *store.Batch {
+		if time.UnixMicro(boot).After(u.at) {
+			*build = "after"
+			return &after
+		}
+		return &before
+	}
+	for _, d := range b.Dumps {
+		h := half(d.Boot, &d.Build)
+		h.Dumps = append(h.Dumps, d)
+	}
+	for _, f := range b.Facts {
+		h := half(f.Boot, &f.Build)
+		h.Facts = append(h.Facts, f)
+	}
+	for _, p := range b.Paths {
+		before.Paths = append(before.Paths, p)
+		p.Build = "after"
+		after.Paths = append(after.Paths, p)
+	}
+	for name, h := range map[string]*store.Batch{"before": &before, "after": &after} {
+		if h.Name, h.Day = b.Name+name, b.Day; len(h.Dumps) == 0 {
+			continue
+		}
+		if err := u.Putter.Put(ctx, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A leak on a sixth of 100 devices is found if all of them ran both builds.
+func TestUpdated(t *testing.T) {
+	for seed := range uint64(3) {
+		f := simulate.Default()
+		f.Devices, f.Builds, f.Days, f.PerDay, f.Paths, f.Seed, f.Every = 100, 1, 14, 2, 36, 7000+seed, 7*24*time.Hour
+		f.Leak = simulate.Leak{Share: 1.0 / 6, Rate: 200, Path: int(7*seed+17) % f.Paths, From: 5, To: 5.1}
+		s, err := store.Open(t.Context(), t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := f.Store(t.Context(), updated{s, f.Start.AddDate(0, 0, 4)}); err != nil {
+			t.Fatal(err)
+		}
+		x, err := open(t, s).Diff(t.Context(), f.BuildID(0), "after", Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := x.Rows[0]; x.DevicesBoth != 100 || r.PathNew != f.PathID(0) || r.Evidence != Changed && r.Evidence != Perhaps {
+			t.Errorf("seed %d: %d devices ran both builds; first row %+v", seed, x.DevicesBoth, r)
+		}
+		if r := x.Rows[1]; r.Evidence != NoEvidence {
+			t.Errorf("seed %d: %+v", seed, r)
+		}
+	}
+}
+
+// Devices that ran both builds are compared at the same uptime, although they ran one longer: a leak that both builds
+// have did not change.
+func TestUpdatedUptime(t *testing.T) {
+	s, b := byHandStore(t)
+	for i := range 40 {
+		for boot, build := range []string{"old", "new"} {
+			for hour := range int64(16 - i%6*boot) {
+				d := store.Dump{Build: build, Device: fmt.Sprint(i), Boot: int64(boot), Dump: hour, Uptime: (hour + 1) * 3600e6, Bytes: 100 * (hour + 1), Count: 1, Complete: true, HeapFree: -1, Upload: fmt.Sprint(i, boot, hour)}
+				b.Dumps = append(b.Dumps, d)
+				b.Facts = append(b.Facts, store.Fact{Build: build, Device: d.Device, Path: 1, Boot: d.Boot, Dump: hour, Count: 1, Bytes: d.Bytes, Complete: true})
+			}
+		}
+	}
+	if err := s.Put(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	x, err := open(t, s).Diff(t.Context(), "old", "new", Scope{})
+	if err != nil || x.DevicesBoth != 40 || x.Before != x.After || x.Before < 900 {
+		t.Errorf("%+v, %v", x, err)
 	}
 }
 

@@ -43,8 +43,9 @@ type Diff struct {
 	BuildAfter    string  `json:"build_after"`
 	DevicesBefore int64   `json:"devices_before"`
 	DevicesAfter  int64   `json:"devices_after"`
-	Hours         float64 `json:"hours"`  // the dumps compared have an uptime from Hours/2 to Hours; negative if no uptime is known
-	Before        float64 `json:"before"` // bytes per device, of all paths
+	DevicesBoth   int64   `json:"devices_both"` // of these, those that ran both builds
+	Hours         float64 `json:"hours"`        // the dumps compared have an uptime from Hours/2 to Hours; negative if no uptime is known
+	Before        float64 `json:"before"`       // bytes per device, of all paths
 	After         float64 `json:"after"`
 	Paths         int     `json:"paths"`   // compared
 	ByName        bool    `json:"by_name"` // paths were matched by the names of their functions, else by address
@@ -54,6 +55,8 @@ type Diff struct {
 	// Rows holds first the paths that changed, then those that probably changed, then those that possibly changed,
 	// then the others, each group sorted by growth, the largest first.
 	Rows []Change `json:"rows"`
+
+	both []bool // by number, whether the device ran both builds
 }
 
 // Growth returns the growth, in bytes per device, of the paths that changed and grew.
@@ -88,7 +91,7 @@ func (s *session) diff(ctx context.Context, d *Diff) error {
 	if err != nil {
 		return fmt.Errorf("query compared: %w", err)
 	}
-	d.DevicesBefore, d.DevicesAfter = 0, 0
+	d.DevicesBefore, d.DevicesAfter, d.DevicesBoth, d.both = 0, 0, 0, nil
 	var devices [][]moment
 	last := map[string]string{} // device of a build
 	for _, c := range dumps {
@@ -102,6 +105,9 @@ func (s *session) diff(ctx context.Context, d *Diff) error {
 			d.DevicesBefore++
 		} else {
 			d.DevicesAfter++
+		}
+		if last[d.BuildBefore] == last[d.BuildAfter] {
+			d.DevicesBoth++
 		}
 	}
 	for i, n := range []int64{d.DevicesBefore, d.DevicesAfter} {
@@ -131,7 +137,7 @@ type comparedDump struct {
 // heldPaths returns the call paths of both builds that devices hold in the dumps, which are sorted.
 func (s *session) heldPaths(ctx context.Context, d *Diff, dumps []comparedDump, devices [][]moment) (list []*heldPath, err error) {
 	byPath := [2]map[int64]*heldPath{{}, {}}
-	number := int32(0)
+	number := int32(-1)
 	for facts, err := range s.facts(ctx, devices) {
 		if err != nil {
 			return nil, err
@@ -141,6 +147,7 @@ func (s *session) heldPaths(ctx context.Context, d *Diff, dumps []comparedDump, 
 			dumps = dumps[1:]
 		}
 		own := dumps[:sort.Search(len(dumps), func(i int) bool { return dumps[i].Device > facts[0].Device })]
+		d.both = append(d.both, slices.ContainsFunc(own, func(c comparedDump) bool { return c.Build != own[0].Build }))
 		for i := range facts {
 			f := &facts[i]
 			at, ok := slices.BinarySearchFunc(own, f, func(c comparedDump, f *store.Fact) int {

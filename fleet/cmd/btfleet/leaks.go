@@ -144,6 +144,9 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 	}
 	fmt.Fprintf(w, "%s (%s) to %s (%s)\n%s: %s bytes per device, was %s\n", page.Short(d.BuildBefore), cli.Count(d.DevicesBefore, "device"), page.Short(d.BuildAfter),
 		cli.Count(d.DevicesAfter, "device"), at, page.Bytes(d.After), page.Bytes(d.Before))
+	if d.DevicesBoth > 0 {
+		fmt.Fprintf(w, "%s ran both builds\n", cli.Count(d.DevicesBoth, "device"))
+	}
 	if !d.Comparable {
 		return nil
 	}
