@@ -79,7 +79,7 @@ func (s *Server) Handler(metrics prometheus.Gatherer) http.Handler {
 			fmt.Fprintf(w, "the store cannot be written since %s; %d bytes wait\n", since.UTC().Format(time.RFC3339), s.Spool.Size())
 		}
 		if n, err := s.Spool.Bad(); n > 0 || err != nil {
-			fmt.Fprintf(w, "%d uploads in the directory bad of the spool could not be read\n", n)
+			fmt.Fprintf(w, "files in the directory bad of the spool, which could not be read: %d\n", n)
 		}
 	})
 	m.Handle("GET /metrics", s.read(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))

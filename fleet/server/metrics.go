@@ -26,8 +26,8 @@ func NewMetrics(r prometheus.Registerer, spool *Spool) *Metrics {
 		LeftOut:  counter("left_out_total", "Uploads that were accepted and could not be read."),
 		Failures: counter("store_failures_total", "Batches that could not be written and are tried again."),
 	}
-	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "btfleet", Name: "spool_bad_uploads",
-		Help: "Uploads in the directory bad of the spool, which could not be read."}, func() float64 { n, _ := spool.Bad(); return float64(n) }))
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "btfleet", Name: "spool_bad_files",
+		Help: "Files in the directory bad of the spool: uploads, and journals, that could not be read."}, func() float64 { n, _ := spool.Bad(); return float64(n) }))
 	r.MustRegister(m.Uploads, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "btfleet", Name: "spool_bytes",
 		Help: "Size of the uploads that wait to be written."}, func() float64 { return float64(spool.Size()) }))
 	return m

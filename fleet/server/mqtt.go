@@ -1,14 +1,19 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/eclipse/paho.golang/autopaho"
@@ -20,7 +25,7 @@ import (
 // MQTT describes a subscription to a broker. The level of a topic that matches + in the filter
 // is the name of the device. A payload may be compressed by gzip or zstd.
 type MQTT struct {
-	URL    *url.URL    // mqtt://HOST:1883, or mqtts://; with user and password, if needed
+	URL    *url.URL    // mqtt://HOST or mqtts://HOST, with user, password and port, if needed
 	Filter string      // such as lwsbt/+/dump, or $share/btfleet/lwsbt/+/dump for several servers
 	Client string      // client identifier, for which the broker stores messages while the server is away
 	TLS    *tls.Config // for mqtts; nil for the certificates of the system and none of the server's own
@@ -71,15 +76,54 @@ func (m *MQTT) device(topic string) (device string) {
 	return device
 }
 
+// dial connects to the broker. limit is that of a packet in bytes.
+func (m *MQTT) dial(ctx context.Context, limit int) (net.Conn, error) {
+	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	dial, port := new(net.Dialer).DialContext, "1883"
+	if m.URL.Scheme == "mqtts" {
+		dial, port = (&tls.Dialer{Config: m.TLS}).DialContext, "8883"
+	}
+	c, err := dial(ctx, "tcp", net.JoinHostPort(m.URL.Hostname(), cmp.Or(m.URL.Port(), port)))
+	if err != nil {
+		return nil, err
+	}
+	return &limitedConn{Conn: c, r: bufio.NewReader(c), limit: limit}, nil
+}
+
+// limitedConn is a connection that ends before a packet that is too large is read: the library reads what the
+// broker announces, up to 256 MB.
+type limitedConn struct {
+	net.Conn
+	sync.Mutex // which the library locks to write
+	r          *bufio.Reader
+	left       int // bytes of the packet that are not read yet
+	limit      int // of a packet, in bytes
+}
+
+func (c *limitedConn) Read(p []byte) (int, error) {
+	for n := 2; c.left == 0; n++ { // a byte, and a length of one byte or more (MQTT 5.0, 2.1)
+		head, err := c.r.Peek(n)
+		if err != nil {
+			return 0, err
+		}
+		if length, size := binary.Uvarint(head[1:]); length > uint64(c.limit) || n > 5 {
+			return 0, fmt.Errorf("the broker sends a packet of %d bytes, expected up to %d", length, c.limit)
+		} else if size > 0 {
+			c.left = n + int(length)
+		}
+	}
+	n, err := c.r.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
+}
+
 // Subscribe receives dumps from a broker until ctx is done. It acknowledges a message (QoS 1)
 // once the message is in the spool. If the spool cannot take the message now, Subscribe closes
 // the connection, and the broker sends the message again.
 func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 	if err := CheckFilter(m.Filter); err != nil {
 		return err
-	}
-	if m.TLS == nil {
-		m.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	again := make(chan struct{}, 1)
 	retry := func() {
@@ -88,11 +132,13 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 		default:
 		}
 	}
+	largest, waiting := uint32(s.Limits.Body)+(1<<16), uint16(s.Limits.Uploads) // the broker should send no larger message, and no more at once
 	config := autopaho.ClientConfig{
 		ServerUrls: []*url.URL{m.URL}, KeepAlive: 30, SessionExpiryInterval: 7 * 24 * 3600,
-		TlsCfg: m.TLS,
+		AttemptConnection: func(ctx context.Context, _ autopaho.ClientConfig, _ *url.URL) (net.Conn, error) {
+			return m.dial(ctx, int(largest))
+		},
 		ConnectPacketBuilder: func(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
-			largest, waiting := uint32(s.Limits.Body)+(1<<16), uint16(s.Limits.Uploads) // the broker sends no larger message, and no more at once
 			if c.Properties == nil {
 				c.Properties = &paho.ConnectProperties{}
 			}
@@ -115,6 +161,7 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 		OnConnectError: func(err error) { s.Log.Error("broker", "host", m.URL.Host, "err", err) },
 		ClientConfig: paho.ClientConfig{
 			ClientID: m.Client, EnableManualAcknowledgment: true,
+			OnClientError: func(err error) { s.Log.Error("broker", "host", m.URL.Host, "err", err) },
 			OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) {
 				if s.message(ctx, m.device(p.Packet.Topic), p.Packet.Payload) {
 					return true, p.Client.Ack(p.Packet)

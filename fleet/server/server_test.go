@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,6 +26,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eclipse/paho.golang/packets"
 	"github.com/klauspost/compress/zstd"
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
@@ -44,7 +46,7 @@ type fixture struct {
 
 func serve(t testing.TB, spoolDir string, to *store.Store, tokens *Tokens) *fixture {
 	t.Helper()
-	spool, err := OpenSpool(spoolDir, 1<<30)
+	spool, err := OpenSpool(spoolDir, 1<<30, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,8 +440,17 @@ func TestBadFileInSpool(t *testing.T) {
 	if n, err := f.Spool.Bad(); n != 1 || err != nil {
 		t.Errorf("%d bad uploads, %v, want one", n, err)
 	}
-	if _, text := f.health(t); !strings.Contains(text, "1 uploads in the directory bad") {
+	if _, text := f.health(t); !strings.Contains(text, "the directory bad of the spool, which could not be read: 1\n") {
 		t.Errorf("/healthz says %q", text)
+	}
+	// What is no file is not opened: opening a pipe does not end.
+	link, pipe := f.Spool.path("new", "0-1-link"), f.Spool.path("new", "0-1-pipe")
+	if err := errors.Join(os.Symlink(link, link), syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	f.flush(t)
+	if n, err := f.Spool.Bad(); n != 3 || err != nil {
+		t.Errorf("%d bad files, %v, want three", n, err)
 	}
 	// In a batch that was begun, too.
 	if status, answer := f.send(t, "d4", fleettest.Log("d4", "b", 1, 5)); status != 201 {
@@ -455,8 +466,8 @@ func TestBadFileInSpool(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.flush(t)
-	if n, err := f.Spool.Bad(); n != 2 || err != nil {
-		t.Errorf("%d bad uploads, %v, want two", n, err)
+	if n, err := f.Spool.Bad(); n != 4 || err != nil {
+		t.Errorf("%d bad uploads, %v, want four", n, err)
 	}
 }
 
@@ -605,15 +616,15 @@ func TestTwoServers(t *testing.T) {
 // Only one server can use a spool.
 func TestSpoolLock(t *testing.T) {
 	dir := t.TempDir()
-	s, err := OpenSpool(dir, 1)
+	s, err := OpenSpool(dir, 1, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenSpool(dir, 1); err == nil || !strings.Contains(err.Error(), "another server") {
+	if _, err := OpenSpool(dir, 1, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("%v", err)
 	}
 	s.Close()
-	if s, err = OpenSpool(dir, 1); err != nil {
+	if s, err = OpenSpool(dir, 1, slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}
 	s.Close()
@@ -685,6 +696,51 @@ func TestMQTT(t *testing.T) {
 		if got := m.device(topic); got != want {
 			t.Errorf("topic %s: device %q, want %q", topic, got, want)
 		}
+	}
+}
+
+// A broker that announces a packet of more than the largest one gets no memory for it: the connection ends.
+func TestBrokerSendsTooMuch(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f := serve(t, t.TempDir(), open(t, t.TempDir()), nil)
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		f.Subscribe(ctx, MQTT{URL: &url.URL{Scheme: "mqtt", Host: l.Addr().String()}, Filter: "a/+", Client: "c"})
+	})
+	defer done.Wait()
+	defer stop()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	if p, err := packets.ReadPacket(c); err != nil || p.Type != packets.CONNECT {
+		t.Fatal(p, err)
+	}
+	small, large := []byte{0x30, 5, 0, 1, 'x', 0, 'y'}, []byte{0x30, 0xff, 0xff, 0xff, 0x7f} // PUBLISH of topic x, and of 256 MB
+	c.Write(slices.Concat([]byte{0x20, 3, 0, 0, 0}, small, small))                           // after CONNACK
+	for kind := byte(0); kind != packets.SUBSCRIBE; {                                        // after a PINGREQ
+		p, err := packets.ReadPacket(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind = p.Type
+	}
+	c.Write(large[:3])
+	time.Sleep(10 * time.Millisecond) // as two reads
+	c.Write(large[3:])
+	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the server waits for a packet of 256 MB")
+	}
+	m := MQTT{URL: &url.URL{Scheme: "mqtts", Host: "127.0.0.1"}} // without a port
+	if _, err := m.dial(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "127.0.0.1:8883") {
+		t.Errorf("%v, want port 8883", err)
 	}
 }
 

@@ -11,11 +11,13 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +42,7 @@ import (
 type Spool struct {
 	dir     string
 	limit   int64 // largest Size, in bytes
+	log     *slog.Logger
 	encoder *zstd.Encoder
 
 	size    atomic.Int64
@@ -80,8 +83,8 @@ var ErrBusy = errors.New("too many uploads wait to be written")
 
 // OpenSpool opens a spool, and creates its directory. limit is the largest size of the spool in
 // bytes. Only one process can have a spool open.
-func OpenSpool(dir string, limit int64) (s *Spool, err error) {
-	s = &Spool{dir: dir, limit: limit, now: newMemory(), before: newMemory(), stored: map[string]bool{}}
+func OpenSpool(dir string, limit int64, log *slog.Logger) (s *Spool, err error) {
+	s = &Spool{dir: dir, limit: limit, log: log, now: newMemory(), before: newMemory(), stored: map[string]bool{}}
 	for _, d := range []string{"new", "batch", "tmp", "bad"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("spool: %w", err)
@@ -109,7 +112,7 @@ func OpenSpool(dir string, limit int64) (s *Spool, err error) {
 			return nil, err
 		}
 		for _, name := range names {
-			if info, err := os.Stat(s.path(list, name)); err == nil {
+			if info, err := os.Lstat(s.path(list, name)); err == nil {
 				s.size.Add(info.Size())
 			}
 			sum := sumOf(name)
@@ -153,9 +156,11 @@ func (s *Spool) readJournal() error {
 		return err
 	}
 	if damaged { // writeJournal replaces the name, and the file stays
-		if err := os.Link(s.path("journal"), s.path("bad", fmt.Sprintf("journal-%d", time.Now().UnixNano()))); err != nil {
+		to := s.path("bad", fmt.Sprintf("journal-%d", time.Now().UnixNano()))
+		if err := os.Link(s.path("journal"), to); err != nil {
 			return err
 		}
+		s.log.Error("lines of the journal could not be read: an upload that is sent again may count twice", "copy", to)
 	}
 	if damaged || len(line) > 0 || size > maxJournal {
 		return s.writeJournal(s.before, s.now)
@@ -355,7 +360,7 @@ func (s *Spool) list(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// Bad returns the number of uploads that could not be read and were set aside.
+// Bad returns the number of files in the directory bad.
 func (s *Spool) Bad() (int, error) {
 	entries, err := os.ReadDir(s.path("bad"))
 	return len(entries), err
@@ -363,7 +368,11 @@ func (s *Spool) Bad() (int, error) {
 
 // read reads an upload of the batch.
 func (s *Spool) read(name string) (*ingest.Upload, error) {
-	f, err := os.Open(s.path("batch", name))
+	path := s.path("batch", name)
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() { // opening a pipe may not end
+		return nil, cmp.Or(err, errors.New("not a file"))
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -423,7 +432,7 @@ func (s *Spool) end(names []string, entries []entry, bad []string) error {
 	}
 	for _, name := range names {
 		path := s.path("batch", name)
-		info, err := os.Stat(path)
+		info, err := os.Lstat(path)
 		if err == nil && slices.Contains(bad, name) {
 			err = os.Rename(path, s.path("bad", name))
 		} else if err == nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,7 @@ import (
 // time, and forgets what it did not meet twice.
 func TestJournalIsTrimmed(t *testing.T) {
 	dir := t.TempDir()
-	s, err := OpenSpool(dir, 1<<30)
+	s, err := OpenSpool(dir, 1<<30, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestJournalIsTrimmed(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err = OpenSpool(dir, 1<<30); err != nil {
+		if s, err = OpenSpool(dir, 1<<30, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -192,6 +193,12 @@ func TestDamagedLists(t *testing.T) {
 	if err := os.WriteFile(f.Spool.path("journal"), bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var log bytes.Buffer // of a first start
+	s, err := OpenSpool(dir, 1<<30, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil || !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), s.path("bad", "journal-")) {
+		t.Errorf("%v, log %q, want an error with the copy of the journal", err, &log)
+	}
+	s.Close()
 	f = serve(t, dir, to, nil)
 	if n, err := f.Spool.Bad(); n != 1 || err != nil {
 		t.Errorf("%d bad files, %v, want the journal", n, err)
@@ -333,7 +340,7 @@ func TestFullDiskInJournal(t *testing.T) {
 		t.Skip("mounting a small file system: ", err)
 	}
 	defer syscall.Unmount(dir, syscall.MNT_DETACH)
-	s, err := OpenSpool(dir, 1<<30)
+	s, err := OpenSpool(dir, 1<<30, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +371,7 @@ func TestFullDiskInJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if s, err = OpenSpool(dir, 1<<30); err != nil {
+	if s, err = OpenSpool(dir, 1<<30, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()

@@ -102,7 +102,7 @@ func TestAttacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spool, err := server.OpenSpool(t.TempDir(), 1<<30)
+	spool, err := server.OpenSpool(t.TempDir(), 1<<30, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

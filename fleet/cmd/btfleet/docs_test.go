@@ -157,7 +157,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Without tokens only this machine can connect.
+// Without tokens only this machine can connect. Flags are checked before the server begins.
 func TestLoopback(t *testing.T) {
 	for address, want := range map[string]bool{"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, "127.9.9.9:1": true,
 		":1": false, "0.0.0.0:1": false, "[::]:1": false, "192.0.2.1:1": false, "example.com:1": false, "127.0.0.1": false, "": false} {
@@ -165,8 +165,8 @@ func TestLoopback(t *testing.T) {
 			t.Errorf("%q: %v, want %v", address, got, want)
 		}
 	}
-	for _, args := range [][]string{{"serve", "--listen", ":1"}, {"demo", "--listen", "0.0.0.0:1"}} {
-		if code, _, errs := ask(args...); code != 2 || !strings.Contains(errs, "--listen") {
+	for _, args := range [][]string{{"serve", "--listen", ":1"}, {"demo", "--listen", "0.0.0.0:1"}, {"serve", "--mqtt", "foo"}, {"serve", "--mqtt", "ws://h"}, {"serve", "--topic", "x"}, {"serve", "--write-every", "0"}} {
+		if code, _, errs := ask(args...); code != 2 || !strings.Contains(errs, args[1]) {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
 		}
 	}

@@ -38,7 +38,7 @@ func api(t *testing.T) (url string, fleet simulate.Fleet) {
 	if _, _, err := fleet.Store(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	spool, err := server.OpenSpool(t.TempDir(), 1<<30)
+	spool, err := server.OpenSpool(t.TempDir(), 1<<30, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

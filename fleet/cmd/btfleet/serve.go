@@ -87,7 +87,7 @@ SIGHUP makes it read the file of --tokens again.`,
 	f.Float64Var(&o.rate, "rate", 1, "uploads per second of one device, `N`")
 	f.IntVar(&o.values, "values-per-day", server.DefaultLimits.Values, "limit of the call paths, and of their frames, that one device sends per day: `N`")
 	f.IntVar(&o.builds, "builds-per-day", server.DefaultLimits.Builds, "limit of the builds of one device per day, `N`")
-	f.StringVar(&o.broker, "mqtt", "", "`URL` of a broker: mqtt://USER:PASSWORD@HOST:1883, mqtts://HOST")
+	f.StringVar(&o.broker, "mqtt", "", "`URL` of a broker: mqtt://USER:PASSWORD@HOST, mqtts://HOST")
 	f.StringVar(&o.brokerCA, "mqtt-ca", "", "`FILE` with the certificates that the broker's must be signed by, in PEM")
 	f.StringVar(&o.brokerCert, "mqtt-cert", "", "`FILE` with this server's certificate for the broker, in PEM")
 	f.StringVar(&o.brokerKey, "mqtt-key", "", "`FILE` with the key of that certificate")
@@ -113,6 +113,12 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 		return cli.Usagef("--cert and --key belong together")
 	}
 	var err error
+	if o.mqtt.URL, err = url.Parse(o.broker); o.broker != "" && (err != nil || o.mqtt.URL.Hostname() == "" || o.mqtt.URL.Scheme != "mqtt" && o.mqtt.URL.Scheme != "mqtts") {
+		return cli.Usagef("--mqtt: expected a URL such as mqtt://HOST or mqtts://USER:PASSWORD@HOST:8883")
+	}
+	if err := server.CheckFilter(o.mqtt.Filter); err != nil {
+		return cli.Usagef("--topic: %v", err)
+	}
 	if o.mqtt.TLS, err = o.brokerTLS(); err != nil {
 		return err
 	}
@@ -134,7 +140,8 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	spool, err := server.OpenSpool(o.spool, int64(o.size))
+	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+	spool, err := server.OpenSpool(o.spool, int64(o.size), log)
 	if err != nil {
 		return cli.Failedf("%w", err)
 	}
@@ -144,7 +151,6 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 		return cli.Failedf("--listen %s: %v", o.listen, err)
 	}
 	listener = netutil.LimitListener(listener, server.DefaultLimits.Connections)
-	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := server.NewMetrics(registry, spool)
