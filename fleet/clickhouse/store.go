@@ -194,13 +194,13 @@ func (s *Store) Has(ctx context.Context, device, sum string) (bool, error) {
 
 // Last returns the last dump of a device, without the columns that ingest does not need; a zero one if there is none.
 func (s *Store) Last(ctx context.Context, device string) (d store.Dump, err error) {
-	rows, err := s.Query(ctx, "select build, fw, boot, dump, uptime_us, bytes, count, complete from dumps where device = "+Quote(device)+" order by boot desc, dump desc limit 1")
+	rows, err := s.Query(ctx, "select build, fw, boot, dump, toUnixTimestamp64Micro(time), uptime_us, bytes, count, complete from dumps where device = "+Quote(device)+" order by boot desc, dump desc limit 1")
 	if err != nil {
 		return d, err
 	}
 	defer rows.Close()
 	if rows.Next() {
-		err = rows.Scan(&d.Build, &d.FW, &d.Boot, &d.Dump, &d.Uptime, &d.Bytes, &d.Count, &d.Complete)
+		err = rows.Scan(&d.Build, &d.FW, &d.Boot, &d.Dump, &d.Time, &d.Uptime, &d.Bytes, &d.Count, &d.Complete)
 	}
 	return d, s.Error(errors.Join(err, rows.Err()))
 }

@@ -61,21 +61,27 @@ type State struct {
 // Last is the last dump of a device. A log that grows may be sent again whole: its dumps up to this one
 // are not new.
 type Last struct {
-	Build, FW                        string
-	Boot, Dump, Uptime, Bytes, Count int64
-	Complete                         bool
+	Build, FW                              string
+	Boot, Dump, Time, Uptime, Bytes, Count int64
+	Complete                               bool
 }
 
 // LastOf returns the last dump as its row has it.
 func LastOf(d *store.Dump) Last {
-	return Last{d.Build, d.FW, d.Boot, d.Dump, d.Uptime, d.Bytes, d.Count, d.Complete}
+	return Last{d.Build, d.FW, d.Boot, d.Dump, d.Time, d.Uptime, d.Bytes, d.Count, d.Complete}
 }
 
-// isLast reports whether a dump is the last dump, or the whole of it if that was cut off. Only the uptime tells
-// dumps with the same content apart.
+// isLast reports whether a dump is the last dump, or the whole of it if that was cut off. Only the uptime, and the header
+// of the boot if it differs, tell dumps with the same content apart.
 func (w *writer) isLast(d *profile.Dump) bool {
 	l := &w.state.Last
 	build, fw := w.u.version(d)
+	if w.state.Boot == l.Boot && w.state.Header != d.BootHeader {
+		return false
+	}
+	if e := epoch(d.BootHeader); e > 0 && e != l.Time-l.Uptime {
+		return false
+	}
 	same := l.Bytes == number(d.Total.Bytes) && l.Count == number(d.Total.Count)
 	return l.Boot != 0 && l.Build == build && l.FW == fw && d.Timed && l.Uptime == d.Time.Microseconds() && (same || !l.Complete)
 }

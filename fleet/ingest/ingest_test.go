@@ -220,6 +220,28 @@ func TestBootsDiffer(t *testing.T) {
 	}
 }
 
+// A device that does the same after each start sends equal dumps at equal times: a header that differs tells its boots apart.
+func TestEqualBoots(t *testing.T) {
+	for name, key := range map[string]string{"epoch": "epoch=17%d0000000000000 ", "another key": "start=%d "} {
+		for _, forget := range []bool{false, true} {
+			var s State
+			boots := map[int64]bool{}
+			for i := range 3 {
+				text := bytes.Replace(fleettest.Log("d1", "5ca1ab1e", 2, 3), []byte("~h#boot "), fmt.Appendf(nil, "~h#boot "+key, i), 1)
+				for _, d := range read(t, &s, Upload{Device: "d1", Received: received.Add(time.Duration(i) * time.Hour), Text: text}).Dumps {
+					boots[d.Boot] = true
+				}
+				if forget && key[:5] == "epoch" { // all but the last dump, as from a store
+					s = State{Last: s.Last}
+				}
+			}
+			if len(boots) != 3 {
+				t.Errorf("%s: %d boots, want 3", name, len(boots))
+			}
+		}
+	}
+}
+
 // A boot that has no dump yet is the one that the next upload continues.
 func TestBootWithoutDump(t *testing.T) {
 	log := fleettest.Log("d1", "5ca1ab1e", 1, 3)
