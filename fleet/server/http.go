@@ -32,7 +32,7 @@ type Limits struct {
 	Body  int64 // bytes of an upload as sent
 	Text  int64 // bytes of an upload, decompressed
 	Rate  rate.Limit
-	Burst int // each device may send Rate uploads per second, and Burst at once
+	Burst int // each device may send Rate uploads per second, and Burst at once: as many as a broker queues
 	// Values and Builds are per device and day: see [Server.charge] and [Server.admitBuilds]. A second of
 	// reading costs Second values: there are logs that take long to read, and have few.
 	Values, Builds, Second int
@@ -46,7 +46,7 @@ type Limits struct {
 }
 
 // DefaultLimits bound the memory of a server to about 500 MB.
-var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 60, Values: 50_000_000, Builds: 20, Second: 100_000, Uploads: 16, Device: 2, Receive: time.Minute,
+var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 1000, Values: 50_000_000, Builds: 20, Second: 100_000, Uploads: 16, Device: 2, Receive: time.Minute,
 	Connections: 4096, Ingest: ingest.DefaultLimits}
 
 // Server receives dumps.

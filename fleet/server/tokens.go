@@ -59,9 +59,15 @@ func ReadTokens(r io.Reader, name string) (*Tokens, error) {
 			return nil, fmt.Errorf(`%s:%d: expected "device NAME HASH", "fleet HASH" or "read HASH"`, name, n)
 		}
 	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(t.device)+len(t.fleet)+len(t.read) == 0 { // as while it is written
+		return nil, fmt.Errorf("%s: no token (btfleet token makes one)", name)
+	}
 	list := &Tokens{}
 	list.now.Store(t)
-	return list, lines.Err()
+	return list, nil
 }
 
 // Replace replaces all rights by those of another list.

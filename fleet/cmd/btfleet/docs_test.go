@@ -165,7 +165,7 @@ func TestLoopback(t *testing.T) {
 			t.Errorf("%q: %v, want %v", address, got, want)
 		}
 	}
-	for _, args := range [][]string{{"serve", "--listen", ":1"}, {"demo", "--listen", "0.0.0.0:1"}, {"serve", "--mqtt", "foo"}, {"serve", "--mqtt", "ws://h"}, {"serve", "--topic", "x"}, {"serve", "--write-every", "0"}} {
+	for _, args := range [][]string{{"serve", "--listen", ":1"}, {"demo", "--listen", "0.0.0.0:1"}, {"serve", "--mqtt", "foo"}, {"serve", "--mqtt", "ws://h"}, {"serve", "--topic", "x"}, {"serve", "--write-every", "0"}, {"serve", "--cert", "nofile", "--key", "nofile"}} {
 		if code, _, errs := ask(args...); code != 2 || !strings.Contains(errs, args[1]) {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
 		}

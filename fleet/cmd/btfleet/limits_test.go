@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -102,12 +103,64 @@ func TestReload(t *testing.T) {
 	if status(one) != 401 {
 		t.Error("the old token counts")
 	}
-	for _, bad := range []func(){func() { write("read 12\n") }, func() { os.Remove(file) }} {
+	for _, bad := range []func(){func() { write("read 12\n") }, func() { write("# no token\n") }, func() { os.Remove(file) }} {
 		bad()
 		hangUp()
 		time.Sleep(100 * time.Millisecond)
 		if status(two) != 200 {
 			t.Error("a file that cannot be read changes the tokens")
 		}
+	}
+}
+
+// SIGHUP replaces the certificate, unless it cannot be read.
+func TestCertificateReload(t *testing.T) {
+	dir := t.TempDir()
+	_, cert, key := certificates(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	c := start(t, dir, address, "--cert", cert, "--key", key)
+	defer func() { c.Process.Kill(); c.Wait() }()
+	hangUp := func() {
+		if err := c.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	served := func() string {
+		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return string(conn.ConnectionState().PeerCertificates[0].Raw)
+	}
+	first := served()
+	_, newCert, newKey := certificates(t)
+	for from, to := range map[string]string{newCert: cert, newKey: key} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if served() != first {
+		t.Fatal("the new certificate is served without SIGHUP")
+	}
+	hangUp()
+	for end := time.Now().Add(10 * time.Second); served() == first; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the new certificate is not served")
+		}
+	}
+	second := served()
+	if err := os.WriteFile(key, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hangUp()
+	time.Sleep(100 * time.Millisecond)
+	if served() != second {
+		t.Error("a key that cannot be read changes the certificate")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,6 +41,7 @@ type serve struct {
 	listen     string
 	tokens     string
 	cert, key  string
+	pair       atomic.Pointer[tls.Certificate] // of cert and key
 	mqtt       server.MQTT
 	broker     string
 	brokerCA   string
@@ -68,7 +70,7 @@ log that has grown, what is after the last dump of the device is added. The
 answer 201 says that the upload is on disk; 429 and 507 have a Retry-After.
 With --mqtt it subscribes to a broker, too. /metrics is for Prometheus, and
 /healthz for a load balancer. An interrupt ends it after all is written.
-SIGHUP makes it read the file of --tokens again.`,
+SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 		Example: "btfleet serve --listen :8470 --tokens tokens --cert tls.pem --key key.pem\nbtfleet serve --store 's3://heap?region=eu-west-1' --mqtt mqtt://broker:1883", Args: cobra.NoArgs, RunE: o.run}
 	o.store.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -124,6 +126,9 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	}
 	tokens, err := o.readTokens()
 	if err != nil {
+		return err
+	}
+	if err := o.readPair(); err != nil {
 		return err
 	}
 	tables, err := o.store.tables()
@@ -238,10 +243,23 @@ func (o *serve) readTokens() (*server.Tokens, error) {
 	return t, nil
 }
 
-// reload reads the file of --tokens again at each SIGHUP. If it cannot be read, the tokens stay.
+// readPair reads the files of --cert and --key.
+func (o *serve) readPair() error {
+	if o.cert == "" {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+	if err != nil {
+		return cli.Usagef("--cert %s --key %s: %w", o.cert, o.key, err)
+	}
+	o.pair.Store(&pair)
+	return nil
+}
+
+// reload reads the tokens and the certificate again at each SIGHUP. Those that cannot be read stay.
 func (o *serve) reload(ctx context.Context, t *server.Tokens, log *slog.Logger) {
-	if t == nil {
-		return
+	if t == nil && o.cert == "" {
+		return // SIGHUP ends the server, as when a terminal is closed
 	}
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP)
@@ -255,9 +273,12 @@ func (o *serve) reload(ctx context.Context, t *server.Tokens, log *slog.Logger) 
 		list, err := o.readTokens()
 		if err != nil {
 			log.Error("the tokens stay as they were", "err", err)
-		} else {
+		} else if t != nil {
 			t.Replace(list)
 			log.Info("tokens read", "file", o.tokens)
+		}
+		if err := o.readPair(); err != nil {
+			log.Error("the certificate stays as it was", "err", err)
 		}
 	}
 }
@@ -318,7 +339,8 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 	failed := make(chan error, 1)
 	go func() {
 		if o.cert != "" {
-			failed <- h.ServeTLS(l, o.cert, o.key)
+			h.TLSConfig.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return o.pair.Load(), nil }
+			failed <- h.ServeTLS(l, "", "")
 		} else {
 			failed <- h.Serve(l)
 		}
