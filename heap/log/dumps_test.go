@@ -474,8 +474,8 @@ func TestRateOfAStream(t *testing.T) {
 	}
 	found := p.Leaks(profile.LeakOptions{})
 	var rates []string
-	for i := range found.Rows {
-		if r := &found.Rows[i]; r.Rate != 0 {
+	for _, r := range found.Rows {
+		if r.Rate != 0 {
 			in := slices.IndexFunc(r.Stack(), func(s profile.Site) bool { return s.Func == "connection" })
 			rates = append(rates, fmt.Sprintf("%t %.0f", in >= 0, r.Rate))
 		}

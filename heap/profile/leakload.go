@@ -66,8 +66,7 @@ func (c *loadCurve) curve() []float64 {
 func (p *Profile) compareWithLoad(l *Leaks, t *leakTrend, curve []float64) {
 	points := make([]Value, len(p.dumps))
 	grows := thresholds[len(thresholds)-1]
-	for i := range l.Rows {
-		r := &l.Rows[i]
+	for _, r := range l.Rows {
 		if !r.Verdict.Sure() || curve == nil {
 			continue
 		}

@@ -34,8 +34,7 @@ var methods = []method{
 func rule(w *simulated) finding {
 	l := w.profile().Leaks(profile.LeakOptions{})
 	f := finding{first: -1}
-	for i := range l.Rows {
-		r := &l.Rows[i]
+	for i, r := range l.Rows {
 		n, _ := strconv.ParseUint(r.Stack()[0].Func, 0, 64) // the address of path 0 is 1
 		path := int(n) - 1
 		if i == 0 {

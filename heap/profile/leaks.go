@@ -20,11 +20,11 @@ type LeakOptions struct {
 type Leaks struct {
 	// Rows are the call paths whose floor rose, the most likely leak first: those with the
 	// verdict Leaking, then Probably, then the others, and within these by Score.
-	Rows []Leak
+	Rows []*Leak
 	// Functions are the functions whose call paths together have the verdict Leaking or
 	// Probably, and a stronger one than any of these paths has alone. The call paths of a
 	// function are those whose innermost shown frame is in the function.
-	Functions []Leak
+	Functions []*Leak
 	// Rate is the sum of the rows and functions of Sure, in bytes per hour if Timed is set, else
 	// per dump. The true rate is between Rate-Margin and Rate+Margin in 9 of 10 cases.
 	Rate, Margin float64
@@ -65,13 +65,13 @@ type Leaks struct {
 	// nor the use of a heap is Leaking or Probably, or if the free memory is not known.
 	Exhaustion *Exhaustion
 
-	sure []Leak
+	sure []*Leak
 	free *freeHeap // nil if the free memory is not known
 }
 
 // Sure returns the rows that are Leaking or Probably, and then those of Functions of which no
 // call path is in these rows.
-func (l *Leaks) Sure() []Leak { return slices.Clone(l.sure) }
+func (l *Leaks) Sure() []*Leak { return slices.Clone(l.sure) }
 
 // Leak is a call path, or a function with all its call paths, whose floor rose.
 type Leak struct {
@@ -255,7 +255,7 @@ func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
 			if e.Versions != nil {
 				e.Versions = comparableVersions(e.Versions, Row{p, row}.Stack())
 			}
-			l.Rows = append(l.Rows, Leak{Evidence: e, p: p, leaks: l, rows: which})
+			l.Rows = append(l.Rows, &Leak{Evidence: e, p: p, leaks: l, rows: which})
 		}
 	}
 	if !l.Intervals { // sums of all paths grow
@@ -324,10 +324,10 @@ func (e *Evidence) growth() float64 {
 }
 
 // sortLeaks orders rows as in [Leaks.Rows].
-func sortLeaks(list []Leak) {
+func sortLeaks(list []*Leak) {
 	rank := func(e *Leak) int { return -max(0, int(e.Verdict)-int(Grows)) }
-	slices.SortFunc(list, func(a, b Leak) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.Score, a.Score), cmp.Compare(b.Gain, a.Gain), cmp.Compare(a.rows[0], b.rows[0]))
+	slices.SortFunc(list, func(a, b *Leak) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Score, a.Score), cmp.Compare(b.Gain, a.Gain), cmp.Compare(a.rows[0], b.rows[0]))
 	})
 }
 
@@ -340,45 +340,30 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 			best[name] = max(best[name], l.Rows[i].Verdict)
 		}
 	}
-	paths := map[string]int{} // number of call paths of a function
-	for row := range p.rows().len() {
-		if site, ok := p.rows().innermost(row); ok {
-			paths[p.names().siteAt(site).Func]++
-		}
-	}
 	view, from := p.view, p
 	view.By = ByFunction
 	p = p.View(view)
 	rows, points := p.rows(), make([]Value, len(p.dumps))
-	var order []uint32
-	bySite := map[uint32][]uint32{}
-	for row := range rows.len() {
-		if site, ok := rows.innermost(row); ok {
-			if bySite[site] == nil {
-				order = append(order, site)
-			}
-			bySite[site] = append(bySite[site], uint32(row))
-		}
-	}
-	for _, number := range order {
-		name := rows.names.siteAt(number).Func
-		if _, grows := best[name]; !grows && paths[name] == 1 {
+	merged := rows.len() < from.rows().len()
+	for list := range rows.bySite() {
+		site := rows.names.siteAt(rows.site(list[0]))
+		if _, grows := best[site.Func]; !grows && !merged && len(list) == 1 {
 			continue // it has the values of its call path
 		}
 		changes := 0
-		for _, row := range bySite[number] {
+		for _, row := range list {
 			changes += rows.changes(int(row), minChanges)
 		}
 		if !l.Intervals && t.seldom(changes) {
 			continue
 		}
 		clear(points)
-		p.addRows(points, bySite[number])
+		p.addRows(points, list)
 		l.addUp(points)
-		e, site := t.examine(points), rows.names.siteAt(number)
+		e := t.examine(points)
 		e.Versions = comparableVersions(e.Versions, []Site{site})
 		if e.Gain > 0 && e.Verdict.Sure() && e.Verdict > best[site.Func] {
-			l.Functions = append(l.Functions, Leak{Evidence: e, p: p, leaks: l, rows: bySite[number], stack: []Site{site}})
+			l.Functions = append(l.Functions, &Leak{Evidence: e, p: p, leaks: l, rows: list, stack: []Site{site}})
 		}
 	}
 	sortLeaks(l.Functions)
@@ -391,7 +376,7 @@ func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
 }
 
 // addCalls sets the call paths of functions.
-func (p *Profile) addCalls(functions []Leak) {
+func (p *Profile) addCalls(functions []*Leak) {
 	if len(functions) == 0 {
 		return
 	}

@@ -25,7 +25,7 @@ func TestLeaksUndecided(t *testing.T) {
 	if len(l.Rows) != 1 || l.Exhaustion != nil {
 		t.Fatalf("%d rows, %+v", len(l.Rows), l.Exhaustion)
 	}
-	r := &l.Rows[0]
+	r := l.Rows[0]
 	// 20 h of 39 h are before the growth.
 	if r.Verdict != profile.Grows || math.Abs(r.More-(20/0.24-39)) > 1e-6 || l.Dumps[r.Since].Time != 21*time.Hour || math.Abs(r.Rate-32) > 1e-6 {
 		t.Errorf("%v, %v h more, since %v, %v bytes per hour", r.Verdict, r.More, l.Dumps[r.Since].Time, r.Rate)
@@ -39,7 +39,7 @@ func TestLeaksUndecided(t *testing.T) {
 		t.Errorf("%d h later: %v", hours-3, before.Verdict)
 	}
 	after := leaksOf(t, profile.LeakOptions{Heap: 8000}, ramp(n+hours, begin)...)
-	if r := &after.Rows[0]; r.Verdict != profile.Probably || r.More != 0 || after.Exhaustion == nil || after.IfLeak(r) != nil {
+	if r := after.Rows[0]; r.Verdict != profile.Probably || r.More != 0 || after.Exhaustion == nil || after.IfLeak(r) != nil {
 		t.Errorf("%d h later: %v, %v h more, %+v", hours, r.Verdict, r.More, after.Exhaustion)
 	}
 }

@@ -88,8 +88,7 @@ func (s *worldScore) add(w *simulated) {
 	s.logs++
 	var sure, listed, rate, since bool
 	grows, ends, named, atEnd := 0, 0, false, false
-	for i := range l.Rows {
-		r := &l.Rows[i]
+	for i, r := range l.Rows {
 		n, _ := strconv.ParseUint(r.Stack()[0].Func, 0, 64) // the address of path 0 is 1
 		leak := w.leak >= 0 && int(n)-1 == w.leak
 		if i == 0 && w.leak >= 0 {

@@ -150,6 +150,32 @@ func (r *rows) stack(dst []uint32, row int) []uint32 { return r.stacks.append(ds
 // innermost returns the number of the innermost site of a row; ok is false if it has none.
 func (r *rows) innermost(row int) (site uint32, ok bool) { return r.stacks.innermost(r.stackOf(row)) }
 
+// site returns the number of the innermost site of a row that has one.
+func (r *rows) site(row uint32) uint32 {
+	site, _ := r.innermost(int(row))
+	return site
+}
+
+// bySite returns the rows that have a site, those with the same innermost one together.
+func (r *rows) bySite() iter.Seq[[]uint32] {
+	return func(yield func([]uint32) bool) {
+		list := make([]uint32, 0, r.len())
+		for row := range r.len() {
+			if _, ok := r.innermost(row); ok {
+				list = append(list, uint32(row))
+			}
+		}
+		slices.SortStableFunc(list, func(a, b uint32) int { return cmp.Compare(r.site(a), r.site(b)) })
+		for n := 0; len(list) > 0; list = list[n:] {
+			for n = 1; n < len(list) && r.site(list[n]) == r.site(list[0]); n++ {
+			}
+			if !yield(list[:n:n]) {
+				return
+			}
+		}
+	}
+}
+
 // value returns the value of a row in a dump.
 func (r *rows) value(row, dump int) Value {
 	if dump < 0 || dump >= len(r.total) {

@@ -28,9 +28,9 @@ func NewLeaks(found *profile.Leaks) *Leaks {
 	}
 	steady, uneven, ended := leaktext.Growing(found)
 	for _, r := range slices.Concat(sure, steady, uneven, ended) {
-		row := Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: leaktext.RateOf(found, &r), Grows: r.Rate > 0,
-			First: r.First, Last: r.Last, Text: leaktext.Evidence(&r)}
-		row.Text = strings.Join(append([]string{row.Text}, leaktext.Notes(found, &r)...), "; ")
+		row := Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: leaktext.RateOf(found, r), Grows: r.Rate > 0,
+			First: r.First, Last: r.Last, Text: leaktext.Evidence(r)}
+		row.Text = strings.Join(append([]string{row.Text}, leaktext.Notes(found, r)...), "; ")
 		for i, v := range r.Points() {
 			if found.Dumps[i].Used {
 				row.Points = append(row.Points, v.Bytes)

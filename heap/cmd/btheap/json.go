@@ -121,10 +121,9 @@ func leakDumpJSON(d *profile.LeakDump) any {
 }
 
 // leaksJSON returns the objects of the rows with evidence.
-func leaksJSON(found *profile.Leaks, rows []profile.Leak, limit *profile.StackLimit) list {
+func leaksJSON(found *profile.Leaks, rows []*profile.Leak, limit *profile.StackLimit) list {
 	return func(yield func(any) bool) {
-		for i := range rows {
-			r := &rows[i]
+		for _, r := range rows {
 			if r.Verdict == profile.NoEvidence {
 				continue
 			}
@@ -145,7 +144,7 @@ func leaksJSON(found *profile.Leaks, rows []profile.Leak, limit *profile.StackLi
 }
 
 // foundJSON returns the fields that leaks and live share.
-func foundJSON(found *profile.Leaks, rows []profile.Leak, limit *profile.StackLimit) object {
+func foundJSON(found *profile.Leaks, rows []*profile.Leak, limit *profile.StackLimit) object {
 	j := object{"per": "dump", "used": found.Used, "leaks": leaksJSON(found, rows, limit), "exhaustion": nil}
 	if found.Timed {
 		j["per"] = "hour"

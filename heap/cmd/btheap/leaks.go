@@ -282,14 +282,14 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 	if found.Used == 0 {
 		return
 	}
-	sure := slices.DeleteFunc(slices.Clone(found.Rows), func(r profile.Leak) bool { return !r.Verdict.Sure() }) // call paths; functions follow
+	sure := slices.DeleteFunc(slices.Clone(found.Rows), func(r *profile.Leak) bool { return !r.Verdict.Sure() }) // call paths; functions follow
 	sure, left := first(sure, l.rows)
 	l.writeLeaks(w, found, sure)
 	writeMore(w, "\n", left, "more leak")
 	if len(found.Functions) > 0 {
 		fmt.Fprint(w, "\nfunctions, with all their callers together:\n")
 		l.writeLeaks(w, found, found.Functions)
-		if rows, _ := first(found.Rows, lookedAt); found.Boots > 1 && slices.ContainsFunc(rows, func(r profile.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
+		if rows, _ := first(found.Rows, lookedAt); found.Boots > 1 && slices.ContainsFunc(rows, func(r *profile.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
 			fmt.Fprintln(w, "\naddresses without names may differ by boot, and so may their call paths:\n--hide '^0x' leaves such addresses out, --maps may name them")
 		}
 	}
@@ -312,11 +312,10 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 }
 
 // writeLeaks writes call paths, or functions with all their callers, with their evidence.
-func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []profile.Leak) {
+func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []*profile.Leak) {
 	var limit profile.StackLimit
 	defer l.noteCut(&limit)
-	for i := range list {
-		r := &list[i]
+	for _, r := range list {
 		bars := sparkline(r.Points(), func(i int) bool { return found.Dumps[i].Used }, l.w, 24)
 		verdict, boots := r.Verdict.String(), ""
 		if r.Ended != nil {
@@ -363,9 +362,9 @@ const lookedAt = 100
 // hint returns how to get names of functions if no listed call path has any, else "". It is for
 // people at a terminal.
 func (l *leaks) hint(found *profile.Leaks) string {
-	listed := slices.DeleteFunc(slices.Clone(found.Rows), func(r profile.Leak) bool { return r.Verdict == profile.NoEvidence })
+	listed := slices.DeleteFunc(slices.Clone(found.Rows), func(r *profile.Leak) bool { return r.Verdict == profile.NoEvidence })
 	listed, _ = first(listed, lookedAt)
-	named := func(r profile.Leak) bool {
+	named := func(r *profile.Leak) bool {
 		return slices.ContainsFunc(r.Stack(), func(s profile.Site) bool { return !unnamed(s) })
 	}
 	if len(l.Exes) > 0 || len(listed) == 0 || slices.ContainsFunc(listed, named) {
@@ -383,7 +382,7 @@ func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
 	steady, uneven, _ := leaktext.Growing(found)
 	for _, r := range slices.Concat(found.Sure(), steady, uneven) {
 		at, name, kind := inLog(found), "(no frames)", "warning"
-		stack := limit.Leak(&r)
+		stack := limit.Leak(r)
 		if len(stack) > 0 {
 			name = stack[0].Func
 		}

@@ -201,7 +201,7 @@ func (st *state) dump() string {
 	}
 	fmt.Fprintf(&b, "; %s", st.finding())
 	if sure := st.found.Sure(); len(sure) > 0 {
-		r := &sure[0]
+		r := sure[0]
 		fmt.Fprintf(&b, ", %s", leaktext.Rate(st.found, r.Rate, r.Margin))
 		if stack := r.Stack(); len(stack) > 0 {
 			fmt.Fprintf(&b, ", %s", siteName(stack[0]))

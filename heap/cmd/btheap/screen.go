@@ -255,7 +255,7 @@ func (m *screen) sort() {
 		stack := r.Stack()
 		row := liveRow{Row: r, rank: len(leaks), grew: profile.Sub(r.Value().Bytes, r.At(0).Bytes), name: callers(stack)}
 		if i, ok := leaks[pathKey(stack)]; ok && m.now.found.Rows[i].Verdict > profile.NoEvidence {
-			row.leak, row.rank = &m.now.found.Rows[i], i
+			row.leak, row.rank = m.now.found.Rows[i], i
 		}
 		if row.leak == nil && r.Value().IsZero() || m.filter != nil && !m.filter.MatchString(row.name) {
 			continue

@@ -92,8 +92,7 @@ func (l *leaks) writeVerdict(w io.Writer, name string, found *profile.Leaks) {
 		fmt.Fprintln(w, fit(text))
 	}
 	sure, _ := first(found.Sure(), 3)
-	for i := range sure {
-		r := &sure[i]
+	for _, r := range sure {
 		line(w, fmt.Sprintf("%s  %s", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin)), path(r.Stack(), 50))
 		for _, text := range []string{leaktext.Since(found, r), leaktext.Versions(found, r)} {
 			if text != "" {

@@ -18,8 +18,8 @@ func Headline(found *profile.Leaks) string {
 	for _, r := range found.Sure() {
 		n[r.Verdict]++
 	}
-	for i := range found.Rows {
-		switch r := &found.Rows[i]; {
+	for _, r := range found.Rows {
+		switch {
 		case r.Ended != nil:
 			ended++
 		case r.Verdict == profile.Grows:
@@ -223,7 +223,7 @@ const maxGrowing = 3
 // Growing returns the call paths that grow, the first three, without those of functions that leak:
 // those that grow steadily, and those whose growth may be noise. ended has the first three that
 // stopped growing.
-func Growing(found *profile.Leaks) (steady, uneven, ended []profile.Leak) {
+func Growing(found *profile.Leaks) (steady, uneven, ended []*profile.Leak) {
 	leaks := map[string]bool{}
 	for _, f := range found.Functions {
 		leaks[f.Innermost().Func] = true
