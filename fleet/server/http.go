@@ -11,10 +11,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/klauspost/compress/zstd"
@@ -68,7 +70,7 @@ type Server struct {
 // Handler returns the handler of all requests.
 func (s *Server) Handler(metrics prometheus.Gatherer) http.Handler {
 	m := http.NewServeMux()
-	m.HandleFunc("PUT /v1/dumps/{device}", s.put)
+	m.HandleFunc("/v1/dumps/{device}", s.put)
 	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		if s.Spool.Size() >= s.Spool.limit || time.Now().Unix() < s.full.Load()+60 {
 			http.Error(w, "the spool, or its disk, is full", http.StatusServiceUnavailable)
@@ -112,6 +114,15 @@ func Local(h http.Handler) http.Handler {
 // read returns a handler that passes requests with a read token to h.
 func (s *Server) read(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			fail(w, r, http.StatusMethodNotAllowed, r.Method+": expected GET")
+			return
+		}
+		if text, err := url.QueryUnescape(r.URL.RequestURI()); err != nil || !utf8.ValidString(text) {
+			fail(w, r, http.StatusBadRequest, "the URL is not UTF-8")
+			return
+		}
 		if s.Tokens != nil && !s.Tokens.Read(tokenOf(r)) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="btfleet", charset="UTF-8"`)
 			fail(w, r, http.StatusUnauthorized, "a read token is needed, as the password")
@@ -146,6 +157,11 @@ func refuse(status int, result string, err error) *refusal {
 
 // put handles PUT /v1/dumps/{device}?build=BUILD&fw=VERSION.
 func (s *Server) put(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPut {
+		w.Header().Set("Allow", "PUT")
+		fail(w, r, http.StatusMethodNotAllowed, r.Method+": expected PUT, as curl -T sends it")
+		return
+	}
 	device := r.PathValue("device")
 	answer, err := s.accept(w, r, device)
 	var no *refusal

@@ -300,7 +300,25 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s without a token: %v %v", path, resp, err)
 		}
 	}
-	if status, answer := f.send(t, "d1", log, bearer("one")...); status != 201 {
+	for _, c := range []struct {
+		method, path string
+		status       int
+		allow        string
+	}{{"POST", "/v1/dumps/d1", 405, "PUT"}, {"GET", "/v1/dumps/d1", 405, "PUT"}, {"POST", "/v1/builds", 405, "GET, HEAD"}, {"GET", "/v1/devices/%ff", 400, ""}, {"GET", "/?build=%ff", 400, ""}} {
+		r, err := http.NewRequest(c.method, f.url+c.path, bytes.NewReader(log))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != c.status || resp.Header.Get("Allow") != c.allow {
+			t.Errorf("%s %s: %s, Allow: %q", c.method, c.path, resp.Status, resp.Header.Get("Allow"))
+		}
+	}
+	if status, answer := f.send(t, "d1", log, "Authorization", "bearer one"); status != 201 {
 		t.Errorf("the right token: %d %s", status, answer)
 	}
 	f.flush(t)

@@ -103,7 +103,7 @@ func (t *Tokens) Read(token string) bool { return has(t.now.Load().read, token) 
 
 // tokenOf returns the token of a request: the bearer token, or the password of basic authentication.
 func tokenOf(r *http.Request) string {
-	if t, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+	if scheme, t, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		return t
 	}
 	_, password, _ := r.BasicAuth()
