@@ -22,7 +22,7 @@ func trend(list []float64) template.HTML {
 	most := max(1, slices.Max(list))
 	least := min(slices.Min(list), most*0.9)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="trend" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="from %s to %s bytes"><polyline class="line" points="`,
+	fmt.Fprintf(&b, `<svg class="trend" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="from %[1]s to %[2]s bytes"><title>from %[1]s to %[2]s bytes</title><polyline class="line" points="`,
 		whole(list[0]), whole(list[len(list)-1]))
 	for i, v := range list {
 		fmt.Fprintf(&b, "%.1f,%.1f ", 100*float64(i)/float64(len(list)-1), 23-22*(v-least)/(most-least))
@@ -82,7 +82,10 @@ func histogram(list []float64, what, unit string) template.HTML {
 		more = fmt.Sprintf("; %s more above %s", cli.Number(int64(all-far)), whole(list[far-1]))
 	}
 	low, most := list[0], list[len(list)-1]
-	step := round(max(most-low, math.Abs(most)/1000, 1e-9) / columns)
+	if most-low <= math.Abs(most)/100 {
+		return "<span></span>" // one column
+	}
+	step := round((most - low) / columns)
 	from := math.Floor(low/step) * step
 	counts := make([]int, int((most-from)/step)+1)
 	for _, v := range list {
@@ -122,55 +125,60 @@ func histogram(list []float64, what, unit string) template.HTML {
 type plot struct {
 	first     time.Time
 	span, top float64 // seconds and bytes
+	left      float64 // for the labels
 }
 
-func (p plot) at(t time.Time, bytes int64) string {
-	return fmt.Sprintf("%.1f,%.1f", 800*t.Sub(p.first).Seconds()/p.span, 200-185*float64(bytes)/p.top)
-}
+func (p plot) x(t time.Time) float64   { return p.left + (800-p.left)*t.Sub(p.first).Seconds()/p.span }
+func (p plot) y(bytes float64) float64 { return 200 - 185*bytes/p.top }
 
 // chart draws the bytes of a device's dumps over time, with a line for each boot, and the free bytes if they are known.
 func chart(l *query.Timeline) template.HTML {
 	if len(l.Dumps) < 2 {
 		return ""
 	}
-	last := l.Dumps[len(l.Dumps)-1].Received
-	p := plot{l.Dumps[0].Received, max(1, last.Sub(l.Dumps[0].Received).Seconds()), 1}
+	first, last := l.Dumps[0].Received, l.Dumps[len(l.Dumps)-1].Received
+	p := plot{first: first, span: max(1, last.Sub(first).Seconds()), top: 1}
 	known := false
 	for _, d := range l.Dumps {
 		p.top = max(p.top, float64(d.Bytes), float64(d.HeapFree))
 		known = known || d.HeapFree >= 0
 	}
+	p.left = 10 * float64(len(whole(p.top)))
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 -4 800 224" role="img" aria-label="bytes over time, up to %s">`, whole(p.top))
+	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 -14 804 234" role="img" aria-label="bytes over time, up to %s"><text x="%.0f" y="-3" text-anchor="end">bytes</text>`, whole(p.top), p.left-8)
 	step := round(p.top / 4)
 	for v := 0.0; v <= p.top; v += step {
-		y := 200 - 185*v/p.top
-		fmt.Fprintf(&b, `<line class="grid" x1="0" y1="%.1f" x2="800" y2="%.1[1]f"/><text x="0" y="%.1f">%s</text>`, y, y-3, whole(v))
+		fmt.Fprintf(&b, `<line class="grid" x1="%.0f" y1="%.1f" x2="800" y2="%.1[2]f"/><text x="%.0[3]f" y="%.1[4]f" text-anchor="end">%[5]s</text>`, p.left, p.y(v), p.left-8, p.y(v)+4, whole(v))
 	}
-	fmt.Fprintf(&b, `<text x="0" y="216">%s</text><text x="800" y="216" text-anchor="end">%s UTC</text>`, Date(p.first), Date(last))
+	for i, anchor := range []string{"start", "middle", "end"} {
+		zone := []string{"", "", " UTC"}[i]
+		t := first.Add(last.Sub(first) / 2 * time.Duration(i))
+		fmt.Fprintf(&b, `<text x="%.1f" y="216" text-anchor="%s">%s%s</text>`, p.x(t), anchor, Date(t), zone)
+	}
 	for i := 0; i < len(l.Dumps); {
-		var used, free []string
+		var used, free strings.Builder
 		boot := l.Dumps[i].Boot
 		for ; i < len(l.Dumps) && l.Dumps[i].Boot == boot; i++ {
 			d := l.Dumps[i]
-			used = append(used, p.at(d.Received, d.Bytes))
+			fmt.Fprintf(&used, "%.1f,%.1f ", p.x(d.Received), p.y(float64(d.Bytes)))
 			if d.HeapFree >= 0 {
-				free = append(free, p.at(d.Received, d.HeapFree))
+				fmt.Fprintf(&free, "%.1f,%.1f ", p.x(d.Received), p.y(float64(d.HeapFree)))
 			}
 		}
-		fmt.Fprintf(&b, `<polyline class="line" points="%s"/><polyline class="line free" points="%s"/>`, strings.Join(used, " "), strings.Join(free, " "))
+		fmt.Fprintf(&b, `<polyline class="line" points="%s"/><polyline class="line free" points="%s"/>`, used.String(), free.String())
 	}
 	for _, d := range l.Dumps {
 		class := "dot"
 		if !d.Complete {
 			class = "dot bad"
+		} else if len(l.Dumps) > 300 {
+			continue // the line is enough
 		}
-		x, y, _ := strings.Cut(p.at(d.Received, d.Bytes), ",")
-		fmt.Fprintf(&b, `<circle class="%s" cx="%s" cy="%s" r="3"><title>%s: %s bytes</title></circle>`, class, x, y, Date(d.Received), cli.Number(d.Bytes))
+		fmt.Fprintf(&b, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"><title>%s: %s bytes</title></circle>`, class, p.x(d.Received), p.y(float64(d.Bytes)), Date(d.Received), cli.Number(d.Bytes))
 	}
-	b.WriteString(`</svg><p class="legend"><span class="key">bytes in use, by dump (hollow: incomplete)</span>`)
+	b.WriteString(`</svg><p class="legend"><span class="key">in use, by dump (hollow: incomplete)</span>`)
 	if known {
-		b.WriteString(`<span class="key free">free bytes</span>`)
+		b.WriteString(`<span class="key free">free</span>`)
 	}
 	return template.HTML(b.String() + "</p>")
 }

@@ -32,6 +32,8 @@ var functions = template.FuncMap{
 	"hours":   Hours,
 	"date":    Date,
 	"delta":   func(g query.Growth) float64 { return g.After - g.Before },
+	"print":   cli.Printable,
+	"name":    name,
 	"site":    func(stack []query.Frame) template.HTML { return breakable(Site(stack)) },
 	"frame":   func(f query.Frame) template.HTML { return breakable(f.String()) },
 	"trend":   trend,
@@ -42,7 +44,7 @@ var functions = template.FuncMap{
 	"maybe":   func(l []query.Change) []query.Change { return with(l, query.Possibly) },
 	"random":  func(l []query.Change) []query.Change { return with(l, query.NoEvidence) },
 	"far":     func(l []query.Leak) []query.Leak { _, f := fold(l); return f },
-	"rates":   func(l query.Leak) template.HTML { return histogram(l.Rates, "growth", "bytes/h") },
+	"rates":   func(l query.Leak) template.HTML { return histogram(l.Rates, "growth", "bytes per hour") },
 	"days": func(x query.Exhaustion) template.HTML {
 		times, unit := inUnit(x.Each)
 		return histogram(times, "time until the heap is full", unit)
@@ -71,10 +73,10 @@ var functions = template.FuncMap{
 	},
 }
 
-// Short returns the first digits of a build ID.
+// Short returns the first characters of a build ID.
 func Short(build string) string {
-	if len(build) > 12 {
-		build = build[:12]
+	if r := []rune(build); len(r) > 12 {
+		build = string(r[:12])
 	}
 	return cli.Printable(build)
 }
@@ -142,6 +144,15 @@ var breaks = strings.NewReplacer("::", "::<wbr>", "&lt;", "&lt;<wbr>", ",", ",<w
 // breakable returns a name that may be broken into lines between its parts.
 func breakable(name string) template.HTML {
 	return template.HTML(breaks.Replace(template.HTMLEscapeString(name)))
+}
+
+// name returns a name that a device has chosen. A short one stays in a line.
+func name(s string) template.HTML {
+	class := ""
+	if s = cli.Printable(s); len(s) <= 24 {
+		class = ` class="nowrap"`
+	}
+	return template.HTML("<bdi"+class+">") + breakable(s) + "</bdi>"
 }
 
 // Site returns the innermost frame that is not an allocator function.

@@ -270,8 +270,8 @@ func TestHistogram(t *testing.T) {
 		t.Errorf("two devices: %s", got)
 	}
 	for _, list := range [][]float64{{5, 5, 5}, {0, 0, 0}, {-3, -3, -3}} {
-		if got := histogram(list, "rate", ""); strings.Count(string(got), "<rect") != 1 || strings.Contains(string(got), "NaN") {
-			t.Errorf("%v: %s", list, got)
+		if got := histogram(list, "rate", ""); got != "<span></span>" {
+			t.Errorf("%v, a single column: %s", list, got)
 		}
 	}
 	if got := string(histogram([]float64{0.002, 0.004, 0.009}, "rate", "")); !strings.Contains(got, ">0.002</text>") {
@@ -395,7 +395,7 @@ func TestStatus(t *testing.T) {
 	p.states.rest = 0
 	p.states.mu.Unlock()
 	text, old := get(t, url+"/devices?build="+neturl.QueryEscape(hostile), 200), begin(hostile)
-	if !strings.Contains(text, ">later</a>") {
+	if !strings.Contains(text, ">later</bdi>") {
 		t.Errorf("a device that arrived later is not shown: %s", text)
 	}
 	if found = status(); found[hostile] == nil || !begin(hostile).After(old) || !begin(fleet.BuildID(0)).Equal(before) {

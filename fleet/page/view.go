@@ -23,7 +23,7 @@ type head struct {
 }
 
 // Head returns the beginning of a page with a title.
-func (v *view) Head(title string) head { return head{v, title} }
+func (v *view) Head(title string) head { return head{v, cli.Printable(title)} }
 
 // Since returns the time window, as in the request; "" if there is none.
 func (v *view) Since() string { return cli.Printable(v.url.Query().Get("since")) }
