@@ -106,8 +106,8 @@ func (w *watch) set(b query.Build, l *query.Leaks) {
 }
 
 // inChat replaces what chat programs read as markup, as a mention of people or as a link: devices choose
-// the names in a sentence.
-var inChat = strings.NewReplacer("<", "‹", ">", "›", "&", "＆", "@", "＠", "[", "［", "]", "］", "://", ":／／")
+// the names in a sentence. Underscores stay: names of functions have them, and they make at most italics.
+var inChat = strings.NewReplacer("<", "‹", ">", "›", "&", "＆", "@", "＠", "[", "［", "]", "］", "://", ":／／", "*", "＊", "`", "ˋ", "~", "～")
 
 // alerts returns the alerts that apply to a build.
 func (w *watch) alerts(b query.Build, l *query.Leaks) (list []alert) {

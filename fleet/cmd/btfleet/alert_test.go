@@ -108,7 +108,7 @@ func TestAlerts(t *testing.T) {
 // The sentence of an alert has no markup, mention or link of a device; the fields are as they are.
 func TestAlertText(t *testing.T) {
 	hours := []float64{5}
-	name := "<!channel> @all [x](http://evil.example)&"
+	name := "<!channel> @all *[x](http://evil.example)`~&"
 	l := &query.Leaks{Devices: 2, Exhaustion: &query.Exhaustion{Each: hours}}
 	l.Rows = []query.Leak{{Verdict: profile.Leaking, Grew: 1, Stack: []query.Frame{{Function: "f<int>"}}}}
 	list := (&watch{days: 7}).alerts(query.Build{Build: name, Firmware: name}, l)
@@ -116,7 +116,7 @@ func TestAlertText(t *testing.T) {
 		t.Fatal(list)
 	}
 	for _, a := range list {
-		if strings.ContainsAny(a.Text, "<>@[]&") || strings.Contains(a.Text, "://") || !strings.Contains(a.Text, "evil.example") || a.Firmware != name {
+		if strings.ContainsAny(a.Text, "<>@[]&*`~") || strings.Contains(a.Text, "://") || !strings.Contains(a.Text, "evil.example") || a.Firmware != name {
 			t.Errorf("%+v", a)
 		}
 	}
