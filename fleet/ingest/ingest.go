@@ -366,15 +366,13 @@ func (w *writer) dump(d *profile.Dump) string {
 		Build: build, FW: fw, Device: w.u.Device,
 		Boot: w.state.Boot, Dump: w.state.Dumps, Time: w.time(d), Uptime: -1, Received: w.u.Received.UnixMicro(),
 		Bytes: number(d.Total.Bytes), Count: number(d.Total.Count), Complete: d.Complete(), Why: clean(d.Why),
-		HeapSize: -1, HeapFree: -1, HeapLargest: -1, HeapMinimum: -1, Upload: w.sum,
+		Upload: w.sum,
 	}
+	row.HeapSize, row.HeapFree, row.HeapLargest, row.HeapMinimum = heap(d)
 	if d.Timed {
 		row.Uptime = d.Time.Microseconds()
 	}
 	row.Lost, _ = d.Missing()
-	if h, ok := d.LeastFree(); ok {
-		row.HeapSize, row.HeapFree, row.HeapLargest, row.HeapMinimum = known(h.Size), known(h.Free), known(h.Largest), known(h.Min)
-	}
 	w.state.Dumps++
 	w.state.Number, w.state.Last = d.Number, LastOf(&row)
 	w.b.Dumps = append(w.b.Dumps, row)
@@ -463,6 +461,36 @@ func address(a symbol.Addr) string {
 		return fmt.Sprintf("code+%#x", offset)
 	}
 	return a.String()
+}
+
+// heap returns the sums over the heaps of a device, and the largest free block of any; -1 for what a heap
+// does not report. ~h#heap lines are preferred to those of other systems, which report the same memory.
+func heap(d *profile.Dump) (size, free, largest, least int64) {
+	own := slices.ContainsFunc(d.Heaps, func(h profile.Heap) bool { return h.Free.Known && !h.Foreign })
+	n := 0
+	for _, h := range d.Heaps {
+		if !h.Free.Known || own && h.Foreign {
+			continue
+		}
+		if n++; n == 1 {
+			size, free, largest, least = known(h.Size), known(h.Free), known(h.Largest), known(h.Min)
+			continue
+		}
+		size, free, least = sum(size, known(h.Size)), sum(free, known(h.Free)), sum(least, known(h.Min))
+		largest = max(largest, known(h.Largest))
+	}
+	if n == 0 {
+		return -1, -1, -1, -1
+	}
+	return size, free, largest, least
+}
+
+// sum returns a + b, -1 if one of them is not known.
+func sum(a, b int64) int64 {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return number(uint64(a) + uint64(b))
 }
 
 // known returns an amount, -1 if it is not known.

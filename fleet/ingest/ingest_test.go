@@ -29,6 +29,25 @@ func read(t *testing.T, s *State, u Upload) *store.Batch {
 	return &b
 }
 
+// The memory of a device with several heaps is that of all; a report of another system is about the same memory.
+func TestSeveralHeaps(t *testing.T) {
+	for _, c := range []struct {
+		lines                      string
+		size, free, largest, least int64
+	}{
+		{"", -1, -1, -1, -1},
+		{"~h#heap name=main size=900000 free=860000 largest=500000 min=850000\n~h#heap name=dma size=16384 free=9000 largest=9000 min=8000\n", 916384, 869000, 500000, 858000},
+		{"~h#heap name=main free=860000\n~h#heap name=dma size=16384 free=9000 largest=8192\n", -1, 869000, 8192, -1},
+		{"Free heap: 1024\n", -1, 1024, -1, -1},
+		{"Free heap: 1024\n~h#heap name=main size=900000 free=860000\n", 900000, 860000, -1, -1},
+	} {
+		b := read(t, &State{}, Upload{Device: "d", Text: []byte("~h#boot build=b\n~h#begin 0 k=paths t=1000000\n" + c.lines + "~p#1\n~h#end 0\n")})
+		if d := b.Dumps[0]; d.HeapSize != c.size || d.HeapFree != c.free || d.HeapLargest != c.largest || d.HeapMinimum != c.least {
+			t.Errorf("%q: %d, %d, %d, %d", c.lines, d.HeapSize, d.HeapFree, d.HeapLargest, d.HeapMinimum)
+		}
+	}
+}
+
 func TestRows(t *testing.T) {
 	const dumps, paths = 3, 20
 	b := read(t, &State{}, Upload{Device: "d1", Text: fleettest.Log("d1", "5ca1ab1e", dumps, paths)})

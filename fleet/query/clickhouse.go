@@ -49,7 +49,10 @@ func (r *remote) base(devices string) []definition {
 		}
 		where += " and build in (" + strings.Join(list, ", ") + ")"
 	}
-	days, received := "", ""
+	days, received, ofDumps := "", "", ""
+	if r.scope.counted {
+		ofDumps = counted
+	}
 	if since := r.scope.Since; !since.IsZero() {
 		days = " and day >= " + clickhouse.Quote(since.UTC().Format(time.DateOnly))
 		received = fmt.Sprintf(" and received >= fromUnixTimestamp64Micro(%d)", since.UnixMicro())
@@ -60,7 +63,7 @@ func (r *remote) base(devices string) []definition {
 	return []definition{
 		// A row that was written again is not counted twice; paths and frames are read as sets.
 		from(store.Dumps, " final"+where+days+devices+received+once),
-		from(store.Facts, " final"+where+days+devices),
+		from(store.Facts, " final"+where+days+devices+ofDumps),
 		from(store.Paths, where+days),
 		from(store.Frames, where),
 	}

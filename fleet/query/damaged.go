@@ -43,15 +43,15 @@ func (d *DB) without(list *store.Snapshot) {
 }
 
 // examine reads each file of a snapshot whole. It adds those that cannot be read to the damaged
-// files, and reports whether there are any.
-func (d *DB) examine(ctx context.Context, list *store.Snapshot) (found bool) {
+// files, with missing those that do not exist, too, and reports whether there are any.
+func (d *DB) examine(ctx context.Context, list *store.Snapshot, missing bool) (found bool) {
 	for _, name := range slices.Concat(list.Dumps, list.Facts, list.Paths, list.Frames) {
 		_, err := d.db.ExecContext(ctx, fmt.Sprintf("select bit_xor(hash(t)) from read_parquet(%s, hive_partitioning = false) t", d.list(name)))
 		if err == nil && strings.HasPrefix(name, store.Facts) {
 			for _, err = range store.ByDevice(d.paths([]string{name})) {
 			}
 		}
-		if err == nil || ctx.Err() != nil || gone(err) {
+		if err == nil || ctx.Err() != nil || gone(err) && !missing {
 			continue
 		}
 		found = true

@@ -170,6 +170,8 @@ type Scope struct {
 	Since  time.Time // dumps received at this time or later; the zero Time is no limit
 	Device string    // "" for all
 	newest bool      // of each build, only the newest file of dumps
+
+	counted bool // only facts of the dumps of the scope, for questions that do not join them
 }
 
 // Tables of the store that a question reads.
@@ -179,14 +181,14 @@ var (
 )
 
 // with calls do with a session on the files of a scope that belong to some tables: the session has
-// no others. If compaction deletes a file meanwhile,
-// with calls do again with the files that replaced it; if a file is damaged, without it.
+// no others. If compaction deletes a file meanwhile, with calls do again with the files that replaced it;
+// if a file is damaged, or is missing in three snapshots, without it.
 func (d *DB) with(ctx context.Context, o Scope, tables []string, do func(*session) error) (err error) {
 	if d.clickhouse != nil {
 		return do(d.remote(o))
 	}
-	for range 3 {
-		if err = d.try(ctx, o, tables, do); err == nil || !gone(err) {
+	for i := range 3 {
+		if err = d.try(ctx, o, tables, i == 2, do); err == nil || !gone(err) {
 			return err
 		}
 	}
@@ -198,7 +200,8 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "No files found") || strings.Contains(err.Error(), "No such file")
 }
 
-func (d *DB) try(ctx context.Context, o Scope, tables []string, do func(*session) error) error {
+// try calls do once, and again without damaged files; missing ones are damaged if this is the last try.
+func (d *DB) try(ctx context.Context, o Scope, tables []string, last bool, do func(*session) error) error {
 	day := ""
 	if !o.Since.IsZero() {
 		day = o.Since.UTC().Format(time.DateOnly)
@@ -220,7 +223,7 @@ func (d *DB) try(ctx context.Context, o Scope, tables []string, do func(*session
 		return err
 	}
 	err = d.ask(ctx, list, o, tables, do)
-	if err == nil || ctx.Err() != nil || gone(err) || errors.Is(err, store.ErrSchema) || !d.examine(ctx, list) {
+	if err == nil || ctx.Err() != nil || gone(err) && !last || errors.Is(err, store.ErrSchema) || !d.examine(ctx, list, last) {
 		return err
 	}
 	d.without(list)
@@ -259,11 +262,15 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 	if !o.Since.IsZero() {
 		since += fmt.Sprintf(" and received >= make_timestamp(%d::bigint)", o.Since.UnixMicro())
 	}
+	ofDumps := ""
+	if o.counted {
+		ofDumps = counted
+	}
 	for _, v := range []struct {
 		name, where, empty string
 		files              []string
 	}{
-		{store.Dumps, since + once, noDumps, list.Dumps}, {store.Facts, where, noFacts, list.Facts},
+		{store.Dumps, since + once, noDumps, list.Dumps}, {store.Facts, where + ofDumps, noFacts, list.Facts},
 		{store.Paths, "", noPaths, list.Paths}, {store.Frames, "", noFrames, list.Frames},
 	} {
 		if !slices.Contains(tables, v.name) {
@@ -299,6 +306,9 @@ func (l local) checkSchema(ctx context.Context, files string) error {
 // once leaves out the second copy of an upload that two servers stored, until compaction removes
 // it. The copy has its own boots, so a join with dumps leaves out its facts, too.
 const once = " qualify received = min(received) over (partition by device, upload)"
+
+// counted leaves out the facts of such a copy.
+const counted = " and (device, boot, dump) in (select device, boot, dump from dumps)"
 
 // Definitions of the views if there are no files.
 const (

@@ -85,6 +85,10 @@ func TestUploadOfTwoServers(t *testing.T) {
 	if err != nil || len(l.Rows) != 1 || *l.Rows[0].Rate != 48 {
 		t.Errorf("%+v, %v", l, err)
 	}
+	r, err := d.Query(t.Context(), "select count(*), sum(count)::bigint from facts", Scope{}, 2)
+	if err != nil || len(r.Rows) != 1 || fmt.Sprint(r.Rows[0]) != "[8 164]" {
+		t.Errorf("%+v, %v: want 8 facts of 164 blocks", r, err)
+	}
 }
 
 // The files of a bucket are copied, and the answers are the same as for a directory.
@@ -503,6 +507,33 @@ func TestGrowthAfterUpdate(t *testing.T) {
 	}
 }
 
+// A large buffer that is freed is not the end of the program, unless the boot is over.
+func TestLastDumpIsMuchSmaller(t *testing.T) {
+	for boots, want := range map[int]float64{1: 4, 2: 5} {
+		d := hand(t, byHand{device: "a", blocks: []int64{10, 20, 30, 4}})
+		if boots == 2 {
+			next := &store.Batch{Name: "next", Day: time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC)}
+			next.Dumps = append(next.Dumps, store.Dump{Build: "b", Device: "a", Boot: 2, Uptime: -1, Received: next.Day.UnixMicro(), Bytes: 80, Count: 5, Complete: true, HeapFree: -1, Upload: "next"})
+			next.Facts = append(next.Facts, store.Fact{Build: "b", Device: "a", Path: 7, Boot: 2, Count: 5, Bytes: 80, Complete: true})
+			if err := d.store.Put(t.Context(), next); err != nil {
+				t.Fatal(err)
+			}
+		}
+		builds, err := d.Builds(t.Context(), Scope{})
+		if err != nil || len(builds) != 1 || builds[0].Bytes != 16*want {
+			t.Errorf("%d boots: builds %+v, %v: want %v bytes", boots, builds, err, 16*want)
+		}
+		top, err := d.Top(t.Context(), Scope{Builds: []string{"b"}}, 0)
+		if err != nil || len(top) != 1 || top[0].Mean != 16*want {
+			t.Errorf("%d boots: top %+v, %v: want %v bytes", boots, top, err, 16*want)
+		}
+		l, err := d.Timeline(t.Context(), "a", Scope{})
+		if err != nil || len(l.Paths) != 1 || l.Paths[0].After != 16*want {
+			t.Errorf("%d boots: %+v, %v: want %v bytes", boots, l, err, 16*want)
+		}
+	}
+}
+
 // One device that reports absurd numbers does not change what a build is said to hold.
 func TestBuildOfMostDevices(t *testing.T) {
 	list := []byHand{{device: "absurd", blocks: []int64{1}, bytes: []int64{1 << 45}}}
@@ -542,6 +573,17 @@ func TestDamagedFile(t *testing.T) {
 		if got := d.Damaged(); !slices.Equal(got, []string{facts}) {
 			t.Errorf("%s: damaged files %q, want %q", name, got, facts)
 		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	d = open(t, d.store)
+	top, err := d.Top(t.Context(), Scope{Builds: []string{"b"}}, 0)
+	if err != nil || len(top) != 1 || top[0].Mean != 480 || !slices.Equal(d.Damaged(), []string{facts}) {
+		t.Errorf("missing: %+v, %v, damaged %q: want the path of device a alone", top, err, d.Damaged())
+	}
+	if l, err := d.Leaks(t.Context(), Scope{Builds: []string{"b"}}); err != nil || l.Devices != 1 {
+		t.Errorf("missing: %+v, %v: want one device", l, err)
 	}
 }
 

@@ -14,6 +14,7 @@ type Result struct {
 // user of the connection can read. The result has up to limit rows.
 func (d *DB) Query(ctx context.Context, q string, o Scope, limit int) (*Result, error) {
 	var res *Result
+	o.counted = true
 	err := d.with(ctx, o, allTables, func(s *session) (err error) {
 		single := "select * from query(" + quote(q) + ")" // DuckDB's function query accepts only a single SELECT
 		if d.clickhouse != nil {

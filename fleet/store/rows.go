@@ -54,7 +54,8 @@ type Dump struct {
 	Lost     float64 `parquet:"lost,dict"` // fraction of the blocks that is missing, 0 to 1
 	Why      string  `parquet:"why,dict"`  // cause of the dump, from its header
 
-	// Sizes that the allocator reported, in bytes; -1 if it reported none.
+	// Sizes that the allocator reported, in bytes; -1 if it reported none. Of several heaps, these are sums, and
+	// HeapLargest is the largest free block of any.
 	HeapSize    int64 `parquet:"heap_size,dict"`
 	HeapFree    int64 `parquet:"heap_free"`
 	HeapLargest int64 `parquet:"heap_largest"`
