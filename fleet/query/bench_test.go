@@ -145,7 +145,7 @@ func benchmarkCompaction(b *testing.B, name, dir string, f *simulate.Fleet) {
 				return nil
 			}
 			done = true
-			return s.Compact(ctx, "bench", 0)
+			return s.Compact(ctx, 0)
 		})
 	}
 }

@@ -622,7 +622,7 @@ func TestTwoServers(t *testing.T) {
 		_, n := fleettest.Held(0, 10)
 		want += n
 	}
-	if err := to.Compact(t.Context(), "test", 0); err != nil {
+	if err := to.Compact(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	dumps, facts, uploads := inStore(t, to)

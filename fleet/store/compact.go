@@ -22,25 +22,13 @@ const (
 	maxRows   = 1 << 19 // facts, which are held in memory: no more files are read then
 )
 
-// ErrLeased is returned by [Store.Compact] if another process compacts the store.
-var ErrLeased = errors.New("another process compacts the store, or was killed in the last 10 minutes")
-
 // Compact merges the files of each build and day, and removes duplicate uploads of the files that it
 // merges. It deletes files that were replaced more than grace ago. It reads a file only to merge it with
 // others that are together at least half as large: the cost is that of what is new, times the logarithm
-// of the size of a day. Only one process compacts at a time; in other
-// processes, Compact returns ErrLeased at once (see [Store.Lease]). The next call continues an
-// interrupted compaction. A damaged file is an error, and its build and day stay as they are; the others
-// are merged.
-func (s *Store) Compact(ctx context.Context, owner string, grace time.Duration) error {
-	release, ok, err := s.Lease(ctx, "compact", owner, 10*time.Minute)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return ErrLeased
-	}
-	defer release()
+// of the size of a day. Several processes may compact a store at the same time: one of them gets the number
+// of a compaction. The next call continues an interrupted compaction. A damaged file is an error, and its
+// build and day stay as they are; the others are merged.
+func (s *Store) Compact(ctx context.Context, grace time.Duration) error {
 	if d, ok := s.bucket.(directory); ok {
 		if err := d.clean(); err != nil {
 			return fmt.Errorf("store: %w", err)
@@ -280,11 +268,14 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 	if err != nil {
 		return nil, err
 	}
+	// Delete the lists of compactions last: without them, readers would read the inputs again.
+	tables := []string{Dumps, Facts, Paths, compactions}
 	total := int64(0)
 	sizes := map[string]int64{} // by day
 	for _, o := range all {
 		total += o.Size
-		if p, _, ok := split(o.Name); ok {
+		table, _, _ := strings.Cut(o.Name, "/")
+		if p, _, ok := split(o.Name); ok && slices.Contains(tables, table) {
 			sizes[p.day] += o.Size
 		}
 	}
@@ -302,11 +293,10 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 		if !old && (limit.Size <= 0 || total <= limit.Size) {
 			continue
 		}
-		// Delete the lists of compactions last: without them, readers would read the inputs again.
-		for _, prefix := range []string{Dumps, Facts, Paths, compactions} {
+		for _, table := range tables {
 			for _, o := range all {
 				p, _, ok := split(o.Name)
-				if !ok || p.day != day || !strings.HasPrefix(o.Name, prefix+"/") {
+				if !ok || p.day != day || !strings.HasPrefix(o.Name, table+"/") {
 					continue
 				}
 				if err := s.delete(ctx, o.Name); err != nil {

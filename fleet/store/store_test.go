@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,7 +130,7 @@ func TestCompact(t *testing.T) {
 	expect(t, s, 1000)
 	compact := func(grace time.Duration) {
 		t.Helper()
-		if err := s.Compact(t.Context(), "test", grace); err != nil {
+		if err := s.Compact(t.Context(), grace); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -191,7 +190,7 @@ func TestCompactDamaged(t *testing.T) {
 		t.Errorf("%d of %d changed bytes are errors: too few to show anything", failed, len(whole))
 	}
 	write([]byte("PAR1"))
-	if err := s.Compact(t.Context(), "test", 0); err == nil || !strings.Contains(err.Error(), bad) {
+	if err := s.Compact(t.Context(), 0); err == nil || !strings.Contains(err.Error(), bad) {
 		t.Errorf("%v, want an error that names %s", err, bad)
 	}
 	for build, want := range map[string]int{"b1": 5, "b2": 1} {
@@ -234,7 +233,7 @@ func TestCompactIsIncremental(t *testing.T) {
 			put(t, s, b)
 		}
 		before := counted.bytes
-		if err := s.Compact(t.Context(), "test", 0); err != nil {
+		if err := s.Compact(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		return counted.bytes - before
@@ -278,7 +277,7 @@ func TestConcurrent(t *testing.T) {
 				}
 				acknowledged.Add(1)
 				if i%5 == 4 {
-					if err := s.Compact(t.Context(), id, time.Hour); err != nil && !errors.Is(err, ErrLeased) {
+					if err := s.Compact(t.Context(), time.Hour); err != nil {
 						done <- err
 						return
 					}
@@ -325,7 +324,7 @@ func TestBucket(t *testing.T) {
 	}
 	expect(t, s, 80)
 	for range 2 {
-		if err := s.Compact(t.Context(), "test", 0); err != nil {
+		if err := s.Compact(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -336,15 +335,17 @@ func TestBucket(t *testing.T) {
 	if failed < 5 {
 		t.Errorf("%d requests failed", failed)
 	}
-	for range 2 { // a lease is written under a condition
-		release, ok, err := s.Lease(t.Context(), "x", "a", time.Hour)
-		if err != nil || !ok {
-			t.Fatal(ok, err)
-		}
-		if _, ok, err := s.Lease(t.Context(), "x", "b", time.Hour); err != nil || ok {
-			t.Errorf("a second lease: %v %v", ok, err)
-		}
-		release()
+	if err := s.MarkSent(t.Context(), "b", "leak"); err != nil {
+		t.Error(err)
+	}
+	if sent, err := s.Sent(t.Context(), "b", "leak"); !sent || err != nil {
+		t.Errorf("an alert that was sent: %v %v", sent, err)
+	}
+	if err := s.put(t.Context(), "once", true, []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if err := s.put(t.Context(), "once", true, []byte("x")); !errors.Is(err, ErrExists) {
+		t.Errorf("an object that must be new: %v", err)
 	}
 	if _, err := s.ELF(t.Context(), "none"); !errors.Is(err, ErrNoELF) {
 		t.Errorf("an object that does not exist: %v", err)
@@ -397,7 +398,7 @@ func TestUnnamedReads(t *testing.T) {
 		put(t, s, batch(fmt.Sprint("more", i), "d", fmt.Sprint(i), 10))
 	}
 	expect("five batches", "0x2 0x3", Paths, Paths, Paths, Paths, Paths)
-	if err := s.Compact(t.Context(), "test", 0); err != nil {
+	if err := s.Compact(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	expect("a compaction", "0x2 0x3", Paths)
@@ -436,7 +437,7 @@ func TestPartial(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Compact(t.Context(), "test", time.Hour); err != nil {
+	if err := s.Compact(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
@@ -447,60 +448,15 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-func TestLease(t *testing.T) {
-	s := open(t)
-	release, ok, err := s.Lease(t.Context(), "x", "a", time.Hour)
-	if err != nil || !ok {
-		t.Fatal(ok, err)
-	}
-	if _, ok, err := s.Lease(t.Context(), "x", "b", time.Hour); ok || err != nil {
-		t.Errorf("a second lease: %v %v", ok, err)
-	}
-	release()
-	if _, ok, err := s.Lease(t.Context(), "x", "b", -time.Hour); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	if _, ok, err := s.Lease(t.Context(), "x", "c", time.Hour); !ok || err != nil {
-		t.Errorf("after the lease has expired: %v %v", ok, err)
-	}
-}
-
-// Of several processes that find an expired lease at the same time, one gets it.
-func TestLeaseRace(t *testing.T) {
-	s := open(t)
-	for round := range 50 {
-		if _, ok, err := s.Lease(t.Context(), "x", "old", -time.Hour); !ok || err != nil {
-			t.Fatal(round, ok, err)
-		}
-		var got atomic.Int32
-		var processes sync.WaitGroup
-		releases := make(chan func(), 8)
-		for range 8 {
-			processes.Go(func() {
-				release, ok, err := s.Lease(t.Context(), "x", "new", time.Hour)
-				if err != nil {
-					t.Error(err)
-				}
-				if ok {
-					got.Add(1)
-					releases <- release
-				}
-			})
-		}
-		processes.Wait()
-		if n := got.Load(); n != 1 {
-			t.Fatalf("round %d: %d processes have the lease", round, n)
-		}
-		(<-releases)()
-	}
-}
-
 func TestRetain(t *testing.T) {
 	s := open(t)
 	for i := range 5 {
 		b := batch("x", "d", fmt.Sprint(i), 10)
 		b.Day = day.AddDate(0, 0, i)
 		put(t, s, b)
+	}
+	if err := s.PutFrames(t.Context(), "b1", day.AddDate(0, 0, -9), []Frame{{Build: "b1", Address: "0x1"}}); err != nil { // which stay
+		t.Fatal(err)
 	}
 	deleted, err := s.Retain(t.Context(), Retention{Age: 48 * time.Hour}, day.AddDate(0, 0, 4))
 	if err != nil || strings.Join(deleted, " ") != "2026-11-01 2026-11-02" {

@@ -142,7 +142,7 @@ func TestAttacks(t *testing.T) {
 			t.Fatalf("%s: writing fails: %.300s", a.name, err)
 		}
 	}
-	if err := s.Compact(t.Context(), "me", 0); err != nil {
+	if err := s.Compact(t.Context(), 0); err != nil {
 		t.Errorf("compaction: %v", err)
 	}
 	if err := alerts.pass(t.Context()); err != nil {

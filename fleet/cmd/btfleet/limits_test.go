@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/server"
+	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
 // Clients that open connections and send nothing cannot use up the files and the memory of the server:
@@ -162,5 +164,33 @@ func TestCertificateReload(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	if served() != second {
 		t.Error("a key that cannot be read changes the certificate")
+	}
+}
+
+// A damaged file is an error of compact, and its day is deleted like the others.
+func TestOldDamagedFile(t *testing.T) {
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().AddDate(0, 0, -9)
+	for i := range 5 {
+		d := fmt.Sprint("d", i)
+		b := &store.Batch{Name: d, Day: old, Dumps: []store.Dump{{Build: "b", Device: d, Upload: d}}, Facts: []store.Fact{{Build: "b", Device: d}}}
+		if err := s.Put(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad := store.Name(store.Facts, "b", old.UTC().Format(time.DateOnly), "d2")
+	if err := os.WriteFile(filepath.Join(dir, bad), []byte("PAR1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := ask("compact", "--store", dir, "--keep-days", "3")
+	if code != 3 || !strings.Contains(errs, bad) || !strings.Contains(errs, "deleted "+old.UTC().Format(time.DateOnly)) {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	if code, _, errs := ask("compact", "--store", dir, "--keep-days", "3"); code != 0 || errs != "" {
+		t.Errorf("then exit code %d, %s", code, errs)
 	}
 }

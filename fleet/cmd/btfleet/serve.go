@@ -309,9 +309,6 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 		work.Go(func() {
 			every(ctx, time.Hour, func() error {
 				deleted, err := maintain(ctx, b.files, b.limit)
-				if errors.Is(err, store.ErrLeased) {
-					return nil
-				}
 				if len(deleted) > 0 {
 					s.Log.Info("deleted", "days", deleted)
 				}

@@ -99,13 +99,11 @@ does the same every hour.`,
 // still read them.
 const grace = 15 * time.Minute
 
-// maintain compacts a store and deletes days that exceed the limits.
+// maintain compacts a store and deletes days that exceed the limits, even if files that are damaged cannot be compacted.
 func maintain(ctx context.Context, s *store.Store, limit store.Retention) (deleted []string, err error) {
-	host, _ := os.Hostname()
-	if err := s.Compact(ctx, fmt.Sprintf("%s/%d", host, os.Getpid()), grace); err != nil {
-		return nil, err
-	}
-	return s.Retain(ctx, limit, time.Now())
+	failed := s.Compact(ctx, grace)
+	deleted, err = s.Retain(ctx, limit, time.Now())
+	return deleted, errors.Join(failed, err)
 }
 
 func tokenCommand() *cobra.Command {
