@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/fleet/page"
+	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/server"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -72,9 +71,6 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return cli.Usagef("--devices: %w", err)
 	}
-	if err := nameFrames(ctx, s); err != nil {
-		return cli.Failedf("%w", err)
-	}
 	fmt.Fprintf(out, "%s dumps, %s facts in %.0f s\n", cli.Number(int64(dumps)), cli.Number(int64(facts)), time.Since(begin).Seconds())
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	db, err := openDB(ctx, s, nil)
@@ -82,6 +78,9 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 		return err
 	}
 	defer db.Close()
+	if err := nameFrames(ctx, s, db); err != nil {
+		return cli.Failedf("%w", err)
+	}
 	handler := page.New(db, log)
 	fmt.Fprintln(out, "examining the builds")
 	if err := handler.Refresh(ctx); err != nil {
@@ -89,16 +88,9 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	}
 	fmt.Fprintf(out, "\nhttp://%s/\nshows that version %s leaks. An interrupt ends the demo.\n%s", l.Addr(), fleet.Firmware(fleet.Leak.Build), nextStep)
 	h := server.HTTPServer(server.Local(handler), log)
-	go func() {
-		<-ctx.Done()
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		h.Shutdown(last)
-	}()
-	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return cli.Failedf("%w", err)
-	}
-	return nil
+	_, cancel, err := until(ctx, h, l, h.Serve)
+	cancel()
+	return err
 }
 
 // nextStep tells what to do after the demo.
@@ -116,37 +108,23 @@ var (
 )
 
 // nameFrames assigns function names to the addresses of a simulated fleet.
-func nameFrames(ctx context.Context, s *store.Store) error {
-	builds, err := s.Builds(ctx)
+func nameFrames(ctx context.Context, s *store.Store, db *query.DB) error {
+	res, err := db.Query(ctx, "select distinct build, unnest(addresses) from paths", query.Scope{}, 1<<20)
 	if err != nil {
 		return err
 	}
-	for _, b := range builds {
-		list, err := s.Snapshot(ctx, "", b)
-		if err != nil {
-			return err
-		}
-		rows, err := store.Read[store.Path](ctx, s, list.Paths[0])
-		if err != nil {
-			return err
-		}
-		var frames []store.Frame
-		seen := map[string]bool{}
-		for _, r := range rows {
-			for _, a := range r.Addresses {
-				if seen[a] {
-					continue
-				}
-				seen[a] = true
-				h := fnv.New32a()
-				h.Write([]byte(a))
-				v := h.Sum32()
-				part := demoParts[v%uint32(len(demoParts))]
-				name := fmt.Sprintf("%s_%s", part, demoVerbs[v/32%uint32(len(demoVerbs))])
-				frames = append(frames, store.Frame{Build: b, Address: a, Function: name, File: part + ".c", Line: int32(v/1024%900 + 10)})
-			}
-		}
-		if err := s.PutFrames(ctx, b, time.Now(), frames); err != nil {
+	frames := map[string][]store.Frame{}
+	for _, row := range res.Rows {
+		build, address := row[0].(string), row[1].(string)
+		h := fnv.New32a()
+		h.Write([]byte(address))
+		v := h.Sum32()
+		part := demoParts[v%uint32(len(demoParts))]
+		name := part + "_" + demoVerbs[v/32%uint32(len(demoVerbs))]
+		frames[build] = append(frames[build], store.Frame{Build: build, Address: address, Function: name, File: part + ".c", Line: int32(v/1024%900 + 10)})
+	}
+	for build, list := range frames {
+		if err := s.PutFrames(ctx, build, time.Now(), list); err != nil {
 			return err
 		}
 	}

@@ -114,7 +114,7 @@ func TestMessages(t *testing.T) {
 		{"builds extra", 2, "expected btfleet builds [flags]"},
 		{"ingest " + t.TempDir() + " --store " + empty + "/s", 2, "no file in /"},
 		{"ingest " + empty + "/nofile --store " + empty + "/s", 2, "btfleet: " + empty + "/nofile: no such file"},
-		{"serve --mqtt foo --store " + empty + "/s", 2, "--mqtt: expected mqtt://HOST or mqtts://HOST"},
+		{"serve --mqtt foo --store " + empty + "/s", 2, "--mqtt: expected a URL such as mqtt://HOST or mqtts://"},
 		{"serve --mqtt mqtt://127.0.0.1:1 --topic x --store " + empty + "/s", 2, "expected exactly one level +"},
 		{"serve --write-every 0 --store " + empty + "/s", 2, "expected more than 0"},
 		{"builds --store " + empty, 0, "no dump in the store " + empty},

@@ -180,19 +180,8 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	return o.serve(ctx, listener, s, &b, registry)
 }
 
-// brokerTLS checks the flags for the broker, and returns the configuration for a connection with it, nil without flags
-// for that.
+// brokerTLS returns the configuration for a connection with the broker, nil without flags for it.
 func (o *serve) brokerTLS() (*tls.Config, error) {
-	if o.broker != "" {
-		u, err := url.Parse(o.broker)
-		if err != nil || u.Host == "" || u.Scheme != "mqtt" && u.Scheme != "mqtts" {
-			return nil, cli.Usagef("--mqtt: expected mqtt://HOST or mqtts://HOST")
-		}
-		if err := server.CheckFilter(o.mqtt.Filter); err != nil {
-			return nil, cli.Usagef("--topic: %w", err)
-		}
-		o.mqtt.URL = u
-	}
 	if (o.brokerCert == "") != (o.brokerKey == "") {
 		return nil, cli.Usagef("--mqtt-cert and --mqtt-key belong together")
 	}
@@ -333,32 +322,37 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 		})
 	}
 	h := server.HTTPServer(s.Handler(registry), s.Log)
-	failed := make(chan error, 1)
-	go func() {
-		if o.cert != "" {
-			h.TLSConfig.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return o.pair.Load(), nil }
-			failed <- h.ServeTLS(l, "", "")
-		} else {
-			failed <- h.Serve(l)
-		}
-	}()
-	s.Log.Info("listening", "address", l.Addr().String(), "tls", o.cert != "")
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
+	listen := h.Serve
+	if o.cert != "" {
+		h.TLSConfig.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return o.pair.Load(), nil }
+		listen = func(l net.Listener) error { return h.ServeTLS(l, "", "") }
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	s.Log.Info("listening", "address", l.Addr().String(), "tls", o.cert != "")
+	last, cancel, err := until(ctx, h, l, listen)
 	defer cancel()
-	h.Shutdown(last)
-	if err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return cli.Failedf("%w", err)
+	if err != nil {
+		return err
 	}
 	work.Wait()
 	if err := b.writer.Flush(last); err != nil {
 		return cli.Failedf("uploads stay in the spool: %w", err)
 	}
 	return nil
+}
+
+// until listens until ctx is done, and then answers the requests in progress. It returns a context for what is left
+// to do after that.
+func until(ctx context.Context, h *http.Server, l net.Listener, listen func(net.Listener) error) (last context.Context, cancel context.CancelFunc, err error) {
+	failed := make(chan error, 1)
+	go func() { failed <- listen(l) }()
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		err = cli.Failedf("%w", err)
+	}
+	last, cancel = context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	h.Shutdown(last)
+	return last, cancel, err
 }
 
 // every calls do at once, and then once per interval until ctx is done. It logs errors.
