@@ -92,7 +92,7 @@ func (s *Store) Error(err error) error {
 			text += " (btfleet clickhouse schema prints the tables)"
 		}
 	case errors.As(err, &refused):
-		text = refused.Error()
+		return fmt.Errorf("ClickHouse %s: %w", s.where, refused)
 	}
 	if s.password != "" {
 		text = strings.ReplaceAll(text, s.password, "***")

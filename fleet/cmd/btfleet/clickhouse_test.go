@@ -215,6 +215,7 @@ func TestClickHouseErrors(t *testing.T) {
 		want string
 	}{
 		{[]string{"builds", "--clickhouse", "http://u:secret@127.0.0.1:1/fleet"}, 3, "ClickHouse http://127.0.0.1:1/fleet: dial tcp 127.0.0.1:1: connect: connection refused"},
+		{[]string{"query", "select 1", "--clickhouse", "http://u:secret@127.0.0.1:1/fleet"}, 3, "connection refused"},
 		{[]string{"leaks", "--build", "1", "--clickhouse", "http://u:secret@127.0.0.1:1/fleet"}, 3, "connection refused"},
 		{[]string{"builds", "--clickhouse", "https://127.0.0.1:1/fleet"}, 3, "ClickHouse https://127.0.0.1:1/fleet: dial tcp"},
 		{[]string{"builds", "--clickhouse", "u:secret@127.0.0.1:1/fleet"}, 2, "expected a URL"},

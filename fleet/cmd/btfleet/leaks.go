@@ -38,7 +38,7 @@ A leak that is too slow to be seen on one device is seen on many.`,
 			}
 			return l, nil
 		}, q.writeLeaks)
-	q.addBuild(c, true, "the ")
+	q.addBuild(c, true, "")
 	return q.addFailOver(c, "exit with 1 if a leak, or a probable one, grows by more than `RATE` on the devices that leak: 64/h, 1K/h", parseRate)
 }
 

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
+	"github.com/duckdb/duckdb-go/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/lwsbt/lwsbt/fleet/page"
@@ -43,7 +46,7 @@ func devicesCommand() *cobra.Command {
 			}
 			return write(w, []string{"device", "firmware", ">boots", ">dumps", ">bytes", ">free", "last dump (UTC)"}, rows)
 		})
-	return q.addBuild(c, false, "only devices that ran ")
+	return q.addBuild(c, false, "only devices that ran a build: ")
 }
 
 // firmware returns the version of a build, or the beginning of its ID if the version is not known.
@@ -68,7 +71,7 @@ them, in their last dumps. Median and p95 are of the devices that hold it.`,
 			}
 			return write(w, []string{">bytes/device", ">blocks", ">median", ">p95", ">devices", "call site"}, rows)
 		})
-	return q.addBuild(c, true, "the ")
+	return q.addBuild(c, true, "")
 }
 
 func deviceCommand() *cobra.Command {
@@ -120,7 +123,10 @@ ClickHouse. It cannot change anything. The tables, in which -1 is "not known":
 				limit = 1 << 31
 			}
 			r, err := q.db.Query(ctx, args[0], q.scope, limit)
-			if err != nil {
+			var sql *duckdb.Error
+			if errors.As(err, new(*net.OpError)) || errors.As(err, &sql) && sql.Type == duckdb.ErrorTypeIO {
+				return nil, err // not of the SQL
+			} else if err != nil {
 				return nil, cli.Usagef("%s", oneLine(err))
 			}
 			return r, nil

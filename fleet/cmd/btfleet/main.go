@@ -15,8 +15,8 @@ import (
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 const about = `btfleet receives the heap dumps of many devices, keeps them in Parquet files in
-a directory or a bucket, and says which call paths leak in which firmware, on
-how many devices, and how long until their heaps are exhausted.`
+a directory or a bucket, and reports which call paths leak in which firmware,
+on how many devices, and how long until their heaps are exhausted.`
 
 const examples = `
 btfleet demo                             a simulated fleet, and its page
@@ -40,7 +40,7 @@ or a file of the store is damaged, 2 usage, no such store or build,
 var ownCodes = map[string]string{
 	"demo":       "0 ended by an interrupt, 2 usage, 3 the address or the disk cannot be used.",
 	"symbols":    "0 named, 2 usage or a file that is not ELF, 3 the store failed.",
-	"push":       "0 sent, 2 usage, no such store or build, 3 the store or the server failed.",
+	"push":       "0 sent, 1 a file of the store is damaged: sent without it, 2 usage, no such\nstore or build, 3 the store or the server failed.",
 	"serve":      "0 ended by an interrupt, after all was written, 2 usage or a file that cannot\nbe read, 3 the address, the spool or the store failed.",
 	"ingest":     "0 all files are in the store, 1 some were refused, 2 usage, or a file that is\nnot there, 3 the store failed.",
 	"compact":    "0 done, 2 usage or no such store, 3 the store failed.",

@@ -44,7 +44,7 @@ labels service_name, build, fw and devices. Single devices are not sent.`,
 		fmt.Fprintf(w, "%s of %s sent\n", cli.Count(len(holders), "call path"), cli.Count(list[0].Devices, "device"))
 		return nil
 	})
-	q.addBuild(c, true, "the ")
+	q.addBuild(c, true, "")
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&to.Kind, "to", "pyroscope", "`KIND` of server: "+strings.Join(push.Kinds(), ", "))
 	f.StringVar(&service, "service", "firmware", "label service_name: `NAME`")

@@ -46,7 +46,7 @@ func answer[T any](q *question, c *cobra.Command, rows int, get func(ctx context
 	if rows >= 0 {
 		f.BoolVar(&q.json, "json", false, "write JSON")
 	}
-	cli.AddFlags(c, "Question", f)
+	cli.AddFlags(c, "Query", f)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := q.open(c); err != nil {
 			return err
@@ -105,8 +105,8 @@ func (q *question) end(err error) error {
 func (q *question) addBuild(c *cobra.Command, needed bool, usage string) *cobra.Command {
 	q.needsOne = needed
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&q.build, "build", "", usage+"`BUILD`: an ID, its beginning, or a version")
-	cli.AddFlags(c, "Question", f)
+	f.StringVar(&q.build, "build", "", usage+"`BUILD` ID, its beginning, or a firmware version")
+	cli.AddFlags(c, "Query", f)
 	return c
 }
 
@@ -118,7 +118,7 @@ func (q *question) addFailOver(c *cobra.Command, usage string, parse func(string
 		q.limit, err = parse(s)
 		return err
 	})
-	cli.AddFlags(c, "Question", f)
+	cli.AddFlags(c, "Query", f)
 	return c
 }
 

@@ -60,7 +60,7 @@ func serveCommand() *cobra.Command {
 		Long: `serve receives dumps:
 
     curl -T heap.log -H "Authorization: Bearer TOKEN" \
-        http://HOST:8470/v1/dumps/DEVICE?build=BUILD&fw=VERSION
+        'http://HOST:8470/v1/dumps/DEVICE?build=BUILD&fw=VERSION'
 
 An upload is a log, or a part of one that ends at the end of a dump, plain or
 compressed (Content-Encoding: gzip or zstd). build and fw are for logs whose
@@ -84,10 +84,10 @@ SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 	o.size = 4 << 30
 	f.Var(&o.size, "spool-size", "refuse uploads when the spool is larger than `SIZE`")
 	f.Lookup("spool-size").DefValue = "4G"
-	f.DurationVar(&o.every, "write-every", 30*time.Second, "write what waits every `TIME`; more often, if much waits")
-	f.Float64Var(&o.rate, "rate", 1, "uploads per second of one device, `N`")
-	f.IntVar(&o.values, "values-per-day", server.DefaultLimits.Values, "limit of the call paths, and of their frames, that one device sends per day: `N`")
-	f.IntVar(&o.builds, "builds-per-day", server.DefaultLimits.Builds, "limit of the builds of one device per day, `N`")
+	f.DurationVar(&o.every, "write-every", 30*time.Second, "write uploads to the store every `TIME`, earlier if there are many")
+	f.Float64Var(&o.rate, "rate", 1, "limit of uploads per second of one device: `N`")
+	f.IntVar(&o.values, "values-per-day", server.DefaultLimits.Values, "limit of the values (call paths and their frames) that one device sends per day: `N`")
+	f.IntVar(&o.builds, "builds-per-day", server.DefaultLimits.Builds, "limit of the builds that one device sends per day: `N`")
 	f.StringVar(&o.broker, "mqtt", "", "`URL` of a broker: mqtt://USER:PASSWORD@HOST, mqtts://HOST")
 	f.StringVar(&o.brokerCA, "mqtt-ca", "", "`FILE` with the certificates that the broker's must be signed by, in PEM")
 	f.StringVar(&o.brokerCert, "mqtt-cert", "", "`FILE` with this server's certificate for the broker, in PEM")
@@ -96,8 +96,8 @@ SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 	f.StringVar(&o.mqtt.Client, "client-id", "btfleet", "`NAME` of this server at the broker")
 	cli.AddFlags(c, "Server", f)
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&o.webhook, "webhook", "", "`URL` that gets a POST with JSON when a build has its first leak, and when a heap is soon exhausted")
-	f.Float64Var(&o.warn, "warn-days", 7, "soon is within `N` days")
+	f.StringVar(&o.webhook, "webhook", "", "`URL` that gets a POST with JSON when a build has its first leak, and when a heap is exhausted within --warn-days")
+	f.Float64Var(&o.warn, "warn-days", 7, "alert if a heap is exhausted within `N` days")
 	cli.AddFlags(c, "Alerts", f)
 	return c
 }
