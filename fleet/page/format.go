@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,10 +74,17 @@ var functions = template.FuncMap{
 	},
 }
 
-// Short returns the first characters of a build ID.
+// hexID matches the build ID of a linker.
+var hexID = regexp.MustCompile(`^[0-9a-f]{13,}$`)
+
+// Short returns the first characters of a build ID, which is a number or a text.
 func Short(build string) string {
-	if r := []rune(build); len(r) > 12 {
-		build = string(r[:12])
+	n := 40
+	if hexID.MatchString(build) {
+		n = 12
+	}
+	if r := []rune(build); len(r) > n {
+		build = string(r[:n])
 	}
 	return cli.Printable(build)
 }

@@ -286,6 +286,16 @@ func TestBreakable(t *testing.T) {
 	}
 }
 
+// A number is cut, and texts that begin alike are not.
+func TestShort(t *testing.T) {
+	for in, want := range map[string]string{"b1441d254bd86cd7": "b1441d254bd8", "release-2026.11.1": "release-2026.11.1", "1.4.2": "1.4.2", "5ca1ab1e": "5ca1ab1e",
+		"\u202e\n": `\u202e\n`, strings.Repeat("ü", 50): strings.Repeat("ü", 40)} {
+		if got := Short(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
 // Times until exhaustion are in the unit that fits the longest.
 func TestInUnit(t *testing.T) {
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ func buildsCommand() *cobra.Command {
 			q.empty(len(list))
 			var rows [][]string
 			for _, b := range list {
-				rows = append(rows, []string{page.Short(b.Build), cli.Printable(b.Firmware), cli.Number(b.Devices), cli.Number(b.Dumps), page.Bytes(b.Bytes), page.Bytes(b.HeapFree), page.Date(b.Last)})
+				rows = append(rows, []string{page.Short(b.Build), firmware(b.Firmware, ""), cli.Number(b.Devices), cli.Number(b.Dumps), page.Bytes(b.Bytes), page.Bytes(b.HeapFree), page.Date(b.Last)})
 			}
 			return write(w, []string{"build", "firmware", ">devices", ">dumps", ">median bytes", ">free", "last dump (UTC)"}, rows)
 		})
@@ -54,7 +54,7 @@ func firmware(version, build string) string {
 	if version == "" {
 		return page.Short(build)
 	}
-	return cli.Printable(version)
+	return cli.Fit(cli.Printable(version), 24)
 }
 
 func topCommand() *cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,9 @@ labels service_name, build, fw and devices. Single devices are not sent.`,
 	answer(q, c, -1, func(ctx context.Context, args []string) ([]query.Holder, error) {
 		if u, err := url.Parse(args[0]); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return nil, cli.Usagef("%s: expected a URL such as http://127.0.0.1:4040", args[0])
+		}
+		if !slices.Contains(push.Kinds(), to.Kind) {
+			return nil, cli.Usagef("--to %s: expected %s", to.Kind, strings.Join(push.Kinds(), " or "))
 		}
 		to.URL, to.Token = args[0], os.Getenv(token)
 		return q.db.Top(ctx, q.scope, 0)

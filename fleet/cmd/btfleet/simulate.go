@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -69,6 +70,9 @@ make the same dumps.`,
 		s, err := to.open(c.Context(), true)
 		if err != nil {
 			return err
+		}
+		if list, err := s.Builds(c.Context()); err != nil || len(list) > 0 {
+			return cmp.Or(err, cli.Usagef("--store %s: it has dumps, expected an empty store", to.where))
 		}
 		dumps, facts, err := d.Store(c.Context(), s)
 		if err != nil {
