@@ -109,6 +109,12 @@ func (d *Diff) compare(paths []*heldPath) {
 	if !d.Comparable {
 		return
 	}
+	kinds := 0
+	for _, some := range []bool{len(held.number) > 0, len(sizes.number) > 0, len(pairs) > 0} {
+		if some {
+			kinds++
+		}
+	}
 	for _, m := range list {
 		with := m.above(0)
 		c := Change{Before: m.sum[0] / float64(n[0]), After: m.sum[1] / float64(n[1]), Had: with[0], Have: with[1], Chain: m.key, PHeld: held.alone(with)}
@@ -116,13 +122,7 @@ func (d *Diff) compare(paths []*heldPath) {
 		for _, limit := range m.limits {
 			p = min(p, sizes.alone(m.above(limit)))
 		}
-		kinds := 0.0
-		for _, some := range []bool{len(held.number) > 0, len(sizes.number) > 0, len(pairs) > 0} {
-			if some {
-				kinds++
-			}
-		}
-		c.P = min(1, kinds*min(held.any(c.PHeld), sizes.any(p), pairs.any(m.signs)))
+		c.P = min(1, float64(max(1, kinds))*min(held.any(c.PHeld), sizes.any(p), pairs.any(m.signs)))
 		c.describe(m)
 		d.Rows = append(d.Rows, c)
 	}

@@ -132,6 +132,27 @@ func TestEqualBuilds(t *testing.T) {
 	}
 }
 
+// Paths that do not vary at all did not change, also if there is nothing else to test: as with one log for two builds.
+func TestConstantPaths(t *testing.T) {
+	for _, both := range []bool{false, true} {
+		for _, devices := range []int64{1, 2, 10} {
+			p := newPopulation(1, devices, devices)
+			if both {
+				p.d.both = slices.Repeat([]bool{true}, int(devices))
+			}
+			for i := range 3 {
+				p.add(func(_, _ int) float64 { return float64(64 * (i + 1)) })
+			}
+			p.d.compare(p.paths)
+			for _, r := range p.d.Rows {
+				if r.Evidence != NoEvidence || r.P != 1 {
+					t.Errorf("%d devices, both builds %v: %+v", devices, both, r)
+				}
+			}
+		}
+	}
+}
+
 // The tests of devices that ran both builds keep to their p-values, also if the load differs a little between the times of both.
 func TestEqualUpdated(t *testing.T) {
 	const diffs = 300
