@@ -175,7 +175,7 @@ func TestLoopback(t *testing.T) {
 // The help of query and the document have the columns of each table, and no others.
 func TestColumns(t *testing.T) {
 	_, help, _ := ask("query", "--help")
-	text, err := os.ReadFile(filepath.FromSlash("../../docs/fleet.md"))
+	text, err := os.ReadFile(filepath.FromSlash("../../docs/store.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestColumns(t *testing.T) {
 			t.Errorf("help of %s: %v, want %v", table, got, want)
 		}
 		if len(inText) == 0 || !slices.Equal(word.FindAllString(string(inText[1]), -1), want) {
-			t.Errorf("fleet.md, %s: %s, want %v", table, inText, want)
+			t.Errorf("store.md, %s: %s, want %v", table, inText, want)
 		}
 	}
 }
