@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -154,7 +153,7 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s[:min(len(s), maxVersion)], "\ufffd"))
 }
 
-// Result holds the numbers of rows that an upload adds to a batch.
+// Result is what an upload has.
 type Result struct {
 	Dumps      int
 	Facts      int // call paths of all dumps
@@ -165,91 +164,95 @@ type Result struct {
 	Unreadable int64 // unreadable records
 }
 
-// Read appends the rows of an upload to b, and updates the state of its device. On an error,
-// neither changes.
-func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limits) (res Result, err error) {
-	if err := CheckDevice(u.Device); err != nil {
-		return res, err
-	}
-	if err := checkBuild(u.Build); err != nil {
-		return res, err
-	}
-	if decompress.FormatOf(u.Text) != "" || bytes.HasPrefix(u.Text, []byte("\xff\xfe")) || bytes.HasPrefix(u.Text, []byte("\xfe\xff")) {
-		return res, ErrText // the reader would convert it, but not after the header of a state
-	}
-	dumps, end, all, err := u.dumps(ctx, s, &limit)
-	if err != nil {
-		return res, err
-	}
-	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boot: 1, header: u.header(), paths: map[pathOf]int64{}, texts: map[symbol.Addr]string{}}
-	if len(dumps) == 0 {
-		if !w.header || end.BootHeader == "" || len(end.Faults) > 0 {
-			return res, ErrNoDump
-		}
-		if s.Boot == s.Last.Boot || s.Header != end.BootHeader { // else it is sent again
-			w.begin(end.Boots, end.BootHeader)
-			*s = w.state
-		}
-		return res, nil
-	}
-	w.last = dumps[len(dumps)-1]
-	if w.header {
-		w.boot = dumps[0].Boot
-	}
-	begun := s.Boot > s.Last.Boot && !w.header // a boot without dumps, which the upload continues
-	if i := slices.IndexFunc(dumps, w.isLast); i >= 0 && !begun {
-		w.resume(dumps[i])
-		dumps = dumps[i+1:]
-	}
-	builds := map[string]bool{}
-	for _, d := range dumps {
-		builds[w.dump(d)] = true
-		res.Unreadable += d.Loss.Unreadable
-		if !d.Complete() {
-			res.Incomplete++
-		}
-	}
-	if end.BootHeader != "" && end.Boots > w.boot { // a boot without a dump so far
-		w.begin(end.Boots, end.BootHeader)
-	}
-	*s = w.state
-	res.Dumps, res.Facts, res.Paths, res.Frames = len(dumps), all.facts, len(w.paths), all.frames
-	res.Builds = slices.Collect(maps.Keys(builds))
-	return res, nil
+// Check reads an upload without regard to earlier ones. An upload without an error is one that Read accepts with the zero
+// State.
+func (u *Upload) Check(ctx context.Context, limit Limits) (Result, error) {
+	c, err := u.read(ctx, &State{}, &limit)
+	return c.Result, err
 }
 
-// dumps reads the dumps of the log, and checks that they can be stored.
-func (u *Upload) dumps(ctx context.Context, s *State, limit *Limits) (dumps []*profile.Dump, end heaplog.Summary, all size, err error) {
+// Read appends the rows of an upload to b, and updates the state of its device. It returns the number of dumps that
+// are new. On an error, neither b nor s changes.
+func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limits) (dumps int, err error) {
+	c, err := u.read(ctx, s, &limit)
+	if err != nil {
+		return 0, err
+	}
+	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boot: 1, header: u.header(), paths: map[pathOf]int64{}, texts: map[symbol.Addr]string{}}
+	if c.Dumps == 0 {
+		if s.Boot == s.Last.Boot || s.Header != c.end.BootHeader { // else it is sent again
+			w.begin(c.end.Boots, c.end.BootHeader)
+			*s = w.state
+		}
+		return 0, nil
+	}
+	w.last = c.dumps[c.Dumps-1]
+	if w.header {
+		w.boot = c.dumps[0].Boot
+	}
+	begun := s.Boot > s.Last.Boot && !w.header // a boot without dumps, which the upload continues
+	if i := slices.IndexFunc(c.dumps, w.isLast); i >= 0 && !begun {
+		w.resume(c.dumps[i])
+		c.dumps = c.dumps[i+1:]
+	}
+	for _, d := range c.dumps {
+		w.dump(d)
+	}
+	if c.end.BootHeader != "" && c.end.Boots > w.boot { // a boot without a dump so far
+		w.begin(c.end.Boots, c.end.BootHeader)
+	}
+	*s = w.state
+	return len(c.dumps), nil
+}
+
+// contents is what the log of an upload has.
+type contents struct {
+	Result
+	dumps []*profile.Dump
+	end   heaplog.Summary
+	seen  map[profile.Path]struct{}
+	stack []symbol.Addr
+}
+
+// read reads the log, and checks that it can be stored.
+func (u *Upload) read(ctx context.Context, s *State, limit *Limits) (c contents, err error) {
+	if err := cmp.Or(CheckDevice(u.Device), checkBuild(u.Build)); err != nil {
+		return c, err
+	}
+	if decompress.FormatOf(u.Text) != "" || bytes.HasPrefix(u.Text, []byte("\xff\xfe")) || bytes.HasPrefix(u.Text, []byte("\xfe\xff")) {
+		return c, ErrText // the reader would convert it, but not after the header of a state
+	}
 	r, err := heaplog.Open(ctx, heaplog.Stream(u.text(s), u.Device), heaplog.Unnamed(), heaplog.MaxPaths(limit.Paths))
 	if err != nil {
-		return nil, end, all, err
+		return c, err
 	}
 	defer r.Close()
+	c.seen = map[profile.Path]struct{}{}
 	for d, err := range r.Dumps() {
 		if errors.Is(err, heaplog.ErrNoRecord) {
 			break
 		}
 		if err == nil {
-			err = cmp.Or(u.check(d.Device, d.Build), all.add(d, limit))
+			err = cmp.Or(u.check(d.Device, d.Build), c.add(u, d, limit))
 		}
 		if err != nil {
-			return nil, end, all, err
+			return c, err
 		}
-		dumps = append(dumps, d)
 	}
-	end = r.Summary()
-	if end.BootHeader != "" { // of a boot that may have no dump
-		h := parse(end.BootHeader)
+	c.Paths, c.end = len(c.seen), r.Summary()
+	if c.end.BootHeader != "" { // of a boot that may have no dump
+		h := parse(c.end.BootHeader)
 		dev, _ := h.Get("dev")
 		build, _ := h.Get("build")
 		if err := u.check(dev, build); err != nil {
-			return nil, end, all, err
+			return c, err
 		}
 	}
-	if n := len(dumps); n > 0 && end.Readable() == 0 && !dumps[n-1].Complete() {
-		return nil, end, all, ErrNoDump
+	if c.Dumps == 0 && (!u.header() || c.end.BootHeader == "" || len(c.end.Faults) > 0) ||
+		c.Dumps > 0 && c.end.Readable() == 0 && !c.dumps[c.Dumps-1].Complete() {
+		return c, ErrNoDump
 	}
-	return dumps, end, all, nil
+	return c, nil
 }
 
 // check returns an error if the header of a boot names another device, or a build that cannot be stored.
@@ -260,29 +263,25 @@ func (u *Upload) check(dev, build string) error {
 	return checkBuild(build)
 }
 
-// size is what dumps take in a store.
-type size struct {
-	dumps, frames, facts int
-	seen                 map[profile.Path]struct{}
-	stack                []symbol.Addr
-	builds               map[string]struct{}
-}
-
 // add adds a dump. It returns an error at the limits.
-func (s *size) add(d *profile.Dump, limit *Limits) error {
-	if s.dumps++; s.dumps > limit.Dumps {
+func (c *contents) add(u *Upload, d *profile.Dump, limit *Limits) error {
+	c.dumps = append(c.dumps, d)
+	if c.Dumps++; c.Dumps > limit.Dumps {
 		return fmt.Errorf("%w: more than %d dumps", ErrLimit, limit.Dumps)
 	}
 	if d.Loss.OtherPaths > 0 {
 		return fmt.Errorf("%w: more than %d call paths", ErrLimit, limit.Paths)
 	}
-	if s.facts += d.Len(); s.facts > limit.Facts {
+	if c.Facts += d.Len(); c.Facts > limit.Facts {
 		return fmt.Errorf("%w: more than %d call paths over the dumps: send fewer dumps at once", ErrLimit, limit.Facts)
 	}
-	if s.seen == nil {
-		s.seen, s.builds = map[profile.Path]struct{}{}, map[string]struct{}{}
+	if c.Unreadable += d.Loss.Unreadable; !d.Complete() {
+		c.Incomplete++
 	}
-	if s.builds[d.Build] = struct{}{}; len(s.builds) > limit.Builds {
+	if build, _ := u.version(d); !slices.Contains(c.Builds, build) {
+		c.Builds = append(c.Builds, build)
+	}
+	if len(c.Builds) > limit.Builds {
 		return fmt.Errorf("%w: more than %d builds", ErrLimit, limit.Builds)
 	}
 	if d.Total.Bytes > maxHeap || d.Total.Count > maxHeap {
@@ -292,12 +291,12 @@ func (s *size) add(d *profile.Dump, limit *Limits) error {
 		if a.Bytes > maxHeap || a.Count > maxHeap {
 			return fmt.Errorf("%w: a call path of %d blocks and %d bytes, expected up to %d", ErrLimit, a.Count, a.Bytes, uint64(maxHeap))
 		}
-		if _, known := s.seen[a.Path]; known {
+		if _, known := c.seen[a.Path]; known {
 			continue
 		}
-		s.seen[a.Path] = struct{}{}
-		s.stack = a.Append(s.stack[:0])
-		if s.frames += len(s.stack); s.frames > limit.Frames {
+		c.seen[a.Path] = struct{}{}
+		c.stack = a.Append(c.stack[:0])
+		if c.Frames += len(c.stack); c.Frames > limit.Frames {
 			return fmt.Errorf("%w: the call paths have more than %d frames", ErrLimit, limit.Frames)
 		}
 	}
@@ -356,8 +355,8 @@ type writer struct {
 	stack  []symbol.Addr
 }
 
-// dump appends a dump, and returns its build.
-func (w *writer) dump(d *profile.Dump) string {
+// dump appends a dump.
+func (w *writer) dump(d *profile.Dump) {
 	if w.state.Boot == 0 || d.Boot != w.boot || !w.within && !w.continues(d) {
 		w.begin(d.Boot, d.BootHeader)
 	}
@@ -389,7 +388,6 @@ func (w *writer) dump(d *profile.Dump) string {
 		w.b.Facts[i].Count += number(a.Count)
 		w.b.Facts[i].Bytes += number(a.Bytes)
 	}
-	return build
 }
 
 // continues reports whether the first dump of the upload is of the boot of the upload before. It is not if

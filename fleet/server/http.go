@@ -47,7 +47,8 @@ type Limits struct {
 	Ingest      ingest.Limits
 }
 
-// DefaultLimits bound the memory of a server to about 500 MB.
+// DefaultLimits bound the memory of a server: reading 16 uploads of 90,000 call paths takes 450 MB, and writing a batch
+// of a million facts 400 MB.
 var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 1000, Values: 50_000_000, Builds: 20, Second: 100_000, Uploads: 16, Device: 2, Receive: time.Minute,
 	Connections: 4096, Ingest: ingest.DefaultLimits}
 
@@ -225,7 +226,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 // Accept checks an upload and adds it to the spool, durably.
 func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err error) {
 	start := time.Now()
-	res, err := u.Read(ctx, &store.Batch{}, &ingest.State{}, s.Limits.Ingest)
+	res, err := u.Check(ctx, s.Limits.Ingest)
 	s.charge(u.Device, res.Facts+res.Frames, time.Since(start))
 	switch {
 	case errors.Is(err, ingest.ErrLimit):

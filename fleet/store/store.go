@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -81,15 +82,18 @@ type Putter interface {
 func (s *Store) Put(ctx context.Context, b *Batch) error {
 	b.sort()
 	day := b.Day.UTC().Format(time.DateOnly)
-	for _, build := range b.builds() {
+	for rest := b.Dumps; len(rest) > 0; {
+		build := rest[0].Build
+		dumps := of(rest, build, func(r *Dump) string { return r.Build })
+		rest = rest[len(dumps):]
 		name := func(table string) string { return Name(table, build, day, b.Name) }
-		if err := write(ctx, s, name(Paths), of(b.Paths, func(r Path) bool { return r.Build == build })); err != nil {
+		if err := write(ctx, s, name(Paths), of(b.Paths, build, func(r *Path) string { return r.Build })); err != nil {
 			return err
 		}
-		if err := write(ctx, s, name(Facts), of(b.Facts, func(r Fact) bool { return r.Build == build })); err != nil {
+		if err := write(ctx, s, name(Facts), of(b.Facts, build, func(r *Fact) string { return r.Build })); err != nil {
 			return err
 		}
-		if err := write(ctx, s, name(Dumps), of(b.Dumps, func(r Dump) bool { return r.Build == build })); err != nil {
+		if err := write(ctx, s, name(Dumps), dumps); err != nil {
 			return err
 		}
 	}
@@ -117,38 +121,24 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// builds returns the builds of the dumps in the batch, sorted.
-func (b *Batch) builds() []string {
-	var list []string
-	for _, d := range b.Dumps {
-		list = append(list, d.Build)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-// sort sorts the rows in the orders documented for their types.
+// sort sorts the rows by build, those of a build in the orders documented for their types.
 func (b *Batch) sort() {
-	slices.SortStableFunc(b.Dumps, func(x, y Dump) int {
-		return cmp.Or(cmp.Compare(x.Device, y.Device), cmp.Compare(x.Boot, y.Boot), cmp.Compare(x.Dump, y.Dump))
+	slices.SortFunc(b.Dumps, func(x, y Dump) int {
+		return cmp.Or(cmp.Compare(x.Build, y.Build), cmp.Compare(x.Device, y.Device), cmp.Compare(x.Boot, y.Boot), cmp.Compare(x.Dump, y.Dump))
 	})
-	slices.SortStableFunc(b.Facts, func(x, y Fact) int {
-		return cmp.Or(cmp.Compare(x.Device, y.Device), cmp.Compare(x.Path, y.Path), cmp.Compare(x.Boot, y.Boot), cmp.Compare(x.Dump, y.Dump))
+	slices.SortFunc(b.Facts, func(x, y Fact) int {
+		return cmp.Or(cmp.Compare(x.Build, y.Build), cmp.Compare(x.Device, y.Device), cmp.Compare(x.Path, y.Path), cmp.Compare(x.Boot, y.Boot), cmp.Compare(x.Dump, y.Dump))
 	})
-	slices.SortStableFunc(b.Paths, func(x, y Path) int {
+	slices.SortFunc(b.Paths, func(x, y Path) int {
 		return cmp.Or(cmp.Compare(x.Build, y.Build), cmp.Compare(x.Path, y.Path))
 	})
 	b.Paths = slices.CompactFunc(b.Paths, func(x, y Path) bool { return x.Build == y.Build && x.Path == y.Path })
 }
 
-func of[T any](rows []T, keep func(T) bool) []T {
-	var list []T
-	for _, r := range rows {
-		if keep(r) {
-			list = append(list, r)
-		}
-	}
-	return list
+// of returns the rows of a build. Rows are sorted by build.
+func of[T any](rows []T, build string, buildOf func(*T) string) []T {
+	begin := sort.Search(len(rows), func(i int) bool { return buildOf(&rows[i]) >= build })
+	return rows[begin:][:sort.Search(len(rows)-begin, func(i int) bool { return buildOf(&rows[begin+i]) > build })]
 }
 
 // rowsPerGroup is the number of rows that one processor of a query engine reads at once.

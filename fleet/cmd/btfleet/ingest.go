@@ -83,14 +83,14 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 		if !ok {
 			state.Last = ingest.LastOf(&last)
 		}
-		res, err := u.Read(c.Context(), b, &state, ingest.DefaultLimits)
+		n, err := u.Read(c.Context(), b, &state, ingest.DefaultLimits)
 		if err != nil {
 			fmt.Fprintf(c.ErrOrStderr(), "btfleet: %s: %v\n", cli.Printable(name), err)
 			failed++
 			continue
 		}
 		states[u.Device] = state
-		if dumps += res.Dumps; first == "" {
+		if dumps += n; first == "" {
 			first = u.Sum()
 		}
 		if len(b.Facts) > 1<<20 {
