@@ -206,6 +206,15 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 	if err := ingest.CheckDevice(device); err != nil {
 		return a, refuse(http.StatusBadRequest, "refused", err)
 	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	for name, values := range q {
+		if name != "build" && name != "fw" || len(values) > 1 {
+			err = fmt.Errorf("parameter %q: expected build and fw, each once", name)
+		}
+	}
+	if err != nil {
+		return a, refuse(http.StatusBadRequest, "refused", err)
+	}
 	if err := s.admit(device); err != nil {
 		return a, err
 	}
@@ -219,7 +228,6 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 	if err != nil {
 		return a, err
 	}
-	q := r.URL.Query()
 	return s.Accept(r.Context(), &ingest.Upload{Device: device, Build: q.Get("build"), FW: q.Get("fw"), Received: time.Now(), Text: text})
 }
 

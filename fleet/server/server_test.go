@@ -289,6 +289,9 @@ func TestRefused(t *testing.T) {
 		{"zstd bomb", "d1", zst(bomb), append(bearer("one"), "Content-Encoding", "zstd"), 413},
 		{"large", "d1", bomb[:200_000], bearer("one"), 413},
 		{"many paths", "d1", zip(fleettest.Log("d1", "b", 1, 20_000)), append(bearer("one"), "Content-Encoding", "gzip"), 413},
+		{"a parameter that is not known", "d1?biuld=b", log, bearer("one"), 400},
+		{"two builds in the URL", "d1?build=a&build=b", log, bearer("one"), 400},
+		{"a build in the URL that is not escaped", "d1?build=%zz", log, bearer("one"), 400},
 		{"long build", "d1?build=" + strings.Repeat("x", 201), log, bearer("one"), 400},
 	} {
 		if status, answer := f.send(t, c.device, c.body, c.header...); status != c.status || !strings.Contains(answer, "error") {

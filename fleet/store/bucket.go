@@ -115,7 +115,14 @@ func (d directory) stat(_ context.Context, name string) (Object, error) {
 	return Object{name, info.Size(), info.ModTime()}, nil
 }
 
-func (d directory) delete(_ context.Context, name string) error { return os.Remove(d.path(name)) }
+// delete deletes a file, and the directories that are then empty.
+func (d directory) delete(_ context.Context, name string) error {
+	path := d.path(name)
+	err := os.Remove(path)
+	for dir := filepath.Dir(path); err == nil && dir != string(d) && os.Remove(dir) == nil; dir = filepath.Dir(dir) {
+	}
+	return err
+}
 
 // clean deletes the partial files of processes that were killed while writing.
 func (d directory) clean() error {

@@ -259,10 +259,10 @@ func (s *Store) drop(ctx context.Context, p part, base string) error {
 // Retention limits the age and the size of a store. A zero value is no limit.
 type Retention struct {
 	Age  time.Duration // days that ended longer ago are deleted
-	Size int64         // bytes; the oldest days are deleted until the rest is smaller
+	Size int64         // bytes; the oldest days before today are deleted until the rest is smaller
 }
 
-// Retain deletes the days that exceed the limits, and returns their names.
+// Retain deletes the days that exceed the limits, and returns their names. It is an error if what must stay is too large.
 func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (deleted []string, err error) {
 	all, err := s.names(ctx, "")
 	if err != nil {
@@ -290,7 +290,7 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 			continue
 		}
 		old := limit.Age > 0 && now.Sub(end.AddDate(0, 0, 1)) > limit.Age
-		if !old && (limit.Size <= 0 || total <= limit.Size) {
+		if !old && (limit.Size <= 0 || total <= limit.Size || day >= now.UTC().Format(time.DateOnly)) {
 			continue
 		}
 		for _, table := range tables {
@@ -306,6 +306,9 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 		}
 		total -= sizes[day]
 		deleted = append(deleted, day)
+	}
+	if limit.Size > 0 && total > limit.Size {
+		return deleted, fmt.Errorf("store: %d bytes without the days before today, more than the limit of %d", total, limit.Size)
 	}
 	return deleted, nil
 }

@@ -468,9 +468,16 @@ func TestRetain(t *testing.T) {
 	for _, o := range all {
 		size += o.Size
 	}
-	deleted, err = s.Retain(t.Context(), Retention{Size: size / 2}, day)
+	deleted, err = s.Retain(t.Context(), Retention{Size: size / 2}, day.AddDate(0, 0, 9))
 	if err != nil || len(deleted) != 2 {
 		t.Errorf("%v %v, want two days", deleted, err)
+	}
+	expect(t, s, 10)
+	if days, err := filepath.Glob(filepath.Join(s.Dir(), Facts, "*", "*")); err != nil || len(days) != 1 {
+		t.Errorf("directories %q %v, want one", days, err)
+	}
+	if deleted, err = s.Retain(t.Context(), Retention{Size: 1}, day.AddDate(0, 0, 4)); len(deleted) != 0 || err == nil {
+		t.Errorf("today: %v %v, want an error", deleted, err)
 	}
 	expect(t, s, 10)
 }
