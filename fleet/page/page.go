@@ -460,7 +460,7 @@ func Write(ctx context.Context, db *query.DB, w io.Writer, o query.Scope, builds
 		if err != nil {
 			return err
 		}
-		d, err := profile.FromPprof(b, push.Profile(top, time.Time{}), "build "+build)
+		d, err := profile.FromPprof(b, push.Profile(top, time.Time{}), "build "+Short(build))
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,11 +20,7 @@ per device. With two builds, the page shows either of them, or the difference.`,
 		Example: "btfleet html -o heap.html 1.4.2\nbtfleet html -o diff.html 1.4.1 1.4.2", Args: cobra.RangeArgs(1, 2)}
 	answer(q, c, -1, func(ctx context.Context, args []string) ([]string, error) { return q.find(ctx, args...) },
 		func(w io.Writer, builds []string) error {
-			var inputs []string
-			if !strings.Contains(q.store.where, "://") {
-				inputs = []string{q.store.where}
-			}
-			return cli.WriteOutput(output, inputs, w, func(w io.Writer) error {
+			return cli.WriteOutput(output, nil, w, func(w io.Writer) error {
 				return page.Write(c.Context(), q.db, w, q.scope, builds...)
 			})
 		})
