@@ -612,7 +612,7 @@ func TestNewerSchema(t *testing.T) {
 	if _, err := d.Builds(t.Context(), Scope{Builds: []string{"other"}}); err != nil {
 		t.Errorf("without the file: %v", err)
 	}
-	if _, _, err := d.store.Uploads(t.Context()); !errors.Is(err, store.ErrSchema) {
+	if _, err := d.store.Uploads(t.Context()); !errors.Is(err, store.ErrSchema) {
 		t.Errorf("the uploads: %v", err)
 	}
 }

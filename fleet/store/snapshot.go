@@ -192,27 +192,38 @@ func (s *Store) compaction(ctx context.Context, name string) (*compaction, error
 	return c, nil
 }
 
-// Uploads returns the uploads in the store, and the last dump of each device. A key of uploads consists of device, a
-// zero byte, and sum.
-func (s *Store) Uploads(ctx context.Context) (uploads map[string]bool, last map[string]Dump, err error) {
-	parts, err := s.parts(ctx)
+// Uploads is what a store has of devices.
+type Uploads struct {
+	sums map[[2]string]bool // by device and sum
+	last map[string]Dump    // by device
+}
+
+// Uploads reads all files of dumps.
+func (s *Store) Uploads(ctx context.Context) (*Uploads, error) {
+	list, err := s.Snapshot(ctx, "")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	uploads, last = map[string]bool{}, map[string]Dump{}
-	for _, c := range parts {
-		for _, base := range c.live {
-			rows, err := Read[Dump](ctx, s, c.name(Dumps, base, ".parquet"))
-			if err != nil {
-				return nil, nil, err
-			}
-			for _, r := range rows {
-				uploads[r.Device+"\x00"+r.Upload] = true
-				if l := last[r.Device]; r.Boot > l.Boot || r.Boot == l.Boot && r.Dump >= l.Dump {
-					last[r.Device] = r
-				}
+	u := &Uploads{map[[2]string]bool{}, map[string]Dump{}}
+	for _, name := range list.Dumps {
+		rows, err := Read[Dump](ctx, s, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			u.sums[[2]string{r.Device, r.Upload}] = true
+			if l := u.last[r.Device]; r.Boot > l.Boot || r.Boot == l.Boot && r.Dump >= l.Dump {
+				u.last[r.Device] = r
 			}
 		}
 	}
-	return uploads, last, nil
+	return u, nil
 }
+
+// Has reports whether the store has an upload.
+func (u *Uploads) Has(_ context.Context, device, sum string) (bool, error) {
+	return u.sums[[2]string{device, sum}], nil
+}
+
+// Last returns the last dump of a device, a zero one if there is none.
+func (u *Uploads) Last(_ context.Context, device string) (Dump, error) { return u.last[device], nil }

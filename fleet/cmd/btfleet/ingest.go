@@ -53,7 +53,7 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	if len(files) == 0 {
 		return cli.Usagef("no file in %s", strings.Join(args, ", "))
 	}
-	s, stored, err := o.open(c.Context())
+	s, earlier, err := o.open(c.Context())
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 		}
 		// Times must differ between files, because they order the boots.
 		u.Received = b.Day.Add(time.Duration(i) * time.Microsecond)
-		again, last, err := stored(c.Context(), u)
+		again, err := earlier.Has(c.Context(), u.Device, u.Sum())
 		if err != nil {
 			return cli.Failedf("%w", err)
 		}
@@ -81,6 +81,10 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 		known[u.Device+"\x00"+u.Sum()] = true
 		state, ok := states[u.Device]
 		if !ok {
+			last, err := earlier.Last(c.Context(), u.Device)
+			if err != nil {
+				return cli.Failedf("%w", err)
+			}
 			state.Last = ingest.LastOf(&last)
 		}
 		n, err := u.Read(c.Context(), b, &state, ingest.DefaultLimits)
@@ -110,36 +114,27 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// stored reports whether an upload is among the rows already, and returns the last dump of its device there.
-type stored func(ctx context.Context, u *ingest.Upload) (again bool, last store.Dump, err error)
+// uploads is what is known of earlier uploads.
+type uploads interface {
+	Has(ctx context.Context, device, sum string) (bool, error)
+	Last(ctx context.Context, device string) (store.Dump, error)
+}
 
 // open opens the rows.
-func (o *ingestOptions) open(ctx context.Context) (store.Putter, stored, error) {
+func (o *ingestOptions) open(ctx context.Context) (store.Putter, uploads, error) {
 	t, err := o.store.tables()
-	if err != nil {
-		return nil, nil, err
-	}
-	if t != nil {
-		return t, func(ctx context.Context, u *ingest.Upload) (bool, store.Dump, error) {
-			last, err := t.Last(ctx, u.Device)
-			if err != nil {
-				return false, last, err
-			}
-			again, err := t.Has(ctx, u.Device, u.Sum())
-			return again, last, err
-		}, nil
+	if err != nil || t != nil {
+		return t, t, err
 	}
 	s, err := o.store.open(ctx, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	known, last, err := s.Uploads(ctx)
+	u, err := s.Uploads(ctx)
 	if err != nil {
-		return nil, nil, cli.Failedf("%w", err)
+		return nil, nil, cli.Failedf("%v", err)
 	}
-	return s, func(_ context.Context, u *ingest.Upload) (bool, store.Dump, error) {
-		return known[u.Device+"\x00"+u.Sum()], last[u.Device], nil
-	}, nil
+	return s, u, nil
 }
 
 // flush writes a batch, if it has rows, and empties it.
