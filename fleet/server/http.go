@@ -224,7 +224,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 	}
 	defer release()
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Limits.Receive))
-	text, err := s.body(w, r)
+	text, err := s.text(http.MaxBytesReader(w, r.Body, s.Limits.Body), r.Header.Get("Content-Encoding"))
 	if err != nil {
 		return a, err
 	}
@@ -261,11 +261,6 @@ func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err er
 		return a, &refusal{http.StatusInternalServerError, "failed", errors.New("the server could not store the upload"), 60}
 	}
 	return Answer{res.Dumps, res.Paths, res.Incomplete, res.Unreadable, again}, nil
-}
-
-// body reads an upload and decompresses it.
-func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	return s.text(http.MaxBytesReader(w, r.Body, s.Limits.Body), r.Header.Get("Content-Encoding"))
 }
 
 // text reads and decompresses an upload. If no encoding is given, it is that of the first bytes.
@@ -331,20 +326,11 @@ func (s *Server) slot(ctx context.Context, device string) (release func(), err e
 	return nil, limited(10, "too many uploads at the same time")
 }
 
-// HTTPServer returns a server with time limits for slow clients, and with the TLS protocols of
-// Mozilla's intermediate configuration, version 5.7.
+// HTTPServer returns a server with time limits for slow clients.
 func HTTPServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: 2 * time.Minute,
-		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 32}, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		TLSConfig: &tls.Config{
-			MinVersion:       tls.VersionTLS12,
-			CurvePreferences: []tls.CurveID{tls.X25519MLKEM768, tls.X25519, tls.CurveP256, tls.CurveP384},
-			CipherSuites: []uint16{ // of TLS 1.2
-				tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-				tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-				tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-			},
-		},
+		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 32},
+		TLSConfig: &tls.Config{}, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 }

@@ -29,7 +29,6 @@ type bucket interface {
 	// list returns the objects whose names begin with prefix, which is empty or ends with '/',
 	// sorted by name.
 	list(ctx context.Context, prefix string) ([]Object, error)
-	stat(ctx context.Context, name string) (Object, error)
 	delete(ctx context.Context, name string) error
 }
 
@@ -105,14 +104,6 @@ func (d directory) walk(prefix string, do func(name string, info fs.FileInfo) er
 		}
 		return do(filepath.ToSlash(name), info)
 	})
-}
-
-func (d directory) stat(_ context.Context, name string) (Object, error) {
-	info, err := os.Stat(d.path(name))
-	if err != nil {
-		return Object{}, err
-	}
-	return Object{name, info.Size(), info.ModTime()}, nil
 }
 
 // delete deletes a file, and the directories that are then empty.
@@ -236,11 +227,6 @@ func (b *s3) list(ctx context.Context, prefix string) (list []Object, err error)
 		list = append(list, Object{o.Key, o.Size, o.LastModified})
 	}
 	return list, nil
-}
-
-func (b *s3) stat(ctx context.Context, name string) (Object, error) {
-	o, err := b.client.StatObject(ctx, b.bucket, name, minio.StatObjectOptions{})
-	return Object{name, o.Size, o.LastModified}, missing(err)
 }
 
 func (b *s3) delete(ctx context.Context, name string) error {

@@ -230,12 +230,8 @@ func damaged(name string, err *error) {
 
 // clean deletes the files of a part that were replaced more than grace ago.
 func (s *Store) clean(ctx context.Context, c contents, grace time.Duration) error {
-	if len(c.replaced) == 0 {
+	if time.Since(c.since) < grace {
 		return nil
-	}
-	o, err := s.bucket.stat(ctx, c.name(compactions, fmt.Sprintf("%06d", c.last), ".json"))
-	if err != nil || time.Since(o.Modified) < grace {
-		return err
 	}
 	for _, base := range c.replaced {
 		if err := s.drop(ctx, c.part, base); err != nil {

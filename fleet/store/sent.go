@@ -13,7 +13,7 @@ const alerts = "alerts"
 
 // Sent reports whether an alert of a build was sent.
 func (s *Store) Sent(ctx context.Context, build, alert string) (bool, error) {
-	_, err := s.bucket.stat(ctx, path.Join(alerts, Escape(build), alert))
+	_, err := s.bucket.read(ctx, path.Join(alerts, Escape(build), alert))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

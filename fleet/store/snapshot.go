@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Snapshot is the list of files to read: the files of all complete batches. It contains each
@@ -72,9 +73,10 @@ func (s *Store) Snapshot(ctx context.Context, since string, builds ...string) (*
 type contents struct {
 	part
 	live     []string
-	replaced []string
+	replaced []string       // the result of a compaction after its inputs, which would be read again without it
 	last     int            // generation of the last compaction, 0 if there is none
-	rows     map[string]int // facts in the files that compactions made, if known
+	since    time.Time      // of its list
+	rows     map[string]int // facts in the files that compactions made, if known; also of those that are not finished
 }
 
 // compactions is the prefix of the lists of replaced files.
@@ -103,68 +105,54 @@ func (s *Store) parts(ctx context.Context) ([]contents, error) {
 	if err != nil {
 		return nil, err
 	}
-	bases := map[part][]string{}
+	byPart := map[part]*contents{}
 	for _, o := range dumps {
 		if p, base, ok := split(o.Name); ok {
-			bases[p] = append(bases[p], base)
+			if byPart[p] == nil {
+				byPart[p] = &contents{part: p, rows: map[string]int{}}
+			}
+			byPart[p].live = append(byPart[p].live, base)
 		}
 	}
-	replaced := map[part]map[string]bool{}
-	last := map[part]int{}
-	rows := map[part]map[string]int{}
-	announced := map[part]map[string]bool{}
 	for _, o := range lists {
 		p, base, ok := split(o.Name)
 		n := 0
-		if _, err := fmt.Sscanf(base, "%d", &n); !ok || err != nil {
+		if _, err := fmt.Sscanf(base, "%d", &n); !ok || err != nil || byPart[p] == nil {
 			continue
 		}
-		last[p] = max(last[p], n)
-		set(announced, p, generation(n))
-		if !slices.Contains(bases[p], generation(n)) {
+		c := byPart[p]
+		if n > c.last {
+			c.last, c.since = n, o.Modified
+		}
+		if c.rows[generation(n)] = 0; !slices.Contains(c.live, generation(n)) && !slices.Contains(c.replaced, generation(n)) {
 			continue // not finished
 		}
-		c, err := s.compaction(ctx, o.Name)
+		list, err := s.compaction(ctx, o.Name)
 		if err != nil {
 			return nil, err
 		}
-		if rows[p] == nil {
-			rows[p] = map[string]int{}
-		}
-		rows[p][generation(n)] = c.Rows
-		for _, in := range c.Inputs {
-			set(replaced, p, in)
-		}
+		c.rows[generation(n)] = list.Rows
+		c.live = slices.DeleteFunc(c.live, func(base string) bool {
+			replaced := slices.Contains(list.Inputs, base)
+			if replaced {
+				c.replaced = append(c.replaced, base)
+			}
+			return replaced
+		})
 	}
 	var list []contents
-	for p, names := range bases {
-		c := contents{part: p, last: last[p], rows: rows[p]}
-		if c.rows == nil {
-			c.rows = map[string]int{}
-		}
-		for _, n := range names {
-			switch {
-			case replaced[p][n]:
-				c.replaced = append(c.replaced, n)
-			case strings.HasPrefix(n, "compacted-") && !announced[p][n]:
-				// The list of this compaction is newer than lists. Its inputs are read, so ignore its result.
-			default:
-				c.live = append(c.live, n)
-			}
-		}
-		list = append(list, c)
+	for _, c := range byPart {
+		// The list of a compaction that is not known is newer than lists. Its inputs are read, so ignore its result.
+		c.live = slices.DeleteFunc(c.live, func(base string) bool {
+			_, known := c.rows[base]
+			return strings.HasPrefix(base, "compacted-") && !known
+		})
+		list = append(list, *c)
 	}
 	slices.SortFunc(list, func(a, b contents) int {
 		return strings.Compare(a.build+"/"+a.day, b.build+"/"+b.day)
 	})
 	return list, nil
-}
-
-func set(m map[part]map[string]bool, p part, name string) {
-	if m[p] == nil {
-		m[p] = map[string]bool{}
-	}
-	m[p][name] = true
 }
 
 // compaction returns a list of replaced files. Lists never change, so they are cached.
@@ -175,9 +163,9 @@ func (s *Store) compaction(ctx context.Context, name string) (*compaction, error
 	if c != nil {
 		return c, nil
 	}
-	data, err := s.bucket.read(ctx, name)
+	data, err := s.Read(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", name, err)
+		return nil, err
 	}
 	c = &compaction{}
 	if err := json.Unmarshal(data, c); err != nil {
