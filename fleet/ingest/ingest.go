@@ -233,6 +233,7 @@ func (u *Upload) read(ctx context.Context, s *State, limit *Limits) (c contents,
 			break
 		}
 		if err == nil {
+			d.Cut = d.Cut || c.Dumps == 0 && u.rest()
 			err = cmp.Or(u.check(d.Device, d.Build), c.add(u, d, limit))
 		}
 		if err != nil {
@@ -308,6 +309,22 @@ func (u *Upload) header() bool {
 	for it := range recording.Items(u.Text) {
 		if it.Kind != recording.KindText {
 			return it.Kind == recording.KindHeader && it.Header.Verb == codec.VerbBoot
+		}
+	}
+	return false
+}
+
+// rest reports whether the log begins within a dump: it has records, and then a ~h#end without ~h#begin.
+func (u *Upload) rest() bool {
+	records := false
+	for it := range recording.Items(u.Text) {
+		switch it.Kind {
+		case recording.KindHeader:
+			if v := it.Header.Verb; v == codec.VerbBoot || v == codec.VerbBegin || v == codec.VerbEnd {
+				return records && v == codec.VerbEnd
+			}
+		case recording.KindBlob, recording.KindDecoded, recording.KindPaths:
+			records = true
 		}
 	}
 	return false

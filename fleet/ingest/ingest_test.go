@@ -261,6 +261,40 @@ func TestEqualBoots(t *testing.T) {
 	}
 }
 
+// A dump that is cut between two uploads counts as two incomplete ones; a part may begin with what ends the dump before.
+func TestCutBetweenUploads(t *testing.T) {
+	log := "~h#boot dev=d1 build=b\n~h#begin 0 t=1000000\n~b#size: 10, 0x100\n~b#size: 11, 0x200\n~h#end 0\n~h#begin 1 t=2000000\n~b#size: 12, 0x100\n~h#end 1\n"
+	for end, want := range map[string]string{"size: 10, 0x100\n": "10 false, 11 false, 12 true", "0x200\n": "21 false, 12 true"} {
+		var s State
+		var got []string
+		at := strings.Index(log, end) + len(end)
+		for _, text := range []string{log[:at], log[at:]} {
+			var b store.Batch
+			u := Upload{Device: "d1", Received: received, Text: []byte(text)}
+			c, err := u.Check(t.Context(), DefaultLimits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := u.Read(t.Context(), &b, &s, DefaultLimits); err != nil {
+				t.Fatal(err)
+			}
+			incomplete := 0
+			for _, d := range b.Dumps {
+				got = append(got, fmt.Sprint(d.Bytes, " ", d.Complete))
+				if !d.Complete {
+					incomplete++
+				}
+			}
+			if c.Incomplete != incomplete || c.Dumps != len(b.Dumps) {
+				t.Errorf("the answer says %d dumps, %d incomplete; stored are %d, %d", c.Dumps, c.Incomplete, len(b.Dumps), incomplete)
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("cut after %q: %q, want %s", end, got, want)
+		}
+	}
+}
+
 // A boot that has no dump yet is the one that the next upload continues.
 func TestBootWithoutDump(t *testing.T) {
 	log := fleettest.Log("d1", "5ca1ab1e", 1, 3)
