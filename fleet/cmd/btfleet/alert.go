@@ -65,22 +65,27 @@ func (w *watch) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.leaks.Reset()
-	w.rate.Reset()
-	w.exhausted.Reset()
 	var failed []error
+	var set []func()
 	for _, b := range list {
 		l, err := w.pages.Leaks(ctx, b.Build)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		w.set(b, l)
+		set = append(set, func() { w.set(b, l) })
 		if w.url != "" {
 			for _, a := range w.alerts(b, l) {
 				failed = append(failed, w.once(ctx, a))
 			}
 		}
+	}
+	// All at once, so that no alert of Prometheus ends while builds are examined.
+	w.leaks.Reset()
+	w.rate.Reset()
+	w.exhausted.Reset()
+	for _, do := range set {
+		do()
 	}
 	return errors.Join(failed...)
 }

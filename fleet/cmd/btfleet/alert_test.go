@@ -51,6 +51,7 @@ func TestAlerts(t *testing.T) {
 	defer db.Close()
 	status := http.StatusServiceUnavailable
 	var got []posted
+	var watching *watch
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var a posted
 		if err := json.NewDecoder(r.Body).Decode(&a); err != nil || r.Method != "POST" || r.Header.Get("Content-Type") != "application/json" {
@@ -61,11 +62,16 @@ func TestAlerts(t *testing.T) {
 		}
 		if status == http.StatusOK {
 			got = append(got, a)
+			// The metrics of the last pass stay until those of this one are known.
+			if n := testutil.CollectAndCount(watching.leaks); n != 4 {
+				t.Errorf("%d metrics of leaks meanwhile, want 2 of each build", n)
+			}
 		}
 		w.WriteHeader(status)
 	}))
 	defer hook.Close()
 	w := &watch{store: s, db: db, pages: page.New(db, slog.New(slog.DiscardHandler)), log: slog.New(slog.DiscardHandler), url: hook.URL + "/secret", days: 30}
+	watching = w
 	registry := prometheus.NewRegistry()
 	w.register(registry)
 	if err := w.pass(t.Context()); err == nil || !strings.Contains(err.Error(), "503") || strings.Contains(err.Error(), "secret") {
