@@ -34,7 +34,12 @@ type shape struct {
 	first, final float64 // means of the first and of the last third
 	boots        int
 	squares      float64 // sum of the squares of net in each boot
+	low, high    float64 // least and largest value
+	tenths       [9]step // the last tenth of each boot, as for last, and those before it
 }
+
+// step is a rise in a time, added up over boots or devices.
+type step struct{ rise, time float64 }
 
 // parts are two parts of a growth, one after the other.
 type parts struct{ rise, time [2]float64 } // time in hours, or dumps
@@ -50,6 +55,7 @@ type pathSum struct {
 	grows   []growth
 	shrank  int       // devices on which it shrinks, by the same rule
 	others  []float64 // change on each device on which it does not grow, bytes
+	swings  []float64 // on each of these, the difference of its largest and its least value
 	growths []float64 // growth on each device, as a fraction
 	first   float64   // mean bytes of the first and of the last third of the boots, all devices
 	last    float64
@@ -100,12 +106,17 @@ func (p *pathSum) add(number int, d *device, values []profile.Value) {
 	if e.Z >= minZ {
 		e.Verdict = max(e.Verdict, profile.Grows)
 	}
+	if up, down := late(d.test.Boots, e.Scale); down && e.Backward < profile.Grows {
+		p.shrank++
+	} else if up.time > 0 && (e.Verdict < profile.Grows || e.Gain <= 0) {
+		e.Verdict, e.Gain, e.Rate, e.Changed, e.Since = profile.Grows, up.rise, up.rise/up.time, true, up.since
+	}
 	if t >= often {
 		e.Verdict, e.Gain, e.Rate = max(e.Verdict, profile.Grows), max(e.Gain, all.net), all.net/(all.thirds.time[0]+all.thirds.time[1])
 	}
 	if e.Verdict < profile.Grows || e.Gain <= 0 || e.Changed && !newHigh(d.test.Boots, e.Since) {
 		if all.net != 0 {
-			p.others = append(p.others, all.net)
+			p.others, p.swings = append(p.others, all.net), append(p.swings, all.high-all.low)
 		}
 		return
 	}
@@ -118,6 +129,50 @@ func (p *pathSum) add(number int, d *device, values []profile.Value) {
 		g.rate = e.Rate
 	}
 	p.grows = append(p.grows, g)
+}
+
+// risen is a growth since a dump.
+type risen struct {
+	step
+	since int
+}
+
+// late finds the growth of the last boot since some tenth of its dumps, and reports whether the path shrinks in the same way if
+// the dumps are taken in reverse order.
+func late(boots []profile.LeakBoot, scale float64) (up risen, down bool) {
+	b := boots[len(boots)-1]
+	k := len(b.Value)
+	n := max(1, k/10)
+	var rises, falls [9]float64 // the last first
+	count := min(len(rises), k/n-1)
+	for i := range count {
+		end := k - i*n
+		rises[i] = (mean(b.Value[end-n:end]) - mean(b.Value[end-2*n:end-n])) * scale
+		falls[count-1-i] = -rises[i]
+	}
+	least := min(n+1, 3) // one step within means of several dumps is two
+	down = lastFar(falls[:count], least) > 0
+	if m := lastFar(rises[:count], least); m > 0 {
+		up.since = b.Dumps[k-(m+1)*n]
+		up.time = mean(b.At[k-n:]) - mean(b.At[k-(m+1)*n:k-m*n])
+		up.rise = quantile(rises[:m], 0.5) * float64(m) // the first is a part of one
+	}
+	return up, down
+}
+
+// lastFar returns how many of the first rises are each far more than any of the others, without the one between them, 0 if
+// they are less than least, or the others less than three.
+func lastFar(rises []float64, least int) int {
+	for m := len(rises) - 4; m >= least; m-- {
+		most := 0.0
+		for _, r := range rises[m+1:] {
+			most = max(most, math.Abs(r))
+		}
+		if lowest := slices.Min(rises[:m]); lowest > 0 && lowest > far*most {
+			return m
+		}
+	}
+	return 0
 }
 
 // minZ is the least z of a device on which a path grows, however late or early in the boot.
@@ -170,6 +225,10 @@ func shapeOf(boots []profile.LeakBoot, since int, scale float64) (s shape) {
 		t2, v2 := mean(at[n:k-n]), mean(value[n:k-n])*scale
 		t3, v3 := mean(at[k-n:]), mean(value[k-n:])*scale
 		s.net, s.first, s.final = s.net+v3-v1, s.first+v1, s.final+v3
+		if s.boots == 0 {
+			s.low = math.Inf(1)
+		}
+		s.low, s.high = min(s.low, slices.Min(value)*scale), max(s.high, slices.Max(value)*scale)
 		s.boots, s.squares = s.boots+1, s.squares+(v3-v1)*(v3-v1)
 		s.thirds.add(t1, v1, t2, v2, t3, v3)
 		s.addLast(at, value, scale)
@@ -197,6 +256,13 @@ func (s *shape) addLast(at, value []float64, scale float64) {
 		return
 	}
 	s.last.add(t1, v1, t2, v2, t3, v3)
+	for i := range s.tenths {
+		s.tenths[i].rise, s.tenths[i].time = s.tenths[i].rise+v3-v2, s.tenths[i].time+t3-t2
+		t3, v3 = t2, v2
+		if t2, v2, ok2 = part(at[k-1]-float64(i+3)*width, at[k-1]-float64(i+2)*width); !ok2 {
+			break
+		}
+	}
 }
 
 func mean(list []float64) (m float64) {
@@ -222,14 +288,19 @@ func (p *pathSum) leaveOut(without func(*growth) bool) {
 	})
 }
 
-// spread returns how much the path changes on a device on which it does not grow, in bytes: the
-// largest change, without some outliers.
-func (p *pathSum) spread() float64 {
-	if len(p.others) == 0 {
+// spread returns how much the path changes on a device on which it does not grow, in bytes.
+func (p *pathSum) spread() float64 { return largestOf(p.others) }
+
+// swing returns how much the values differ on a device on which the path does not grow, in bytes.
+func (p *pathSum) swing() float64 { return largestOf(p.swings) }
+
+// largestOf returns the largest size of numbers, without some outliers.
+func largestOf(others []float64) float64 {
+	if len(others) == 0 {
 		return 0
 	}
-	list := make([]float64, len(p.others))
-	for i, v := range p.others {
+	list := make([]float64, len(others))
+	for i, v := range others {
 		list[i] = math.Abs(v)
 	}
 	slices.Sort(list)

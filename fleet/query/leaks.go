@@ -209,7 +209,7 @@ const (
 
 // row returns the evidence for a path.
 func (l *Leaks) row(path int64, p *pathSum) Leak {
-	spread := p.spread()
+	spread, swing := p.spread(), p.swing()
 	if load := min(l.Load, p.typical(l.Examined)); load > 0 {
 		p.leaveOut(func(g *growth) bool { return g.net < max(spread, loadTimes*load*g.first) })
 	}
@@ -217,10 +217,10 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 	for i := range p.grows {
 		g := &p.grows[i]
 		sure := g.leaks || g.verdict.Sure()
-		if g.alone = sure && g.net >= far*spread; g.alone {
+		if g.alone = sure && g.net >= max(far*spread, swing); g.alone {
 			r.Alone++
 		}
-		if sure && g.net >= near*spread {
+		if sure && g.net >= max(near*spread, swing) {
 			r.near++
 		}
 	}
@@ -232,6 +232,9 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 				r.Alone++
 			}
 		}
+	}
+	if r.Alone == 1 && len(p.grows) == 1 && p.grows[0].net < near*swing { // a queue, perhaps
+		r.Alone, p.grows[0].alone = 0, false
 	}
 	if r.z(p); r.Z < 3.5 && (r.alone() || r.Alone == 1 && r.Grew == 1) { // the others that grow are noise
 		p.leaveOut(func(g *growth) bool { return !g.alone })
@@ -293,8 +296,9 @@ func (r *Leak) paces(p *pathSum) (faster bool) {
 	if r.Last, r.LastErr = last.pace(); 2*last.n < thirds.n { // most boots have too few dumps
 		r.Last, r.LastErr = 1, unknown
 	}
-	r.Slowing = r.Pace+errors2*r.PaceErr < slowing || r.Last+errors2*r.LastErr < ended
-	if ratio, err := p.all.pace(); p.shared() && ratio+errors2*err < slowing { // so does the growth of those
+	few := 0.3 / max(1, last.n) // two devices have equal rates now and then
+	r.Slowing = r.Pace+errors2*r.PaceErr < slowing || r.Last+errors2*max(r.LastErr, few) < ended && !r.slowBefore()
+	if ratio, err := p.all.pace(); (p.shared() || r.near == 0) && ratio+errors2*err < slowing { // so does the growth of all
 		r.Pace, r.PaceErr, r.Slowing = ratio, err, true
 	}
 	if r.Last-errors2*r.LastErr < 1.1 {
@@ -306,6 +310,23 @@ func (r *Leak) paces(p *pathSum) (faster bool) {
 		}
 	}
 	return true
+}
+
+// slowBefore reports whether the path grows in the last tenth, and grew as slowly in an earlier one: a leak may depend on the
+// load, which is less at weekends.
+func (r *Leak) slowBefore() bool {
+	var sums [9]step
+	var all step
+	for i := range r.grows {
+		for j, s := range r.grows[i].tenths {
+			sums[j].rise, sums[j].time = sums[j].rise+s.rise, sums[j].time+s.time
+			all.rise, all.time = all.rise+s.rise, all.time+s.time
+		}
+	}
+	last := sums[0].rise / sums[0].time
+	return last > 0.3*all.rise/all.time && slices.ContainsFunc(sums[2:], func(s step) bool {
+		return 2*s.time >= sums[0].time && s.rise <= 1.1*last*s.time
+	})
 }
 
 // verdict applies the thresholds.

@@ -116,6 +116,7 @@ type byHand struct {
 	why    string  // of the last dump
 	noTime bool
 	once   bool // all dumps are of one upload, ten days later
+	daily  bool // a day apart
 }
 
 // hand returns a database with these devices, which run build "b".
@@ -126,8 +127,12 @@ func hand(t *testing.T, list ...byHand) *DB {
 	at := b.Day
 	for _, d := range list {
 		for i, n := range d.blocks {
-			received := at.Add(time.Duration(i+1) * time.Hour)
-			row := store.Dump{Build: "b", FW: "1.0", Device: d.device, Boot: 1, Dump: int64(i), Uptime: int64(i+1) * 3600e6, Received: received.UnixMicro(),
+			uptime := time.Duration(i+1) * time.Hour
+			if d.daily {
+				uptime *= 24
+			}
+			received := at.Add(uptime)
+			row := store.Dump{Build: "b", FW: "1.0", Device: d.device, Boot: 1, Dump: int64(i), Uptime: uptime.Microseconds(), Received: received.UnixMicro(),
 				Time: received.UnixMicro(), Bytes: 16 * n, Count: n, Complete: true, HeapSize: 4096, HeapFree: 480, HeapLargest: -1, HeapMinimum: -1, Upload: fmt.Sprint(d.device, i)}
 			if d.bytes != nil {
 				row.Bytes = d.bytes[i]
@@ -200,6 +205,98 @@ func TestLeaksOfOneDevice(t *testing.T) {
 		}
 		if len(r.Stack) != 2 || r.Stack[0].Address != "0x10" || r.Stack[1].Address != "0x20" {
 			t.Errorf("%s: stack %v", c.name, r.Stack)
+		}
+	}
+}
+
+// words returns the word for the path of these devices.
+func words(t *testing.T, list []byHand) string {
+	t.Helper()
+	l, err := hand(t, list...).Leaks(t.Context(), Scope{Builds: []string{"b"}})
+	if err != nil || len(l.Rows) > 1 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	if len(l.Rows) == 0 {
+		return ""
+	}
+	return l.Rows[0].Word()
+}
+
+// A leak may depend on the load: if it was as slow in an earlier day as in the last one, it does not slow down.
+func TestSlowDays(t *testing.T) {
+	for _, c := range []struct {
+		slow []int // days
+		want string
+	}{{[]int{1, 6}, "leak"}, {[]int{6}, "slowing"}} {
+		var list []byHand
+		for i := range 8 {
+			d, n := byHand{device: fmt.Sprint(i)}, int64(100)
+			for hour := range 7 * 24 {
+				if n += 4; slices.Contains(c.slow, hour/24) {
+					n -= 2
+				}
+				d.blocks = append(d.blocks, n+int64(hour*(i+1)%3))
+			}
+			list = append(list, d)
+		}
+		if got := words(t, list); got != c.want {
+			t.Errorf("slow on days %v: %q, want %q", c.slow, got, c.want)
+		}
+	}
+}
+
+// The last step of two devices is equal, which says nothing of its error.
+func TestTwoDevices(t *testing.T) {
+	list := []byHand{{device: "a", daily: true, blocks: []int64{42, 92, 146, 212, 276, 338, 432, 430, 510, 554}},
+		{device: "b", daily: true, blocks: []int64{98, 146, 202, 246, 320, 368, 440, 502, 548, 592}}}
+	for i := range 20 {
+		list = append(list, byHand{device: fmt.Sprint(i), daily: true, blocks: []int64{40, 42, 44, 40, 38, 42, 40, 44, 42, 40}})
+	}
+	if got := words(t, list); got != "leak" {
+		t.Errorf("%q, want leak", got)
+	}
+}
+
+// A queue grows on one device now, as it did on others before. If it did not, the device may leak.
+func TestQueue(t *testing.T) {
+	for others, want := range map[int64]string{3: "", 0: "probably"} {
+		var list []byHand
+		for i := range 10 {
+			d := byHand{device: fmt.Sprint(i)}
+			for hour := range 32 {
+				n := int64(hour&1) + 1
+				switch begin := 2 + i; {
+				case i == 9 && hour >= 20:
+					n += 3 * int64(hour-19)
+				case i < 9 && hour >= begin && hour < begin+12:
+					n += others * int64(hour-begin)
+				}
+				d.blocks = append(d.blocks, n)
+			}
+			list = append(list, d)
+		}
+		if got := words(t, list); got != want && (want != "" || got == "probably" || got == "leak") {
+			t.Errorf("%d blocks an hour on other devices: %q, want %q", others, got, want)
+		}
+	}
+}
+
+// The record of a pool rises slowly, and falls at once: it grows on many devices by their own dumps, and shrinks on none. Its sum over
+// all devices has stopped to grow.
+func TestRecords(t *testing.T) {
+	for second, want := range map[float64]bool{5: true, 60: false} {
+		var p pathSum
+		for i := range 100 {
+			p.all.add(&parts{[2]float64{60, second}, [2]float64{100, 100}})
+			if i < 28 {
+				p.grows = append(p.grows, growth{verdict: profile.Grows, gain: 200, shape: shape{net: 200, thirds: parts{[2]float64{100, 100}, [2]float64{100, 100}}}})
+			} else {
+				p.others = append(p.others, float64(i%2*1000-500))
+			}
+		}
+		l := Leaks{Examined: 100}
+		if r := l.row(1, &p); r.Slowing != want {
+			t.Errorf("%g bytes in the second half: %s", second, describe(&r))
 		}
 	}
 }

@@ -34,6 +34,7 @@ var worlds = []struct {
 	{"twice", "a tenth of the uploads is stored twice", func(f *Fleet) { f.Twice = 0.1 }},
 	{"tails", "sizes and rates from a twentieth to twenty times", func(f *Fleet) { f.Spread = 1 }},
 	{"daily", "one dump a day", func(f *Fleet) { f.PerDay = 1 }},
+	{"week", "one dump a day, and the leak begins at day 7 on all devices", func(f *Fleet) { f.PerDay, f.Leak.From, f.Leak.To, f.Leak.Share = 1, 7, 7, 1 }},
 	{"moved", "each build has its functions at other addresses", func(f *Fleet) { f.Bases = PerBuild }},
 	{"bases", "another address of the program in each boot, and no map", func(f *Fleet) { f.Bases, f.Devices, f.PerDay = PerBoot, 60, 4 }},
 }
