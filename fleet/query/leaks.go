@@ -214,28 +214,7 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 		p.leaveOut(func(g *growth) bool { return g.net < max(spread, loadTimes*load*g.first) })
 	}
 	r := Leak{Path: path, Examined: l.Examined, Shrank: int64(p.shrank)}
-	for i := range p.grows {
-		g := &p.grows[i]
-		sure := g.leaks || g.verdict.Sure()
-		if g.alone = sure && g.net >= max(far*spread, swing); g.alone {
-			r.Alone++
-		}
-		if sure && g.net >= max(near*spread, swing) {
-			r.near++
-		}
-	}
-	if r.Alone < alike { // Leaking is needed then
-		r.Alone = 0
-		for i := range p.grows {
-			g := &p.grows[i]
-			if g.alone = g.alone && g.leaks; g.alone {
-				r.Alone++
-			}
-		}
-	}
-	if r.Alone == 1 && len(p.grows) == 1 && p.grows[0].net < near*swing { // a queue, perhaps
-		r.Alone, p.grows[0].alone = 0, false
-	}
+	r.setAlone(p, spread, swing)
 	if r.z(p); r.Z < 3.5 && (r.alone() || r.Alone == 1 && r.Grew == 1) { // the others that grow are noise
 		p.leaveOut(func(g *growth) bool { return !g.alone })
 		r.Share = float64(r.Alone) / float64(r.Examined)
@@ -267,6 +246,32 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 	r.Score = r.Gain * net * math.Pow(1-r.D, 6) * math.Pow(max(0, min(1, r.Pace-r.PaceErr)), 2) * (max(0, excess)/max(most, 1) + 0.02)
 	r.times()
 	return r
+}
+
+// setAlone sets Alone and near.
+func (r *Leak) setAlone(p *pathSum, spread, swing float64) {
+	for i := range p.grows {
+		g := &p.grows[i]
+		sure := g.leaks || g.verdict.Sure()
+		if g.alone = sure && g.net >= max(far*spread, swing); g.alone {
+			r.Alone++
+		}
+		if sure && g.net >= max(near*spread, swing) {
+			r.near++
+		}
+	}
+	if r.Alone < alike { // Leaking is needed then
+		r.Alone = 0
+		for i := range p.grows {
+			g := &p.grows[i]
+			if g.alone = g.alone && g.leaks; g.alone {
+				r.Alone++
+			}
+		}
+	}
+	if r.Alone == 1 && len(p.grows) == 1 && p.grows[0].net < near*swing { // a queue, perhaps
+		r.Alone, p.grows[0].alone = 0, false
+	}
 }
 
 // z sets Grew, Share and Z.

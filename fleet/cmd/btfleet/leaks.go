@@ -31,7 +31,11 @@ A leak that is too slow to be seen on one device is seen on many.`,
 				q.falls = cli.Shortf("--fail-over %s: nothing was examined", q.fail)
 			}
 			for _, r := range l.Rows {
-				if r.Verdict.Sure() && r.Rate != nil && *r.Rate > float64(q.limit) {
+				if r.Verdict.Sure() && r.Rate == nil {
+					q.falls = cli.Shortf("--fail-over %s: the rate of a leak is not known", q.fail)
+					break
+				}
+				if r.Verdict.Sure() && *r.Rate > float64(q.limit) {
 					q.falls = cli.Shortf("a path grows by %s bytes per hour, more than --fail-over %s", page.Bytes(*r.Rate), q.fail)
 					break
 				}

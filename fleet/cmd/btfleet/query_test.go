@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -295,6 +296,33 @@ func TestQuestionsJSON(t *testing.T) {
 		if !strings.Contains(stdout, want) && !strings.Contains(stdout, strings.Replace(want, "49", "50", 1)) {
 			t.Errorf("no %s in %.800s", want, stdout)
 		}
+	}
+}
+
+// A leak without uptimes has no rate, which may be over any limit.
+func TestFailOverWithoutUptimes(t *testing.T) {
+	logs, dir := t.TempDir(), t.TempDir()
+	if code, _, errs := ask("simulate", "--logs", logs, "--devices", "50", "--paths", "40", "--leak-share", "0.5", "--days", "10"); code != 0 {
+		t.Fatal(errs)
+	}
+	names, err := filepath.Glob(logs + "/*.log")
+	if err != nil || len(names) != 50 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, regexp.MustCompile(` t=\d+`).ReplaceAll(text, nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, errs := ask(append([]string{"ingest", "--store", dir}, names...)...); code != 0 {
+		t.Fatal(errs)
+	}
+	if code, out, errs := ask("leaks", "--store", dir, "--build", "1.4.3", "--fail-over", "1M/h"); code != 1 || !strings.Contains(errs, "rate of a leak is not known") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
 	}
 }
 
