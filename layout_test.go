@@ -94,7 +94,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"fleet/cmd/btfleet":        {packages: "fleet/clickhouse fleet/ingest fleet/page fleet/push fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli internal/input", libraries: "*"},
 	"fleet/ingest":             {packages: "codec codec/recording symbol heap/log heap/profile fleet/store internal/decompress"},
-	"fleet/page":               {packages: "heap/profile heap/report internal/cli fleet/push fleet/query"},
+	"fleet/page":               {packages: "heap/profile heap/report internal/cli internal/printable fleet/push fleet/query"},
 	"fleet/push":               {packages: "fleet/query", libraries: "*"},
 	"fleet/clickhouse":         {packages: "fleet/store", libraries: "*"},
 	"fleet/query":              {packages: "heap/profile fleet/clickhouse fleet/store", libraries: "*"},
