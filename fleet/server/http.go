@@ -235,7 +235,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err error) {
 	start := time.Now()
 	res, err := u.Check(ctx, s.Limits.Ingest)
-	s.charge(u.Device, res.Facts+res.Frames, time.Since(start))
+	s.charge(u.Device, res.Dumps+res.Facts+res.Frames, time.Since(start))
 	switch {
 	case errors.Is(err, ingest.ErrLimit):
 		return a, refuse(http.StatusRequestEntityTooLarge, "refused", err)

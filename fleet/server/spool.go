@@ -294,7 +294,7 @@ func (s *Spool) Add(u *ingest.Upload, res *ingest.Result) (again bool, err error
 		return false, err
 	}
 	data := s.encoder.EncodeAll(append(append(head, '\n'), u.Text...), nil)
-	name := fmt.Sprintf("%020d-%d-%s", u.Received.UnixNano(), res.Facts+res.Frames/framesPerFact, sum)
+	name := fmt.Sprintf("%020d-%d-%s", u.Received.UnixNano(), res.Facts+factsPerDump*res.Dumps+res.Frames/framesPerFact, sum)
 	tmp := s.path("tmp", name)
 	if err := writeSynced(tmp, data); err != nil {
 		os.Remove(tmp)
@@ -319,8 +319,11 @@ func (s *Spool) Add(u *ingest.Upload, res *ingest.Result) (again bool, err error
 	return false, store.SyncPath(s.path("new"))
 }
 
-// framesPerFact is the number of frames of call paths that take the memory of a fact in a batch.
-const framesPerFact = 8
+// The memory of dumps, and of the frames of call paths, in a batch.
+const (
+	factsPerDump  = 3
+	framesPerFact = 8
+)
 
 // costOf returns the day on which an upload was received, and the memory that its rows take, in facts.
 func costOf(name string) (day string, facts int) {

@@ -396,19 +396,29 @@ func TestAcceptedIsStored(t *testing.T) {
 	}
 }
 
-// The frames of few call paths count in a batch, too.
-func TestFramesInBatch(t *testing.T) {
+// The frames of few call paths count in a batch, too, and dumps without call paths.
+func TestCostInBatch(t *testing.T) {
 	f := serve(t, t.TempDir(), open(t, t.TempDir()), nil)
-	f.w.MaxFacts = 26_000 // two uploads have 300 facts, and frames that count as 25,000
-	for i := range 4 {
-		if status, answer := f.send(t, "d1", cmdtest.DeepLog(t, i+1, 100, 1000)); status != 201 {
+	empty := []byte("~h#boot\n")
+	for i := range 4000 {
+		empty = fmt.Appendf(empty, "~h#begin %d t=%d n=0\n~h#end %d n=0\n", i, i, i)
+	}
+	f.w.MaxFacts = 26_000 // two uploads have 300 facts, and frames that count as 25,000, or dumps that count as 24,000
+	for i := range 8 {
+		text := append(bytes.Clone(empty), byte('0'+i))
+		if i < 4 {
+			text = cmdtest.DeepLog(t, i+1, 100, 1000)
+		}
+		if status, answer := f.send(t, "d1", text); status != 201 {
 			t.Fatal(status, answer)
 		}
 	}
-	if _, err := f.w.Write(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := waiting(t, f.Spool); n != 2 {
-		t.Errorf("%d uploads wait after a batch, want 2", n)
+	for _, want := range []int{6, 4, 2, 0} {
+		if _, err := f.w.Write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := waiting(t, f.Spool); n != want {
+			t.Errorf("%d uploads wait after a batch, want %d", n, want)
+		}
 	}
 }
