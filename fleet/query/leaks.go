@@ -269,8 +269,14 @@ func (r *Leak) setAlone(p *pathSum, spread, swing float64) {
 			}
 		}
 	}
-	if r.Alone == 1 && len(p.grows) == 1 && p.grows[0].net < near*swing { // a queue, perhaps
-		r.Alone, p.grows[0].alone = 0, false
+	if r.Alone <= 2 { // a queue grows while its device is offline, and then returns
+		r.Alone = 0
+		for i := range p.grows {
+			g := &p.grows[i]
+			if g.alone = g.alone && g.net >= near*swing; g.alone {
+				r.Alone++
+			}
+		}
 	}
 }
 

@@ -257,26 +257,30 @@ func TestTwoDevices(t *testing.T) {
 	}
 }
 
-// A queue grows on one device now, as it did on others before. If it did not, the device may leak.
+// A queue grows on one or two devices now, as it did on others before. If it did not, the devices may leak.
 func TestQueue(t *testing.T) {
-	for others, want := range map[int64]string{3: "", 0: "probably"} {
+	for _, c := range []struct {
+		now    int   // devices
+		others int64 // blocks per hour
+		want   string
+	}{{1, 3, ""}, {1, 0, "probably"}, {2, 3, ""}, {2, 0, "leak"}} {
 		var list []byHand
-		for i := range 10 {
+		for i := range 25 {
 			d := byHand{device: fmt.Sprint(i)}
 			for hour := range 32 {
 				n := int64(hour&1) + 1
-				switch begin := 2 + i; {
-				case i == 9 && hour >= 20:
-					n += 3 * int64(hour-19)
-				case i < 9 && hour >= begin && hour < begin+12:
-					n += others * int64(hour-begin)
+				switch begin := 8 + i%2; {
+				case i < c.now && hour >= 12:
+					n += 3 * int64(hour-11)
+				case i >= c.now && hour >= begin && hour < begin+12:
+					n += c.others * int64(hour-begin)
 				}
 				d.blocks = append(d.blocks, n)
 			}
 			list = append(list, d)
 		}
-		if got := words(t, list); got != want && (want != "" || got == "probably" || got == "leak") {
-			t.Errorf("%d blocks an hour on other devices: %q, want %q", others, got, want)
+		if got := words(t, list); got != c.want && (c.want != "" || got == "probably" || got == "leak") {
+			t.Errorf("%+v: %q", c, got)
 		}
 	}
 }
