@@ -23,15 +23,15 @@ type question struct {
 	store    rowsFlag
 	since    string
 	build    string
-	needsOne bool // --build is needed
-	fail     string
-	limit    uint64 // of --fail-over
+	needsOne bool   // --build is needed
+	fail     string // --fail-over, as given
+	limit    uint64
 	json     bool
 	rows     int
 	db       *query.DB
 	scope    query.Scope
-	notes    io.Writer
-	falls    error // that the answer falls short, once it is printed
+	notes    io.Writer // standard error
+	falls    error     // why the answer falls short; the command ends with it after it has printed the answer
 }
 
 // answer returns a command that gets an answer, and prints it or writes it as JSON. rows is the default of --rows: 0 for

@@ -18,8 +18,8 @@ func simulateCommand() *cobra.Command {
 	logs, world, start := "", "", d.Start.Format(time.DateOnly)
 	c := &cobra.Command{Use: "simulate [flags]", Short: "put a simulated fleet into a store, or write its logs",
 		Long: `simulate makes the dumps of a fleet of devices, of which some leak: with --logs
-their logs, as they would send them, else the rows of a store. The same flags
-make the same dumps.`,
+their logs, as they would send them, else the rows of an empty store. The same
+flags make the same dumps.`,
 		Example: "btfleet simulate --store sim --devices 10000\nbtfleet leaks --store sim --build 1.4.3", Args: cobra.NoArgs}
 	to.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
