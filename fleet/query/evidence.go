@@ -236,11 +236,17 @@ func shapeOf(boots []profile.LeakBoot, since int, scale float64) (s shape) {
 	return s
 }
 
+// day is in hours.
+const day = 24
+
 // addLast compares the last tenth of a boot with the time before.
 func (s *shape) addLast(at, value []float64, scale float64) {
 	k := len(at)
 	span := at[k-1] - at[0]
-	width := max(span/10, min(24, span/3))
+	width := max(span/10, min(day, span/3))
+	if width > day { // whole days: a path may have a cycle of a day, and at weekends
+		width -= math.Mod(width, day)
+	}
 	part := func(from, to float64) (t, v float64, ok bool) { // from < at ≤ to
 		i, _ := slices.BinarySearch(at, math.Nextafter(from, math.Inf(1)))
 		j, _ := slices.BinarySearch(at, math.Nextafter(to, math.Inf(1)))

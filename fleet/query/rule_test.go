@@ -245,6 +245,22 @@ func TestSlowDays(t *testing.T) {
 	}
 }
 
+// A path that leaks may have a cycle of a day, too, at whatever hour of it the last dump is: the time that is compared
+// with the rest is whole days.
+func TestLeakWithCycle(t *testing.T) {
+	for end := 0.0; end < 24; end += 2 {
+		var b profile.LeakBoot
+		for i := range 12*4 + 1 {
+			at := 6 * float64(i)
+			b.Dumps, b.At, b.Value = append(b.Dumps, i), append(b.At, at), append(b.Value, 1000+4*at+100*math.Sin(2*math.Pi*(at-end)/24))
+		}
+		last := shapeOf([]profile.LeakBoot{b}, 0, 1).last
+		if before, after := last.rise[0]/last.time[0], last.rise[1]/last.time[1]; math.Abs(before-4) > 0.4 || math.Abs(after-4) > 0.4 {
+			t.Errorf("the cycle begins at %v h: %.1f and then %.1f per hour, want 4", end, before, after)
+		}
+	}
+}
+
 // The last step of two devices is equal, which says nothing of its error.
 func TestTwoDevices(t *testing.T) {
 	list := []byHand{{device: "a", daily: true, blocks: []int64{42, 92, 146, 212, 276, 338, 432, 430, 510, 554}},
