@@ -16,7 +16,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// Schema is what the tables depend on.
+// Schema holds the options of the tables.
 type Schema struct {
 	Cluster    string // name in system.clusters; "" for a single server
 	Replicated bool   // each shard of the cluster has replicas
@@ -84,7 +84,7 @@ func (s Schema) Statements() (list []string) {
 	return list
 }
 
-// local is what is appended to the name of the table of one shard.
+// local is the suffix of the table of one shard.
 const local = "_local"
 
 func (s Schema) create(t *table) string {

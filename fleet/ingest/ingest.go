@@ -65,7 +65,7 @@ type Last struct {
 	Complete                               bool
 }
 
-// LastOf returns the last dump as its row has it.
+// LastOf returns the last dump, from its row.
 func LastOf(d *store.Dump) Last {
 	return Last{d.Build, d.FW, d.Boot, d.Dump, d.Time, d.Uptime, d.Bytes, d.Count, d.Complete}
 }
@@ -153,7 +153,7 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s[:min(len(s), maxVersion)], "\ufffd"))
 }
 
-// Result is what an upload has.
+// Result holds the numbers of an upload.
 type Result struct {
 	Dumps      int
 	Facts      int // call paths of all dumps
@@ -205,7 +205,7 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	return len(c.dumps), nil
 }
 
-// contents is what the log of an upload has.
+// contents holds the dumps of the log of an upload.
 type contents struct {
 	Result
 	dumps []*profile.Dump

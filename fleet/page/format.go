@@ -78,7 +78,7 @@ var functions = template.FuncMap{
 // hexID matches the build ID of a linker.
 var hexID = regexp.MustCompile(`^[0-9a-f]{13,}$`)
 
-// Short returns the first characters of a build ID, which is a number or a text.
+// Short returns a build ID, shortened: 12 digits of one of the linker, 40 characters of another.
 func Short(build string) string {
 	n := 40
 	if hexID.MatchString(build) {
@@ -90,7 +90,7 @@ func Short(build string) string {
 	return cli.Printable(build)
 }
 
-// Bytes returns a number of bytes, rounded; "-" if it is negative, which means that it is not known.
+// Bytes formats a number of bytes, rounded. A negative number is not known: "-".
 func Bytes[T int64 | float64](n T) string {
 	if n < 0 {
 		return "-"
@@ -98,13 +98,13 @@ func Bytes[T int64 | float64](n T) string {
 	return cli.Number(int64(math.Round(float64(n))))
 }
 
-// Signed returns a difference in bytes, rounded.
+// Signed formats a difference in bytes, rounded.
 func Signed(v float64) string { return printable.Signed(math.Round(v)) }
 
-// Rate returns a rate in bytes per hour.
+// Rate formats a rate in bytes per hour.
 func Rate(v float64) string { return printable.Amount(v) + " bytes per hour" }
 
-// Hours returns a time; "-" if it is negative, which means that it is not known.
+// Hours formats a duration in hours. A negative one is not known: "-".
 func Hours(h float64) string {
 	if h < 0 || math.IsInf(h, 0) || math.IsNaN(h) {
 		return "-"
@@ -112,13 +112,13 @@ func Hours(h float64) string {
 	return printable.Duration(h)
 }
 
-// Percent returns a fraction in percent.
+// Percent formats a fraction in percent.
 func Percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
 
 // Share returns the share of the devices on which a path grows, in percent.
 func Share(l query.Leak) string { return Percent(float64(l.Grew) / float64(l.Examined)) }
 
-// Date returns a time of the server, UTC.
+// Date formats a time in UTC.
 func Date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
 // year is a year in hours.

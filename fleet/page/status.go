@@ -10,7 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
-// Status tells whether a build leaks.
+// Status summarizes the leaks of a build.
 type Status struct {
 	Verdict string   `json:"verdict"` // leak, probably, none; few or moving if no device could be examined
 	Paths   int      `json:"paths"`   // that leak, or probably do

@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// view is what a template shows: the answer to a request. Its links keep the time window.
+// view is the data of a template: the answer to a request. Its links keep the time window.
 type view struct {
 	Data any
 	Old  time.Time // of the answer, if there are newer rows; else zero

@@ -225,8 +225,7 @@ type tests struct {
 }
 
 // tails are the sums of a hypergeometric distribution: below[i] and above[i] are the probabilities that of the devices
-// that exceed the limit at most, and at least, first+i are of the build before. Values further out, of
-// less than 1e-30, are left out.
+// that exceed the limit at most, and at least, first+i are of the build before. Values of less than 1e-30 are left out.
 type tails struct {
 	first        int64
 	below, above []float64

@@ -18,9 +18,9 @@ func (e buildError) Is(err error) bool { return err == ErrBuild }
 
 func notOne(format string, args ...any) error { return buildError(fmt.Sprintf(format, args...)) }
 
-// Find returns the build with this name: a build ID, the beginning of one, or a firmware
-// version that most devices of only one build report. In a store, it reads no file for a build ID, and one file of
-// each build for another name; all files of dumps only if none has the name then, or one has no version.
+// Find returns the build with this name: a build ID, the beginning of one, or a firmware version that most devices of
+// only one build report. In a store, it reads no file for a build ID, and one file of each build for another name. It
+// reads all files of dumps only if none of these has the name, or one has no version.
 func (d *DB) Find(ctx context.Context, name string) (build string, err error) {
 	if d.clickhouse == nil {
 		builds, err := d.store.Builds(ctx)

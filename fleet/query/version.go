@@ -9,7 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// Version tells which rows answers are computed from: it has a number for each build, which changes with its rows.
+// Version has a number for each build, which changes with the rows of the build.
 type Version map[string]uint64 // by the build as in the names of files
 
 // Version returns the present version of the rows. It reads names of files, or counts rows of ClickHouse.

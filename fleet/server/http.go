@@ -35,12 +35,12 @@ type Limits struct {
 	Text  int64 // bytes of an upload, decompressed
 	Rate  rate.Limit
 	Burst int // each device may send Rate uploads per second, and Burst at once: as many as a broker queues
-	// Values and Builds are per device and day: see [Server.charge] and [Server.admitBuilds]. A second of
-	// reading costs Second values: there are logs that take long to read, and have few.
+	// Values (dumps, their call paths and frames) and Builds are per device and day. A second of reading
+	// costs Second values: some logs take long to read, and have few.
 	Values, Builds, Second int
 	Uploads                int // uploads read at the same time
-	// Device is the largest number of those that are of one device, and Receive the time in which
-	// the body of one has to arrive: a device cannot take the slots of all others.
+	// Device limits the uploads of one device among these, and Receive is the time in which the body of
+	// an upload must arrive: a device cannot take the slots of all others.
 	Device      int
 	Receive     time.Duration
 	Connections int
@@ -49,8 +49,8 @@ type Limits struct {
 
 // DefaultLimits bound the memory of a server: reading 16 uploads of 90,000 call paths takes 450 MB, and writing a batch
 // of a million facts 400 MB.
-var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 1000, Values: 50_000_000, Builds: 20, Second: 100_000, Uploads: 16, Device: 2, Receive: time.Minute,
-	Connections: 4096, Ingest: ingest.DefaultLimits}
+var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 1000, Values: 50_000_000, Builds: 20, Second: 100_000,
+	Uploads: 16, Device: 2, Receive: time.Minute, Connections: 4096, Ingest: ingest.DefaultLimits}
 
 // Server receives dumps.
 type Server struct {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// quota is what a device may send now. Limits has the rates.
+// quota limits what a device may send. Limits has the rates.
 type quota struct {
 	uploads, values, builds *rate.Limiter
 	known                   []uint64 // hashes of the builds that it sent last
@@ -45,7 +45,7 @@ func (s *Server) admit(device string) error {
 	defer s.mu.Unlock()
 	q := s.quota(device)
 	if debt := 1 - q.values.Tokens(); debt > 0 {
-		return limited(debt/float64(q.values.Limit()), "the device has sent %d values today: call paths of its dumps, and their frames", s.Limits.Values)
+		return limited(debt/float64(q.values.Limit()), "the device has sent %d values today: dumps, their call paths and frames", s.Limits.Values)
 	}
 	if !q.uploads.Allow() {
 		return limited(60, "too many uploads of this device")

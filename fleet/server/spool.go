@@ -57,7 +57,7 @@ type Spool struct {
 	stored  map[string]bool // files in batch/ that the journal has: if there is one, the whole batch is in the store
 }
 
-// memory is what a server remembers of the uploads in a part of the journal.
+// memory holds the uploads in a part of the journal.
 type memory struct {
 	sums   map[string]bool         // of accepted uploads, in the spool or in the store
 	states map[string]ingest.State // by device

@@ -43,7 +43,7 @@ const (
 	Root            // they grow with the square root of the uptime
 )
 
-// Bases is what the addresses of the functions change with.
+// Bases selects when the addresses of the functions change.
 type Bases int
 
 const (

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// Full reports whether the cause of an error is that no space is left.
+// Full reports whether a full disk caused an error.
 func Full(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }

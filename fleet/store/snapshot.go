@@ -180,7 +180,7 @@ func (s *Store) compaction(ctx context.Context, name string) (*compaction, error
 	return c, nil
 }
 
-// Uploads is what a store has of devices.
+// Uploads holds the uploads and the last dumps of the devices of a store.
 type Uploads struct {
 	sums map[[2]string]bool // by device and sum
 	last map[string]Dump    // by device

@@ -72,7 +72,7 @@ type Batch struct {
 	Paths []Path
 }
 
-// Putter is where rows are written: a store, or tables.
+// Putter writes batches to a store, or to the tables of ClickHouse.
 type Putter interface {
 	Put(ctx context.Context, b *Batch) error
 }

@@ -12,8 +12,8 @@ import (
 func buildIDCommand() *cobra.Command {
 	return &cobra.Command{Use: "build-id FILE...", Short: "print the build IDs of firmware",
 		Long: `build-id prints the build ID of ELF files: that of the linker (-Wl,--build-id),
-or else the SHA-1 of the loaded segments (docs/fleet.md). device/ writes the
-first into ~h#boot by itself; the second can be given to the program.`,
+or else the SHA-1 of the loaded segments (docs/fleet.md). lwsbt_head_device
+writes the former into ~h#boot; give the latter by --build or ?build=.`,
 		Example: "btfleet build-id fw.elf", Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			for _, name := range args {

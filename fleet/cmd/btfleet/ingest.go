@@ -114,7 +114,7 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// uploads is what is known of earlier uploads.
+// uploads looks up earlier uploads.
 type uploads interface {
 	Has(ctx context.Context, device, sum string) (bool, error)
 	Last(ctx context.Context, device string) (store.Dump, error)

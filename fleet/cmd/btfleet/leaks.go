@@ -120,8 +120,8 @@ func diffCommand() *cobra.Command {
 	q := &question{}
 	c := answer(q, &cobra.Command{Use: "diff [flags] BEFORE AFTER", Short: "what changed from one build to another, per device",
 		Long: `diff compares what the devices of two builds hold at the same uptime, by call
-path, in bytes per device. devices is how many hold the path in each build. A
-difference that may be random is not a change (docs/fleet-leaks.md).`,
+path, in bytes per device. The column devices has the numbers of those that hold
+the path. A difference that may be random is not a change (docs/fleet-leaks.md).`,
 		Example: "btfleet diff 1.4.1 1.4.2\nbtfleet diff --fail-over 1K 5ca1ab1e 0ddba115", Args: cobra.ExactArgs(2)}, 10,
 		func(ctx context.Context, args []string) (*query.Diff, error) {
 			builds, err := q.find(ctx, args...)

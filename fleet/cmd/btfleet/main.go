@@ -48,7 +48,7 @@ var ownCodes = map[string]string{
 	"token":      "0 printed, 2 usage, 3 the output failed.",
 	"build-id":   "0 printed, 2 usage or a file that is not ELF, 3 the output failed.",
 	"simulate":   "0 written, 2 usage, 3 the store failed.",
-	"leaks":      fmt.Sprintf(failOverCodes, "a leak is faster than --fail-over, or nothing could be examined"),
+	"leaks":      fmt.Sprintf(failOverCodes, "a leak over --fail-over or without a rate, or nothing examined"),
 	"diff":       fmt.Sprintf(failOverCodes, "the growth is over --fail-over, or the builds do not compare"),
 	"builds":     questionCodes, "devices": questionCodes, "top": questionCodes, "device": questionCodes, "html": questionCodes, "query": questionCodes,
 }

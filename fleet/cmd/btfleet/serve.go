@@ -86,7 +86,7 @@ SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 	f.Lookup("spool-size").DefValue = "4G"
 	f.DurationVar(&o.every, "write-every", 30*time.Second, "write uploads to the store every `TIME`, earlier if there are many")
 	f.Float64Var(&o.rate, "rate", 1, "limit of uploads per second of one device: `N`")
-	f.IntVar(&o.values, "values-per-day", server.DefaultLimits.Values, "limit of the values (call paths and their frames) that one device sends per day: `N`")
+	f.IntVar(&o.values, "values-per-day", server.DefaultLimits.Values, "limit of the values (dumps, their call paths and frames) that one device sends per day: `N`")
 	f.IntVar(&o.builds, "builds-per-day", server.DefaultLimits.Builds, "limit of the builds that one device sends per day: `N`")
 	f.StringVar(&o.broker, "mqtt", "", "`URL` of a broker: mqtt://USER:PASSWORD@HOST, mqtts://HOST")
 	f.StringVar(&o.brokerCA, "mqtt-ca", "", "`FILE` with the certificates that the broker's must be signed by, in PEM")
@@ -278,7 +278,7 @@ func loopback(address string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// background is what a server does besides answering requests.
+// background holds the tasks of a server besides requests.
 type background struct {
 	writer *server.Writer
 	files  *store.Store
