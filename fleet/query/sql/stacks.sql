@@ -1,5 +1,4 @@
--- stacks: the frames of some call paths, innermost first. If names came in several versions, one
--- with a name is preferred.
+-- stacks: the frames of some call paths, innermost first. Of several rows of a frame, one with a name is preferred.
 select a.build as build, a.path as path, a.address as address, f.function as function, f.file as file, f.line as line, f.missing as missing
 from addresses a
 left join (

@@ -1,7 +1,6 @@
--- steady: the dumps that show a running program: not those that lack over a fifth of their
--- blocks or an unknown part of them, and not those of a program that ends: with why=exit, or the last
--- of a boot that is over, with less than half of the bytes before. q is the fraction of the blocks that
--- arrived. (heap/docs/leaks.md)
+-- steady: the dumps of a running program: not those that lack over a fifth of their blocks or an unknown part of
+-- them, and not those at the end of a program: with why=exit, or the last of a boot that is over, with less than half
+-- of the bytes before. q is the fraction of the blocks that arrived. (heap/docs/leaks.md)
 with
 whole as (
   select build, device, boot, dump, uptime_us, heap_free, bytes, count, 1 - lost as q, bytes / (1 - lost) as held,
