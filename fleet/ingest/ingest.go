@@ -54,6 +54,7 @@ type State struct {
 	Header string `json:"header"`           // the ~h#boot of that boot; "" if there is none
 	Dumps  int64  `json:"dumps"`            // of that boot so far
 	Number int64  `json:"number,omitempty"` // of the last of these
+	Open   bool   `json:"open,omitempty"`   // the upload ended within a dump
 	Last   Last   `json:"last"`             // of all dumps of the device
 }
 
@@ -105,6 +106,9 @@ var DefaultLimits = Limits{Paths: 100_000, Frames: 1_500_000, Dumps: 10_000, Fac
 
 // maxHeap is the largest number of bytes or blocks of a dump: sums over all devices of a fleet are exact.
 const maxHeap = 1 << 46
+
+// maxTime is the limit of an uptime and of a Unix time in µs, 142 years. A later one counts as none.
+const maxTime = 1 << 52
 
 // ErrNoDump is returned for an upload without a dump and without a ~h#boot that begins it.
 var ErrNoDump = errors.New("no heap dump: expected a log with ~m# or ~p# lines (SPEC.md)")
@@ -201,6 +205,7 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 	if c.end.BootHeader != "" && c.end.Boots > w.boot { // a boot without a dump so far
 		w.begin(c.end.Boots, c.end.BootHeader)
 	}
+	w.state.Open = u.open(s.Open)
 	*s = w.state
 	return len(c.dumps), nil
 }
@@ -233,7 +238,8 @@ func (u *Upload) read(ctx context.Context, s *State, limit *Limits) (c contents,
 			break
 		}
 		if err == nil {
-			d.Cut = d.Cut || c.Dumps == 0 && u.rest()
+			d.Cut = d.Cut || c.Dumps == 0 && u.rest(s.Open)
+			d.Timed = d.Timed && d.Time.Microseconds() < maxTime
 			err = cmp.Or(u.check(d.Device, d.Build), c.add(u, d, limit))
 		}
 		if err != nil {
@@ -314,20 +320,28 @@ func (u *Upload) header() bool {
 	return false
 }
 
-// rest reports whether the log begins within a dump: it has records, and then a ~h#end without ~h#begin.
-func (u *Upload) rest() bool {
+// rest reports whether the log begins within a dump: it has records before a ~h#begin, and then a ~h#end, or
+// the log before ended within a dump.
+func (u *Upload) rest(open bool) bool {
 	records := false
 	for it := range recording.Items(u.Text) {
 		switch it.Kind {
 		case recording.KindHeader:
 			if v := it.Header.Verb; v == codec.VerbBoot || v == codec.VerbBegin || v == codec.VerbEnd {
-				return records && v == codec.VerbEnd
+				return records && (open || v == codec.VerbEnd)
 			}
 		case recording.KindBlob, recording.KindDecoded, recording.KindPaths:
 			records = true
 		}
 	}
-	return false
+	return records && open
+}
+
+// open reports whether the log ends within a dump. open is that of the log before.
+func (u *Upload) open(open bool) bool {
+	last := func(verb string) int { return bytes.LastIndex(u.Text, []byte("~h#"+verb)) }
+	begin, end := last(codec.VerbBegin), max(last(codec.VerbEnd), last(codec.VerbBoot))
+	return begin > end || begin == end && open // both -1
 }
 
 // text returns the log, after the header of the boot that it continues.
@@ -341,8 +355,10 @@ func (u *Upload) text(s *State) io.Reader {
 // epoch returns the Unix time in µs at uptime 0, as the key epoch of a ~h#boot says; 0 if it does not.
 func epoch(header string) int64 {
 	h := parse(header)
-	v, _ := h.Uint("epoch")
-	return int64(min(v, math.MaxInt64))
+	if v, _ := h.Uint("epoch"); v < maxTime {
+		return int64(v)
+	}
+	return 0
 }
 
 // parse returns a header, which a log had; an empty one if it is none.

@@ -261,14 +261,21 @@ func TestEqualBoots(t *testing.T) {
 	}
 }
 
-// A dump that is cut between two uploads counts as two incomplete ones; a part may begin with what ends the dump before.
+// A dump that is cut between uploads counts as one incomplete dump of each; a part may begin with what ends the dump
+// before. The records of a boot without other headers are whole dumps.
 func TestCutBetweenUploads(t *testing.T) {
 	log := "~h#boot dev=d1 build=b\n~h#begin 0 t=1000000\n~b#size: 10, 0x100\n~b#size: 11, 0x200\n~h#end 0\n~h#begin 1 t=2000000\n~b#size: 12, 0x100\n~h#end 1\n"
-	for end, want := range map[string]string{"size: 10, 0x100\n": "10 false, 11 false, 12 true", "0x200\n": "21 false, 12 true"} {
+	cut := strings.Replace(log, "size: 11", "size: 20, 0x300\n|~b#size: 21, 0x400\n|~b#size: 11", 1)
+	for parts, want := range map[string]string{
+		strings.Replace(log, "size: 10, 0x100\n", "size: 10, 0x100\n|", 1): "10 false, 11 false, 12 true",
+		strings.Replace(log, "0x200\n", "0x200\n|", 1):                     "21 false, 12 true",
+		cut: "30 false, 21 false, 11 false, 12 true",
+		strings.Replace(cut, "~h#end 0\n", "", 1):                            "30 false, 21 false, 11 false, 12 true", // a line was lost
+		"~h#boot dev=d1 build=b\n|~b#size: 10, 0x100\n|~b#size: 11, 0x100\n": "10 true, 11 true",
+	} {
 		var s State
 		var got []string
-		at := strings.Index(log, end) + len(end)
-		for _, text := range []string{log[:at], log[at:]} {
+		for text := range strings.SplitSeq(parts, "|") {
 			var b store.Batch
 			u := Upload{Device: "d1", Received: received, Text: []byte(text)}
 			c, err := u.Check(t.Context(), DefaultLimits)
@@ -285,12 +292,32 @@ func TestCutBetweenUploads(t *testing.T) {
 					incomplete++
 				}
 			}
-			if c.Incomplete != incomplete || c.Dumps != len(b.Dumps) {
+			if c.Dumps != len(b.Dumps) || c.Incomplete != incomplete && (strings.Contains(text, "~h#boot") || strings.Contains(text, "~h#end 0")) {
 				t.Errorf("the answer says %d dumps, %d incomplete; stored are %d, %d", c.Dumps, c.Incomplete, len(b.Dumps), incomplete)
 			}
 		}
 		if strings.Join(got, ", ") != want {
-			t.Errorf("cut after %q: %q, want %s", end, got, want)
+			t.Errorf("%q: %q, want %s", parts, got, want)
+		}
+	}
+}
+
+// Times that no device reaches are none: sums of them would overflow.
+func TestTimeOutOfRange(t *testing.T) {
+	for header, want := range map[string]int64{
+		"~h#boot epoch=1000\n~h#begin 0 t=4503599627370495\n": 4503599627370495,
+		"~h#boot epoch=1000\n~h#begin 0 t=4503599627370496\n": -1,
+		"~h#boot\n~h#begin 0 t=18446744073709551615\n":        -1,
+		"~h#boot epoch=9223372036854775807\n~h#begin 0 t=7\n": 7,
+	} {
+		var s State
+		d := read(t, &s, Upload{Device: "d1", Text: []byte(header + "~b#size: 10, 0x100\n~h#end 0\n~h#begin 1 t=8\n~h#end 1\n")}).Dumps[0]
+		low, high := received.UnixMicro()-1, received.UnixMicro()
+		if want > 7 {
+			low, high = want+1000, want+1000
+		}
+		if d.Uptime != want || d.Time < low || d.Time > high {
+			t.Errorf("%q: uptime %d, time %d; want %d, %d to %d", header, d.Uptime, d.Time, want, low, high)
 		}
 	}
 }
