@@ -490,6 +490,14 @@ func TestBadFileInSpool(t *testing.T) {
 	if n, err := f.Spool.Bad(); n != 4 || err != nil {
 		t.Errorf("%d bad uploads, %v, want four", n, err)
 	}
+	// It is accepted anew.
+	if status, answer := f.send(t, "d4", fleettest.Log("d4", "b", 1, 5)); status != 201 {
+		t.Error(status, answer)
+	}
+	f.flush(t)
+	if _, _, uploads := inStore(t, to); len(uploads) != 3 {
+		t.Errorf("%v, want three uploads", uploads)
+	}
 }
 
 // The server refuses uploads if a device sends too often, the spool is full, or the store

@@ -437,7 +437,12 @@ func (s *Spool) end(names []string, entries []entry, bad []string) error {
 		path := s.path("batch", name)
 		info, err := os.Lstat(path)
 		if err == nil && slices.Contains(bad, name) {
-			err = os.Rename(path, s.path("bad", name))
+			if err = os.Rename(path, s.path("bad", name)); err == nil {
+				s.mu.Lock() // it may be sent anew
+				delete(s.now.sums, sumOf(name))
+				delete(s.before.sums, sumOf(name))
+				s.mu.Unlock()
+			}
 		} else if err == nil {
 			err = os.Remove(path)
 		}
