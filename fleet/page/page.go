@@ -151,7 +151,7 @@ func (p *Pages) page(path, api, name string, answer question, parameters ...stri
 				p.json(w, r, http.StatusOK, data)
 			default:
 				v := &view{Data: data, url: r.URL}
-				if fresh, err := p.version(r.Context()); err == nil && e.version != p.versionOf(fresh, v.Since()) {
+				if fresh, err := p.version(r.Context()); err == nil && e.version != p.versionOf(fresh, window(r)) {
 					v.Old = e.begin
 				}
 				p.show(w, http.StatusOK, name, v)
@@ -173,8 +173,11 @@ func (p *Pages) ask(r *http.Request, name string, answer question, parameters []
 	if err != nil {
 		return nil, err
 	}
-	key := name + "\x00" + r.PathValue("build") + r.PathValue("device") + "\x00" + r.URL.Query().Encode()
-	return p.answers.get(r.Context(), key, p.versionOf(rows, r.FormValue("since")), wait(r), func(ctx context.Context) (any, error) { return answer(ctx, r, o) })
+	key := []string{name, r.PathValue("build"), r.PathValue("device"), window(r)}
+	for _, parameter := range parameters {
+		key = append(key, r.FormValue(parameter))
+	}
+	return p.answers.get(r.Context(), fmt.Sprintf("%q", key), p.versionOf(rows, window(r)), wait(r), func(ctx context.Context) (any, error) { return answer(ctx, r, o) })
 }
 
 // check checks the names of the parameters of a request: since and the given ones, each once. So the cache has one
@@ -232,6 +235,15 @@ func scope(r *http.Request) (o query.Scope, err error) {
 		return o, fmt.Errorf("%w: since %w", errInput, err)
 	}
 	return o, nil
+}
+
+// window returns the time window of a request, "" if there is none. It is the same for 1d and 24h.
+func window(r *http.Request) string {
+	t, _ := query.ParseSince(r.FormValue("since"), time.Unix(1<<40, 0)) // later than all dates
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().String()
 }
 
 // isAPI reports whether a request is answered in JSON.
@@ -322,7 +334,7 @@ func (p *Pages) build(ctx context.Context, r *http.Request, o query.Scope) (any,
 	if err != nil {
 		return nil, err
 	}
-	since := r.FormValue("since")
+	since := window(r)
 	leaks, err := p.leaks(ctx, o, since, p.versionOf(rows, since, o.Builds...))
 	if err != nil {
 		return nil, err
@@ -432,9 +444,14 @@ func (p *Pages) device(ctx context.Context, r *http.Request, o query.Scope) (any
 
 // heap shows the flame graph of one build, or of two, and their difference.
 func (p *Pages) heap(w http.ResponseWriter, r *http.Request, parameters []string, builds ...string) {
+	v := &view{url: r.URL}
+	back := v.Link("/diff", "from", r.FormValue("from"), "to", r.FormValue("to"))
+	if parameters == nil {
+		back = v.Link("/build/" + url.PathEscape(builds[0]))
+	}
 	e, err := p.ask(r, "heap", func(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
 		var b bytes.Buffer
-		err := Write(ctx, p.db, &b, o, builds...)
+		err := Write(ctx, p.db, &b, o, back, builds...)
 		return b.Bytes(), err
 	}, parameters)
 	if err != nil {
@@ -449,8 +466,8 @@ func (p *Pages) heap(w http.ResponseWriter, r *http.Request, parameters []string
 
 // Write writes the page of package report for builds: a flame graph of the heaps of their
 // devices, with a dump for each build. Values are means per device. It ignores the builds of
-// the scope.
-func Write(ctx context.Context, db *query.DB, w io.Writer, o query.Scope, builds ...string) error {
+// the scope. The page links to back, unless it is "".
+func Write(ctx context.Context, db *query.DB, w io.Writer, o query.Scope, back template.URL, builds ...string) error {
 	b := profile.NewBuilder(0)
 	var dumps []*profile.Dump
 	title := "heap per device"
@@ -471,5 +488,5 @@ func Write(ctx context.Context, db *query.DB, w io.Writer, o query.Scope, builds
 	if err != nil {
 		return err
 	}
-	return report.Write(w, prof, report.Options{Title: title, Subtitle: "mean bytes per device"})
+	return report.Write(w, prof, report.Options{Title: title, Subtitle: "mean bytes per device", Back: string(back)})
 }

@@ -161,6 +161,33 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// Flame graphs link back, equal time windows are one question, and the form of the time window keeps the build.
+func TestWindowOfRequest(t *testing.T) {
+	url, fleet, _, p := serveStore(t, 40)
+	leaks, other := fleet.BuildID(fleet.Leak.Build), fleet.BuildID(0)
+	since := fleet.Start.Format(time.DateOnly)
+	for path, q := range map[string]string{"/build/" + leaks: "since=" + since, "/diff": "from=" + other + "&since=" + since + "&to=" + leaks} {
+		back := path + "?" + strings.ReplaceAll(q, "&", "&amp;")
+		if text := get(t, url+path+"/heap?"+q, 200); !strings.Contains(text, `<a href="`+back+`">`) {
+			t.Errorf("the flame graph does not link to %s", back)
+		}
+	}
+	get(t, url+"/devices?since=12h", 200)
+	n := len(p.answers.m)
+	for _, q := range []string{"since=720m", "since=12h&build=", "from=&since=0.5d"} {
+		get(t, url+"/devices?"+q, 200)
+	}
+	if len(p.answers.m) != n {
+		t.Errorf("%d answers to one question", len(p.answers.m)-n+1)
+	}
+	if get(t, url+"/devices?since=13h", 200); len(p.answers.m) != n+1 {
+		t.Error("another time window has the same answer")
+	}
+	if text := get(t, url+"/devices?build=a%C2%A0b", 200); !strings.Contains(text, "<input type=\"hidden\" name=\"build\" value=\"a\u00a0b\">") {
+		t.Errorf("the form has another build: %s", text)
+	}
+}
+
 // The time window is that of --since, and each link of a page keeps it. Each simulated device
 // sends one dump per day.
 func TestWindow(t *testing.T) {

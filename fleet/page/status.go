@@ -74,7 +74,7 @@ func (p *Pages) complete(r *http.Request, data any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := p.statuses(r.Context(), list.Builds, o, r.FormValue("since"), wait(r))
+	known, err := p.statuses(r.Context(), list.Builds, o, window(r), wait(r))
 	if err != nil {
 		return nil, err
 	}

@@ -39,15 +39,15 @@ func (v *view) Pages() []target {
 	return []target{{"/", "Builds", v.Link("/")}, {"/diff", "Compare", v.Link("/diff")}, {"/devices", "Devices", v.Link("/devices")}}
 }
 
-// window is a time window: the parameter since, and its name.
-type window struct{ Since, Name string }
+// choice is a time window to choose: the parameter since, and its name.
+type choice struct{ Since, Name string }
 
 // Windows returns the time windows to choose from.
-func (v *view) Windows() []window {
-	list := []window{{"", "at any time"}, {"1d", "in the last day"}, {"7d", "in the last 7 days"}, {"30d", "in the last 30 days"}, {"90d", "in the last 90 days"}}
+func (v *view) Windows() []choice {
+	list := []choice{{"", "at any time"}, {"1d", "in the last day"}, {"7d", "in the last 7 days"}, {"30d", "in the last 30 days"}, {"90d", "in the last 90 days"}}
 	s := v.Since()
-	if !slices.ContainsFunc(list, func(w window) bool { return w.Since == s }) {
-		list = append(list, window{s, "since " + s})
+	if !slices.ContainsFunc(list, func(w choice) bool { return w.Since == s }) {
+		list = append(list, choice{s, "since " + s})
 	}
 	return list
 }
@@ -57,7 +57,7 @@ func (v *view) Kept() map[string]string {
 	m, q := map[string]string{}, v.url.Query()
 	for _, name := range []string{"build", "from", "to"} {
 		if value := q.Get(name); value != "" && (v.url.Path != "/devices" || name != "from") {
-			m[name] = cli.Printable(value)
+			m[name] = value
 		}
 	}
 	return m

@@ -91,6 +91,7 @@ func evenly[T any](all []T) []T {
 type Options struct {
 	Title    string   // "" for "heap"
 	Subtitle string   // subject of the profile
+	Back     string   // URL of a page that this one links to; "" for none
 	Notes    []string // remarks for the reader, such as which lines were lost
 	Threads  bool     // the outermost frame of each call path is a thread
 	Costs    []Cost   // values of call paths besides live memory
@@ -149,7 +150,7 @@ func Write(w io.Writer, p *profile.Profile, o Options) error {
 		return err
 	}
 	title := template.HTMLEscapeString(printable.Text(o.Title))
-	return tmpl.Execute(w, map[string]string{"Title": title, "Data": string(data), "Style": style, "StyleHash": hash(style),
+	return tmpl.Execute(w, map[string]string{"Title": title, "Back": template.HTMLEscapeString(o.Back), "Data": string(data), "Style": style, "StyleHash": hash(style),
 		"Script": script, "ScriptHash": hash(script)})
 }
 

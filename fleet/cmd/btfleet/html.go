@@ -21,7 +21,7 @@ per device. With two builds, the page shows either of them, or the difference.`,
 	answer(q, c, -1, func(ctx context.Context, args []string) ([]string, error) { return q.find(ctx, args...) },
 		func(w io.Writer, builds []string) error {
 			return cli.WriteOutput(output, nil, w, func(w io.Writer) error {
-				return page.Write(c.Context(), q.db, w, q.scope, builds...)
+				return page.Write(c.Context(), q.db, w, q.scope, "", builds...)
 			})
 		})
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
