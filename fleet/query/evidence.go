@@ -244,7 +244,7 @@ func (s *shape) addLast(at, value []float64, scale float64) {
 	k := len(at)
 	span := at[k-1] - at[0]
 	width := max(span/10, min(day, span/3))
-	if width > day { // whole days: a path may have a cycle of a day, and at weekends
+	if width > day && float64(k) > 2*span/day { // whole days: a path may have a cycle of a day, and at weekends
 		width -= math.Mod(width, day)
 	}
 	part := func(from, to float64) (t, v float64, ok bool) { // from < at ≤ to

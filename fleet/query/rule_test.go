@@ -261,6 +261,19 @@ func TestLeakWithCycle(t *testing.T) {
 	}
 }
 
+// Dumps that are somewhat more than a day apart are in each tenth.
+func TestTenthsOfRareDumps(t *testing.T) {
+	var b profile.LeakBoot
+	for i := range 16 {
+		b.Dumps, b.At, b.Value = append(b.Dumps, i), append(b.At, 25.5*float64(i)), append(b.Value, float64(i))
+	}
+	for i, s := range shapeOf([]profile.LeakBoot{b}, 0, 1).tenths {
+		if s.time <= 0 || s.rise <= 0 {
+			t.Errorf("tenth %d before the last: a rise of %v in %v h", i, s.rise, s.time)
+		}
+	}
+}
+
 // The last step of two devices is equal, which says nothing of its error.
 func TestTwoDevices(t *testing.T) {
 	list := []byHand{{device: "a", daily: true, blocks: []int64{42, 92, 146, 212, 276, 338, 432, 430, 510, 554}},
