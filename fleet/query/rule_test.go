@@ -261,11 +261,11 @@ func TestLeakWithCycle(t *testing.T) {
 	}
 }
 
-// Dumps that are somewhat more than a day apart are in each tenth.
+// Dumps that are 28 hours apart are in each tenth.
 func TestTenthsOfRareDumps(t *testing.T) {
 	var b profile.LeakBoot
-	for i := range 16 {
-		b.Dumps, b.At, b.Value = append(b.Dumps, i), append(b.At, 25.5*float64(i)), append(b.Value, float64(i))
+	for i := range 14 {
+		b.Dumps, b.At, b.Value = append(b.Dumps, i), append(b.At, 28*float64(i)), append(b.Value, float64(i))
 	}
 	for i, s := range shapeOf([]profile.LeakBoot{b}, 0, 1).tenths {
 		if s.time <= 0 || s.rise <= 0 {
