@@ -21,6 +21,7 @@ type growth struct {
 	since   int64   // time of the dump since which it grows, Unix time in µs
 	excess  float64 // intervals in which the floor rose, less the expected number
 	most    float64 // largest excess
+	flush   parts   // growth before and after the path fell to nearly nothing at once; no times if it did not
 	shape
 }
 
@@ -125,10 +126,42 @@ func (p *pathSum) add(number int, d *device, values []profile.Value) {
 	if e.Changed {
 		g.shape = shapeOf(d.test.Boots, e.Since, e.Scale)
 	}
+	for _, b := range d.test.Boots {
+		g.flush.addFlush(b.At, b.Value)
+	}
 	if d.test.Timed() {
 		g.rate = e.Rate
 	}
 	p.grows = append(p.grows, g)
+}
+
+// addFlush adds the growth before and after the largest fall from one dump to the next, if that is a third or more of what
+// the values differ, and leaves a quarter or less.
+func (p *parts) addFlush(at, value []float64) {
+	k, last := 1, len(value)-1
+	for i := range value[1:] {
+		if value[i]-value[i+1] > value[k-1]-value[k] {
+			k = i + 1
+		}
+	}
+	if k >= 3 && last-k >= 2 && 3*(value[k-1]-value[k]) >= slices.Max(value)-slices.Min(value) && 4*value[k] <= value[k-1] {
+		p.add(at[0], value[0], at[k-1], value[k-1], at[k-1], value[k-1])
+		p.add(at[k], value[k], at[k], value[k], at[last], value[last])
+	}
+}
+
+// flushed reports whether the path fell to nearly nothing on half or more of the devices on which it grows, and rises since
+// then as it did before.
+func (p *pathSum) flushed() bool {
+	var sum parts
+	n := 0
+	for i := range p.grows {
+		if f := &p.grows[i].flush; f.time[1] > 0 {
+			n++
+			sum.add(0, 0, f.time[0], f.rise[0], f.time[0]+f.time[1], f.rise[0]+f.rise[1])
+		}
+	}
+	return n > 0 && 2*n >= len(p.grows) && sum.rise[1]/sum.time[1] <= again*sum.rise[0]/sum.time[0]
 }
 
 // risen is a growth since a dump.

@@ -71,12 +71,12 @@ type Leaks struct {
 	Exhaustion *Exhaustion `json:"exhaustion"`
 }
 
-// Exhaustion holds the times until the heaps of the leaking devices are full.
+// Exhaustion holds the times until the heaps of the devices are full: of those with the path that fills its heaps first.
 type Exhaustion struct {
 	Devices int64    `json:"devices"`
 	Hours   *float64 `json:"hours"`   // median
 	Hours05 *float64 `json:"hours05"` // 5th percentile
-	// Each has the hours of each device, sorted.
+	// Each has the hours of each device that leaks, by any path, sorted.
 	Each []float64 `json:"-"`
 }
 
@@ -202,6 +202,7 @@ const (
 	ended    = 0.85 // rate of the last tenth, relative to the time before
 	maxD     = 0.25
 	halved   = -0.5 // the same, if the path grows on a quarter of the devices that change
+	again    = 1.5  // a path that fell to nearly nothing leaks if it rises this many times as fast since then
 	opposed  = -0.3 // change on the other devices, relative to that on those that grow
 	errors2  = 2.0  // standard errors
 	drift    = 2.5  // standard errors of the mean change of all devices
@@ -212,6 +213,9 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 	spread, swing := p.spread(), p.swing()
 	if load := min(l.Load, p.typical(l.Examined)); load > 0 {
 		p.leaveOut(func(g *growth) bool { return g.net < max(spread, loadTimes*load*g.first) })
+	}
+	if p.flushed() {
+		p.leaveOut(func(g *growth) bool { return g.flush.time[1] > 0 })
 	}
 	r := Leak{Path: path, Examined: l.Examined, Shrank: int64(p.shrank)}
 	r.setAlone(p, spread, swing)
@@ -395,24 +399,37 @@ func (r *Leak) times() {
 
 func pointer(v float64) *float64 { return &v }
 
-// exhaust computes the times until the heaps of the leaking devices are full.
+// exhaust computes the times until the heaps of the leaking devices are full, and their median on the devices of the
+// path that fills them first.
 func (l *Leaks) exhaust() {
 	free, rate := map[int]float64{}, map[int]float64{}
+	var first *Leak
 	for i := range l.Rows {
-		if !l.Rows[i].Verdict.Sure() {
+		r := &l.Rows[i]
+		if !r.Verdict.Sure() || r.Hours == nil {
 			continue
 		}
-		for _, g := range l.Rows[i].grows {
+		if first == nil || *r.Hours < *first.Hours {
+			first = r
+		}
+		for _, g := range r.grows {
 			if g.rate > 0 && g.free >= 0 {
 				free[g.device], rate[g.device] = float64(g.free), rate[g.device]+g.rate
 			}
 		}
 	}
-	var hours []float64
+	if first == nil {
+		return
+	}
+	var hours, each []float64
+	for _, g := range first.grows {
+		if r := rate[g.device]; r > 0 {
+			hours = append(hours, free[g.device]/r)
+		}
+	}
 	for d, r := range rate {
-		hours = append(hours, free[d]/r)
+		each = append(each, free[d]/r)
 	}
-	if len(hours) > 0 {
-		l.Exhaustion = &Exhaustion{int64(len(hours)), pointer(quantile(hours, 0.5)), pointer(quantile(hours, 0.05)), hours}
-	}
+	slices.Sort(each)
+	l.Exhaustion = &Exhaustion{int64(len(hours)), pointer(quantile(hours, 0.5)), pointer(quantile(hours, 0.05)), each}
 }

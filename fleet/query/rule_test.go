@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -311,6 +312,49 @@ func TestQueue(t *testing.T) {
 		if got := words(t, list); got != c.want && (c.want != "" || got == "probably" || got == "leak") {
 			t.Errorf("%+v: %q", c, got)
 		}
+	}
+}
+
+// A log is flushed on all devices at once, and grows as before. A path that grows faster since then may leak.
+func TestFlushed(t *testing.T) {
+	for times, want := range map[float64]string{1: "", 3: "leak"} {
+		r := rand.New(rand.NewPCG(0, 1))
+		var list []byHand
+		for i := range 60 {
+			d, n, rate := byHand{device: fmt.Sprint(i)}, int64(1), 0.5+3*r.Float64()
+			for hour := range 40 {
+				if hour == 13 {
+					n, rate = 0, times*rate
+				}
+				for x := rate; x > 0; x-- {
+					n += int64(r.IntN(2))
+				}
+				d.blocks = append(d.blocks, n)
+			}
+			list = append(list, d)
+		}
+		if got := words(t, list); got != want && (want != "" || got == "leak" || got == "probably") {
+			t.Errorf("grows %g times as fast after it: %q, want %q", times, got, want)
+		}
+	}
+}
+
+// The time until the heaps are full is that of the path that fills them first, not of a weak path on more devices. The rates
+// of a device are added up.
+func TestExhaustion(t *testing.T) {
+	weak, strong := Leak{Verdict: profile.Leaking, Hours: pointer(500)}, Leak{Verdict: profile.Probably, Hours: pointer(10)}
+	grows := Leak{Verdict: profile.Grows, Hours: pointer(1), grows: []growth{{device: 9, rate: 100, free: 100}}}
+	for i := range 5 {
+		weak.grows = append(weak.grows, growth{device: i, rate: 2, free: 1000})
+	}
+	for i := range 3 {
+		strong.grows = append(strong.grows, growth{device: 4 + i, rate: 98, free: 1000})
+	}
+	l := Leaks{Rows: []Leak{weak, strong, grows}}
+	l.exhaust()
+	x := l.Exhaustion
+	if want := 1000.0 / 98; x == nil || x.Devices != 3 || *x.Hours != want || *x.Hours05 < 10 || *x.Hours05 >= want || len(x.Each) != 7 || x.Each[0] != 10 || x.Each[6] != 500 {
+		t.Errorf("%+v", x)
 	}
 }
 
