@@ -356,7 +356,7 @@ func (p *pathSum) verdict(r *Leak) profile.Verdict {
 	z := min(r.Z, r.Mean) // with many devices, noise that rises on most and falls more on few has a large Z
 	tenth := r.near >= 2 && 10*r.near >= r.Examined
 	pace := r.Pace - r.PaceErr
-	if r.Pace < slowing {
+	if r.Pace < slowing && !(alone && r.only()) {
 		pace = 0
 	}
 	switch {

@@ -378,6 +378,24 @@ func TestRecords(t *testing.T) {
 	}
 }
 
+// A rate of the second half that is less at random takes no word from a leak that all growing devices have by their own dumps.
+func TestPaceOfAlone(t *testing.T) {
+	for second, want := range map[float64]string{88: "leak", 50: "slowing"} {
+		var p pathSum
+		for i := range 6 {
+			halves := parts{[2]float64{100, second + float64(i%2*20-10)}, [2]float64{100, 100}}
+			p.grows = append(p.grows, growth{verdict: profile.Leaking, leaks: true, gain: 1000, shape: shape{net: 1000, thirds: halves}})
+		}
+		for i := range 94 {
+			p.others = append(p.others, float64(i%2*200-100))
+		}
+		l := Leaks{Examined: 100}
+		if r := l.row(1, &p); r.Word() != want {
+			t.Errorf("%g bytes in the second half: %s", second, describe(&r))
+		}
+	}
+}
+
 // Since is the time of a dump, also if the device sends many dumps at once: the last one is then new.
 func TestSince(t *testing.T) {
 	var blocks []int64
