@@ -498,19 +498,17 @@ func address(a symbol.Addr) string {
 // does not report. ~h#heap lines are preferred to those of other systems, which report the same memory.
 func heap(d *profile.Dump) (size, free, largest, least int64) {
 	own := slices.ContainsFunc(d.Heaps, func(h profile.Heap) bool { return h.Free.Known && !h.Foreign })
-	n := 0
+	reported := false
+	largest = -1
 	for _, h := range d.Heaps {
 		if !h.Free.Known || own && h.Foreign {
 			continue
 		}
-		if n++; n == 1 {
-			size, free, largest, least = known(h.Size), known(h.Free), known(h.Largest), known(h.Min)
-			continue
-		}
+		reported = true
 		size, free, least = sum(size, known(h.Size)), sum(free, known(h.Free)), sum(least, known(h.Min))
 		largest = max(largest, known(h.Largest))
 	}
-	if n == 0 {
+	if !reported {
 		return -1, -1, -1, -1
 	}
 	return size, free, largest, least
