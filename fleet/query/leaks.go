@@ -256,30 +256,27 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 func (r *Leak) setAlone(p *pathSum, spread, swing float64) {
 	for i := range p.grows {
 		g := &p.grows[i]
-		sure := g.leaks || g.verdict.Sure()
-		if g.alone = sure && g.net >= max(far*spread, swing); g.alone {
-			r.Alone++
-		}
-		if sure && g.net >= max(near*spread, swing) {
+		g.alone = g.leaks || g.verdict.Sure()
+		if g.alone && g.net >= max(near*spread, swing) {
 			r.near++
 		}
 	}
+	r.keepAlone(p, func(g *growth) bool { return g.net >= max(far*spread, swing) })
 	if r.Alone < alike { // Leaking is needed then
-		r.Alone = 0
-		for i := range p.grows {
-			g := &p.grows[i]
-			if g.alone = g.alone && g.leaks; g.alone {
-				r.Alone++
-			}
-		}
+		r.keepAlone(p, func(g *growth) bool { return g.leaks })
 	}
 	if r.Alone <= 2 { // a queue grows while its device is offline, and then returns
-		r.Alone = 0
-		for i := range p.grows {
-			g := &p.grows[i]
-			if g.alone = g.alone && g.net >= near*swing; g.alone {
-				r.Alone++
-			}
+		r.keepAlone(p, func(g *growth) bool { return g.net >= near*swing })
+	}
+}
+
+// keepAlone counts as Alone the devices among them that meet a condition.
+func (r *Leak) keepAlone(p *pathSum, meets func(*growth) bool) {
+	r.Alone = 0
+	for i := range p.grows {
+		g := &p.grows[i]
+		if g.alone = g.alone && meets(g); g.alone {
+			r.Alone++
 		}
 	}
 }
