@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -28,7 +27,7 @@ func pushCommand() *cobra.Command {
 labels service_name, build, fw and devices. Single devices are not sent.`,
 		Example: "btfleet push --build 5ca1ab1e --to pyroscope http://127.0.0.1:4040", Args: cobra.ExactArgs(1)}
 	answer(q, c, -1, func(ctx context.Context, args []string) ([]query.Holder, error) {
-		if u, err := url.Parse(args[0]); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		if !isHTTP(args[0]) {
 			return nil, cli.Usagef("%s: expected a URL such as http://127.0.0.1:4040", args[0])
 		}
 		if !slices.Contains(push.Kinds(), to.Kind) {

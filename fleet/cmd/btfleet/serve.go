@@ -104,7 +104,7 @@ SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 
 func (o *serve) run(c *cobra.Command, _ []string) error {
 	limit := o.keep.limit()
-	if u, err := url.Parse(o.webhook); o.webhook != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+	if o.webhook != "" && !isHTTP(o.webhook) {
 		return cli.Usagef("--webhook: expected a URL such as https://example.com/hook")
 	}
 	if !(o.rate > 0) || o.values < 1 || o.builds < 1 || o.every <= 0 {
@@ -337,6 +337,12 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 		return cli.Failedf("uploads stay in the spool: %w", err)
 	}
 	return nil
+}
+
+// isHTTP reports whether s is a URL of HTTP or HTTPS.
+func isHTTP(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 // until listens until ctx is done, and then answers the requests in progress. It returns a context for what is left
