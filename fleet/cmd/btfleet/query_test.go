@@ -166,6 +166,17 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s%s", args, code, out, errs)
 		}
 	}
+	f := simulate.Default()
+	w := httptest.NewRecorder()
+	pagesOf(t, dir).ServeHTTP(w, httptest.NewRequest("GET", "/v1/builds/"+f.BuildID(1), nil))
+	if w.Code != 404 || !strings.Contains(w.Body.String(), "damaged file") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// pagesOf returns the pages of the store in a directory.
+func pagesOf(t *testing.T, dir string) *page.Pages {
+	t.Helper()
 	s, err := store.Open(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
@@ -174,13 +185,8 @@ func TestDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	f := simulate.Default()
-	w := httptest.NewRecorder()
-	page.New(db, slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequest("GET", "/v1/builds/"+f.BuildID(1), nil))
-	if w.Code != 404 || !strings.Contains(w.Body.String(), "damaged file") {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
+	t.Cleanup(func() { db.Close() })
+	return page.New(db, slog.New(slog.DiscardHandler))
 }
 
 // alike reports whether two values of JSON are equal, but for the rounding of sums, whose order varies.
@@ -202,16 +208,7 @@ func alike(a, b any) bool {
 // --json writes the values of the API's answers.
 func TestJSONIsTheAPI(t *testing.T) {
 	dir := leaky(t)
-	s, err := store.Open(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := openDB(t.Context(), s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	h := page.New(db, slog.New(slog.DiscardHandler))
+	h := pagesOf(t, dir)
 	f := simulate.Default()
 	for _, c := range []struct{ args, path, field string }{
 		{"builds", "/v1/builds", "builds"},
