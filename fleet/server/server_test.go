@@ -106,27 +106,29 @@ func inStore(t testing.TB, s *store.Store) (dumps, facts int64, uploads map[stri
 	}
 	uploads = map[string]int{}
 	for i := range list.Dumps {
-		d, err := store.Read[store.Dump](context.Background(), s, list.Dumps[i])
-		if err != nil {
-			t.Fatal(err)
-		}
 		seen := map[string]bool{}
-		for _, r := range d {
+		for _, r := range rowsOf[store.Dump](t, s, list.Dumps[i]) {
 			dumps += r.Bytes
 			if u := r.Device + " " + r.Upload; !seen[u] {
 				seen[u] = true
 				uploads[u]++
 			}
 		}
-		f, err := store.Read[store.Fact](context.Background(), s, list.Facts[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range f {
+		for _, r := range rowsOf[store.Fact](t, s, list.Facts[i]) {
 			facts += r.Bytes
 		}
 	}
 	return dumps, facts, uploads
+}
+
+// rowsOf returns the rows of a file of a store.
+func rowsOf[T any](t testing.TB, s *store.Store, name string) []T {
+	t.Helper()
+	rows, err := store.Read[T](context.Background(), s, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }
 
 func zip(b []byte) []byte {
@@ -225,11 +227,7 @@ func TestBootAlone(t *testing.T) {
 	}
 	boots := map[int64]string{}
 	for _, name := range list.Dumps {
-		rows, err := store.Read[store.Dump](t.Context(), to, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range rows {
+		for _, d := range rowsOf[store.Dump](t, to, name) {
 			boots[d.Boot] += fmt.Sprintf("%d:%d ", d.Dump, d.Bytes)
 		}
 	}

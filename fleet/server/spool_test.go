@@ -319,11 +319,7 @@ func TestKilledInBatch(t *testing.T) {
 		}
 		boots, dumps := map[int64]bool{}, map[int64]bool{}
 		for _, name := range list.Dumps {
-			rows, err := store.Read[store.Dump](t.Context(), to, name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range rows {
+			for _, r := range rowsOf[store.Dump](t, to, name) {
 				boots[r.Boot], dumps[r.Dump] = true, true
 			}
 		}
