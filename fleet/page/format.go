@@ -95,7 +95,7 @@ func Bytes[T int64 | float64](n T) string {
 	if n < 0 {
 		return "-"
 	}
-	return cli.Number(int64(math.Round(float64(n))))
+	return whole(float64(n))
 }
 
 // Signed formats a difference in bytes, rounded.

@@ -173,11 +173,12 @@ func (p *Pages) ask(r *http.Request, name string, answer question, parameters []
 	if err != nil {
 		return nil, err
 	}
-	key := []string{name, r.PathValue("build"), r.PathValue("device"), window(r)}
+	since := window(r)
+	key := []string{name, r.PathValue("build"), r.PathValue("device"), since}
 	for _, parameter := range parameters {
 		key = append(key, r.FormValue(parameter))
 	}
-	return p.answers.get(r.Context(), fmt.Sprintf("%q", key), p.versionOf(rows, window(r)), wait(r), func(ctx context.Context) (any, error) { return answer(ctx, r, o) })
+	return p.answers.get(r.Context(), fmt.Sprintf("%q", key), p.versionOf(rows, since), wait(r), func(ctx context.Context) (any, error) { return answer(ctx, r, o) })
 }
 
 // check checks the names of the parameters of a request: since and the given ones, each once. So the cache has one
