@@ -19,7 +19,7 @@ const module = "github.com/lwsbt/lwsbt"
 
 // public lists the packages that promise compatibility from the first release on: what they
 // export changes only with a new major version. All other packages promise none.
-var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "conformance/btv", "symbol", "heap/log", "heap/profile"}
+var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "conformance/btv", "symbol", "heap/heaplog", "heap/profile"}
 
 // layout lists the packages of the three modules (this one, heap/ and fleet/) and what each may
 // import, tests apart: other packages of ours, and libraries, "*" for any. Bytes flow one
@@ -37,20 +37,20 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/core/unwind":       {packages: "internal/arch", libraries: "golang.org/x/arch"},
 	"heap/core/unwind/truth": {packages: "heap/core/unwind"},
 
-	"heap/core":                 {packages: "codec codec/callpath symbol internal/arch internal/decompress"},
-	"heap/core/alloc":           {packages: "heap/core"},
-	"heap/core/graph":           {packages: "heap/core"},
-	"heap/core/types":           {},
-	"heap/log":                  {packages: "codec codec/callpath codec/recording symbol heap/profile heap/log/internal/foreign internal/input internal/process internal/printable"},
-	"internal/input":            {packages: "internal/decompress", libraries: "golang.org/x/text"},
-	"heap/log/internal/foreign": {packages: "codec"},
-	"internal/process":          {packages: "codec codec/callpath codec/recording symbol internal/input internal/printable"},
-	"heap/internal/heapmap":     {packages: "codec heap/profile"},
-	"heap/report":               {packages: "heap/profile heap/internal/heapmap internal/printable heap/internal/leaktext"},
-	"stats":                     {packages: "codec codec/callpath internal/cli internal/printable", libraries: "github.com/klauspost/compress"},
-	"heap/profile":              {packages: "symbol internal/printable", libraries: "github.com/google/pprof"},
-	"gen":                       {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
-	"gen/gentest":               {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
+	"heap/core":                   {packages: "codec codec/callpath symbol internal/arch internal/decompress"},
+	"heap/core/alloc":             {packages: "heap/core"},
+	"heap/core/graph":             {packages: "heap/core"},
+	"heap/core/types":             {},
+	"heap/heaplog":                {packages: "codec codec/callpath codec/recording symbol heap/profile heap/heaplog/internal/forms internal/input internal/process internal/printable"},
+	"internal/input":              {packages: "internal/decompress", libraries: "golang.org/x/text"},
+	"heap/heaplog/internal/forms": {packages: "codec"},
+	"internal/process":            {packages: "codec codec/callpath codec/recording symbol internal/input internal/printable"},
+	"heap/internal/heapmap":       {packages: "codec heap/profile"},
+	"heap/report":                 {packages: "heap/profile heap/internal/heapmap internal/printable heap/internal/leaktext"},
+	"stats":                       {packages: "codec codec/callpath internal/cli internal/printable", libraries: "github.com/klauspost/compress"},
+	"heap/profile":                {packages: "symbol internal/printable", libraries: "github.com/google/pprof"},
+	"gen":                         {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
+	"gen/gentest":                 {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
 	"conformance":                    {packages: ". codec codec/callpath codec/recording conformance/btv conformance/internal/words conformance/vectors internal/bitstring"},
 	"conformance/btv":                {packages: "codec codec/callpath conformance/internal/words internal/bitstring"},
@@ -63,7 +63,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"corpus": {},
 	"device": {},
 
-	"heap/examples/largest": {packages: "heap/log heap/profile"},
+	"heap/examples/largest": {packages: "heap/heaplog heap/profile"},
 
 	"device/test/capture":     {packages: "device/tools/functions"},
 	"device/tools/amalgamate": {},
@@ -81,19 +81,19 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/internal/leaktext": {packages: "heap/profile internal/printable"},
 	"internal/cmdtest":       {packages: "codec codec/callpath", libraries: "github.com/spf13/cobra"},
 	"internal/cli/logflags":  {packages: "codec symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/internal/logflags": {packages: "codec/recording symbol heap/profile heap/log internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
+	"heap/internal/logflags": {packages: "codec/recording symbol heap/profile heap/heaplog internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
 	"internal/cli":           {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term github.com/olekukonko/tablewriter"},
 
 	"cmd/btconform":     {packages: "codec conformance cmd/btconform/internal/interop cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/types heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btheap":   {packages: "codec codec/recording heap/log heap/profile heap/internal/heapmap heap/report heap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
+	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/profile heap/internal/heapmap heap/report heap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec codec/callpath codec/recording gen stats symbol internal/cli internal/cli/logflags internal/input internal/process", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btrecord": {packages: "internal/cli heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btdecode": {packages: "codec codec/callpath codec/recording symbol heap/profile heap/log internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
+	"heap/cmd/btdecode": {packages: "codec codec/callpath codec/recording symbol heap/profile heap/heaplog internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 
 	"fleet/cmd/btfleet":        {packages: "fleet/clickhouse fleet/ingest fleet/page fleet/push fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli internal/input", libraries: "*"},
-	"fleet/ingest":             {packages: "codec codec/recording symbol heap/log heap/profile fleet/store internal/decompress"},
+	"fleet/ingest":             {packages: "codec codec/recording symbol heap/heaplog heap/profile fleet/store internal/decompress"},
 	"fleet/page":               {packages: "heap/profile heap/report internal/cli internal/printable fleet/push fleet/query"},
 	"fleet/push":               {packages: "fleet/query", libraries: "*"},
 	"fleet/clickhouse":         {packages: "fleet/store", libraries: "*"},
@@ -101,7 +101,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"fleet/server":             {packages: "fleet/ingest fleet/store internal/decompress", libraries: "*"},
 	"fleet/simulate":           {packages: "codec/callpath fleet/store"},
 	"fleet/store":              {libraries: "*"},
-	"fleet/symbols":            {packages: "codec/callpath symbol heap/log fleet/store", libraries: "github.com/hashicorp/golang-lru"},
+	"fleet/symbols":            {packages: "codec/callpath symbol heap/heaplog fleet/store", libraries: "github.com/hashicorp/golang-lru"},
 	"fleet/internal/fleettest": {packages: "codec/callpath internal/cmdtest", libraries: "*"},
 }
 

@@ -3,7 +3,7 @@
  * for btdecode to read. Nothing but a C compiler and glibc is needed:
  *
  *     cc -g -O2 -o heaplog heaplog.c
- *     ./heap/log > heap.log
+ *     ./heap/heaplog > heap.log
  *     btdecode -e heaplog heap.log
  *
  * With -b, each record is followed by the same in ~b# form, not encoded.

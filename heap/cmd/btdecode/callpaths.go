@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/symbol"
 )

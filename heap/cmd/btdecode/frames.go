@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )

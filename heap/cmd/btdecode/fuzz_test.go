@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 )
 
 // FuzzCommand runs the whole command on any log with some of its flags: it ends, two

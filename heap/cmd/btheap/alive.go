@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/report"
 	"github.com/lwsbt/lwsbt/internal/cli"

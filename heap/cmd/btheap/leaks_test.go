@@ -540,7 +540,7 @@ func TestLeaksWithoutSubsets(t *testing.T) {
 
 // A log that says only that an allocation failed is no usage error: the report is what it says.
 func TestOnlyNotes(t *testing.T) {
-	const log, failed = "../../log/testdata/systems/24-idf-alloc-fail.log", "an allocation of 1568 bytes of internal+DMA+8bit failed"
+	const log, failed = "../../heaplog/testdata/systems/24-idf-alloc-fail.log", "an allocation of 1568 bytes of internal+DMA+8bit failed"
 	out, errs, code := command("", log)
 	if code != 1 || out != "24-idf-alloc-fail.log: "+failed+"\n" || errs != "btheap: the log has no block, and does not say what is free\n" {
 		t.Errorf("exit code %d, %q, %q", code, out, errs)

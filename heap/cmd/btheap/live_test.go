@@ -9,8 +9,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/internal/logflags"
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
 )
 
 // What is there so far is shown while a live log goes on.

@@ -3,8 +3,8 @@ package main
 import (
 	"slices"
 
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/internal/heapmap"
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/report"
 	"github.com/lwsbt/lwsbt/internal/cli"

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/internal/logflags"
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 

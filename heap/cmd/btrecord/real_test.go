@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )

@@ -8,7 +8,7 @@ import (
 	"os"
 	"regexp"
 
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.bug.st/serial"
 
-	heaplog "github.com/lwsbt/lwsbt/heap/log"
+	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	shared "github.com/lwsbt/lwsbt/internal/cli/logflags"

@@ -1,0 +1,287 @@
+package forms
+
+import (
+	"bytes"
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lwsbt/lwsbt/codec"
+)
+
+// nuttx is the state of the texts of NuttX. Their columns differ from version to version, so the
+// line with the names of the columns says what the numbers are.
+type nuttx struct {
+	rows    bool     // inside is nuttxRow
+	columns []string // of the rows of memdump
+	free    bool     // the rows are free blocks, which walk adds up
+	asked   string   // what the command asks for, as the reason of a dump, "" for all
+	window  string   // the sequence numbers that it asks for, likewise
+	owner   string   // the task that the dump is of, "" if it is of several
+	threads map[uint64]string
+
+	// One memdump of all blocks dumps each heap. The dump goes on with another heap until one begins
+	// that it has, or something else comes.
+	next  bool        // the first row of another heap, or of the next dump, follows
+	heaps [][2]uint64 // the lowest and the highest address of a block, by heap
+	// freeFirst means that the log lists what is free before the blocks of a dump, not behind them.
+	freeFirst bool
+}
+
+var (
+	nuttxRow   = regexp.MustCompile(`((?:-?\d{1,18} +)+)(0x[0-9a-fA-F]{1,16})\b(.*)$`)
+	nuttxTotal = regexp.MustCompile(`(\d{1,18}) +(\d{1,18})$`)
+	nuttxHeap  = regexp.MustCompile(`(?:(\w+): +)?\b((?:\d{1,18} +){4,7}\d{1,18})(?: +(\w+))?$`)
+	nuttxPS    = regexp.MustCompile(`(?P<thread>\d{1,9}) +(?:\d+ +){1,3}(?:FIFO|RR|SPORADIC|OTHER) +(?:Kthread|Task|pthread) .* (?:[\d.]+%!?|[0-9a-fA-F]{6,16}) +(?P<name>[A-Za-z_<].*)$`)
+)
+
+// nuttxUsual are the columns by the number of those before the address, as far as it tells them.
+var nuttxUsual = [][]string{{"Size"}, {"PID", "Size"}, {"PID", "Size", ""}, {"PID", "Size", "Overhead", "Sequence"}}
+
+// nuttxFree is the kind of a dump that has free blocks.
+const nuttxFree = "free"
+
+// nuttxDump returns what begins a dump. kind says which blocks it has, "" for all.
+func nuttxDump(kind string) func(*state, match) {
+	return func(s *state, _ match) {
+		if s.traced {
+			s.closeEnded()
+		}
+		if s.ended && cmp.Or(kind, s.asked, s.window) == "" {
+			s.next, s.columns = true, nil
+			s.inside, s.rows = s.nuttxRow, true
+			return
+		}
+		if kind != nuttxFree || !s.listsFree() {
+			s.flush()
+		}
+		s.columns, s.free, s.owner = nil, kind == nuttxFree, ""
+		s.walk = heap{size: -1, least: -1}
+		why := cmp.Or(kind, s.asked)
+		if s.window != "" {
+			why = strings.TrimSpace(why + " sequence " + s.window)
+		}
+		if !s.free {
+			s.begin(why)
+			s.nuttx.heaps, s.next = nil, why == ""
+			s.n, s.size = 0, 0
+		}
+		s.asked, s.window = "", ""
+		s.inside, s.rows = s.nuttxRow, true
+	}
+}
+
+// listsFree reports whether a list of free blocks is of the open dump, whose blocks the log has listed:
+// the log does not begin with such a list.
+func (s *state) listsFree() bool {
+	s.freeFirst = s.freeFirst || !s.open && s.dump == 0
+	return s.ended && !s.traced && !s.freeFirst
+}
+
+func (s *state) nuttxTask(m match) {
+	task := m.text("task")
+	if task == "" {
+		nuttxDump("")(s, m)
+		return
+	}
+	nuttxDump("task "+task)(s, m)
+	if m.group("named") != nil {
+		s.owner = task
+	}
+}
+
+// nuttxCommand takes a command, as the shell echoes it: a dump does not tell the sequence numbers that
+// were asked for, and before 12.8 it tells nothing.
+func (s *state) nuttxCommand(m match) {
+	if s.asked = m.text("kind"); s.asked != nuttxFree || !s.listsFree() {
+		s.closeEnded()
+	}
+	switch {
+	case s.asked == "":
+	case s.asked == "used" || s.asked == "free":
+		s.asked = ""
+	case s.asked[0] <= '9':
+		s.asked = "task " + s.asked
+	}
+	s.window = m.text("window")
+}
+
+// nuttxColumns takes the names of the columns. Where the line above was lost, a dump begins here.
+func (s *state) nuttxColumns(m match) {
+	if !s.rows {
+		nuttxDump("")(s, m)
+	}
+	s.columns = nuttxNames(m.line)
+}
+
+func nuttxNames(text []byte) (found []string) {
+	for _, field := range strings.Fields(string(text)) {
+		if slices.Contains([]string{"PID", "Size", "Overhead", "Sequence", "Address", "total", "used", "free", "maxused", "maxfree", "largest", "nused", "nfree"}, field) {
+			found = append(found, field)
+		}
+	}
+	return found
+}
+
+// nuttxRow reads the line of a block.
+func (s *state) nuttxRow(text []byte) {
+	if s.columns == nil && bytes.HasSuffix(text, []byte("Address")) { // without PID
+		s.columns = nuttxNames(text)
+		return
+	}
+	m := nuttxRow.FindSubmatch(text)
+	if m == nil {
+		if bytes.Contains(text, []byte(" 0x")) {
+			s.skipped++
+		}
+		return
+	}
+	if bytes.HasSuffix(text, []byte("skip block dump")) { // a pool whose blocks have no process
+		return
+	}
+	numbers := bytes.Fields(m[1])
+	columns := s.columns
+	if s.free { // these have no process, although their line may have one
+		columns = slices.DeleteFunc(slices.Clone(columns), func(name string) bool { return name == "PID" || name == "Sequence" })
+	}
+	before := slices.Index(columns, "Address")
+	if before < 0 && len(numbers) <= len(nuttxUsual) { // their line was lost
+		columns, before = nuttxUsual[len(numbers)-1], len(numbers)
+	}
+	if before < 0 || len(numbers) < before {
+		s.skipped++
+		return
+	}
+	b := block{pcs: hexes(m[3])}
+	for i, number := range numbers[len(numbers)-before:] {
+		v, err := strconv.ParseInt(string(number), 10, 64)
+		switch name := columns[i]; {
+		case err != nil || v < 0:
+		case name == "PID":
+			b.user.Set(codec.TagThread, uint64(v))
+			s.nameThread(uint64(v), s.owner)
+		case name == "Sequence":
+			b.user.Set(codec.TagSequence, uint64(v))
+		case name == "Size":
+			b.size = v
+		}
+	}
+	address, _ := strconv.ParseUint(string(m[2][2:]), 16, 64)
+	s.nuttxHeapOf(address)
+	if s.free {
+		s.walk.addFree(address, b.size)
+		return
+	}
+	b.user.Set(codec.TagAddress, address)
+	s.record(&b)
+}
+
+// nuttxHeapOf takes the address of a block.
+func (s *state) nuttxHeapOf(address uint64) {
+	if s.next {
+		again := func(heap [2]uint64) bool { return heap[0] <= address && address <= heap[1] }
+		if s.ended && (slices.ContainsFunc(s.nuttx.heaps, again) || len(s.nuttx.heaps) >= maxSeen) {
+			s.closeEnded()
+			s.begin("")
+			s.nuttx.heaps, s.n, s.size = nil, 0, 0
+		}
+		s.nuttx.heaps, s.next, s.ended = append(s.nuttx.heaps, [2]uint64{address, address}), false, false
+	}
+	if k := len(s.nuttx.heaps); k > 0 {
+		last := &s.nuttx.heaps[k-1]
+		*last = [2]uint64{min(last[0], address), max(last[1], address)}
+	}
+}
+
+// nuttxAlone reads a row of which the lines above were not pasted.
+func (s *state) nuttxAlone(m match) {
+	if !s.rows {
+		nuttxDump("")(s, m)
+	}
+	s.nuttxRow(m.line)
+}
+
+// nuttxTotals takes the line before the number of blocks and their bytes.
+func (s *state) nuttxTotals(match) {
+	s.rows = false
+	s.inside = func(text []byte) {
+		m := nuttxTotal.FindSubmatch(text)
+		if m == nil {
+			return
+		}
+		s.inside = nil
+		if s.free {
+			s.heap(s.walk)
+			s.closeEnded()
+			return
+		}
+		n, _ := strconv.ParseInt(string(m[1]), 10, 64)
+		b, _ := strconv.ParseInt(string(m[2]), 10, 64)
+		s.n, s.size, s.ended, s.traced, s.others = s.n+n, s.size+b, true, false, 0
+		if s.nuttx.heaps == nil && !s.next {
+			s.closeEnded()
+		}
+	}
+}
+
+// nuttxMeminfo takes the first line of free: a line for each heap follows.
+func (s *state) nuttxMeminfo(m match) {
+	columns := nuttxNames(m.line)
+	s.flush()
+	s.inside = func(text []byte) {
+		m := nuttxHeap.FindSubmatch(text)
+		if m == nil {
+			return
+		}
+		numbers := bytes.Fields(m[2])
+		if len(numbers) != len(columns) {
+			return
+		}
+		values := map[string]int64{"maxused": -1}
+		for i, name := range columns {
+			values[name], _ = strconv.ParseInt(string(numbers[i]), 10, 64)
+		}
+		h := heap{string(m[1]) + string(m[3]), values["total"], values["free"], max(values["maxfree"], values["largest"]), -1, nil, false}
+		if used := values["maxused"]; used >= 0 {
+			h.least = h.size - used
+		}
+		if h.name != "Prog" && h.name != "Page" { // flash, and pages
+			s.heap(h)
+		}
+	}
+}
+
+// nuttxReport takes what a failed allocation tells of the heap. The sums of processes follow.
+func (s *state) nuttxReport(m match) {
+	s.flush()
+	s.beginEndless("failure", "")
+	s.heap(heap{"", m.number("size"), m.number("free"), m.number("largest"), -1, nil, false})
+}
+
+// nuttxHolds takes the sum of the blocks of a process.
+func (s *state) nuttxHolds(m match) {
+	b := m.block()
+	if pid := m.number("thread"); pid >= 0 {
+		b.user.Set(codec.TagThread, uint64(pid))
+	}
+	if count := m.number("count"); count > 0 {
+		s.sum(&b, count, b.size)
+	}
+}
+
+// nuttxProcess takes a line of ps.
+func (s *state) nuttxProcess(m match) { s.nameThread(uint64(m.number("thread")), m.text("name")) }
+
+// nameThread names a thread, unless it has the name.
+func (s *state) nameThread(number uint64, name string) {
+	if name == "" || s.threads[number] == name || len(s.threads) >= maxTasks {
+		return
+	}
+	if s.threads == nil {
+		s.threads = map[uint64]string{}
+	}
+	s.threads[number] = name
+	s.thread(number, name)
+}

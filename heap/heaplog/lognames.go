@@ -1,0 +1,42 @@
+package heaplog
+
+import (
+	"github.com/lwsbt/lwsbt/heap/heaplog/internal/forms"
+	"github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// logNames names addresses by what the log says of them, such as the lines that idf_monitor adds
+// below a trace.
+type logNames struct {
+	log   *forms.Facts // of the current log, nil before the first
+	known map[uint64]*symbol.Location
+}
+
+// reset begins a log.
+func (n *logNames) reset(facts *forms.Facts) { *n = logNames{log: facts} }
+
+// name returns the address with the functions that the log names, if a names none.
+func (n *logNames) name(a symbol.Addr) symbol.Addr {
+	if n.log == nil || a.State == symbol.Lost || len(a.Frames()) > 0 {
+		return a
+	}
+	l := n.known[a.PC]
+	if l == nil {
+		frames := n.log.Frames(a.PC)
+		if len(frames) == 0 {
+			return a
+		}
+		l = &symbol.Location{Own: a.PC}
+		for i, f := range frames {
+			name := printable.Text(f.Func)
+			l.Frames = append(l.Frames, symbol.Frame{Func: name, Name: name, File: printable.Text(f.File), Line: f.Line, Inlined: i < len(frames)-1})
+		}
+		if n.known == nil {
+			n.known = map[uint64]*symbol.Location{}
+		}
+		n.known[a.PC] = l
+	}
+	a.Location = l
+	return a
+}

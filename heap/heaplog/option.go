@@ -1,0 +1,268 @@
+package heaplog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heap/heaplog/internal/forms"
+	"github.com/lwsbt/lwsbt/internal/input"
+	"github.com/lwsbt/lwsbt/internal/process"
+	"github.com/lwsbt/lwsbt/symbol"
+)
+
+// Option is an option of [Open]. The zero Option does nothing.
+type Option struct {
+	name string
+	set  func(*config) error
+}
+
+// OptionError is an error in the value of an option, or in a file that the option names.
+type OptionError struct {
+	Option string // the name of the function, such as "Exe"
+	Err    error
+}
+
+// Error returns the message with the name of the option.
+func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// config holds the values of the options.
+type config struct {
+	inputs     []*input.Input
+	only       *regexp.Regexp
+	split      *regexp.Regexp
+	bare       bool
+	format     string // of traces of other systems; "" if it is recognized
+	heapLine   *regexp.Regexp
+	selected   bool
+	from, to   int // numbers of the selected dumps, from 1; -1 is the last
+	maxPaths   int
+	namesFirst bool
+	refresh    time.Duration
+	symbols    symbol.Config
+	maps       []process.Snapshot
+	machine    codec.Machine
+	machineBy  string // how machine is known; "" if it is not
+	label      Label
+}
+
+// Files adds log files. A log may be compressed by gzip, zstd or xz. It may be UTF-16 with
+// a byte order mark. A file that is not regular, such as a FIFO, is read as a [Stream].
+func Files(paths ...string) Option {
+	return Option{"Files", func(c *config) error {
+		for _, path := range paths {
+			in, err := input.File(path)
+			if err != nil {
+				return err
+			}
+			c.inputs = append(c.inputs, in)
+		}
+		return nil
+	}}
+}
+
+// Force takes names from ELF files that do not match the addresses in the log.
+func Force(force bool) Option {
+	return Option{"Force", func(c *config) error {
+		c.symbols.Check = !force
+		return nil
+	}}
+}
+
+// Stream adds the log that r reads, such as standard input, a serial port, or memory. name
+// is the name of the log in each [Place]. When the context is done, a pass does not wait
+// for a blocked Read. If r is an *os.File of a regular file, or has another type with a
+// Seek method, each pass begins at the offset that r has when Open is called. Any
+// other r can be read by one pass only.
+func Stream(r io.Reader, name string) Option {
+	return Option{"Stream", func(c *config) error {
+		if r == nil {
+			return fmt.Errorf("%q: the reader is nil", name)
+		}
+		c.inputs = append(c.inputs, input.FromReader(r, name))
+		return nil
+	}}
+}
+
+// Follow adds a log that another program still writes. The log is read until the context is
+// done, even after it is renamed or truncated by log rotation. It must not be compressed,
+// except for a recording, which btrecord compresses by zstd and never rotates.
+func Follow(path string) Option {
+	return Option{"Follow", func(c *config) error {
+		in, err := input.Follow(path)
+		if err == nil {
+			c.inputs = append(c.inputs, in)
+		}
+		return err
+	}}
+}
+
+// Only skips lines that do not match, for logs of several devices. match sees the first 256
+// KiB of a line.
+func Only(match *regexp.Regexp) Option {
+	return Option{"Only", func(c *config) error { c.only = match; return nil }}
+}
+
+// Split begins a dump at each line that matches.
+func Split(match *regexp.Regexp) Option {
+	return Option{"Split", func(c *config) error { c.split = match; return nil }}
+}
+
+// Format sets the format of logs that have heap traces of another system: one of [Formats].
+// By default the format is recognized by the text of the log.
+func Format(name string) Option {
+	return Option{"Format", func(c *config) error {
+		if !slices.Contains(forms.Names(), name) {
+			return fmt.Errorf("%q, expected one of %q", name, forms.Names())
+		}
+		c.format = name
+		return nil
+	}}
+}
+
+// Formats returns the names for [Format]. docs/systems.md has what is read of each.
+func Formats() []string { return forms.Names() }
+
+// HeapLine makes each line that matches a report on a heap. The groups free, largest, min, size and
+// used have numbers of bytes, or of K or M if such a unit is in the group; heap has the name of the
+// heap, and time the time since the boot in seconds. Only free is needed, or size and used.
+func HeapLine(match *regexp.Regexp) Option {
+	return Option{"HeapLine", func(c *config) error {
+		if match != nil {
+			if err := forms.CheckHeapLine(match); err != nil {
+				return err
+			}
+		}
+		c.heapLine = match
+		return nil
+	}}
+}
+
+// Bare makes lines of base64 without a lead-in records, too.
+func Bare() Option { return Option{"Bare", func(c *config) error { c.bare = true; return nil }} }
+
+// Select selects the dumps first to last, counted from 1; -1 is the last dump of the log.
+func Select(first, last int) Option {
+	return Option{"Select", func(c *config) error {
+		if first == 0 || last == 0 || first < -1 || last < -1 || last != -1 && (first == -1 || last < first) {
+			return fmt.Errorf("%d to %d, expected numbers from 1 in order, or -1 for the last dump", first, last)
+		}
+		c.selected, c.from, c.to = true, first, last
+		return nil
+	}}
+}
+
+// MaxPaths limits the number of distinct call paths in all dumps together. The records of
+// other call paths are added up as one path. The default is that of profile.NewBuilder.
+func MaxPaths(n int) Option {
+	return Option{"MaxPaths", func(c *config) error {
+		if n < 0 {
+			return fmt.Errorf("%d, expected a number of call paths", n)
+		}
+		c.maxPaths = n
+		return nil
+	}}
+}
+
+// Refresh sets an interval. While a pass waits for more input, it yields at this interval:
+// Items an item of [KindIdle], Dumps the unfinished dump.
+func Refresh(every time.Duration) Option {
+	return Option{"Refresh", func(c *config) error {
+		if every < 0 {
+			return fmt.Errorf("%v, expected a duration from 0", every)
+		}
+		c.refresh = every
+		return nil
+	}}
+}
+
+// Exe adds an ELF file. spec is PATH, PATH@0xADDR if the first segment was loaded at
+// 0xADDR, or PATH@+0xBIAS if the file was loaded 0xBIAS above its own addresses.
+func Exe(spec string) Option {
+	return Option{"Exe", func(c *config) error {
+		s, err := symbol.ParseFileSpec(spec)
+		if err != nil {
+			return err
+		}
+		c.symbols.Files = append(c.symbols.Files, s)
+		return nil
+	}}
+}
+
+// Maps adds a copy of /proc/PID/maps. spec is PATH, or PATH@LINE if the map applies from
+// that line of the log on.
+func Maps(spec string) Option {
+	return Option{"Maps", func(c *config) error {
+		s, err := process.ParseSnapshot(spec)
+		c.maps = append(c.maps, s)
+		return err
+	}}
+}
+
+// Sysroot adds a directory under which the files of modules are searched. A directory that
+// does not exist is treated as empty.
+func Sysroot(dir string) Option {
+	return Option{"Sysroot", func(c *config) error {
+		c.symbols.Sysroots = append(c.symbols.Sysroots, dir)
+		return nil
+	}}
+}
+
+// DebugDirs sets the directories of separate debug files. The default is symbol.DebugDirs.
+func DebugDirs(dirs ...string) Option {
+	return Option{"DebugDirs", func(c *config) error { c.symbols.DebugDirs = dirs; return nil }}
+}
+
+// Adjust sets the address at which a return address is looked up. The default is
+// symbol.AdjustAuto.
+func Adjust(a symbol.Adjust) Option {
+	return Option{"Adjust", func(c *config) error {
+		if a > symbol.AdjustNone {
+			return fmt.Errorf("%d, expected one of the constants", a)
+		}
+		c.symbols.Adjust = a
+		return nil
+	}}
+}
+
+// Machine sets the machine that encoded the log. If it is not set,
+// it is not known whether the encoder dropped bits: an address whose bits it may have dropped
+// counts as lossy.
+func Machine(m codec.Machine) Option {
+	return Option{"Machine", func(c *config) error {
+		if !slices.Contains(codec.Machines(), m) {
+			return fmt.Errorf("%d, expected one of codec.Machines", m)
+		}
+		c.machine, c.machineBy = m, "machine "+m.String()
+		c.symbols.Lossless = !m.Lossy()
+		c.symbols.Word, c.symbols.WordBy = m.Word(), c.machineBy
+		return nil
+	}}
+}
+
+// NamesFirst reads the logs once before [Reader.Items], to learn the names of call paths: Items
+// then also knows names that only a later line defines. Streams are first copied to a temporary
+// file, up to their end.
+func NamesFirst() Option {
+	return Option{"NamesFirst", func(c *config) error { c.namesFirst = true; return nil }}
+}
+
+// Unnamed opens no ELF file: addresses have modules and offsets, and no functions.
+func Unnamed() Option {
+	return Option{"Unnamed", func(c *config) error { c.symbols.NoFiles = true; return nil }}
+}
+
+// check returns an error for options that are missing.
+func (c *config) check() error {
+	if len(c.inputs) == 0 {
+		return errors.New("no input: expected Files, Stream or Follow")
+	}
+	return nil
+}
