@@ -19,7 +19,7 @@ const module = "github.com/lwsbt/lwsbt"
 
 // public lists the packages that promise compatibility from the first release on: what they
 // export changes only with a new major version. All other packages promise none.
-var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "conformance/btv", "symbol", "heap/heaplog", "heap/profile"}
+var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "conformance/btv", "symbol", "heap/heaplog", "heap/leak", "heap/profile"}
 
 // layout lists the packages of the three modules (this one, heap/ and fleet/) and what each may
 // import, tests apart: other packages of ours, and libraries, "*" for any. Bytes flow one
@@ -40,6 +40,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/core":                   {packages: "codec codec/callpath symbol internal/arch internal/decompress"},
 	"heap/core/alloc":             {packages: "heap/core"},
 	"heap/core/graph":             {packages: "heap/core"},
+	"heap/leak":                   {},
 	"heap/core/types":             {},
 	"heap/heaplog":                {packages: "codec codec/callpath codec/recording symbol heap/profile heap/heaplog/internal/forms internal/input internal/process internal/printable"},
 	"internal/input":              {packages: "internal/decompress", libraries: "golang.org/x/text"},
@@ -48,7 +49,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/internal/heapmap":       {packages: "codec heap/profile"},
 	"heap/report":                 {packages: "heap/profile heap/internal/heapmap internal/printable heap/internal/leaktext"},
 	"stats":                       {packages: "codec codec/callpath internal/cli internal/printable", libraries: "github.com/klauspost/compress"},
-	"heap/profile":                {packages: "symbol internal/printable", libraries: "github.com/google/pprof"},
+	"heap/profile":                {packages: "heap/leak symbol internal/printable", libraries: "github.com/google/pprof"},
 	"gen":                         {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":                 {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
@@ -93,11 +94,11 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/cmd/btdecode": {packages: "codec codec/callpath codec/recording symbol heap/profile heap/heaplog internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 
 	"fleet/cmd/btfleet":        {packages: "fleet/clickhouse fleet/ingest fleet/page fleet/push fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli internal/input", libraries: "*"},
-	"fleet/ingest":             {packages: "codec codec/recording symbol heap/heaplog heap/profile fleet/store internal/decompress"},
+	"fleet/ingest":             {packages: "codec codec/recording symbol heap/heaplog heap/leak heap/profile fleet/store internal/decompress"},
 	"fleet/page":               {packages: "heap/profile heap/report internal/cli internal/printable fleet/push fleet/query"},
 	"fleet/push":               {packages: "fleet/query", libraries: "*"},
 	"fleet/clickhouse":         {packages: "fleet/store", libraries: "*"},
-	"fleet/query":              {packages: "heap/profile fleet/clickhouse fleet/store", libraries: "*"},
+	"fleet/query":              {packages: "heap/leak heap/profile fleet/clickhouse fleet/store", libraries: "*"},
 	"fleet/server":             {packages: "fleet/ingest fleet/store internal/decompress", libraries: "*"},
 	"fleet/simulate":           {packages: "codec/callpath fleet/store"},
 	"fleet/store":              {libraries: "*"},

@@ -1,0 +1,169 @@
+package leak
+
+import (
+	"math"
+	"slices"
+)
+
+// maxBins is the largest number of bins of a boot. A boot with more points is reduced to bins of equal
+// numbers of points, so that more points of the same memory only make each bin surer.
+const maxBins = 64
+
+// boot is a boot after reduction.
+type boot struct {
+	index   int // in Series.Boots
+	version string
+	// By bin: time, low level, floor (suffix minimum), and envelope (straight between the bins that
+	// touch the floor).
+	at, level, floor, env []float64
+	touch                 []bool
+	hook                  int     // bins at the end whose floor may still fall: the usual time that the memory is above it
+	fallback              float64 // largest fall below an earlier level
+	lost                  float64 // standard deviation of a level because of lost blocks, in bytes
+}
+
+// span returns the time of the boot.
+func (b *boot) span() float64 { return b.at[len(b.at)-1] - b.at[0] }
+
+// reduce bins the boot with an index, and finds its floor. It returns nil if fewer than minPoints points
+// can be used.
+func reduce(from *Boot, index int, quantum float64) *boot {
+	b := &boot{index: index, version: from.Version}
+	at, value := b.points(from, quantum)
+	if len(at) < minPoints {
+		return nil
+	}
+	b.bin(at, withoutDips(value, quantum))
+	n := len(b.at)
+	b.floor, b.env, b.touch = make([]float64, n), make([]float64, n), make([]bool, n)
+	least := math.Inf(1)
+	for i := n - 1; i >= 0; i-- {
+		b.touch[i] = b.level[i] <= least+quantum/2
+		least = math.Min(least, b.level[i])
+		b.floor[i] = least
+	}
+	high := math.Inf(-1)
+	for _, v := range b.level {
+		high = math.Max(high, v)
+		b.fallback = math.Max(b.fallback, high-v)
+	}
+	b.envelope()
+	b.hook = b.excursion()
+	return b
+}
+
+// points returns the points that can be used, corrected for lost blocks.
+func (b *boot) points(from *Boot, quantum float64) (at, value []float64) {
+	n := min(len(from.At), len(from.Value))
+	finite := func(x float64) bool { return math.Abs(x) < 1e300 }
+	usable := from.Kept == nil
+	for i := 0; usable && i < n; i++ {
+		usable = finite(from.At[i]) && finite(from.Value[i]) && (i == 0 || from.At[i] > from.At[i-1])
+	}
+	if usable {
+		return from.At[:n], from.Value[:n]
+	}
+	for i := range n {
+		t, v, kept := from.At[i], from.Value[i], 1.0
+		if i < len(from.Kept) {
+			kept = from.Kept[i]
+		}
+		if !finite(t) || !finite(v) || !(kept > 0 && kept <= 1) || len(at) > 0 && t <= at[len(at)-1] {
+			continue
+		}
+		at, value = append(at, t), append(value, v/kept)
+		b.lost = math.Max(b.lost, math.Sqrt(math.Max(0, v)*quantum*(1-kept))/kept)
+	}
+	return at, value
+}
+
+// bin reduces the points to at most maxBins. The level of a bin is the tenth part quantile of its values
+// (the least of up to nine), which cycles and bursts within the bin, and some damaged values, do not
+// move. The first bin may have fewer points.
+func (b *boot) bin(at, value []float64) {
+	n := len(at)
+	k := (n + maxBins - 1) / maxBins
+	if k <= 1 {
+		b.at, b.level = at, value
+		return
+	}
+	buf := make([]float64, 0, k)
+	for from, to := 0, (n-1)%k+1; from < n; from, to = to, to+k {
+		buf = append(buf[:0], value[from:to]...)
+		slices.Sort(buf)
+		b.at, b.level = append(b.at, mean(at[from:to])), append(b.level, buf[len(buf)/10])
+	}
+}
+
+// withoutDips replaces single values that are far below both neighbours: lost digits, or an instant
+// between free and allocate. They would lower the floor of everything before them.
+func withoutDips(v []float64, quantum float64) []float64 {
+	n := len(v)
+	if n < 12 {
+		return v
+	}
+	below := make([]float64, n) // how far below the lower neighbour
+	for i := 1; i < n-1; i++ {
+		below[i] = math.Min(v[i-1], v[i+1]) - v[i]
+	}
+	if slices.Max(below) <= 3*quantum {
+		return v
+	}
+	sorted := slices.Clone(below)
+	slices.Sort(sorted)
+	usual := math.Max(sorted[(n-1)*94/100], 0) // more than one in seventeen are no damage
+	copy(sorted, v)
+	slices.Sort(sorted)
+	limit := math.Max(4*usual+3*quantum, (sorted[(n-1)*95/100]-sorted[(n-1)*5/100])/4)
+	out := slices.Clone(v)
+	for i := 1; i < n-1; i++ {
+		if below[i] > limit {
+			out[i] = math.Min(v[i-1], v[i+1])
+		}
+	}
+	return out
+}
+
+// envelope joins the bins that touch the floor by straight lines.
+func (b *boot) envelope() {
+	last := -1
+	for i, touches := range b.touch {
+		if !touches {
+			continue
+		}
+		for k := last + 1; k <= i; k++ {
+			b.env[k] = b.floor[i]
+			if last >= 0 {
+				b.env[k] = b.floor[last] + (b.floor[i]-b.floor[last])*(b.at[k]-b.at[last])/(b.at[i]-b.at[last])
+			}
+		}
+		last = i
+	}
+}
+
+// excursion returns for how many bins the memory usually is above its floor near the end: the sixth
+// tenth of the lengths, by bin, in the last part of the boot. (The floor of a flat part is its one lowest
+// value.)
+func (b *boot) excursion() int {
+	var runs []int // for each bin the length of its excursion
+	for from, i := 0, 0; i < len(b.touch); i++ {
+		if b.touch[i] {
+			for range i - from {
+				runs = append(runs, i-from)
+			}
+			runs = append(runs, 0)
+			from = i + 1
+		}
+	}
+	runs = runs[len(runs)*6/10:]
+	slices.Sort(runs)
+	return runs[(len(runs)-1)*6/10]
+}
+
+func mean(list []float64) float64 {
+	sum := 0.0
+	for _, v := range list {
+		sum += v
+	}
+	return sum / float64(len(list))
+}
