@@ -46,6 +46,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/input":              {packages: "internal/decompress", libraries: "golang.org/x/text"},
 	"heap/heaplog/internal/forms": {packages: "codec"},
 	"internal/process":            {packages: "codec codec/callpath codec/recording symbol internal/input internal/printable"},
+	"heap/internal/worlds":        {}, // tests import it
 	"heap/internal/heapmap":       {packages: "codec heap/profile"},
 	"heap/report":                 {packages: "heap/profile heap/internal/heapmap internal/printable heap/internal/leaktext"},
 	"stats":                       {packages: "codec codec/callpath internal/cli internal/printable", libraries: "github.com/klauspost/compress"},
