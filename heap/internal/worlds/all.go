@@ -65,19 +65,15 @@ var quiet = []World{
 	{Name: "pool-maximum", Doc: "a pool keeps the most that was ever in use: a table of timers in nodemcu/nodemcu-firmware#2061", make: pool},
 	{Name: "ring-log", Doc: "lines of a log kept in memory until the ring is full: arendst/Tasmota#63", make: func(d *draw) { cache(d, d.uniform(0.2, 0.7)) }},
 	{Name: "teeth", Doc: "garbage until the collector runs: micropython/micropython#1877, adafruit/circuitpython#9159", make: func(d *draw) {
-		d.teeth(d.scale*d.logUniform(0.1, 5), d.last/d.uniform(5, 60))
+		d.teeth(d.scale*d.logUniform(0.1, 5), d.last/d.uniform(5, 60), nil)
 	}},
 	{Name: "teeth-slow", Doc: "few collections in the whole log", make: func(d *draw) {
-		d.teeth(d.scale*d.logUniform(0.1, 3), d.last/d.uniform(2.5, 6))
+		d.teeth(d.scale*d.logUniform(0.1, 3), d.last/d.uniform(2.5, 6), nil)
 	}},
 	{Name: "teeth-growing", Doc: "the collector waits for more after each collection, up to a limit: prometheus-operator#900", make: func(d *draw) {
-		size, period := d.scale*d.logUniform(0.2, 3), d.last/d.uniform(12, 40)
-		d.hold(func(t float64) float64 {
-			n, of := math.Modf(t / period)
-			return size * of * math.Min(1, 0.3+0.15*n)
-		})
+		d.teeth(d.scale*d.logUniform(0.2, 3), d.last/d.uniform(12, 40), func(n int) float64 { return math.Min(1, 0.3+0.15*float64(n)) })
 	}},
-	{Name: "purge", Doc: "what is lost each day is freed at night by a purge or a reconnect", days: 5, make: func(d *draw) { d.teeth(d.scale*d.logUniform(0.2, 3), 24) }},
+	{Name: "purge", Doc: "what is lost each day is freed at night by a purge or a reconnect", days: 5, make: func(d *draw) { d.teeth(d.scale*d.logUniform(0.2, 3), 24, nil) }},
 	{Name: "levels", Doc: "each second report sees a request in flight", make: levels},
 	{Name: "levels-long", Doc: "two states that last: a client is connected, or not", make: func(d *draw) {
 		size, apart, on := d.scale*d.logUniform(0.2, 5), d.last/d.uniform(8, 40), false
@@ -366,7 +362,7 @@ func bend(d *draw, part float64) {
 }
 
 func leakTeeth(d *draw, few, many float64) {
-	d.teeth(d.scale*d.logUniform(0.1, 2), d.last/d.uniform(few, many))
+	d.teeth(d.scale*d.logUniform(0.1, 2), d.last/d.uniform(few, many), nil)
 	d.steady()
 }
 

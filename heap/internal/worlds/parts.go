@@ -223,12 +223,28 @@ func (d *draw) entries(size, apart, life float64, most int) {
 	})
 }
 
-// teeth holds garbage that grows from 0 to size in a number of hours, and is collected.
-func (d *draw) teeth(size, hours float64) {
-	phase := d.Float64()
-	d.hold(func(t float64) float64 {
-		_, of := math.Modf(t/hours + phase)
-		return size * of
+// teeth holds garbage that grows from 0 to size in a number of hours, more or less, and is
+// collected. grow, if it is not nil, is the share of the size at which collection n occurs.
+func (d *draw) teeth(size, hours float64, grow func(n int) float64) {
+	held, top, n := 0.0, size, 0
+	next := func() float64 {
+		n++
+		if grow == nil {
+			return size * d.uniform(0.85, 1.15)
+		}
+		return size * d.uniform(0.85, 1.15) * grow(n)
+	}
+	d.walk(d.held, func(gone float64) float64 {
+		if gone < 0 {
+			n, top = 0, next()
+			held = top * d.Float64()
+			return held
+		}
+		for held += size * gone / hours; held >= top; {
+			held -= top
+			top = next()
+		}
+		return held
 	})
 }
 
