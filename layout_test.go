@@ -58,7 +58,8 @@ var layout = map[string]struct{ packages, libraries string }{
 	"conformance/btv":                {packages: "codec codec/callpath conformance/internal/words internal/bitstring"},
 	"conformance/internal/words":     {packages: "codec codec/callpath"},
 	"conformance/vectors":            {},
-	"internal/naive":                 {packages: "codec conformance internal/bitstring"}, // tests import it
+	"conformance/internal/naive":     {packages: "codec conformance internal/bitstring"},
+	"conformance/fuzz":               {packages: "conformance conformance/internal/naive"},
 	"cmd/btconform/internal/interop": {packages: "codec gen conformance"},
 	"cmd/btconform/internal/render":  {packages: "codec conformance cmd/btconform/internal/interop internal/bitstring internal/cli"},
 

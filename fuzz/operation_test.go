@@ -8,7 +8,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/internal/naive"
+	second "github.com/lwsbt/lwsbt/conformance/fuzz"
 )
 
 // reading lists the operations that read bytes or text, some of them at both word sizes.
@@ -64,7 +64,7 @@ func withCRC(leadIn string, line []byte) []byte {
 
 // compareOperation compares the answers of the codec and the naive codec, and returns them.
 func compareOperation(t *testing.T, r conformance.Request) conformance.Answer {
-	ours, other := answer(t, conformance.Codec, r), answer(t, naive.Codec, r)
+	ours, other := answer(t, conformance.Codec, r), answer(t, second.Second, r)
 	placed := r.Op == conformance.OpDecode && ours.Outcome == conformance.Reject
 	if ours.Outcome != other.Outcome || ours.Reason != other.Reason || !ours.Value.Equal(other.Value) ||
 		ours.Depth != other.Depth || ours.Sized != other.Sized || ours.Words != other.Words ||

@@ -183,20 +183,6 @@ func (b impl) fault(blob []byte, word int) int {
 	return r.at
 }
 
-// Spills returns the positions of the spill bits of a blob; of a rejected blob, those before the fault.
-func Spills(blob []byte, word int) []int {
-	b := impl{}
-	if len(blob) < 2 {
-		return nil
-	}
-	fields, err := b.framed(blob)
-	if err != nil {
-		return nil
-	}
-	r, _ := b.readAnyDepth(fields, 8*len(fields), word)
-	return r.spills
-}
-
 // The reasons of rejections.
 var (
 	errLeadIn     = errors.New(string(codec.ReasonLeadIn))
