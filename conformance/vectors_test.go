@@ -76,7 +76,7 @@ func TestRejectsBreakTheClauseOfTheirReason(t *testing.T) {
 		"crc":          {"BT-PLINE-2", "BT-VLINE-2"},
 		"unit":         {"BT-PLINE-1", "BT-VLINE-1", "BT-PREJ-2"},
 		"number":       {"BT-DIGIT-2", "BT-DIGIT-3", "BT-PREJ-1", "BT-PREJ-2"},
-		"hash":         {"BT-ENTRY-1", "BT-VLINE-4", "BT-PREJ-1"},
+		"hash":         {"BT-ENTRY-1", "BT-VLINE-4", "BT-PREJ-1", "BT-NAME-4"},
 		"drop":         {"BT-ENTRY-1", "BT-PREJ-1"},
 		"depth":        {"BT-ENTRY-3", "BT-PREJ-2"},
 		"frame":        {"BT-CODE-2", "BT-PREJ-1", "BT-PREJ-2"},

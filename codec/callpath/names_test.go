@@ -2,6 +2,7 @@ package callpath_test
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -216,5 +217,70 @@ func TestScale(t *testing.T) {
 		if live, bytes, variance := callpath.Scale(c[0], c[1], c[2]); live != float64(c[0]) || bytes != float64(c[1]) || variance != 0 {
 			t.Errorf("%d: %v %v %v", c, live, bytes, variance)
 		}
+	}
+}
+
+// A path that has the name 0 or 1 is not written by its name, which is that of a path of no frames.
+// (BT-NAME-4)
+func TestWriterNamesNoFramesOnly(t *testing.T) {
+	for _, path := range []callpath.Path{
+		{Frames: []callpath.Frame{{}}},
+		{Base: callpath.Cut, Frames: []callpath.Frame{{Value: 1}}},
+		{Frames: make([]callpath.Frame, 20)},
+		{Frames: append(make([]callpath.Frame, 3), callpath.Frame{Value: 1 << 40, Escaped: true}, callpath.Frame{Value: 1 << 50, Escaped: true}, callpath.Frame{Value: 1 << 60, Escaped: true}, callpath.Frame{Value: 7})},
+	} {
+		e := callpath.Entry{Path: path}
+		for i := range uint64(60) {
+			e.Blocks = append(e.Blocks, callpath.Block{Address: i * i * 977, Size: i})
+		}
+		for _, whole := range []uint64{0, 8} {
+			w := callpath.Writer{Flags: callpath.Blocks, Limit: callpath.MinLimit, Whole: whole}
+			lines, err := w.Append(nil, &e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = w.Flush(lines)
+			var names callpath.Names
+			var list []callpath.ID
+			var blocks []int
+			for line := range bytes.Lines(lines) {
+				var l callpath.Line
+				if err := l.Parse(bytes.TrimSpace(line)); err != nil {
+					t.Fatalf("%s: %v", line, err)
+				}
+				for part := (callpath.Entry{}); l.Next(&part); {
+					list, blocks = append(list, names.Add(&part.Path)), append(blocks, len(part.Blocks))
+				}
+			}
+			got := 0
+			for i, id := range list {
+				p := names.Path(id, nil)
+				if p.Base == path.Base && slices.Equal(p.Frames, path.Frames) {
+					got += blocks[i]
+				}
+			}
+			if got != len(e.Blocks) {
+				t.Errorf("%+v: %d of %d blocks arrive in\n%s", path, got, len(e.Blocks), lines)
+			}
+		}
+	}
+}
+
+// A path that no line holds, and that has no name to be cut at, is refused.
+func TestWriterRefusesWhatCannotBeCut(t *testing.T) {
+	w := callpath.Writer{Limit: callpath.MinLimit}
+	e := callpath.Entry{Path: callpath.Path{Frames: make([]callpath.Frame, 50)}, Live: 1}
+	lines, err := w.Append(nil, &e)
+	var refused *codec.Error
+	if !errors.As(err, &refused) || refused.Reason != codec.ReasonHash || len(lines) > 0 || len(w.Flush(nil)) > 0 {
+		t.Errorf("%q, %v", lines, err)
+	}
+	e.Frames[45].Value = 1
+	if _, err = w.Append(nil, &e); !errors.As(err, &refused) {
+		t.Errorf("a name after 45 frames: %v", err)
+	}
+	e.Frames[20].Value = 1
+	if _, err = w.Append(nil, &e); err != nil {
+		t.Error(err)
 	}
 }

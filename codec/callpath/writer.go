@@ -3,6 +3,8 @@ package callpath
 import (
 	"fmt"
 	"sort"
+
+	"github.com/lwsbt/lwsbt/codec"
 )
 
 // Writer packs entries into ~p# lines. A line holds as many entries as fit; each shares
@@ -37,7 +39,8 @@ const MinLimit = 96
 
 // Append adds an entry to the current line. It appends completed lines to dst, each with a
 // line end. It returns dst unchanged and an [*codec.Error] for an entry that [AppendLine]
-// refuses. It does not retain e.
+// refuses, and, with the reason hash, for one whose path is too long for a line and cannot be
+// cut. It does not retain e.
 func (w *Writer) Append(dst []byte, e *Entry) ([]byte, error) {
 	if w.Limit == 0 {
 		w.Limit = MaxLine
@@ -53,6 +56,9 @@ func (w *Writer) Append(dst []byte, e *Entry) ([]byte, error) {
 	}
 	if err := w.enc.check(e); err != nil {
 		return dst, err
+	}
+	if !w.divisible(e) {
+		return dst, refuse(codec.ReasonHash, "BT-NAME-4", "a path that cannot be cut: its outer parts have the names 0 and 1")
 	}
 	part := *e
 	if w.Flags&Blocks != 0 && !e.Definition {
@@ -93,7 +99,9 @@ func (w *Writer) appendBlocks(dst []byte, e *Entry) []byte {
 		}
 		e.Blocks, blocks = blocks[:n], blocks[n:]
 		w.try(e)
-		e.Path = Path{Base: Named, Outer: e.Name()}
+		if name := e.Name(); isName(name) {
+			e.Path = Path{Base: Named, Outer: name}
+		}
 		e.Allocs, e.AllocBytes, e.Peak = 0, 0, 0
 	}
 	return dst
@@ -166,7 +174,11 @@ func (w *Writer) shortest(p *Path) Path {
 		form := *p
 		if n > 0 {
 			outer := Path{p.Base, p.Outer, p.Frames[:n]}
-			form = Path{Named, outer.Name(), p.Frames[n:]}
+			name := outer.Name()
+			if !isName(name) {
+				continue
+			}
+			form = Path{Named, name, p.Frames[n:]}
 		}
 		w.form = w.enc.appendPath(w.form[:0], &form)
 		if i == 0 || len(w.form) < least {
@@ -179,16 +191,60 @@ func (w *Writer) shortest(p *Path) Path {
 // cut writes a line that defines as many outer frames of e as fit, and replaces these frames
 // of e by their name. (BT-NAME-4)
 func (w *Writer) cut(dst []byte, e *Entry) []byte {
+	outer := Entry{Path: Path{e.Base, e.Outer, e.Frames[:w.outerFrames(e)]}, Definition: true}
+	w.try(&outer)
+	e.Path = Path{Named, outer.Name(), e.Frames[len(outer.Frames):]}
+	return w.Flush(dst)
+}
+
+// outerFrames returns how many outer frames of e fit a definition and have a name; 0 if none.
+func (w *Writer) outerFrames(e *Entry) int {
 	most := min(len(e.Frames), w.Limit/2) // a frame takes two digits or more
 	outer := Entry{Path: Path{e.Base, e.Outer, nil}, Definition: true}
 	n := sort.Search(most, func(n int) bool {
 		outer.Frames = e.Frames[:n+1]
 		return !w.fits(&outer)
 	})
-	outer.Frames = e.Frames[:n]
-	w.try(&outer)
-	e.Path = Path{Named, outer.Name(), e.Frames[n:]}
-	return w.Flush(dst)
+	for ; n > 0; n-- {
+		outer.Frames = e.Frames[:n]
+		if isName(outer.Name()) {
+			break
+		}
+	}
+	return n
+}
+
+// isName reports whether a name may stand for frames: 0 and 1 are the paths of no frames. (BT-NAME-4)
+func isName(name uint32) bool { return name > 1 }
+
+// divisible reports whether an entry can be written: whole in a line, or cut at a name. Only paths
+// whose outermost frames are 0 may be too long for both. (BT-NAME-4, BT-PREJ-2)
+func (w *Writer) divisible(e *Entry) bool {
+	h, unnamed := e.root(), 0 // outer parts without a name
+	for _, f := range e.Frames {
+		if h = f.mix(h); isName(h) {
+			break
+		}
+		unnamed++
+	}
+	if unnamed == 0 {
+		return true
+	}
+	alone := Writer{Flags: w.Flags, Unit: w.Unit, Limit: w.Limit}
+	alone.open()
+	part := *e
+	if unnamed < len(e.Frames) {
+		part.Frames, part.Definition = e.Frames[:unnamed+1], true
+	}
+	if part.Definition || len(e.Blocks) == 0 {
+		return alone.fits(&part)
+	}
+	for i := range e.Blocks {
+		if part.Blocks = e.Blocks[i : i+1]; !alone.fits(&part) {
+			return false
+		}
+	}
+	return true
 }
 
 // Flush appends the current line and a line end to dst, if the line has entries.

@@ -1033,6 +1033,10 @@ class PathWriter:
             n = 1
             while n < len(e.frames) and len(self.path(Entry(e.base, e.name, e.frames[: n + 1]))) < self.longest - 11:
                 n += 1
+            while n and name_of(Entry(e.base, e.name, e.frames[:n])) < 2:  # those of paths of no frames (BT-NAME-4)
+                n -= 1
+            if not n:
+                raise Reject("hash")
             outer = Entry(e.base, e.name, e.frames[:n])
             self.put(self.path(outer) + "A")
             e = Entry(2, name_of(outer), e.frames[n:])

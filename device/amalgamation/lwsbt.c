@@ -1251,16 +1251,19 @@ void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *path, const
 		w->max = LWSBT_PATH_LINE;
 	for (;;) {
 		unsigned len = w->len;
+		uint32_t name;
 
 		if (len == 0)
 			begin_line(w);
 		put_entry(w, &p, v, p.depth < left ? 0 : n);
-		if (w->len + (unsigned)CRC_DIGITS <= w->max) {
+		name = p.depth < left ? lwsbt_name(w->code, &p) : 0;
+		/* a path is not cut where its outer part has the name of a path of no frames */
+		if (w->len + (unsigned)CRC_DIGITS <= w->max && (p.depth == left || p.depth == 1 || name > 1)) {
 			left -= p.depth;
 			if (left == 0)
 				return;
 			/* the outer frames are defined; the others go on from their name [BT-NAME-4] */
-			p.outer = lwsbt_name(w->code, &p);
+			p.outer = name;
 			p.base = LWSBT_PATH_NAMED;
 			p.pc += p.depth;
 			p.depth = left;
@@ -3459,9 +3462,13 @@ static int write_entry(struct lwsbt_profile_dump *d, struct lwsbt_entry *e)
 	if (!write)
 		return 0;
 	if (LWSBT_EXTRAS && (d->flags & LWSBT_NAMES) && (key & KNOWN) && path.depth > 0) {
-		path.outer = lwsbt_name(&p->code, &path);
-		path.base = LWSBT_PATH_NAMED;
-		path.depth = 0;
+		uint32_t name = lwsbt_name(&p->code, &path);
+
+		if (name > 1) { /* 0 and 1 are the names of paths of no frames [BT-NAME-4] */
+			path.outer = name;
+			path.base = LWSBT_PATH_NAMED;
+			path.depth = 0;
+		}
 	}
 	lwsbt_paths_add(&d->lines, &path, v, h ? 5 : 2);
 	d->blocks += (uint32_t)v[0];

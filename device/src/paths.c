@@ -169,16 +169,19 @@ void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *path, const
 		w->max = LWSBT_PATH_LINE;
 	for (;;) {
 		unsigned len = w->len;
+		uint32_t name;
 
 		if (len == 0)
 			begin_line(w);
 		put_entry(w, &p, v, p.depth < left ? 0 : n);
-		if (w->len + (unsigned)CRC_DIGITS <= w->max) {
+		name = p.depth < left ? lwsbt_name(w->code, &p) : 0;
+		/* a path is not cut where its outer part has the name of a path of no frames */
+		if (w->len + (unsigned)CRC_DIGITS <= w->max && (p.depth == left || p.depth == 1 || name > 1)) {
 			left -= p.depth;
 			if (left == 0)
 				return;
 			/* the outer frames are defined; the others go on from their name [BT-NAME-4] */
-			p.outer = lwsbt_name(w->code, &p);
+			p.outer = name;
 			p.base = LWSBT_PATH_NAMED;
 			p.pc += p.depth;
 			p.depth = left;

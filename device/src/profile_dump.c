@@ -178,9 +178,13 @@ static int write_entry(struct lwsbt_profile_dump *d, struct lwsbt_entry *e)
 	if (!write)
 		return 0;
 	if (LWSBT_EXTRAS && (d->flags & LWSBT_NAMES) && (key & KNOWN) && path.depth > 0) {
-		path.outer = lwsbt_name(&p->code, &path);
-		path.base = LWSBT_PATH_NAMED;
-		path.depth = 0;
+		uint32_t name = lwsbt_name(&p->code, &path);
+
+		if (name > 1) { /* 0 and 1 are the names of paths of no frames [BT-NAME-4] */
+			path.outer = name;
+			path.base = LWSBT_PATH_NAMED;
+			path.depth = 0;
+		}
 	}
 	lwsbt_paths_add(&d->lines, &path, v, h ? 5 : 2);
 	d->blocks += (uint32_t)v[0];

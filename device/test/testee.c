@@ -447,6 +447,13 @@ static void path_encode(const char *id, const char *request)
 			fits = word(&at, 10, &v[n]) && (n > 0 || v[0] + 1 > 0);
 			n++;
 		}
+		if (fits && p.depth > 31) { /* deeper than a device's: a path that it must refuse is possible */
+			unsigned depth = p.depth;
+
+			p.depth = 31;
+			fits = lwsbt_name(&code, &p) > 1;
+			p.depth = depth;
+		}
 		if (fits)
 			lwsbt_paths_add(&w, &p, v, n);
 	}

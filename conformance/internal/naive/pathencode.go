@@ -204,6 +204,13 @@ func (w *pathWriter) entry(word string) error {
 		}
 		outer := entry{base: e.base, name: e.name, frames: e.frames[:n]}
 		name := impl{}.nameOf(outer.base, outer.name, outer.frames)
+		for name <= 1 && !b.has("w-names-no-frames") {
+			if n--; n == 0 {
+				return errHash
+			}
+			outer.frames = e.frames[:n]
+			name = impl{}.nameOf(outer.base, outer.name, outer.frames)
+		}
 		if b.has("w-outer-name-of-outermost") {
 			name = impl{}.nameOf(0, 0, outer.frames)
 		}

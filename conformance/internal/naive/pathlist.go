@@ -239,6 +239,7 @@ var pathMutants = []Mutant{
 	{Name: "w-cut-as-whole", Bug: "base 1 is written as base 0", Encoder: true},
 	{Name: "w-depth-over-1024", Bug: "a path of more than 1,024 frames is written", Encoder: true},
 	{Name: "w-frame-over-27-bits", Bug: "an offset of 2^27 is written as 0", Encoder: true},
+	{Name: "w-names-no-frames", Bug: "a path is cut where its outer part has the name 0 or 1", Encoder: true},
 	{Name: "w-outer-part-lost", Bug: "if a path is too long for a line, the outer part is left out", Encoder: true},
 	{Name: "w-outer-part-not-defined", Bug: "the outer part of a path too long for a line is named, not defined", Encoder: true},
 	{Name: "w-outer-name-of-outermost", Bug: "the name of an outer part begins with 0, whatever its base", Encoder: true},

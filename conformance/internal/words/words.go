@@ -75,7 +75,7 @@ func (r *reader) number(key string, max uint64) uint64 {
 func (r *reader) hex(key string, digits int) uint64 {
 	text := r.take(key)
 	v, err := strconv.ParseUint(text, 16, 64)
-	if r.err == nil && (err != nil || fmt.Sprintf("%0*x", digits, v) != text) {
+	if r.err == nil && (err != nil || fmt.Sprintf("%0*x", digits, v) != text || digits > 0 && len(text) != digits) {
 		r.err = fmt.Errorf("%s=%q, expected a number in lower-case hex", key, Clip(text))
 	}
 	return v
