@@ -59,7 +59,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"conformance/internal/words":     {packages: "codec codec/callpath"},
 	"conformance/vectors":            {},
 	"conformance/internal/naive":     {packages: "codec conformance internal/bitstring"},
-	"conformance/fuzz":               {packages: "conformance conformance/internal/naive"},
+	"conformance/fuzz":               {packages: "codec codec/callpath codec/recording conformance conformance/internal/naive conformance/internal/words internal/bitstring"},
 	"cmd/btconform/internal/interop": {packages: "codec gen conformance"},
 	"cmd/btconform/internal/render":  {packages: "codec conformance cmd/btconform/internal/interop internal/bitstring internal/cli"},
 
@@ -87,7 +87,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/internal/logflags": {packages: "codec/recording symbol heap/profile heap/heaplog internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
 	"internal/cli":           {packages: "internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term github.com/olekukonko/tablewriter"},
 
-	"cmd/btconform":     {packages: "codec conformance cmd/btconform/internal/interop cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btconform":     {packages: "codec conformance conformance/fuzz cmd/btconform/internal/interop cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/types heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/profile heap/internal/heapmap heap/report heap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},

@@ -19,9 +19,9 @@ func (r Request) Line(id string) string {
 	return string(r.Op) + " " + id + " " + r.Op.row().in.line(&r)
 }
 
-// parseRequest reads a request line other than hello and quit. ok is false if the operation is
+// ParseRequest reads a request line other than hello and quit. ok is false if the operation is
 // not in BTP/1; that is not an error, since runners of later versions may ask it.
-func parseRequest(line string) (id string, r Request, ok bool, err error) {
+func ParseRequest(line string) (id string, r Request, ok bool, err error) {
 	words := strings.Split(line, " ")
 	if len(words) < 2 || words[1] == "" {
 		return "", r, false, fmt.Errorf("%q, expected OP ID and what the operation needs", clip(line))

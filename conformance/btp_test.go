@@ -41,7 +41,7 @@ func TestRequestLines(t *testing.T) {
 		if got := c.r.Line("7"); got != c.line {
 			t.Errorf("%+v: line %q, want %q", c.r, got, c.line)
 		}
-		id, got, known, err := parseRequest(c.line)
+		id, got, known, err := ParseRequest(c.line)
 		if id != "7" || !known || err != nil || got.Line("7") != c.line || got.Op != c.r.Op || got.Word != c.r.Word {
 			t.Errorf("%q: id %q, known %v, %+v, %v", c.line, id, known, got, err)
 		}
@@ -70,7 +70,7 @@ func TestRequestErrors(t *testing.T) {
 		{"format 1 blob=x", `format: hex "x"`},
 		{"format 1 size=0 pcs=- more", `format: "size=0 pcs=- more", expected size=N`},
 	} {
-		_, _, _, err := parseRequest(c.line)
+		_, _, _, err := ParseRequest(c.line)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%q: got %v, want %s", c.line, err, c.want)
 		}

@@ -52,7 +52,7 @@ func serveLine(t Testee, line string) (string, error) {
 	if strings.HasPrefix(line, "hello") {
 		return "", errors.New(clip(line) + ", expected " + helloRequest)
 	}
-	id, r, known, err := parseRequest(line)
+	id, r, known, err := ParseRequest(line)
 	if err != nil {
 		return "", err
 	}

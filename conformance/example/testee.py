@@ -1011,11 +1011,13 @@ class PathWriter:
         return w.text
 
     def left(self):
-        return self.longest - 11 - len(self.body)
+        return self.longest - 10 - (self.flags & 1) - len(self.body)
 
     def put(self, text):
         if len(text) > self.left():
             self.flush()
+        if len(text) > self.left():
+            raise Reject("hash")
         self.body += text
 
     def entry(self, word):
@@ -1036,7 +1038,7 @@ class PathWriter:
             while n and name_of(Entry(e.base, e.name, e.frames[:n])) < 2:  # those of paths of no frames (BT-NAME-4)
                 n -= 1
             if not n:
-                raise Reject("hash")
+                break  # it has to fit a line as it is
             outer = Entry(e.base, e.name, e.frames[:n])
             self.put(self.path(outer) + "A")
             e = Entry(2, name_of(outer), e.frames[n:])

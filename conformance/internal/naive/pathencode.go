@@ -1,6 +1,7 @@
 package naive
 
 import (
+	"cmp"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -106,10 +107,14 @@ func (b impl) pencode(text string) ([]byte, error) {
 	if w.unit > 12 && !b.has("w-unit-over-12") {
 		return nil, errUnit
 	}
-	for _, word := range words[n:] {
-		if err := w.entry(word); err != nil {
-			return nil, err
+	var err error
+	long := reads(func() { // panics with errHash
+		for i := n; i < len(words) && err == nil; i++ {
+			err = w.entry(words[i])
 		}
+	})
+	if err = cmp.Or(err, long); err != nil {
+		return nil, err
 	}
 	w.flush()
 	return []byte(strings.Join(w.lines, "\n")), nil
@@ -143,12 +148,16 @@ func (w *pathWriter) flush() {
 func (w *pathWriter) put(digits func() string) {
 	at := w.at
 	text := digits()
-	if 3+5+len(w.line)+len(text)+3 > w.longest && w.line != "" {
+	left := w.longest - 3 - 4 - int(w.head.number("flags")&1) - 3
+	if len(w.line)+len(text) > left && w.line != "" {
 		w.flush()
 		if w.b.has("w-blocks-go-on") {
 			w.at = at
 		}
 		text = digits()
+	}
+	if len(text) > left {
+		panic(errHash)
 	}
 	w.line += text
 }
@@ -199,17 +208,18 @@ func (w *pathWriter) entry(word string) error {
 	}
 	for len(e.frames) > w.longest/2 || len(w.path(e)) > w.longest-80 { // define the outer part, and refer to it by name
 		n := 1
-		for n < len(e.frames) && len(w.path(entry{base: e.base, name: e.name, frames: e.frames[:n+1]})) <= w.longest-20 {
+		for n < len(e.frames) && len(w.path(entry{base: e.base, name: e.name, frames: e.frames[:n+1]})) <= w.longest-12 {
 			n++
 		}
 		outer := entry{base: e.base, name: e.name, frames: e.frames[:n]}
 		name := impl{}.nameOf(outer.base, outer.name, outer.frames)
-		for name <= 1 && !b.has("w-names-no-frames") {
-			if n--; n == 0 {
-				return errHash
-			}
+		for n > 0 && name <= 1 && !b.has("w-names-no-frames") {
+			n--
 			outer.frames = e.frames[:n]
 			name = impl{}.nameOf(outer.base, outer.name, outer.frames)
+		}
+		if n == 0 {
+			break // it has to fit as it is
 		}
 		if b.has("w-outer-name-of-outermost") {
 			name = impl{}.nameOf(0, 0, outer.frames)
@@ -235,7 +245,11 @@ func (w *pathWriter) valued(e entry, v keys, blocks []string) {
 	b := w.b
 	flags := w.head.number("flags")
 	for first := true; first || len(blocks) > 0; first = false {
-		part := blocks[:min(len(blocks), max(1, (w.longest-60)/24))]
+		most := max(1, (w.longest-60)/24)
+		if len(w.path(e)) > w.longest-80 {
+			most = 1
+		}
+		part := blocks[:min(len(blocks), most)]
 		blocks = blocks[len(part):]
 		if !first && b.has("w-blocks-of-one-line") {
 			return

@@ -1,0 +1,195 @@
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Request returns the request of the vector for op, as a testee is asked that says h of itself.
+func (v *Vector) Request(op Op, h Hello) Request {
+	c := newCheck(v, op, h)
+	return c.asked
+}
+
+// Compare compares an answer with the right one as the runner does, the reasons of rejections
+// aside. It returns the name of what differs first, "" if nothing does: an outcome ("crash",
+// "accepts length", "rejects") or a field as in [FirstDifference].
+func (r *Request) Compare(want, got Answer) (field string) {
+	o := r.Op.row()
+	switch {
+	case got.Outcome == Skip:
+		return ""
+	case got.Trouble():
+		return string(got.Outcome)
+	case want.Outcome != got.Outcome && got.Outcome == OK:
+		return "accepts " + want.Reason
+	case want.Outcome != got.Outcome:
+		return "rejects"
+	case got.Outcome == Reject:
+		return ""
+	case o.says != nil:
+		if o.says(r.Words, string(got.Data)) != "" {
+			return "says"
+		}
+		return ""
+	case r.Op == OpDumps:
+		if right, _ := sameDumps(want.Words, roundedAs(want.Words, got.Words)); right {
+			return ""
+		}
+	}
+	field, _, _ = FirstDifference(r.Op, want.Describe(r.Op), got.Describe(r.Op))
+	return field
+}
+
+// roundedAs returns got with the estimates of want, where these differ by rounding alone. (BT-DUMP-5)
+func roundedAs(want, got string) string {
+	w, g := strings.Split(sortedDumps(want), " "), strings.Split(sortedDumps(got), " ")
+	for i := range min(len(w), len(g)) {
+		a, x, _ := strings.Cut(w[i], ";est=")
+		b, y, found := strings.Cut(g[i], ";est=")
+		if !found || a != b {
+			continue
+		}
+		x1, x2, _ := strings.Cut(x, ",")
+		y1, y2, _ := strings.Cut(y, ",")
+		if near(x1, y1) && near(x2, y2) {
+			g[i] = w[i]
+		}
+	}
+	return strings.Join(g, " ")
+}
+
+func near(a, b string) bool {
+	x, err := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	d := math.Abs(x - y)
+	return err == nil && err2 == nil && (d <= 1 || d <= 1e-9*x)
+}
+
+// FirstDifference compares two answers to op, in the words of `want:`. It returns the name of the
+// first field that differs, and where the difference begins in each text. The field is "" if
+// the answers are equal, and "outcome" if their kinds differ. Otherwise it is that of BTP/1, such as
+// size, pcs or live; of what has no name there: path, event, place, verb, number, key, "missing lines",
+// "missing blocks" and "missing bytes", and "less" or "more" if an answer ends early or goes on.
+func FirstDifference(op Op, want, got string) (field string, inWant, inGot int) {
+	if want == got {
+		return "", 0, 0
+	}
+	if op == OpDumps {
+		want, got = sortedDumps(want), sortedDumps(got)
+	}
+	w, g := strings.Split(want, " "), strings.Split(got, " ")
+	for i := 0; ; i++ {
+		switch {
+		case i == len(w) && i == len(g):
+			return "", 0, 0
+		case i == len(w):
+			return "more", len(want), inGot
+		case i == len(g):
+			return "less", inWant, len(got)
+		case w[i] != g[i]:
+			field, at := fieldOf(op, i, w[i], g[i])
+			return field, inWant + at, inGot + at
+		}
+		inWant, inGot = inWant+len(w[i])+1, inGot+len(g[i])+1
+	}
+}
+
+// fieldOf returns the name of the first field in which word n of two answers differs, and where in
+// the words the difference begins.
+func fieldOf(op Op, n int, want, got string) (field string, at int) {
+	if n == 0 {
+		return "outcome", 0
+	}
+	w, g := strings.Split(want, ";"), strings.Split(got, ";")
+	for i := 0; ; i++ {
+		switch {
+		case i == len(w):
+			field, _, _ = strings.Cut(g[i], "=")
+			return field, len(want)
+		case i == len(g):
+			field, _, _ = strings.Cut(w[i], "=")
+			return field, len(got)
+		case w[i] != g[i]:
+			same := 0
+			for same < min(len(w[i]), len(g[i])) && w[i][same] == g[i][same] {
+				same++
+			}
+			key, _, named := strings.Cut(w[i], "=")
+			other, _, _ := strings.Cut(g[i], "=")
+			switch {
+			case !named:
+				key = unnamed(op, n)
+			case op == OpHline:
+				key = "key"
+			case key != other: // one of them is missing
+			case key == "missing":
+				key = "missing " + []string{"lines", "blocks", "bytes"}[min(2, strings.Count(w[i][:same], ","))]
+			}
+			return key, at + same
+		}
+		at += len(w[i]) + 1
+	}
+}
+
+// unnamed returns what word n of an answer is if it has no key.
+func unnamed(op Op, n int) string {
+	switch op {
+	case OpHline:
+		return []string{"", "verb", "number"}[min(n, 2)]
+	case OpVline:
+		return "event"
+	case OpScan, OpLog:
+		return "place"
+	case OpPline, OpDumps:
+		return "path"
+	}
+	return fmt.Sprint(op)
+}
+
+// clauseOfField lists the clause that decides a field of the answer to an operation.
+var clauseOfField = map[Op]map[string]string{
+	OpDumps: {"dump": "BT-HEAD-4", "boot": "BT-REC-1", "open": "BT-HEAD-4", "nobase": "BT-DUMP-3", "missing lines": "BT-DUMP-4.1",
+		"missing blocks": "BT-DUMP-4.1", "missing bytes": "BT-DUMP-4.1", "path": "BT-NAME-2.3", "live": "BT-DUMP-2.1", "bytes": "BT-DUMP-2.1",
+		"ever": "BT-DUMP-2.1", "peak": "BT-DUMP-2.1", "est": "BT-DUMP-5.1", "less": "BT-DUMP-2.1", "more": "BT-DUMP-2.2"},
+	OpPline: {"flags": "BT-PLINE-1", "dump": "BT-PLINE-1", "seq": "BT-PLINE-1", "unit": "BT-PLINE-1", "path": "BT-ENTRY-1.4", "def": "BT-ENTRY-1",
+		"live": "BT-ENTRY-4.4", "bytes": "BT-ENTRY-4.4", "blocks": "BT-ENTRY-4", "ever": "BT-ENTRY-4.4", "peak": "BT-ENTRY-4.4", "less": "BT-ENTRY-1", "more": "BT-ENTRY-1"},
+	OpVline: {"flags": "BT-VLINE-1", "seq": "BT-VLINE-1", "unit": "BT-VLINE-1", "t": "BT-VLINE-4", "thread": "BT-VLINE-4", "next": "BT-VLINE-1",
+		"event": "BT-VLINE-4", "n": "BT-VLINE-4", "old": "BT-VLINE-4", "path": "BT-VLINE-4", "size": "BT-VLINE-4", "addr": "BT-VLINE-4",
+		"count": "BT-VLINE-4", "less": "BT-VLINE-4", "more": "BT-VLINE-4"},
+	OpLog: {"place": "BT-TEXT-3", "boot": "BT-REC-1", "dump": "BT-HEAD-4", "size": "BT-REC-2", "pcs": "BT-REC-2", "user": "BT-UF-2", "reject": "BT-REC-2",
+		"less": "BT-TEXT-3", "more": "BT-TEXT-3"},
+	OpHline:     {"verb": "BT-HEAD-1", "number": "BT-HEAD-1", "key": "BT-HEAD-2", "less": "BT-HEAD-2", "more": "BT-HEAD-2"},
+	OpScan:      {"": "BT-TEXT-3"},
+	OpMarks:     {"wide": "BT-LOSS-2", "wrap": "BT-LOSS-2", "zero": "BT-LOSS-2", "lossy": "BT-LOSS-3"},
+	OpName:      {"": "BT-NAME-1"},
+	OpOffsets:   {"": "BT-CODE-2.5"},
+	OpAddresses: {"": "BT-CODE-2.4"},
+	OpPencode:   {"": "BT-ENTRY-1"},
+	OpVencode:   {"": "BT-VLINE-4"},
+	OpSalvage:   {"": "BT-SALV-1"},
+	OpEline:     {"": "BT-EVT-3"},
+	OpUser:      {"user": "BT-UF-2"},
+	OpBline:     {"": "BT-TEXT-2"},
+	OpFormat:    {"": "BT-TEXT-2"},
+	OpEnd:       {"": "BT-BLOB-3"},
+	OpMline:     {"": "BT-B64-2"},
+}
+
+// ClauseOf returns the clause that decides a field of the answers to op, as [FirstDifference] names
+// it, or that of the operation.
+func ClauseOf(op Op, field string) string {
+	return cmp.Or(clauseOfField[op][field], clauseOfField[op][""], "BT-FIELD-1")
+}
+
+// Failure returns the failure of a testee that answers the vector's request for op with a.
+func (v *Vector) Failure(op Op, a Answer, again Repeat) *Result {
+	c := newCheck(v, op, Hello{})
+	res := &Result{ID: v.ID, Op: op, File: v.File, Row: v.Row, Clauses: v.Clauses, Status: Fail, Outcome: a.Outcome, Vector: v,
+		Failure: &Failure{Variant: variant{}.String(), Request: c.asked.Describe(), Want: c.want(), Got: c.got(a), Data: c.asked.Data, Answer: a}}
+	res.Failure.Again = again.Command(res, 0)
+	return res
+}

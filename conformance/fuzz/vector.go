@@ -1,0 +1,126 @@
+package fuzz
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/conformance/internal/words"
+)
+
+// Vector returns the finding as a record of a .btv file with this ID, and the vector that it is.
+func (x *Finding) Vector(id string) (text string, v *conformance.Vector, err error) {
+	r, want := &x.Request, &x.Want
+	var b strings.Builder
+	line := func(key, format string, args ...any) { fmt.Fprintf(&b, key+": "+format+"\n", args...) }
+	line("id", "%s", id)
+	line("clause", "%s", x.Clause)
+	line("op", "%s", r.Op)
+	accepted := want.Outcome == conformance.OK
+	data := false // the answer is not in want:
+	switch {
+	case isText(r.Op) || isBlob(r.Op):
+		if r.Word == 32 {
+			line("word", "32")
+		}
+		if r.Lenient {
+			line("reading", "lenient")
+		}
+		switch {
+		case isText(r.Op):
+			b.WriteString(textLines(r.Data))
+		case strings.HasPrefix(x.Form(), "X"):
+			line("hex", "%s", words.Hex(r.Data))
+		default:
+			line("hex", "%s  # %s", words.Hex(r.Data), x.Form())
+		}
+	case r.Op == conformance.OpFormat:
+		data = true
+		switch {
+		case r.In != nil:
+			line("in", "%s", r.In.String())
+		case r.Words != "":
+			line("in", "head %s", r.Words)
+		default:
+			line("hex", "%s", words.Hex(r.Data))
+		}
+		if accepted {
+			b.WriteString(textLines(want.Data))
+		}
+	case r.In != nil:
+		data = true
+		line("machine", "%v", r.Machine)
+		line("search", "%v", r.Search)
+		line("in", "%s", r.In.String())
+		if accepted {
+			line("hex", "%s", words.Hex(want.Data))
+		}
+	default:
+		data = r.Op == conformance.OpPencode || r.Op == conformance.OpVencode
+		of := map[conformance.Op]string{conformance.OpPencode: "paths", conformance.OpVencode: "events", conformance.OpName: "path",
+			conformance.OpOffsets: "addresses", conformance.OpAddresses: "frames"}[r.Op]
+		line("in", "%s %s", of, r.Words)
+	}
+	switch {
+	case want.Outcome == conformance.Reject:
+		line("want", "reject %s", want.Reason)
+	case !data:
+		line("want", "%s", want.Describe(r.Op))
+	}
+	list, err := conformance.Parse("found.btv", []byte("btv 1\n\n"+b.String()))
+	if err != nil {
+		return b.String(), nil, err
+	}
+	return b.String(), list[0], nil
+}
+
+// textLines returns the keys of a text, one for each line; ~p# lines in words where these give the same line.
+func textLines(data []byte) string {
+	out := ""
+	for l := range strings.Lines(string(data)) {
+		out += "text: " + strings.Join(pieces(textForm([]byte(l))), " ") + "\n"
+	}
+	if out == "" {
+		return "text: \"\"\n"
+	}
+	return out
+}
+
+// pieces returns the parts of a line in the form of `text:`.
+func pieces(form string) (list []string) {
+	text := ""
+	flush := func() {
+		switch {
+		case text == "":
+		case utf8.ValidString(text):
+			var q strings.Builder
+			e := json.NewEncoder(&q)
+			e.SetEscapeHTML(false)
+			_ = e.Encode(text) // a string can be encoded
+			list = append(list, strings.TrimSpace(q.String()))
+		default:
+			list = append(list, hex.EncodeToString([]byte(text)))
+		}
+		text = ""
+	}
+	from := 0
+	for _, at := range lineParts.FindAllStringIndex(form, -1) {
+		part := form[at[0]:at[1]]
+		text += form[from:at[0]]
+		from = at[1]
+		if strings.HasPrefix(part, "~p#(") {
+			flush()
+			list = append(list, part)
+		} else if plain, ok := partOf(part); ok {
+			text += plain
+		} else {
+			text += part
+		}
+	}
+	text += form[from:]
+	flush()
+	return list
+}
