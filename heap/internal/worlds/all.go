@@ -7,7 +7,7 @@ import (
 
 // All returns every world: those without a leak, those with one, and those that are about the
 // reports themselves.
-func All() []World { return slices.Concat(quiet, leaking, mended, special) }
+func All() []World { return slices.Concat(quiet, leaking, mended, special, mixed) }
 
 // Quiet returns the worlds without a leak that every log of call paths has.
 func Quiet() []World {
@@ -125,17 +125,7 @@ var quiet = []World{
 		most, end := d.scale*d.logUniform(0.5, 4), d.last*d.uniform(0.3, 0.7)
 		d.fill(func(t float64) float64 { return most * math.Floor(20*math.Min(1, t/end)) / 20 })
 	}},
-	{Name: "minimum-ever", heap: true, Doc: "the lowest value since the boot, which can only fall", make: func(d *draw) {
-		d.quiet = true
-		most, usual := 0.0, d.scale*d.logUniform(0.05, 1)
-		d.walk(d.held, func(hours float64) float64 {
-			if hours < 0 {
-				most = 0
-			}
-			most = math.Max(most, usual*math.Abs(d.NormFloat64()))
-			return most
-		})
-	}},
+	{Name: "minimum-ever", heap: true, Doc: "the lowest value since the boot, which can only fall", make: minimum},
 	{Name: "largest-block", heap: true, Doc: "the largest free block comes down in steps to a plateau: BlueAndi/Pixelix#240", make: func(d *draw) {
 		level, of := 1.0, d.scale*d.logUniform(0.5, 5)
 		d.walk(d.held, func(hours float64) float64 {
