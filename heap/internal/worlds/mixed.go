@@ -126,3 +126,56 @@ func count(is bool) int {
 	}
 	return 0
 }
+
+// Load returns a log of call paths of which three of four hold memory for each customer, while
+// customers are added in one of several ways, or connect again one by one after each boot. If leak is not 0, the first path leaks, too: in the
+// last boot it loses leak times what it holds at first.
+func Load(seed uint64, dumps, paths int, leak float64) Log {
+	w := World{Name: "load"}
+	d := newDraw(w, seed, dumps)
+	log := Log{World: w.Name, Seed: seed, Boots: d.boots, Kept: 1}
+	shape, from, anew := d.IntN(4), d.uniform(0, 0.4), d.Float64() < 0.5
+	load := func(at float64) float64 { // 1 and more
+		x := at / d.total
+		if anew {
+			x = at / d.last
+		}
+		switch shape {
+		case 0:
+			return 1 + 2*x
+		case 1:
+			return 1 + 3*math.Max(0, x-from)
+		case 2:
+			return 1 + math.Floor(8*x)/4
+		}
+		return 1 + 1.5*x + 0.5*day(at, 24)
+	}
+	for k := range paths {
+		p := &draw{Rand: d.Rand, boots: d.boots, last: d.last, total: d.total}
+		p.reset()
+		s := Series{World: w.Name, Block: []float64{16, 24, 64, 100, 256}[d.IntN(5)], Values: p.blank()}
+		blocks, flat := d.logUniform(10, 500), k > 0 && d.Float64() < 0.25
+		p.scale = s.Block * blocks
+		if k == 0 && leak > 0 {
+			p.leak(leak * p.scale / p.last)
+		}
+		if !flat {
+			grow := func(at float64) float64 { return p.scale * (load(at) - 1) }
+			if anew {
+				p.hold(grow)
+			} else {
+				p.holdWall(grow)
+			}
+			p.Open = k > 0 || leak == 0
+		}
+		for b, values := range s.Values {
+			for i := range values {
+				mean := blocks + (p.held[b][i]+p.lost[b][i])/s.Block
+				values[i] = s.Block * math.Max(0, math.Round(mean+0.2*math.Sqrt(blocks)*d.NormFloat64()))
+			}
+		}
+		s.Truth, s.parts = p.Truth, p.parts
+		log.Series = append(log.Series, s)
+	}
+	return log
+}

@@ -178,6 +178,32 @@ func TestValuesAreTheirParts(t *testing.T) {
 	})
 }
 
+// The paths of a load keep their proportion, but for the first if it leaks, and those that are flat.
+func TestLoad(t *testing.T) {
+	for seed := range 50 {
+		for _, leak := range []float64{0, 3} {
+			log := Load(uint64(seed), 48, 10, leak)
+			for k, s := range log.Series {
+				if s.Truth.Leak != (k == 0 && leak > 0) || s.Truth.Blind {
+					t.Errorf("seed %d, path %d: %+v", seed, k, s.Truth)
+				}
+				b := len(log.Boots) - 1
+				hours, lost := log.Boots[b].Hours, s.parts.lost[b]
+				n := len(hours) - 1
+				if rate := (lost[n] - lost[0]) / (hours[n] - hours[0]); math.Abs(rate-s.Truth.Rate) > 1e-6*rate {
+					t.Errorf("seed %d, path %d loses %g, the truth is %g", seed, k, rate, s.Truth.Rate)
+				}
+				for i, held := range s.parts.held[b] {
+					of := log.Series[1].parts.held[b]
+					if s.Truth.Open && log.Series[1].Truth.Open && of[n] > 0 && math.Abs(held/s.parts.held[b][n]-of[i]/of[n]) > 1e-9 {
+						t.Fatalf("seed %d, path %d does not follow the load", seed, k)
+					}
+				}
+			}
+		}
+	}
+}
+
 // A stationary process has the same mean and spread in both halves, over many logs.
 func TestStationary(t *testing.T) {
 	for _, name := range []string{"walk-short", "walk", "walk-long", "requests", "levels", "teeth", "cache-dns"} {
