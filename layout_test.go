@@ -82,6 +82,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/sysroot":       {},
 	"internal/printable":     {},
 	"heap/internal/leaktext": {packages: "heap/profile internal/printable"},
+	"internal/figures":       {},
 	"internal/cmdtest":       {packages: "codec codec/callpath", libraries: "github.com/spf13/cobra"},
 	"internal/cli/logflags":  {packages: "codec symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/internal/logflags": {packages: "codec/recording symbol heap/profile heap/heaplog internal/cli internal/cli/logflags", libraries: "github.com/spf13/cobra github.com/spf13/pflag go.bug.st/serial"},
