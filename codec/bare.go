@@ -3,14 +3,14 @@ package codec
 // AppendBare appends a stack alone, as lws_backtrace_compress_backtrace() writes it:
 // depth and frames, without size and length, padded to a byte with zeros. It returns
 // the extended slice and the number of bits that the stack takes. It fails as
-// [AppendBlob] does, and ignores s.Size. (BT-BARE-1)
-func AppendBare(dst []byte, s *Stack, m Machine, search Search) (out []byte, bits int, err error) {
+// [Encoder.AppendBlob] does, and ignores s.Size. (BT-BARE-1)
+func (e Encoder) AppendBare(dst []byte, s *Stack) (out []byte, bits int, err error) {
 	bare := Stack{PCs: s.PCs} // a size of 0 takes the fewest bits
-	out, err = AppendBlob(dst, &bare, m, search)
+	out, err = e.AppendBlob(dst, &bare, nil)
 	if err != nil {
 		return dst, 0, err
 	}
-	bits, err = BlobBits(&bare, m, search)
+	bits, err = e.Bits(&bare)
 	if err != nil {
 		return dst, 0, err
 	}
@@ -29,19 +29,13 @@ const sizeZeroBits = countBits + 1 + spillWidth
 // returns the number of bits that the stack takes. It ignores the bits after the stack.
 // A depth field of 0 means 32 frames if b holds 32 frames, else none. On an [*Error], s
 // is empty. (BT-BARE-1, BT-BARE-2)
-func DecodeBare(s *Stack, b []byte) (bits int, err error) {
-	return DecodeBareWord(s, b, 64)
-}
-
-// DecodeBareWord is like [DecodeBare], for an encoder whose word size is known; see
-// [DecodeWord]. (BT-BARE-1, BT-COUNT-4)
-func DecodeBareWord(s *Stack, b []byte, word int) (bits int, err error) {
+func (d Decoder) DecodeBare(s *Stack, b []byte) (bits int, err error) {
 	s.Reset()
 	end := 8 * len(b)
 	var short [8]byte
 	b = padded(b, &short)
 	depth := int(b[0] >> (8 - depthWidth))
-	w := walker{b: b, end: end, word: checkWord(word)}
+	w := walker{b: b, end: end, word: d.word()}
 	if fault := w.frames(depth, nil); fault != nil {
 		return 0, fault
 	}

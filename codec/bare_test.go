@@ -32,13 +32,13 @@ func TestBare(t *testing.T) {
 			want := bitsOf(t, tt.bits)
 			n := strings.Count(tt.bits, "0") + strings.Count(tt.bits, "1") + strings.Count(tt.bits, ".")
 			stack := stackOf(1<<40, tt.pcs...) // the size must not matter
-			got, bits, err := codec.AppendBare([]byte("before"), stack, codec.MachineExact64, codec.SearchLws)
+			got, bits, err := codec.Encoder{}.AppendBare([]byte("before"), stack)
 			if err != nil || bits != n || !bytes.Equal(got, append([]byte("before"), want...)) {
 				t.Errorf("got %x, %d bits, %v\nwant %x, %d bits", got, bits, err, want, n)
 			}
 			for _, after := range [][]byte{nil, {0xff}, bytes.Repeat([]byte{0xff}, 40)} {
 				s := readmeStack()
-				bits, err := codec.DecodeBare(s, append(bytes.Clone(want), after...))
+				bits, err := codec.Decoder{}.DecodeBare(s, append(bytes.Clone(want), after...))
 				if err != nil || bits != n {
 					t.Errorf("%d bytes after: %d bits, %v; want %d", len(after), bits, err, n)
 				}
@@ -62,13 +62,13 @@ func TestBareRejects(t *testing.T) {
 		{"base before frame 0", bitsOf(t, "00010. 0. 000001. 1. 1. 001. 0. 000001. 1."), codec.ReasonBack, 19, "BT-DELTA-5"},
 	} {
 		s := readmeStack()
-		bits, err := codec.DecodeBare(s, tt.b)
+		bits, err := codec.Decoder{}.DecodeBare(s, tt.b)
 		wantError(t, err, tt.reason, tt.off, tt.clause)
 		if bits != 0 || len(s.PCs) != 0 || s.Size != 0 {
 			t.Errorf("%s: %d bits and %v beside the error", tt.name, bits, s)
 		}
 	}
-	if out, _, err := codec.AppendBare([]byte("before"), stackOf(0, ones(33)...), codec.MachineExact64, codec.SearchLws); err == nil || string(out) != "before" {
+	if out, _, err := (codec.Encoder{}).AppendBare([]byte("before"), stackOf(0, ones(33)...)); err == nil || string(out) != "before" {
 		t.Errorf("33 frames: %q, %v", out, err)
 	}
 }
@@ -77,16 +77,16 @@ func TestBareRejects(t *testing.T) {
 func TestBareBeginsTheBlob(t *testing.T) {
 	for _, m := range codec.Machines() {
 		s := stackOf(7, 0x7f6d979b, 0x5610d13c, 0x5610d13a, 0x9771324a)
-		blob, err := codec.AppendBlob(nil, s, m, codec.SearchBest)
+		blob, err := codec.Encoder{Machine: m, Search: codec.SearchBest}.AppendBlob(nil, s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		bare, bits, err := codec.AppendBare(nil, s, m, codec.SearchBest)
+		bare, bits, err := codec.Encoder{Machine: m, Search: codec.SearchBest}.AppendBare(nil, s)
 		if err != nil || !bytes.Equal(bare[:bits/8], blob[:bits/8]) {
 			t.Errorf("%v: %x is not how %x begins (%v)", m, bare, blob, err)
 		}
 		var back codec.Stack
-		if got, err := codec.DecodeBare(&back, blob); err != nil || got != bits {
+		if got, err := (codec.Decoder{}).DecodeBare(&back, blob); err != nil || got != bits {
 			t.Errorf("%v: the blob's stack takes %d bits, alone %d (%v)", m, got, bits, err)
 		}
 		wantStack(t, &back, stackOf(0, s.PCs...))

@@ -48,7 +48,7 @@ func benchStep(b *testing.B, stacks []codec.Stack, step func(b *testing.B, stack
 	var blobs [][]byte
 	total := 0
 	for i := range stacks {
-		blob, err := codec.AppendBlob(nil, &stacks[i], codec.MachineWrap64, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineWrap64}.AppendBlob(nil, &stacks[i], nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func BenchmarkDecode(b *testing.B) {
 	bench(b, func(b *testing.B, _ []codec.Stack, blobs [][]byte) func(int) {
 		var s codec.Stack
 		return func(i int) {
-			if err := codec.Decode(&s, blobs[i]); err != nil {
+			if err := (codec.Decoder{}).Decode(&s, nil, blobs[i]); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -83,7 +83,7 @@ func benchEncode(b *testing.B, how codec.Search) {
 		var dst []byte
 		return func(i int) {
 			var err error
-			if dst, err = codec.AppendBlob(dst[:0], &stacks[i], codec.MachineWrap64, how); err != nil {
+			if dst, err = (codec.Encoder{Machine: codec.MachineWrap64, Search: how}).AppendBlob(dst[:0], &stacks[i], nil); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -102,7 +102,7 @@ func BenchmarkParseLine(b *testing.B) {
 		var dst []byte
 		return func(i int) {
 			var err error
-			if dst, err = codec.ParseLine(dst[:0], lines[i]); err != nil {
+			if dst, err = (codec.Decoder{}).ParseLine(dst[:0], lines[i]); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -2,29 +2,57 @@ package codec
 
 import "encoding/binary"
 
-// Decode reads a blob, including its length field, into s. Values are modulo 2^64. Use
-// Decode if the word size of the encoder is not known: values from a 32-bit encoder are
-// then right, or right modulo 2^32.
-func Decode(s *Stack, blob []byte) error {
-	return DecodeWord(s, blob, 64)
+// Decoder decodes blobs and the lines that hold them. The zero Decoder reads blobs of encoders
+// whose word size is not known, and rejects lines that differ from what [AppendLine] writes.
+// Its methods panic if Word is none of the values below.
+type Decoder struct {
+	// Word is the word size of the encoder in bits: 32, 64, or 0 if it is not known. With 32,
+	// values are modulo 2^32 and a count over 32 is rejected. Otherwise values are modulo 2^64;
+	// those of a 32-bit encoder are then right, or right modulo 2^32. (BT-COUNT-4, BT-DELTA-6)
+	Word int
+	// Lenient reads lines as the reader of lws does: the lead-in and the padding may be missing,
+	// '-' and '_' are read as '+' and '/', and spaces, tabs and line ends are skipped. (BT-B64-3)
+	Lenient bool
 }
 
-// DecodeWord is like [Decode], for an encoder whose word is known to be 32 or 64 bits.
-// It panics if word is neither. With a word of 32 bits, values are modulo 2^32 and a
-// count over 32 is rejected. (BT-COUNT-4, BT-DELTA-6)
-func DecodeWord(s *Stack, blob []byte, word int) error {
-	_, err := decode(s, blob, checkWord(word))
+// word returns the word size, 32 or 64.
+func (d Decoder) word() uint {
+	if d.Word == 32 {
+		return 32
+	}
+	if d.Word|64 != 64 {
+		panic("codec: the word of a Decoder must be 0, 32 or 64 bits")
+	}
+	return 64
+}
+
+// DecodeLine reads a ~m# line, without its line end, into s. On an [*Error], s is empty.
+func DecodeLine(s *Stack, line []byte) error { return Decoder{}.DecodeLine(s, line) }
+
+// DecodeLine reads the blob in a ~m# line into s. On an [*Error], s is empty. (BT-TEXT-1)
+func (d Decoder) DecodeLine(s *Stack, line []byte) error {
+	var buf [MaxBlobUser]byte
+	blob, err := d.ParseLine(buf[:0], line)
+	if err != nil {
+		s.Reset()
+		return err
+	}
+	return d.Decode(s, nil, blob)
+}
+
+// Decode reads a blob, including its length field, into s. If u is not nil, it also reads the
+// bits after the size into u, as user fields: do so in a dump opened with u=1. The user fields
+// do not affect how a depth field of 0 is read. On an [*Error], s and u are empty. (BT-UF-1,
+// BT-UF-2, BT-DEPTH-2)
+func (d Decoder) Decode(s *Stack, u *User, blob []byte) error {
+	if u != nil {
+		return decodeUser(s, u, blob, d.word())
+	}
+	_, err := decode(s, blob, d.word())
 	return err
 }
 
-func checkWord(word int) uint {
-	if word != 32 && word != 64 {
-		panic("codec: the word must be 32 or 64 bits")
-	}
-	return uint(word)
-}
-
-// decode is DecodeWord that also returns the position of the bit after the size.
+// decode reads a blob into s, and returns the position of the bit after the size.
 func decode(s *Stack, blob []byte, word uint) (pos int, err error) {
 	if len(blob) < MinBlob || int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:])) != len(blob) {
 		if err := checkLength(blob); err != nil {

@@ -19,12 +19,12 @@ const (
 
 // A blob with spill bits set, as clang's lws writes it, decodes to the same stack.
 func TestDecodeSpillOfClang(t *testing.T) {
-	blob, err := codec.ParseLine(nil, []byte(clangLine))
+	blob, err := codec.Decoder{}.ParseLine(nil, []byte(clangLine))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var s codec.Stack
-	if err := codec.Decode(&s, blob); err != nil {
+	if err := (codec.Decoder{}).Decode(&s, nil, blob); err != nil {
 		t.Fatal(err)
 	}
 	wantStack(t, &s, readmeStack())
@@ -91,7 +91,7 @@ func TestDecode(t *testing.T) {
 		for spill := range byte(2) {
 			t.Run(fmt.Sprintf("%s, spill %d", tt.name, spill), func(t *testing.T) {
 				var s codec.Stack
-				if err := codec.Decode(&s, blobOf(t, tt.bits, spill)); err != nil {
+				if err := (codec.Decoder{}).Decode(&s, nil, blobOf(t, tt.bits, spill)); err != nil {
 					t.Fatal(err)
 				}
 				wantStack(t, &s, tt.want)
@@ -112,7 +112,7 @@ func TestDecodeBack(t *testing.T) {
 		bits += fmt.Sprintf("1. %03b. 0. 000001. 1. 000001. 1.", back)
 		pcs = append(pcs, pcs[8-back]+1)
 		var s codec.Stack
-		if err := codec.Decode(&s, blobOf(t, bits, 0)); err != nil {
+		if err := (codec.Decoder{}).Decode(&s, nil, blobOf(t, bits, 0)); err != nil {
 			t.Fatal(err)
 		}
 		wantStack(t, &s, stackOf(1, pcs...))
@@ -122,21 +122,21 @@ func TestDecodeBack(t *testing.T) {
 func TestDecodeWord32(t *testing.T) {
 	var s codec.Stack
 	wraps := blobOf(t, "00010. 0. 000001. 1. 1. 000. 1. 000010. 10. 000001. 1.", 0)
-	if err := codec.DecodeWord(&s, wraps, 32); err != nil {
+	if err := (codec.Decoder{Word: 32}).Decode(&s, nil, wraps); err != nil {
 		t.Fatal(err)
 	}
 	wantStack(t, &s, stackOf(1, 1, 1<<32-1))
 
 	ok := blobOf(t, oneLiteral("100000", "1"+strings.Repeat("0", 31)), 1)
-	if err := codec.DecodeWord(&s, ok, 32); err != nil {
+	if err := (codec.Decoder{Word: 32}).Decode(&s, nil, ok); err != nil {
 		t.Fatal(err)
 	}
 	wantStack(t, &s, stackOf(1, 1<<31))
 
 	wide := blobOf(t, oneLiteral("100001", "1"+strings.Repeat("0", 32)), 0)
-	wantError(t, codec.DecodeWord(&s, wide, 32), codec.ReasonCount, 8, "BT-COUNT-4")
+	wantError(t, codec.Decoder{Word: 32}.Decode(&s, nil, wide), codec.ReasonCount, 8, "BT-COUNT-4")
 	wide = blobOf(t, "00000. 100001. 1"+strings.Repeat("0", 32)+".", 0)
-	wantError(t, codec.DecodeWord(&s, wide, 32), codec.ReasonCount, 6, "BT-COUNT-4")
+	wantError(t, codec.Decoder{Word: 32}.Decode(&s, nil, wide), codec.ReasonCount, 6, "BT-COUNT-4")
 }
 
 func TestDecodeRejects(t *testing.T) {
@@ -165,7 +165,7 @@ func TestDecodeRejects(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := readmeStack()
-			wantError(t, codec.Decode(s, tt.blob), tt.reason, tt.off, tt.clause)
+			wantError(t, codec.Decoder{}.Decode(s, nil, tt.blob), tt.reason, tt.off, tt.clause)
 			if len(s.PCs) != 0 || s.Size != 0 {
 				t.Errorf("values returned with the error: %v", s)
 			}
@@ -178,20 +178,20 @@ func TestDecodeRejects(t *testing.T) {
 func TestDecodeDepth0Fault(t *testing.T) {
 	// Read as an empty stack: a count of 64 whose value is truncated.
 	short := blobOf(t, "00000. 000000. 1111", 0)
-	wantError(t, codec.Decode(new(codec.Stack), short), codec.ReasonTruncated, 13, "BT-FIELD-4")
+	wantError(t, codec.Decoder{}.Decode(new(codec.Stack), nil, short), codec.ReasonTruncated, 13, "BT-FIELD-4")
 
 	// At word 32, read as an empty stack: a count of 62. Read as 32 frames: frame 0 is
 	// a delta.
 	for bytes, reason := range map[int]codec.Reason{45: codec.ReasonCount, 46: codec.ReasonDeltaFirst} {
 		bits := "00000. 111110. " + strings.Repeat("1", bytes*8-13)
-		wantError(t, codec.DecodeWord(new(codec.Stack), blobOf(t, bits, 0), 32), reason, 6,
+		wantError(t, codec.Decoder{Word: 32}.Decode(new(codec.Stack), nil, blobOf(t, bits, 0)), reason, 6,
 			map[codec.Reason]string{codec.ReasonCount: "BT-COUNT-4", codec.ReasonDeltaFirst: "BT-DELTA-4"}[reason])
 	}
 
 	// 31 of 32 frames, and a count that is complete if read as an empty stack: empty.
 	var s codec.Stack
 	cut := blobOf(t, "00000. "+strings.Repeat("0. 000001. 1. ", 31)+"0. 000000. 1111", 0)
-	if err := codec.Decode(&s, cut); err != nil || len(s.PCs) != 0 {
+	if err := (codec.Decoder{}).Decode(&s, nil, cut); err != nil || len(s.PCs) != 0 {
 		t.Errorf("31 of 32 frames also read as an empty stack, got %v, %d frames", err, len(s.PCs))
 	}
 }
@@ -200,19 +200,19 @@ func TestDecodeDepth0Fault(t *testing.T) {
 func TestDecodeTruncations(t *testing.T) {
 	blob := unhex(t, readmeHex)
 	for n := range len(blob) {
-		if err := codec.Decode(new(codec.Stack), blob[:n]); err == nil {
+		if err := (codec.Decoder{}).Decode(new(codec.Stack), nil, blob[:n]); err == nil {
 			t.Errorf("the first %d of %d bytes are accepted", n, len(blob))
 		}
 		// the same bytes with the right length
 		cut := append(append([]byte{}, blob[:n]...), 0, byte(n+2))
-		if err := codec.Decode(new(codec.Stack), cut); n < len(blob)-2 && err == nil {
+		if err := (codec.Decoder{}).Decode(new(codec.Stack), nil, cut); n < len(blob)-2 && err == nil {
 			t.Errorf("%d bytes of bits with a right length are accepted", n)
 		}
 	}
 	for n := range 1 << 16 {
 		bad := append([]byte{}, blob...)
 		bad[len(bad)-2], bad[len(bad)-1] = byte(n>>8), byte(n)
-		if err := codec.Decode(new(codec.Stack), bad); (err == nil) != (n == len(blob)) {
+		if err := (codec.Decoder{}).Decode(new(codec.Stack), nil, bad); (err == nil) != (n == len(blob)) {
 			t.Fatalf("length %d of %d bytes: %v", n, len(blob), err)
 		}
 	}
@@ -231,12 +231,12 @@ func TestMarks(t *testing.T) {
 		{codec.MachineZero64, codec.Marks{Wide: 0b00101, Wrap: 0b00100, Zero: 0b00101, Lossy: 0b00111}},
 	}
 	for _, tt := range tests {
-		blob, err := codec.AppendBlob(nil, stackOf(16, pie...), tt.machine, codec.SearchBest)
+		blob, err := codec.Encoder{Machine: tt.machine, Search: codec.SearchBest}.AppendBlob(nil, stackOf(16, pie...), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var s codec.Stack
-		if err := codec.Decode(&s, blob); err != nil {
+		if err := (codec.Decoder{}).Decode(&s, nil, blob); err != nil {
 			t.Fatal(err)
 		}
 		if s.Marks != tt.want {
@@ -278,7 +278,7 @@ func TestBlobAtEnd(t *testing.T) {
 
 // The fields of a blob cover it without gaps.
 func TestAppendFields(t *testing.T) {
-	fields, err := codec.AppendFields(nil, unhex(t, readmeHex))
+	fields, err := codec.Decoder{}.AppendFields(nil, unhex(t, readmeHex))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,18 +305,18 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	s := codec.Stack{PCs: make([]uint64, 0, codec.MaxDepth)}
 	var out, text []byte
 	if n := testing.AllocsPerRun(100, func() {
-		if codec.Decode(&s, blob) != nil {
+		if (codec.Decoder{}).Decode(&s, nil, blob) != nil || codec.DecodeLine(&s, line) != nil {
 			t.Fatal("rejected")
 		}
 	}); n != 0 {
-		t.Errorf("Decode allocates %v times", n)
+		t.Errorf("Decode and DecodeLine allocate %v times", n)
 	}
 	steps := func() {
 		var err1, err2, err3 error
-		out, err1 = codec.ParseLine(out[:0], line)
+		out, err1 = codec.Decoder{}.ParseLine(out[:0], line)
 		text = codec.AppendDecoded(text[:0], &s)
 		err2 = codec.ParseDecoded(&s, text)
-		out, err3 = codec.AppendBlob(out[:0], &s, codec.MachineWrap64, codec.SearchLws)
+		out, err3 = codec.Encoder{Machine: codec.MachineWrap64}.AppendBlob(out[:0], &s, nil)
 		text = codec.AppendLine(text[:0], out)
 		if err1 != nil || err2 != nil || err3 != nil || string(text) != readmeLine {
 			t.Fatal(err1, err2, err3, string(text))
@@ -328,19 +328,19 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A blob with 32 frames at word 64 and none at word 32: at either word, AppendFieldsWord
-// and DecodeWord find the same frames.
+// A blob with 32 frames at word 64 and none at word 32: at either word, AppendFields
+// and Decode find the same frames.
 func TestFieldsAtBothWords(t *testing.T) {
-	blob, err := codec.ParseLine(nil, []byte("~m#AL39VVVUAABe/qqqqgIigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoiHQAAHE="))
+	blob, err := codec.Decoder{}.ParseLine(nil, []byte("~m#AL39VVVUAABe/qqqqgIigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoiHQAAHE="))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for word, depth := range map[int]int{32: 0, 64: 32} {
 		var s codec.Stack
-		if err := codec.DecodeWord(&s, blob, word); err != nil || len(s.PCs) != depth {
+		if err := (codec.Decoder{Word: word}).Decode(&s, nil, blob); err != nil || len(s.PCs) != depth {
 			t.Errorf("word %d: %d frames, %v; want %d", word, len(s.PCs), err, depth)
 		}
-		fields, err := codec.AppendFieldsWord(nil, blob, word)
+		fields, err := codec.Decoder{Word: word}.AppendFields(nil, blob)
 		if err != nil {
 			t.Errorf("word %d: %v", word, err)
 		}

@@ -3,6 +3,7 @@ package codec
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // Search is the rule by which an encoder chooses between a literal and a delta, and the
@@ -39,13 +40,32 @@ func ParseSearch(name string) (Search, error) {
 	return 0, fmt.Errorf("search %q is neither lws nor best", name)
 }
 
-// AppendBlob appends the blob of s, as machine m would write it, to dst and returns the
-// extended slice. It allocates only if dst has less than MaxBlob bytes of spare
-// capacity. If s has more than MaxDepth frames, or a value that does not fit the word
-// of m, it returns dst unchanged and an [*Error]. (BT-BLOB-1, BT-FIELD-3, BT-SRCH-1,
-// BT-SRCH-2)
-func AppendBlob(dst []byte, s *Stack, m Machine, search Search) ([]byte, error) {
-	return AppendBlobUser(dst, s, nil, m, search)
+// Encoder encodes stacks. The zero Encoder keeps every bit of 64-bit words and chooses as lws
+// does. Two other settings matter: the machine of a device that is simulated, and SearchBest.
+type Encoder struct {
+	Machine Machine
+	Search  Search
+}
+
+// AppendBlob appends the blob of s to dst, with the user fields of u after the size unless u is
+// nil, and returns the extended slice. It allocates only if dst has less than MaxBlob bytes of
+// spare capacity, or MaxBlobUser with user fields. No machine loses bits of user fields. If s has
+// more than MaxDepth frames, or a value that does not fit the word of the machine, it returns dst
+// unchanged and an [*Error]. (BT-BLOB-1, BT-FIELD-3, BT-SRCH-1, BT-SRCH-2, BT-UF-1)
+func (e Encoder) AppendBlob(dst []byte, s *Stack, u *User) ([]byte, error) {
+	if err := s.fits(e.Machine); err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	if avail := cap(dst) - start; avail >= MaxBlob && avail < len(buffer{}) {
+		var buf buffer // dst has space for the blob, but not for a whole buffer
+		dst = append(dst, buf[:write(&buf, s, u, e.Machine, e.Search)]...)
+	} else {
+		dst = slices.Grow(dst, len(buffer{}))
+		dst = dst[:start+write((*buffer)(dst[start:start+len(buffer{})]), s, u, e.Machine, e.Search)]
+	}
+	n := len(dst) - start + lengthBytes
+	return append(dst, byte(n>>8), byte(n)), nil
 }
 
 // write writes the fields of s to buf, then the user fields of u if u is not nil, then
@@ -74,14 +94,14 @@ func write(buf *buffer, s *Stack, u *User, m Machine, search Search) int {
 	return w.bytes()
 }
 
-// BlobBits returns the number of bits that the fields of s take, without padding and
-// length; [BlobLen] converts it to bytes. It fails as [AppendBlob] does.
-func BlobBits(s *Stack, m Machine, search Search) (int, error) {
-	if err := s.fits(m); err != nil {
+// Bits returns the number of bits that the fields of s take, without padding and length;
+// [BlobLen] converts it to bytes. It fails as AppendBlob does.
+func (e Encoder) Bits(s *Stack) (int, error) {
+	if err := s.fits(e.Machine); err != nil {
 		return 0, err
 	}
 	var f encoding
-	f.choose(s, m, search)
+	f.choose(s, e.Machine, e.Search)
 	n := depthBits
 	for i, v := range f.value[:len(s.PCs)+1] {
 		n += int(f.width[i]) + countBits + int(significant(v)) + spillWidth

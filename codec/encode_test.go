@@ -56,14 +56,14 @@ func TestAppendBlob(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			set := blobOf(t, string(bytes.ReplaceAll([]byte(tt.bits), []byte("*"), []byte("1"))), 0)
-			got, err := codec.AppendBlob([]byte("before"), tt.stack, tt.machine, tt.search)
+			got, err := codec.Encoder{Machine: tt.machine, Search: tt.search}.AppendBlob([]byte("before"), tt.stack, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if want := append([]byte("before"), set...); !bytes.Equal(got, want) {
 				t.Errorf("\ngot  %x\nwant %x", got, want)
 			}
-			bits, err := codec.BlobBits(tt.stack, tt.machine, tt.search)
+			bits, err := codec.Encoder{Machine: tt.machine, Search: tt.search}.Bits(tt.stack)
 			if err != nil || codec.BlobLen(bits) != len(set) {
 				t.Errorf("predicted %d bits, %d bytes (%v), want %d bytes", bits, codec.BlobLen(bits), err, len(set))
 			}
@@ -97,11 +97,11 @@ func TestLongest(t *testing.T) {
 		{codec.MachineWrap64, codec.SearchLws, stackOf(1<<64-1, climb(1<<63, 1<<58+1)...), 2476, 312, 419},
 	}
 	for _, tt := range tests {
-		bits, err := codec.BlobBits(tt.stack, tt.machine, tt.search)
+		bits, err := codec.Encoder{Machine: tt.machine, Search: tt.search}.Bits(tt.stack)
 		if err != nil {
 			t.Fatal(err)
 		}
-		blob, err := codec.AppendBlob(nil, tt.stack, tt.machine, tt.search)
+		blob, err := codec.Encoder{Machine: tt.machine, Search: tt.search}.AppendBlob(nil, tt.stack, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestLongest(t *testing.T) {
 				bits, len(blob), len(line), tt.bits, tt.bytes, tt.line)
 		}
 		var s codec.Stack
-		if err := codec.Decode(&s, blob); err != nil || len(s.PCs) != codec.MaxDepth {
+		if err := (codec.Decoder{}).Decode(&s, nil, blob); err != nil || len(s.PCs) != codec.MaxDepth {
 			t.Errorf("%v %v: does not decode: %v, %d frames", tt.machine, tt.search, err, len(s.PCs))
 		}
 	}
@@ -130,12 +130,12 @@ func TestAppendBlobRefuses(t *testing.T) {
 		"a size of 33 bits": {stackOf(1 << 32), codec.MachineZero32,
 			"size is 4294967296, expected at most 32 bits on zero32 [word, BT-REJ-2]"},
 	} {
-		out, err := codec.AppendBlob([]byte("before"), tt.stack, tt.machine, codec.SearchLws)
+		out, err := codec.Encoder{Machine: tt.machine}.AppendBlob([]byte("before"), tt.stack, nil)
 		if err == nil || err.Error() != tt.want || string(out) != "before" {
 			t.Errorf("%s: got %q, %v; want %q", name, out, err, tt.want)
 		}
-		if _, err := codec.BlobBits(tt.stack, tt.machine, codec.SearchBest); err == nil || err.Error() != tt.want {
-			t.Errorf("%s: BlobBits: got %v, want %q", name, err, tt.want)
+		if _, err := (codec.Encoder{Machine: tt.machine, Search: codec.SearchBest}).Bits(tt.stack); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: Bits: got %v, want %q", name, err, tt.want)
 		}
 	}
 }
@@ -171,14 +171,14 @@ func TestNames(t *testing.T) {
 func TestAppendBlobInPlace(t *testing.T) {
 	longest := stackOf(1<<64-1, climb(1<<63, 1<<58+1)...) // MaxBlob
 	for _, s := range []*codec.Stack{stackOf(0), stackOf(7520, 0x406651), longest} {
-		want, err := codec.AppendBlob(nil, s, codec.MachineWrap64, codec.SearchLws)
+		want, err := codec.Encoder{Machine: codec.MachineWrap64}.AppendBlob(nil, s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, room := range []int{codec.MaxBlob, codec.MaxBlob + 100, 2 * codec.MaxBlob} {
 			dst := append(make([]byte, 0, 3+room), "abc"...)
 			var got []byte
-			if n := testing.AllocsPerRun(10, func() { got, err = codec.AppendBlob(dst, s, codec.MachineWrap64, codec.SearchLws) }); n != 0 {
+			if n := testing.AllocsPerRun(10, func() { got, err = (codec.Encoder{Machine: codec.MachineWrap64}).AppendBlob(dst, s, nil) }); n != 0 {
 				t.Errorf("%d frames, room for %d bytes: %v allocations", len(s.PCs), room, n)
 			}
 			if err != nil || !bytes.Equal(got[3:], want) || string(dst) != "abc" || &got[0] != &dst[0] {

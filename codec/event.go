@@ -6,27 +6,27 @@ import (
 )
 
 // AppendEventLine appends the ~e# line of a blob with user fields, without a line end.
-// [AppendEvent] makes such blobs. (BT-EVT-1)
+// [Encoder.AppendEvent] makes such blobs. (BT-EVT-1)
 func AppendEventLine(dst, blob []byte) []byte {
 	return base64.StdEncoding.AppendEncode(append(dst, LeadInEvent...), blob)
 }
 
 // ParseEventLine appends the blob in a ~e# line to dst and returns the extended slice.
-// It is as strict as [ParseLine] and does not decode the blob. On an [*Error], it
-// returns dst unchanged. (BT-EVT-1, BT-B64-2)
+// It is always strict, and does not decode the blob. On an [*Error], it returns dst
+// unchanged. (BT-EVT-1, BT-B64-2)
 func ParseEventLine(dst, line []byte) ([]byte, error) {
 	return parseLine(dst, line, LeadInEvent, "BT-EVT-1")
 }
 
-// AppendEvent appends the blob of an event. It is like [AppendBlobUser], but checks that u
+// AppendEvent appends the blob of an event. It is like AppendBlob, but checks that u
 // has the required fields, and drops the outermost frame of a stack of 32 frames.
 //
 // It returns an error if u lacks TagEvent or TagAddress, if the value of TagEvent is
 // undefined (BT-EVT-4), or if TagOldAddress is missing from EventMoved or present in
 // any other event. On an [*Error], it returns dst unchanged.
 // (BT-EVT-2, BT-EVT-3)
-func AppendEvent(dst []byte, s *Stack, u *User, m Machine, search Search) ([]byte, error) {
-	if err := s.fits(m); err != nil {
+func (e Encoder) AppendEvent(dst []byte, s *Stack, u *User) ([]byte, error) {
+	if err := s.fits(e.Machine); err != nil {
 		return dst, err
 	}
 	if missing := u.lacks(); missing != "" {
@@ -41,15 +41,14 @@ func AppendEvent(dst []byte, s *Stack, u *User, m Machine, search Search) ([]byt
 		return dst, textError(-1, ReasonEvent, "BT-EVT-3", "event %d with an old address, expected it of event 2 alone", kind)
 	}
 	inner := Stack{Size: s.Size, PCs: s.PCs[:min(len(s.PCs), MaxDepth-1)]}
-	return AppendBlobUser(dst, &inner, u, m, search)
+	return e.AppendBlob(dst, &inner, u)
 }
 
 // DecodeEvent reads the blob of an event into s and u. A depth field of 0 means an
 // empty stack. On success u has TagEvent. For EventAllocated, EventFreed and EventMoved
 // it also has TagAddress, and for EventMoved TagOldAddress. Other values of TagEvent
-// are undefined: skip such an event. word is 32 or 64 bits, as for [DecodeWord]. On an
-// [*Error], s and u are empty. (BT-EVT-2, BT-EVT-3)
-func DecodeEvent(s *Stack, u *User, blob []byte, word int) error {
+// are undefined: skip such an event. On an [*Error], s and u are empty. (BT-EVT-2, BT-EVT-3)
+func (d Decoder) DecodeEvent(s *Stack, u *User, blob []byte) error {
 	u.Reset()
 	s.Reset()
 	if err := checkLength(blob); err != nil {
@@ -58,7 +57,7 @@ func DecodeEvent(s *Stack, u *User, blob []byte, word int) error {
 	var short [8]byte
 	b := padded(blob, &short)
 	end := 8 * (len(blob) - lengthBytes)
-	pos, err := s.readOrReject(b, end, int(b[0]>>(8-depthWidth)), checkWord(word))
+	pos, err := s.readOrReject(b, end, int(b[0]>>(8-depthWidth)), d.word())
 	if err != nil {
 		return err
 	}

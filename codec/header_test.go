@@ -150,7 +150,7 @@ func TestAppendEvent(t *testing.T) {
 		pcs[i] = uint64(i + 1)
 	}
 	encode := func(depth int, u *codec.User) ([]byte, error) {
-		return codec.AppendEvent(nil, &codec.Stack{Size: 5, PCs: pcs[:depth]}, u, codec.MachineExact64, codec.SearchLws)
+		return codec.Encoder{}.AppendEvent(nil, &codec.Stack{Size: 5, PCs: pcs[:depth]}, u)
 	}
 	blob, err := encode(32, user(1, 0x10, 5, 0))
 	if err != nil {
@@ -158,7 +158,7 @@ func TestAppendEvent(t *testing.T) {
 	}
 	var s codec.Stack
 	var u codec.User
-	if err := codec.DecodeEvent(&s, &u, blob, 64); err != nil || len(s.PCs) != 31 || s.PCs[30] != 31 {
+	if err := (codec.Decoder{}).DecodeEvent(&s, &u, blob); err != nil || len(s.PCs) != 31 || s.PCs[30] != 31 {
 		t.Errorf("of 32 frames %x, %v, want the 31 innermost", s.PCs, err)
 	}
 	for name, tt := range map[string]struct {
@@ -189,7 +189,7 @@ func TestUnknownEventAlone(t *testing.T) {
 	var s codec.Stack
 	var u codec.User
 	blob := blobOf(t, "00000. 000001. 1. 0101. 000011. 111.", 0)
-	if err := codec.DecodeEvent(&s, &u, blob, 64); err != nil {
+	if err := (codec.Decoder{}).DecodeEvent(&s, &u, blob); err != nil {
 		t.Error(err)
 	}
 	if v, ok := u.Get(codec.TagEvent); v != 7 || !ok {
@@ -203,21 +203,21 @@ func TestWordOfPartsAndBareStacks(t *testing.T) {
 	cut := blobOf(t, wraps+"1", 0)
 	cut = cut[:len(cut)-2]
 	var s codec.Stack
-	if depth, _, _ := codec.SalvageWord(&s, cut, 32); depth != 3 || len(s.PCs) != 2 || s.PCs[1] != 1<<32-1 {
+	if depth, _, _ := (codec.Decoder{Word: 32}).Salvage(&s, cut); depth != 3 || len(s.PCs) != 2 || s.PCs[1] != 1<<32-1 {
 		t.Errorf("salvaged at word 32: %d, %x", depth, s.PCs)
 	}
-	if _, _, _ = codec.Salvage(&s, cut); len(s.PCs) != 2 || s.PCs[1] != 1<<64-1 {
+	if _, _, _ = (codec.Decoder{}).Salvage(&s, cut); len(s.PCs) != 2 || s.PCs[1] != 1<<64-1 {
 		t.Errorf("salvaged at word 64: %x", s.PCs)
 	}
 	bare := blobOf(t, "00010. 0. 000001. 1. 1. 000. 1. 000010. 10.", 0)
-	if bits, err := codec.DecodeBareWord(&s, bare[:len(bare)-2], 32); err != nil || bits != 35 || s.PCs[1] != 1<<32-1 {
+	if bits, err := (codec.Decoder{Word: 32}).DecodeBare(&s, bare[:len(bare)-2]); err != nil || bits != 35 || s.PCs[1] != 1<<32-1 {
 		t.Errorf("bare at word 32: %d, %x, %v", bits, s.PCs, err)
 	}
 	wide := blobOf(t, "00010. 0. 100001. 100000000000000000000000000000000. 0", 0)
 	wide = wide[:len(wide)-2]
-	_, err := codec.DecodeBareWord(&s, wide, 32)
+	_, err := codec.Decoder{Word: 32}.DecodeBare(&s, wide)
 	wantError(t, err, codec.ReasonCount, 8, "BT-COUNT-4")
-	if _, _, err = codec.SalvageWord(&s, wide, 32); len(s.PCs) != 0 {
+	if _, _, err = (codec.Decoder{Word: 32}).Salvage(&s, wide); len(s.PCs) != 0 {
 		t.Errorf("salvaged %x", s.PCs)
 	}
 	wantError(t, err, codec.ReasonCount, 8, "BT-COUNT-4")

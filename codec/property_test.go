@@ -27,7 +27,7 @@ func drawEncoded(t *rapid.T) encoded {
 	e := encoded{machine: gentest.Machine().Draw(t, "machine"), search: gentest.Search().Draw(t, "search")}
 	e.stack = gentest.Stack(e.machine.Word()).Draw(t, "stack")
 	var err error
-	if e.blob, err = codec.AppendBlob(nil, &e.stack, e.machine, e.search); err != nil {
+	if e.blob, err = (codec.Encoder{Machine: e.machine, Search: e.search}).AppendBlob(nil, &e.stack, nil); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -35,7 +35,7 @@ func drawEncoded(t *rapid.T) encoded {
 
 func decode(t *rapid.T, blob []byte, word int) codec.Stack {
 	var s codec.Stack
-	err := codec.DecodeWord(&s, blob, word)
+	err := codec.Decoder{Word: word}.Decode(&s, nil, blob)
 	if err != nil {
 		t.Fatalf("%x: %v", blob, err)
 	}
@@ -51,15 +51,15 @@ func TestNoInputPanics(t *testing.T) {
 		}
 		var s codec.Stack
 		for _, read := range []func() error{
-			func() error { return codec.Decode(&s, data) },
-			func() error { return codec.DecodeWord(&s, data, 32) },
+			func() error { return codec.Decoder{}.Decode(&s, nil, data) },
+			func() error { return codec.Decoder{Word: 32}.Decode(&s, nil, data) },
 			func() error { _, err := codec.BlobAtEnd(data); return err },
-			func() error { _, err := codec.AppendFields(nil, data); return err },
-			func() error { _, err := codec.ParseLine(nil, data); return err },
-			func() error { _, err := codec.ParseLineLenient(nil, data); return err },
+			func() error { _, err := codec.Decoder{}.AppendFields(nil, data); return err },
+			func() error { _, err := codec.Decoder{}.ParseLine(nil, data); return err },
+			func() error { _, err := codec.Decoder{Lenient: true}.ParseLine(nil, data); return err },
 			func() error { return codec.ParseDecoded(&s, data) },
-			func() error { _, _, err := codec.Salvage(&s, data); return err },
-			func() error { _, err := codec.DecodeBare(&s, data); return err },
+			func() error { _, _, err := codec.Decoder{}.Salvage(&s, data); return err },
+			func() error { _, err := codec.Decoder{}.DecodeBare(&s, data); return err },
 		} {
 			err := read()
 			var e *codec.Error
@@ -103,7 +103,7 @@ func TestCanonicalBlobsEncodeTheSame(t *testing.T) {
 		if got.Marks.Lossy != 0 || got.Marks.LossySize {
 			t.Skip("values were lost")
 		}
-		again, err := codec.AppendBlob(nil, &got, e.machine, e.search)
+		again, err := codec.Encoder{Machine: e.machine, Search: e.search}.AppendBlob(nil, &got, nil)
 		if err != nil || !bytes.Equal(again, e.blob) {
 			t.Fatalf("%x, want %x (%v)", again, e.blob, err)
 		}
@@ -115,8 +115,8 @@ func TestBestIsNotLonger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := gentest.Machine().Draw(t, "machine")
 		s := gentest.Stack(m.Word()).Draw(t, "stack")
-		best, err1 := codec.BlobBits(&s, m, codec.SearchBest)
-		lws, err2 := codec.BlobBits(&s, m, codec.SearchLws)
+		best, err1 := codec.Encoder{Machine: m, Search: codec.SearchBest}.Bits(&s)
+		lws, err2 := codec.Encoder{Machine: m}.Bits(&s)
 		if err1 != nil || err2 != nil || best > lws {
 			t.Fatalf("best %d bits (%v), lws %d (%v)", best, err1, lws, err2)
 		}
@@ -129,7 +129,7 @@ func TestBestByBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := rapid.SampledFrom([]codec.Machine{codec.MachineExact32, codec.MachineExact64}).Draw(t, "machine")
 		s := gentest.Numbers(m.Word(), 5).Draw(t, "stack")
-		got, err := codec.BlobBits(&s, m, codec.SearchBest)
+		got, err := codec.Encoder{Machine: m, Search: codec.SearchBest}.Bits(&s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,10 +198,10 @@ func TestBestAmongAllSmallBlobs(t *testing.T) {
 	tried := 0
 	try := func(text string) {
 		var s codec.Stack
-		if err := codec.Decode(&s, blobOf(t, text, 0)); err != nil {
+		if err := (codec.Decoder{}).Decode(&s, nil, blobOf(t, text, 0)); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if n, err := codec.BlobBits(&s, codec.MachineExact64, codec.SearchBest); err != nil || n > len(text) {
+		if n, err := (codec.Encoder{Search: codec.SearchBest}).Bits(&s); err != nil || n > len(text) {
 			t.Fatalf("%s, %d bits, reads as %x, which takes %d (%v)", text, len(text), s.PCs, n, err)
 		}
 		tried++
@@ -228,10 +228,10 @@ func TestEveryTruncation(t *testing.T) {
 		for n := range e.blob {
 			cut := e.blob[:n]
 			var s codec.Stack
-			if err := codec.Decode(&s, cut); err == nil && !endsInLength(cut) {
+			if err := (codec.Decoder{}).Decode(&s, nil, cut); err == nil && !endsInLength(cut) {
 				t.Fatalf("%d bytes of %d are accepted: %x", n, len(e.blob), cut)
 			}
-			depth, sized, err := codec.Salvage(&s, cut)
+			depth, sized, err := codec.Decoder{}.Salvage(&s, cut)
 			if endsInLength(cut) {
 				continue // random bits that look complete
 			}
@@ -251,7 +251,7 @@ func TestEveryTruncation(t *testing.T) {
 				continue // a depth field of 0 has other readings
 			}
 			fitted := append(slices.Clone(cut[:n-2]), byte(n>>8), byte(n))
-			if err := codec.Decode(&s, fitted); err == nil {
+			if err := (codec.Decoder{}).Decode(&s, nil, fitted); err == nil {
 				t.Fatalf("%d bytes of %d with a length made to fit are accepted: %x", n, len(e.blob), fitted)
 			}
 		}
@@ -328,15 +328,15 @@ func smallCounts(t *rapid.T) []byte {
 	return blobOf(t, text+value(), 0)
 }
 
-// BlobBits predicts the size of the blob that AppendBlob writes.
+// Bits predicts the size of the blob that AppendBlob writes.
 func TestPredictedSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEncoded(t)
-		n, err := codec.BlobBits(&e.stack, e.machine, e.search)
+		n, err := codec.Encoder{Machine: e.machine, Search: e.search}.Bits(&e.stack)
 		if err != nil || codec.BlobLen(n) != len(e.blob) {
 			t.Fatalf("%d bits, %d bytes predicted (%v), %d written", n, codec.BlobLen(n), err, len(e.blob))
 		}
-		fields, err := codec.AppendFields(nil, e.blob)
+		fields, err := codec.Decoder{}.AppendFields(nil, e.blob)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,11 +356,9 @@ func TestTextRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blob := rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, "blob")
 		line := codec.AppendLine([]byte("x"), blob)[1:]
-		for name, parse := range map[string]func(dst, line []byte) ([]byte, error){
-			"strict": codec.ParseLine, "lenient": codec.ParseLineLenient,
-		} {
-			if got, err := parse([]byte("dst"), line); err != nil || !bytes.Equal(got, append([]byte("dst"), blob...)) {
-				t.Fatalf("%s: %s reads as %x (%v), want %x", name, line, got, err, blob)
+		for _, lenient := range []bool{false, true} {
+			if got, err := (codec.Decoder{Lenient: lenient}).ParseLine([]byte("dst"), line); err != nil || !bytes.Equal(got, append([]byte("dst"), blob...)) {
+				t.Fatalf("lenient %t: %s reads as %x (%v), want %x", lenient, line, got, err, blob)
 			}
 		}
 		s := gentest.Stack(64).Draw(t, "stack")
@@ -409,29 +407,29 @@ func readFault(f gen.Fault, s *codec.Stack) error {
 	var err error
 	switch f.Input {
 	case gen.Line:
-		blob, err = codec.ParseLine(nil, f.Bytes)
+		blob, err = codec.Decoder{}.ParseLine(nil, f.Bytes)
 	case gen.LineLenient:
-		blob, err = codec.ParseLineLenient(nil, f.Bytes)
+		blob, err = codec.Decoder{Lenient: true}.ParseLine(nil, f.Bytes)
 	case gen.Decoded:
 		return codec.ParseDecoded(s, f.Bytes)
 	}
 	if err != nil {
 		return err
 	}
-	return codec.DecodeWord(s, blob, f.Word)
+	return codec.Decoder{Word: f.Word}.Decode(s, nil, blob)
 }
 
 // A bare stack followed by other bytes decodes as its blob does. (BT-BARE-1)
 func TestBareRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEncoded(t)
-		bare, bits, err := codec.AppendBare(nil, &e.stack, e.machine, e.search)
+		bare, bits, err := codec.Encoder{Machine: e.machine, Search: e.search}.AppendBare(nil, &e.stack)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var s codec.Stack
 		want := decode(t, e.blob, 64)
-		got, err := codec.DecodeBare(&s, bare)
+		got, err := codec.Decoder{}.DecodeBare(&s, bare)
 		if err != nil || got != bits || !slices.Equal(s.PCs, want.PCs) || s.Size != 0 {
 			t.Fatalf("%x: %d bits, %x, %v; want %d bits, %x", bare, got, s.PCs, err, bits, want.PCs)
 		}

@@ -4,7 +4,7 @@ import "bytes"
 
 // Salvage decodes the trustworthy part of a blob whose end was cut off; the dump of lws
 // truncates long blobs. It sets s.PCs to the complete frames. It returns the depth that
-// the blob announces, whether the size is complete, and the error for which [Decode]
+// the blob announces, whether the size is complete, and the error for which Decode
 // rejects the blob, nil if Decode accepts it.
 //
 // Only a truncated blob is salvaged. If Decode rejects a blob with the right length, or the
@@ -12,16 +12,10 @@ import "bytes"
 // trusted, and s is empty. s is also empty if the depth field of a truncated blob is 0:
 // such a blob may be a stack of 32 frames, or an empty stack with user bits. (BT-SALV-1,
 // BT-SALV-2)
-func Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
-	return SalvageWord(s, blob, 64)
-}
-
-// SalvageWord is like [Salvage], for an encoder whose word is known to be 32 or 64
-// bits; see [DecodeWord]. (BT-SALV-1, BT-SALV-2)
-func SalvageWord(s *Stack, blob []byte, word int) (depth int, sized bool, err error) {
-	bits := checkWord(word)
+func (d Decoder) Salvage(s *Stack, blob []byte) (depth int, sized bool, err error) {
+	bits := d.word()
 	if err = checkLength(blob); err == nil {
-		if err := DecodeWord(s, blob, word); err != nil {
+		if err := d.Decode(s, nil, blob); err != nil {
 			return 0, false, err
 		}
 		return len(s.PCs), true, nil

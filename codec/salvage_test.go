@@ -15,7 +15,7 @@ func TestSalvageCuts(t *testing.T) {
 	sizeEnd := 6 + 66 + 26 + 33 + 21
 	for n := range len(blob) {
 		var s codec.Stack
-		depth, sized, err := codec.Salvage(&s, blob[:n])
+		depth, sized, err := codec.Decoder{}.Salvage(&s, blob[:n])
 		if err == nil {
 			t.Errorf("%d bytes: no error", n)
 		}
@@ -37,7 +37,7 @@ func TestSalvageCuts(t *testing.T) {
 		wantStack(t, &s, stackOf(0, full.PCs[:whole]...))
 	}
 	var s codec.Stack
-	if depth, sized, err := codec.Salvage(&s, blob); depth != 4 || !sized || err != nil {
+	if depth, sized, err := (codec.Decoder{}).Salvage(&s, blob); depth != 4 || !sized || err != nil {
 		t.Errorf("whole: %d, %v, %v", depth, sized, err)
 	}
 	wantStack(t, &s, full)
@@ -63,7 +63,7 @@ func TestSalvageNothing(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := readmeStack()
-			_, sized, err := codec.Salvage(s, tt.blob)
+			_, sized, err := codec.Decoder{}.Salvage(s, tt.blob)
 			e, ok := err.(*codec.Error)
 			if !ok || e.Reason != tt.reason || sized || len(s.PCs) != 0 || s.Size != 0 {
 				t.Errorf("got %v, %v, %v; want nothing and %s", s, sized, err, tt.reason)
@@ -79,7 +79,7 @@ func TestSalvageKeepsMarks(t *testing.T) {
 	hurt := "101" + "1" + strings.Repeat("0", 28) + "101"
 	cut := blobOf(t, "00011. 0. 100011. "+hurt+". 1. 111.", 0)[:7]
 	var s codec.Stack
-	depth, sized, err := codec.Salvage(&s, cut)
+	depth, sized, err := codec.Decoder{}.Salvage(&s, cut)
 	if depth != 3 || sized || err == nil {
 		t.Errorf("depth %d, size %v, %v", depth, sized, err)
 	}

@@ -26,11 +26,14 @@ func AppendLine(dst, blob []byte) []byte {
 	return base64.StdEncoding.AppendEncode(append(dst, LeadIn...), blob)
 }
 
-// ParseLine appends the blob in a ~m# line to dst and returns the extended slice. It
-// accepts only what [AppendLine] writes: the lead-in and padded base64 in the standard
-// alphabet, with zero padding bits, no space and no line end. It does not decode the
-// blob. On an [*Error], it returns dst unchanged. (BT-TEXT-1, BT-B64-2)
-func ParseLine(dst, line []byte) ([]byte, error) {
+// ParseLine appends the blob in a ~m# line to dst and returns the extended slice. Unless d is
+// Lenient, it accepts only what [AppendLine] writes: the lead-in and padded base64 in the
+// standard alphabet, with zero padding bits, no space and no line end. It does not decode the
+// blob. On an [*Error], it returns dst unchanged. (BT-TEXT-1, BT-B64-2, BT-B64-3)
+func (d Decoder) ParseLine(dst, line []byte) ([]byte, error) {
+	if d.Lenient {
+		return parseLenient(dst, line)
+	}
 	return parseLine(dst, line, LeadIn, "BT-TEXT-1")
 }
 
@@ -98,10 +101,8 @@ func sextet(c byte) int {
 	return -1
 }
 
-// ParseLineLenient is like [ParseLine], but as lenient as the reader of lws: the
-// lead-in and the padding may be missing, '-' and '_' are read as '+' and '/', and
-// spaces, tabs and line ends are skipped. (BT-B64-3)
-func ParseLineLenient(dst, line []byte) ([]byte, error) {
+// parseLenient is ParseLine for a [Decoder] that is Lenient. (BT-B64-3)
+func parseLenient(dst, line []byte) ([]byte, error) {
 	base := 0
 	if bytes.HasPrefix(line, []byte(LeadIn)) {
 		base = len(LeadIn)

@@ -43,7 +43,7 @@ func TestParseLine(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := codec.ParseLine([]byte("before"), []byte(tt.line))
+			got, err := codec.Decoder{}.ParseLine([]byte("before"), []byte(tt.line))
 			if tt.reason != "" {
 				wantError(t, err, tt.reason, tt.off, tt.clause)
 				if string(got) != "before" {
@@ -85,7 +85,7 @@ func TestParseLineLenient(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := codec.ParseLineLenient([]byte("before"), []byte(tt.line))
+			got, err := codec.Decoder{Lenient: true}.ParseLine([]byte("before"), []byte(tt.line))
 			if tt.off >= 0 {
 				wantError(t, err, codec.ReasonBase64, tt.off, "BT-B64-3")
 				tt.want = ""
@@ -105,12 +105,12 @@ func TestLineRoundTrip(t *testing.T) {
 		for b := range 256 {
 			blob := bytes.Repeat([]byte{byte(b)}, n)
 			line := codec.AppendLine(nil, blob)
-			got, err := codec.ParseLine(nil, line)
+			got, err := codec.Decoder{}.ParseLine(nil, line)
 			if err != nil || !bytes.Equal(got, blob) {
 				t.Fatalf("%x is written %s and read %x, %v", blob, line, got, err)
 			}
 			loose := strings.TrimRight(strings.NewReplacer("+", "-", "/", "_").Replace(string(line)), "=")
-			if got, err := codec.ParseLineLenient(nil, []byte(loose)); err != nil || !bytes.Equal(got, blob) {
+			if got, err := (codec.Decoder{Lenient: true}).ParseLine(nil, []byte(loose)); err != nil || !bytes.Equal(got, blob) {
 				t.Fatalf("%x from %s is read %x, %v", blob, loose, got, err)
 			}
 		}

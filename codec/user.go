@@ -2,7 +2,6 @@ package codec
 
 import (
 	"fmt"
-	"slices"
 )
 
 // Tag names a user field. (BT-UF-3)
@@ -122,31 +121,10 @@ func (u *User) read(b []byte, pos, end int) error {
 	return nil
 }
 
-// AppendBlobUser is like [AppendBlob], with the user fields of u after the size; u may
-// be nil. No machine loses bits of user fields. It allocates only if dst has less than
-// MaxBlobUser bytes of spare capacity. (BT-UF-1)
-func AppendBlobUser(dst []byte, s *Stack, u *User, m Machine, search Search) ([]byte, error) {
-	if err := s.fits(m); err != nil {
-		return dst, err
-	}
-	start := len(dst)
-	if avail := cap(dst) - start; avail >= MaxBlob && avail < len(buffer{}) {
-		var buf buffer // dst has space for the blob, but not for a whole buffer
-		dst = append(dst, buf[:write(&buf, s, u, m, search)]...)
-	} else {
-		dst = slices.Grow(dst, len(buffer{}))
-		dst = dst[:start+write((*buffer)(dst[start:start+len(buffer{})]), s, u, m, search)]
-	}
-	n := len(dst) - start + lengthBytes
-	return append(dst, byte(n>>8), byte(n)), nil
-}
-
-// DecodeUser is like [DecodeWord], but also reads the user bits into u, as user fields.
-// Use it in a dump opened with u=1. The user fields do not affect how a depth field of 0 is read.
-// On an [*Error], s and u are empty. (BT-UF-1, BT-UF-2, BT-DEPTH-2)
-func DecodeUser(s *Stack, u *User, blob []byte, word int) error {
+// decodeUser is decode that also reads the user bits into u. (BT-UF-1, BT-UF-2)
+func decodeUser(s *Stack, u *User, blob []byte, word uint) error {
 	u.Reset()
-	pos, err := decode(s, blob, checkWord(word))
+	pos, err := decode(s, blob, word)
 	if err == nil {
 		var short [8]byte
 		err = u.read(padded(blob, &short), pos, 8*(len(blob)-lengthBytes))

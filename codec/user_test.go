@@ -49,7 +49,7 @@ func TestUserFields(t *testing.T) {
 			blob := blobOf(t, "00000. 000001. 1. "+tt.bits, 0)
 			var s codec.Stack
 			u := user(4, 99) // must not remain
-			if err := codec.DecodeUser(&s, u, blob, 64); err != nil {
+			if err := (codec.Decoder{}).Decode(&s, u, blob); err != nil {
 				t.Fatal(err)
 			}
 			wantStack(t, &s, stackOf(1))
@@ -59,7 +59,7 @@ func TestUserFields(t *testing.T) {
 			if !tt.written {
 				return
 			}
-			got, err := codec.AppendBlobUser(nil, stackOf(1), tt.want, codec.MachineWrap64, codec.SearchLws)
+			got, err := codec.Encoder{Machine: codec.MachineWrap64}.AppendBlob(nil, stackOf(1), tt.want)
 			if err != nil || !bytes.Equal(got, blob) {
 				t.Errorf("encoded %x, %v; want %x", got, err, blob)
 			}
@@ -79,7 +79,7 @@ func TestUserFieldsRejected(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var s codec.Stack
 			u := user(1, 1)
-			err := codec.DecodeUser(&s, u, blobOf(t, "00000. 000001. 1. "+tt.bits, 0), 64)
+			err := codec.Decoder{}.Decode(&s, u, blobOf(t, "00000. 000001. 1. "+tt.bits, 0))
 			wantError(t, err, codec.ReasonTruncated, tt.off, "BT-UF-2")
 			if *u != (codec.User{}) || len(s.PCs) != 0 || s.Size != 0 {
 				t.Errorf("values beside a rejection: %v, %v", u, s)
@@ -104,7 +104,7 @@ func TestUserFieldsRoundTrip(t *testing.T) {
 		m, search := gentest.Machine().Draw(t, "machine"), gentest.Search().Draw(t, "search")
 		stack := gentest.Stack(m.Word()).Draw(t, "stack")
 		u := drawUser(t)
-		blob, err := codec.AppendBlobUser(nil, &stack, u, m, search)
+		blob, err := codec.Encoder{Machine: m, Search: search}.AppendBlob(nil, &stack, u)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,18 +116,18 @@ func TestUserFieldsRoundTrip(t *testing.T) {
 		if len(stack.PCs) == 0 && len(blob) >= 48 {
 			return // may read as 32 frames (BT-DEPTH-2)
 		}
-		if err := codec.DecodeUser(&s, &got, blob, m.Word()); err != nil {
+		if err := (codec.Decoder{Word: m.Word()}).Decode(&s, &got, blob); err != nil {
 			t.Fatalf("%x: %v", blob, err)
 		}
 		if got != *u {
 			t.Fatalf("%x: got %v, want %v", blob, got, *u)
 		}
-		plain, err := codec.AppendBlob(nil, &stack, m, search)
+		plain, err := codec.Encoder{Machine: m, Search: search}.AppendBlob(nil, &stack, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var without, with codec.Stack
-		if err := errors.Join(codec.DecodeWord(&without, plain, m.Word()), codec.DecodeWord(&with, blob, m.Word())); err != nil {
+		if err := errors.Join((codec.Decoder{Word: m.Word()}).Decode(&without, nil, plain), (codec.Decoder{Word: m.Word()}).Decode(&with, nil, blob)); err != nil {
 			t.Fatal(err)
 		}
 		if with.Size != without.Size || len(with.PCs) != len(without.PCs) {
@@ -138,7 +138,7 @@ func TestUserFieldsRoundTrip(t *testing.T) {
 
 func TestEvent(t *testing.T) {
 	u := user(1, 0x20001000, 2, 1234567, 5, codec.EventFreed)
-	blob, err := codec.AppendBlobUser(nil, stackOf(0), u, codec.MachineExact64, codec.SearchLws)
+	blob, err := codec.Encoder{}.AppendBlob(nil, stackOf(0), u)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestEvent(t *testing.T) {
 	}
 	var s codec.Stack
 	var got codec.User
-	if err := codec.DecodeEvent(&s, &got, back, 32); err != nil || got != *u || len(s.PCs) != 0 {
+	if err := (codec.Decoder{Word: 32}).DecodeEvent(&s, &got, back); err != nil || got != *u || len(s.PCs) != 0 {
 		t.Errorf("%v %v %v", s, got, err)
 	}
 	_, err = codec.ParseEventLine(nil, []byte("~m#"+string(line[3:])))
@@ -160,26 +160,26 @@ func TestEvent(t *testing.T) {
 func TestEventDepthZero(t *testing.T) {
 	deep := blobOf(t, "00000. "+strings.Repeat("0. 000001. 1. ", 32)+"000001. 1.", 0)
 	var s codec.Stack
-	if err := codec.Decode(&s, deep); err != nil || len(s.PCs) != 32 {
+	if err := (codec.Decoder{}).Decode(&s, nil, deep); err != nil || len(s.PCs) != 32 {
 		t.Fatalf("as a record: %v, %v", s, err)
 	}
 	var u codec.User
 	// As an event: no frames, a size of 64 bits, and user fields; the sixth has tag 5,
 	// is at bit 309, and is truncated.
-	wantError(t, codec.DecodeEvent(&s, &u, deep, 64), codec.ReasonTruncated, 309, "BT-UF-2")
+	wantError(t, codec.Decoder{}.DecodeEvent(&s, &u, deep), codec.ReasonTruncated, 309, "BT-UF-2")
 
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawUser(t)
 		want.Set(codec.TagEvent, codec.EventFreed)
 		want.Set(codec.TagAddress, rapid.Uint64().Draw(t, "address"))
 		size := rapid.Uint64().Draw(t, "size")
-		blob, err := codec.AppendBlobUser(nil, stackOf(size), want, codec.MachineExact64, codec.SearchLws)
+		blob, err := codec.Encoder{}.AppendBlob(nil, stackOf(size), want)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var s codec.Stack
 		var u codec.User
-		if err := codec.DecodeEvent(&s, &u, blob, 64); err != nil || len(s.PCs) != 0 || s.Size != size || u != *want {
+		if err := (codec.Decoder{}).DecodeEvent(&s, &u, blob); err != nil || len(s.PCs) != 0 || s.Size != size || u != *want {
 			t.Fatalf("%x: %v %v %v, want %v", blob, s, u, err, want)
 		}
 	})
@@ -203,7 +203,7 @@ func TestEventRejected(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, u := readmeStack(), user(1, 1)
-			wantError(t, codec.DecodeEvent(s, u, tt.blob, 64), tt.reason, tt.off, tt.clause)
+			wantError(t, codec.Decoder{}.DecodeEvent(s, u, tt.blob), tt.reason, tt.off, tt.clause)
 			if *u != (codec.User{}) || len(s.PCs) != 0 {
 				t.Errorf("values beside a rejection: %v, %v", u, s)
 			}
@@ -330,8 +330,8 @@ func TestNoRecordingPanics(t *testing.T) {
 		var u codec.User
 		var h codec.Header
 		for name, err := range map[string]error{
-			"user":   codec.DecodeUser(&s, &u, data, 64),
-			"event":  codec.DecodeEvent(&s, &u, data, 32),
+			"user":   codec.Decoder{}.Decode(&s, &u, data),
+			"event":  codec.Decoder{Word: 32}.DecodeEvent(&s, &u, data),
 			"header": codec.ParseHeader(&h, append([]byte("~h#"), data...)),
 		} {
 			var e *codec.Error
@@ -348,12 +348,12 @@ func TestEventsDoNotAllocate(t *testing.T) {
 	got, back := readmeStack(), user()
 	blob := make([]byte, 0, 600)
 	if n := testing.AllocsPerRun(100, func() {
-		b, err := codec.AppendBlobUser(blob[:0], s, u, codec.MachineExact64, codec.SearchLws)
+		b, err := codec.Encoder{}.AppendBlob(blob[:0], s, u)
 		if err != nil {
 			t.Fatal(err)
 		}
 		dst = codec.AppendEventLine(dst[:0], b)
-		if err := codec.DecodeEvent(got, back, b, 64); err != nil {
+		if err := (codec.Decoder{}).DecodeEvent(got, back, b); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
@@ -381,11 +381,11 @@ func TestAppendUser(t *testing.T) {
 					s.PCs[i] &= 1<<32 - 1
 				}
 			}
-			plain, err := codec.AppendBlob(nil, &s, m, codec.SearchLws)
+			plain, err := codec.Encoder{Machine: m}.AppendBlob(nil, &s, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			had, err := codec.AppendBlobUser(nil, &s, &old, m, codec.SearchLws)
+			had, err := codec.Encoder{Machine: m}.AppendBlob(nil, &s, &old)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -396,20 +396,20 @@ func TestAppendUser(t *testing.T) {
 				}
 				out = out[1:]
 				var before, after codec.Stack
-				if err := codec.DecodeUser(&after, &got, out, 64); err != nil {
+				if err := (codec.Decoder{}).Decode(&after, &got, out); err != nil {
 					t.Fatalf("%v, depth %d: %v", m, depth, err)
 				}
-				if err := codec.Decode(&before, blob); err != nil {
+				if err := (codec.Decoder{}).Decode(&before, nil, blob); err != nil {
 					t.Fatal(err)
 				}
 				if !slices.Equal(before.PCs, after.PCs) || before.Size != after.Size || before.Marks != after.Marks || got != want {
 					t.Errorf("%v, depth %d: %v %v, want %v %v", m, depth, after, got, before, want)
 				}
-				a, err := codec.AppendFields(nil, blob)
+				a, err := codec.Decoder{}.AppendFields(nil, blob)
 				if err != nil {
 					t.Fatal(err)
 				}
-				b, err := codec.AppendFields(nil, out)
+				b, err := codec.Decoder{}.AppendFields(nil, out)
 				if err != nil {
 					t.Fatal(err)
 				}

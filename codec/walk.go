@@ -3,21 +3,14 @@ package codec
 // AppendFields appends every field of a blob to dst, in order, the length last, and
 // returns the extended slice. There are no gaps between fields: padding and user bits
 // are one field. On an [*Error], the result has the fields before the fault.
-// (BT-FIELD-1)
-func AppendFields(dst []Field, blob []byte) ([]Field, error) {
-	return AppendFieldsWord(dst, blob, 64)
-}
-
-// AppendFieldsWord is like [AppendFields], for an encoder whose word is known to be 32
-// or 64 bits; see [DecodeWord]. The meaning of a depth field of 0 can depend on the
-// word. (BT-DEPTH-2)
-func AppendFieldsWord(dst []Field, blob []byte, word int) ([]Field, error) {
+// (BT-FIELD-1, BT-DEPTH-2)
+func (d Decoder) AppendFields(dst []Field, blob []byte) ([]Field, error) {
 	if err := checkLength(blob); err != nil {
 		return dst, err
 	}
 	var short [8]byte
 	b := padded(blob, &short)
-	w := walker{b: b, end: 8 * (len(blob) - lengthBytes), word: checkWord(word)}
+	w := walker{b: b, end: 8 * (len(blob) - lengthBytes), word: d.word()}
 	depth := int(b[0] >> (8 - depthWidth))
 	if depth == 0 {
 		depth = resolveDepth(&Stack{}, b, w.end, w.word)

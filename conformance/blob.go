@@ -16,9 +16,9 @@ func blobAtEnd(v *Vector) ([]byte, error) { return codec.BlobAtEnd(v.Blob) }
 
 func blobOfLine(v *Vector) ([]byte, error) {
 	if v.Lenient {
-		return codec.ParseLineLenient(nil, []byte(*v.Text))
+		return codec.Decoder{Lenient: true}.ParseLine(nil, []byte(*v.Text))
 	}
-	return codec.ParseLine(nil, []byte(*v.Text))
+	return codec.Decoder{}.ParseLine(nil, []byte(*v.Text))
 }
 
 // stackAt32 reports whether a reader at word 32 must give the same answer as at word 64.
@@ -28,7 +28,7 @@ func stackAt32(v *Vector, blobOf func(*Vector) ([]byte, error)) bool {
 		return v.Rejects() // before the word matters
 	}
 	var s codec.Stack
-	if err := codec.DecodeWord(&s, blob, 32); err != nil {
+	if err := (codec.Decoder{Word: 32}).Decode(&s, nil, blob); err != nil {
 		reason, _ := rejection(err)
 		return v.Rejects() && reason == v.Want.Reason
 	}
@@ -38,14 +38,14 @@ func stackAt32(v *Vector, blobOf func(*Vector) ([]byte, error)) bool {
 // bareAt32 is stackAt32 for a bare stack.
 func bareAt32(v *Vector, _ func(*Vector) ([]byte, error)) bool {
 	var s codec.Stack
-	bits, err := codec.DecodeBareWord(&s, bytesInput{bits: true}.request(v).Data, 32)
+	bits, err := codec.Decoder{Word: 32}.DecodeBare(&s, bytesInput{bits: true}.request(v).Data)
 	return !v.Rejects() && err == nil && v.Want.Words == fmt.Sprintf("bits=%d pcs=%s", bits, formatPCs(s.PCs))
 }
 
 // salvageAt32 is stackAt32 for a truncated blob.
 func salvageAt32(v *Vector, _ func(*Vector) ([]byte, error)) bool {
 	var s codec.Stack
-	depth, sized, err := codec.SalvageWord(&s, v.Blob, 32)
+	depth, sized, err := codec.Decoder{Word: 32}.Salvage(&s, v.Blob)
 	if v.Rejects() {
 		reason, _ := rejection(err)
 		return reason == v.Want.Reason
@@ -116,16 +116,16 @@ func (v *Vector) readsBothWays(o *operation) bool {
 	}
 	var s codec.Stack
 	if o.Op == OpBare {
-		_, err := codec.DecodeBareWord(&s, blob, v.Word)
+		_, err := codec.Decoder{Word: v.Word}.DecodeBare(&s, blob)
 		return err != nil || len(s.PCs) == 0
 	}
-	return codec.DecodeWord(&s, blob, v.Word) != nil || len(s.PCs) == 0
+	return codec.Decoder{Word: v.Word}.Decode(&s, nil, blob) != nil || len(s.PCs) == 0
 }
 
 // spills returns the positions of the spill bits of a blob; of a rejected blob, those before the
 // fault.
 func spills(blob []byte, word int) (at []int) {
-	fields, _ := codec.AppendFieldsWord(nil, blob, word)
+	fields, _ := codec.Decoder{Word: word}.AppendFields(nil, blob)
 	for _, f := range fields {
 		if hasSpill(f) {
 			at = append(at, f.Off+f.Width)

@@ -81,7 +81,7 @@ func (c *check) place() (bit int, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	reason, bit := rejection(codec.DecodeWord(new(codec.Stack), blob, c.word))
+	reason, bit := rejection(codec.Decoder{Word: c.word}.Decode(new(codec.Stack), nil, blob))
 	return bit, reason == c.v.Want.Reason
 }
 
@@ -149,7 +149,7 @@ func (v *Vector) Expected() (blob []byte, exact bool) {
 func (v *Vector) machineSpills(blob []byte) []byte {
 	out := bytes.Clone(blob)
 	wrap := v.Machine == codec.MachineWrap32 || v.Machine == codec.MachineWrap64
-	fields, _ := codec.AppendFields(nil, blob)
+	fields, _ := codec.Decoder{}.AppendFields(nil, blob)
 	for _, p := range fields {
 		if hasSpill(p) {
 			bitstring.SetBit(out, p.Off+p.Width, byte(b2i(wrap && p.Value>>31&1 == 1)))

@@ -37,7 +37,7 @@ func (v *Vector) needs(op Op) []string {
 		add(clause)
 	}
 	blob, _ := o.blob(v)
-	fields, err := codec.AppendFields(nil, blob)
+	fields, err := codec.Decoder{}.AppendFields(nil, blob)
 	if err != nil {
 		return needed
 	}

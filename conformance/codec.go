@@ -88,19 +88,16 @@ func codecEnd(r *Request) (Answer, error) {
 }
 
 func codecMline(r *Request) (Answer, error) {
-	parse := codec.ParseLine
-	if r.Lenient {
-		parse = codec.ParseLineLenient
-	}
-	blob, err := parse(nil, r.Data)
-	return decodeBlob(blob, err, r)
+	var s codec.Stack
+	err := codec.Decoder{Word: r.word(), Lenient: r.Lenient}.DecodeLine(&s, r.Data)
+	return stackAnswer(&s, &codec.User{}, err)
 }
 
 // decodeBlob decodes a blob unless err is an error.
 func decodeBlob(blob []byte, err error, r *Request) (Answer, error) {
 	var s codec.Stack
 	if err == nil {
-		err = codec.DecodeWord(&s, blob, r.word())
+		err = codec.Decoder{Word: r.word()}.Decode(&s, nil, blob)
 	}
 	return stackAnswer(&s, &codec.User{}, err)
 }
@@ -114,7 +111,7 @@ func codecBline(r *Request) (Answer, error) {
 func codecUser(r *Request) (Answer, error) {
 	var s codec.Stack
 	var u codec.User
-	err := codec.DecodeUser(&s, &u, r.Data, r.word())
+	err := codec.Decoder{Word: r.word()}.Decode(&s, &u, r.Data)
 	return stackAnswer(&s, &u, err)
 }
 
@@ -123,7 +120,7 @@ func codecEline(r *Request) (Answer, error) {
 	var u codec.User
 	blob, err := codec.ParseEventLine(nil, r.Data)
 	if err == nil {
-		err = codec.DecodeEvent(&s, &u, blob, r.word())
+		err = codec.Decoder{Word: r.word()}.DecodeEvent(&s, &u, blob)
 	}
 	return stackAnswer(&s, &u, err)
 }
@@ -132,7 +129,7 @@ func codecEline(r *Request) (Answer, error) {
 // be trusted. (BT-SALV-1, BT-SALV-2)
 func codecSalvage(r *Request) (Answer, error) {
 	var s codec.Stack
-	depth, sized, err := codec.SalvageWord(&s, r.Data, r.word())
+	depth, sized, err := codec.Decoder{Word: r.word()}.Salvage(&s, r.Data)
 	if e, ok := err.(*codec.Error); ok {
 		cut := e.Reason == codec.ReasonLength || e.Reason == codec.ReasonEmpty || e.Reason == codec.ReasonShort
 		if !cut || depth == 0 {
@@ -144,13 +141,13 @@ func codecSalvage(r *Request) (Answer, error) {
 
 func codecBare(r *Request) (Answer, error) {
 	var s codec.Stack
-	bits, err := codec.DecodeBareWord(&s, r.Data, r.word())
+	bits, err := codec.Decoder{Word: r.word()}.DecodeBare(&s, r.Data)
 	return Answer{Words: fmt.Sprintf("bits=%d pcs=%s", bits, formatPCs(s.PCs))}, err
 }
 
 func codecMarks(r *Request) (Answer, error) {
 	var s codec.Stack
-	err := codec.Decode(&s, r.Data)
+	err := codec.Decoder{}.Decode(&s, nil, r.Data)
 	return Answer{Words: marksWords(&s)}, err
 }
 
@@ -192,31 +189,31 @@ func (v *Value) user() (u codec.User) {
 }
 
 func codecEncode(r *Request) (a Answer, err error) {
-	a.Data, err = codec.AppendBlob(nil, r.In.stack(), r.Machine, r.Search)
+	a.Data, err = codec.Encoder{Machine: r.Machine, Search: r.Search}.AppendBlob(nil, r.In.stack(), nil)
 	return a, err
 }
 
 func codecBareEncode(r *Request) (a Answer, err error) {
-	a.Data, a.Bits, err = codec.AppendBare(nil, r.In.stack(), r.Machine, r.Search)
+	a.Data, a.Bits, err = codec.Encoder{Machine: r.Machine, Search: r.Search}.AppendBare(nil, r.In.stack())
 	return a, err
 }
 
 func codecUserEncode(r *Request) (a Answer, err error) {
 	u := r.In.user()
-	a.Data, err = codec.AppendBlobUser(nil, r.In.stack(), &u, r.Machine, r.Search)
+	a.Data, err = codec.Encoder{Machine: r.Machine, Search: r.Search}.AppendBlob(nil, r.In.stack(), &u)
 	return a, err
 }
 
 func codecEventEncode(r *Request) (a Answer, err error) {
 	u := r.In.user()
-	a.Data, err = codec.AppendEvent(nil, r.In.stack(), &u, r.Machine, r.Search)
+	a.Data, err = codec.Encoder{Machine: r.Machine, Search: r.Search}.AppendEvent(nil, r.In.stack(), &u)
 	return a, err
 }
 
 func codecFormat(r *Request) (a Answer, err error) {
 	switch {
 	case r.In != nil:
-		if _, err := codec.AppendBlob(nil, r.In.stack(), codec.MachineExact64, codec.SearchLws); err != nil {
+		if _, err := (codec.Encoder{}).AppendBlob(nil, r.In.stack(), nil); err != nil {
 			return a, err // ~b# lines have as many frames as blobs (BT-REJ-2)
 		}
 		a.Data = codec.AppendDecoded(nil, r.In.stack())

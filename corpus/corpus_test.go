@@ -24,10 +24,10 @@ func TestCapturesAreTheirTruth(t *testing.T) {
 			t.Fatalf("%s: %d lines, %d truths, want 2000", name, len(lines), len(truth))
 		}
 		for i, line := range lines {
-			blob, err := codec.ParseLine(nil, line)
+			blob, err := codec.Decoder{}.ParseLine(nil, line)
 			var s codec.Stack
 			if err == nil {
-				err = codec.Decode(&s, blob)
+				err = codec.Decoder{}.Decode(&s, nil, blob)
 			}
 			if err != nil {
 				t.Fatalf("%s, line %d: %v", name, i+1, err)
@@ -57,7 +57,7 @@ func TestBlobsAreWhatTheyAreCalled(t *testing.T) {
 			word = 32
 		}
 		var s codec.Stack
-		err := codec.DecodeWord(&s, b.Blob, word)
+		err := codec.Decoder{Word: word}.Decode(&s, nil, b.Blob)
 		want, rejected := strings.CutPrefix(b.Name, "rejected/")
 		if !rejected {
 			if err != nil {

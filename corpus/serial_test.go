@@ -31,7 +31,7 @@ func (l *serial) below(n int) int { return int(l.rng.Uint64() % uint64(n)) }
 func (l *serial) record(state string, keep int) {
 	var s codec.Stack
 	l.heap.Next(&s)
-	blob, err := codec.AppendBlob(nil, &s, codec.MachineWrap32, codec.SearchLws)
+	blob, err := codec.Encoder{Machine: codec.MachineWrap32}.AppendBlob(nil, &s, nil)
 	if err != nil {
 		panic(err)
 	}

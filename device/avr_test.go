@@ -80,7 +80,7 @@ func TestSixteenBits(t *testing.T) {
 		}
 		s.Size = uint64(r.Uint32() >> r.IntN(32))
 		search := []codec.Search{codec.SearchBest, codec.SearchLws}[i%2]
-		blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, search)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32, Search: search}.AppendBlob(nil, &s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

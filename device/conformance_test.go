@@ -130,7 +130,7 @@ func randomRequests(r *rand.Rand, machines []codec.Machine, word, n int) []confo
 		if r.IntN(2) == 1 {
 			search = codec.SearchBest
 		}
-		blob, err := codec.AppendBlob(nil, &s, machine, search)
+		blob, err := codec.Encoder{Machine: machine, Search: search}.AppendBlob(nil, &s, nil)
 		if err != nil {
 			panic(err)
 		}

@@ -165,7 +165,7 @@ func (l *lines) event(requests *strings.Builder) {
 		}
 		var read codec.Stack
 		var user codec.User
-		if err := codec.DecodeEvent(&read, &user, blob, l.word); err != nil {
+		if err := (codec.Decoder{Word: l.word}).DecodeEvent(&read, &user, blob); err != nil {
 			return err
 		}
 		if read.Size != s.Size || !slices.Equal(read.PCs, s.PCs) || user != want {

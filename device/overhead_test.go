@@ -28,7 +28,7 @@ func TestOverhead(t *testing.T) {
 			}
 			s.PCs = s.PCs[:depth]
 			for _, search := range []codec.Search{codec.SearchBest, codec.SearchLws} {
-				blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, search)
+				blob, err := codec.Encoder{Machine: codec.MachineExact32, Search: search}.AppendBlob(nil, &s, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -617,7 +617,7 @@ func TestProfileFigures(t *testing.T) {
 	r.Rand = rand.New(rand.NewPCG(1, 21))
 	lws, blobBytes, packedBits := 0, 0, 0
 	for _, s := range model.Program(7).Stacks(2000) {
-		blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -141,12 +141,12 @@ func checkLeaks(t *testing.T, argv []string, program string, want []string, igno
 		if !strings.HasPrefix(line, codec.LeadIn) {
 			continue
 		}
-		blob, err := codec.ParseLine(nil, []byte(line))
+		blob, err := codec.Decoder{}.ParseLine(nil, []byte(line))
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 		var s codec.Stack
-		if err := codec.Decode(&s, blob); err != nil || len(s.PCs) == 0 {
+		if err := (codec.Decoder{}).Decode(&s, nil, blob); err != nil || len(s.PCs) == 0 {
 			t.Fatalf("%s: %v, %d frames", line, err, len(s.PCs))
 		}
 		records++

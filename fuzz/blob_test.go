@@ -36,7 +36,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%x: the blob at the end is %x", data, blob)
 		}
 		var s codec.Stack
-		bits, err := codec.DecodeBare(&s, data)
+		bits, err := codec.Decoder{}.DecodeBare(&s, data)
 		checkError(t, data, &s, err)
 		if bits > 8*len(data) || err == nil && bits == 0 {
 			t.Fatalf("%x: a bare stack takes %d bits", data, bits)
@@ -47,12 +47,12 @@ func FuzzDecode(f *testing.F) {
 func checkDecode(t *testing.T, blob []byte) {
 	before := slices.Clone(blob)
 	var s, narrow codec.Stack
-	err := codec.Decode(&s, blob)
+	err := codec.Decoder{}.Decode(&s, nil, blob)
 	checkError(t, blob, &s, err)
-	checkError(t, blob, &narrow, codec.DecodeWord(&narrow, blob, 32))
-	fields, ferr := codec.AppendFields(nil, blob)
+	checkError(t, blob, &narrow, codec.Decoder{Word: 32}.Decode(&narrow, nil, blob))
+	fields, ferr := codec.Decoder{}.AppendFields(nil, blob)
 	if (err == nil) != (ferr == nil) {
-		t.Fatalf("%x: DecodeWord returns %v, AppendFieldsWord %v", blob, err, ferr)
+		t.Fatalf("%x: Decode returns %v, AppendFields %v", blob, err, ferr)
 	}
 	if err == nil {
 		next := 0
@@ -68,7 +68,7 @@ func checkDecode(t *testing.T, blob []byte) {
 		checkSpills(t, blob, &s, fields)
 	}
 	var part codec.Stack
-	if _, _, err := codec.Salvage(&part, blob); err == nil && !equal(&part, &s) {
+	if _, _, err := (codec.Decoder{}).Salvage(&part, blob); err == nil && !equal(&part, &s) {
 		t.Fatalf("%x: salvaged %x of %x", blob, part.PCs, s.PCs)
 	}
 	if !bytes.Equal(before, blob) {
@@ -112,7 +112,7 @@ func checkSpills(t *testing.T, blob []byte, want *codec.Stack, fields []codec.Fi
 			}
 		}
 		var s codec.Stack
-		if err := codec.Decode(&s, other); err != nil || !equal(&s, want) {
+		if err := (codec.Decoder{}).Decode(&s, nil, other); err != nil || !equal(&s, want) {
 			t.Fatalf("%x decodes to %+v; with other spill bits, %x decodes to %+v (%v)", blob, want, other, s, err)
 		}
 	}
@@ -132,16 +132,16 @@ func FuzzRoundTrip(f *testing.F) {
 		var s, got codec.Stack
 		gentest.Fill(data, &m, &how, &s)
 		gentest.FitTo(&s, m)
-		blob, err := codec.AppendBlob([]byte("before"), &s, m, how)
+		blob, err := codec.Encoder{Machine: m, Search: how}.AppendBlob([]byte("before"), &s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		blob = bytes.TrimPrefix(blob, []byte("before"))
-		bits, err := codec.BlobBits(&s, m, how)
+		bits, err := codec.Encoder{Machine: m, Search: how}.Bits(&s)
 		if err != nil || codec.BlobLen(bits) != len(blob) {
 			t.Fatalf("%d bytes predicted (%v), %d written", codec.BlobLen(bits), err, len(blob))
 		}
-		if err := codec.Decode(&got, blob); err != nil {
+		if err := (codec.Decoder{}).Decode(&got, nil, blob); err != nil {
 			t.Fatalf("%x on %v, %v: %v", s.PCs, m, how, err)
 		}
 		for n := range s.PCs {
@@ -153,7 +153,7 @@ func FuzzRoundTrip(f *testing.F) {
 				t.Fatalf("%v, %v: frame %d is %#x, was %#x", m, how, n, got.PCs[n], s.PCs[n])
 			}
 		}
-		best, err := codec.BlobBits(&s, m, codec.SearchBest)
+		best, err := codec.Encoder{Machine: m, Search: codec.SearchBest}.Bits(&s)
 		if err != nil || best > bits {
 			t.Fatalf("best takes %d bits (%v), %v %d", best, err, how, bits)
 		}
@@ -165,7 +165,7 @@ func FuzzEncode(f *testing.F) {
 	seed(f, blobSeeds(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s codec.Stack
-		if codec.Decode(&s, bothWays(data)[len(bothWays(data))-1]) != nil {
+		if (codec.Decoder{}).Decode(&s, nil, bothWays(data)[len(bothWays(data))-1]) != nil {
 			gentest.Fill(data, &s)
 		}
 		for _, m := range codec.Machines() {

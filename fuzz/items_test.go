@@ -105,16 +105,16 @@ func checkRecord(t *testing.T, log []byte, r found) {
 		fallthrough
 	default:
 		var blob []byte
-		if blob, err = codec.ParseLineLenient(nil, text); err != nil {
+		if blob, err = (codec.Decoder{Lenient: true}).ParseLine(nil, text); err != nil {
 			break
 		}
 		switch {
 		case r.kind == recording.KindEvent:
-			err = codec.DecodeEvent(&s, &u, blob, 64)
+			err = codec.Decoder{}.DecodeEvent(&s, &u, blob)
 		case r.user:
-			err = codec.DecodeUser(&s, &u, blob, 64)
+			err = codec.Decoder{}.Decode(&s, &u, blob)
 		default:
-			err = codec.Decode(&s, blob)
+			err = codec.Decoder{}.Decode(&s, nil, blob)
 		}
 	}
 	if err != nil || !equal(&s, &r.stack) {

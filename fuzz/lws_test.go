@@ -84,7 +84,7 @@ func FuzzLws(f *testing.F) {
 func (l *lws) classOf(t testing.TB, blob []byte) (class string, bad bool) {
 	word := l.machine.Word()
 	var s codec.Stack
-	err := codec.DecodeWord(&s, blob, word)
+	err := codec.Decoder{Word: word}.Decode(&s, nil, blob)
 	a := l.ask(t, conformance.Request{Op: conformance.OpDecode, Data: blob, Word: word})
 	theirs := string(a.Outcome)
 	if a.Outcome == conformance.Crash {
@@ -109,7 +109,7 @@ func (l *lws) classOf(t testing.TB, blob []byte) (class string, bad bool) {
 
 // oddities returns the properties of a blob that the decoder of lws is known to misread.
 func oddities(t testing.TB, blob []byte, word int) string {
-	fields, err := codec.AppendFields(nil, blob)
+	fields, err := codec.Decoder{}.AppendFields(nil, blob)
 	if err != nil {
 		t.Fatalf("%x: %v", blob, err)
 	}
@@ -136,7 +136,7 @@ func oddities(t testing.TB, blob []byte, word int) string {
 }
 
 func (l *lws) compareEncode(t testing.TB, s *codec.Stack) {
-	want, err := codec.AppendBlob(nil, s, l.machine, codec.SearchLws)
+	want, err := codec.Encoder{Machine: l.machine}.AppendBlob(nil, s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

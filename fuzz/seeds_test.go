@@ -91,7 +91,7 @@ func blobSeeds(t testing.TB) [][]byte {
 	for _, name := range corpus.Captures() {
 		lines := bytes.Fields(corpus.Capture(name))
 		for i := 0; i < len(lines); i += 100 {
-			blob, err := codec.ParseLine(nil, lines[i])
+			blob, err := codec.Decoder{}.ParseLine(nil, lines[i])
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -114,7 +114,7 @@ func lineSeeds(t testing.TB) [][]byte {
 	for _, b := range corpus.Blobs() {
 		lines = append(lines, codec.AppendLine(nil, b.Blob))
 		var s codec.Stack
-		if codec.Decode(&s, b.Blob) == nil {
+		if (codec.Decoder{}).Decode(&s, nil, b.Blob) == nil {
 			lines = append(lines, codec.AppendDecoded(nil, &s))
 		}
 	}

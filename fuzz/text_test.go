@@ -21,11 +21,7 @@ func FuzzLine(f *testing.F) {
 
 func checkLine(t *testing.T, line []byte, lenient bool) {
 	compareOperation(t, conformance.Request{Op: conformance.OpMline, Data: line, Lenient: lenient})
-	parse := codec.ParseLine
-	if lenient {
-		parse = codec.ParseLineLenient
-	}
-	blob, err := parse([]byte("x"), line)
+	blob, err := codec.Decoder{Lenient: lenient}.ParseLine([]byte("x"), line)
 	if err != nil {
 		if string(blob) != "x" {
 			t.Fatalf("%q: error %v, but the slice is %q", line, err, blob)

@@ -26,7 +26,7 @@ func (b bitString) pack() []byte {
 
 // fieldsOf returns the fields of a valid blob.
 func fieldsOf(blob []byte) []codec.Field {
-	fields, err := codec.AppendFields(nil, blob)
+	fields, err := codec.Decoder{}.AppendFields(nil, blob)
 	if err != nil {
 		panic("gen: a generated blob is rejected: " + err.Error())
 	}

@@ -85,7 +85,7 @@ func (f *faulter) stack() {
 
 func (f *faulter) encode() {
 	var err error
-	if f.origin, err = codec.AppendBlob(nil, &f.s, codec.MachineExact64, codec.SearchBest); err != nil {
+	if f.origin, err = (codec.Encoder{Search: codec.SearchBest}).AppendBlob(nil, &f.s, nil); err != nil {
 		panic("gen: " + err.Error())
 	}
 }
@@ -266,7 +266,7 @@ func (f *faulter) count() {
 	f.s.Size &= 1<<32 - 1
 	m := codec.MachineExact32
 	var err error
-	if f.origin, err = codec.AppendBlob(nil, &f.s, m, codec.SearchBest); err != nil {
+	if f.origin, err = (codec.Encoder{Machine: m, Search: codec.SearchBest}).AppendBlob(nil, &f.s, nil); err != nil {
 		panic("gen: " + err.Error())
 	}
 	f.f.Word = 32

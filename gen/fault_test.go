@@ -15,18 +15,18 @@ func (f Fault) read(b []byte) error {
 	var err error
 	switch f.Input {
 	case Blob:
-		return codec.DecodeWord(&s, b, f.Word)
+		return codec.Decoder{Word: f.Word}.Decode(&s, nil, b)
 	case Line:
-		blob, err = codec.ParseLine(nil, b)
+		blob, err = codec.Decoder{}.ParseLine(nil, b)
 	case LineLenient:
-		blob, err = codec.ParseLineLenient(nil, b)
+		blob, err = codec.Decoder{Lenient: true}.ParseLine(nil, b)
 	case Decoded:
 		return codec.ParseDecoded(&s, b)
 	}
 	if err != nil {
 		return err
 	}
-	return codec.DecodeWord(&s, blob, f.Word)
+	return codec.Decoder{Word: f.Word}.Decode(&s, nil, blob)
 }
 
 // Each faulty input is rejected for its reason, and the input that it was made from is accepted.

@@ -42,7 +42,7 @@ func (s *shape) add(pcs []uint64, size uint64, m codec.Machine) {
 		s.near[bits.Len64(nearest)]++
 	}
 	st := codec.Stack{PCs: pcs, Size: size}
-	b, err := codec.BlobBits(&st, m, codec.SearchLws)
+	b, err := codec.Encoder{Machine: m}.Bits(&st)
 	if err != nil {
 		panic(err)
 	}

@@ -66,7 +66,7 @@ func TestVectorStacksHoldWhatTheyPromise(t *testing.T) {
 		{
 			s := byID(t, stacks, "depth/longest-lws")
 			m := map[int]codec.Machine{32: codec.MachineExact32, 64: codec.MachineExact64}[word]
-			n, err := codec.BlobBits(&s, m, codec.SearchLws)
+			n, err := codec.Encoder{Machine: m}.Bits(&s)
 			if want := map[int]int{32: 1420, 64: 2476}[word]; err != nil || n != want {
 				t.Errorf("word %d: depth/longest-lws takes %d bits (%v), want %d", word, n, err, want)
 			}

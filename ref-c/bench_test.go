@@ -90,12 +90,12 @@ func benchLibrary(b *testing.B, prog, stacks string) (encode, decode float64) {
 func benchCodec(b *testing.B, stacks []codec.Stack) (encode, decode float64) {
 	blobs := make([][]byte, len(stacks))
 	encode = perStack(func(i int) {
-		blobs[i], _ = codec.AppendBlob(blobs[i][:0], &stacks[i], codec.MachineWrap64, codec.SearchLws)
+		blobs[i], _ = codec.Encoder{Machine: codec.MachineWrap64}.AppendBlob(blobs[i][:0], &stacks[i], nil)
 	})
 	var s codec.Stack
 	var failed error
 	decode = perStack(func(i int) {
-		if err := codec.Decode(&s, blobs[i]); err != nil {
+		if err := (codec.Decoder{}).Decode(&s, nil, blobs[i]); err != nil {
 			failed = err
 		}
 	})

@@ -31,7 +31,7 @@ func BenchmarkReport(b *testing.B) {
 func BenchmarkAdd(b *testing.B) {
 	c := stats.NewCollector(64)
 	s := codec.Stack{Size: 7520, PCs: []uint64{0x406651, 0x406852, 0x406c1b, 0x406294, 0x406300, 0x409999, 0x401234, 0x402222}}
-	blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, codec.SearchLws)
+	blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &s, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type Collector struct {
 }
 
 // NewCollector returns an empty collector for records that were decoded at a word of 32
-// or 64 bits, see [codec.DecodeWord].
+// or 64 bits, see [codec.Decoder].
 func NewCollector(word int) *Collector {
 	if word != 32 && word != 64 {
 		panic("stats: the word must be 32 or 64 bits")
@@ -107,7 +107,7 @@ func (c *Collector) add(s *codec.Stack, blob, text []byte, n uint64) {
 		class.regular++
 		return
 	}
-	c.fields, _ = codec.AppendFieldsWord(c.fields[:0], blob, c.word)
+	c.fields, _ = codec.Decoder{Word: c.word}.AppendFields(c.fields[:0], blob)
 	for _, f := range c.fields {
 		c.irregular.add(f)
 	}
@@ -116,7 +116,7 @@ func (c *Collector) add(s *codec.Stack, blob, text []byte, n uint64) {
 // record stores a blob as the recorded form of path p, if it can be decoded.
 func (c *Collector) record(p *path, blob []byte) {
 	var err error
-	if c.fields, err = codec.AppendFieldsWord(c.fields[:0], blob, c.word); err != nil {
+	if c.fields, err = (codec.Decoder{Word: c.word}).AppendFields(c.fields[:0], blob); err != nil {
 		return
 	}
 	for _, f := range c.fields {
@@ -138,7 +138,7 @@ func rawBytes(depth, word int) int { return word / 8 * (depth + 1) }
 // fieldsOf returns every field of a blob that can be decoded. The result is valid until the next call.
 func (c *Collector) fieldsOf(blob []byte, word int) []codec.Field {
 	var err error
-	if c.fields, err = codec.AppendFieldsWord(c.fields[:0], blob, word); err != nil {
+	if c.fields, err = (codec.Decoder{Word: word}).AppendFields(c.fields[:0], blob); err != nil {
 		panic("stats: a blob that cannot be decoded: " + err.Error())
 	}
 	return c.fields

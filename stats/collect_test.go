@@ -11,7 +11,7 @@ import (
 func TestUndecodableBlob(t *testing.T) {
 	c := NewCollector(64)
 	s := codec.Stack{PCs: []uint64{0x401000, 0x402000}, Size: 32}
-	good, err := codec.AppendBlob(nil, &s, codec.MachineExact64, codec.SearchLws)
+	good, err := codec.Encoder{}.AppendBlob(nil, &s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func fitting(pcs []uint64, m codec.Machine) codec.Machine {
 
 // frameBits returns the number of bits in a blob before its size: depth and frames.
 func frameBits(pcs []uint64, m codec.Machine, search codec.Search) int {
-	n, err := codec.BlobBits(&codec.Stack{PCs: pcs}, fitting(pcs, m), search)
+	n, err := codec.Encoder{Machine: fitting(pcs, m), Search: search}.Bits(&codec.Stack{PCs: pcs})
 	if err != nil {
 		panic("stats: " + err.Error()) // at most MaxDepth frames, and they fit
 	}
@@ -98,7 +98,7 @@ func (v *view) encodedUses(pcs []uint64, sizeBits uint8) (u usage) {
 	if sizeBits > 32 {
 		m = wider(m)
 	}
-	blob, err := codec.AppendBlob(v.blob[:0], &s, m, codec.SearchLws)
+	blob, err := codec.Encoder{Machine: m}.AppendBlob(v.blob[:0], &s, nil)
 	if err != nil {
 		panic("stats: " + err.Error()) // at most MaxDepth frames, and they fit
 	}

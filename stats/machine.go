@@ -54,7 +54,7 @@ func (f *Inference) Add(s *codec.Stack, blob []byte) {
 }
 
 func (f *Inference) sampleSpills(blob []byte) {
-	f.fields, _ = codec.AppendFields(f.fields[:0], blob)
+	f.fields, _ = codec.Decoder{}.AppendFields(f.fields[:0], blob)
 	for _, x := range f.fields {
 		if (x.Kind == codec.FieldLiteral || x.Kind == codec.FieldDelta) && x.Width == 32 {
 			f.spills++

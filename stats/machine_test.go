@@ -49,7 +49,7 @@ func TestInference(t *testing.T) {
 	} {
 		var infer stats.Inference
 		for i, s := range stacksAt(c.base, 300) {
-			blob, err := codec.AppendBlob(nil, &s, c.by[i%len(c.by)], codec.SearchLws)
+			blob, err := codec.Encoder{Machine: c.by[i%len(c.by)]}.AppendBlob(nil, &s, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func TestInference(t *testing.T) {
 				continue
 			}
 			var got codec.Stack
-			if err := codec.Decode(&got, blob); err != nil {
+			if err := (codec.Decoder{}).Decode(&got, nil, blob); err != nil {
 				t.Fatal(err)
 			}
 			infer.Add(&got, blob)

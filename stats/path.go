@@ -99,7 +99,7 @@ func (t *pathTable) keep(p *path, blob []byte, word int) {
 
 // encode stores the addresses of a path that was not recorded as a blob.
 func (t *pathTable) encode(p *path, pcs []uint64) {
-	blob, err := codec.AppendBlob(t.buf[:0], &codec.Stack{PCs: pcs}, codec.MachineExact64, codec.SearchBest)
+	blob, err := codec.Encoder{Search: codec.SearchBest}.AppendBlob(t.buf[:0], &codec.Stack{PCs: pcs}, nil)
 	if err != nil {
 		panic("stats: " + err.Error()) // more than MaxDepth frames: a bug in the caller
 	}
@@ -112,7 +112,7 @@ func (t *pathTable) blob(p *path) []byte { return t.blobs[p.at/blobChunk][p.at%b
 
 // decode reads the addresses of a path into s.
 func (t *pathTable) decode(s *codec.Stack, p *path) {
-	if err := codec.DecodeWord(s, t.blob(p), int(p.word)); err != nil {
+	if err := (codec.Decoder{Word: int(p.word)}).Decode(s, nil, t.blob(p)); err != nil {
 		panic("stats: a path that was kept: " + err.Error())
 	}
 }

@@ -28,9 +28,9 @@ func collect(t testing.TB, name string) (*stats.Collector, []string) {
 	lines := strings.Split(strings.TrimSpace(string(corpus.Capture(name))), "\n")
 	var s codec.Stack
 	for _, line := range lines {
-		blob, err := codec.ParseLine(nil, []byte(line))
+		blob, err := codec.Decoder{}.ParseLine(nil, []byte(line))
 		if err == nil {
-			err = codec.Decode(&s, blob)
+			err = codec.Decoder{}.Decode(&s, nil, blob)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -345,7 +345,7 @@ func TestOddBlobs(t *testing.T) {
 	c := stats.NewCollector(64)
 	var s codec.Stack
 	add := func(blob []byte) {
-		if err := codec.Decode(&s, blob); err != nil {
+		if err := (codec.Decoder{}).Decode(&s, nil, blob); err != nil {
 			t.Fatal(err)
 		}
 		c.Add(&s, blob, nil)
@@ -355,7 +355,7 @@ func TestOddBlobs(t *testing.T) {
 	// frame 0 as the base of frame 1.
 	stack := codec.Stack{Size: 5, PCs: []uint64{0x55d412345678, 0x55d412345679}}
 	for _, how := range []codec.Search{codec.SearchLws, codec.SearchBest} {
-		blob, err := codec.AppendBlob(nil, &stack, codec.MachineExact64, how)
+		blob, err := codec.Encoder{Search: how}.AppendBlob(nil, &stack, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -396,7 +396,7 @@ func TestAnotherEncoder(t *testing.T) {
 	c := stats.NewCollector(64)
 	for n := range uint64(10) {
 		s := codec.Stack{PCs: []uint64{0x406651 + n, 0x406652 + n}, Size: 1}
-		blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, codec.SearchBest)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32, Search: codec.SearchBest}.AppendBlob(nil, &s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -424,7 +424,7 @@ func TestAdviceFirst(t *testing.T) {
 	c := stats.NewCollector(32)
 	for n := range uint64(10) {
 		s := codec.Stack{PCs: []uint64{0x406600 + n, 0x401000, 0x401100, 0x401200, 0x401300, 0x401400}, Size: 1}
-		blob, err := codec.AppendBlob(nil, &s, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -530,7 +530,7 @@ func TestAdvice(t *testing.T) {
 
 // A record with 32 frames at one word and none at the other.
 func TestBothReadingsOfDepthZero(t *testing.T) {
-	blob, err := codec.ParseLine(nil, []byte("~m#AL39VVVUAABe/qqqqgIigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoiHQAAHE="))
+	blob, err := codec.Decoder{}.ParseLine(nil, []byte("~m#AL39VVVUAABe/qqqqgIigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoiHQAAHE="))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -538,7 +538,7 @@ func TestBothReadingsOfDepthZero(t *testing.T) {
 		for _, m := range codec.Machines() {
 			c := stats.NewCollector(word)
 			var s codec.Stack
-			if err := codec.DecodeWord(&s, blob, word); err != nil {
+			if err := (codec.Decoder{Word: word}).Decode(&s, nil, blob); err != nil {
 				t.Fatal(err)
 			}
 			c.Add(&s, blob, nil)
@@ -587,7 +587,7 @@ func TestMemoryPerPath(t *testing.T) {
 		}
 		s.Size = rnd.Uint64N(5000)
 		var err error
-		if blob, err = codec.AppendBlob(blob[:0], &s, codec.MachineExact64, codec.SearchLws); err != nil {
+		if blob, err = (codec.Encoder{}).AppendBlob(blob[:0], &s, nil); err != nil {
 			t.Fatal(err)
 		}
 		c.Add(&s, blob, nil)

@@ -120,9 +120,9 @@ func TestRecoverCaptures(t *testing.T) {
 func (c *capture) decode(t testing.TB, i int) (*codec.Stack, []byte) {
 	t.Helper()
 	var s codec.Stack
-	blob, err := codec.ParseLine(nil, []byte(c.lines[i]))
+	blob, err := codec.Decoder{}.ParseLine(nil, []byte(c.lines[i]))
 	if err == nil {
-		err = codec.Decode(&s, blob)
+		err = codec.Decoder{}.Decode(&s, nil, blob)
 	}
 	if err != nil || len(s.PCs) != len(c.truth[i]) {
 		t.Fatalf("line %d: %d frames, want %d; %v", i+1, len(s.PCs), len(c.truth[i]), err)

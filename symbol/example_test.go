@@ -17,13 +17,12 @@ func ExampleProcess_Resolve() {
 	}
 	defer p.Close()
 	p.Map([]symbol.Mapping{{Start: 0x7f0000200000, End: 0x7f0000210000, Exec: true, Offset: 0x1000, Module: &symbol.Module{Name: "libx.so"}}})
-	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x7f0000204321, 0x7e0012345678}, Size: 8},
-		codec.MachineWrap64, codec.SearchLws)
+	blob, err := codec.Encoder{Machine: codec.MachineWrap64}.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x7f0000204321, 0x7e0012345678}, Size: 8}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	var s codec.Stack
-	if err := codec.Decode(&s, blob); err != nil {
+	if err := (codec.Decoder{}).Decode(&s, nil, blob); err != nil {
 		log.Fatal(err)
 	}
 	for _, a := range p.Resolve(nil, &s, blob) {

@@ -76,7 +76,7 @@ func (r *recoverer) recover(addrs []Addr, lossy uint32, blob []byte, space *spac
 // them.
 func (r *recoverer) read(n int, lossy uint32, blob []byte) bool {
 	var err error
-	r.fields, err = codec.AppendFields(r.fields[:0], blob)
+	r.fields, err = codec.Decoder{}.AppendFields(r.fields[:0], blob)
 	seen := 0
 	for _, f := range r.fields {
 		if f.Frame < 0 || f.Frame >= n {

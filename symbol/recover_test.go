@@ -36,12 +36,12 @@ func exact(pcs []uint64) (list []Addr) {
 // lossy encodes a stack as machine m does, and decodes it again.
 func lossy(t testing.TB, m codec.Machine, pcs []uint64) (*codec.Stack, []byte) {
 	t.Helper()
-	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: 48}, m, codec.SearchLws)
+	blob, err := codec.Encoder{Machine: m}.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: 48}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var s codec.Stack
-	if err := codec.Decode(&s, blob); err != nil {
+	if err := (codec.Decoder{}).Decode(&s, nil, blob); err != nil {
 		t.Fatal(err)
 	}
 	return &s, blob

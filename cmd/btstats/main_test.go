@@ -388,7 +388,7 @@ func TestDeviceLog(t *testing.T) {
 	var records strings.Builder
 	total := map[int]int{4: 0, 8: 0} // by alignment
 	for i := range 50 {
-		blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x401200, 0x401500 + uint64(i)*8, 0x401500, 0x401600, 0x401700, 0x401800, 0x401900}, Size: uint64(1 << (i % 12))}, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x401200, 0x401500 + uint64(i)*8, 0x401500, 0x401600, 0x401700, 0x401800, 0x401900}, Size: uint64(1 << (i % 12))}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -435,7 +435,7 @@ func TestAddressesAreOfTheLog(t *testing.T) {
 			if k&2 != 0 {
 				u.Set(codec.TagTime, uint64(i)*1000)
 			}
-			blob, err := codec.AppendBlobUser(nil, &s, &u, codec.MachineExact32, codec.SearchLws)
+			blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &s, &u)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -67,10 +67,10 @@ func (r *reporter) reportModel(m gen.Model) (*stats.Report, error) {
 	for range r.stacks {
 		program.Next(&s)
 		var err error
-		if blob, err = codec.AppendBlob(blob[:0], &s, machine, codec.SearchLws); err != nil {
+		if blob, err = (codec.Encoder{Machine: machine}).AppendBlob(blob[:0], &s, nil); err != nil {
 			return nil, fmt.Errorf("--model %s --machine %v: %w", m.Name, machine, err)
 		}
-		if err = codec.Decode(&recorded, blob); err != nil {
+		if err = (codec.Decoder{}).Decode(&recorded, nil, blob); err != nil {
 			return nil, fmt.Errorf("model %s: %w", m.Name, err)
 		}
 		line = codec.AppendLine(line[:0], blob)

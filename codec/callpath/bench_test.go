@@ -120,8 +120,8 @@ func BenchmarkRead(b *testing.B) {
 		for b.Loop() {
 			for _, line := range records {
 				var err error
-				if blob, err = codec.ParseLine(blob[:0], line); err == nil {
-					err = codec.Decode(&s, blob)
+				if blob, err = (codec.Decoder{}).ParseLine(blob[:0], line); err == nil {
+					err = codec.Decoder{}.Decode(&s, nil, blob)
 				}
 				if err != nil {
 					b.Fatal(err)

@@ -64,7 +64,7 @@ func modelled(t testing.TB, model string, n int, code string, shift uint8, seed 
 	h := heap{name: model}
 	stacks := m.Program(seed).Stacks(n)
 	for i := range stacks {
-		blob, err := codec.AppendBlob(nil, &stacks[i], m.Machine, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: m.Machine}.AppendBlob(nil, &stacks[i], nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,9 +56,9 @@ func (s *Scanner) newRecord(it *Item, text []byte, more bool) (n int) {
 	if left == 1 || unused != 0 {
 		line := text[:n]
 		if it.Kind == KindEvent {
-			line = line[leadInLen:] // ParseLineLenient knows no lead-in but ~m#
+			line = line[leadInLen:] // ParseLine knows no lead-in but ~m#
 		}
-		_, it.Err = codec.ParseLineLenient(nil, line)
+		_, it.Err = codec.Decoder{Lenient: true}.ParseLine(nil, line)
 	} else {
 		it.Err = s.decode(it)
 	}
@@ -74,13 +74,13 @@ func (s *Scanner) decode(it *Item) error {
 	case it.Kind == KindEvent:
 		s.fields.Reset()
 		it.User = &s.fields
-		return codec.DecodeEvent(it.Stack, it.User, it.Blob, s.word)
+		return codec.Decoder{Word: s.word}.DecodeEvent(it.Stack, it.User, it.Blob)
 	case s.user:
 		s.fields.Reset()
 		it.User = &s.fields
-		return codec.DecodeUser(it.Stack, it.User, it.Blob, s.word)
+		return codec.Decoder{Word: s.word}.Decode(it.Stack, it.User, it.Blob)
 	}
-	return codec.DecodeWord(it.Stack, it.Blob, s.word)
+	return codec.Decoder{Word: s.word}.Decode(it.Stack, nil, it.Blob)
 }
 
 // lws prints base64 from a buffer of this many characters. Of a longer blob, it prints that
@@ -113,7 +113,7 @@ func (s *Scanner) rescue(it *Item, text []byte, head, run int) (n int) {
 	if byLws {
 		blob = blob[:lwsLine/4*3]
 	}
-	depth, sized, err := codec.Salvage(it.Stack, blob)
+	depth, sized, err := codec.Decoder{}.Salvage(it.Stack, blob)
 	if err == nil || len(it.Stack.PCs) == 0 {
 		return len(text)
 	}
@@ -135,10 +135,10 @@ func (s *Scanner) rescue(it *Item, text []byte, head, run int) (n int) {
 func gluedBlob(text []byte) int {
 	var s codec.Stack
 	for n := 6; n <= len(text); n += 3 {
-		if int(binary.BigEndian.Uint16(text[n-2:])) != n || codec.Decode(&s, text[:n]) != nil {
+		if int(binary.BigEndian.Uint16(text[n-2:])) != n || (codec.Decoder{}).Decode(&s, nil, text[:n]) != nil {
 			continue
 		}
-		fields, err := codec.AppendFields(nil, text[:n])
+		fields, err := codec.Decoder{}.AppendFields(nil, text[:n])
 		if err != nil {
 			continue
 		}

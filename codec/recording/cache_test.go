@@ -10,7 +10,7 @@ import (
 func TestCacheWhereItHelps(t *testing.T) {
 	var log, blob []byte
 	add := func(size uint64) {
-		blob, _ = codec.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000}, Size: size}, codec.MachineExact64, codec.SearchLws)
+		blob, _ = codec.Encoder{}.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000}, Size: size}, nil)
 		log = append(codec.AppendLine(log, blob), '\n')
 	}
 	const apart = 60_000
@@ -43,7 +43,7 @@ func TestCacheWhereItHelps(t *testing.T) {
 func TestMemo(t *testing.T) {
 	var log, blob []byte
 	for i := range uint64(50_000) {
-		blob, _ = codec.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000}, Size: i * i % 5000}, codec.MachineExact64, codec.SearchLws)
+		blob, _ = codec.Encoder{}.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000}, Size: i * i % 5000}, nil)
 		log = append(codec.AppendLine(log, blob), '\n')
 	}
 	kept := 0
@@ -68,7 +68,7 @@ func TestMemo(t *testing.T) {
 func TestNoAllocation(t *testing.T) {
 	var log, blob []byte
 	for i := range uint64(20_000) {
-		blob, _ = codec.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000, 0x402000 + i%50}, Size: i % 50}, codec.MachineExact64, codec.SearchLws)
+		blob, _ = codec.Encoder{}.AppendBlob(blob[:0], &codec.Stack{PCs: []uint64{0x401000, 0x402000 + i%50}, Size: i % 50}, nil)
 		log = append(codec.AppendLine(append(log, "[1.2] N: "...), blob), " x\n~b#size: 7520, 0x406651 0x406852\n"...)
 	}
 	for _, off := range []bool{false, true} {

@@ -130,7 +130,7 @@ func TestChainOfDifferences(t *testing.T) {
 }
 
 func TestBoots(t *testing.T) {
-	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x1234567890}, Size: 1}, codec.MachineExact64, codec.SearchLws)
+	blob, err := codec.Encoder{}.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x1234567890}, Size: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

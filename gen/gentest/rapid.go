@@ -86,7 +86,7 @@ func Blob() *rapid.Generator[[]byte] {
 	return rapid.Custom(func(t *rapid.T) []byte {
 		m := Machine().Draw(t, "machine")
 		s := Stack(m.Word()).Draw(t, "stack")
-		blob, err := codec.AppendBlob(nil, &s, m, Search().Draw(t, "search"))
+		blob, err := codec.Encoder{Machine: m, Search: Search().Draw(t, "search")}.AppendBlob(nil, &s, nil)
 		if err != nil {
 			t.Fatalf("generator: %v", err)
 		}

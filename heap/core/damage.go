@@ -217,7 +217,7 @@ func (f *finder) checkCalls() {
 		if b.Blob == nil {
 			continue
 		}
-		if codec.DecodeWord(&f.scratch, b.Blob, f.m.Word) != nil {
+		if (codec.Decoder{Word: f.m.Word}).Decode(&f.scratch, nil, b.Blob) != nil {
 			continue
 		}
 		if known, wrong := f.countCalls(&f.scratch); wrong >= 2 && wrong > known/2 {

@@ -112,10 +112,10 @@ func (f *foreign) blob(b *ArenaBlock) ([]byte, error) {
 	if blob, ok := f.blobs[string(f.key)]; ok {
 		return blob, nil
 	}
-	blob, err := codec.AppendBlob(nil, &s, f.machine, codec.SearchLws)
+	blob, err := codec.Encoder{Machine: f.machine}.AppendBlob(nil, &s, nil)
 	if err != nil { // an address that is none of this machine
 		s.PCs = nil
-		blob, err = codec.AppendBlob(nil, &s, f.machine, codec.SearchLws)
+		blob, err = codec.Encoder{Machine: f.machine}.AppendBlob(nil, &s, nil)
 	}
 	if err == nil {
 		f.blobs[string(f.key)] = blob

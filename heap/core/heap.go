@@ -231,7 +231,7 @@ func (f *finder) userFields() bool {
 	some := false
 	for i := range f.h.Blocks {
 		if b := f.h.Blocks[i].Blob; b != nil {
-			if codec.DecodeUser(&s, &u, b, 64) != nil {
+			if (codec.Decoder{}).Decode(&s, &u, b) != nil {
 				return false
 			}
 			some = some || u != (codec.User{})

@@ -110,7 +110,7 @@ func (p *packing) unpack(s *codec.Stack, b []byte, word int) ([]byte, error) {
 	if r.bad {
 		return nil, errPacked
 	}
-	return codec.AppendBlob(nil, s, machineOf(word), codec.SearchBest)
+	return codec.Encoder{Machine: machineOf(word), Search: codec.SearchBest}.AppendBlob(nil, s, nil)
 }
 
 // machineOf returns the exact machine with this word size in bits.

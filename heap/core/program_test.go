@@ -269,7 +269,7 @@ func TestPackedHeap(t *testing.T) {
 			d.check(t, func(h *Heap, i int) bool {
 				var got codec.Stack
 				want, _ := fields(t, d.lines[i])
-				if err := codec.DecodeWord(&got, h.Blocks[i].Blob, 64); err != nil {
+				if err := (codec.Decoder{}).Decode(&got, nil, h.Blocks[i].Blob); err != nil {
 					t.Fatal(err)
 				}
 				return got.Size == want.Size && len(got.PCs) > 1 && slices.Equal(got.PCs, want.PCs)
@@ -304,7 +304,7 @@ func TestUnpack(t *testing.T) {
 		t.Fatalf("%+v: %v", s, err)
 	}
 	var again codec.Stack
-	if err := codec.DecodeWord(&again, blob, 32); err != nil || again.Size != 100 || !slices.Equal(again.PCs, s.PCs) {
+	if err := (codec.Decoder{Word: 32}).Decode(&again, nil, blob); err != nil || again.Size != 100 || !slices.Equal(again.PCs, s.PCs) {
 		t.Errorf("as a blob %+v: %v", again, err)
 	}
 	whole := pack(bits)
@@ -323,9 +323,9 @@ func TestUnpack(t *testing.T) {
 
 // fields decodes a ~m# line with user fields.
 func fields(t *testing.T, line string) (s codec.Stack, u codec.User) {
-	blob, err := codec.ParseLine(nil, []byte(line))
+	blob, err := codec.Decoder{}.ParseLine(nil, []byte(line))
 	if err == nil {
-		err = codec.DecodeUser(&s, &u, blob, 64)
+		err = codec.Decoder{}.Decode(&s, &u, blob)
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)

@@ -23,7 +23,7 @@ func (h *Heap) AppendLine(dst []byte, block int) ([]byte, bool) {
 	var u codec.User
 	if h.User {
 		var s codec.Stack
-		if codec.DecodeUser(&s, &u, b.Blob, 64) != nil {
+		if (codec.Decoder{}).Decode(&s, &u, b.Blob) != nil {
 			u.Reset()
 		}
 	}

@@ -68,7 +68,7 @@ func (s *synth) alloc(size int, pcs ...uint64) int {
 	if s.word == 32 {
 		m = codec.MachineExact32
 	}
-	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: uint64(size)}, m, codec.SearchLws)
+	blob, err := codec.Encoder{Machine: m}.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: uint64(size)}, nil)
 	if err != nil {
 		panic(err)
 	}

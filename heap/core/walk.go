@@ -145,7 +145,7 @@ func (f *finder) blob(node uint64) (blob []byte, length uint64, err error) {
 	}
 	b, err := codec.BlobAtEnd(mem)
 	if err == nil {
-		err = codec.DecodeWord(&f.scratch, b, f.m.Word)
+		err = codec.Decoder{Word: f.m.Word}.Decode(&f.scratch, nil, b)
 	}
 	if err != nil {
 		return nil, 0, err

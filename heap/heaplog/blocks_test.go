@@ -31,7 +31,7 @@ func TestDumpBlocks(t *testing.T) {
 	record := func(addr, size uint64) string {
 		u := &codec.User{}
 		u.Set(codec.TagAddress, addr)
-		blob, err := codec.AppendBlobUser(nil, &codec.Stack{Size: size, PCs: []uint64{0x8000444}}, u, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{Size: size, PCs: []uint64{0x8000444}}, u)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 // A ~h#map forgets the modules before it, with or without {{{reset}}} after it; a
 // ~h#load does not, and elements count wherever they stand. (BT-REC-4)
 func TestMapsOfARecording(t *testing.T) {
-	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x400010, 0x500010}, Size: 1}, codec.MachineExact64, codec.SearchLws)
+	blob, err := codec.Encoder{}.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x400010, 0x500010}, Size: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func recordedLine(t *testing.T, kind int, size, addr, time uint64) string {
 		u.Set(codec.TagEvent, uint64(kind))
 		u.Set(codec.TagTime, time)
 	}
-	blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: []uint64{0x400010}, Size: size}, &u, codec.MachineExact64, codec.SearchLws)
+	blob, err := codec.Encoder{}.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x400010}, Size: size}, &u)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestDumpOfAnItem(t *testing.T) {
 // Each dump has the ~h#boot of its boot, and the Summary that of the last boot, which may have no
 // dump. A boot that only a banner tells has none.
 func TestBootHeaders(t *testing.T) {
-	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x400010}, Size: 1}, codec.MachineExact64, codec.SearchLws)
+	blob, err := codec.Encoder{}.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x400010}, Size: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -257,7 +257,7 @@ func TestCallPathNamesLater(t *testing.T) {
 		"~h#begin 4 k=paths\n" + line(4, 4, wholePath(1, 40, 4)) + "~h#end 4\n"
 	dumps, r := pathDumps(t, log)
 	var s codec.Stack
-	if blob, err := codec.ParseLine(nil, []byte("~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV")); err != nil || codec.Decode(&s, blob) != nil {
+	if blob, err := (codec.Decoder{}).ParseLine(nil, []byte("~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV")); err != nil || (codec.Decoder{}).Decode(&s, nil, blob) != nil {
 		t.Fatal(err)
 	}
 	m := ""

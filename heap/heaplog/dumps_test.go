@@ -33,7 +33,7 @@ func eventLine(kind, addr, old, size, us uint64, pcs ...uint64) string {
 	if kind == codec.EventMoved {
 		u.Set(codec.TagOldAddress, old)
 	}
-	blob, err := codec.AppendBlobUser(nil, &codec.Stack{Size: size, PCs: pcs}, u, codec.MachineExact64, codec.SearchLws)
+	blob, err := codec.Encoder{}.AppendBlob(nil, &codec.Stack{Size: size, PCs: pcs}, u)
 	if err != nil {
 		panic(err)
 	}

@@ -15,7 +15,7 @@ func TestGroupBy(t *testing.T) {
 	block := func(thread, size uint64) {
 		var u codec.User
 		u.Set(codec.TagThread, thread)
-		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: []uint64{0x1000 + size}, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x1000 + size}, Size: size}, &u)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,12 +38,12 @@ func heapOf(t *testing.T, name string) (blocks []heapBlock, boot string) {
 	var pcs []uint64
 	var stacks []codec.Stack
 	for line := range strings.Lines(string(corpus.Capture(name))) {
-		blob, err := codec.ParseLine(nil, []byte(strings.TrimSpace(line)))
+		blob, err := codec.Decoder{}.ParseLine(nil, []byte(strings.TrimSpace(line)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var s codec.Stack
-		if err := codec.Decode(&s, blob); err != nil {
+		if err := (codec.Decoder{}).Decode(&s, nil, blob); err != nil {
 			t.Fatal(err)
 		}
 		pcs = append(pcs, s.PCs...)

@@ -40,7 +40,7 @@ func deepStack() codec.Stack {
 }
 
 func lineOf(s codec.Stack) string {
-	blob, err := codec.AppendBlob(nil, &s, codec.MachineExact64, codec.SearchLws)
+	blob, err := codec.Encoder{}.AppendBlob(nil, &s, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -413,13 +413,13 @@ func TestRecordings(t *testing.T) {
 	event.Set(codec.TagEvent, codec.EventAllocated)
 	event.Set(codec.TagAddress, 0x3ffb1000)
 	event.Set(codec.TagTime, 99)
-	blob, err := codec.AppendBlobUser(nil, &codec.Stack{Size: 8, PCs: []uint64{0x400d1234}}, event, codec.MachineExact32, codec.SearchLws)
+	blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{Size: 8, PCs: []uint64{0x400d1234}}, event)
 	if err != nil {
 		t.Fatal(err)
 	}
 	live := &codec.User{}
 	live.Set(codec.TagAddress, 0x3ffb2000)
-	withUser, err := codec.AppendBlobUser(nil, &codec.Stack{Size: 5, PCs: []uint64{0x400d1234}}, live, codec.MachineExact32, codec.SearchLws)
+	withUser, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{Size: 5, PCs: []uint64{0x400d1234}}, live)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -467,7 +467,7 @@ func TestRecordings(t *testing.T) {
 func TestHeadersBeforeRecords(t *testing.T) {
 	var u codec.User
 	u.Set(codec.TagAddress, 0x10)
-	blob, err := codec.AppendBlobUser(nil, &codec.Stack{Size: 5}, &u, codec.MachineExact64, codec.SearchLws)
+	blob, err := codec.Encoder{}.AppendBlob(nil, &codec.Stack{Size: 5}, &u)
 	if err != nil {
 		t.Fatal(err)
 	}

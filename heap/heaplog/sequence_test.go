@@ -36,7 +36,7 @@ func sequence(t testing.TB, log string, options ...heaplog.Option) (dumps []*pro
 func records(t testing.TB, first, n int) []string {
 	var list []string
 	for i := first; i < first+n; i++ {
-		blob, err := codec.AppendBlob(nil, &codec.Stack{Size: uint64(8 + i%40), PCs: []uint64{0x400000 + uint64(i)*12, 0x410000}}, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{Size: uint64(8 + i%40), PCs: []uint64{0x400000 + uint64(i)*12, 0x410000}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

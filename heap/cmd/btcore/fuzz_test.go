@@ -58,7 +58,7 @@ func deadRAM(f *testing.F, word int) []byte {
 	}
 	last, at := uint64(0), uint64(base+0x1000)
 	for i := range uint64(2) {
-		blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x8000100 + 2*i, 0x8000200}, Size: 40}, m, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: m}.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x8000100 + 2*i, 0x8000200}, Size: 40}, nil)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -79,9 +79,9 @@ func records(t *testing.T, out string) (list []uint64) {
 		case strings.HasPrefix(line, codec.LeadIn):
 			var s codec.Stack
 			var u codec.User
-			blob, err := codec.ParseLine(nil, []byte(line))
+			blob, err := codec.Decoder{}.ParseLine(nil, []byte(line))
 			if err == nil {
-				err = codec.DecodeUser(&s, &u, blob, 64)
+				err = codec.Decoder{}.Decode(&s, &u, blob)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -49,7 +49,7 @@ func (in *input) symbols() (*symbols, error) {
 // print prints the call stack of a blob, one line per function.
 func (s *symbols) print(w io.Writer, blob []byte, word int) {
 	var st codec.Stack
-	if err := codec.DecodeWord(&st, blob, word); err != nil {
+	if err := (codec.Decoder{Word: word}).Decode(&st, nil, blob); err != nil {
 		fmt.Fprintf(w, "    its call stack cannot be read: %v\n", err)
 		return
 	}

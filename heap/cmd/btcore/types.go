@@ -158,7 +158,7 @@ func (in *input) structs(h *core.Heap, files []typedFile, names []string) {
 // structOf returns the struct of a block, by its blob.
 func (in *input) structOf(files []typedFile, blob []byte) *types.Struct {
 	var st codec.Stack
-	if codec.DecodeWord(&st, blob, in.Word) != nil {
+	if (codec.Decoder{Word: in.Word}).Decode(&st, nil, blob) != nil {
 		return nil
 	}
 	for _, f := range files {

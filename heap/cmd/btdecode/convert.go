@@ -482,9 +482,9 @@ func (c *converter) alloc(a *heaplog.Alloc) {
 		c.value.Add(profile.Value{Bytes: s.Size, Count: 1})
 		c.blob = c.blob[:0]
 		if c.begin != nil {
-			c.blob, c.err = codec.AppendBlobUser(c.blob, &s, &u, c.machine, c.search)
+			c.blob, c.err = codec.Encoder{Machine: c.machine, Search: c.search}.AppendBlob(c.blob, &s, &u)
 		} else {
-			c.blob, c.err = codec.AppendBlob(c.blob, &s, c.machine, c.search)
+			c.blob, c.err = codec.Encoder{Machine: c.machine, Search: c.search}.AppendBlob(c.blob, &s, nil)
 		}
 		c.buf = append(codec.AppendLine(c.buf[:0], c.blob), '\n')
 		c.write(c.buf)

@@ -61,7 +61,7 @@ func TestConvertRecording(t *testing.T) {
 		u := &codec.User{}
 		u.Set(codec.TagAddress, addr)
 		u.Set(codec.TagThread, 7)
-		blob, err := codec.AppendBlobUser(nil, &codec.Stack{Size: size, PCs: pcs}, u, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{Size: size, PCs: pcs}, u)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestConvertUnmarkedDumps(t *testing.T) {
 	for d := range 6 {
 		b.WriteString("listing\n")
 		for i := 12 + 9*d; i > 0; i-- { // the newest first
-			blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x401000 + uint64(i)*16, 0x402000}, Size: uint64(i)}, codec.MachineExact32, codec.SearchLws)
+			blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x401000 + uint64(i)*16, 0x402000}, Size: uint64(i)}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

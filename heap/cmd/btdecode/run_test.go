@@ -36,7 +36,7 @@ func command(stdin string, args ...string) (stdout, stderr string, code int) {
 // line encodes a stack as a machine does.
 func line(t testing.TB, m codec.Machine, size uint64, pcs ...uint64) string {
 	t.Helper()
-	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, m, codec.SearchLws)
+	blob, err := codec.Encoder{Machine: m}.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func encoded(t *testing.T, log string) string {
 			out = append(out, it.Text...)
 			continue
 		}
-		blob, err := codec.AppendBlob(nil, it.Stack, codec.MachineWrap32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineWrap32}.AppendBlob(nil, it.Stack, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,7 @@ func benchLog(b *testing.B, kind string) (path string, size int64) {
 	var blob, line []byte
 	for size < 64<<20 {
 		next()
-		if blob, err = codec.AppendBlob(blob[:0], &s, codec.MachineExact64, codec.SearchLws); err != nil {
+		if blob, err = (codec.Encoder{}).AppendBlob(blob[:0], &s, nil); err != nil {
 			b.Fatal(err)
 		}
 		line = append(codec.AppendLine(line[:0], blob), '\n')

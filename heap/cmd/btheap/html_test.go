@@ -53,7 +53,7 @@ func TestPageOfEvents(t *testing.T) {
 		u.Set(codec.TagEvent, kind)
 		u.Set(codec.TagAddress, addr)
 		u.Set(codec.TagTime, ms*1000)
-		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, u, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, u)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestPageMapOfEvents(t *testing.T) {
 		u.Set(codec.TagAddress, 0x1000+n*256)
 		u.Set(codec.TagTime, n*1000)
 		u.Set(codec.TagThread, 1+n%2)
-		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: []uint64{0x401200}, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x401200}, Size: size}, &u)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -255,7 +255,7 @@ func TestLeaksOfEvents(t *testing.T) {
 		u.Set(codec.TagEvent, kind)
 		u.Set(codec.TagAddress, addr)
 		u.Set(codec.TagTime, us)
-		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, &u)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +280,7 @@ func TestLeaksAlive(t *testing.T) {
 		block := func(addr, size uint64, pcs ...uint64) {
 			var u codec.User
 			u.Set(codec.TagAddress, addr)
-			blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+			blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, &u)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -346,7 +346,7 @@ func TestByThreadAndSize(t *testing.T) {
 	for i, size := range []uint64{64, 64, 100} {
 		var u codec.User
 		u.Set(codec.TagThread, uint64(7+i%2))
-		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: []uint64{0x401100 + uint64(i)*16}, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: []uint64{0x401100 + uint64(i)*16}, Size: size}, &u)
 		if err != nil {
 			t.Fatal(err)
 		}

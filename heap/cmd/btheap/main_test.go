@@ -29,7 +29,7 @@ func command(stdin string, args ...string) (stdout, stderr string, code int) {
 // record is an allocation of the fixtures.
 func record(t testing.TB, size uint64, pcs ...uint64) string {
 	t.Helper()
-	blob, err := codec.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, codec.MachineExact32, codec.SearchLws)
+	blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestEvents(t *testing.T) {
 		if kind == codec.EventMoved {
 			u.Set(codec.TagOldAddress, addr)
 		}
-		blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, u, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, u)
 		if err != nil {
 			t.Fatal(err)
 		}

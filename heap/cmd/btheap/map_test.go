@@ -15,7 +15,7 @@ func at(t testing.TB, addr, size uint64, pcs ...uint64) string {
 	t.Helper()
 	var u codec.User
 	u.Set(codec.TagAddress, addr)
-	blob, err := codec.AppendBlobUser(nil, &codec.Stack{PCs: pcs, Size: size}, &u, codec.MachineExact32, codec.SearchLws)
+	blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, &u)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestMapOfEvents(t *testing.T) {
 		if e.kind == 0 {
 			s.PCs = []uint64{0x401200}
 		}
-		blob, err := codec.AppendBlobUser(nil, &s, &u, codec.MachineExact32, codec.SearchLws)
+		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &s, &u)
 		if err != nil {
 			t.Fatal(err)
 		}

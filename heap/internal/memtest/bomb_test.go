@@ -108,7 +108,7 @@ func events(t *testing.T, n int) (text []byte) {
 		user.Set(codec.TagAddress, 0x10000000+16*uint64(i))
 		var err error
 		s := codec.Stack{PCs: []uint64{0x8000000 + 2*uint64(i)}, Size: 8}
-		if blob, err = codec.AppendBlobUser(blob[:0], &s, &user, codec.MachineExact64, codec.SearchLws); err != nil {
+		if blob, err = (codec.Encoder{}).AppendBlob(blob[:0], &s, &user); err != nil {
 			t.Fatal(err)
 		}
 		text = append(codec.AppendEventLine(text, blob), '\n')

@@ -92,7 +92,7 @@ func (l *logsOf) write(t *testing.T, dir string, low, size uint64, paths int) {
 	record := func(to ...*bufio.Writer) func(int, *codec.Stack) {
 		return func(_ int, s *codec.Stack) {
 			var err error
-			if blob, err = codec.AppendBlob(blob[:0], s, codec.MachineExact64, codec.SearchLws); err != nil {
+			if blob, err = (codec.Encoder{}).AppendBlob(blob[:0], s, nil); err != nil {
 				t.Fatal(err)
 			}
 			line = append(codec.AppendLine(line[:0], blob), '\n')
@@ -114,7 +114,7 @@ func (l *logsOf) write(t *testing.T, dir string, low, size uint64, paths int) {
 		user.Set(codec.TagAddress, 0x10000000+16*uint64(i))
 		user.Set(codec.TagTime, uint64(i))
 		var err error
-		if blob, err = codec.AppendBlobUser(blob[:0], s, &user, codec.MachineExact64, codec.SearchLws); err != nil {
+		if blob, err = (codec.Encoder{}).AppendBlob(blob[:0], s, &user); err != nil {
 			t.Fatal(err)
 		}
 		line = append(codec.AppendEventLine(line[:0], blob), '\n')

@@ -179,7 +179,7 @@ func IsRecord(arg string) bool {
 
 // isBareRecord reports whether an argument is a record without its lead-in.
 func isBareRecord(arg string) bool {
-	blob, err := codec.ParseLineLenient(nil, []byte(arg))
+	blob, err := codec.Decoder{Lenient: true}.ParseLine(nil, []byte(arg))
 	var s codec.Stack
-	return err == nil && codec.Decode(&s, blob) == nil
+	return err == nil && codec.Decoder{}.Decode(&s, nil, blob) == nil
 }

@@ -78,7 +78,7 @@ func MatrixEncoders(set *conformance.Set) ([]MatrixEncoder, error) {
 	for _, own := range ownEncoders {
 		e := MatrixEncoder{Name: own.name, Word: own.machine.Word()}
 		for _, s := range gen.VectorStacks(e.Word, 1) {
-			blob, err := codec.AppendBlob(nil, &s.Stack, own.machine, own.search)
+			blob, err := codec.Encoder{Machine: own.machine, Search: own.search}.AppendBlob(nil, &s.Stack, nil)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", own.name, s.ID, err)
 			}

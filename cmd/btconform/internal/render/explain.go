@@ -135,7 +135,7 @@ type reading struct {
 func decode(blob []byte, word int) (r reading) {
 	var err error
 	var e *codec.Error
-	if r.Fields, err = codec.AppendFieldsWord(nil, blob, word); errors.As(err, &e) {
+	if r.Fields, err = (codec.Decoder{Word: word}).AppendFields(nil, blob); errors.As(err, &e) {
 		r.Reason, r.At = e.Reason, e.Off
 	}
 	return r

@@ -206,7 +206,7 @@ func (t *trace) encode(b *block) []byte {
 		return nil
 	}
 	s := codec.Stack{Size: uint64(b.size), PCs: b.pcs[:min(len(b.pcs), maxFrames)]}
-	blob, err := codec.AppendBlobUser(t.blob[:0], &s, &b.user, codec.MachineExact64, codec.SearchLws)
+	blob, err := codec.Encoder{}.AppendBlob(t.blob[:0], &s, &b.user)
 	if err != nil {
 		t.skipped++
 		return nil
