@@ -229,8 +229,12 @@ static void start(void *(*find)(const char *))
 		loading[i].real = find(loading[i].name);
 }
 
-void modules_exchange(void)
+static __attribute__((constructor)) void loaded(void)
 {
+	hooks_loaded();
+	if (!gate->ring)
+		return;
+	/* for modules that would bypass a preloaded library */
 	start(next);
 	attached = true;
 	exchange_all(true);

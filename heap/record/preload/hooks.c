@@ -176,13 +176,11 @@ NOINLINE bool begin(void)
 	return gate->ring;
 }
 
-static __attribute__((constructor)) void loaded(void)
+void hooks_loaded(void)
 {
 	in_loader = false;
 	if (state == RAW)
 		start();
-	if (gate->ring)
-		modules_exchange();
 }
 
 /* ---------------------------------------------------------------- C */

@@ -75,8 +75,8 @@ struct hook {
 	void *ours, *real;
 };
 extern struct hook hooks[HOOKS];
-/* modules_exchange has the hooks called by modules that would bypass a preloaded library. */
-void modules_exchange(void);
+/* hooks_loaded begins recording, if that has not begun, once all libraries are loaded. */
+void hooks_loaded(void);
 /* hooks_attach has the hooks call the functions that find returns. */
 void hooks_attach(void *(*find)(const char *));
 
