@@ -50,7 +50,8 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/internal/heapmap":       {packages: "codec heap/profile"},
 	"heap/report":                 {packages: "heap/profile heap/internal/heapmap internal/printable heap/internal/leaktext"},
 	"stats":                       {packages: "codec codec/callpath internal/cli internal/printable", libraries: "github.com/klauspost/compress"},
-	"heap/profile":                {packages: "heap/leak symbol internal/printable", libraries: "github.com/google/pprof"},
+	"heap/profile":                {packages: "heap/leak symbol internal/printable"},
+	"heap/profile/export":         {packages: "heap/profile symbol internal/printable", libraries: "github.com/google/pprof"},
 	"gen":                         {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":                 {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
@@ -90,7 +91,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"cmd/btconform":     {packages: "codec conformance conformance/fuzz cmd/btconform/internal/interop cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/types heap/core/unwind internal/cli internal/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/profile heap/internal/heapmap heap/report heap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
+	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/profile heap/profile/export heap/internal/heapmap heap/report heap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath internal/printable internal/elfnote", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec codec/callpath codec/recording gen stats symbol internal/cli internal/cli/logflags internal/input internal/process", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btrecord": {packages: "internal/cli heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
@@ -98,7 +99,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"fleet/cmd/btfleet":        {packages: "fleet/clickhouse fleet/ingest fleet/page fleet/push fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli internal/input", libraries: "*"},
 	"fleet/ingest":             {packages: "codec codec/recording symbol heap/heaplog heap/leak heap/profile fleet/store internal/decompress"},
-	"fleet/page":               {packages: "heap/profile heap/report internal/cli internal/printable fleet/push fleet/query"},
+	"fleet/page":               {packages: "heap/profile heap/profile/export heap/report internal/cli internal/printable fleet/push fleet/query"},
 	"fleet/push":               {packages: "fleet/query", libraries: "*"},
 	"fleet/clickhouse":         {packages: "fleet/store", libraries: "*"},
 	"fleet/query":              {packages: "heap/leak heap/profile fleet/clickhouse fleet/store", libraries: "*"},

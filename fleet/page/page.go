@@ -27,6 +27,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/push"
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/export"
 	"github.com/lwsbt/lwsbt/heap/report"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
@@ -478,7 +479,7 @@ func Write(ctx context.Context, db *query.DB, w io.Writer, o query.Scope, back t
 		if err != nil {
 			return err
 		}
-		d, err := profile.FromPprof(b, push.Profile(top, time.Time{}), "build "+Short(build))
+		d, err := export.FromPprof(b, push.Profile(top, time.Time{}), "build "+Short(build))
 		if err != nil {
 			return err
 		}

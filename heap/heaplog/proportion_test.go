@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/export"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -41,10 +42,10 @@ func TestMemoryInProportion(t *testing.T) {
 		{"callers, 1 level", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Depth: 1, Callers: true}) }},
 		{"peek", func(p *profile.Profile) { p.Peek(regexp.MustCompile("^0x80003e8$"), profile.Bytes) }},
 		{"leaks", func(p *profile.Profile) { p.Leaks(profile.LeakOptions{}) }},
-		{"folded", func(p *profile.Profile) { p.Export(io.Discard, "folded", profile.ExportOptions{}) }},
-		{"speedscope", func(p *profile.Profile) { p.Export(io.Discard, "speedscope", profile.ExportOptions{}) }},
-		{"dhat", func(p *profile.Profile) { p.Export(io.Discard, "dhat", profile.ExportOptions{}) }},
-		{"pprof", func(p *profile.Profile) { p.Export(io.Discard, "pprof", profile.ExportOptions{}) }},
+		{"folded", func(p *profile.Profile) { export.Write(io.Discard, p, "folded", export.Options{}) }},
+		{"speedscope", func(p *profile.Profile) { export.Write(io.Discard, p, "speedscope", export.Options{}) }},
+		{"dhat", func(p *profile.Profile) { export.Write(io.Discard, p, "dhat", export.Options{}) }},
+		{"pprof", func(p *profile.Profile) { export.Write(io.Discard, p, "pprof", export.Options{}) }},
 	}
 	measured := map[string][]float64{} // bytes allocated per path, by size of the log
 	for _, paths := range []int{2000, 4000} {

@@ -134,7 +134,7 @@ type interner struct {
 	module   *symbol.Module // the last one, with its number in files
 	number   uint32
 	maxPaths int
-	other    Path
+	rest     Path // of all beyond the limit, once there is one
 	stack    []uint32
 	bases    []*baseDump
 	copied   int // values that shortened may copy
@@ -197,7 +197,7 @@ func (b *Builder) Callers(outer Callers, addrs []symbol.Addr) Callers {
 func (b *Builder) PathFrom(outer Callers, addrs []symbol.Addr) Path {
 	b.init()
 	if outer.node == overLimit || b.paths.addrs.n+len(addrs) > maxAddrs {
-		return b.otherPath()
+		return b.other()
 	}
 	b.numbers(addrs)
 	return b.path(outer.node, b.stack)
@@ -217,18 +217,24 @@ func (b *interner) path(node uint32, stack []uint32) Path {
 	switch {
 	case found:
 	case b.paths.size() >= b.maxPaths:
-		return b.otherPath()
+		return b.other()
 	default:
 		p.id = b.paths.push(p)
 	}
 	return Path{b.paths, p.id}
 }
 
-func (b *interner) otherPath() Path {
-	if b.other.in == nil {
-		b.other = Path{b.paths, b.paths.add(0, []uint32{b.addr(&otherAddr)})}
+// Other returns the path of this Builder that represents call paths beyond a limit.
+func (b *Builder) Other() Path {
+	b.init()
+	return b.other()
+}
+
+func (b *interner) other() Path {
+	if b.rest.in == nil {
+		b.rest = Path{b.paths, b.paths.add(0, []uint32{b.addr(&otherAddr)})}
 	}
-	return b.other
+	return b.rest
 }
 
 // identity is equal for two addresses that count as the same address.
@@ -248,7 +254,7 @@ func (b *interner) identity(a *symbol.Addr) identity {
 		return identity{a.PC, 0, a.State}
 	case unplaced:
 		return identity{x, noFile, a.State}
-	case len(l.Frames) > 0 && (l.Module == nil || l.Own == 0): // symbols without addresses, as in some pprof profiles
+	case len(l.Frames) > 0 && (l.Module == nil || l.Own == 0 || l.Module.File == nil): // named by another profile, such as one of pprof
 		return identity{0, b.fileNumber(l), a.State}
 	case l.Module == nil:
 		return identity{a.PC, 0, a.State}
@@ -302,7 +308,7 @@ func (b *Builder) Add(p Path, v Value) {
 		b.open.Loss.Saturated = true
 	}
 	b.open.Records++
-	if b.other.in != nil && p == b.other {
+	if b.rest.in != nil && p == b.rest {
 		b.open.Loss.OtherPaths++
 	}
 }

@@ -2,7 +2,7 @@
 // allocations of one or more dumps, summed by call path.
 //
 //	records ─Builder→ Dump ─New→ Profile ─View→ Profile ─┬→ Top, Sites, Tree, Peek, Diff
-//	events ──Replay──↗                                   └→ pprof, folded, speedscope, DHAT, …
+//	events ──Replay──↗                                   └→ package export: pprof, folded, …
 //
 // A [Builder] adds up the records of each dump. A [Dump] refers to the call paths of its
 // Builder and holds its own values. A [Profile] merges the call paths that look alike in a
@@ -10,7 +10,7 @@
 // addresses of a call path come with their symbols (see [symbol.Addr]).
 //
 // Sums are unsigned 64-bit numbers. If a sum overflows, it is 2^64-1, and [Loss.Saturated]
-// is set. Exporters return notes on values that their format cannot hold.
+// is set.
 //
 // The memory of a Builder depends on the number of distinct call paths, and not on the
 // number of records: about 110 bytes per path of 16 addresses, and 50 bytes per distinct

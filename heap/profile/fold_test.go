@@ -127,10 +127,9 @@ func TestFoldStart(t *testing.T) {
 			if len(got) != 1 || got[0] != c.want {
 				t.Errorf("%d frames: %q, want %q", long, got, c.want)
 			}
-			prof, _ := p.Pprof()
-			for _, s := range prof.Sample {
-				if len(s.Location) != len(strings.Fields(c.want)) {
-					t.Errorf("pprof: %d locations, want %d", len(s.Location), len(strings.Fields(c.want)))
+			for _, addrs := range p.Stacks() {
+				if len(addrs) != len(strings.Fields(c.want)) {
+					t.Errorf("%d addresses, want %d", len(addrs), len(strings.Fields(c.want)))
 				}
 			}
 		}

@@ -2,21 +2,41 @@ package profile
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-
-	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// Limits for the formats of Export that repeat the frames of each call path. A few bytes of a log may
-// add a call path of 1,024 frames that shares all but one with others.
+// Limits of [Dump.Heaviest]. A few bytes of a log may add a call path of 1,024 frames that shares all
+// but one with others.
 const (
-	freeFrames  = 1 << 23 // are always written
-	repetitions = 32      // of a frame on average; ordinary profiles have 10
+	freeFrames = 1 << 23 // are always written
+	// Repetitions is how often a frame is repeated on average at most; ordinary profiles have 10.
+	Repetitions = 32
 )
 
-// heaviestPaths returns which of n stacks of a tree a format writes, if all frames would be beyond the
-// limits: the heaviest ones. It returns nil for all.
+// Heaviest returns which call paths of the dump are written to a file that repeats the frames of each:
+// the heaviest ones, of 2^23 frames together or, if that is more, Repetitions times the frames of the
+// dump. left is the number of the others.
+func (d *Dump) Heaviest() (kept func(Path) bool, left int) {
+	if d == nil || d.in == nil {
+		return func(Path) bool { return true }, 0
+	}
+	ids, values := d.live.whole()
+	list := heaviestPaths(&d.in.stackTree, len(ids), func(i int) (uint32, Value) { return ids[i], values[i] })
+	if list == nil {
+		return func(Path) bool { return true }, 0
+	}
+	for _, k := range list {
+		if !k {
+			left++
+		}
+	}
+	return func(p Path) bool {
+		i, found := slices.BinarySearch(ids, p.id)
+		return found && p.in == d.in && list[i]
+	}, left
+}
+
+// heaviestPaths returns which of n stacks of a tree are within the limits. It returns nil for all.
 func heaviestPaths(tree *stackTree, n int, stack func(i int) (id uint32, v Value)) (kept []bool) {
 	depth := make([]uint32, tree.nodes.n) // by node; parents have lower numbers
 	for i := 1; i < len(depth); i++ {
@@ -34,7 +54,7 @@ func heaviestPaths(tree *stackTree, n int, stack func(i int) (id uint32, v Value
 		all += frames(i)
 		own += len(tail)
 	}
-	left := max(freeFrames, repetitions*own)
+	left := max(freeFrames, Repetitions*own)
 	if all <= left {
 		return nil
 	}
@@ -55,38 +75,6 @@ func heaviestPaths(tree *stackTree, n int, stack func(i int) (id uint32, v Value
 		kept[i] = true
 	}
 	return kept
-}
-
-// limited returns the profile of the last dump with the call paths that a format writes. The others
-// are added up as the path for which [Path.Other] is true, and a note says so.
-func (p *Profile) limited() (*Profile, []string) {
-	d, _ := p.last()
-	if d.in == nil {
-		return p, nil
-	}
-	ids, values := d.live.whole()
-	kept := heaviestPaths(&d.in.stackTree, len(ids), func(i int) (uint32, Value) { return ids[i], values[i] })
-	if kept == nil {
-		return p, nil
-	}
-	b := NewBuilder(0)
-	i, left := 0, 0
-	for a := range d.all() { // freed ones are last, and are not kept
-		if i >= len(kept) || !kept[i] {
-			a.Path = b.otherPath()
-			left++
-		}
-		b.AddAllocation(a)
-		i++
-	}
-	most := b.End(d.DumpInfo)
-	most.Records, most.Ended, most.Loss = d.Records, d.Ended, d.Loss
-	return view([]*Dump{most}, p.view), []string{limitNote(left)}
-}
-
-func limitNote(left int) string {
-	return fmt.Sprintf("%s with the least bytes are added up as %q: the format repeats the frames of each, which would be over %d per frame of the profile",
-		printable.Count(left, "call path"), OtherName, repetitions)
 }
 
 // StackLimit limits the call sites of a list of stacks: a few bytes of a log may add a stack that

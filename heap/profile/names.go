@@ -359,20 +359,37 @@ func withoutStart(stack []uint32) []uint32 {
 	return stack
 }
 
-// showing yields the allocations whose call paths the view shows.
-func (n *names) showing(list iter.Seq[Allocation]) iter.Seq[Allocation] {
-	return func(yield func(Allocation) bool) {
+// Stacks returns the allocations of the last dump whose call paths the view shows, and then those that
+// were freed (see [Dump.Freed]), with the addresses of the path, innermost first. The view leaves
+// out addresses at the ends of a path, or of which it hides all frames. The slice is valid until the
+// next allocation.
+func (p *Profile) Stacks() iter.Seq2[Allocation, []symbol.Addr] {
+	return func(yield func(Allocation, []symbol.Addr) bool) {
+		d, _ := p.last()
+		n := p.names()
 		paths := shownPaths{names: n}
-		for a := range list {
-			if paths.shows(a.id) && !yield(a) {
+		var numbers []uint32
+		var addrs []symbol.Addr
+		for a := range d.all() {
+			if !paths.shows(a.id) {
+				continue
+			}
+			numbers, addrs = a.appendNumbers(numbers[:0]), addrs[:0]
+			for _, addr := range n.folded(numbers) {
+				if !n.hidden(addr) {
+					addrs = append(addrs, *n.in.addrs.at(int(addr)))
+				}
+			}
+			if !yield(a, addrs) {
 				return
 			}
 		}
 	}
 }
 
-// frames returns the frames of an address as the view shows them, innermost first.
-func (n *names) frames(a symbol.Addr) []symbol.Frame {
+// Frames returns the frames of an address as the view shows them, innermost first.
+func (p *Profile) Frames(a symbol.Addr) []symbol.Frame {
+	n := p.names()
 	frames, _ := n.view.Filter.Frames(nil, a)
 	for i := range frames {
 		f := &frames[i]
@@ -385,23 +402,4 @@ func (n *names) frames(a symbol.Addr) []symbol.Frame {
 func (n *names) hidden(addr uint32) bool {
 	s := n.shown[addr]
 	return s.flags&isList != 0 && len(n.lists[s.site]) == 0
-}
-
-// ranked returns the text of each site in folded output, and by site its place in the
-// order of all texts. Equal texts have one place.
-func (n *names) ranked() (text func(site uint32) string, rank []uint32) {
-	texts := make([]string, n.count())
-	order := make([]uint32, len(texts))
-	for i := range texts {
-		texts[i], order[i] = foldedName.Replace(n.siteAt(uint32(i)).String()), uint32(i)
-	}
-	slices.SortFunc(order, func(a, b uint32) int { return strings.Compare(texts[a], texts[b]) })
-	rank = make([]uint32, len(texts))
-	for i, site := range order {
-		rank[site] = uint32(i)
-		if i > 0 && texts[site] == texts[order[i-1]] {
-			rank[site] = rank[order[i-1]]
-		}
-	}
-	return func(site uint32) string { return texts[site] }, rank
 }

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"cmp"
 	"iter"
 	"slices"
 )
@@ -112,22 +111,4 @@ func (o *outline) visit(v visitor, node uint32) {
 			v.leave()
 		}
 	}
-}
-
-// ordered yields the numbers of the items by their stacks: by the outermost value first, and a
-// stack before those that continue it.
-func (o *outline) ordered(node uint32) iter.Seq[uint32] {
-	return func(yield func(uint32) bool) { o.yieldOrdered(node, yield) }
-}
-
-func (o *outline) yieldOrdered(node uint32, yield func(uint32) bool) bool {
-	parts := slices.SortedFunc(o.parts(node), func(a, b outlinePart) int {
-		return cmp.Or(cmp.Compare(a.value+1, b.value+1), cmp.Compare(a.item, b.item)) // noValue + 1 is 0
-	})
-	for _, p := range parts {
-		if p.node != 0 && !o.yieldOrdered(p.node, yield) || p.node == 0 && !yield(o.items[p.item].number) {
-			return false
-		}
-	}
-	return true
 }

@@ -86,6 +86,9 @@ func (p *Profile) rows() *rows {
 // View returns the profile of the same dumps in another view.
 func (p *Profile) View(v View) *Profile { return view(p.Dumps(), v) }
 
+// Current returns the view of the profile.
+func (p *Profile) Current() View { return *p.names().view }
+
 // Dumps returns the dumps of the profile.
 func (p *Profile) Dumps() []*Dump {
 	if p == nil {

@@ -67,15 +67,16 @@ type Churn struct {
 	Total     Value // ever allocated
 	Temporary Value // of Total, freed by the next event of the same thread
 	Live, Max Value // now, and when Live.Bytes was the largest
+	Peak      Value // Live when the most bytes of all call paths were live
 	Freed     uint64
 	Lifetime  float64 // sum of the lifetimes of the freed blocks, in seconds
+	Age       float64 // of the live blocks: sum of the times since they were allocated, in seconds
 }
 
 type pathState struct {
 	path Path
 	Churn
-	peak    Value // Live at the peak, if changed is later than the peak
-	changed int64 // number of the event that last changed Live
+	changed int64 // number of the event that last changed Live; before that of the peak, Peak is out of date
 }
 
 // Totals holds the totals of all events.
@@ -190,7 +191,7 @@ func (r *Replay) pathNumber(p Path) uint32 {
 func (r *Replay) change(path uint32) *pathState {
 	p := &r.paths[path]
 	if p.changed <= r.peakSeen {
-		p.peak = p.Live
+		p.Peak = p.Live
 	}
 	p.changed = r.totals.Events
 	return p
@@ -256,25 +257,18 @@ func (r *Replay) Totals() Totals { return r.totals }
 // met.
 func (r *Replay) Paths() iter.Seq2[Path, Churn] {
 	return func(yield func(Path, Churn) bool) {
+		ages := make([]float64, len(r.paths))
+		for _, b := range r.blocks {
+			ages[b.path] += lifetime(b.time, r.totals.Last)
+		}
 		for i := range r.paths {
-			if !yield(r.paths[i].path, r.paths[i].Churn) {
+			c := r.paths[i].Churn
+			c.Peak, c.Age = r.atPeak(&r.paths[i]), ages[i]
+			if !yield(r.paths[i].path, c) {
 				return
 			}
 		}
 	}
-}
-
-// lifetimes returns for each path the sum of the lifetimes of its blocks, in seconds. A
-// live block counts up to the last event.
-func (r *Replay) lifetimes() []float64 {
-	sums := make([]float64, len(r.paths))
-	for i := range sums {
-		sums[i] = r.paths[i].Lifetime
-	}
-	for _, b := range r.blocks {
-		sums[b.path] += lifetime(b.time, r.totals.Last)
-	}
-	return sums
 }
 
 // dump returns a dump with a value for each path.
@@ -317,7 +311,7 @@ func (r *Replay) atPeak(p *pathState) Value {
 	if p.changed <= r.peakSeen {
 		return p.Live
 	}
-	return p.peak
+	return p.Peak
 }
 
 // Blocks yields the live blocks that have addresses, in no order.

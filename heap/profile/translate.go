@@ -9,8 +9,6 @@ type translation struct {
 	from, to *stackTree
 	// list returns the values that replace a value, innermost first, valid until the next call.
 	list func(value uint32) []uint32
-	// none, if not nil, returns the values of a stack that would have none.
-	none func() []uint32
 	// fold leaves out the values with starts at the outer end of a stack, if one has no mark, and those
 	// with allocates at its inner end, unless all have it.
 	fold bool
@@ -55,9 +53,6 @@ func (t *translation) stack(id uint32) uint32 {
 			node, buf = n.kept, nil
 		}
 		unmark(buf)
-	}
-	if node == 0 && len(buf) == 0 && t.none != nil {
-		buf = t.none()
 	}
 	return t.to.add(node, buf)
 }

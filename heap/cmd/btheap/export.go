@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/export"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -23,9 +24,9 @@ speedscope, dhat (valgrind's dh_view.html) or csv.`,
 			changed := c.Flags().Changed
 			switch {
 			case format == "":
-				return cli.BadArgsf("expected --format: %s", strings.Join(profile.Formats(), ", "))
-			case !slices.Contains(profile.Formats(), format):
-				return cli.BadArgsf("--format %q, expected %s", format, strings.Join(profile.Formats(), ", "))
+				return cli.BadArgsf("expected --format: %s", strings.Join(export.Formats(), ", "))
+			case !slices.Contains(export.Formats(), format):
+				return cli.BadArgsf("--format %q, expected %s", format, strings.Join(export.Formats(), ", "))
 			case changed("by") && (format == "pprof" || format == "dhat"): // the program that reads the file groups addresses
 				return cli.BadArgsf("--by has no effect here: --format %s has functions, files and lines", format)
 			case changed("weight") && format != "folded":
@@ -39,7 +40,7 @@ speedscope, dhat (valgrind's dh_view.html) or csv.`,
 	f := c.Flags()
 	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, speedscope, dhat, csv")
 	s.addAll(c, "Export", oneFrames, oneOutput)
-	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(profile.Formats(), cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(export.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -48,7 +49,7 @@ func (s *session) writeExport(w io.Writer, format string) error {
 	if err := s.read(lastDumps); err != nil {
 		return err
 	}
-	o := profile.ExportOptions{Weight: s.w, Program: "btheap"}
+	o := export.Options{Weight: s.w, Program: "btheap"}
 	var d *profile.Dump
 	if format == "dhat" && s.moment == nil && s.Dump == "" && s.replay != nil {
 		o.Replay, d = s.replay, s.dumps[0] // the dump is not used
@@ -59,7 +60,7 @@ func (s *session) writeExport(w io.Writer, format string) error {
 	if err != nil {
 		return err
 	}
-	notes, err := p.Export(w, format, o)
+	notes, err := export.Write(w, p, format, o)
 	for _, n := range notes {
 		s.note("%s", n)
 	}

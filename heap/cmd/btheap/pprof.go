@@ -6,6 +6,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/heap/internal/heapfile"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/export"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -41,7 +42,7 @@ func (s *session) profiles() ([]heapfile.Profile, error) {
 func (s *session) readProfiles(list []heapfile.Profile) error {
 	b := profile.NewBuilder(int(s.maxPaths))
 	for i, p := range list {
-		d, err := profile.FromPprof(b, p.Profile, p.Name)
+		d, err := export.FromPprof(b, p.Profile, p.Name)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/export"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -92,7 +93,7 @@ func TestDHATOfEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if _, err := prof.Export(&out, "dhat", profile.ExportOptions{Replay: r.Replay()}); err != nil {
+	if _, err := export.Write(&out, prof, "dhat", export.Options{Replay: r.Replay()}); err != nil {
 		t.Fatal(err)
 	}
 	got := dhatSites(t, out.Bytes(), functions)

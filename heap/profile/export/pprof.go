@@ -1,4 +1,4 @@
-package profile
+package export
 
 import (
 	"bufio"
@@ -14,21 +14,26 @@ import (
 
 	pprof "github.com/google/pprof/profile"
 
+	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // newPprofBuilder begins the profile of the last dump, without its samples.
-func (p *Profile) newPprofBuilder() *pprofBuilder {
-	x := &pprofBuilder{names: p.names(), labels: map[string][]string{}, locations: map[uint32]*pprof.Location{}, modules: map[symbol.Module]*pprof.Mapping{},
+func newPprofBuilder(p *profile.Profile) *pprofBuilder {
+	x := &pprofBuilder{p: p, labels: map[string][]string{}, locations: map[symbol.Addr]*pprof.Location{}, modules: map[symbol.Module]*pprof.Mapping{},
 		functions: map[pprof.Function]*pprof.Function{}}
 	x.prof = &pprof.Profile{
 		SampleType: []*pprof.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
 		PeriodType: &pprof.ValueType{Type: "space", Unit: "bytes"}, Period: 1, DefaultSampleType: "inuse_space",
 	}
-	x.dump, _ = p.last()
-	x.describe(x.dump)
-	_, values := x.dump.more.whole()
-	if x.ever = slices.ContainsFunc(values, func(m more) bool { return !m.ever.IsZero() }); x.ever {
+	d, _ := last(p)
+	x.describe(d)
+	for _, list := range []iter.Seq[profile.Allocation]{d.Allocations(), d.Freed()} {
+		for a := range list {
+			x.ever = x.ever || !a.Ever.IsZero()
+		}
+	}
+	if x.ever {
 		x.prof.SampleType = append([]*pprof.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}}, x.prof.SampleType...)
 	}
 	return x
@@ -39,14 +44,10 @@ func (p *Profile) newPprofBuilder() *pprofBuilder {
 func (x *pprofBuilder) samples() iter.Seq[pprof.Sample] {
 	return func(yield func(pprof.Sample) bool) {
 		s := pprof.Sample{Label: x.labels}
-		var stack []uint32
-		for a := range x.names.showing(x.dump.all()) {
+		for a, addrs := range x.p.Stacks() {
 			s.Location, s.Value = s.Location[:0], s.Value[:0]
-			stack = a.appendNumbers(stack[:0])
-			for _, addr := range x.names.folded(stack) {
-				if !x.names.hidden(addr) {
-					s.Location = append(s.Location, x.location(addr))
-				}
+			for i := range addrs {
+				s.Location = append(s.Location, x.location(&addrs[i]))
 			}
 			values := []uint64{a.Ever.Count, a.Ever.Bytes, a.Count, a.Bytes}
 			if !x.ever {
@@ -79,8 +80,8 @@ func (x *pprofBuilder) end() (prof *pprof.Profile, notes []string) {
 
 // writePprof writes the samples as they are made: the format repeats the locations of a call path
 // in each sample. Package pprof then writes the rest, with the last sample.
-func writePprof(w *bufio.Writer, p *Profile, _ ExportOptions) ([]string, error) {
-	x := p.newPprofBuilder()
+func writePprof(w *bufio.Writer, p *profile.Profile, _ Options) ([]string, error) {
+	x := newPprofBuilder(p)
 	e := pprofEncoder{}
 	types := e.strings(x)
 	z := gzip.NewWriter(w)
@@ -191,7 +192,7 @@ func appendBytes(dst []byte, field byte, value []byte) []byte {
 }
 
 // describe adds the properties of a dump: its name, how it was sampled, and labels.
-func (x *pprofBuilder) describe(d *Dump) {
+func (x *pprofBuilder) describe(d *profile.Dump) {
 	if d.Name != "" {
 		x.prof.Comments = []string{d.Name}
 	}
@@ -208,32 +209,30 @@ func (x *pprofBuilder) describe(d *Dump) {
 }
 
 type pprofBuilder struct {
-	names     *names
-	dump      *Dump
+	p         *profile.Profile
 	ever      bool // the dump has allocations since the boot
 	clamped   bool // a sum does not fit
 	prof      *pprof.Profile
-	labels    map[string][]string        // of each sample
-	locations map[uint32]*pprof.Location // by address
+	labels    map[string][]string // of each sample
+	locations map[symbol.Addr]*pprof.Location
 	modules   map[symbol.Module]*pprof.Mapping
 	functions map[pprof.Function]*pprof.Function
 }
 
 // location returns the location of an address.
-func (x *pprofBuilder) location(addr uint32) *pprof.Location {
-	l := x.locations[addr]
+func (x *pprofBuilder) location(a *symbol.Addr) *pprof.Location {
+	l := x.locations[*a]
 	if l != nil {
 		return l
 	}
-	a := *x.names.in.addrs.at(int(addr))
-	l = &pprof.Location{ID: uint64(len(x.prof.Location) + 1), Address: callOf(&a)}
-	x.locations[addr] = l
+	l = &pprof.Location{ID: uint64(len(x.prof.Location) + 1), Address: callOf(a)}
+	x.locations[*a] = l
 	x.prof.Location = append(x.prof.Location, l)
 	if a.Location != nil && a.Location.Module != nil {
 		l.Mapping = x.mapping(a.Location)
 	}
 	if len(a.Frames()) > 0 {
-		for _, f := range x.names.frames(a) {
+		for _, f := range x.p.Frames(*a) {
 			l.Line = append(l.Line, pprof.Line{Function: x.function(f), Line: int64(f.Line)})
 		}
 	}
@@ -268,102 +267,4 @@ func (x *pprofBuilder) function(f symbol.Frame) *pprof.Function {
 		x.prof.Function = append(x.prof.Function, known)
 	}
 	return known
-}
-
-// FromPprof adds a pprof profile to a Builder without an open dump, and returns it as a
-// dump with the given name. It uses the values in use, if there are any, else the default
-// sample type.
-func FromPprof(b *Builder, prof *pprof.Profile, name string) (*Dump, error) {
-	if b == nil || prof == nil {
-		return nil, fmt.Errorf("%s: no Builder or no profile", name)
-	}
-	bytes, count := pprofTypes(prof)
-	if bytes < 0 {
-		return nil, fmt.Errorf("%s: no samples in bytes: not a heap profile", name)
-	}
-	for _, s := range prof.Sample {
-		if len(s.Value) != len(prof.SampleType) {
-			return nil, fmt.Errorf("%s: a sample has %d values, expected %d", name, len(s.Value), len(prof.SampleType))
-		}
-		if s.Value[bytes] < 0 || count >= 0 && s.Value[count] < 0 {
-			return nil, fmt.Errorf("%s: a sample is negative: a difference of profiles, expected one", name)
-		}
-	}
-	b.init()
-	r := &pprofReader{b: b, addrs: map[*pprof.Location]uint32{}, modules: map[*pprof.Mapping]*symbol.Module{}}
-	for _, s := range prof.Sample {
-		v := Value{uint64(s.Value[bytes]), 1}
-		if count >= 0 {
-			v.Count = uint64(s.Value[count])
-		}
-		if !v.IsZero() {
-			b.Add(r.path(s.Location), v)
-		}
-	}
-	return b.End(DumpInfo{Name: name, File: name, Number: 1, Boot: 1}), nil
-}
-
-// pprofTypes returns the indexes of the sample types in bytes and in counts, -1 for a
-// missing type.
-func pprofTypes(prof *pprof.Profile) (bytes, count int) {
-	bytes, count = -1, -1
-	for i, t := range prof.SampleType {
-		switch {
-		case t.Unit == "bytes" && (bytes < 0 || t.Type == "inuse_space" || t.Type == prof.DefaultSampleType && prof.SampleType[bytes].Type != "inuse_space"):
-			bytes = i
-		case t.Unit == "count" && (count < 0 || t.Type == "inuse_objects"):
-			count = i
-		}
-	}
-	return bytes, count
-}
-
-// pprofReader adds the call paths of one profile. It distinguishes locations as the profile
-// does, since addresses may be missing or belong to another program.
-type pprofReader struct {
-	b       *Builder
-	addrs   map[*pprof.Location]uint32
-	modules map[*pprof.Mapping]*symbol.Module
-	stack   []uint32
-}
-
-func (r *pprofReader) path(locations []*pprof.Location) Path {
-	if r.b.paths.addrs.n+len(locations) > maxAddrs {
-		return r.b.otherPath()
-	}
-	r.stack = r.stack[:0]
-	for _, l := range locations {
-		if l == nil {
-			continue
-		}
-		n, known := r.addrs[l]
-		if !known {
-			n = uint32(r.b.paths.addrs.n)
-			r.b.paths.addrs.push(r.addr(l))
-			r.addrs[l] = n
-		}
-		r.stack = append(r.stack, n)
-	}
-	return r.b.path(0, r.stack)
-}
-
-func (r *pprofReader) addr(l *pprof.Location) symbol.Addr {
-	at := &symbol.Location{Own: l.Address, Call: l.Address}
-	if m := l.Mapping; m != nil {
-		if r.modules[m] == nil {
-			r.modules[m] = &symbol.Module{Name: m.File, BuildID: m.BuildID, Start: m.Start, End: m.Limit, Offset: m.Offset}
-		}
-		at.Module = r.modules[m]
-		if m.Start != 0 && l.Address >= m.Start && l.Address < m.Limit {
-			at.Own += m.Offset - m.Start
-		}
-	}
-	for i, ln := range l.Line {
-		f := symbol.Frame{Line: int(ln.Line), Inlined: i+1 < len(l.Line)}
-		if ln.Function != nil {
-			f.Name, f.Func, f.File = ln.Function.Name, ln.Function.SystemName, ln.Function.Filename
-		}
-		at.Frames = append(at.Frames, f)
-	}
-	return symbol.Addr{PC: l.Address, Location: at}
 }

@@ -1,10 +1,11 @@
-package profile
+package export
 
 import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -16,17 +17,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
+	pprof "github.com/google/pprof/profile"
 
+	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // export writes the first dump of the fixture.
-func export(t *testing.T, format string, v View, o ExportOptions) string {
+func export(t *testing.T, format string, v profile.View, o Options) string {
 	t.Helper()
 	var out bytes.Buffer
-	notes, err := first(t, v).Export(&out, format, o)
+	notes, err := Write(&out, first(t, v), format, o)
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("%s: %v, notes %q", format, err, notes)
 	}
@@ -38,7 +40,7 @@ func TestPprof(t *testing.T) {
 	hidden := map[string][2]int64{"work main ": {3, 155}, "idle main ": {3, 30}}
 	all := map[string][2]int64{"xmalloc work main ": {2, 150}, "idle main ": {3, 30}, "- xmalloc work main ": {1, 5}}
 	for hide, want := range map[*regexp.Regexp]map[string][2]int64{nil: all, regexp.MustCompile("^(xmalloc|0x9000)$"): hidden} {
-		prof, err := profile.ParseData([]byte(export(t, "pprof", View{Filter: Filter{Hide: hide}}, ExportOptions{})))
+		prof, err := pprof.ParseData([]byte(export(t, "pprof", profile.View{Filter: profile.Filter{Hide: hide}}, Options{})))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +61,7 @@ func TestPprof(t *testing.T) {
 }
 
 // pprofSums adds up samples by the names of their functions.
-func pprofSums(prof *profile.Profile) map[string][2]int64 {
+func pprofSums(prof *pprof.Profile) map[string][2]int64 {
 	sums := map[string][2]int64{}
 	for _, s := range prof.Sample {
 		key := ""
@@ -78,10 +80,10 @@ func pprofSums(prof *profile.Profile) map[string][2]int64 {
 }
 
 func TestFolded(t *testing.T) {
-	if got, want := export(t, "folded", View{}, ExportOptions{}), "main;idle 30\nmain;work;xmalloc 150\nmain;work;xmalloc;0x9000 5\n"; got != want {
+	if got, want := export(t, "folded", profile.View{}, Options{}), "main;idle 30\nmain;work;xmalloc 150\nmain;work;xmalloc;0x9000 5\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if got, want := export(t, "folded", View{Filter: Filter{Hide: regexp.MustCompile("xmalloc|0x9000|idle")}}, ExportOptions{Weight: Count}), "main 3\nmain;work 3\n"; got != want {
+	if got, want := export(t, "folded", profile.View{Filter: profile.Filter{Hide: regexp.MustCompile("xmalloc|0x9000|idle")}}, Options{Weight: profile.Count}), "main 3\nmain;work 3\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
@@ -123,7 +125,7 @@ show(gRoot, 0);`
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ file, want string }{
-		{export(t, "dhat", View{}, ExportOptions{Command: "app --x"}), `[root] 185/6
+		{export(t, "dhat", profile.View{}, Options{Command: "app --x"}), `[root] 185/6
  0x4001FF: xmalloc (/src/mem.c:10) < 0x4001FF: work (/src/work.c:7) < 0x4000FF: main (/src/main.c:3) 150/2
  0x4002FF: idle (/src/main.c:20) < 0x4000FF: main (/src/main.c:3) 30/3
  0x9000: ??? < 0x4001FF: xmalloc (/src/mem.c:10) < 0x4001FF: work (/src/work.c:7) < 0x4000FF: main (/src/main.c:3) 5/1
@@ -148,12 +150,12 @@ show(gRoot, 0);`
 
 // dhatEvents is a DHAT file of four blocks of the fixture's first two call paths.
 func dhatEvents(t *testing.T) string {
-	dumps, paths := fixture()
-	var r Replay
-	for _, e := range []Event{
+	dump, paths := fixture()
+	var r profile.Replay
+	for _, e := range []profile.Event{
 		{Path: paths[0], Addr: 0x10, Bytes: 100, Time: 1000},
 		{Path: paths[0], Addr: 0x20, Bytes: 50, Time: 2000},
-		{Kind: Freed, Addr: 0x10, Time: 4000},
+		{Kind: profile.Freed, Addr: 0x10, Time: 4000},
 		{Path: paths[0], Addr: 0x30, Bytes: 60, Time: 5000},
 		{Path: paths[1], Addr: 0x40, Bytes: 7, Time: 5000},
 	} {
@@ -164,7 +166,7 @@ func dhatEvents(t *testing.T) string {
 		}
 	}
 	var out bytes.Buffer
-	notes, err := newProfile(t, dumps[0]).Export(&out, "dhat", ExportOptions{Replay: &r})
+	notes, err := Write(&out, newProfile(t, dump), "dhat", Options{Replay: &r})
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("%v, notes %q", err, notes)
 	}
@@ -235,7 +237,7 @@ func TestSpeedscope(t *testing.T) {
 			Weights    []int64
 		}
 	}
-	if err := json.Unmarshal([]byte(export(t, "speedscope", View{}, ExportOptions{})), &f); err != nil {
+	if err := json.Unmarshal([]byte(export(t, "speedscope", profile.View{}, Options{})), &f); err != nil {
 		t.Fatal(err)
 	}
 	if f.Schema != "https://www.speedscope.app/file-format-schema.json" || len(f.Profiles) != 2 {
@@ -257,7 +259,7 @@ func TestSpeedscope(t *testing.T) {
 }
 
 func TestTextFormats(t *testing.T) {
-	records, err := csv.NewReader(strings.NewReader(export(t, "csv", View{}, ExportOptions{}))).ReadAll()
+	records, err := csv.NewReader(strings.NewReader(export(t, "csv", profile.View{}, Options{}))).ReadAll()
 	if err != nil || len(records) != 4 {
 		t.Fatalf("%v, %q", err, records)
 	}
@@ -268,10 +270,10 @@ func TestTextFormats(t *testing.T) {
 
 // No cell of names that are not trusted is a formula.
 func TestCSVHasNoFormulas(t *testing.T) {
-	var builder Builder
-	builder.Add(builder.Path([]symbol.Addr{addr(0x400100, frame("=cmd|' /c calc'!A0", "@SUM(1)", 3))}), Value{1, 1})
+	var builder profile.Builder
+	builder.Add(builder.Path([]symbol.Addr{addr(0x400100, frame("=cmd|' /c calc'!A0", "@SUM(1)", 3))}), profile.Value{Bytes: 1, Count: 1})
 	var b bytes.Buffer
-	if _, err := newProfile(t, builder.End(DumpInfo{Name: "=1+1", Number: 1, Boot: 1})).Export(&b, "csv", ExportOptions{}); err != nil {
+	if _, err := Write(&b, newProfile(t, builder.End(profile.DumpInfo{Name: "=1+1", Number: 1, Boot: 1})), "csv", Options{}); err != nil {
 		t.Fatal(err)
 	}
 	records, err := csv.NewReader(&b).ReadAll()
@@ -284,11 +286,11 @@ func TestCSVHasNoFormulas(t *testing.T) {
 }
 
 func TestUnknownFormat(t *testing.T) {
-	if _, err := first(t, View{}).Export(&bytes.Buffer{}, "xml", ExportOptions{}); err == nil || !strings.Contains(err.Error(), "expected pprof, folded") {
+	if _, err := Write(&bytes.Buffer{}, first(t, profile.View{}), "xml", Options{}); err == nil || !strings.Contains(err.Error(), "expected pprof, folded") {
 		t.Error(err)
 	}
 	for _, f := range Formats() {
-		if exporters[f] == nil {
+		if writers[f] == nil {
 			t.Errorf("%s is listed and not written", f)
 		}
 	}
@@ -297,16 +299,16 @@ func TestUnknownFormat(t *testing.T) {
 // What is written for pprof is read back: two locations without address are two, and
 // those of two profiles are never one by their address.
 func TestFromPprof(t *testing.T) {
-	both := func(names ...string) *Profile {
-		var b Builder
-		var dumps []*Dump
+	both := func(names ...string) *profile.Profile {
+		var b profile.Builder
+		var dumps []*profile.Dump
 		for i, name := range names {
-			f := &profile.Function{ID: 1, Name: name, Filename: "a.c"}
-			g := &profile.Function{ID: 2, Name: "main"}
-			l := &profile.Location{ID: 1, Line: []profile.Line{{Function: f, Line: 3}}}
-			m := &profile.Location{ID: 2, Line: []profile.Line{{Function: g, Line: 9}}}
-			prof := &profile.Profile{SampleType: []*profile.ValueType{{Type: "alloc_space", Unit: "bytes"}, {Type: "inuse_space", Unit: "bytes"}},
-				Sample: []*profile.Sample{{Location: []*profile.Location{l, m}, Value: []int64{99, int64(5 + i)}}}}
+			f := &pprof.Function{ID: 1, Name: name, Filename: "a.c"}
+			g := &pprof.Function{ID: 2, Name: "main"}
+			l := &pprof.Location{ID: 1, Line: []pprof.Line{{Function: f, Line: 3}}}
+			m := &pprof.Location{ID: 2, Line: []pprof.Line{{Function: g, Line: 9}}}
+			prof := &pprof.Profile{SampleType: []*pprof.ValueType{{Type: "alloc_space", Unit: "bytes"}, {Type: "inuse_space", Unit: "bytes"}},
+				Sample: []*pprof.Sample{{Location: []*pprof.Location{l, m}, Value: []int64{99, int64(5 + i)}}}}
 			d, err := FromPprof(&b, prof, name+".pb.gz")
 			if err != nil {
 				t.Fatal(err)
@@ -323,26 +325,26 @@ func TestFromPprof(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var data bytes.Buffer
-	if _, err := first(t, View{}).Export(&data, "pprof", ExportOptions{}); err != nil {
+	if _, err := Write(&data, first(t, profile.View{}), "pprof", Options{}); err != nil {
 		t.Fatal(err)
 	}
-	prof, err := profile.Parse(&data)
+	prof, err := pprof.Parse(&data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := FromPprof(new(Builder), prof, "x")
+	d, err := FromPprof(new(profile.Builder), prof, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := siteRows(newProfile(t, d).Sites(Bytes, false, 0).Rows), siteRows(first(t, View{}).Sites(Bytes, false, 0).Rows); got != want {
+	if got, want := siteRows(newProfile(t, d).Sites(profile.Bytes, false, 0).Rows), siteRows(first(t, profile.View{}).Sites(profile.Bytes, false, 0).Rows); got != want {
 		t.Errorf("read back:\n%swant\n%s", got, want)
 	}
-	for _, bad := range []*profile.Profile{
-		{SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}},
-		{SampleType: []*profile.ValueType{{Type: "inuse_space", Unit: "bytes"}}, Sample: []*profile.Sample{{Value: []int64{-1}}}},
-		{SampleType: []*profile.ValueType{{Type: "inuse_space", Unit: "bytes"}}, Sample: []*profile.Sample{{}}},
+	for _, bad := range []*pprof.Profile{
+		{SampleType: []*pprof.ValueType{{Type: "cpu", Unit: "nanoseconds"}}},
+		{SampleType: []*pprof.ValueType{{Type: "inuse_space", Unit: "bytes"}}, Sample: []*pprof.Sample{{Value: []int64{-1}}}},
+		{SampleType: []*pprof.ValueType{{Type: "inuse_space", Unit: "bytes"}}, Sample: []*pprof.Sample{{}}},
 	} {
-		if _, err := FromPprof(new(Builder), bad, "bad"); err == nil || !strings.HasPrefix(err.Error(), "bad: ") {
+		if _, err := FromPprof(new(profile.Builder), bad, "bad"); err == nil || !strings.HasPrefix(err.Error(), "bad: ") {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
@@ -351,20 +353,20 @@ func TestFromPprof(t *testing.T) {
 // A sampled dump with totals since the boot keeps its rate, labels and totals in a pprof
 // profile; pprof's own package accepts it.
 func TestPprofOfCallPaths(t *testing.T) {
-	b := NewBuilder(0)
+	b := profile.NewBuilder(0)
 	live, freed := b.Path([]symbol.Addr{{PC: 0x10}, {PC: 0x20}}), b.Path([]symbol.Addr{{PC: 0x30}})
-	b.AddAllocation(Allocation{Path: live, Value: Value{Bytes: 4096, Count: 4}, Ever: Value{Bytes: 9000, Count: 9}, BytesErr: 30, CountErr: 2})
-	b.AddAllocation(Allocation{Path: live, Value: Value{Bytes: 4, Count: 1}, Ever: Value{Bytes: 10, Count: 1}, BytesErr: 40})
-	b.AddAllocation(Allocation{Path: freed, Ever: Value{Bytes: 77, Count: 7}})
-	d := b.End(DumpInfo{Name: "dump 1", Sample: 512 << 10, Build: "5ca1ab1e", Device: "kitchen", Firmware: "1.2"})
+	b.AddAllocation(profile.Allocation{Path: live, Value: profile.Value{Bytes: 4096, Count: 4}, Ever: profile.Value{Bytes: 9000, Count: 9}, BytesErr: 30, CountErr: 2})
+	b.AddAllocation(profile.Allocation{Path: live, Value: profile.Value{Bytes: 4, Count: 1}, Ever: profile.Value{Bytes: 10, Count: 1}, BytesErr: 40})
+	b.AddAllocation(profile.Allocation{Path: freed, Ever: profile.Value{Bytes: 77, Count: 7}})
+	d := b.End(profile.DumpInfo{Name: "dump 1", Sample: 512 << 10, Build: "5ca1ab1e", Device: "kitchen", Firmware: "1.2"})
 	if bytes, count := d.TotalStdErr(); bytes != 50 || count != 2 {
 		t.Errorf("errors %v, %v", bytes, count)
 	}
-	p, err := New(d)
+	p, err := profile.New(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	prof, _ := p.Pprof()
+	prof, _ := parsed(t, p)
 	if err := prof.CheckValid(); err != nil {
 		t.Fatal(err)
 	}
@@ -379,20 +381,49 @@ func TestPprofOfCallPaths(t *testing.T) {
 	}
 	// the file, whose samples are written one by one, has the same
 	var file bytes.Buffer
-	if _, err := p.Export(&file, "pprof", ExportOptions{}); err != nil {
+	if _, err := Write(&file, p, "pprof", Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if written, err := profile.Parse(&file); err != nil || written.String() != prof.String() {
+	if written, err := pprof.Parse(&file); err != nil || written.String() != prof.String() {
 		t.Errorf("written: %v\n%v\nwant\n%v", err, written, prof)
 	}
 	// what was read back is live values
-	back, err := FromPprof(NewBuilder(0), prof, "back")
-	if err != nil || back.Total != (Value{Bytes: 4100, Count: 5}) {
+	back, err := FromPprof(profile.NewBuilder(0), prof, "back")
+	if err != nil || back.Total != (profile.Value{Bytes: 4100, Count: 5}) {
 		t.Errorf("read back: %v, %v", back.Total, err)
 	}
 	// the sum of two dumps keeps them, too
-	sum := Sum(d, d)
+	sum := profile.Sum(d, d)
 	if bytes, _ := sum.TotalStdErr(); math.Abs(bytes-50*math.Sqrt2) > 1e-9 || sum.Device != "kitchen" || sum.Sample != d.Sample || len(slices.Collect(sum.Freed())) != 1 {
 		t.Errorf("sum %+v", sum)
+	}
+}
+
+// Sums that a format cannot hold are noted.
+func TestSumsOverLimits(t *testing.T) {
+	var b profile.Builder
+	b.Add(b.Path([]symbol.Addr{addr(0x400100, frame("main", "a.c", 3))}), profile.Value{Bytes: 1 << 63, Count: 1})
+	p := newProfile(t, b.End(profile.DumpInfo{}))
+	for format, want := range map[string]string{"pprof": "2^63-1", "speedscope": "2^53-1", "dhat": "2^53-1"} {
+		notes, err := Write(io.Discard, p, format, Options{})
+		if err != nil || len(notes) != 1 || !strings.Contains(notes[0], want) {
+			t.Errorf("%s: %v, notes %q", format, err, notes)
+		}
+	}
+}
+
+// No function panics on nothing.
+func TestNothing(t *testing.T) {
+	if _, err := FromPprof(nil, nil, "x"); err == nil {
+		t.Error("FromPprof of nothing is no error")
+	}
+	for i, p := range []*profile.Profile{nil, {}, newProfile(t, &profile.Dump{}), newProfile(t, new(profile.Builder).End(profile.DumpInfo{}), profile.Sum())} {
+		for _, f := range Formats() {
+			for _, r := range []*profile.Replay{nil, new(profile.Replay)} {
+				if _, err := Write(io.Discard, p, f, Options{Replay: r}); err != nil {
+					t.Errorf("%d, %s: %v", i, f, err)
+				}
+			}
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package profile
+package export
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -15,30 +16,35 @@ const shortLived = 500
 
 // dhatPath is the value of an entry of the file.
 type dhatPath struct {
-	total, most, peak, end Value
+	total, most, peak, end profile.Value
 	lifetime               float64 // seconds
 }
 
 // writeDHAT writes the JSON that valgrind's dh_view.html opens, file version 2. A dump has
 // live blocks and no lifetimes, so its file announces no lifetimes ("bklt"), and the totals
 // are the live values. Events have lifetimes. Accesses ("bkacc") are not recorded.
-func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
+func writeDHAT(w *bufio.Writer, p *profile.Profile, o Options) ([]string, error) {
 	var notes []string
-	f := &dhatFile{names: p.names(), texts: []string{"[root]"}, numbers: map[string]uint32{}, known: map[uint32][]uint32{}}
-	d, _ := p.last()
+	f := &dhatFile{p: p, texts: []string{"[root]"}, numbers: map[string]uint32{}, known: map[symbol.Addr][]uint32{},
+		frames: newTree(), entries: map[uint32]int{}}
+	d, _ := last(p)
 	events := o.Replay != nil
 	verb, end := "Live", d.Time
 	if events {
-		verb, end, d = "Allocated", o.Replay.totals.Last, o.Replay.Ever()
-		if d.Len() > 0 { // an empty dump has no names
-			f.names = newNames([]*Dump{d}, *f.names.view)
+		verb, end, d = "Allocated", o.Replay.Totals().Last, o.Replay.Ever()
+		if d.Len() > 0 {
+			ever, err := profile.New(d)
+			if err != nil {
+				return nil, err
+			}
+			f.p = ever.View(p.Current())
 		}
-		f.begin()
-		notes = f.addReplay(o.Replay)
+		notes = f.addReplay(o.Replay, d)
 	} else {
-		f.begin()
-		for a := range f.names.showing(d.Allocations()) {
-			f.add(f.stack(a.id), dhatPath{total: a.Value})
+		for a, addrs := range p.Stacks() {
+			if !a.IsZero() {
+				f.add(addrs, dhatPath{total: a.Value})
+			}
 		}
 	}
 	fmt.Fprintf(w, "{\"dhatFileVersion\":2\n,\"mode\":\"heap\",\"verb\":%q\n,\"bklt\":%t,\"bkacc\":false\n", verb, events)
@@ -50,7 +56,7 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 	writeJSON(w, cmp.Or(o.Command, cmp.Or(d.Name, "live allocations")))
 	fmt.Fprintf(w, "\n,\"pid\":0\n,\"te\":%d\n", end.Microseconds())
 	if events {
-		fmt.Fprintf(w, ",\"tg\":%d\n", o.Replay.totals.PeakTime.Microseconds())
+		fmt.Fprintf(w, ",\"tg\":%d\n", o.Replay.Totals().PeakTime.Microseconds())
 	}
 	w.WriteString(",\"pps\":\n [")
 	var frames []uint32
@@ -58,7 +64,7 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 		if entry > 0 {
 			w.WriteString(" ,")
 		}
-		frames = f.entries.append(frames[:0], uint32(entry))
+		frames = f.frames.append(frames[:0], f.nodes[entry])
 		f.sums[entry].write(w, frames, events)
 	}
 	w.WriteString(" ]\n,\"ftbl\":\n [")
@@ -73,45 +79,31 @@ func writeDHAT(w *bufio.Writer, p *Profile, o ExportOptions) ([]string, error) {
 // dhatFile collects frames and entries. The viewer rejects two entries with the same texts,
 // so call paths with the same texts share an entry.
 type dhatFile struct {
-	names   *names
+	p       *profile.Profile
 	texts   []string
-	numbers map[string]uint32   // by text
-	known   map[uint32][]uint32 // numbers of its frames, by address
-	entries stackTree           // of numbers of texts
-	sums    []dhatPath          // by entry
-	translation
+	numbers map[string]uint32        // by text
+	known   map[symbol.Addr][]uint32 // numbers of its frames, innermost first
+	frames  *tree                    // of numbers of texts
+	entries map[uint32]int           // by node of frames
+	nodes   []uint32                 // by entry
+	sums    []dhatPath               // by entry
 }
 
-// begin prepares for paths of names.
-func (f *dhatFile) begin() {
-	if f.names.in != nil {
-		f.translation = translation{from: &f.names.in.stackTree, to: &f.entries, fold: f.names.view.Fold, list: f.frames, none: func() []uint32 { return []uint32{f.number("(no frames)")} }}
+// addReplay adds the call paths of events, of which d has the values ever allocated.
+func (f *dhatFile) addReplay(r *profile.Replay, d *profile.Dump) (notes []string) {
+	kept, left := d.Heaviest()
+	churn := map[profile.Path]profile.Churn{}
+	for path, c := range r.Paths() {
+		churn[path] = c
 	}
-}
-
-func (f *dhatFile) addReplay(r *Replay) (notes []string) {
-	lifetimes := r.lifetimes()
-	paths := shownPaths{names: f.names}
-	var list []int // of r.paths
-	for i := range r.paths {
-		if s := &r.paths[i]; !s.Total.IsZero() && s.path.in == f.names.in && paths.shows(s.path.id) {
-			list = append(list, i)
-		}
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	kept := heaviestPaths(f.from, len(list), func(i int) (uint32, Value) { return r.paths[list[i]].path.id, r.paths[list[i]].Total })
-	left := 0
-	for k, i := range list {
-		s := &r.paths[i]
-		v := dhatPath{s.Total, s.Max, r.atPeak(s), s.Live, lifetimes[i]}
-		if kept == nil || kept[k] {
-			f.add(f.stack(s.path.id), v)
+	for a, addrs := range f.p.Stacks() {
+		c := churn[a.Path]
+		v := dhatPath{c.Total, c.Max, c.Peak, c.Live, c.Lifetime + c.Age}
+		if kept(a.Path) {
+			f.add(addrs, v)
 			continue
 		}
-		left++
-		f.add(f.entries.add(0, []uint32{f.number(OtherName)}), v)
+		f.addTo(f.frames.below(0, f.number(profile.OtherName)), v)
 	}
 	if left > 0 {
 		notes = append(notes, limitNote(left))
@@ -119,11 +111,42 @@ func (f *dhatFile) addReplay(r *Replay) (notes []string) {
 	return notes
 }
 
-// add adds a call path to an entry. The maximum of an entry is the sum of the maxima of its paths,
-// which is an upper bound.
-func (f *dhatFile) add(number uint32, v dhatPath) {
-	entry := int(number)
-	if entry == len(f.sums) {
+// add adds a call path.
+func (f *dhatFile) add(addrs []symbol.Addr, v dhatPath) {
+	node := uint32(0)
+	for i, a := range slices.Backward(addrs) {
+		frames := f.framesOf(a)
+		if i == 0 && f.p.Current().Fold { // of an address with inlined calls
+			frames = frames[f.allocators(a, frames):]
+		}
+		for _, n := range slices.Backward(frames) {
+			node = f.frames.below(node, n)
+		}
+	}
+	if node == 0 {
+		node = f.frames.below(0, f.number("(no frames)"))
+	}
+	f.addTo(node, v)
+}
+
+// allocators returns the number of innermost frames that are allocators, 0 if all are.
+func (f *dhatFile) allocators(a symbol.Addr, frames []uint32) int {
+	for i, frame := range f.p.Frames(a) {
+		if i < len(frames) && !profile.Allocator(frame.Name) {
+			return i
+		}
+	}
+	return 0
+}
+
+// addTo adds a value to the entry of a node of frames. The maximum of an entry is the sum of the
+// maxima of its paths, which is an upper bound.
+func (f *dhatFile) addTo(node uint32, v dhatPath) {
+	entry, known := f.entries[node]
+	if !known {
+		entry = len(f.sums)
+		f.entries[node] = entry
+		f.nodes = append(f.nodes, node)
 		f.sums = append(f.sums, dhatPath{})
 	}
 	sum := &f.sums[entry]
@@ -145,15 +168,14 @@ func (f *dhatFile) number(text string) uint32 {
 	return n
 }
 
-// frames returns the numbers of an address's frames, with allocates and starts.
-func (f *dhatFile) frames(addr uint32) []uint32 {
-	list, known := f.known[addr]
+// framesOf returns the numbers of an address's frames, innermost first.
+func (f *dhatFile) framesOf(a symbol.Addr) []uint32 {
+	list, known := f.known[a]
 	if !known {
-		a := *f.names.in.addrs.at(int(addr))
-		for _, frame := range f.names.frames(a) {
-			list = append(list, f.number(dhatFrame(a, frame))|f.names.function(frame.Name).mark)
+		for _, frame := range f.p.Frames(a) {
+			list = append(list, f.number(dhatFrame(a, frame)))
 		}
-		f.known[addr] = list
+		f.known[a] = list
 	}
 	return list
 }
