@@ -276,7 +276,7 @@ func TestSpillBitsNeverMatter(t *testing.T) {
 		e := drawEncoded(t)
 		want := decode(t, e.blob, 64)
 		other := slices.Clone(e.blob)
-		fields, err := codec.AppendFields(nil, e.blob)
+		fields, err := codec.Decoder{}.AppendFields(nil, e.blob)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -154,7 +154,7 @@ func (l *lws) compareEncode(t testing.TB, s *codec.Stack) {
 }
 
 func clearSpills(t testing.TB, blob []byte) {
-	fields, err := codec.AppendFields(nil, blob)
+	fields, err := codec.Decoder{}.AppendFields(nil, blob)
 	if err != nil {
 		t.Fatalf("%x: %v", blob, err)
 	}
