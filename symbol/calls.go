@@ -4,7 +4,7 @@ import (
 	"debug/elf"
 	"runtime/debug"
 
-	"github.com/lwsbt/lwsbt/internal/arch"
+	"github.com/lwsbt/lwsbt/symbol/arch"
 )
 
 // CanTellCalls reports whether the package recognizes calls for the file's machine, and the

@@ -12,10 +12,10 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"github.com/lwsbt/lwsbt/internal/arch"
-	"github.com/lwsbt/lwsbt/internal/elfnote"
 	"github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/symbol/arch"
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
+	"github.com/lwsbt/lwsbt/symbol/internal/elfnote"
 )
 
 // notELF is the error for a file that is not ELF. It holds the first bytes of the file,

@@ -10,8 +10,8 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"github.com/lwsbt/lwsbt/internal/arch"
 	"github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/symbol/arch"
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/internal/elfnote"
 	"github.com/lwsbt/lwsbt/internal/printable"
+	"github.com/lwsbt/lwsbt/symbol/internal/elfnote"
 )
 
 // Layout describes the addresses in the logs of a firmware, from notes in its ELF file.

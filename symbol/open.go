@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/lwsbt/lwsbt/internal/sysroot"
+	"github.com/lwsbt/lwsbt/symbol/sysroot"
 )
 
 // tree is a file tree: the whole machine or a sysroot. Files named by a log or by another

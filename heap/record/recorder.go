@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package recorder records the heap of running programs. A library in the program writes
+// Package record records the heap of running programs. A library in the program writes
 // records of allocations into rings of shared memory, one for each thread, as
 // heap/record/preload/ring.h describes them. A Recorder reads the rings, adds up, and writes
 // recordings.

@@ -16,8 +16,8 @@ import (
 	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/heap/core/unwind"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/sysroot"
 	"github.com/lwsbt/lwsbt/symbol"
+	"github.com/lwsbt/lwsbt/symbol/sysroot"
 )
 
 // input is the input of every subcommand: an image and the ELF files of its program.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/lwsbt/lwsbt/heap/internal/heapfile"
+	"github.com/lwsbt/lwsbt/heap/cmd/btheap/internal/heapfile"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/export"
 	"github.com/lwsbt/lwsbt/internal/cli"

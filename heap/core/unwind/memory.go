@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/lwsbt/lwsbt/internal/arch"
+	"github.com/lwsbt/lwsbt/symbol/arch"
 )
 
 // follows reports whether the instruction before ra is a call.

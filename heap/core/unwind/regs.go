@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/internal/arch"
+	"github.com/lwsbt/lwsbt/symbol/arch"
 )
 
 // maxReg is the number of registers stored. Registers have the DWARF numbers of the
