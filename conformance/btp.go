@@ -69,6 +69,8 @@ func ParseAnswer(line string, op Op, id string) (a Answer, err error) {
 	switch {
 	case verb != "reject" && verb != "skip" && outputOf(verb) == nil:
 		return a, fmt.Errorf("expected %s %s …, reject %s REASON or skip %s", want.verb, id, id, id)
+	case got == "" && rest != "":
+		return a, fmt.Errorf("two spaces, expected one between words")
 	case got != id:
 		return a, fmt.Errorf("id %q, expected %s, the oldest without an answer", clip(got), id)
 	case verb == "skip":

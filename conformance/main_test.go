@@ -79,6 +79,8 @@ func misbehave(how string) {
 			}
 			fmt.Println("ok")
 			return
+		case how == "answers late":
+			time.Sleep(5500 * time.Millisecond)
 		case how == "hang":
 			time.Sleep(long)
 		case how == "garbage":

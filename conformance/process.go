@@ -23,7 +23,8 @@ const startTime = 20 * time.Second
 // endTime is the time limit for a program to exit after its input or output was closed.
 const endTime = 2 * time.Second
 
-// Process returns a Starter for a program that speaks BTP/1. If the program crashes, hangs or
+// Process returns a Starter for a program that speaks BTP/1. The timeout counts from the answer to the
+// request before; of the first of a batch, from when it was written. If the program crashes, hangs or
 // writes a line that is not BTP/1, that is the answer to the oldest request without an answer;
 // the program is then started again for the next request. When ctx is done, the process group
 // of the program is killed.
@@ -48,7 +49,7 @@ type process struct {
 	stop   chan struct{}
 	broken error // reason why lines ended, nil at end of file; valid once lines is closed
 	stderr *tail
-	silent bool // after a hang, the program wrote nothing when its input was closed
+	silent bool // after a hang, the program wrote nothing more
 }
 
 func (p *process) Hello() Hello { return p.hello }
@@ -127,36 +128,38 @@ func (p *process) answerLine(timeout time.Duration) (string, *Answer) {
 	case line, ok := <-p.lines:
 		return p.orEnd(line, ok)
 	case <-timer.C:
-		select { // the line may have come while this process did not run
-		case line, ok := <-p.lines:
-			return p.orEnd(line, ok)
-		default:
-		}
-		text := fmt.Sprint("no answer in ", timeout)
-		if p.flushesAtEnd() {
-			text += ", but one when its input was closed: it does not flush its output after each line"
-		}
+		text := "no answer in " + timeout.String() + p.lateness()
 		p.end(0)
 		return "", &Answer{Outcome: Hang, Bit: -1, Text: text}
 	}
 }
 
-// flushesAtEnd closes the program's input and reports whether the program then writes a line.
-// If it does not, later hangs are not examined in this way.
-func (p *process) flushesAtEnd() bool {
-	p.stdin.Close()
+// lateness waits for a late answer, then closes the program's input, and returns what was observed. After a
+// program wrote nothing for that long, later hangs are not examined in this way.
+func (p *process) lateness() string {
 	if p.silent {
-		return false
+		return ""
 	}
-	timer := time.NewTimer(min(endTime, p.timeout))
-	defer timer.Stop()
-	select {
-	case _, ok := <-p.lines:
-		return ok
-	case <-timer.C:
-		p.silent = true
-		return false
+	patience, since := min(endTime, p.timeout), time.Now()
+	comes := func() bool {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case _, ok := <-p.lines:
+			return ok
+		case <-timer.C:
+			return false
+		}
 	}
+	if comes() {
+		return fmt.Sprintf("; it came %.1f s later (see --timeout)", max(0.1, time.Since(since).Seconds()))
+	}
+	p.stdin.Close()
+	if comes() {
+		return fmt.Sprintf(", and none in %v more; one came when its input was closed: flush the output after each line", patience)
+	}
+	p.silent = true
+	return fmt.Sprintf(", and none in %v more", patience)
 }
 
 func (p *process) orEnd(line string, ok bool) (string, *Answer) {

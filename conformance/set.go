@@ -59,14 +59,23 @@ func (s *Set) Check() error {
 	return nil
 }
 
-// ControlOf returns the vector that v names as its control vector, or nil.
+// ControlOf returns the vector that v names as its control vector: one of the set, or an example of the
+// specification; nil if there is none.
 func (s *Set) ControlOf(v *Vector) *Vector {
 	if pf := v.Head.Platform; pf != "" {
 		if control := s.byID[pf+"/"+v.Control]; control != nil {
 			return control
 		}
 	}
-	return s.byID[v.Control]
+	if control := s.byID[v.Control]; control != nil {
+		return control
+	}
+	if examples := BuiltinSpec().Examples; strings.HasPrefix(v.Control, "spec/") {
+		if at := slices.IndexFunc(examples, func(e *Vector) bool { return e.ID == v.Control }); at >= 0 {
+			return examples[at]
+		}
+	}
+	return nil
 }
 
 // Select returns the set of vectors whose ID matches one of the globs, in which * matches any

@@ -23,11 +23,11 @@ func newFuzz() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fuzz [flags] [-- TESTEE args...]",
 		Short: "compare answers to requests that no vector has",
-		Long: `fuzz makes up requests, by a model of the format and from the vectors, and compares the
-answers of TESTEE with those of the codec of this module. Each request whose answers
-differ is made as short as it can be, printed as a failure, and appended to a file of
-vectors. What SPEC.md leaves open is not asked. Without TESTEE, the second codec of
-this module is compared.`,
+		Long: `fuzz makes up requests, by a model of the format and from the vectors, and
+compares the answers of TESTEE with those of the codec of this module. Each
+request whose answers differ is made as short as it can be, printed as a
+failure, and appended to a file of vectors. What SPEC.md leaves open is not
+asked. Without TESTEE, the second codec of this module is compared.`,
 		Example: `btconform fuzz -- ./mine
 btconform fuzz --for 5m --ops dumps,log --seed 7 -- ./mine
 btconform found.btv -- ./mine`,

@@ -11,7 +11,7 @@ import (
 // Any vectors, examples or requests under any flags: see cmdtest.FuzzSub.
 func FuzzCommand(f *testing.F) {
 	var formats [][]string
-	for _, name := range []string{"json", "junit", "tap", "clauses", "table"} {
+	for _, name := range []string{"json", "junit", "clauses", "table"} {
 		formats = append(formats, []string{"--format", name})
 	}
 	subs := []cmdtest.Sub{

@@ -1,5 +1,5 @@
 // Package render writes reports of package conformance: tables and failures with their
-// bits for people, and JSON, JUnit and TAP for machines.
+// bits for people, and JSON and JUnit for machines.
 package render
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 // Formats returns the format names that [Report] accepts.
-func Formats() []string { return []string{"table", "clauses", "json", "junit", "tap"} }
+func Formats() []string { return []string{"table", "clauses", "json", "junit"} }
 
 // Report writes a report in one of the [Formats]. Set colour for tables on a terminal.
 func Report(w io.Writer, r *conformance.Report, format string, colour bool) error {
@@ -31,8 +31,6 @@ func Report(w io.Writer, r *conformance.Report, format string, colour bool) erro
 		return renderJSON(w, r)
 	case "junit":
 		return renderJUnit(w, r)
-	case "tap":
-		return renderTAP(w, r)
 	}
 	return fmt.Errorf("format %q, expected %s", format, strings.Join(Formats(), ", "))
 }
@@ -246,45 +244,6 @@ func newTable(text int, head ...string) *cli.Table {
 	return t
 }
 
-func renderTAP(out io.Writer, r *conformance.Report) error {
-	w := &stickyWriter{w: out}
-	fmt.Fprintf(w, "TAP version 14\n1..%d\n", len(r.Results)+len(r.Stale))
-	fmt.Fprintf(w, "# %s %s, seed %d\n", cli.Printable(r.Name), cli.Printable(r.Version), r.Seed)
-	for i := range r.Results {
-		res := &r.Results[i]
-		name := fmt.Sprintf("%d - %s %s", i+1, res.ID, res.Op)
-		switch res.Status {
-		case conformance.Pass:
-			fmt.Fprintf(w, "ok %s\n", name)
-		case conformance.Skipped:
-			fmt.Fprintf(w, "ok %s # SKIP not offered\n", name)
-		case conformance.Unasked:
-			fmt.Fprintf(w, "not ok %s # SKIP not asked: the run stopped, or the operation hung\n", name)
-		case conformance.Known:
-			fmt.Fprintf(w, "not ok %s # TODO %s\n", name, res.Link)
-		case conformance.Fail:
-			fmt.Fprintf(w, "not ok %s\n  ---\n  message: |\n", name)
-			for _, line := range Explain(res) {
-				fmt.Fprintf(w, "    %s\n", line)
-			}
-			fmt.Fprintln(w, "  ...")
-		}
-		if res.Warning != "" {
-			fmt.Fprintf(w, "# warning: %s %s: %s\n", res.ID, res.Op, cli.Printable(res.Warning))
-		}
-	}
-	for _, op := range r.Dropped {
-		fmt.Fprintf(w, "# %s hung too often: its other cases were not asked\n", op)
-	}
-	if r.Stopped != "" {
-		fmt.Fprintf(w, "# stopped: %s\n", cli.Printable(r.Stopped))
-	}
-	for i, s := range r.Stale {
-		fmt.Fprintf(w, "not ok %d - stale: %s\n", len(r.Results)+i+1, s)
-	}
-	return w.err
-}
-
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Tests    int          `xml:"tests,attr"`
@@ -378,17 +337,12 @@ func writeJUnit(w *stickyWriter, all junitSuites) error {
 	return w.err
 }
 
-// NoReport writes the reason why there is no report, in the formats whose readers always
-// expect a document: junit and tap.
+// NoReport writes the reason why there is no report, in the format whose readers always expect a
+// document: junit.
 func NoReport(out io.Writer, format string, why error) error {
-	w := &stickyWriter{w: out}
-	reason := cli.Printable(why.Error())
-	switch format {
-	case "tap":
-		fmt.Fprintf(w, "TAP version 14\nBail out! %s\n", reason)
-	case "junit":
-		c := junitCase{Class: "btconform", Name: "run", Failure: &junitText{Message: reason}}
-		return writeJUnit(w, junitSuites{Tests: 1, Failures: 1, Suites: []junitSuite{{Name: "btconform", Tests: 1, Failures: 1, Cases: []junitCase{c}}}})
+	if format != "junit" {
+		return nil
 	}
-	return w.err
+	c := junitCase{Class: "btconform", Name: "run", Failure: &junitText{Message: cli.Printable(why.Error())}}
+	return writeJUnit(&stickyWriter{w: out}, junitSuites{Tests: 1, Failures: 1, Suites: []junitSuite{{Name: "btconform", Tests: 1, Failures: 1, Cases: []junitCase{c}}}})
 }

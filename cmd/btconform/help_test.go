@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// Every example of every help works as it is printed, in the project's root and with any program for ./mine and
+// ./decoder. Runs of minutes are cut to a second.
+func TestExamplesOfHelp(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"SPEC.md", "spec", "ref-c", "conformance"} {
+		path, err := filepath.Abs("../../" + name)
+		if err == nil {
+			err = os.Symlink(path, filepath.Join(dir, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, args := range map[string]string{"btconform": ` "$@"`, "mine": " serve", "decoder": " serve"} {
+		script := "#!/bin/sh\nexec " + strings.Join(self(t), " ") + args + "\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	for _, c := range append([]*cobra.Command{newRoot()}, newRoot().Commands()...) {
+		for line := range strings.Lines(strings.ReplaceAll(c.Example, "\\\n", " ")) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), "  ") // what it is for
+			t.Run(line, func(t *testing.T) {
+				t.Parallel()
+				for _, program := range []string{"lws-api-test-backtrace", "qemu-s390x"} {
+					if _, err := exec.LookPath(program); err != nil && strings.Contains(line, program) {
+						t.Skip(program + " is not installed")
+					}
+				}
+				if strings.Contains(line, "./btref") {
+					t.Skip("btref of another machine is not built")
+				}
+				run := strings.NewReplacer("5m", "1s", "fuzz --", "fuzz --for 1s --").Replace(line)
+				cmd := exec.Command("/bin/sh", "-c", run)
+				cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+				if strings.Contains(line, "found.btv -") {
+					if err := os.WriteFile(filepath.Join(dir, "found.btv"), []byte(good), 0o666); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if strings.Contains(line, "serve") {
+					cmd.Stdin = strings.NewReader("hello btp=1\nquit\n")
+				}
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%v: %.2000s", err, out)
+				}
+			})
+			n++
+		}
+	}
+	if n < 10 {
+		t.Errorf("%d examples, want at least 10", n)
+	}
+}
