@@ -62,7 +62,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"conformance/internal/naive":     {packages: "codec conformance internal/bitstring"},
 	"conformance/fuzz":               {packages: "codec codec/callpath codec/recording conformance conformance/internal/naive conformance/internal/words internal/bitstring"},
 	"cmd/btconform/internal/interop": {packages: "codec gen conformance"},
-	"cmd/btconform/internal/render":  {packages: "codec conformance cmd/btconform/internal/interop internal/bitstring internal/cli"},
+	"cmd/btconform/internal/render":  {packages: "codec codec/callpath conformance cmd/btconform/internal/interop internal/bitstring internal/cli"},
 
 	"corpus": {},
 	"device": {},

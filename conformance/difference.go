@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -148,41 +147,6 @@ func unnamed(op Op, n int) string {
 		return "path"
 	}
 	return fmt.Sprint(op)
-}
-
-// clauseOfField lists the clause that decides a field of the answer to an operation.
-var clauseOfField = map[Op]map[string]string{
-	OpDumps: {"dump": "BT-HEAD-4", "boot": "BT-REC-1", "open": "BT-HEAD-4", "nobase": "BT-DUMP-3", "missing lines": "BT-DUMP-4.1",
-		"missing blocks": "BT-DUMP-4.1", "missing bytes": "BT-DUMP-4.1", "path": "BT-NAME-2.3", "live": "BT-DUMP-2.1", "bytes": "BT-DUMP-2.1",
-		"ever": "BT-DUMP-2.1", "peak": "BT-DUMP-2.1", "est": "BT-DUMP-5.1", "less": "BT-DUMP-2.1", "more": "BT-DUMP-2.2"},
-	OpPline: {"flags": "BT-PLINE-1", "dump": "BT-PLINE-1", "seq": "BT-PLINE-1", "unit": "BT-PLINE-1", "path": "BT-ENTRY-1.4", "def": "BT-ENTRY-1",
-		"live": "BT-ENTRY-4.4", "bytes": "BT-ENTRY-4.4", "blocks": "BT-ENTRY-4", "ever": "BT-ENTRY-4.4", "peak": "BT-ENTRY-4.4", "less": "BT-ENTRY-1", "more": "BT-ENTRY-1"},
-	OpVline: {"flags": "BT-VLINE-1", "seq": "BT-VLINE-1", "unit": "BT-VLINE-1", "t": "BT-VLINE-4", "thread": "BT-VLINE-4", "next": "BT-VLINE-1",
-		"event": "BT-VLINE-4", "n": "BT-VLINE-4", "old": "BT-VLINE-4", "path": "BT-VLINE-4", "size": "BT-VLINE-4", "addr": "BT-VLINE-4",
-		"count": "BT-VLINE-4", "less": "BT-VLINE-4", "more": "BT-VLINE-4"},
-	OpLog: {"place": "BT-TEXT-3", "boot": "BT-REC-1", "dump": "BT-HEAD-4", "size": "BT-REC-2", "pcs": "BT-REC-2", "user": "BT-UF-2", "reject": "BT-REC-2",
-		"less": "BT-TEXT-3", "more": "BT-TEXT-3"},
-	OpHline:     {"verb": "BT-HEAD-1", "number": "BT-HEAD-1", "key": "BT-HEAD-2", "less": "BT-HEAD-2", "more": "BT-HEAD-2"},
-	OpScan:      {"": "BT-TEXT-3"},
-	OpMarks:     {"wide": "BT-LOSS-2", "wrap": "BT-LOSS-2", "zero": "BT-LOSS-2", "lossy": "BT-LOSS-3"},
-	OpName:      {"": "BT-NAME-1"},
-	OpOffsets:   {"": "BT-CODE-2.5"},
-	OpAddresses: {"": "BT-CODE-2.4"},
-	OpPencode:   {"": "BT-ENTRY-1"},
-	OpVencode:   {"": "BT-VLINE-4"},
-	OpSalvage:   {"": "BT-SALV-1"},
-	OpEline:     {"": "BT-EVT-3"},
-	OpUser:      {"user": "BT-UF-2"},
-	OpBline:     {"": "BT-TEXT-2"},
-	OpFormat:    {"": "BT-TEXT-2"},
-	OpEnd:       {"": "BT-BLOB-3"},
-	OpMline:     {"": "BT-B64-2"},
-}
-
-// ClauseOf returns the clause that decides a field of the answers to op, as [FirstDifference] names
-// it, or that of the operation.
-func ClauseOf(op Op, field string) string {
-	return cmp.Or(clauseOfField[op][field], clauseOfField[op][""], "BT-FIELD-1")
 }
 
 // Failure returns the failure of a testee that answers the vector's request for op with a.

@@ -76,6 +76,7 @@ type Clause struct {
 	Row  int    // line of the file
 
 	paragraphs []string // text by paragraph and list item
+	rows       []string // of its tables
 }
 
 // listItem matches the beginning of a list item.
@@ -227,6 +228,9 @@ func (p *specParser) words() error {
 		p.current = -1
 	}
 	words := strings.TrimSpace(line)
+	if p.current >= 0 && strings.HasPrefix(words, "|") {
+		s.Clauses[p.current].rows = append(s.Clauses[p.current].rows, words)
+	}
 	if p.current >= 0 && words != "" && words[0] != '|' {
 		c := &s.Clauses[p.current]
 		c.Text = strings.TrimPrefix(c.Text+" "+words, " ")

@@ -4,11 +4,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 )
+
+var continued = regexp.MustCompile(`\\\n\s*`)
 
 // Every example of every help works as it is printed, in the project's root and with any program for ./mine and
 // ./decoder. Runs of minutes are cut to a second.
@@ -31,7 +34,7 @@ func TestExamplesOfHelp(t *testing.T) {
 	}
 	n := 0
 	for _, c := range append([]*cobra.Command{newRoot()}, newRoot().Commands()...) {
-		for line := range strings.Lines(strings.ReplaceAll(c.Example, "\\\n", " ")) {
+		for line := range strings.Lines(continued.ReplaceAllString(c.Example, "")) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), "  ") // what it is for
 			t.Run(line, func(t *testing.T) {
 				t.Parallel()

@@ -44,7 +44,7 @@ func (o *testOptions) flags() *pflag.FlagSet {
 	f.IntVarP(&o.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` processes of TESTEE at a time")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "report a hang after `TIME` without an answer")
 	f.BoolVar(&o.written, "as-written", false, "do not vary the spill bits of the vectors")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "write counts of all vectors by group and operation")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "write all failures, and counts of all vectors by group")
 	f.BoolVar(&o.strict, "strict-reasons", false, "fail a rejection for another reason than expected")
 	return f
 }
@@ -99,13 +99,6 @@ func (o *testOptions) runAndRender(c *cobra.Command, set *conformance.Set, start
 	colour := cli.Color("auto", out)
 	p := newProgress(c.ErrOrStderr())
 	options.Progress = p.show
-	var lost error // error of the output
-	if o.format == "table" {
-		options.Failed = func(r *conformance.Result) {
-			p.clear()
-			lost = errors.Join(lost, render.Failure(out, r, colour))
-		}
-	}
 	ctx, stop := cli.Interruptible(c.Context())
 	defer stop()
 	report, err := conformance.Run(ctx, set, start, options)
@@ -116,12 +109,9 @@ func (o *testOptions) runAndRender(c *cobra.Command, set *conformance.Set, start
 		}
 		return failed(err)
 	}
-	if lost != nil {
-		return failed(lost)
-	}
 	report.FindClusters()
 	if o.format == "table" {
-		err = render.Summary(out, report, colour, o.verbose)
+		err = errors.Join(render.Failures(out, report, colour, o.verbose), render.Summary(out, report, colour, o.verbose))
 	} else {
 		err = render.Report(out, report, o.format, colour)
 	}

@@ -27,7 +27,9 @@ func (x *Finding) name() {
 		x.Certain = true
 		return
 	}
-	x.Clause = conformance.ClauseOf(x.Request.Op, x.Field)
+	if x.Clause, _ = conformance.ClauseOf(x.Request.Op, x.Field); x.Clause == "" {
+		x.Clause = "BT-REJ-1"
+	}
 }
 
 // manyMutants is how many mutants with the same wrong answer are examined, mutantTime the time for that.

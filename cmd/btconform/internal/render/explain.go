@@ -30,10 +30,11 @@ func Explain(r *conformance.Result) []string {
 	if r.Wrong > 1 || r.Cases > 1 {
 		lines[1] += fmt.Sprintf("; wrong in %d of %d variants", r.Wrong, r.Cases)
 	}
-	lines = append(lines, answer("want  ", f.Want)...)
-	lines = append(lines, answer("got   ", f.Got)...)
+	lines = append(lines, compared(r.Op, f.Want, f.Got)...)
 	lines = append(lines, quoteClauses(r)...)
-	lines = append(lines, draw(f, r)...)
+	if !f.Answer.Trouble() {
+		lines = append(lines, draw(f, r)...)
+	}
 	return append(lines, "  again: "+f.Again)
 }
 
@@ -53,14 +54,33 @@ func shorten(text string) string {
 	return text[:maxShown/2] + " … " + text[len(text)-maxShown/2:]
 }
 
-// quoteClauses quotes the requirement that the vector tests or, if it names none, the first
+// quoteLines is how many lines of a clause are quoted.
+const quoteLines = 4
+
+// quote quotes a sentence of a clause.
+func quote(id, text string) []string {
+	lines := indent("", id+": "+text)
+	if len(lines) > quoteLines {
+		lines = lines[:quoteLines]
+		lines[quoteLines-1] = clipped(lines[quoteLines-1]+" …", Width)
+	}
+	return lines
+}
+
+// quoteClauses quotes the sentence about the field that differs if there is one; else the requirement that the vector tests or, if it names none, the first
 // sentence of its first clause. It also names the other requirements and clauses.
 func quoteClauses(r *conformance.Result) []string {
 	if r.Failure != nil && r.Failure.Answer.Trouble() { // it breaks the protocol, and no clause
 		return indent("", "a vector of "+strings.Join(r.Clauses, ", "))
 	}
 	var strange, others []string
-	text, exact := "", false
+	text, quoted, exact := "", "", false
+	if r.Failure != nil && r.Failure.Answer.Outcome == conformance.OK && !r.Vector.Rejects() {
+		field, _, _ := conformance.FirstDifference(r.Op, r.Failure.Want, r.Failure.Got)
+		if quoted, text = conformance.ClauseOf(r.Op, field); text != "" {
+			exact = true
+		}
+	}
 	for _, id := range r.Clauses {
 		c := conformance.BuiltinSpec().Clause(id)
 		if c == nil {
@@ -71,7 +91,7 @@ func quoteClauses(r *conformance.Result) []string {
 		if len(musts) == 0 {
 			others = append(others, id)
 			if text == "" {
-				text = id + ": " + c.Sentences()[0]
+				quoted, text = id, c.Sentences()[0]
 			}
 			continue
 		}
@@ -80,14 +100,14 @@ func quoteClauses(r *conformance.Result) []string {
 		}
 		if !exact {
 			m := musts[max(0, slices.IndexFunc(musts, func(m conformance.Must) bool { return m.Side == "" || m.Side == side(r.Op) }))]
-			text, exact = m.ID+": "+m.Text, true
+			quoted, text, exact = m.ID, m.Text, true
 		}
 	}
 	lines := strange
 	if text != "" {
-		lines = append(indent("", text), strange...)
+		lines = append(quote(quoted, text), strange...)
 	}
-	others = slices.DeleteFunc(others, func(id string) bool { return strings.HasPrefix(text, id+": ") })
+	others = slices.DeleteFunc(others, func(id string) bool { return id == quoted || quoted != "" && strings.HasPrefix(id, quoted+".") })
 	if len(others) > 0 {
 		lines = append(lines, indent("", "see also "+strings.Join(others, ", "))...)
 	}
@@ -155,9 +175,12 @@ func draw(f *conformance.Failure, r *conformance.Result) []string {
 	case conformance.NotDrawn:
 		return nil
 	case conformance.DrawnText:
+		if r.Op == conformance.OpPline || r.Op == conformance.OpVline {
+			return drawItems(f, r)
+		}
 		return drawText(*v.Text, textPlace(f, v))
 	case conformance.DrawnLog:
-		return drawLog(*v.Text)
+		return drawLog(f, r)
 	case conformance.DrawnRequest:
 		return answer("asked ", f.Request)
 	case conformance.DrawnExpected:
@@ -216,6 +239,8 @@ func textPlace(f *conformance.Failure, v *conformance.Vector) int {
 func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
 	a := f.Answer
 	switch {
+	case v.Want.Outcome == conformance.Reject && r.Reason == "": // the fault is in what the fields do not show
+		return -1
 	case v.Want.Outcome == conformance.Reject:
 		return r.At
 	case a.Outcome == conformance.Reject && a.Bit >= 0:
@@ -242,20 +267,6 @@ func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
 		}
 	}
 	return -1
-}
-
-// drawLog shows a log, line by line.
-func drawLog(text string) (lines []string) {
-	shown := 0
-	label := "log   "
-	for line := range strings.Lines(text) {
-		if shown += len(line); shown > 4*maxShown {
-			return append(lines, fmt.Sprintf("        … %d lines total", strings.Count(text, "\n")))
-		}
-		lines = append(lines, answer(label, strings.TrimSuffix(line, "\n"))...)
-		label = "      "
-	}
-	return lines
 }
 
 // drawText quotes text, with a caret under byte at.

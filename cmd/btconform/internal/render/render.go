@@ -8,6 +8,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -88,14 +89,38 @@ func (s *stickyWriter) Write(p []byte) (int, error) {
 }
 
 func renderTable(out io.Writer, r *conformance.Report, colour bool) error {
-	for i := range r.Results {
-		if res := &r.Results[i]; res.Status == conformance.Fail {
-			if err := Failure(out, res, colour); err != nil {
-				return err
-			}
-		}
+	if err := Failures(out, r, colour, true); err != nil {
+		return err
 	}
 	return Summary(out, r, colour, true)
+}
+
+// shownFailures is how many failures are written unless all are.
+const shownFailures = 10
+
+// Failures writes the failures of a report, those of the smallest requests first: the first few, or all.
+func Failures(out io.Writer, r *conformance.Report, colour, all bool) error {
+	var list []*conformance.Result
+	for i := range r.Results {
+		if res := &r.Results[i]; res.Status == conformance.Fail {
+			list = append(list, res)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *conformance.Result) int { return len(a.Failure.Request) - len(b.Failure.Request) })
+	shown := list
+	if !all && len(list) > shownFailures {
+		shown = list[:shownFailures]
+	}
+	for _, res := range shown {
+		if err := Failure(out, res, colour); err != nil {
+			return err
+		}
+	}
+	if n := len(list) - len(shown); n > 0 {
+		_, err := fmt.Fprintf(out, "… and %d failures of longer requests, which -v writes\n\n", n)
+		return err
+	}
+	return nil
 }
 
 // Failure writes the text of [Explain] for a failure.
