@@ -49,7 +49,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/internal/worlds":        {}, // tests import it
 	"heap/internal/heapmap":       {packages: "codec heap/profile"},
 	"heap/report":                 {packages: "heap/profile heap/internal/heapmap internal/printable heap/internal/leaktext"},
-	"stats":                       {packages: "codec codec/callpath internal/cli internal/printable", libraries: "github.com/klauspost/compress"},
+	"stats":                       {packages: "codec internal/cli internal/printable"},
 	"heap/profile":                {packages: "heap/leak symbol internal/printable"},
 	"heap/profile/export":         {packages: "heap/profile symbol internal/printable", libraries: "github.com/google/pprof"},
 	"gen":                         {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
@@ -93,7 +93,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/types heap/core/unwind internal/cli symbol/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/profile heap/profile/export heap/internal/heapmap heap/report heap/cmd/btheap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
-	"cmd/btstats":       {packages: "codec codec/callpath codec/recording gen stats symbol internal/cli internal/cli/logflags internal/input internal/process", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btstats":       {packages: "codec codec/recording stats symbol internal/cli internal/cli/logflags internal/input internal/process", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btrecord": {packages: "internal/cli heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btdecode": {packages: "codec codec/callpath codec/recording symbol heap/profile heap/heaplog internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 

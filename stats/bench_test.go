@@ -18,7 +18,7 @@ func BenchmarkReport(b *testing.B) {
 		for range 10 {
 			s.PCs = append(s.PCs, 0x400000+rnd.Uint64N(1<<22))
 		}
-		c.Add(&s, nil, nil)
+		c.Add(&s, nil)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -35,9 +35,8 @@ func BenchmarkAdd(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	line := codec.AppendLine(nil, blob)
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Add(&s, blob, line)
+		c.Add(&s, blob)
 	}
 }

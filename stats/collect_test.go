@@ -16,7 +16,7 @@ func TestUndecodableBlob(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, blob := range [][]byte{{0, 2}, good[:len(good)/2], good} {
-		c.Add(&s, blob, nil)
+		c.Add(&s, blob)
 	}
 	if c.Records() != 3 || c.paths.all.n != 1 {
 		t.Fatalf("%d records of %d paths, want 3 of 1", c.Records(), c.paths.all.n)

@@ -63,7 +63,6 @@ type view struct {
 	compared uint64 // allocations that were compared
 
 	stack codec.Stack // scratch of eachPath
-	blob  []byte      // scratch
 }
 
 // eachPath calls do with every path and its addresses, in the order in which the paths were
@@ -77,65 +76,6 @@ func (v *view) eachPath(do func(p *path, pcs []uint64)) {
 		}
 		do(p, v.stack.PCs)
 	}
-}
-
-// recordedUses returns the usage of the bits before the size in a regular blob of p.
-func (v *view) recordedUses(p *path) (u usage) {
-	for _, f := range v.fieldsOf(v.paths.blob(p), int(p.word)) {
-		if f.Kind == codec.FieldSizeCount {
-			break
-		}
-		u.add(f)
-	}
-	return u
-}
-
-// encodedUses returns the usage of all bits of an allocation at pcs if it is encoded as
-// lws does, including size and length.
-func (v *view) encodedUses(pcs []uint64, sizeBits uint8) (u usage) {
-	s := codec.Stack{PCs: pcs, Size: 1 << (sizeBits - 1)}
-	m := fitting(pcs, v.machine)
-	if sizeBits > 32 {
-		m = wider(m)
-	}
-	blob, err := codec.Encoder{Machine: m}.AppendBlob(v.blob[:0], &s, nil)
-	if err != nil {
-		panic("stats: " + err.Error()) // at most MaxDepth frames, and they fit
-	}
-	v.blob = blob
-	for _, f := range v.fieldsOf(blob, m.Word()) {
-		u.add(f)
-	}
-	return u
-}
-
-// uses returns the usage of all bits of the dump.
-func (v *view) uses() usage {
-	all := v.irregular
-	v.eachPath(func(p *path, pcs []uint64) {
-		var recorded usage
-		if p.recorded {
-			recorded = v.recordedUses(p)
-		}
-		for s := range v.paths.sizes(p) {
-			if s.regular > 0 {
-				u := recorded
-				u[codec.FieldSizeCount] += 6
-				u[codec.FieldSize] += uint64(s.bits)
-				u[useSpill] += 2
-				u[codec.FieldLength] += 16
-				if rest := (int(p.end) + sizeBits(int(s.bits))) % 8; rest > 0 {
-					u[usePadding] += uint64(8 - rest)
-				}
-				all.addTimes(&u, s.regular)
-			}
-			if plain := s.count - s.blobs; plain > 0 {
-				u := v.encodedUses(pcs, s.bits)
-				all.addTimes(&u, plain)
-			}
-		}
-	})
-	return all
 }
 
 // lwsLens returns the lengths of all blobs as lws writes them: the recorded lengths and, for
@@ -175,69 +115,4 @@ func (v *view) newLens(m codec.Machine, search codec.Search) counts {
 		}
 	})
 	return lens
-}
-
-// Rebased returns the dump that the same program would have written at another load
-// address. A region is a run of addresses without a gap over 256 MiB. Rebased places
-// the regions one after another from addr on, each at a multiple of 1 MiB, and keeps the
-// offset of its first address in a page of 4 KiB. Regions whose upper bits are unknown
-// come last, in the order of their low bits. All blobs are encoded as lws would encode
-// them. The returned machine is m, or the 64-bit machine with the same kind of shifts if the
-// addresses do not fit the word of m.
-func (c *Collector) Rebased(m codec.Machine, addr uint64) (*Collector, codec.Machine) {
-	v := c.view(m)
-	to := v.rebase(addr)
-	out := NewCollector(64)
-	out.records, out.frames, out.depths = c.records, c.frames, slices.Clone(c.depths)
-	out.payload, out.payloadOver = c.payload, c.payloadOver
-	var moved codec.Stack
-	v.eachPath(func(p *path, pcs []uint64) {
-		moved.Reset()
-		for _, pc := range pcs {
-			moved.PCs = append(moved.PCs, to[pc])
-		}
-		m = fitting(moved.PCs, m)
-		q := out.paths.find(&moved)
-		if q.length == 0 {
-			out.paths.encode(q, moved.PCs)
-		}
-		for s := range v.paths.sizes(p) {
-			t := out.paths.sizeOf(q, int(s.bits))
-			t.count, t.bytes = t.count+s.count, satAdd(t.bytes, s.bytes)
-		}
-	})
-	return out, m
-}
-
-const (
-	regionGap   = 256 << 20
-	regionAlign = 1 << 20
-	page        = 4 << 10
-)
-
-// rebase returns the new address of each address in the dump; see Rebased.
-func (v *view) rebase(addr uint64) map[uint64]uint64 {
-	var sorted []uint64
-	limit := 1 << 16
-	sortAll := func() {
-		slices.Sort(sorted)
-		sorted = slices.Compact(sorted)
-		limit = max(limit, 2*len(sorted))
-	}
-	v.eachPath(func(_ *path, pcs []uint64) {
-		if sorted = append(sorted, pcs...); len(sorted) > limit {
-			sortAll()
-		}
-	})
-	sortAll()
-	to := make(map[uint64]uint64, len(sorted))
-	var shift, next uint64 = 0, addr
-	for i, pc := range sorted {
-		if i == 0 || pc-sorted[i-1] > regionGap {
-			shift = next - pc&^(page-1)
-		}
-		to[pc] = pc + shift
-		next = (pc + shift + regionAlign) &^ (regionAlign - 1)
-	}
-	return to
 }

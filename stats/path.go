@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"bytes"
 	"iter"
 	"math/bits"
 
@@ -24,12 +23,10 @@ type path struct {
 // sizeClass counts the allocations of a path whose size has a given number of
 // significant bits.
 type sizeClass struct {
-	bits    uint8
-	next    int32  // index of the next class of the path, -1 if there is none
-	count   uint64 // all allocations
-	blobs   uint64 // allocations recorded as blobs
-	regular uint64 // blobs with the bits of the path, and only padding after the size
-	bytes   uint64 // sum of the sizes; saturates
+	bits  uint8
+	next  int32  // index of the next class of the path, -1 if there is none
+	count uint64 // all allocations
+	blobs uint64 // allocations recorded as blobs
 }
 
 // pathTable holds distinct call paths, at most 2^31. It contains no pointers to its paths, so that
@@ -138,22 +135,4 @@ func (t *pathTable) sizes(p *path) iter.Seq[*sizeClass] {
 			}
 		}
 	}
-}
-
-// regular reports whether a blob consists of the frames of the path as recorded, a size of n
-// bits, padding and length, and nothing else.
-func (t *pathTable) regular(p *path, blob []byte, n int) bool {
-	end, kept := int(p.end), t.blob(p)
-	whole, rest := end/8, end%8
-	if len(blob) != codec.BlobLen(end+sizeBits(n)) || !bytes.Equal(blob[:whole], kept[:whole]) ||
-		(blob[whole]^kept[whole])>>(8-rest) != 0 {
-		return false
-	}
-	at := uint(blob[whole])<<8 | uint(blob[whole+1])
-	return int((at<<rest>>10)&63) == n&63 && zeroFill(blob, end+sizeBits(n))
-}
-
-// zeroFill reports whether the bits of blob from bit pos to the end of that byte are 0.
-func zeroFill(blob []byte, pos int) bool {
-	return pos%8 == 0 || blob[pos/8]<<(pos%8) == 0
 }

@@ -1,20 +1,14 @@
 package stats
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"math"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/lwsbt/lwsbt/codec"
 )
 
 // ReportVersion is the version of the JSON form of a Report. It changes when the name
 // or meaning of a field changes, not when a field is added.
-const ReportVersion = 2
+const ReportVersion = 3
 
 // Report holds the results for a dump. Sizes are in bytes; shares and ratios are
 // fractions of 1.
@@ -22,12 +16,8 @@ type Report struct {
 	Version     int         `json:"version"`
 	Dump        Dump        `json:"dump"`
 	Compression Compression `json:"compression"`
-	Bits        []FieldBits `json:"bits"`
-	Snip        Snip        `json:"snip"`
 	Overhead    []Overhead  `json:"overhead"`
-	CallPaths   CallPaths   `json:"call_paths"`
-
-	word int // of the machine
+	Snip        Snip        `json:"snip"`
 }
 
 // Log describes the log that the records came from. The caller fills it in.
@@ -91,10 +81,6 @@ type Compression struct {
 	Differ   uint64    `json:"differ"`
 	Compared uint64    `json:"compared"`
 	Verdicts []Verdict `json:"verdicts"`
-	// Sampled is the number of bytes of text that gzip and zstd compressed; their sizes
-	// are extrapolated if it is less than TextBytes.
-	Sampled   uint64 `json:"sampled"`
-	TextBytes uint64 `json:"text_bytes"`
 }
 
 // Names of forms.
@@ -105,10 +91,6 @@ const (
 	FormLws      = "as lws encodes" // instead of FormRecorded if no blob was recorded
 	FormBest     = "best search"
 	FormExact    = "exact machine"
-	FormDepot    = "stack depot"
-	FormText     = "dump as text"
-	FormGzip     = "dump by gzip"
-	FormZstd     = "dump by zstd"
 )
 
 // Form is one way to store the stacks and sizes of all allocations.
@@ -118,7 +100,7 @@ type Form struct {
 	OfRaw32   float64 `json:"of_raw32"`
 	OfRaw64   float64 `json:"of_raw64"`
 	PerFrame  float64 `json:"bits_per_frame"` // all bits divided by all frames
-	Each      *Dist   `json:"each,omitempty"` // bytes per allocation, nil if allocations share bytes
+	Each      Dist    `json:"each"`           // bytes per allocation
 	Estimated bool    `json:"estimated"`
 }
 
@@ -134,27 +116,13 @@ type Verdict struct {
 	Worse    uint64  `json:"worse"`     // allocations whose blob is larger than raw
 }
 
-// FieldBits is the share of one kind of field in all blobs.
-type FieldBits struct {
-	Field    string  `json:"field"`
-	Bits     uint64  `json:"bits"`
-	Share    float64 `json:"share"`
-	PerStack float64 `json:"per_stack"`
-}
-
-// Overhead is the memory that the metadata of live allocations takes on a target.
-// (BT-MEM-2)
+// Overhead is the memory that the metadata of live allocations takes on a target: blobs, padding and
+// list nodes. (BT-MEM-2)
 type Overhead struct {
-	Word    int     `json:"word"`
-	Blob    uint64  `json:"blob"`
-	Padding uint64  `json:"padding"`
-	Node    uint64  `json:"node"`
-	Total   uint64  `json:"total"`
-	Each    Dist    `json:"each"`
-	Share   float64 `json:"share"` // of the heap: total / (total + payload)
-	// The same with the allocator wrapper of lws, which adds the metadata twice. (BT-MEM-3)
-	WrapperTotal uint64  `json:"wrapper_total"`
-	WrapperShare float64 `json:"wrapper_share"`
+	Word  int     `json:"word"`
+	Total uint64  `json:"total"`
+	Mean  float64 `json:"mean"`  // per allocation
+	Share float64 `json:"share"` // of the heap: total / (total + payload)
 }
 
 // Options are the inputs of a report other than the dump.
@@ -179,15 +147,13 @@ type Options struct {
 // collector; more records may be added.
 func (c *Collector) Report(o Options) *Report {
 	v := c.view(o.Machine)
-	rep := &Report{Version: ReportVersion, word: o.Machine.Word()}
+	rep := &Report{Version: ReportVersion}
 	lens, worse := v.lwsLens()
 	rep.Compression = v.compression(lens, worse)
-	rep.Bits = v.fieldBits()
 	rep.Snip = v.snip(&o)
 	for _, word := range words {
 		rep.Overhead = append(rep.Overhead, overhead(lens, c.payload, word, o.Log.Device))
 	}
-	rep.CallPaths = v.callPaths(rep.Overhead, c.textSize(lens))
 	rep.Dump = c.dump(&o)
 	for _, h := range rep.Overhead {
 		if h.Word == o.Machine.Word() {
@@ -226,35 +192,26 @@ func (c *Collector) raw(word int) counts {
 func (v *view) compression(lws counts, worse [2]uint64) Compression {
 	raw32, _ := v.raw(32).total()
 	raw64, _ := v.raw(64).total()
-	out := Compression{Frames: v.frames, Recorded: v.blobs, Lossy: v.lossy > 0, Differ: v.differ, Compared: v.compared,
-		TextBytes: v.textBytes, Sampled: uint64(len(v.text))}
-	form := func(name string, total uint64, each *Dist, estimated bool) {
-		out.Forms = append(out.Forms, Form{Name: name, Bytes: total, OfRaw32: ratio(total, raw32),
-			OfRaw64: ratio(total, raw64), PerFrame: 8 * ratio(total, v.frames), Each: each, Estimated: estimated})
-	}
-	each := func(name string, lens counts, estimated bool) {
+	out := Compression{Frames: v.frames, Recorded: v.blobs, Lossy: v.lossy > 0, Differ: v.differ, Compared: v.compared}
+	form := func(name string, lens counts, estimated bool) {
 		total, _ := lens.total()
-		d := lens.dist()
-		form(name, total, &d, estimated)
+		out.Forms = append(out.Forms, Form{Name: name, Bytes: total, OfRaw32: ratio(total, raw32),
+			OfRaw64: ratio(total, raw64), PerFrame: 8 * ratio(total, v.frames), Each: lens.dist(), Estimated: estimated})
 	}
 	best := v.newLens(v.machine, codec.SearchBest)
-	each(FormRaw32, v.raw(32), false)
-	each(FormRaw64, v.raw(64), false)
+	form(FormRaw32, v.raw(32), false)
+	form(FormRaw64, v.raw(64), false)
 	if v.blobs > 0 {
-		each(FormRecorded, lws, false)
+		form(FormRecorded, lws, false)
 	} else {
-		each(FormLws, lws, true)
+		form(FormLws, lws, true)
 	}
-	each(FormBest, best, out.Lossy)
-	each(FormExact, v.newLens(exact(v.machine), codec.SearchLws), out.Lossy)
-	depot, fits32 := v.depot()
-	form(FormDepot, depot, nil, false)
-	if v.hasText {
-		gz, zs := v.compressedText()
-		form(FormText, v.textBytes, nil, false)
-		form(FormGzip, gz, nil, out.Sampled < out.TextBytes)
-		form(FormZstd, zs, nil, out.Sampled < out.TextBytes)
-	}
+	form(FormBest, best, out.Lossy)
+	form(FormExact, v.newLens(exact(v.machine), codec.SearchLws), out.Lossy)
+	fits32 := true
+	v.eachPath(func(p *path, pcs []uint64) {
+		fits32 = fits32 && p.lossy == 0 && fitting(pcs, codec.MachineExact32) == codec.MachineExact32
+	})
 	lwsTotal, _ := lws.total()
 	bestTotal, _ := best.total()
 	for i, raw := range []uint64{raw32, raw64} {
@@ -267,81 +224,6 @@ func (v *view) compression(lws counts, worse [2]uint64) Compression {
 	return out
 }
 
-// depot returns the size of a table of distinct call paths: each path once with its
-// depth in a word, and for each allocation an index of 4 bytes and the size in a word.
-// fits32 reports whether all addresses fit 32 bits.
-func (v *view) depot() (total uint64, fits32 bool) {
-	w := uint64(v.machine.Word() / 8)
-	total, fits32 = v.records*(4+w), true
-	v.eachPath(func(p *path, pcs []uint64) {
-		total += w * uint64(len(pcs)+1)
-		fits32 = fits32 && p.lossy == 0 && fitting(pcs, codec.MachineExact32) == codec.MachineExact32
-	})
-	return total, fits32
-}
-
-// compressedText returns the size of the records' text compressed by gzip and by zstd,
-// extrapolated if only a sample of the text was kept.
-func (c *Collector) compressedText() (gz, zs uint64) {
-	scale := func(n int) uint64 {
-		return uint64(math.Round(float64(n) * ratio(c.textBytes, uint64(len(c.text)))))
-	}
-	var out bytes.Buffer
-	compress(gzip.NewWriter(&out), c.text)
-	gz = scale(out.Len())
-	out.Reset()
-	s, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		panic("stats: zstd: " + err.Error())
-	}
-	compress(s, c.text)
-	return gz, scale(out.Len())
-}
-
-// compress writes data to a compressor whose output is in memory and cannot fail.
-func compress(w io.WriteCloser, data []byte) {
-	if _, err := w.Write(data); err != nil {
-		panic("stats: compressing: " + err.Error())
-	}
-	if err := w.Close(); err != nil {
-		panic("stats: compressing: " + err.Error())
-	}
-}
-
-// useNames are the rows of FieldBits, in the order of the fields of a blob.
-var useNames = []struct {
-	name string
-	kind int
-}{
-	{"depth", int(codec.FieldDepth)},
-	{"kinds", int(codec.FieldKindBit)},
-	{"back references", int(codec.FieldBack)},
-	{"signs", int(codec.FieldSign)},
-	{"counts of frames", int(codec.FieldCount)},
-	{"literal values", int(codec.FieldLiteral)},
-	{"delta values", int(codec.FieldDelta)},
-	{"count of the size", int(codec.FieldSizeCount)},
-	{"size", int(codec.FieldSize)},
-	{"spill bits", useSpill},
-	{"user bits", int(codec.FieldUser)},
-	{"padding", usePadding},
-	{"length", int(codec.FieldLength)},
-}
-
-func (v *view) fieldBits() []FieldBits {
-	u := v.uses()
-	var total uint64
-	for _, n := range u {
-		total += n
-	}
-	var all []FieldBits
-	for _, row := range useNames {
-		n := u[row.kind]
-		all = append(all, FieldBits{Field: row.name, Bits: n, Share: ratio(n, total), PerStack: ratio(n, v.records)})
-	}
-	return all
-}
-
 // overhead returns the memory that blobs with these lengths take. (BT-MEM-1, BT-MEM-2)
 func overhead(blobs counts, payload uint64, word int, device bool) Overhead {
 	ptr := word / 8
@@ -350,19 +232,13 @@ func overhead(blobs counts, payload uint64, word int, device bool) Overhead {
 		align = deviceAlign(word)
 	}
 	o := Overhead{Word: word}
-	var each counts
-	for n, times := range blobs {
-		padded := roundUp(n+3*ptr, align) - 3*ptr
-		o.Blob += uint64(n) * times
-		o.Padding += uint64(padded-n) * times
-		o.Node += uint64(3*ptr) * times
-		each.add(padded+3*ptr, times)
+	var n uint64
+	for size, times := range blobs {
+		o.Total += uint64(roundUp(size+3*ptr, align)) * times
+		n += times
 	}
-	o.Total = o.Blob + o.Padding + o.Node
-	o.Each = each.dist()
+	o.Mean = ratio(o.Total, n)
 	o.Share = ratio(o.Total, satAdd(o.Total, payload))
-	o.WrapperTotal = 2 * o.Total
-	o.WrapperShare = ratio(o.WrapperTotal, satAdd(o.WrapperTotal, payload))
 	return o
 }
 

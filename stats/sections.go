@@ -10,14 +10,13 @@ import (
 
 // Sections returns the report as tables.
 func (r *Report) Sections() []Section {
-	return []Section{r.adviceSection(), r.dumpSection(), r.compressionSection(), r.bitsSection(), r.snipSection(),
-		r.overheadSection(), r.callPathsSection()}
+	return []Section{r.adviceSection(), r.compressionSection(), r.snipSection(), r.dumpSection()}
 }
 
 // adviceSection returns the answers: whether compression is worth it, and which frames need not
 // be stored.
 func (r *Report) adviceSection() Section {
-	s := Section{ID: "advice", Title: "Advice"}
+	s := Section{ID: "advice", Title: "Advice", Lead: []string{r.Dump.sentence()}}
 	for _, v := range r.Compression.Verdicts {
 		s.Lead = append(s.Lead, v.sentence(r.Dump.Records))
 	}
@@ -32,7 +31,7 @@ func (r *Report) adviceSection() Section {
 		}
 		s.Lead = append(s.Lead, fmt.Sprintf("Recommended: %s %d, %s %d, which saves %s of %s bytes (%s): %s. %s.", pre, sn.CapturedPre+a.Pre,
 			post, sn.CapturedPost+a.Post, text(a.Saved), count(sn.Cells[0].Bytes), text(percent(ratio(uint64(a.Saved), sn.Cells[0].Bytes))), a.Why, merged))
-		t := Table{ID: "dropped", Title: "Frames that this leaves out", Head: []string{"end", "level", "stacks", "frame", "why"}}
+		t := Table{Title: "Frames that this leaves out", Head: []string{"end", "level", "stacks", "frame", "why"}}
 		for _, f := range a.Frames {
 			t.Rows = append(t.Rows, []any{f.End, fmt.Sprint(f.Level), f.Stacks, strings.TrimSpace(f.Name + " " + f.Address), f.Why})
 		}
@@ -53,8 +52,8 @@ func (r *Report) settings() (pre, post string) {
 
 func (r *Report) dumpSection() Section {
 	d := &r.Dump
-	s := Section{ID: "dump", Title: "1. Dump"}
-	main := Table{ID: "dump", Head: []string{"what", "value"}}
+	s := Section{ID: "dump", Title: "Dump"}
+	main := Table{Head: []string{"what", "value"}}
 	row := func(what string, value any) { main.Rows = append(main.Rows, []any{what, value}) }
 	row("log", strings.Join(d.Files, ", "))
 	if d.Bytes > 0 {
@@ -74,11 +73,7 @@ func (r *Report) dumpSection() Section {
 			row(k.what, k.n)
 		}
 	}
-	unreadable := int64(0)
-	for _, f := range d.Unreadable {
-		unreadable += f.Count
-	}
-	row("unreadable", unreadable)
+	row("unreadable", d.unreadable())
 	row("distinct call paths", d.DistinctPaths)
 	row("mean depth", decimal(d.MeanDepth))
 	row("machine", d.Machine)
@@ -86,7 +81,7 @@ func (r *Report) dumpSection() Section {
 	row("metadata, bytes", d.Metadata)
 	s.Tables = append(s.Tables, main)
 
-	faults := Table{ID: "unreadable", Title: "Unreadable or cut", Head: []string{"reason", "records", "first at"}}
+	faults := Table{Title: "Unreadable or cut", Head: []string{"reason", "records", "first at"}}
 	for _, f := range d.Unreadable {
 		faults.Rows = append(faults.Rows, []any{f.Reason, f.Count, strings.Join(f.First, "\n")})
 	}
@@ -96,7 +91,7 @@ func (r *Report) dumpSection() Section {
 	if len(faults.Rows) > 0 {
 		s.Tables = append(s.Tables, faults)
 	}
-	depths := Table{ID: "depths", Title: "Frames per stack", Head: []string{"frames", "stacks", "share", ""}}
+	depths := Table{Title: "Frames per stack", Head: []string{"frames", "stacks", "share", ""}}
 	for _, n := range d.Depths {
 		share := ratio(n.Count, d.Records)
 		depths.Rows = append(depths.Rows, []any{fmt.Sprint(n.Depth), n.Count, percent(share), bar(share)})
@@ -116,23 +111,20 @@ func (r *Report) dumpSection() Section {
 
 func (r *Report) compressionSection() Section {
 	c := &r.Compression
-	s := Section{ID: "compression", Title: "2. Compression"}
-	total := Table{ID: "total", Title: "Total bytes",
+	s := Section{ID: "compression", Title: "Compression"}
+	total := Table{Title: "Total bytes",
 		Head: []string{"form", "bytes", "of raw 32", "of raw 64", "bits per frame"}}
-	each := Table{ID: "each", Title: "Bytes per allocation", Head: []string{"form", "mean", "p50", "p90", "p99", "max"}}
-	sampled := false
+	each := Table{Title: "Bytes per allocation", Head: []string{"form", "mean", "p50", "p90", "p99", "max"}}
 	for _, f := range c.Forms {
 		name := f.Name
 		if f.Estimated && f.Name != FormRecorded && f.Name != FormLws {
 			name += " ~"
 		}
-		sampled = sampled || f.Name == FormGzip && f.Estimated
 		total.Rows = append(total.Rows, []any{name, f.Bytes, percent(f.OfRaw32), percent(f.OfRaw64), decimal(f.PerFrame)})
-		if d := f.Each; d != nil {
-			each.Rows = append(each.Rows, []any{name, decimal(d.Mean), d.P50, d.P90, d.P99, d.Max})
-		}
+		d := f.Each
+		each.Rows = append(each.Rows, []any{name, decimal(d.Mean), d.P50, d.P90, d.P99, d.Max})
 	}
-	s.Tables = []Table{total, each}
+	s.Tables = []Table{total, each, r.overhead()}
 	if c.Recorded > 0 && c.Recorded < r.Dump.Records {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s of %s blobs are as recorded, the others what lws would have written.",
 			count(c.Recorded), count(r.Dump.Records)))
@@ -154,11 +146,30 @@ func (r *Report) compressionSection() Section {
 		s.Notes = append(s.Notes, fmt.Sprintf("Encoded again as lws does, %s of %s blobs have another length than "+
 			"recorded: %s", count(c.Differ), count(c.Compared), who))
 	}
-	if sampled {
-		s.Notes = append(s.Notes, fmt.Sprintf("gzip and zstd are extrapolated from the first %s of %s bytes of records.",
-			count(c.Sampled), count(c.TextBytes)))
+	if !r.Dump.Log.Device { // (BT-MEM-3)
+		s.Notes = append(s.Notes, "The wrapper that LWS_WITH_ALLOC_METADATA_LWS puts around lws's own allocations adds the metadata twice.")
 	}
 	return s
+}
+
+// sentence says what the report is on, and what it leaves out.
+func (d *Dump) sentence() string {
+	text := fmt.Sprintf("%s, %s, machine %s", printable.Count(d.Records, "record"), printable.Count(d.DistinctPaths, "distinct call path"), d.Machine)
+	if !d.MachineSure {
+		text += " (a guess; --machine sets it)"
+	}
+	if n := d.unreadable() + d.Cut; n > 0 {
+		text += fmt.Sprintf("; %s unreadable or cut, see --section dump", printable.Count(n, "other"))
+	}
+	return text + "."
+}
+
+// unreadable returns the number of unreadable records.
+func (d *Dump) unreadable() (n int64) {
+	for _, f := range d.Unreadable {
+		n += f.Count
+	}
+	return n
 }
 
 func (v Verdict) sentence(records uint64) string {
@@ -177,26 +188,18 @@ func (v Verdict) sentence(records uint64) string {
 		v.Word, -100*v.LargerBy, count(v.Worse), count(records))
 }
 
-func (r *Report) bitsSection() Section {
-	t := Table{ID: "bits", Head: []string{"field", "bits", "share", "bits per stack", ""}}
-	for _, b := range r.Bits {
-		t.Rows = append(t.Rows, []any{b.Field, b.Bits, percent(b.Share), decimal(b.PerStack), bar(b.Share)})
-	}
-	return Section{ID: "bits", Title: "3. Where the bits go", Tables: []Table{t}}
-}
-
 func (r *Report) snipSection() Section {
 	sn := &r.Snip
 	pre, post := r.settings()
-	title := "4. SNIP_PRE and SNIP_POST"
+	title := "SNIP_PRE and SNIP_POST"
 	full := "32 frames, the most that lws captures"
 	if r.Dump.Log.Device {
-		title = "4. Frames to leave out: skip and post"
+		title = "Frames to leave out: skip and post"
 		full = "31 frames, the most by default (LWSBT_HEAP_DEPTH)"
 	}
 	s := Section{ID: "snip", Title: title}
-	grid := func(id, title string, cell func(SnipCell) any) {
-		t := Table{ID: id, Title: title, Head: []string{""}}
+	grid := func(title string, cell func(SnipCell) any) {
+		t := Table{Title: title, Head: []string{""}}
 		for n := range MaxSnip + 1 {
 			t.Head = append(t.Head, fmt.Sprintf("%s %d", post, sn.CapturedPost+n))
 		}
@@ -209,10 +212,10 @@ func (r *Report) snipSection() Section {
 		}
 		s.Tables = append(s.Tables, t)
 	}
-	grid("mean", "Mean blob, bytes", func(c SnipCell) any { return decimal(c.Mean) })
-	grid("ratio", "Relative to raw stacks of the same frames, in words of the machine", func(c SnipCell) any { return percent(c.Ratio) })
-	grid("saved", "Bytes saved over the dump", func(c SnipCell) any { return c.Saved })
-	grid("paths", "Distinct call paths", func(c SnipCell) any { return c.Paths })
+	grid("Mean blob, bytes", func(c SnipCell) any { return decimal(c.Mean) })
+	grid("Relative to raw stacks of the same frames, in words of the machine", func(c SnipCell) any { return percent(c.Ratio) })
+	grid("Bytes saved over the dump", func(c SnipCell) any { return c.Saved })
+	grid("Distinct call paths", func(c SnipCell) any { return c.Paths })
 	if sn.Full > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s have %s: with a larger %s or %s, frames "+
 			"farther out would take the place of those left out, so these cost more than the tables say.", printable.Count(sn.Full, "stack"), full, pre, post))
@@ -220,55 +223,17 @@ func (r *Report) snipSection() Section {
 	return s
 }
 
-// targetRow is a row of a targetTable: its name and its value for a target.
-type targetRow[T any] struct {
-	name string
-	of   func(T) any
-}
-
-// targetTable returns a table of bytes with a column for each target. word returns the
-// word of a target in bits.
-func targetTable[T any](targets []T, word func(T) int, rows []targetRow[T]) Table {
-	t := Table{Head: []string{"bytes"}}
-	for _, target := range targets {
-		t.Head = append(t.Head, fmt.Sprintf("%d-bit target", word(target)))
+// overhead returns the table of what the metadata takes in memory.
+func (r *Report) overhead() Table {
+	unit := "a pointer"
+	if r.Dump.Log.Device {
+		unit = "two words (LWSBT_ALIGN)"
 	}
-	for _, row := range rows {
-		cells := []any{row.name}
-		for _, target := range targets {
-			cells = append(cells, row.of(target))
-		}
-		t.Rows = append(t.Rows, cells)
+	t := Table{Title: "Metadata in memory: blobs, padding to " + unit + ", and list nodes", Head: []string{"target", "bytes", "per allocation", "of the heap"}}
+	for _, o := range r.Overhead {
+		t.Rows = append(t.Rows, []any{fmt.Sprintf("%d-bit", o.Word), o.Total, decimal(o.Mean), percent(o.Share)})
 	}
 	return t
-}
-
-func (r *Report) overheadSection() Section {
-	unit, notes := "a pointer", []string{"The wrapper that LWS_WITH_ALLOC_METADATA_LWS puts around lws's own allocations adds the overhead twice."}
-	if r.Dump.Log.Device {
-		unit = "two words"
-	}
-	rows := []targetRow[Overhead]{
-		{"blobs", func(o Overhead) any { return o.Blob }},
-		{"padding to " + unit, func(o Overhead) any { return o.Padding }},
-		{"list nodes", func(o Overhead) any { return o.Node }},
-		{"total", func(o Overhead) any { return o.Total }},
-		{"share of the heap", func(o Overhead) any { return percent(o.Share) }},
-		{"per allocation, mean", func(o Overhead) any { return decimal(o.Each.Mean) }},
-		{"per allocation, p50", func(o Overhead) any { return o.Each.P50 }},
-		{"per allocation, p90", func(o Overhead) any { return o.Each.P90 }},
-		{"per allocation, p99", func(o Overhead) any { return o.Each.P99 }},
-		{"per allocation, max", func(o Overhead) any { return o.Each.Max }},
-	}
-	if r.Dump.Log.Device {
-		notes = []string{"As device/ lays out a heap, whose blocks are aligned to two words (LWSBT_ALIGN)."}
-	} else {
-		rows = append(rows, targetRow[Overhead]{"total, by lws's wrapper", func(o Overhead) any { return o.WrapperTotal }},
-			targetRow[Overhead]{"share of the heap, by lws's wrapper", func(o Overhead) any { return percent(o.WrapperShare) }})
-	}
-	t := targetTable(r.Overhead, func(o Overhead) int { return o.Word }, rows)
-	t.ID = "overhead"
-	return Section{ID: "overhead", Title: "5. Overhead of live allocations", Tables: []Table{t}, Notes: notes}
 }
 
 // saturated returns a sum for a table, marked if the sum overflowed.

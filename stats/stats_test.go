@@ -2,7 +2,6 @@ package stats_test
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -35,7 +34,7 @@ func collect(t testing.TB, name string) (*stats.Collector, []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Add(&s, blob, []byte(line))
+		c.Add(&s, blob)
 	}
 	return c, lines
 }
@@ -44,7 +43,7 @@ func collect(t testing.TB, name string) (*stats.Collector, []string) {
 func collectDecoded(all []corpus.Allocation) *stats.Collector {
 	c := stats.NewCollector(64)
 	for _, a := range all {
-		c.Add(&codec.Stack{PCs: a.PCs, Size: a.Size}, nil, nil)
+		c.Add(&codec.Stack{PCs: a.PCs, Size: a.Size}, nil)
 	}
 	return c
 }
@@ -103,7 +102,6 @@ func (c check) same(what string, got, want any) {
 func (c check) all() {
 	c.dump()
 	c.compression()
-	c.bits()
 	c.snip()
 	c.overhead()
 }
@@ -145,10 +143,9 @@ func (c check) compression() {
 		return func(a corpus.Allocation) int { return word/8*len(a.PCs) + word/8 }
 	}
 	lws, raw32, raw64 := c.lens(lwsLen), c.lens(raw(32)), c.lens(raw(64))
-	frames, unique := 0, map[string]int{}
+	frames := 0
 	for _, a := range c.truth {
 		frames += len(a.PCs)
-		unique[pathOf(a.PCs)] = len(a.PCs)
 	}
 	forms := map[string]stats.Form{}
 	for _, f := range c.r.Compression.Forms {
@@ -171,12 +168,6 @@ func (c check) compression() {
 		c.same(name+" p99", f.Each.P99, nearest(lens, 99))
 		c.same(name+" max", f.Each.Max, slices.Max(lens))
 	}
-	word := c.m.Word() / 8
-	depot := len(c.truth) * (4 + word)
-	for _, depth := range unique {
-		depot += (depth + 1) * word
-	}
-	c.same("depot", forms[stats.FormDepot].Bytes, depot)
 	for i, v := range c.r.Compression.Verdicts {
 		raw := [][]int{raw32, raw64}[i]
 		worse := 0
@@ -193,30 +184,6 @@ func (c check) compression() {
 	if c.r.Compression.Differ != 0 {
 		c.Errorf("%s: %d of %d come out of another length", c.name, c.r.Compression.Differ, c.r.Compression.Compared)
 	}
-}
-
-func (c check) bits() {
-	want := map[string]int{"user bits": 0}
-	total := 0
-	for _, a := range c.truth {
-		items := append(naiveFields(a.PCs), item{"count of the size", 6}, item{"size", significant(a.Size)})
-		for _, it := range items {
-			want[it.use] += it.bits
-			want["spill bits"]++
-		}
-		want["length"] += 16
-		want["padding"] += 8*(lwsLen(a)-2) - naiveBits(items)
-		total += 8 * lwsLen(a)
-	}
-	c.same("number of fields", len(c.r.Bits), len(want))
-	var share float64
-	for _, b := range c.r.Bits {
-		c.same(b.Field, b.Bits, want[b.Field])
-		c.same(b.Field+", share", b.Share, float64(want[b.Field])/float64(total))
-		c.same(b.Field+", a stack", b.PerStack, float64(want[b.Field])/float64(len(c.truth)))
-		share += b.Share
-	}
-	c.same("shares together", share, 1.0)
 }
 
 func (c check) snip() {
@@ -267,16 +234,8 @@ func (c check) overhead() {
 		})
 		what := fmt.Sprintf("%d-bit overhead, ", o.Word)
 		c.same(what+"total", o.Total, sum(each))
-		c.same(what+"blobs", o.Blob, sum(c.lens(lwsLen)))
-		c.same(what+"nodes", o.Node, node*len(c.truth))
-		c.same(what+"padding", o.Padding, sum(each)-o.Blob-o.Node)
-		c.same(what+"mean", o.Each.Mean, float64(sum(each))/float64(len(each)))
-		c.same(what+"p50", o.Each.P50, nearest(each, 50))
-		c.same(what+"p99", o.Each.P99, nearest(each, 99))
-		c.same(what+"max", o.Each.Max, slices.Max(each))
+		c.same(what+"mean", o.Mean, float64(sum(each))/float64(len(each)))
 		c.same(what+"share", o.Share, float64(sum(each))/float64(sum(each)+c.payload()))
-		c.same(what+"wrapper", o.WrapperTotal, 2*sum(each))
-		c.same(what+"wrapper's share", o.WrapperShare, 2*float64(sum(each))/float64(2*sum(each)+c.payload()))
 		if o.Word == c.m.Word() {
 			c.same("metadata", c.r.Dump.Metadata, sum(each))
 		}
@@ -284,63 +243,7 @@ func (c check) overhead() {
 	c.same("overheads", len(c.r.Overhead), 2)
 }
 
-// Rebased places the regions of a dump one after another: first the regions whose addresses
-// are fully known, then the others in the order of their low 31 bits.
-func TestRebased(t *testing.T) {
-	for _, name := range captures() {
-		for _, addr := range []uint64{0x400000, 0x7f0000000000, 0xffff0000} {
-			truth := corpus.Truth(name)
-			moved, top := move(truth, addr)
-			c, _ := collect(t, name)
-			rebased, m := c.Rebased(machines[name], addr)
-			if want := map[bool]codec.Machine{true: codec.MachineWrap64, false: machines[name]}[top>>32 != 0]; m != want {
-				t.Errorf("%s at %#x: machine %v, want %v", name, addr, m, want)
-			}
-			k := check{t, fmt.Sprintf("%s at %#x decoded", name, addr), rebased.Report(options(m)), moved, m}
-			k.dump()
-			k.bits()
-			k.overhead()
-		}
-	}
-}
-
-// move places regions one after another from addr on, and returns the highest address.
-func move(truth []corpus.Allocation, addr uint64) (out []corpus.Allocation, top uint64) {
-	var all []uint64
-	for _, a := range truth {
-		all = append(all, a.PCs...)
-	}
-	slices.Sort(all)
-	var regions [][]uint64
-	for i, pc := range all {
-		if i == 0 || pc-all[i-1] > 256<<20 {
-			regions = append(regions, nil)
-		}
-		regions[len(regions)-1] = append(regions[len(regions)-1], pc)
-	}
-	slices.SortFunc(regions, func(a, b []uint64) int {
-		known := func(r []uint64) int { return min(1, int(r[0]>>32)) }
-		return cmp.Or(cmp.Compare(known(a), known(b)), cmp.Compare(a[0]&(1<<31-1), b[0]&(1<<31-1)))
-	})
-	to := map[uint64]uint64{}
-	for _, r := range regions {
-		for _, pc := range r {
-			top = pc - r[0]/4096*4096 + addr
-			to[pc] = top
-		}
-		addr = (top + 1<<20) / (1 << 20) * (1 << 20)
-	}
-	for _, a := range truth {
-		pcs := make([]uint64, len(a.PCs))
-		for n, pc := range a.PCs {
-			pcs[n] = to[pc]
-		}
-		out = append(out, corpus.Allocation{Size: a.Size, PCs: pcs})
-	}
-	return out, top
-}
-
-// Each bit is counted once, also of blobs that lws would not write.
+// Blobs that lws would not write count with their recorded lengths.
 func TestOddBlobs(t *testing.T) {
 	c := stats.NewCollector(64)
 	var s codec.Stack
@@ -348,7 +251,7 @@ func TestOddBlobs(t *testing.T) {
 		if err := (codec.Decoder{}).Decode(&s, nil, blob); err != nil {
 			t.Fatal(err)
 		}
-		c.Add(&s, blob, nil)
+		c.Add(&s, blob)
 	}
 	add(userBlob())
 	// The same stack twice, encoded by search lws and by search best. Only search best uses
@@ -362,27 +265,9 @@ func TestOddBlobs(t *testing.T) {
 		add(blob)
 	}
 	r := c.Report(options(codec.MachineExact64))
-	got := map[string]uint64{}
-	var bits uint64
-	for _, b := range r.Bits {
-		got[b.Field] = b.Bits
-		bits += b.Bits
-	}
-	// Fields by hand: literals of 47 bits, three of them, and a delta of one bit; three
-	// sizes of 3 bits. Spill bits: 1+2 of the first blob; 1+3+3+2 of the second; 1+3+5+2
-	// of the third. Bits of the blobs: 6+7+4+10+5, then 6+2*(2+7+48)+7+4 = 131 and 5 of
-	// padding, then 6+57+(2+4+2+7+2)+11 = 91 and 5 of padding; a length of 16 each.
-	want := map[string]uint64{"depth": 15, "kinds": 4, "back references": 3, "signs": 1, "counts of frames": 24,
-		"literal values": 141, "delta values": 1, "count of the size": 18, "size": 9, "spill bits": 3 + 9 + 11,
-		"user bits": 10 + 5, "padding": 5 + 5, "length": 48}
-	for field, n := range want {
-		if got[field] != n {
-			t.Errorf("%s: got %d bits, want %d", field, got[field], n)
-		}
-	}
 	for _, f := range r.Compression.Forms {
-		if f.Name == stats.FormRecorded && (f.Bytes*8 != bits || f.Bytes != 6+19+14) {
-			t.Errorf("%d bytes in blobs, %d bits in fields", f.Bytes, bits)
+		if f.Name == stats.FormRecorded && f.Bytes != 6+19+14 {
+			t.Errorf("%d bytes in blobs", f.Bytes)
 		}
 	}
 	if r.Dump.DistinctPaths != 2 || r.Compression.Differ != 0 {
@@ -400,7 +285,7 @@ func TestAnotherEncoder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Add(&s, blob, nil)
+		c.Add(&s, blob)
 	}
 	for _, device := range []bool{false, true} {
 		o := options(codec.MachineExact32)
@@ -428,7 +313,7 @@ func TestAdviceFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Add(&s, blob, nil)
+		c.Add(&s, blob)
 	}
 	var out bytes.Buffer
 	if err := stats.WriteText(&out, c.Report(options(codec.MachineExact32)).Sections()); err != nil {
@@ -436,7 +321,7 @@ func TestAdviceFirst(t *testing.T) {
 	}
 	rest := out.String()
 	for _, want := range []string{"32-bit words: compression ", "64-bit words: compression saves ", "Recommended: PRE 2, POST 3, which saves ",
-		"    -DLWS_COMPRESSED_BACKTRACES_SNIP_POST=3", "outermost", "1. Dump", "as recorded"} {
+		"    -DLWS_COMPRESSED_BACKTRACES_SNIP_POST=3", "outermost", "Compression", "as recorded"} {
 		i := strings.Index(rest, want)
 		if i < 0 {
 			t.Fatalf("no %q, or not in order, in\n%s", want, out.String())
@@ -512,7 +397,7 @@ func TestAdvice(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := stats.NewCollector(64)
 			for _, pcs := range tt.stacks {
-				c.Add(&codec.Stack{PCs: pcs, Size: 16}, nil, nil)
+				c.Add(&codec.Stack{PCs: pcs, Size: 16}, nil)
 			}
 			o := options(codec.MachineExact32)
 			o.Hidden = tt.hidden
@@ -541,7 +426,7 @@ func TestBothReadingsOfDepthZero(t *testing.T) {
 			if err := (codec.Decoder{Word: word}).Decode(&s, nil, blob); err != nil {
 				t.Fatal(err)
 			}
-			c.Add(&s, blob, nil)
+			c.Add(&s, blob)
 			if r := c.Report(options(m)); r.Dump.MeanDepth != depth {
 				t.Errorf("word %d, machine %v: mean depth %v, want %v", word, m, r.Dump.MeanDepth, depth)
 			}
@@ -556,7 +441,7 @@ func TestPayloadOverflow(t *testing.T) {
 		if r := c.Report(options(codec.MachineExact64)); r.Dump.PayloadOver {
 			t.Errorf("after %d sizes of 2^63: overflow", n)
 		}
-		c.Add(&codec.Stack{PCs: []uint64{1}, Size: 1 << 63}, nil, nil)
+		c.Add(&codec.Stack{PCs: []uint64{1}, Size: 1 << 63}, nil)
 	}
 	r := c.Report(options(codec.MachineExact64))
 	if !r.Dump.PayloadOver || r.Dump.Payload != math.MaxUint64 {
@@ -590,7 +475,7 @@ func TestMemoryPerPath(t *testing.T) {
 		if blob, err = (codec.Encoder{}).AppendBlob(blob[:0], &s, nil); err != nil {
 			t.Fatal(err)
 		}
-		c.Add(&s, blob, nil)
+		c.Add(&s, blob)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -599,23 +484,4 @@ func TestMemoryPerPath(t *testing.T) {
 		t.Errorf("%.0f bytes per call path, expected at most %d", per, limit)
 	}
 	t.Logf("%.0f bytes per call path", per)
-}
-
-// The sizes of a dump as ~p# lines are near those of docs/notes/callpaths.md for the same captures,
-// which use the code ranges of the memory maps: perl 3,366 bytes, i386sql 8,982, cc1 15,398,
-// git00 15,063. Ranges inferred from addresses differ a little.
-func TestCallPathsAsMeasured(t *testing.T) {
-	for name, want := range map[string]float64{"perl": 3366, "i386sql": 8982, "cc1": 15398, "git00": 15063} {
-		c, _ := collect(t, name)
-		rep := c.Report(stats.Options{Machine: machines[name]})
-		for _, f := range rep.CallPaths.Forms {
-			if f.Name == stats.PathSerial && math.Abs(float64(f.Bytes)/want-1) > 0.06 {
-				t.Errorf("%s: %d bytes, %.0f were measured", name, f.Bytes, want)
-			}
-		}
-		m := rep.CallPaths.Memory[0]
-		if m.Blocks != 8*rep.Dump.Records || m.Sums != 12*uint64(rep.Dump.DistinctPaths) || m.Inline != rep.Overhead[0].Total || m.Table != m.Blocks+m.Nodes+m.Sums {
-			t.Errorf("%s: %+v", name, m)
-		}
-	}
 }

@@ -10,7 +10,7 @@ import (
 
 // Section is a part of a report in printable form.
 type Section struct {
-	ID     string // in CSV
+	ID     string // for --section
 	Title  string
 	Lead   []string // sentences before the tables
 	Code   []string // lines to copy, after Lead
@@ -21,7 +21,6 @@ type Section struct {
 // Table is rows of cells: strings, whole numbers, or the types below. The first
 // column names the row.
 type Table struct {
-	ID    string // in CSV
 	Title string // "" if the title of the section suffices
 	Head  []string
 	Rows  [][]any
@@ -30,7 +29,7 @@ type Table struct {
 type (
 	percent float64 // a share of 1
 	decimal float64 // one digit after the point
-	bar     float64 // a share of 1 as a bar; not in CSV
+	bar     float64 // a share of 1 as a bar
 )
 
 const barWidth = 30
@@ -58,19 +57,6 @@ func text(cell any) string {
 		return strings.Repeat("#", int(float64(v)*barWidth+0.5))
 	}
 	panic(fmt.Sprintf("stats: a cell of type %T", cell))
-}
-
-// raw formats a cell for programs.
-func raw(cell any) string {
-	switch v := cell.(type) {
-	case percent:
-		return strconv.FormatFloat(float64(v), 'f', 6, 64)
-	case decimal:
-		return strconv.FormatFloat(float64(v), 'f', 3, 64)
-	case int, int64, uint64:
-		return fmt.Sprint(v)
-	}
-	return text(cell)
 }
 
 // numeric reports whether a cell is right-aligned.

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/cli"
@@ -15,7 +12,6 @@ import (
 // reporter is one run of the command.
 type reporter struct {
 	*config
-	ctx    context.Context
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
@@ -43,8 +39,8 @@ func (r *reporter) newGathered() *gathered {
 
 // add adds a record. blob is nil if the record has none. memory is the blob in the device's
 // memory.
-func (g *gathered) add(s *codec.Stack, blob, memory, text []byte) {
-	g.dump.Add(s, memory, text)
+func (g *gathered) add(s *codec.Stack, blob, memory []byte) {
+	g.dump.Add(s, memory)
 	g.infer.Add(s, blob)
 }
 
@@ -56,21 +52,15 @@ func (g *gathered) machine(given *codec.Machine) (m codec.Machine, sure bool) {
 	return g.infer.Machine()
 }
 
-// report returns the report for a machine, which is inferred if given is nil.
-func (r *reporter) report(g *gathered, given *codec.Machine) *stats.Report {
-	m, sure := g.machine(given)
-	data := g.dump
-	evidence := g.infer.Evidence()
-	if r.addr != nil {
-		data, m = g.dump.Rebased(m, *r.addr)
-		evidence = append(evidence, fmt.Sprintf("addresses moved to %#x, blobs as lws would write them there", *r.addr))
-	}
-	o := stats.Options{Log: g.tally.log(g.files, g.headers), Machine: m, Given: given != nil, Sure: sure,
-		Evidence: evidence, CapturedPre: r.pre, CapturedPost: r.post}
+// report returns the report.
+func (r *reporter) report(g *gathered) *stats.Report {
+	m, sure := g.machine(r.given)
+	o := stats.Options{Log: g.tally.log(g.files, g.headers), Machine: m, Given: r.given != nil, Sure: sure,
+		Evidence: g.infer.Evidence(), CapturedPre: r.pre, CapturedPost: r.post}
 	if g.headers && r.captured == "" {
 		o.CapturedPre, o.CapturedPost = 0, 0 // the default of device/
 	}
-	if r.Named() && r.addr == nil {
+	if r.Named() {
 		g.names.settle()
 		o.Name = func(pc uint64, lossy bool) string { return g.names.of[address{pc, lossy}] }
 		if re := r.hide; re != nil {
@@ -81,7 +71,7 @@ func (r *reporter) report(g *gathered, given *codec.Machine) *stats.Report {
 		}
 	}
 	cli.Collect()
-	return data.Report(o)
+	return g.dump.Report(o)
 }
 
 func (r *reporter) reportLogs() error {
@@ -91,40 +81,17 @@ func (r *reporter) reportLogs() error {
 		return err
 	}
 	defer p.close()
-	if r.Follow {
-		p.each = r.reportEachInterval(g)
-	}
 	if err := p.run(); err != nil {
 		return err
 	}
 	if g.dump.Records() == 0 {
 		return g.tally.nothing(g.files, r.Bare)
 	}
-	rep := r.report(g, r.given)
-	if err := r.write(r.stdout, rep, rep.Sections()); err != nil {
+	if err := r.write(r.stdout, r.report(g)); err != nil {
 		return err
 	}
 	if len(g.broken) > 0 {
 		return cli.Shortf("not read to the end: %s", strings.Join(g.broken, "; "))
 	}
 	return nil
-}
-
-// reportEachInterval returns a function that writes a report if the interval is over and
-// has new records.
-func (r *reporter) reportEachInterval(g *gathered) func() error {
-	next, reported := time.Now().Add(r.interval), uint64(0)
-	return func() error {
-		if time.Now().Before(next) || g.dump.Records() == reported {
-			return nil
-		}
-		reported = g.dump.Records()
-		rep := r.report(g, r.given)
-		err := r.write(r.stdout, rep, rep.Sections())
-		if err == nil && r.format != "json" {
-			_, err = io.WriteString(r.stdout, "\n")
-		}
-		next = time.Now().Add(r.interval)
-		return err
-	}
 }

@@ -3,24 +3,21 @@ package main
 import (
 	"bytes"
 	stdgzip "compress/gzip"
-	"encoding/csv"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -39,16 +36,12 @@ const (
 // package stats.
 func TestGolden(t *testing.T) {
 	for name, args := range map[string][]string{
-		"serial.txt":  {serial},
-		"serial.md":   {"--format", "markdown", serial},
-		"serial.csv":  {"--format", "csv", serial},
+		"serial.txt":  {"--section", "advice,compression,snip,dump", serial},
 		"serial.json": {"--format", "json", serial},
 		"perl.txt":    {perl},
 		"cc1.txt":     {cc1},
 		"git00.txt":   {"--captured", "0,0", "../../corpus/captures/git00.log.gz"},
 		"i386sql.txt": {i386sql},
-		"rebased.txt": {"--rebase", "0x08000000", i386sql},
-		"models.txt":  {"--stacks", "1000", "--model", "cortex-m,x86_64-pie"},
 		"help.txt":    {"--help"},
 	} {
 		var out, errs bytes.Buffer
@@ -69,9 +62,6 @@ func TestGolden(t *testing.T) {
 		if !bytes.Equal(out.Bytes(), want) {
 			t.Errorf("%s differs: %s\n(go test ./cmd/btstats -run Golden -update writes it anew)", name, cmdtest.FirstDifference(out.String(), string(want)))
 		}
-		if strings.HasSuffix(name, ".csv") {
-			uniqueRows(t, name, want)
-		}
 		if !utf8.Valid(want) {
 			t.Errorf("%s is not UTF-8", name)
 		}
@@ -80,22 +70,6 @@ func TestGolden(t *testing.T) {
 				t.Errorf("%s:%d has %d columns", name, i+1, utf8.RuneCountInString(line))
 			}
 		}
-	}
-}
-
-// uniqueRows: section, table, row and column name one value.
-func uniqueRows(t *testing.T, name string, data []byte) {
-	all, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-	if err != nil || len(all) < 20 {
-		t.Errorf("%s: %d rows, %v", name, len(all), err)
-	}
-	seen := map[string]bool{}
-	for _, r := range all {
-		key := strings.Join(r[:4], "/")
-		if seen[key] {
-			t.Errorf("%s: %s stands there twice", name, key)
-		}
-		seen[key] = true
 	}
 }
 
@@ -126,8 +100,8 @@ func TestExitCodes(t *testing.T) {
 		{"--strict -", "~m#!", 1, "<stdin>:1 (offset 0)"},
 		{"-", record, 0, ""},
 		{"GOOD - BAD", record, 0, ""},
-		{"-", "", 2, "<stdin>: no record in 0 bytes, 0 lines; looked for ~m#, ~b# and ~p#"},
-		{"--bare -", "x y\n", 2, "looked for ~m#, ~b# and ~p#, and lines of nothing but base64"},
+		{"-", "", 2, "<stdin>: no record in 0 bytes, 0 lines; looked for ~m# and ~b#"},
+		{"--bare -", "x y\n", 2, "looked for ~m# and ~b#, and lines of nothing but base64"},
 		{"--bare -", record[3:], 0, ""},
 		{"-", record[3:], 2, "no record"},
 		{"-", "~m#CgAAAAU= ~m#AAA= ~m#AAA=\n~m#IF0BmUQugNCkgCnk", 2,
@@ -136,33 +110,21 @@ func TestExitCodes(t *testing.T) {
 		{dir, "", 2, "is a directory"},
 		{"-", "\x1f\x8bxx", 2, "<stdin>: gzip"},
 		{"", "", 2, "expected a FILE"},
-		{"--format xml GOOD", "", 2, `--format "xml": expected table, markdown, csv or json`},
-		{"--section all GOOD", "", 2, `--section "all": expected some of advice models dump compression`},
+		{"--format xml GOOD", "", 2, `--format "xml": expected table or json`},
+		{"--section all GOOD", "", 2, `--section "all": expected some of advice compression snip dump`},
 		{"--section dump --format json GOOD", "", 2, "no effect with --format json"},
-		{"--section dump,bits GOOD", "", 0, ""},
+		{"--section dump,compression GOOD", "", 0, ""},
 		{"--machine z80 GOOD", "", 2, `--machine: machine "z80" is none of exact32`},
 		{"--machine exact32 GOOD", "", 0, ""},
-		{"--rebase there GOOD", "", 2, `--rebase "there": expected an address`},
 		{"--captured 2 GOOD", "", 2, `--captured "2": expected SNIP_PRE,SNIP_POST`},
 		{"--captured 2,-1 GOOD", "", 2, `--captured "2,-1"`},
 		{"--nonsense GOOD", "", 2, "unknown flag: --nonsense"},
-		{"--model vax", "", 2, `--model "vax": expected all, or some of cortex-m`},
-		{"--model cortex-m GOOD", "", 2, "expected no FILE"},
-		{"--model x86_64-pie --machine exact32", "", 2, "expected at most 32 bits on exact32"},
-		{"--model cortex-m --stacks 0", "", 2, "--stacks 0"},
-		{"--follow -", "", 2, "--follow needs one log FILE"},
-		{"--follow --interval 0 GOOD", "", 2, "--interval 0s"},
 		{"--hide lws GOOD", "", 2, "--hide needs the names of functions"},
 		{"--debug-dir . GOOD", "", 2, "--debug-dir needs an ELF file"},
 		{"--exe nosuch.elf --hide ( GOOD", "", 2, "error parsing regexp"},
 		{"--exe nosuch.elf GOOD", "", 2, "nosuch.elf: no such file"},
-		{"--interval 1s GOOD", "", 2, "--interval has no effect without --follow"},
-		{"--model cortex-m --interval 1s", "", 2, "--interval has no effect with --model"},
 		{"--section dump --exe nosuch.elf GOOD", "", 2, "--exe has no effect without --section advice"},
-		{"--section dump,bits --captured 1,1 GOOD", "", 2, "--captured has no effect without --section advice"},
-		{"--rebase 0x1000 --maps nosuch GOOD", "", 2, "--maps has no effect with --rebase"},
-		{"--rebase 0x1000 --captured 1,1 GOOD", "", 0, ""},
-		{"--seed 2 GOOD", "", 2, "--seed has no effect without --model"},
+		{"--section dump,compression --captured 1,1 GOOD", "", 2, "--captured has no effect without --section advice"},
 	} {
 		args := strings.Fields(strings.NewReplacer("GOOD", good, "BAD", bad, "MORE", more, "CUT", cut).Replace(c.args))
 		var out, errs bytes.Buffer
@@ -181,40 +143,29 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func csvValue(t *testing.T, data []byte, section, table, row, column string) string {
+// dump returns the object "dump" of a report in JSON.
+func dump(t *testing.T, args []string, stdin string, want int) (d map[string]any, errs string) {
 	t.Helper()
-	all, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-	if err != nil {
+	var out, stderr bytes.Buffer
+	if code := run(append([]string{"--format", "json"}, args...), strings.NewReader(stdin), &out, &stderr); code != want {
+		t.Fatalf("%q: exit %d, want %d: %s", args, code, want, stderr.String())
+	}
+	var report struct{ Dump map[string]any }
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatal(err)
 	}
-	found := ""
-	for _, r := range all {
-		if r[0] == section && r[1] == table && r[2] == row && r[3] == column {
-			if found != "" {
-				t.Errorf("%s/%s/%s/%s stands there twice", section, table, row, column)
-			}
-			found = r[4]
-		}
-	}
-	if found == "" {
-		t.Errorf("no %s/%s/%s/%s", section, table, row, column)
-	}
-	return found
+	return report.Dump, stderr.String()
 }
 
 // --machine overrides the inferred machine, here against the evidence.
 func TestGivenMachine(t *testing.T) {
 	for _, c := range []struct{ machine, best string }{{"", "wrap64"}, {"exact64", "exact64"}} {
-		args := []string{"--format", "csv", perl}
+		args := []string{perl}
 		if c.machine != "" {
 			args = append(args, "--machine", c.machine)
 		}
-		var out, errs bytes.Buffer
-		if code := run(args, nil, &out, &errs); code != 0 {
-			t.Fatal(errs.String())
-		}
-		if got := csvValue(t, out.Bytes(), "dump", "dump", "machine", "value"); got != c.best {
-			t.Errorf("--machine %q: %s", c.machine, got)
+		if d, _ := dump(t, args, "", 0); d["machine"] != c.best {
+			t.Errorf("--machine %q: %s", c.machine, d["machine"])
 		}
 	}
 }
@@ -229,64 +180,12 @@ func TestSeveralLogs(t *testing.T) {
 	if err := os.WriteFile(path, zipped.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out, errs bytes.Buffer
-	if code := run([]string{"--format", "csv", path, "-", path}, strings.NewReader(record), &out, &errs); code != 0 {
-		t.Fatal(errs.String())
-	}
-	for row, want := range map[string]string{"records": "5", "log bytes": fmt.Sprint(2*(2+31+1+31+1) + 31), "log lines": "3",
-		"payload, bytes": "37600", "distinct call paths": "1", "metadata, bytes": fmt.Sprint(5 * 36)} {
-		if got := csvValue(t, out.Bytes(), "dump", "dump", row, "value"); got != want {
-			t.Errorf("%s: %s, want %s", row, got, want)
+	d, _ := dump(t, []string{path, "-", path}, record, 0)
+	for name, want := range map[string]float64{"records": 5, "bytes": 2*(2+31+1+31+1) + 31, "lines": 3, "payload": 37600, "distinct_paths": 1, "metadata": 5 * 36} {
+		if d[name] != want {
+			t.Errorf("%s: %v, want %v", name, d[name], want)
 		}
 	}
-}
-
-func TestFollow(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte(record+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out, errs cmdtest.Buffer
-	code := make(chan int)
-	go func() {
-		code <- run([]string{"--follow", "--interval", "10ms", "--format", "csv", path}, nil, &out, &errs)
-	}()
-	wait := func(records int) {
-		t.Helper()
-		want := fmt.Sprintf("dump,dump,records,value,%d\n", records)
-		for range 3000 {
-			if strings.Contains(out.String(), want) {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		t.Fatalf("no report on %d records: %s%s", records, out.String(), errs.String())
-	}
-	wait(1)
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	io.WriteString(f, record+"\nx"+record+"\n")
-	wait(3)
-	io.WriteString(f, record) // no line end: only the end of reading makes it a record
-	self, err := os.FindProcess(os.Getpid())
-	if err == nil {
-		err = self.Signal(os.Interrupt)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case c := <-code:
-		if c != 0 {
-			t.Errorf("exit %d: %s", c, errs.String())
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("did not end when interrupted")
-	}
-	wait(4)
 }
 
 type brokenPipe struct{ err error }
@@ -295,7 +194,7 @@ func (b brokenPipe) Write([]byte) (int, error) { return 0, b.err }
 
 func TestWriting(t *testing.T) {
 	var errs bytes.Buffer
-	for _, format := range []string{"table", "markdown", "csv", "json"} {
+	for _, format := range []string{"table", "json"} {
 		if code := run([]string{"--format", format, serial}, nil, brokenPipe{syscall.EPIPE}, &errs); code != 0 || errs.Len() > 0 {
 			t.Errorf("%s into a closed pipe: exit %d: %s", format, code, errs.String())
 		}
@@ -317,10 +216,7 @@ func TestTruncatedLog(t *testing.T) {
 	if err := os.WriteFile(path, whole[:len(whole)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out, errs bytes.Buffer
-	if code := run([]string{"--format", "csv", path}, nil, &out, &errs); code != 1 {
-		t.Errorf("exit %d, want 1: %s", code, errs.String())
-	}
+	d, errs := dump(t, []string{path}, "", 1)
 	z, err := stdgzip.NewReader(bytes.NewReader(whole[:len(whole)/2]))
 	if err != nil {
 		t.Fatal(err)
@@ -330,11 +226,11 @@ func TestTruncatedLog(t *testing.T) {
 	if err == nil || n < 50 || n > 1900 {
 		t.Fatalf("%d lines of 2,000, %v", n, err)
 	}
-	if got := csvValue(t, out.Bytes(), "dump", "dump", "records", "value"); got != strconv.Itoa(n) {
-		t.Errorf("%s records, compress/gzip reads %d lines", got, n)
+	if d["records"] != float64(n) {
+		t.Errorf("%v records, compress/gzip reads %d lines", d["records"], n)
 	}
-	if want := fmt.Sprintf("(%d records before it are in the report)", n); !strings.Contains(errs.String(), want) || !strings.Contains(errs.String(), "cut.log.gz") {
-		t.Errorf("stderr is %q, want %q in it", errs.String(), want)
+	if want := fmt.Sprintf("(%d records before it are in the report)", n); !strings.Contains(errs, want) || !strings.Contains(errs, "cut.log.gz") {
+		t.Errorf("stderr is %q, want %q in it", errs, want)
 	}
 }
 
@@ -343,14 +239,9 @@ func TestTruncatedLog(t *testing.T) {
 func TestRecordWithTwoReadings(t *testing.T) {
 	const line = "~m#AL39VVVUAABe/qqqqgIigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoigCURQBKIoAlEUASiKAJRFAEoiHQAAHE="
 	for _, m := range codec.Machines() {
-		var out, errs bytes.Buffer
-		if code := run([]string{"--format", "csv", "--machine", m.String(), "-"}, strings.NewReader(line), &out, &errs); code != 0 {
-			t.Errorf("%v: exit %d: %s", m, code, errs.String())
-			continue
-		}
-		want := map[int]string{32: "0.000", 64: "32.000"}[m.Word()]
-		if got := csvValue(t, out.Bytes(), "dump", "dump", "mean depth", "value"); got != want {
-			t.Errorf("%v: mean depth %s, want %s", m, got, want)
+		want := map[int]float64{32: 0, 64: 32}[m.Word()]
+		if d, _ := dump(t, []string{"--machine", m.String(), "-"}, line, 0); d["mean_depth"] != want {
+			t.Errorf("%v: mean depth %v, want %v", m, d["mean_depth"], want)
 		}
 	}
 }
@@ -402,11 +293,11 @@ func TestDeviceLog(t *testing.T) {
 		says, lack []string
 	}{
 		{"~h#boot prog=fw w=32\n~h#begin 0 n=50\n" + records.String() + "~h#end 0\n",
-			[]string{"skip and post", "skip 0, post 0", "Recommended: skip 1, post 2", "heap.skip = 1;\n    heap.post = 2;", "padding to two words", cli.Number(total[8])}, []string{"PRE", "CMAKE", "LWS_", "lws's wrapper"}},
-		{records.String(), []string{"SNIP_PRE and SNIP_POST", "PRE 2, POST 1", "SNIP_PRE=3\n    -DLWS_COMPRESSED_BACKTRACES_SNIP_POST=3", "padding to a pointer", cli.Number(total[4]), "lws's wrapper"}, []string{"heap.skip", "two words"}},
+			[]string{"skip and post", "skip 0, post 0", "Recommended: skip 1, post 2", "heap.skip = 1;\n    heap.post = 2;", "padding to two words", cli.Number(total[8])}, []string{"PRE", "CMAKE", "LWS_"}},
+		{records.String(), []string{"SNIP_PRE and SNIP_POST", "PRE 2, POST 1", "SNIP_PRE=3\n    -DLWS_COMPRESSED_BACKTRACES_SNIP_POST=3", "padding to a pointer", cli.Number(total[4]), "LWS_WITH_ALLOC_METADATA_LWS"}, []string{"heap.skip", "two words"}},
 	} {
 		var stdout, errs bytes.Buffer
-		if code := run([]string{"--machine", "exact32", "--section", "advice,snip,overhead", "-"}, strings.NewReader(c.log), &stdout, &errs); code != 0 {
+		if code := run([]string{"--machine", "exact32", "--section", "advice,compression,snip", "-"}, strings.NewReader(c.log), &stdout, &errs); code != 0 {
 			t.Fatalf("exit code %d: %s", code, errs.String())
 		}
 		for _, want := range c.says {
@@ -449,7 +340,7 @@ func TestAddressesAreOfTheLog(t *testing.T) {
 	for k := range logs {
 		logs[k].WriteString("~h#end 0\n")
 		var stdout, errs bytes.Buffer
-		if code := run([]string{"--section", "bits,overhead", "-"}, strings.NewReader(logs[k].String()), &stdout, &errs); code != 0 {
+		if code := run([]string{"--section", "compression", "-"}, strings.NewReader(logs[k].String()), &stdout, &errs); code != 0 {
 			t.Fatalf("exit code %d: %s", code, errs.String())
 		}
 		out[k] = stdout.String()
@@ -459,33 +350,5 @@ func TestAddressesAreOfTheLog(t *testing.T) {
 	}
 	if out[0] == out[2] {
 		t.Error("times do not count")
-	}
-}
-
-// Lines of call paths have the same addresses whether the ~h#boot line says where the code is
-// or the memory map in the log does; without both, code offsets stand for addresses. (BT-CODE-3)
-func TestAddressesOfCallPaths(t *testing.T) {
-	line, err := callpath.AppendLine(nil, callpath.Head{}, []callpath.Entry{
-		{Path: callpath.Path{Frames: []callpath.Frame{{Value: 0x10}, {Value: 0x1234}}}, Live: 3, Bytes: 96},
-		{Path: callpath.Path{Frames: []callpath.Frame{{Value: 0x10}, {Value: 0x2010}}}, Live: 1, Bytes: 5},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bits := func(boot string) string {
-		var out, errs bytes.Buffer
-		log := boot + "\n~h#begin 0 k=paths\n" + string(line) + "\n~h#end 0 l=1\n"
-		if code := run([]string{"--section", "bits", "--format", "csv", "-"}, strings.NewReader(log), &out, &errs); code != 0 {
-			t.Fatalf("%s: exit %d: %s", boot, code, errs.String())
-		}
-		return out.String()
-	}
-	const maps = "{{{module:0:app:elf:aa}}}{{{mmap:0x7f0000400000:0x2000:load:0:rx:0x0}}}{{{mmap:0x7f0000900000:0x1000:load:0:rx:0x2000}}}"
-	want, got, neither := bits("~h#boot w=64 code=7f0000400000+2000,7f0000900000+1000"), bits("~h#boot w=64\n"+maps), bits("~h#boot w=64")
-	if got != want {
-		t.Errorf("with a memory map:\n%s\nwith code ranges:\n%s", got, want)
-	}
-	if neither == want {
-		t.Error("code offsets are as long as the addresses")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cli/logflags"
@@ -22,18 +21,11 @@ type pass struct {
 	ctx    context.Context // ends what reads ahead
 	cancel func()
 	inputs []*input.Input
-	each   func() error // called after each record, and while a log has no more data; may be nil
-	err    error        // of each; ends the pass
 
 	reader  recording.Reader
-	log     recording.Log
 	process *process.Process
 	maps    []process.Snapshot // of --maps, those that do not apply yet
 	mapped  bool               // --maps was given: the log's own map does not count
-	code    *process.Code      // of this boot, nil before its first line of call paths
-	used    *callpath.Names    // of its lines
-	before  *callpath.Names    // used by the boot before
-	pcs     []uint64           // reused
 }
 
 // open opens the logs. It opens ELF files only if the report needs the names of functions.
@@ -43,7 +35,7 @@ func (r *reporter) open(g *gathered) (*pass, error) {
 		return nil, err
 	}
 	p := &pass{r: r, g: g, mapped: len(r.Maps) > 0}
-	p.ctx, p.cancel = context.WithCancel(r.ctx)
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.reader.Bare = r.Bare
 	p.reader.Always32 = r.given != nil && r.given.Word() == 32
 	for _, l := range logs {
@@ -52,8 +44,6 @@ func (r *reporter) open(g *gathered) (*pass, error) {
 		switch {
 		case l.Stream != nil:
 			in = input.FromReader(l.Stream, l.Name)
-		case r.Follow:
-			in, err = input.Follow(l.Name)
 		default:
 			in, err = input.File(l.Name)
 		}
@@ -87,21 +77,18 @@ func (p *pass) close() {
 // run reads all logs. Records before a read error count; the error is kept for the end of the
 // report.
 func (p *pass) run() error {
-	for i, in := range p.inputs {
-		p.begin(i == 0)
+	for _, in := range p.inputs {
+		p.process.NewLog()
 		before := p.g.dump.Records()
 		err := p.read(in)
 		var damage *readError
 		switch n := p.g.dump.Records() - before; {
-		case p.err != nil:
-			return p.err
 		case errors.As(err, &damage) && n > 0:
 			p.g.broken = append(p.g.broken, fmt.Sprintf("%v (%d records before it are in the report)", err, n))
 		case err != nil:
 			return err
 		}
 	}
-	p.log, p.used, p.before = recording.Log{}, nil, nil // the names of call paths, which may be as large as the rest
 	return nil
 }
 
@@ -110,24 +97,9 @@ type readError struct{ text string }
 
 func (e *readError) Error() string { return e.text }
 
-// begin begins a log. Its records belong to another boot.
-func (p *pass) begin(first bool) {
-	p.process.NewLog()
-	p.log = recording.Log{SameELF: p.log.SameELF}
-	if !first {
-		p.newCode()
-	}
-}
-
-// newCode begins a boot with its ~h#boot line, or a log.
-func (p *pass) newCode() {
-	p.process.ResetCode()
-	p.code, p.before = nil, p.used
-}
-
 // read reads a log.
 func (p *pass) read(in *input.Input) error {
-	hooks := input.Hooks{Ctx: p.ctx, Note: func(text string) { fmt.Fprintf(p.r.stderr, "btstats: %s\n", cli.Printable(text)) }, Idle: p.wait}
+	hooks := input.Hooks{Ctx: p.ctx, Note: func(text string) { fmt.Fprintf(p.r.stderr, "btstats: %s\n", cli.Printable(text)) }}
 	src, err := in.Open(&hooks)
 	if err != nil {
 		return err
@@ -144,8 +116,6 @@ func (p *pass) read(in *input.Input) error {
 	for {
 		it, err := p.reader.Next()
 		switch {
-		case p.err != nil:
-			return p.err
 		case err == io.EOF:
 			return nil
 		case err != nil:
@@ -155,14 +125,6 @@ func (p *pass) read(in *input.Input) error {
 			return err
 		}
 	}
-}
-
-// wait calls each.
-func (p *pass) wait() error {
-	if p.each != nil && p.err == nil {
-		p.err = p.each()
-	}
-	return p.err
 }
 
 // counted counts the bytes that are read through it.
@@ -186,7 +148,6 @@ func (p *pass) use(it *recording.Item) error {
 	if it.Kind == recording.KindText {
 		if boots, _ := p.process.Markup(it.Text); boots {
 			p.g.names.settle()
-			p.log.Restart()
 		}
 		return nil
 	}
@@ -196,24 +157,20 @@ func (p *pass) use(it *recording.Item) error {
 		p.g.headers = true
 		p.header(it)
 		return nil
-	case recording.KindEvent, recording.KindPathEvents:
+	case recording.KindEvent, recording.KindPathEvents, recording.KindPaths:
 		return nil
-	case recording.KindPaths:
-		p.snapshot(it.Line)
-		p.paths(it)
-		return p.wait()
 	}
 	switch {
 	case it.Err == nil:
 		p.snapshot(it.Line)
-		p.g.add(it.Stack, it.Blob, p.g.inMemory(it), it.Text)
+		p.g.add(it.Stack, it.Blob, p.g.inMemory(it))
 		if err := p.g.names.record(it); err != nil {
 			return err
 		}
 	case p.r.Strict:
 		return cli.Shortf("%v: %v", it.Place, it.Err)
 	}
-	return p.wait()
+	return nil
 }
 
 // snapshot sets the memory map of --maps that applies from a line on.
@@ -226,10 +183,6 @@ func (p *pass) snapshot(line int64) {
 
 // header takes a ~h# line.
 func (p *pass) header(it *recording.Item) {
-	if it.Header.Verb == codec.VerbBoot {
-		p.log.SameELF = len(p.process.Files()) > 0 && (p.code == nil || p.code.FromELF())
-	}
-	p.log.Add(it)
 	p.process.Marked()
 	switch it.Header.Verb {
 	case codec.VerbBoot:
@@ -237,52 +190,12 @@ func (p *pass) header(it *recording.Item) {
 		if !p.mapped {
 			p.process.Reset()
 		}
-		p.newCode()
 		p.g.names.word.Boot(it)
 	case codec.VerbMap: // the modules known so far end here (BT-REC-4)
 		if !p.mapped {
 			p.process.Remap()
 		}
 	}
-}
-
-// paths adds the call paths of a line. All blocks of an entry count with their mean size.
-func (p *pass) paths(it *recording.Item) {
-	boot := p.log.Boot()
-	if p.code == nil {
-		p.code = process.NewCode(p.process, boot.Header, p.mapped)
-	}
-	if p.code.Settle() && p.before == boot.Names { // offsets of another map
-		p.log.SetNames(&callpath.Names{})
-	}
-	at := p.log.Add(it)
-	p.used = at.Boot.Names
-	for i := range at.Entries {
-		e := &at.Entries[i]
-		if e.Definition || e.Live == 0 {
-			continue
-		}
-		s := codec.Stack{Size: e.Bytes / e.Live, PCs: p.pcs[:0]}
-		id := at.Boot.Names.Resolve(e.ID)
-		outer, f, depth := at.Boot.Names.Outer(id)
-		for range min(depth, codec.MaxDepth+1) { // a stack has no more, and AddPath counts those that have
-			s.PCs = append(s.PCs, p.address(f))
-			outer, f, _ = at.Boot.Names.Outer(outer)
-		}
-		p.pcs = s.PCs
-		p.g.dump.AddPath(&s, e.Live)
-		if s.PCs = s.PCs[:min(len(s.PCs), codec.MaxDepth)]; len(s.PCs) > 0 {
-			p.g.infer.Add(&s, nil)
-		}
-	}
-}
-
-// address returns the address of a frame, or the code offset if it has none.
-func (p *pass) address(f callpath.Frame) uint64 {
-	if a, ok := p.code.Locate(f); ok {
-		return a.PC
-	}
-	return f.Value
 }
 
 // inMemory returns the blob of a record as in the device's memory, without the address of the

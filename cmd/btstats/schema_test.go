@@ -136,7 +136,6 @@ func TestSchema(t *testing.T) {
 		{"../../corpus/serial.log"},
 		{"../../corpus/captures/perl.log.gz"},
 		{"--machine", "wrap32", "../../corpus/captures/i386sql.log.gz"},
-		{"--model", "cortex-m,x86_64-pie", "--stacks", "300"},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(append(args, "--format", "json"), nil, &out, &errs); code != 0 {

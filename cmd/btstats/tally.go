@@ -92,7 +92,7 @@ func (t *tally) sorted() []fault {
 
 // nothing returns the error for logs without a record.
 func (t *tally) nothing(files []string, bare bool) error {
-	looked := "~m#, ~b# and ~p#"
+	looked := "~m# and ~b#"
 	if bare {
 		looked += ", and lines of nothing but base64"
 	}
