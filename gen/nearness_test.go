@@ -1,19 +1,16 @@
 package gen_test
 
 import (
-	"flag"
 	"fmt"
 	"math/bits"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/corpus"
 	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/internal/figures"
 )
-
-var update = flag.Bool("update", false, "write the tables of docs/notes/models.md anew")
 
 // shape holds the properties in which stacks are compared.
 type shape struct {
@@ -144,31 +141,12 @@ func modelTable() string {
 	return b.String()
 }
 
-// The models are as near to the captures as stated in docs/notes/models.md, and within the limits.
+// The models are as near to the captures as stated in FIGURES.md, and within the limits.
 func TestModelsAreNearCaptures(t *testing.T) {
 	near, faults := nearness()
 	for _, f := range faults {
 		t.Error(f)
 	}
-	const file = "../docs/notes/models.md"
-	doc, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := string(doc)
-	for name, table := range map[string]string{"models": modelTable(), "nearness": near} {
-		begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->"
-		from, to := strings.Index(want, begin), strings.Index(want, end)
-		if from < 0 || to < from {
-			t.Fatalf("%s: expected %q and %q", file, begin, end)
-		}
-		want = want[:from+len(begin)] + table + want[to:]
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	} else if want != string(doc) {
-		t.Errorf("%s has other tables than these; go test ./gen -run Captures -update writes them:\n%s", file, near)
-	}
+	figures.Check(t, "../FIGURES.md", "models", modelTable())
+	figures.Check(t, "../FIGURES.md", "nearness", near)
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/corpus"
 	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/internal/figures"
 )
 
 // heap is a dump: call paths with live blocks and bytes.
@@ -136,20 +136,12 @@ func references(t testing.TB) []reference {
 	}
 }
 
-// TestSizes measures the table of docs/notes/callpaths.md, compares it with the document, and prints it.
+// TestSizes measures a table of FIGURES.md.
 func TestSizes(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/notes/callpaths.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := func(format string, args ...any) {
-		text := fmt.Sprintf(format, args...)
-		t.Log(text)
-		if !bytes.Contains(doc, []byte(text+"\n")) {
-			t.Errorf("docs/notes/callpaths.md lacks %s", text)
-		}
-	}
+	var table strings.Builder
+	row := func(format string, args ...any) { fmt.Fprintf(&table, format+"\n", args...) }
 	row("| set | allocations | paths | `~m#` lines | `~p#` lines | of it | per path | in hash order | lines of 240 | named | by name |")
+	row("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, ref := range references(t) {
 		h := ref.heap
 		whole := h.text(t, callpath.Writer{Limit: 120})
@@ -179,6 +171,7 @@ func TestSizes(t *testing.T) {
 		h.equal(t, hashed)
 		h.equal(t, named)
 	}
+	figures.Check(t, "../../FIGURES.md", "sizes", table.String())
 }
 
 func longest(text []byte) (n int) {

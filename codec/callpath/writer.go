@@ -19,7 +19,7 @@ type Writer struct {
 	Limit int   // characters of a line, at least MinLimit; 0 means MaxLine
 	// Whole, if it is not 0, lets entries refer by name to the outer part that they share
 	// with the previous entry, except in lines whose number is a multiple of Whole. Deep
-	// stacks then take up to half as many characters (docs/notes/callpaths.md), but if a line is
+	// stacks then take up to half as many characters (FIGURES.md), but if a line is
 	// lost, outer frames in the next Whole − 1 lines may be unknown.
 	Whole uint64
 	Dump  uint32 // number of the dump

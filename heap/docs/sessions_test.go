@@ -4,8 +4,6 @@ package docs
 
 import (
 	"flag"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
@@ -16,7 +14,7 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 func TestSessions(t *testing.T) {
 	commands := []string{"../../cmd/btconform", "../../cmd/btstats", "../cmd/btdecode", "../cmd/btheap", "../cmd/btrecord", "../examples/largest"}
 	cmdtest.Documents(t, "../..", commands, map[string]int{"live.md": 7, "ci.md": 4, "leak.md": 6, "leaks.md": 1, "map.md": 3, "report.md": 7,
-		"btdecode.md": 2, "btheap.md": 2, "btrecord.md": 5, "library.md": 2, "systems.md": 2, "../README.md": 5, "../../README.md": 8, "../../docs/notes/units.md": 2}, *update)
+		"btdecode.md": 2, "btheap.md": 2, "btrecord.md": 5, "systems.md": 2, "../README.md": 6, "../../README.md": 8}, *update)
 }
 
 func TestLength(t *testing.T) {
@@ -26,21 +24,3 @@ func TestLength(t *testing.T) {
 func TestLinks(t *testing.T) { cmdtest.Links(t, 30, "*.md", "../*.md") }
 
 func TestPackages(t *testing.T) { cmdtest.Packages(t, "../..", 15, "*.md", "../*.md") }
-
-// The program in library.md is the one in examples/largest.
-func TestLibraryProgram(t *testing.T) {
-	text, err := os.ReadFile("library.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile("../examples/largest/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, _ := strings.Cut(string(text), "```go\n")
-	code, _, _ = strings.Cut(code, "```\n")
-	_, want, _ := strings.Cut(string(program), "\n") // without the comment on the package
-	if code != want {
-		t.Errorf("library.md has\n%s\nexamples/largest has\n%s", code, want)
-	}
-}

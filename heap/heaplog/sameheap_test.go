@@ -1,11 +1,9 @@
 package heaplog_test
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,13 +12,9 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/corpus"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/figures"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
-
-var updateTable = flag.Bool("update", false, "write the table of docs/notes/units.md anew")
-
-// sameHeapDoc holds the table of TestSameHeap.
-const sameHeapDoc = "../../docs/notes/units.md"
 
 // sampleMean is the mean number of bytes between samples in TestSameHeap.
 const sampleMean = 256
@@ -226,24 +220,7 @@ func TestSameHeap(t *testing.T) {
 		}
 	}
 	table := "| heap | recorded as | characters | bytes | call paths | what is said |\n| --- | --- | --- | --- | --- | --- |\n" + strings.Join(rows, "\n") + "\n"
-	doc, err := os.ReadFile(sameHeapDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const begin, end = "<!-- TestSameHeap -->\n", "<!-- end -->\n"
-	before, rest, ok1 := strings.Cut(string(doc), begin)
-	old, after, ok2 := strings.Cut(rest, end)
-	switch {
-	case !ok1 || !ok2:
-		t.Fatalf("%s has no place for the table", sameHeapDoc)
-	case old == table:
-	case *updateTable:
-		if err := os.WriteFile(sameHeapDoc, []byte(before+begin+table+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	default:
-		t.Errorf("%s has another table (go test ./heap/heaplog -run TestSameHeap -update writes it anew):\n%s", sameHeapDoc, table)
-	}
+	figures.Check(t, "../FIGURES.md", "same heap", table)
 }
 
 // checkSame compares the total of a dump with the truth, and returns what the dump says about the
