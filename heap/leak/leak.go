@@ -112,7 +112,10 @@ const Sure = 0.95
 // Sure reports whether the series leaks with a probability of at least Sure.
 func (j *Judgement) Sure() bool { return j.Verdict == Leak && j.Probability >= Sure }
 
-// Likely is the least probability of a leak.
+// Score orders series by the growth that is likely a leak, the largest first.
+func (j *Judgement) Score() float64 { return math.Log(math.Max(j.Gain, 1e-9)) + 2*j.Weight }
+
+// likely is the least probability of a leak.
 const likely = 0.5
 
 // hardly is the largest probability of none.
