@@ -82,7 +82,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"symbol/internal/elfnote":           {},
 	"symbol/sysroot":                    {},
 	"internal/printable":                {},
-	"heap/internal/leaktext":            {packages: "heap/profile internal/printable"},
+	"heap/internal/leaktext":            {packages: "heap/leak heap/profile internal/printable"},
 	"internal/figures":                  {},
 	"internal/cmdtest":                  {packages: "codec codec/callpath", libraries: "github.com/spf13/cobra"},
 	"internal/cli/logflags":             {packages: "codec symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
@@ -91,7 +91,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"cmd/btconform":     {packages: "codec conformance conformance/fuzz cmd/btconform/internal/interop cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/types heap/core/unwind internal/cli symbol/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/profile heap/profile/export heap/internal/heapmap heap/report heap/cmd/btheap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
+	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/leak heap/profile heap/profile/export heap/internal/heapmap heap/report heap/cmd/btheap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec codec/recording stats symbol internal/cli internal/cli/logflags internal/input internal/process", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btrecord": {packages: "internal/cli heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},

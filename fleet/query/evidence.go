@@ -4,13 +4,14 @@ import (
 	"math"
 	"slices"
 
+	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // growth is a call path that grows on a device.
 type growth struct {
 	device  int // number
-	verdict profile.Verdict
+	verdict oldrule.Verdict
 	leaks   bool // it does by the dumps of the device, at the present rate; or a cache fills since some time
 	changed bool
 	alone   bool    // the path leaks by the dumps of this device, and changes far less on others
@@ -101,27 +102,27 @@ func (p *pathSum) add(number int, d *device, values []profile.Value) {
 		p.growths = append(p.growths, all.final/all.first-1)
 	}
 	t := all.repeated()
-	if e.Backward >= profile.Grows || -t >= often {
+	if e.Backward >= oldrule.Grows || -t >= often {
 		p.shrank++
 	}
 	if e.Z >= minZ {
-		e.Verdict = max(e.Verdict, profile.Grows)
+		e.Verdict = max(e.Verdict, oldrule.Grows)
 	}
-	if up, down := late(d.test.Boots, e.Scale); down && e.Backward < profile.Grows {
+	if up, down := late(d.test.Boots, e.Scale); down && e.Backward < oldrule.Grows {
 		p.shrank++
-	} else if up.time > 0 && (e.Verdict < profile.Grows || e.Gain <= 0) {
-		e.Verdict, e.Gain, e.Rate, e.Changed, e.Since = profile.Grows, up.rise, up.rise/up.time, true, up.since
+	} else if up.time > 0 && (e.Verdict < oldrule.Grows || e.Gain <= 0) {
+		e.Verdict, e.Gain, e.Rate, e.Changed, e.Since = oldrule.Grows, up.rise, up.rise/up.time, true, up.since
 	}
 	if t >= often {
-		e.Verdict, e.Gain, e.Rate = max(e.Verdict, profile.Grows), max(e.Gain, all.net), all.net/(all.thirds.time[0]+all.thirds.time[1])
+		e.Verdict, e.Gain, e.Rate = max(e.Verdict, oldrule.Grows), max(e.Gain, all.net), all.net/(all.thirds.time[0]+all.thirds.time[1])
 	}
-	if e.Verdict < profile.Grows || e.Gain <= 0 || e.Changed && !newHigh(d.test.Boots, e.Since) {
+	if e.Verdict < oldrule.Grows || e.Gain <= 0 || e.Changed && !newHigh(d.test.Boots, e.Since) {
 		if all.net != 0 {
 			p.others, p.swings = append(p.others, all.net), append(p.swings, all.high-all.low)
 		}
 		return
 	}
-	g := growth{device: number, verdict: e.Verdict, leaks: e.Verdict == profile.Leaking || e.Changed && (e.Verdict.Sure() || e.More > 0), changed: e.Changed, gain: e.Gain, bend: e.Bend, free: d.free,
+	g := growth{device: number, verdict: e.Verdict, leaks: e.Verdict == oldrule.Leaking || e.Changed && (e.Verdict.Sure() || e.More > 0), changed: e.Changed, gain: e.Gain, bend: e.Bend, free: d.free,
 		since: d.time(e.Since), excess: float64(e.Rose) - e.Chance, most: float64(e.Intervals+e.Boots) - e.Chance, shape: all}
 	if e.Changed {
 		g.shape = shapeOf(d.test.Boots, e.Since, e.Scale)
@@ -172,7 +173,7 @@ type risen struct {
 
 // late finds the growth of the last boot since some tenth of its dumps, and reports whether the path shrinks in the same way if
 // the dumps are taken in reverse order.
-func late(boots []profile.LeakBoot, scale float64) (up risen, down bool) {
+func late(boots []oldrule.LeakBoot, scale float64) (up risen, down bool) {
 	b := boots[len(boots)-1]
 	k := len(b.Value)
 	n := max(1, k/10)
@@ -229,7 +230,7 @@ func (s *shape) repeated() float64 {
 
 // newHigh reports whether the values grow since a dump beyond all before, by half of that growth in
 // the last boot or more. A cache that is flushed, or that fills again after a boot, returns to a level it had.
-func newHigh(boots []profile.LeakBoot, since int) bool {
+func newHigh(boots []oldrule.LeakBoot, since int) bool {
 	var most float64
 	for _, b := range boots {
 		from, _ := slices.BinarySearch(b.Dumps, since)
@@ -245,7 +246,7 @@ func newHigh(boots []profile.LeakBoot, since int) bool {
 }
 
 // shapeOf returns the shape of the values in the boots from a dump on.
-func shapeOf(boots []profile.LeakBoot, since int, scale float64) (s shape) {
+func shapeOf(boots []oldrule.LeakBoot, since int, scale float64) (s shape) {
 	for _, b := range boots {
 		from, _ := slices.BinarySearch(b.Dumps, since)
 		at, value := b.At[from:], b.Value[from:]

@@ -7,9 +7,9 @@ import (
 	"os"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
-	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // simulated returns a database for a store with a simulated fleet.
@@ -95,7 +95,7 @@ func (c *results) add(t *testing.T, f *simulate.Fleet) {
 				if i > 0 || r.Rate == nil || *r.Rate < 180 || *r.Rate > 230 || r.Share < 0.02 || r.Share > 0.08 {
 					t.Errorf("seed %d: the leak is row %d, on %g of the devices, want 0.05: %s", f.Seed, i, r.Share, describe(&r))
 				}
-			case r.Verdict >= profile.Probably:
+			case r.Verdict >= oldrule.Probably:
 				c.accused++
 				t.Errorf("seed %d: build %d is accused: %s", f.Seed, b, describe(&r))
 			}

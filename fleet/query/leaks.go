@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
@@ -39,7 +40,7 @@ type Leak struct {
 	// Slowing is set if the growth slows down or has ended, as that of a cache.
 	Slowing bool `json:"slowing"`
 
-	Verdict profile.Verdict `json:"verdict"`
+	Verdict oldrule.Verdict `json:"verdict"`
 	Stack   []Frame         `json:"stack"` // innermost first
 
 	grows []growth
@@ -150,7 +151,7 @@ func (s *session) evidence(ctx context.Context, l *Leaks, byDevice [][]moment) (
 func (l *Leaks) judge(sums map[int64]*pathSum) {
 	l.Load = load(sums)
 	for path, p := range sums {
-		if r := l.row(path, p); r.Verdict > profile.NoEvidence {
+		if r := l.row(path, p); r.Verdict > oldrule.NoEvidence {
 			l.Rows = append(l.Rows, r)
 		}
 	}
@@ -241,7 +242,7 @@ func (l *Leaks) row(path int64, p *pathSum) Leak {
 	}
 	r.Verdict = p.verdict(&r)
 	if r.Slowing {
-		r.Verdict = min(r.Verdict, profile.Grows)
+		r.Verdict = min(r.Verdict, oldrule.Grows)
 	}
 	net := max(0, float64(r.Grew-r.Shrank)) / float64(r.Grew+r.Shrank)
 	if r.alone() || r.only() {
@@ -342,11 +343,11 @@ func (r *Leak) slowBefore() bool {
 }
 
 // verdict applies the thresholds.
-func (p *pathSum) verdict(r *Leak) profile.Verdict {
+func (p *pathSum) verdict(r *Leak) oldrule.Verdict {
 	if r.Grew == 0 || p.opposed() {
-		return profile.NoEvidence
+		return oldrule.NoEvidence
 	}
-	alone, own := r.alone(), profile.NoEvidence
+	alone, own := r.alone(), oldrule.NoEvidence
 	if r.Examined == 1 {
 		own = p.grows[0].verdict
 	}
@@ -357,14 +358,14 @@ func (p *pathSum) verdict(r *Leak) profile.Verdict {
 		pace = 0
 	}
 	switch {
-	case (z >= 4 || alone || own == profile.Leaking) && r.D <= maxD && pace >= 0.75:
-		return profile.Leaking
-	case (z >= 3.5 || alone || tenth || r.only() || own >= profile.Probably) && r.D <= maxD && pace >= 0.65:
-		return profile.Probably
-	case (r.Z >= 2 || alone || own >= profile.Grows) && r.D <= 0.40:
-		return profile.Grows
+	case (z >= 4 || alone || own == oldrule.Leaking) && r.D <= maxD && pace >= 0.75:
+		return oldrule.Leaking
+	case (z >= 3.5 || alone || tenth || r.only() || own >= oldrule.Probably) && r.D <= maxD && pace >= 0.65:
+		return oldrule.Probably
+	case (r.Z >= 2 || alone || own >= oldrule.Grows) && r.D <= 0.40:
+		return oldrule.Grows
 	}
-	return profile.NoEvidence
+	return oldrule.NoEvidence
 }
 
 // times sets the rates, the hours and Since of a row.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
@@ -96,7 +97,7 @@ func power(t *testing.T, devices int, share float64, fleets int) (first, leak, p
 			t.Fatal(err)
 		}
 		for i, r := range l.Rows {
-			planted, said := r.Path == f.PathID(0), r.Verdict >= profile.Probably
+			planted, said := r.Path == f.PathID(0), r.Verdict >= oldrule.Probably
 			switch {
 			case planted && i == 0:
 				first++
@@ -107,7 +108,7 @@ func power(t *testing.T, devices int, share float64, fleets int) (first, leak, p
 			if planted && said {
 				probably++
 			}
-			if planted && r.Verdict == profile.Leaking {
+			if planted && r.Verdict == oldrule.Leaking {
 				leak++
 			}
 		}
@@ -128,7 +129,7 @@ func TestManyDevices(t *testing.T) {
 			return err
 		}
 		return s.eachSeries(t.Context(), byDevice, func(*device) {}, func(d *device, _ int64, values []profile.Value) {
-			if d.test.Examine(values).Verdict == profile.Leaking {
+			if d.test.Examine(values).Verdict == oldrule.Leaking {
 				alone++
 			}
 		})
@@ -145,7 +146,7 @@ func TestManyDevices(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range l.Rows {
-		if r.Verdict >= profile.Probably {
+		if r.Verdict >= oldrule.Probably {
 			t.Errorf("accused: %s", describe(&r))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
@@ -27,7 +28,7 @@ func TestEvidenceIsTheRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	byID := map[int64]string{} // innermost address of a path
-	words := map[profile.Verdict]int{}
+	words := map[oldrule.Verdict]int{}
 	changed, compared := 0, 0
 	err := d.with(t.Context(), Scope{}, allTables, func(s *session) error {
 		list, err := rows[struct {
@@ -44,7 +45,7 @@ func TestEvidenceIsTheRule(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		var want map[string]profile.Evidence
+		var want map[string]oldrule.Evidence
 		var load float64
 		number := 0
 		return s.eachSeries(t.Context(), byDevice, func(*device) {
@@ -77,14 +78,14 @@ func TestEvidenceIsTheRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if compared < 300 || changed < 10 || words[profile.Grows] < 10 || words[profile.Leaking] < 3 {
+	if compared < 300 || changed < 10 || words[oldrule.Grows] < 10 || words[oldrule.Leaking] < 3 {
 		t.Errorf("%d paths, %d with a rate that changed, words %v: too few to compare", compared, changed, words)
 	}
 }
 
 // logEvidence returns the evidence of package profile for the paths of a log, by innermost address,
 // and the growth of the load.
-func logEvidence(t *testing.T, name string) (list map[string]profile.Evidence, load float64) {
+func logEvidence(t *testing.T, name string) (list map[string]oldrule.Evidence, load float64) {
 	r, err := heaplog.Open(t.Context(), heaplog.Files(name))
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func logEvidence(t *testing.T, name string) (list map[string]profile.Evidence, l
 		t.Fatal(err)
 	}
 	l := p.Leaks(profile.LeakOptions{})
-	list = map[string]profile.Evidence{}
+	list = map[string]oldrule.Evidence{}
 	for _, row := range l.Rows {
 		list[row.Stack()[0].String()] = row.Evidence
 	}
@@ -164,27 +165,27 @@ func TestLeaksOfOneDevice(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		byHand
-		want profile.Verdict
+		want oldrule.Verdict
 		rate float64 // bytes per hour
 	}{
-		{"straight", byHand{blocks: line}, profile.Leaking, 48},
-		{"an exit by name", byHand{blocks: append(slices.Clone(line), 30), why: "exit"}, profile.Leaking, 48},
-		{"an exit by its bytes", byHand{blocks: append(slices.Clone(line), 3)}, profile.Leaking, 48},
-		{"a growing buffer", byHand{blocks: []int64{1, 1, 1, 1, 1, 1, 1, 1}, bytes: buffer}, profile.Leaking, 64},
-		{"six dumps", byHand{blocks: line[:6]}, profile.Probably, 48},
-		{"four dumps", byHand{blocks: line[:4]}, profile.Grows, 48},
-		{"two dumps", byHand{blocks: line[:2]}, profile.NoEvidence, 0},
-		{"no uptime", byHand{blocks: line, noTime: true}, profile.Leaking, 0},
-		{"a step", byHand{blocks: []int64{10, 10, 10, 10, 40, 40, 40, 40}}, profile.NoEvidence, 0},
-		{"warm-up", byHand{blocks: []int64{10, 60, 80, 90, 95, 97, 98, 99}}, profile.NoEvidence, 0},
-		{"shrinks", byHand{blocks: []int64{80, 70, 60, 50, 40, 35, 30, 20}}, profile.NoEvidence, 0},
+		{"straight", byHand{blocks: line}, oldrule.Leaking, 48},
+		{"an exit by name", byHand{blocks: append(slices.Clone(line), 30), why: "exit"}, oldrule.Leaking, 48},
+		{"an exit by its bytes", byHand{blocks: append(slices.Clone(line), 3)}, oldrule.Leaking, 48},
+		{"a growing buffer", byHand{blocks: []int64{1, 1, 1, 1, 1, 1, 1, 1}, bytes: buffer}, oldrule.Leaking, 64},
+		{"six dumps", byHand{blocks: line[:6]}, oldrule.Probably, 48},
+		{"four dumps", byHand{blocks: line[:4]}, oldrule.Grows, 48},
+		{"two dumps", byHand{blocks: line[:2]}, oldrule.NoEvidence, 0},
+		{"no uptime", byHand{blocks: line, noTime: true}, oldrule.Leaking, 0},
+		{"a step", byHand{blocks: []int64{10, 10, 10, 10, 40, 40, 40, 40}}, oldrule.NoEvidence, 0},
+		{"warm-up", byHand{blocks: []int64{10, 60, 80, 90, 95, 97, 98, 99}}, oldrule.NoEvidence, 0},
+		{"shrinks", byHand{blocks: []int64{80, 70, 60, 50, 40, 35, 30, 20}}, oldrule.NoEvidence, 0},
 	} {
 		c.device = "d"
 		l, err := hand(t, c.byHand).Leaks(t.Context(), Scope{Builds: []string{"b"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.want == profile.NoEvidence {
+		if c.want == oldrule.NoEvidence {
 			if len(l.Rows) > 0 {
 				t.Errorf("%s: %s", c.name, describe(&l.Rows[0]))
 			}
@@ -201,7 +202,7 @@ func TestLeaksOfOneDevice(t *testing.T) {
 		case c.rate > 0 && (r.Rate == nil || math.Abs(*r.Rate-c.rate) > 1e-9):
 			t.Errorf("%s: rate %v, want %g", c.name, r.Rate, c.rate)
 		}
-		if x := l.Exhaustion; c.want >= profile.Probably && c.rate > 0 && (x == nil || x.Devices != 1 || math.Abs(*x.Hours-480/c.rate) > 1e-9) {
+		if x := l.Exhaustion; c.want >= oldrule.Probably && c.rate > 0 && (x == nil || x.Devices != 1 || math.Abs(*x.Hours-480/c.rate) > 1e-9) {
 			t.Errorf("%s: exhaustion %+v, want 480 bytes at %g", c.name, x, c.rate)
 		}
 		if len(r.Stack) != 2 || r.Stack[0].Address != "0x10" || r.Stack[1].Address != "0x20" {
@@ -250,12 +251,12 @@ func TestSlowDays(t *testing.T) {
 // with the rest is whole days.
 func TestLeakWithCycle(t *testing.T) {
 	for end := 0.0; end < 24; end += 2 {
-		var b profile.LeakBoot
+		var b oldrule.LeakBoot
 		for i := range 12*4 + 1 {
 			at := 6 * float64(i)
 			b.Dumps, b.At, b.Value = append(b.Dumps, i), append(b.At, at), append(b.Value, 1000+4*at+100*math.Sin(2*math.Pi*(at-end)/24))
 		}
-		last := shapeOf([]profile.LeakBoot{b}, 0, 1).last
+		last := shapeOf([]oldrule.LeakBoot{b}, 0, 1).last
 		if before, after := last.rise[0]/last.time[0], last.rise[1]/last.time[1]; math.Abs(before-4) > 0.4 || math.Abs(after-4) > 0.4 {
 			t.Errorf("the cycle begins at %v h: %.1f and then %.1f per hour, want 4", end, before, after)
 		}
@@ -264,11 +265,11 @@ func TestLeakWithCycle(t *testing.T) {
 
 // Dumps that are 28 hours apart are in each tenth.
 func TestTenthsOfRareDumps(t *testing.T) {
-	var b profile.LeakBoot
+	var b oldrule.LeakBoot
 	for i := range 14 {
 		b.Dumps, b.At, b.Value = append(b.Dumps, i), append(b.At, 28*float64(i)), append(b.Value, float64(i))
 	}
-	for i, s := range shapeOf([]profile.LeakBoot{b}, 0, 1).tenths {
+	for i, s := range shapeOf([]oldrule.LeakBoot{b}, 0, 1).tenths {
 		if s.time <= 0 || s.rise <= 0 {
 			t.Errorf("tenth %d before the last: a rise of %v in %v h", i, s.rise, s.time)
 		}
@@ -342,8 +343,8 @@ func TestFlushed(t *testing.T) {
 // The time until the heaps are full is that of the path that fills them first, not of a weak path on more devices. The rates
 // of a device are added up.
 func TestExhaustion(t *testing.T) {
-	weak, strong := Leak{Verdict: profile.Leaking, Hours: pointer(500)}, Leak{Verdict: profile.Probably, Hours: pointer(10)}
-	grows := Leak{Verdict: profile.Grows, Hours: pointer(1), grows: []growth{{device: 9, rate: 100, free: 100}}}
+	weak, strong := Leak{Verdict: oldrule.Leaking, Hours: pointer(500)}, Leak{Verdict: oldrule.Probably, Hours: pointer(10)}
+	grows := Leak{Verdict: oldrule.Grows, Hours: pointer(1), grows: []growth{{device: 9, rate: 100, free: 100}}}
 	for i := range 5 {
 		weak.grows = append(weak.grows, growth{device: i, rate: 2, free: 1000})
 	}
@@ -366,7 +367,7 @@ func TestRecords(t *testing.T) {
 		for i := range 100 {
 			p.all.add(&parts{[2]float64{60, second}, [2]float64{100, 100}})
 			if i < 28 {
-				p.grows = append(p.grows, growth{verdict: profile.Grows, gain: 200, shape: shape{net: 200, thirds: parts{[2]float64{100, 100}, [2]float64{100, 100}}}})
+				p.grows = append(p.grows, growth{verdict: oldrule.Grows, gain: 200, shape: shape{net: 200, thirds: parts{[2]float64{100, 100}, [2]float64{100, 100}}}})
 			} else {
 				p.others = append(p.others, float64(i%2*1000-500))
 			}
@@ -384,7 +385,7 @@ func TestPaceOfAlone(t *testing.T) {
 		var p pathSum
 		for i := range 6 {
 			halves := parts{[2]float64{100, second + float64(i%2*20-10)}, [2]float64{100, 100}}
-			p.grows = append(p.grows, growth{verdict: profile.Leaking, leaks: true, gain: 1000, shape: shape{net: 1000, thirds: halves}})
+			p.grows = append(p.grows, growth{verdict: oldrule.Leaking, leaks: true, gain: 1000, shape: shape{net: 1000, thirds: halves}})
 		}
 		for i := range 94 {
 			p.others = append(p.others, float64(i%2*200-100))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
@@ -28,7 +29,7 @@ type moment struct {
 // device is a device whose call paths are examined.
 type device struct {
 	dumps []moment
-	test  *profile.LeakTest
+	test  *oldrule.LeakTest
 	free  int64 // bytes after the last used dump, -1 if not known
 }
 
@@ -74,7 +75,7 @@ func newDevice(dumps []moment) *device {
 		}
 		list[i] = p
 	}
-	d.test = profile.NewLeakTest(list)
+	d.test = oldrule.NewLeakTest(list)
 	for i := range d.test.Dumps {
 		if d.test.Dumps[i].Used {
 			d.free = dumps[i].Free

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
-	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // worldScore counts what Leaks says of the fleets of a world.
@@ -55,13 +55,13 @@ func (s *worldScore) add(t *testing.T, w *simulate.World, stored bool) {
 			}
 			switch {
 			case !r.Verdict.Sure():
-			case !planted && r.Verdict == profile.Leaking:
+			case !planted && r.Verdict == oldrule.Leaking:
 				s.falseLeak++
 			case !planted:
 				s.falseProbably++
 			default:
 				s.sure++
-				if r.Verdict == profile.Leaking {
+				if r.Verdict == oldrule.Leaking {
 					s.leak++
 				}
 				if begin := f.Start.Add(time.Duration(f.Leak.From*24) * time.Hour); f.Leak.To > 0 && f.Leak.To == f.Leak.From &&

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	. "github.com/lwsbt/lwsbt/heap/leak"
@@ -121,7 +122,7 @@ func BenchmarkPaths(b *testing.B) { // 300 call paths of 200 dumps
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		JudgeAll(paths)
+		JudgeAll(slices.Values(paths))
 	}
 }
 

@@ -1,6 +1,7 @@
 package leak
 
 import (
+	"iter"
 	"math"
 	"slices"
 )
@@ -16,58 +17,70 @@ const (
 
 // JudgeAll judges the call paths of a program, whose boots have the same times. If what most of them have
 // in common grows, it is the load: a path that does not grow if its values are divided by the load is no
-// leak.
-func JudgeAll(paths []Series) []Judgement {
-	list := make([]Judgement, len(paths))
-	for i, p := range paths {
-		list[i] = Judge(p)
+// leak. It keeps only the paths that may leak in memory.
+func JudgeAll(paths iter.Seq[Series]) (list []Judgement) {
+	var l load
+	kept := map[int]Series{}
+	for s := range paths {
+		j := Judge(s)
+		if j.Weight+prior[s.Kind].odds > -3 {
+			kept[len(list)] = s
+		}
+		list = append(list, j)
+		l.add(s)
 	}
-	load := loadOf(paths)
+	load := l.boots()
 	if load == nil {
 		return list
 	}
 	if j := Judge(Series{Boots: load, Kind: Heap, Quantum: 0.01}); j.Weight < loadEvidence || j.Gain < loadGrowth {
 		return list
 	}
-	for i, p := range paths {
-		if j := &list[i]; j.Weight+prior[p.Kind].odds > -3 {
-			p.Boots = divide(p.Boots, load)
-			if most := Judge(p).Weight + loadMargin; most < j.Weight {
-				j.Weight, j.Probability, j.Verdict = most, p.Kind.Probability(most), Unknown
-				if j.answer(); j.Verdict == Unknown {
-					j.Why = "it grows as most call paths do: the load grows; a longer log decides"
-				}
+	for i, s := range kept {
+		j := &list[i]
+		s.Boots = divide(s.Boots, load)
+		if most := Judge(s).Weight + loadMargin; most < j.Weight {
+			j.Weight, j.Probability, j.Verdict = most, s.Kind.Probability(most), Unknown
+			if j.answer(); j.Verdict == Unknown {
+				j.Why = "it grows as most call paths do, with the load; a longer log decides"
 			}
 		}
 	}
 	return list
 }
 
-// loadOf returns the median over the paths that vary of their values as multiples of their mean, smoothed;
-// nil if there are few.
-func loadOf(paths []Series) []Boot {
-	var curves [][]float64
-	for _, p := range paths {
-		all := values(p.Boots)
-		m := mean(all)
-		if len(all) == 0 || m <= 0 || slices.Max(all)-slices.Min(all) < p.Quantum/2 || len(curves) == maxLoadPaths {
-			continue
-		}
-		for i := range all {
-			all[i] /= m
-		}
-		curves = append(curves, all)
+// load has the values of the first call paths that vary, as multiples of their mean.
+type load struct {
+	times  []Boot
+	curves [][]float64
+}
+
+func (l *load) add(s Series) {
+	if len(l.curves) == maxLoadPaths {
+		return
 	}
-	if len(curves) < minLoadPaths {
+	all := values(s.Boots)
+	m := mean(all)
+	if len(all) == 0 || !(m > 0) || slices.Max(all)-slices.Min(all) < s.Quantum/2 || len(l.curves) > 0 && len(all) != len(l.curves[0]) {
+		return
+	}
+	for i := range all {
+		all[i] /= m
+	}
+	l.times, l.curves = s.Boots, append(l.curves, all)
+}
+
+// boots returns the median of the curves, smoothed; nil if there are few.
+func (l *load) boots() (list []Boot) {
+	if len(l.curves) < minLoadPaths {
 		return nil
 	}
-	var load []Boot
 	at := 0
-	column := make([]float64, len(curves))
-	for _, b := range paths[0].Boots {
+	column := make([]float64, len(l.curves))
+	for _, b := range l.times {
 		medians := make([]float64, len(b.At))
 		for k := range medians {
-			for i, c := range curves {
+			for i, c := range l.curves {
 				column[i] = c[at]
 			}
 			slices.Sort(column)
@@ -79,9 +92,9 @@ func loadOf(paths []Series) []Boot {
 			n := min(len(medians)/16, k, len(medians)-1-k)
 			smooth[k] = math.Max(0.05, mean(medians[k-n:k+n+1]))
 		}
-		load = append(load, Boot{At: b.At, Value: smooth})
+		list = append(list, Boot{At: b.At, Value: smooth})
 	}
-	return load
+	return list
 }
 
 // values returns the values of all boots, corrected for lost blocks.

@@ -161,7 +161,7 @@ func worlds() (list []world) {
 				for i := range sim.seen {
 					paths = append(paths, sim.series(i))
 				}
-				judged := JudgeAll(paths)
+				judged := JudgeAll(slices.Values(paths))
 				t.addPaths(sim, judged)
 				for i := range judged {
 					if judged[i].Gain > 0 {

@@ -2,7 +2,10 @@ package profile
 
 import (
 	"math"
+	"slices"
 	"time"
+
+	"github.com/lwsbt/lwsbt/heap/leak"
 )
 
 // HeapTrend is what the reports on one heap say.
@@ -14,19 +17,33 @@ type HeapTrend struct {
 	First   HeapReport // of the last boot
 	Last    HeapReport
 	Least   Amount // the least that was ever free
-	// Evidence is the result of the rule for leaks, applied to the memory that is in use: to the
-	// free memory, negated, or to what is used if the reports say no more. First and Last of it are not set. Rates are in bytes per Per.
-	Evidence
-	Began LeakDump // Evidence.Since, as a dump: of it, File, Line, Boot and the time are set
-	Until LeakDump // the same of Evidence.Ended, if it is set
-	Per   Unit
-	Span  time.Duration // as that of [Leaks]
-	// Exhaustion is nil if what is free does not decrease, or is not known. If Evidence.Verdict is
-	// not sure, it is only what would happen if the decrease went on.
+	// Judgement is of the memory that is in use: of the free memory, negated, or of what is used if the
+	// reports say no more.
+	leak.Judgement
+	Began    *HeapReport // the report since which it grows, nil if that is the begin of the log
+	Stopped  *HeapReport // the report until which it grew, nil if that has not ended
+	Per      Unit
+	Span     time.Duration // as that of [Leaks]
+	Versions []Version     // as those of a Leak
+	// Exhaustion is when what is free is 0, nil if the heap does not leak or what is free is not known.
 	Exhaustion *Exhaustion
+	// Largest is of the largest free block, which shrinks as that of a heap that fragments; nil if the
+	// reports do not name it. Unusable is when it is 0, nil if it does not shrink as a leak grows.
+	Largest  *leak.Judgement
+	Unusable *Exhaustion
 	// Fragmenting is set if, in the last boot, the largest free block has lost a quarter of its size
 	// and a sixth of its share of the free memory.
 	Fragmenting bool
+
+	series leak.Series // that was judged
+	used   []heapPoint
+}
+
+// heapPoint is a report that was judged.
+type heapPoint struct {
+	report *HeapReport
+	boot   int
+	at     float64
 }
 
 // Fragmented reports whether the largest free block is a third of the free memory or less.
@@ -40,11 +57,6 @@ func (t *HeapTrend) Full() bool {
 	return t.Last.Size.Known && t.Last.Free.Known && t.Last.Free.Bytes < t.Last.Size.Bytes/20
 }
 
-// Grows reports whether the memory in use grows, be it a leak or not.
-func (t *HeapTrend) Grows() bool {
-	return t.Rate > t.Margin && (t.Verdict >= Grows || t.Rose == t.Intervals)
-}
-
 // Unit is the unit of the time in a rate.
 type Unit string
 
@@ -54,14 +66,15 @@ const (
 	PerReport Unit = "report" // of an allocator
 )
 
-// newHeapTrend examines a series of a log with a number of dumps. size is that of a heap of which the
-// reports say only what is used, 0 if it is not known.
-func newHeapTrend(s *HeapSeries, dumps int, size uint64) HeapTrend {
+// newHeapTrend judges a series of a log with dumps. size is that of a heap of which the reports say only
+// what is used, 0 if it is not known.
+func newHeapTrend(s *HeapSeries, dumps []LeakDump, size uint64) HeapTrend {
 	s, misread := s.withoutMisread()
 	t := HeapTrend{Name: s.Name, Reports: s.Total, Misread: misread, Least: s.Least, Per: PerReport}
-	if s.Total == dumps {
+	if s.Total == len(dumps) {
 		t.Per = PerDump
 	}
+	t.Why = "no boot has 3 reports"
 	if len(s.Reports) == 0 {
 		return t
 	}
@@ -76,14 +89,16 @@ func newHeapTrend(s *HeapSeries, dumps int, size uint64) HeapTrend {
 		}
 	}
 	t.Fragmenting = reports >= minBootDumps && fragmenting(&t.First.Heap, &t.Last.Heap)
-	t.examine(s.Reports)
+	t.judge(timed(s.Reports, dumps))
 	free := t.Last.Free
 	if t.Last.OnlyUsed() && size > 0 {
 		free = Amount{size - min(size, t.Last.Used.Bytes), true}
 	}
-	if free.Known && t.Grows() {
-		t.Exhaustion = newExhaustion(free.Bytes, t.Rate, t.Margin, t.Per)
-		t.Exhaustion.Heap = t.Name
+	if free.Known {
+		t.Exhaustion = newExhaustion(t.Name, t.Per, free.Bytes, 1, t.Judgement, nil)
+	}
+	if t.Largest != nil {
+		t.Unusable = newExhaustion(t.Name, t.Per, t.Last.Largest.Bytes, 1, *t.Largest, nil)
 	}
 	return t
 }
@@ -96,12 +111,32 @@ func fragmenting(first, last *Heap) bool {
 	return known && knownLast && float64(last.Largest.Bytes) <= 0.75*float64(first.Largest.Bytes) && 1-l <= 5*(1-f)/6+1e-9
 }
 
-// examine applies the rule for leaks to reports: each is taken as a dump of one block.
-func (t *HeapTrend) examine(reports []HeapReport) {
+// timed returns reports with the times of the dumps, where only these have any: a report behind a dump is
+// as old as the dump, if none is nearer.
+func timed(reports []HeapReport, dumps []LeakDump) []HeapReport {
+	if slices.ContainsFunc(reports, func(r HeapReport) bool { return r.Timed || len(r.Stamps) > 0 }) {
+		return reports
+	}
+	reports = slices.Clone(reports)
+	for i := range reports {
+		r := &reports[i]
+		for k := range dumps {
+			if d := &dumps[k]; d.Used && d.Timed && d.File == r.File && d.Dump.Boot == r.Boot && d.Line <= r.Line {
+				r.Time, r.Timed = d.Time, true
+			}
+		}
+	}
+	return reports
+}
+
+// judge judges reports: each is taken as a dump.
+func (t *HeapTrend) judge(reports []HeapReport) {
 	var all []*Dump
-	var numbers []float64
-	var most uint64
-	for i, r := range reports {
+	var which []*HeapReport
+	var most, mostLargest uint64
+	largest := true
+	for i := range reports {
+		r := &reports[i]
 		if !r.Free.Known && !r.Used.Known {
 			continue
 		}
@@ -110,52 +145,95 @@ func (t *HeapTrend) examine(reports []HeapReport) {
 		if r.Size.Known {
 			d.Total.Bytes = r.Size.Bytes - min(r.Size.Bytes, r.Free.Bytes)
 		}
-		all, numbers = append(all, d), append(numbers, float64(r.Number))
-		most = max(most, r.Free.Bytes)
+		all, which = append(all, d), append(which, r)
+		most, mostLargest, largest = max(most, r.Free.Bytes), max(mostLargest, r.Largest.Bytes), largest && r.Largest.Known
 	}
-	dumps := useDumps(all)
-	trend := newLeakTrend(dumps)
-	if trend.dumps == 0 {
+	line := newTimeline(useDumps(all))
+	if len(line.boots) == 0 {
 		return
 	}
-	if !trend.timed {
-		for i := range trend.boots {
-			for j, d := range trend.boots[i].dumps {
-				trend.boots[i].at[j] = numbers[d]
-			}
-		}
-		trend.trend = newTrend(trend.boots)
-	}
-	points := make([]Value, len(all))
-	for i, d := range all {
-		r := &reports[d.Index]
-		points[i] = Value{Bytes: most - r.Free.Bytes, Count: 1}
-		if r.OnlyUsed() {
-			points[i].Bytes = r.Used.Bytes
-		}
-	}
-	t.Boots = len(trend.boots)
-	if trend.timed {
+	t.Boots, t.Span = len(line.boots), line.span()
+	if line.per == PerHour {
 		t.Per = PerHour
-		t.Span = time.Duration(trend.span * float64(time.Hour))
 	}
-	t.Evidence = trend.examine(points)
-	t.Evidence.First, t.Evidence.Last = Value{}, Value{}
-	t.Began = dumps[t.Evidence.Since]
-	if t.Ended != nil {
-		t.Until = dumps[t.Ended.Dump]
+	use, free := func(r *HeapReport) uint64 {
+		if r.OnlyUsed() {
+			return r.Used.Bytes
+		}
+		return most - r.Free.Bytes
+	}, func(r *HeapReport) uint64 { return mostLargest - r.Largest.Bytes }
+	t.Judgement, t.series = t.judgeBy(line, which, use)
+	if n := line.byNumber(); !t.Sure() && line.pauses() {
+		if j, s := t.judgeBy(n, which, use); j.Probability > math.Max(t.Probability, 0.5) {
+			line, t.Judgement, t.series, t.Per = n, j, s, PerReport
+		}
+	}
+	t.Judgement.Per = string(t.Per)
+	if largest && mostLargest > 0 {
+		j, _ := t.judgeBy(line, which, free)
+		t.Largest = &j
+	}
+	t.Versions = judgeVersions(t.series, func(boot int) *Dump { return all[line.boots[boot].dumps[0]] })
+	for i := range line.boots {
+		for k, d := range line.boots[i].dumps {
+			t.used = append(t.used, heapPoint{which[d], i, line.boots[i].at[k]})
+		}
+	}
+	if line.late(t.Since) {
+		t.Began = which[line.dump(t.Since)]
+	}
+	if t.Until != nil {
+		t.Stopped = which[line.dump(*t.Until)]
 	}
 }
 
-// newExhaustion returns when a heap is full.
-func newExhaustion(free uint64, rate, margin float64, per Unit) *Exhaustion {
-	x := &Exhaustion{Free: free, Rate: rate, Margin: margin, Per: per}
-	n := float64(free)
-	x.In, x.From, x.To = n/rate, n/(rate+margin), math.Inf(1)
-	if rate > margin {
-		x.To = n / (rate - margin)
+// judgeBy judges a value of the reports. Without times, a point is the number of its report.
+func (t *HeapTrend) judgeBy(line *timeline, reports []*HeapReport, value func(*HeapReport) uint64) (leak.Judgement, leak.Series) {
+	s := leak.Series{Kind: leak.Heap, Per: string(t.Per)}
+	for i := range line.boots {
+		b := &line.boots[i]
+		out := leak.Boot{At: b.at, Version: b.version}
+		if line.per != PerHour {
+			out.At = nil
+		}
+		for _, d := range b.dumps {
+			if line.per != PerHour {
+				out.At = append(out.At, float64(reports[d].Number))
+			}
+			out.Value = append(out.Value, float64(value(reports[d])))
+		}
+		s.Boots = append(s.Boots, out)
 	}
-	return x
+	return leak.Judge(s), s
+}
+
+// Values returns the values that were judged, of all boots, and the index of the one since which they grow, 0 if
+// that is the first.
+func (t *HeapTrend) Values() (list []float64, begin int) {
+	for _, b := range t.series.Boots {
+		list = append(list, b.Value...)
+	}
+	if t.Began != nil {
+		begin = max(0, slices.IndexFunc(t.used, func(p heapPoint) bool { return p.report == t.Began }))
+	}
+	return list, begin
+}
+
+// Exhaustion is the time until a heap is full at the present rate, in hours, dumps or reports.
+type Exhaustion struct {
+	Heap string `json:"heap"` // name, "" if the log names none
+	Free uint64 `json:"free"` // bytes, after the last used dump
+	Per  Unit   `json:"per"`
+	leak.Deadline
+}
+
+// newExhaustion returns when a heap is full, nil if nothing leaks.
+func newExhaustion(heap string, per Unit, free uint64, perByte float64, own leak.Judgement, paths []leak.Judgement) *Exhaustion {
+	d, ok := leak.Exhausted(float64(free), perByte, own, paths)
+	if !ok {
+		return nil
+	}
+	return &Exhaustion{heap, free, per, d}
 }
 
 // freeHeap is what is free in the heap in which the call paths are.
@@ -164,48 +242,96 @@ type freeHeap struct {
 	bytes uint64
 }
 
-// exhaust computes when a heap is full. size is that of the heap, 0 if it is not given.
+// exhaust computes when a heap is full: by its own trend, or by the sum of what leaks. size is that of the
+// heap, 0 if it is not given.
 func (l *Leaks) exhaust(size uint64) {
-	if last := l.lastUsed(); size > 0 && last != nil {
-		l.free = &freeHeap{bytes: size - min(size, last.Total.Bytes)}
-	} else {
-		l.Exhaustion = firstFull(l.Heaps)
-		if heap := l.leakingHeap(); heap != nil {
-			l.free = &freeHeap{heap.Name, heap.Last.Free.Bytes}
-		}
-	}
-	if now := l.Exhaustion; now == nil || now.Per != l.per() || now.Rate-now.Margin <= l.Rate+l.Margin {
-		if x := l.exhaustion(l.Rate, l.Margin); x != nil {
+	for i := range l.Heaps {
+		if x := l.Heaps[i].Exhaustion; x != nil && (l.Exhaustion == nil || x.sooner(l.Exhaustion)) {
 			l.Exhaustion = x
 		}
 	}
+	if last := l.lastUsed(); size > 0 && last != nil {
+		l.free = &freeHeap{bytes: size - min(size, last.Total.Bytes)}
+	} else if heap := l.leakingHeap(); heap != nil {
+		l.free, l.perByte = &freeHeap{heap.Name, heap.Last.Free.Bytes}, l.allocatorBytes(heap)
+	}
+	rate, low, high := leak.Sum(l.judgements())
+	l.Rate, l.Low, l.High = rate*l.perByte, low*l.perByte, high*l.perByte
+	if x := l.exhaustion(nil); x != nil && (l.Exhaustion == nil || x.sooner(l.Exhaustion)) {
+		l.Exhaustion = x
+	}
 }
 
-// exhaustion returns when the heap of the call paths is full at a rate, nil if it is not known.
-func (l *Leaks) exhaustion(rate, margin float64) *Exhaustion {
-	if l.free == nil || rate <= 0 {
+// sooner reports whether a heap is full before another. Hours are preferred to other units.
+func (x *Exhaustion) sooner(o *Exhaustion) bool {
+	if x.Per != o.Per {
+		return x.Per == PerHour
+	}
+	return x.In < o.In
+}
+
+// judgements returns those of what leaks.
+func (l *Leaks) judgements() (list []leak.Judgement) {
+	for _, r := range l.Leaking() {
+		list = append(list, r.Judgement)
+	}
+	return list
+}
+
+// exhaustion returns when the heap of the call paths is full by what leaks, and by r if it is not nil.
+func (l *Leaks) exhaustion(r *Leak) *Exhaustion {
+	if l.free == nil {
 		return nil
 	}
-	x := newExhaustion(l.free.bytes, rate, margin, l.per())
-	x.Heap = l.free.name
-	return x
+	list := l.judgements()
+	if r != nil {
+		j := r.Judgement
+		j.Verdict = leak.Leak
+		list = append(list, j)
+	}
+	return newExhaustion(l.free.name, l.Per, l.free.bytes, l.perByte, leak.Judgement{}, list)
 }
 
-// IfLeak returns when the heap is full if r, whose verdict is Grows, leaks besides what is Sure. It
-// returns nil if the free memory is not known, or if r is Sure or stopped growing.
+// IfLeak returns when the heap is full if r, of which it is not known whether it leaks, does. It returns nil
+// if the free memory is not known.
 func (l *Leaks) IfLeak(r *Leak) *Exhaustion {
-	if r.Verdict.Sure() || r.Ended != nil {
+	if r.Verdict != leak.Unknown {
 		return nil
 	}
-	return l.exhaustion(l.Rate+r.Rate, math.Hypot(l.Margin, r.Margin))
+	return l.exhaustion(r)
 }
 
-// per returns the unit of Rate.
-func (l *Leaks) per() Unit {
-	if l.Timed {
-		return PerHour
+// maxPerByte is the largest number of bytes of the allocator for a byte of a call path that is taken from a
+// log.
+const maxPerByte = 16
+
+// allocatorBytes returns how many bytes of a heap a byte of the call paths takes, headers and alignment
+// included: how what is used follows the blocks of the dumps.
+func (l *Leaks) allocatorBytes(heap *HeapTrend) float64 {
+	var r regression
+	boot, n := -1, 0
+	for k := range l.Dumps {
+		d := &l.Dumps[k]
+		if !d.Used || d.Missing > 0 {
+			continue
+		}
+		i := slices.IndexFunc(heap.used, func(p heapPoint) bool {
+			return p.report.File == d.File && p.report.Boot == d.Dump.Boot && p.report.Line >= d.Line && (k+1 == len(l.Dumps) || l.Dumps[k+1].File != d.File || p.report.Line < l.Dumps[k+1].Line)
+		})
+		if i < 0 {
+			continue
+		}
+		if heap.used[i].boot != boot {
+			boot = heap.used[i].boot
+			r.next()
+		}
+		n++
+		r.add(float64(d.Total.Bytes), float64(heap.series.Boots[boot].Value[slices.Index(heap.series.Boots[boot].At, heap.used[i].at)]))
 	}
-	return PerDump
+	if slope, ok := r.slope(); ok && n >= minBootDumps && slope > 1 && slope <= maxPerByte {
+		return slope
+	}
+	return 1
 }
 
 // lastUsed returns the last used dump, nil if there is none.
@@ -218,22 +344,7 @@ func (l *Leaks) lastUsed() (last *Dump) {
 	return last
 }
 
-// firstFull returns the exhaustion of the heap that is full first, nil if no heap surely shrinks.
-// Hours and reports do not compare: if a heap has times, only those with times count.
-func firstFull(heaps []HeapTrend) (first *Exhaustion) {
-	for i := range heaps {
-		x := heaps[i].Exhaustion
-		if x == nil || !heaps[i].Verdict.Sure() {
-			continue
-		}
-		if first == nil || x.Per == PerHour && first.Per != PerHour || x.Per == first.Per && x.In < first.In {
-			first = x
-		}
-	}
-	return first
-}
-
-// leakingHeap returns the heap in which the call paths of Sure are: the only one, or the one with
+// leakingHeap returns the heap in which the call paths are: the only one, or the one with
 // the least free memory if none of several shrinks by itself. It returns nil if that is not known.
 func (l *Leaks) leakingHeap() (least *HeapTrend) {
 	for i := range l.Heaps {

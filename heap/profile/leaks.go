@@ -2,9 +2,12 @@ package profile
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/lwsbt/lwsbt/heap/leak"
 )
 
 // LeakOptions are the options of [Profile.Leaks].
@@ -18,25 +21,21 @@ type LeakOptions struct {
 
 // Leaks is the result of [Profile.Leaks]. (heap/docs/leaks.md)
 type Leaks struct {
-	// Rows are the call paths whose floor rose, the most likely leak first: those with the
-	// verdict Leaking, then Probably, then the others, and within these by Score.
+	// Rows are what leaks, the most likely first, then what may leak or grew before. A row is a call
+	// path, or several that leak by one bug: see Leak.Parts.
 	Rows []*Leak
-	// Functions are the functions whose call paths together have the verdict Leaking or
-	// Probably, and a stronger one than any of these paths has alone. The call paths of a
-	// function are those whose innermost shown frame is in the function.
-	Functions []*Leak
-	// Rate is the sum of the rows and functions of Sure, in bytes per hour if Timed is set, else
-	// per dump. The true rate is between Rate-Margin and Rate+Margin in 9 of 10 cases.
-	Rate, Margin float64
+	// Rate is the sum of the rows that leak, in bytes per Per, of the allocator if that is known. The true
+	// rate is between Low and High in 9 of 10 cases.
+	Rate, Low, High float64
+	Per             Unit // PerHour, or PerDump if the log has no times
+	// Bound is the largest rate that is not excluded of a call path that is not in Rows.
+	Bound float64
 	// Dumps has each dump of the profile, and whether it was used.
 	Dumps []LeakDump
 	Used  int // number of dumps used
 	Boots int // boots that have at least three used dumps
-	// Timed is set if the rates are per hour. Otherwise they are per dump, because the log has
-	// no times.
-	Timed bool
-	// Span is the sum over the boots of the time between the first and the last used dump, if
-	// Timed.
+	// Span is the sum over the boots of the time between the first and the last used dump, if Per is
+	// PerHour.
 	Span time.Duration
 	// Intervals is set if each dump has only the blocks of its own interval, as with a trace that is
 	// started, stopped and dumped for each request: three or more dumps of a boot, and no block at an
@@ -44,46 +43,72 @@ type Leaks struct {
 	Intervals bool
 	// Missing is the fraction of the blocks of the used dumps that the log lacks, 0 to 1.
 	Missing float64
-	// Varied is the number of call paths whose values differ between used dumps. It includes
-	// paths that are not in Rows.
+	// Varied is the number of call paths whose values differ between used dumps.
 	Varied int
-	// Random is the expected number of call paths that get the verdict Grows although they do
-	// not leak. (heap/docs/leaks.md)
-	Random float64
-	// Load is the growth of the typical call path as a fraction, if it is a tenth or more: the
-	// load of the program grew. Call paths that grow up to three times as much are not Sure, and
-	// none is Leaking if it is a quarter or more.
-	Load float64
-	// Longest is the largest number of used dumps in one boot.
-	Longest int
-	// Enough is set if the used dumps suffice for the verdict Leaking: if a call path that grows
-	// in every interval, steadily, gets it.
-	Enough bool
 	// Heaps has the trend of each heap of which the allocator reported.
 	Heaps []HeapTrend
-	// Exhaustion is the time until a heap is full: the first, of several. It is nil if neither a row
-	// nor the use of a heap is Leaking or Probably, or if the free memory is not known.
+	// Exhaustion is the time until a heap is full: the first, of several. It is nil if nothing leaks, or
+	// if the free memory is not known.
 	Exhaustion *Exhaustion
 
-	sure []*Leak
-	free *freeHeap // nil if the free memory is not known
+	timeline *timeline
+	free     *freeHeap // nil if the free memory is not known
+	perByte  float64   // bytes of the allocator for a byte of a call path
 }
 
-// Sure returns the rows that are Leaking or Probably, and then those of Functions of which no
-// call path is in these rows.
-func (l *Leaks) Sure() []*Leak { return slices.Clone(l.sure) }
+// Leaking returns the rows that leak.
+func (l *Leaks) Leaking() []*Leak {
+	return l.with(func(r *Leak) bool { return r.Verdict == leak.Leak })
+}
 
-// Leak is a call path, or a function with all its call paths, whose floor rose.
+// Unknown returns the rows of which it is not known whether they leak, and Ended those that grew before.
+func (l *Leaks) Unknown() []*Leak {
+	return l.with(func(r *Leak) bool { return r.Verdict == leak.Unknown })
+}
+
+// Ended returns the rows whose growth ended.
+func (l *Leaks) Ended() []*Leak {
+	return l.with(func(r *Leak) bool { return r.Verdict == leak.None })
+}
+
+func (l *Leaks) with(is func(*Leak) bool) (list []*Leak) {
+	for _, r := range l.Rows {
+		if is(r) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Leak is a call path that grows or grew, or several by one bug.
 type Leak struct {
-	Evidence
+	leak.Judgement
+	// Since is the dump since which it grows, and Until that until which it grew: indexes in Leaks.Dumps.
+	// Since is -1 if that is the begin of the log, and Until if the growth has not ended.
+	SinceDump, UntilDump int
+	// First and Last are the values in the first and the last used dump of the boot in which it grew most.
+	First, Last Value
+	// Versions has what each firmware does, in the order of the log; nil if there is only one.
+	Versions []Version
+	// Parts are the call paths that leak by one bug: they grow together from one caller, or are the
+	// callers of one function. nil for a call path.
+	Parts []*Leak
+
 	p     *Profile
 	leaks *Leaks
 	rows  []uint32
-	stack []Site
-	calls []Row // of a function: its call paths with lines and callers
+	stack []Site // of Parts: what they have in common
+
+	function bool // Parts are the callers of a function
 }
 
-// Stack returns the call sites, innermost first. Of a function, it is one site.
+// Version is what a firmware version does.
+type Version struct {
+	Name string `json:"name"`
+	leak.Judgement
+}
+
+// Stack returns the call sites, innermost first: of several call paths, those that they have in common.
 func (l *Leak) Stack() []Site {
 	if l.stack != nil || l.p == nil {
 		return l.stack
@@ -92,19 +117,6 @@ func (l *Leak) Stack() []Site {
 }
 
 func (l *Leak) row() Row { return Row{l.p, int(l.rows[0])} }
-
-// Innermost returns the innermost call site, the zero Site if there is none.
-func (l *Leak) Innermost() Site {
-	if l.stack != nil {
-		return l.stack[0]
-	}
-	if l.p == nil {
-		return Site{}
-	}
-	var site [1]Site
-	copy(site[:], l.row().inner(1))
-	return site[0]
-}
 
 // Points returns the value in each dump of the profile, used or not, added up if [Leaks].Intervals.
 func (l *Leak) Points() []Value {
@@ -138,262 +150,156 @@ type LeakDump struct {
 // FromStart reports whether Time is since the start of the boot, and not since its first dump.
 func (d *LeakDump) FromStart() bool { return !d.wall }
 
-// Exhaustion is the time until a heap is full at the present rate, in hours, dumps or reports.
-type Exhaustion struct {
-	Heap string `json:"heap"` // name, "" if the log names none
-	Free uint64 `json:"free"` // bytes, after the last used dump
-	// Rate and Margin are those of Leaks, or of a HeapTrend.
-	Rate   float64 `json:"rate"`
-	Margin float64 `json:"margin"`
-	Per    Unit    `json:"per"`
-	// In is the time until the heap is full at Rate. From is this time at Rate+Margin, and To
-	// at Rate-Margin. To is +Inf if Rate-Margin is 0 or less.
-	In   float64 `json:"in"`
-	From float64 `json:"from"`
-	To   float64 `json:"to"`
-}
-
 // Largest fractions of missing blocks with which a dump is used.
 const (
 	maxMissing      = 0.2
 	maxMissingPaths = 0.5 // of lines with call paths: the paths that the dump has are whole
 )
 
-// Leaks returns the call paths that leak, by the rule of heap/docs/leaks.md. It adds up the rise of
-// the floor over the boots, and never compares two boots. It uses dumps that lost up to a fifth
-// of their blocks, and lowers [Evidence].Gain to allow for the loss. It leaves out dumps without
-// an end, and dumps that programs write when they exit. If there are three or more dumps, and
+// listed is the least probability of a leak with which a call path is a row although its verdict is unknown.
+const listed = 0.02
+
+// Leaks judges what grows by heap/leak. It uses dumps that lost up to a fifth of their blocks. It leaves out
+// dumps without an end, and dumps that programs write when they exit. If there are three or more dumps, and
 // each is from a different log, Leaks takes them as dumps of one boot, in the order of p.Dumps.
 func (p *Profile) Leaks(o LeakOptions) *Leaks {
-	l := &Leaks{Dumps: useDumps(p.Dumps())}
-	t := newLeakTrend(l.Dumps)
-	l.Boots, l.Used, l.Timed, l.Longest, l.Enough = len(t.boots), t.dumps, t.timed && t.dumps > 0, t.longest, t.enough()
-	if l.Timed {
-		l.Span = time.Duration(t.span * float64(time.Hour))
-	}
+	l := &Leaks{Dumps: useDumps(p.Dumps()), perByte: 1}
+	l.timeline = newTimeline(l.Dumps)
 	var want, have float64
 	for _, d := range l.Dumps {
 		if n := float64(d.Total.Count); d.Used {
+			l.Used++
 			have, want = have+n, want+n/(1-d.Missing)
 		}
 	}
 	if want > 0 {
 		l.Missing = 1 - have/want
 	}
-	l.Intervals = ofIntervals(l.Dumps)
+	l.Boots, l.Intervals = len(l.timeline.boots), ofIntervals(l.Dumps)
 	if l.Used > 0 {
-		p.addLeaks(l, t)
-		p.addFunctions(l, t)
+		p.addLeaks(l)
 	}
-	for i := range l.sure {
-		l.Rate += l.sure[i].Rate
-		l.Margin = math.Hypot(l.Margin, l.sure[i].Margin)
-	}
+	l.Per, l.Span = l.timeline.per, l.timeline.span()
 	series := o.Heaps
 	if series == nil {
 		series, _ = OneSource(heapSeries(l.Dumps))
 	}
 	for i := range series {
-		l.Heaps = append(l.Heaps, newHeapTrend(&series[i], len(l.Dumps), o.Heap))
+		l.Heaps = append(l.Heaps, newHeapTrend(&series[i], l.Dumps, o.Heap))
 	}
 	l.exhaust(o.Heap)
 	return l
 }
 
-// falseGrows returns the fraction of call paths without a leak that get the verdict Grows, by the
-// table in heap/docs/leaks.md.
-func falseGrows(dumps int) float64 {
-	if dumps < 14 {
-		return 0.03
-	}
-	return 0.01
-}
+// minChanges is the least number of changes of a call path that are judged: fewer are no evidence.
+const minChanges = 3
 
-// addLeaks examines all rows.
-func (p *Profile) addLeaks(l *Leaks, t *leakTrend) {
-	points := make([]Value, len(p.dumps))
-	rows := p.rows()
-	used := make([]int, len(p.dumps)+1) // number of used dumps before each, by rank
-	for i := range l.Dumps {
-		if used[i+1] = used[i]; l.Dumps[rows.series.dumpAt(uint32(i))].Used {
-			used[i+1]++
+// addLeaks judges all call paths.
+func (p *Profile) addLeaks(l *Leaks) {
+	rows, list := p.rows(), []leak.Judgement(nil)
+	judge := func(t *timeline) (all []leak.Judgement, most float64) {
+		all = leak.JudgeAll(func(yield func(leak.Series) bool) {
+			for row := range rows.len() {
+				if !l.Intervals && t.complete && rows.changes(row, minChanges) < minChanges {
+					continue
+				}
+				if !yield(p.series(l, t, []uint32{uint32(row)})) {
+					return
+				}
+			}
+		})
+		for i := range all {
+			most = math.Max(most, all[i].Probability)
+		}
+		return all, most
+	}
+	list, most := judge(l.timeline)
+	if t := l.timeline.byNumber(); most < leak.Sure && l.timeline.pauses() { // work that is not done in a pause
+		if other, more := judge(t); more > most {
+			list, l.timeline = other, t
 		}
 	}
-	var growths []float64
-	load := loadCurve{dumps: t.examined()}
+	i := 0
 	for row := range rows.len() {
 		changes := rows.changes(row, minChanges)
-		if !l.Intervals && changes == 0 {
-			continue // it neither varies nor grows
+		if changes > 0 {
+			l.Varied++
 		}
-		if !l.Intervals && t.complete && t.seldom(changes) { // in the time of the changes, not of all dumps
-			if rows.varies(row, used) {
-				l.Varied++
-				e := Evidence{}
-				e.First, e.Last = t.ends(func(dump int) Value { return rows.value(row, dump) })
-				growths = append(growths, e.growth())
-			}
+		if !l.Intervals && l.timeline.complete && changes < minChanges {
 			continue
 		}
-		which := []uint32{uint32(row)}
-		clear(points)
-		p.addRows(points, which)
-		l.addUp(points)
-		var e Evidence
-		if !l.Intervals && t.seldom(changes) {
-			whole := t.fill(points)
-			e.First, e.Last = t.ends(func(dump int) Value { return whole[dump] })
+		j := list[i]
+		i++
+		if j.Verdict == leak.Leak || j.Until != nil || j.Verdict == leak.Unknown && j.Rate > 0 && j.Probability >= listed {
+			l.Rows = append(l.Rows, p.newLeak(l, j, []uint32{uint32(row)}, nil))
 		} else {
-			e = t.examine(points)
-		}
-		if varies(points, l.Dumps) {
-			l.Varied++
-			growths = append(growths, e.growth())
-			load.add(points)
-		}
-		if e.Gain > 0 {
-			if e.Versions != nil {
-				e.Versions = comparableVersions(e.Versions, Row{p, row}.Stack())
-			}
-			l.Rows = append(l.Rows, &Leak{Evidence: e, p: p, leaks: l, rows: which})
+			l.Bound = math.Max(l.Bound, j.Bound)
 		}
 	}
-	if !l.Intervals { // sums of all paths grow
-		l.leaveOutLoad(growths)
-		if l.Load > 0 {
-			p.compareWithLoad(l, t, load.curve())
-		}
-	}
-	l.Random = falseGrows(l.Used) * float64(l.Varied)
-	sortLeaks(l.Rows)
+	p.addFunctions(l)
+	l.joinParts()
 	for _, r := range l.Rows {
-		if r.Verdict.Sure() {
-			l.sure = append(l.sure, r)
-		}
+		r.addVersions()
 	}
-}
-
-// minLoadPaths is the least number of call paths whose values vary of which a common growth
-// can be told.
-const minLoadPaths = 8
-
-// manyLoadPaths is the number of call paths from which on their common growth is no accident.
-const manyLoadPaths = 20
-
-// leaveOutLoad lowers the verdict of rows that grow as the typical call path does: then the
-// load grows, or the day begins. growths has those of all call paths whose values vary.
-func (l *Leaks) leaveOutLoad(growths []float64) {
-	if len(growths) < minLoadPaths {
-		return
-	}
-	typical := median(growths)
-	if typical < 0.1 || len(growths) < manyLoadPaths && typical < 3*medianErr(growths, typical) {
-		return
-	}
-	l.Load = typical
-	for i := range l.Rows {
-		e := &l.Rows[i].Evidence
-		switch {
-		case e.growth() <= 3*typical+2/math.Sqrt(float64(max(e.First.Count, 1))):
-			e.Verdict = min(e.Verdict, Grows)
-		case typical >= 0.25:
-			e.Verdict = min(e.Verdict, Probably)
-		}
-	}
-}
-
-func median(list []float64) float64 {
-	slices.Sort(list)
-	return list[len(list)/2]
-}
-
-// medianErr returns the standard error of the median of a list, which it changes.
-func medianErr(list []float64, middle float64) float64 {
-	for i := range list {
-		list[i] = math.Abs(list[i] - middle)
-	}
-	return 1.25 * 1.48 * median(list) / math.Sqrt(float64(len(list))) // if the distances are normal
-}
-
-// growth returns the growth between First and Last, as a fraction of First.
-func (e *Evidence) growth() float64 {
-	if e.ByBytes {
-		return (float64(e.Last.Bytes) - float64(e.First.Bytes)) / float64(max(e.First.Bytes, 1))
-	}
-	return (float64(e.Last.Count) - float64(e.First.Count)) / float64(max(e.First.Count, 1))
-}
-
-// sortLeaks orders rows as in [Leaks.Rows].
-func sortLeaks(list []*Leak) {
-	rank := func(e *Leak) int { return -max(0, int(e.Verdict)-int(Grows)) }
-	slices.SortFunc(list, func(a, b *Leak) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Score, a.Score), cmp.Compare(b.Gain, a.Gain), cmp.Compare(a.rows[0], b.rows[0]))
+	rank := [...]int{leak.Leak: 0, leak.Unknown: 1, leak.None: 2}
+	slices.SortStableFunc(l.Rows, func(a, b *Leak) int {
+		return cmp.Or(cmp.Compare(rank[a.Verdict], rank[b.Verdict]), cmp.Compare(b.ended(), a.ended()), cmp.Compare(b.Score(), a.Score()))
 	})
 }
 
-// addFunctions examines the sums of the call paths of each function.
-func (p *Profile) addFunctions(l *Leaks, t *leakTrend) {
-	best := map[string]Verdict{} // of the call paths of a function
-	for i := range l.Rows {
-		if site, ok := p.rows().innermost(int(l.Rows[i].rows[0])); ok {
-			name := p.names().siteAt(site).Func
-			best[name] = max(best[name], l.Rows[i].Verdict)
-		}
+// ended returns by how much a row grew before it ended, 0 if it did not.
+func (l *Leak) ended() float64 {
+	if l.Until == nil || l.Verdict != leak.None {
+		return 0
 	}
-	view, from := p.view, p
-	view.By = ByFunction
-	p = p.View(view)
-	rows, points := p.rows(), make([]Value, len(p.dumps))
-	merged := rows.len() < from.rows().len()
-	for list := range rows.bySite() {
-		site := rows.names.siteAt(rows.site(list[0]))
-		if _, grows := best[site.Func]; !grows && !merged && len(list) == 1 {
-			continue // it has the values of its call path
-		}
-		changes := 0
-		for _, row := range list {
-			changes += rows.changes(int(row), minChanges)
-		}
-		if !l.Intervals && t.seldom(changes) {
-			continue
-		}
-		clear(points)
-		p.addRows(points, list)
-		l.addUp(points)
-		e := t.examine(points)
-		e.Versions = comparableVersions(e.Versions, []Site{site})
-		if e.Gain > 0 && e.Verdict.Sure() && e.Verdict > best[site.Func] {
-			l.Functions = append(l.Functions, &Leak{Evidence: e, p: p, leaks: l, rows: list, stack: []Site{site}})
-		}
-	}
-	sortLeaks(l.Functions)
-	from.addCalls(l.Functions)
-	for _, f := range l.Functions {
-		if best[f.stack[0].Func] < Probably {
-			l.sure = append(l.sure, f)
-		}
-	}
+	return l.Former * math.Max(0, l.Until.At-l.Judgement.Since.At)
 }
 
-// addCalls sets the call paths of functions.
-func (p *Profile) addCalls(functions []*Leak) {
-	if len(functions) == 0 {
-		return
+func flag(b bool) int {
+	if b {
+		return 1
 	}
-	calls := map[string][]Row{}
-	for i := range functions {
-		calls[functions[i].stack[0].Func] = nil
+	return 0
+}
+
+// newLeak returns a row.
+func (p *Profile) newLeak(l *Leaks, j leak.Judgement, rows []uint32, stack []Site) *Leak {
+	r := &Leak{Judgement: j, SinceDump: -1, UntilDump: -1, p: p, leaks: l, rows: rows, stack: stack}
+	r.First, r.Last = l.timeline.ends(r.Points())
+	if l.timeline.late(j.Since) {
+		r.SinceDump = l.timeline.dump(j.Since)
 	}
-	for row := range p.Rows() {
-		if site := row.inner(1); len(site) > 0 {
-			if list, leaks := calls[site[0].Func]; leaks {
-				calls[site[0].Func] = append(list, row)
+	if j.Until != nil {
+		r.UntilDump = l.timeline.dump(*j.Until)
+	}
+	return r
+}
+
+// series returns the values of rows. A path that has an address without a name is another function in
+// another build: the boots of a version that lacks it have no points.
+func (p *Profile) series(l *Leaks, t *timeline, which []uint32) leak.Series {
+	points := make([]Value, len(p.dumps))
+	p.addRows(points, which)
+	l.addUp(points)
+	s := t.series(points)
+	if !t.versions {
+		return s
+	}
+	absent := map[string]bool{}
+	for i, b := range s.Boots {
+		has := slices.ContainsFunc(b.Value, func(v float64) bool { return v != 0 })
+		if before, known := absent[b.Version]; !known || before {
+			absent[s.Boots[i].Version] = !has
+		}
+	}
+	if slices.ContainsFunc(Row{p, int(which[0])}.Stack(), Site.unnamed) {
+		for i := range s.Boots {
+			if b := &s.Boots[i]; absent[b.Version] {
+				b.At, b.Value, b.Kept = nil, nil, nil
 			}
 		}
 	}
-	for i := range functions {
-		functions[i].calls = calls[functions[i].stack[0].Func]
-	}
+	return s
 }
 
 // addRows adds the values of rows by dump.
@@ -404,17 +310,62 @@ func (p *Profile) addRows(points []Value, which []uint32) {
 	}
 }
 
-// varies reports whether the values of the used dumps differ.
-func varies(points []Value, dumps []LeakDump) bool {
-	first := -1
-	for i, d := range dumps {
-		switch {
-		case !d.Used:
-		case first < 0:
-			first = i
-		case points[i] != points[first]:
-			return true
+// addVersions sets what each firmware does.
+func (l *Leak) addVersions() {
+	s := l.p.series(l.leaks, l.leaks.timeline, l.rows)
+	l.Versions = judgeVersions(s, func(boot int) *Dump { return l.leaks.Dumps[l.leaks.timeline.boots[boot].dumps[0]].Dump })
+}
+
+// judgeVersions judges the boots of each firmware, nil if there is only one. dump returns a dump of a boot.
+func judgeVersions(s leak.Series, dump func(boot int) *Dump) (list []Version) {
+	var order []string
+	boots, first := map[string][]leak.Boot{}, map[string]*Dump{}
+	for i, b := range s.Boots {
+		if len(b.At) == 0 {
+			continue
+		}
+		if boots[b.Version] == nil {
+			order, first[b.Version] = append(order, b.Version), dump(i)
+		}
+		boots[b.Version] = append(boots[b.Version], b)
+	}
+	if len(order) < 2 {
+		return nil
+	}
+	for _, v := range order {
+		s.Boots = boots[v]
+		list = append(list, Version{label(first[v], first), leak.Judge(s)})
+	}
+	return list
+}
+
+// label returns the name of the firmware of a dump that distinguishes it from all others.
+func label(d *Dump, all map[string]*Dump) string {
+	name := "firmware " + d.Firmware
+	build := "build " + d.Build[:min(12, len(d.Build))]
+	switch {
+	case d.Firmware == "" && d.Build == "":
+		return "unknown firmware"
+	case d.Firmware == "":
+		return build
+	}
+	for _, o := range all {
+		if o.Firmware == d.Firmware && version(o) != version(d) && d.Build != "" {
+			return name + ", " + build
 		}
 	}
-	return false
+	return name
+}
+
+// All returns the rows and the parts of each.
+func (l *Leaks) All() iter.Seq[*Leak] {
+	return func(yield func(*Leak) bool) {
+		for _, r := range l.Rows {
+			for _, k := range append([]*Leak{r}, r.Parts...) {
+				if !yield(k) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -16,20 +16,20 @@ const maxLeaks = 500
 // that stopped.
 func NewLeaks(found *profile.Leaks) *Leaks {
 	l := &Leaks{Summary: []string{leaktext.Headline(found) + " in " + leaktext.Examined(found)}}
-	for _, text := range slices.Concat([]string{leaktext.Exhaustion(found)}, leaktext.Heaps(found), leaktext.Basis(found)) {
+	for _, text := range slices.Concat([]string{leaktext.Exhaustion(found)}, leaktext.Heaps(found, 0), leaktext.Basis(found)) {
 		if text != "" {
 			l.Summary = append(l.Summary, text)
 		}
 	}
-	sure := found.Sure()
+	sure := found.Leaking()
 	if left := len(sure) - maxLeaks; left > 0 {
-		l.Summary = append(l.Summary, fmt.Sprintf("The list has the %d surest leaks; %d more are left out.", maxLeaks, left))
+		l.Summary = append(l.Summary, fmt.Sprintf("The list has the %d most likely leaks; %d more are left out.", maxLeaks, left))
 		sure = sure[:maxLeaks]
 	}
-	steady, uneven, ended := leaktext.Growing(found)
-	for _, r := range slices.Concat(sure, steady, uneven, ended) {
-		row := Leak{Verdict: r.Verdict.String(), Stack: r.Stack(), Rate: leaktext.RateOf(found, r), Grows: r.Rate > 0,
-			First: r.First, Last: r.Last, Text: leaktext.Evidence(r)}
+	_, unknown, ended := leaktext.Listed(found)
+	for _, r := range slices.Concat(sure, unknown, ended) {
+		row := Leak{Verdict: leaktext.Short(&r.Judgement), Stack: r.Stack(), Rate: leaktext.RateOf(found, r), Grows: r.Rate > 0,
+			First: r.First, Last: r.Last, Text: leaktext.VerdictOf(found, r)}
 		row.Text = strings.Join(append([]string{row.Text}, leaktext.Notes(found, r)...), "; ")
 		for i, v := range r.Points() {
 			if found.Dumps[i].Used {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
-	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // posted is what a receiver reads of an alert.
@@ -116,7 +116,7 @@ func TestAlertText(t *testing.T) {
 	hours := []float64{5}
 	name := "<!channel> @all *[x](http://evil.example)`~&"
 	l := &query.Leaks{Devices: 2, Exhaustion: &query.Exhaustion{Each: hours}}
-	l.Rows = []query.Leak{{Verdict: profile.Leaking, Grew: 1, Stack: []query.Frame{{Function: "f<int>"}}}}
+	l.Rows = []query.Leak{{Verdict: oldrule.Leaking, Grew: 1, Stack: []query.Frame{{Function: "f<int>"}}}}
 	list := (&watch{days: 7}).alerts(query.Build{Build: name, Firmware: name}, l)
 	if len(list) != 2 {
 		t.Fatal(list)

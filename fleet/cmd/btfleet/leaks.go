@@ -11,7 +11,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
-	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -60,7 +60,7 @@ func parseRate(s string) (uint64, error) {
 const listedGrows = 3
 
 func (q *question) writeLeaks(w io.Writer, l *query.Leaks) error {
-	count := map[profile.Verdict]int64{}
+	count := map[oldrule.Verdict]int64{}
 	for _, r := range l.Rows {
 		count[r.Verdict]++
 	}
@@ -73,12 +73,12 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) error {
 	case l.Examined == 0:
 		fmt.Fprintf(w, "build %s: nothing to examine: none of %s has a boot of three dumps\n", page.Short(l.Build), cli.Count(l.Devices, "device"))
 		return nil
-	case count[profile.Leaking] > 0 && count[profile.Probably] > 0:
-		found = fmt.Sprintf("%s, %d probable", cli.Count(count[profile.Leaking], "leak"), count[profile.Probably])
-	case count[profile.Leaking] > 0:
-		found = cli.Count(count[profile.Leaking], "leak")
-	case count[profile.Probably] > 0:
-		found = cli.Count(count[profile.Probably], "probable leak")
+	case count[oldrule.Leaking] > 0 && count[oldrule.Probably] > 0:
+		found = fmt.Sprintf("%s, %d probable", cli.Count(count[oldrule.Leaking], "leak"), count[oldrule.Probably])
+	case count[oldrule.Leaking] > 0:
+		found = cli.Count(count[oldrule.Leaking], "leak")
+	case count[oldrule.Probably] > 0:
+		found = cli.Count(count[oldrule.Probably], "probable leak")
 	}
 	fmt.Fprintf(w, "%s in build %s: %s, %s\n", found, page.Short(l.Build), cli.Count(l.Devices, "device"), cli.Count(l.Paths, "call path"))
 	if n := l.Devices - l.Examined; n > 0 {
@@ -92,7 +92,7 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) error {
 	}
 	grows := 0
 	for _, r := range cut(q, l.Rows) {
-		if r.Verdict == profile.Grows {
+		if r.Verdict == oldrule.Grows {
 			if grows++; grows > listedGrows && q.rows > 0 {
 				continue
 			}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/heap/internal/heapmap"
+	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
@@ -19,7 +20,7 @@ import (
 type object map[string]any
 
 // schemaVersion is the version of the schema. It changes when a field changes its meaning.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // list is a JSON array whose elements are made when they are written: its call stacks may be many
 // times as large as the log. It stands in no other value than the object of a command.
@@ -120,23 +121,70 @@ func leakDumpJSON(d *profile.LeakDump) any {
 	return j
 }
 
-// leaksJSON returns the objects of the rows with evidence.
+// judgementJSON returns the object of a judgement, without what has no number.
+func judgementJSON(j *leak.Judgement, per profile.Unit) object {
+	number := func(v float64) any {
+		if math.IsInf(v, 0) {
+			return nil
+		}
+		return v
+	}
+	o := object{"verdict": j.Verdict, "probability": j.Probability, "weight": j.Weight, "rate": j.Rate, "low": number(j.Low), "high": number(j.High), "per": per,
+		"bound": nil, "since": nil, "until": nil}
+	if j.Verdict == leak.None {
+		o["bound"] = j.Bound
+	}
+	if j.Why != "" {
+		o["why"] = j.Why
+	}
+	if j.Until != nil {
+		o["former"] = j.Former
+	}
+	return o
+}
+
+// leakJSON returns the object of a row.
+func leakJSON(found *profile.Leaks, r *profile.Leak, limit *profile.StackLimit) object {
+	j := judgementJSON(&r.Judgement, found.Per)
+	j["first"], j["last"], j["stack"], j["values"] = r.First, r.Last, limit.Leak(r), r.Points()
+	for key, dump := range map[string]int{"since": r.SinceDump, "until": r.UntilDump} {
+		if dump >= 0 {
+			j[key] = found.Dumps[dump].Name
+		}
+	}
+	if x := found.IfLeak(r); x != nil {
+		j["if_leak"] = exhaustionJSON(x)
+	}
+	if r.Versions != nil {
+		j["versions"] = versionsJSON(found.Per, r.Versions)
+	}
+	if r.Parts != nil {
+		var parts []object
+		for _, p := range r.Parts {
+			parts = append(parts, leakJSON(found, p, limit))
+		}
+		j["parts"] = parts
+	}
+	return j
+}
+
+// versionsJSON returns the objects of firmware versions.
+func versionsJSON(per profile.Unit, versions []profile.Version) (list []object) {
+	for i := range versions {
+		j := judgementJSON(&versions[i].Judgement, per)
+		j["name"] = versions[i].Name
+		delete(j, "since")
+		delete(j, "until")
+		list = append(list, j)
+	}
+	return list
+}
+
+// leaksJSON returns the objects of rows.
 func leaksJSON(found *profile.Leaks, rows []*profile.Leak, limit *profile.StackLimit) list {
 	return func(yield func(any) bool) {
 		for _, r := range rows {
-			if r.Verdict == profile.NoEvidence {
-				continue
-			}
-			j := struct {
-				profile.Evidence
-				IfLeak any             `json:"if_leak,omitempty"`
-				Stack  []profile.Site  `json:"stack"`
-				Values []profile.Value `json:"values"`
-			}{Evidence: r.Evidence, Stack: limit.Leak(r), Values: r.Points()}
-			if x := found.IfLeak(r); x != nil {
-				j.IfLeak = exhaustionJSON(x)
-			}
-			if !yield(j) {
+			if !yield(leakJSON(found, r, limit)) {
 				return
 			}
 		}
@@ -145,12 +193,7 @@ func leaksJSON(found *profile.Leaks, rows []*profile.Leak, limit *profile.StackL
 
 // foundJSON returns the fields that leaks and live share.
 func foundJSON(found *profile.Leaks, rows []*profile.Leak, limit *profile.StackLimit) object {
-	j := object{"per": "dump", "used": found.Used, "leaks": leaksJSON(found, rows, limit), "exhaustion": nil}
-	if found.Timed {
-		j["per"] = "hour"
-	}
-	j["exhaustion"] = exhaustionJSON(found.Exhaustion)
-	return j
+	return object{"per": found.Per, "used": found.Used, "rate": found.Rate, "bound": found.Bound, "leaks": leaksJSON(found, rows, limit), "exhaustion": exhaustionJSON(found.Exhaustion)}
 }
 
 // exhaustionJSON returns the object of x, which may be nil.
@@ -183,24 +226,21 @@ func seriesJSON(s *profile.HeapSeries) any {
 
 // heapJSON returns the object of the trend of a heap.
 func heapJSON(t *profile.HeapTrend) any {
-	j := object{"name": t.Name, "reports": t.Reports, "first": heapmap.OfHeap(t.First.Heap), "last": heapmap.OfHeap(t.Last.Heap), "least": t.Least,
-		"verdict": t.Verdict, "per": t.Per, "rate": t.Rate, "margin": t.Margin, "exhaustion": exhaustionJSON(t.Exhaustion),
-		"fragmenting": t.Fragmenting, "fragmented": t.Fragmented(), "since": nil}
-	if t.Changed {
-		since := object{"file": t.Began.File, "line": t.Began.Line, "boot": t.Began.Boot}
-		if t.Began.Timed {
-			since["time"] = t.Began.Time.Seconds()
+	j := judgementJSON(&t.Judgement, t.Per)
+	maps.Copy(j, object{"name": t.Name, "reports": t.Reports, "first": heapmap.OfHeap(t.First.Heap), "last": heapmap.OfHeap(t.Last.Heap), "least": t.Least,
+		"exhaustion": exhaustionJSON(t.Exhaustion), "unusable": exhaustionJSON(t.Unusable), "fragmenting": t.Fragmenting, "fragmented": t.Fragmented()})
+	for key, r := range map[string]*profile.HeapReport{"since": t.Began, "until": t.Stopped} {
+		if r == nil {
+			continue
 		}
-		j["since"] = since
-	}
-	if t.Ended != nil {
-		j["ended"] = object{"file": t.Until.File, "line": t.Until.Line, "boot": t.Until.Boot, "rate": t.Ended.Rate, "margin": t.Ended.Margin}
-	}
-	if t.More > 0 {
-		j["more"] = t.More
+		at := object{"file": r.File, "line": r.Line, "boot": r.Boot}
+		if time, known := r.Uptime(); known {
+			at["time"] = time.Seconds()
+		}
+		j[key] = at
 	}
 	if t.Versions != nil {
-		j["versions"] = t.Versions
+		j["versions"] = versionsJSON(t.Per, t.Versions)
 	}
 	return j
 }
@@ -210,9 +250,9 @@ func (l *leaks) writeJSON(w io.Writer, found *profile.Leaks, alive []aliveBlock)
 	var limit profile.StackLimit
 	j := foundJSON(found, found.Rows, &limit)
 	j["dumps"] = listJSON(found.Dumps, leakDumpJSON)
-	j["boots"], j["missing"], j["varied"], j["functions"] = found.Boots, found.Missing, found.Varied, leaksJSON(found, found.Functions, &limit)
+	j["boots"], j["missing"], j["varied"] = found.Boots, found.Missing, found.Varied
 	j["heaps"] = listJSON(found.Heaps, heapJSON)
-	if found.Timed {
+	if found.Span > 0 {
 		j["span"] = found.Span.Seconds()
 	}
 	if l.alive > 0 {
@@ -227,7 +267,7 @@ func (l *leaks) writeJSON(w io.Writer, found *profile.Leaks, alive []aliveBlock)
 
 // writeJSON writes the output of btheap live for the last dump and reports, in a line.
 func (st *state) writeJSON(w io.Writer) error {
-	j := foundJSON(st.found, st.found.Sure(), &profile.StackLimit{})
+	j := foundJSON(st.found, st.found.Leaking(), &profile.StackLimit{})
 	j["dumps"] = listJSON(st.found.Dumps[max(0, len(st.found.Dumps)-1):], leakDumpJSON)
 	j["kept"], j["heaps"], j["alarm"] = len(st.dumps), listJSON(st.found.Heaps, heapJSON), nil
 	if st.alarm != "" {

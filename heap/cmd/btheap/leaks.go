@@ -6,11 +6,11 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
+	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/printable"
@@ -33,12 +33,11 @@ func leaksCommand() *cobra.Command {
 	l := &leaks{session: &session{rows: 10}}
 	c := &cobra.Command{
 		Use: "leaks [flags] [FILE...]", Short: "what leaks, how fast, and how long the heap lasts",
-		Long: `leaks ranks the call paths by the evidence that they leak, over all dumps and
-boots of the logs, and calls them leak, probably or grows
+		Long: `leaks judges the call paths and the heaps of the logs, over all dumps and boots:
+a leak with its probability and rate, none above a bound, or why it cannot tell
 (heap/docs/leaks.md). It uses dumps that lost up to a fifth of their blocks, and
-lowers its estimate of the growth to allow for the loss. It leaves out dumps
-written at the exit of a program. For a recording with events, it compares 40
-moments.`,
+allows for the loss. It leaves out dumps written at the exit of a program. For a
+recording with events, it compares 40 moments.`,
 		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",
 		RunE: func(c *cobra.Command, files []string) error {
 			if l.format != "text" && l.format != "gcc" {
@@ -54,7 +53,7 @@ moments.`,
 	f := c.Flags()
 	f.VarP(&l.rows, "rows", "n", "list `N` leaks, 0 for all")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
-	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if the leaks, with those that are probable, grow by more than `RATE`: 1K/h, 64/dump")
+	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if what surely leaks (95 %) grows by more than `RATE`: 1K/h, 64/dump")
 	f.Var(&l.alive, "alive", "list the blocks that lived for `N` dumps or more, with addresses")
 	f.StringVar(&l.format, "format", "text", "write `WHAT`: text, or gcc (FILE:LINE: warning: ...)")
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
@@ -139,7 +138,7 @@ func (l *leaks) write(w io.Writer) error {
 
 // writeOne writes what a single dump tells: what holds the memory. why says how to get another.
 func (l *leaks) writeOne(w io.Writer, why error) error {
-	fmt.Fprintln(w, "1 dump: it tells what holds the memory, and the next one what grows; seven in\none boot, some time apart, suffice to call a call path a leak")
+	fmt.Fprintln(w, "1 dump: it tells what holds the memory, and more of the same boot,\nsome time apart, what leaks")
 	if err := l.writeLargest(w); err != nil {
 		return err
 	}
@@ -226,17 +225,23 @@ func (l *leaks) excess(found *profile.Leaks) (excess, unit string) {
 		return "", ""
 	case found.Used == 0:
 		return l.heapsExcess(found)
-	case !found.Timed && !l.limit.perDump:
+	case found.Per != profile.PerHour && !l.limit.perDump:
 		return "", "the dumps have no times: give SIZE/dump"
 	}
-	rate, per := found.Rate, "hour"
-	if l.limit.perDump {
-		per = "dump"
-		if found.Timed {
-			rate *= found.Span.Hours() / float64(found.Used-found.Boots)
+	sum := 0.0
+	for _, r := range found.Leaking() {
+		if r.Sure() {
+			sum += r.Rate
 		}
 	}
-	return l.exceeds(rate, per), ""
+	per := "hour"
+	if l.limit.perDump {
+		per = "dump"
+		if found.Per == profile.PerHour {
+			sum *= found.Span.Hours() / float64(found.Used-found.Boots)
+		}
+	}
+	return l.exceeds(sum, per), ""
 }
 
 // heapsExcess is excess for a log without dumps: a heap shrinks, and its unit may be a report.
@@ -244,7 +249,7 @@ func (l *leaks) heapsExcess(found *profile.Leaks) (excess, unit string) {
 	for i := range found.Heaps {
 		t := &found.Heaps[i]
 		switch {
-		case !t.Verdict.Sure():
+		case !t.Sure():
 		case (t.Per == profile.PerHour) == l.limit.perDump:
 			return "", fmt.Sprintf("the rate of the heap is per %s: give SIZE/%s", t.Per, map[bool]string{true: "h", false: "dump"}[l.limit.perDump])
 		default:
@@ -274,7 +279,7 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 	} else {
 		fmt.Fprintf(w, "%s in %s\n", leaktext.Headline(found), leaktext.Examined(found))
 	}
-	for _, text := range append([]string{leaktext.Exhaustion(found)}, leaktext.Heaps(found)...) {
+	for _, text := range append([]string{leaktext.Exhaustion(found)}, leaktext.Heaps(found, bars)...) {
 		if text != "" {
 			fmt.Fprintln(w, text)
 		}
@@ -282,28 +287,21 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 	if found.Used == 0 {
 		return
 	}
-	sure := slices.DeleteFunc(slices.Clone(found.Rows), func(r *profile.Leak) bool { return !r.Verdict.Sure() }) // call paths; functions follow
-	sure, left := first(sure, l.rows)
-	l.writeLeaks(w, found, sure)
+	leaks, unknown, ended := leaktext.Listed(found)
+	leaks, left := first(leaks, l.rows)
+	l.writeLeaks(w, found, leaks)
 	writeMore(w, "\n", left, "more leak")
-	if len(found.Functions) > 0 {
-		fmt.Fprint(w, "\nfunctions, with all their callers together:\n")
-		l.writeLeaks(w, found, found.Functions)
+	if slices.ContainsFunc(leaks, func(r *profile.Leak) bool { return len(r.Stack()) == 1 && r.Parts != nil }) {
 		if rows, _ := first(found.Rows, lookedAt); found.Boots > 1 && slices.ContainsFunc(rows, func(r *profile.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
 			fmt.Fprintln(w, "\naddresses without names may differ by boot, and so may their call paths:\n--hide '^0x' leaves such addresses out, --maps may name them")
 		}
 	}
-	steady, uneven, ended := leaktext.Growing(found)
-	if len(steady) > 0 {
-		fmt.Fprint(w, "\nThese grow steadily, but not long enough to tell a leak from a cache:\n")
-		l.writeLeaks(w, found, steady)
-	}
-	if len(uneven) > 0 {
-		fmt.Fprint(w, "\nThese grow, but so slowly or unevenly that it may be noise; a longer log decides:\n")
-		l.writeLeaks(w, found, uneven)
+	if len(unknown) > 0 {
+		fmt.Fprintf(w, "\ncannot tell of %s:\n", cli.Count(len(found.Unknown()), "call path"))
+		l.writeLeaks(w, found, unknown)
 	}
 	if len(ended) > 0 {
-		fmt.Fprint(w, "\nThese grew as a leak does, and stopped: a leak that was mended, or a cache that\nis full:\n")
+		fmt.Fprint(w, "\nThese grew, and do not now: a cache that is full, or a leak that was mended:\n")
 		l.writeLeaks(w, found, ended)
 	}
 	if lines := leaktext.Basis(found); len(lines) > 0 {
@@ -311,49 +309,46 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 	}
 }
 
-// writeLeaks writes call paths, or functions with all their callers, with their evidence.
+// bars is the number of bars of a row.
+const bars = 24
+
+// writeLeaks writes rows with what is known of each.
 func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []*profile.Leak) {
 	var limit profile.StackLimit
 	defer l.noteCut(&limit)
 	for _, r := range list {
-		bars := sparkline(r.Points(), func(i int) bool { return found.Dumps[i].Used }, l.w, 24)
-		verdict, boots := r.Verdict.String(), ""
-		if r.Ended != nil {
-			verdict = "ended"
+		line := marked(r.Points(), func(i int) bool { return found.Dumps[i].Used }, l.w, r.SinceDump, bars)
+		boots := ""
+		if found.Boots > 1 {
+			boots = fmt.Sprintf("  %d boots", found.Boots)
 		}
-		if r.Boots > 1 {
-			boots = fmt.Sprintf("  %d boots", r.Boots)
+		head := fmt.Sprintf("%s  %s", leaktext.Short(&r.Judgement), leaktext.RateOf(found, r))
+		if r.Verdict == leak.None {
+			head = "ended  " + leaktext.RateOf(found, r)
 		}
-		head := fmt.Sprintf("%s  %s  %s → %s blocks, %s → %s bytes%s", verdict, leaktext.RateOf(found, r),
+		fmt.Fprintf(w, "\n%s\n  %s  %s → %s blocks, %s → %s bytes%s\n", head, line,
 			cli.Number(r.First.Count), cli.Number(r.Last.Count), cli.Number(r.First.Bytes), cli.Number(r.Last.Bytes), boots)
-		between := "  "
-		if utf8.RuneCountInString(head+between+bars) > cli.DefaultWidth {
-			between = "\n  "
-		}
-		fmt.Fprintf(w, "\n%s%s%s\n", head, between, bars)
-		fmt.Fprintf(w, "  %s\n", leaktext.Evidence(r))
 		for _, text := range leaktext.Notes(found, r) {
 			fmt.Fprintf(w, "  %s\n", cli.Printable(text))
 		}
 		l.stack(w, limit.Leak(r))
-		writeCallers(w, r.Callers())
+		writeParts(w, found, r)
 	}
 }
 
-// writeCallers writes from where a function that leaks is called, and where in it.
-func writeCallers(w io.Writer, list []profile.Caller) {
-	shown, left := first(list, 5)
-	for _, c := range shown {
-		text := fmt.Sprintf("%3.0f %%", 100*c.Share)
-		if at := c.Stack[0]; at.File != "" {
-			text += fmt.Sprintf(" at %s:%d", at.File, at.Line)
+// writeParts writes the call paths of a bug: what each has besides the frames that all have.
+func writeParts(w io.Writer, found *profile.Leaks, r *profile.Leak) {
+	shown, left := first(r.Parts, 5)
+	for _, p := range shown {
+		stack := p.Stack()
+		if len(r.Stack()) == 1 && len(stack) > 1 && stack[0].Func == r.Stack()[0].Func { // the callers of a function
+			stack = stack[:2]
+		} else {
+			stack = stack[:max(1, len(stack)-len(r.Stack()))]
 		}
-		if len(c.Stack) > 1 {
-			text += " from " + c.Stack[1].String()
-		}
-		fmt.Fprintf(w, "      %s\n", cli.Printable(text))
+		fmt.Fprintf(w, "      %s  %s\n", leaktext.RateOf(found, p), cli.Printable(path(stack, 60)))
 	}
-	writeMore(w, "      ", left, "more caller")
+	writeMore(w, "      ", left, "more call path")
 }
 
 // lookedAt is the number of call paths that are examined for names of functions.
@@ -362,8 +357,7 @@ const lookedAt = 100
 // hint returns how to get names of functions if no listed call path has any, else "". It is for
 // people at a terminal.
 func (l *leaks) hint(found *profile.Leaks) string {
-	listed := slices.DeleteFunc(slices.Clone(found.Rows), func(r *profile.Leak) bool { return r.Verdict == profile.NoEvidence })
-	listed, _ = first(listed, lookedAt)
+	listed, _ := first(found.Rows, lookedAt)
 	named := func(r *profile.Leak) bool {
 		return slices.ContainsFunc(r.Stack(), func(s profile.Site) bool { return !unnamed(s) })
 	}
@@ -379,47 +373,46 @@ func unnamed(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }
 // writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
 func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
 	var limit profile.StackLimit
-	steady, uneven, _ := leaktext.Growing(found)
-	for _, r := range slices.Concat(found.Sure(), steady, uneven) {
+	listed, unknown, _ := leaktext.Listed(found)
+	for _, r := range slices.Concat(listed, unknown) {
 		at, name, kind := inLog(found), "(no frames)", "warning"
 		stack := limit.Leak(r)
 		if len(stack) > 0 {
 			name = stack[0].Func
 		}
-		if callers := r.Callers(); len(callers) > 0 {
-			stack = callers[0].Stack
+		if len(r.Parts) > 0 {
+			stack = r.Parts[0].Stack()
 		}
 		if i := slices.IndexFunc(stack, func(s profile.Site) bool { return s.File != "" && s.Line > 0 }); i >= 0 {
 			at, name = fmt.Sprintf("%s:%d", stack[i].File, stack[i].Line), stack[i].Func
 		}
-		if r.Verdict == profile.Grows {
+		if !r.Sure() {
 			kind = "note"
 		}
-		fmt.Fprintf(w, "%s: %s: %s: %s: %s, %s → %s blocks\n", at, kind, r.Verdict, name, leaktext.Rate(found, r.Rate, r.Margin),
+		fmt.Fprintf(w, "%s: %s: %s: %s: %s, %s → %s blocks\n", at, kind, leaktext.Short(&r.Judgement), name, leaktext.RateOf(found, r),
 			cli.Number(r.First.Count), cli.Number(r.Last.Count))
 	}
-	if len(found.Sure()) == 0 {
+	if len(listed) == 0 {
 		writeHeapsGCC(w, found)
 	}
 }
 
-// writeHeapsGCC writes a line per heap that shrinks, where no call path tells why: at the report before
-// that began, or at the last one.
+// writeHeapsGCC writes a line per heap that leaks, where no call path tells why: at the report since which it
+// does, or at the last one.
 func writeHeapsGCC(w io.Writer, found *profile.Leaks) {
 	for i := range found.Heaps {
 		t := &found.Heaps[i]
-		file, line, kind := t.Last.File, t.Last.Line, "warning"
-		if t.Changed && t.Evidence.Since > 0 {
-			file, line = t.Began.File, t.Began.Line
+		at, kind := &t.Last, "warning"
+		if t.Began != nil {
+			at = t.Began
 		}
-		switch {
-		case t.Verdict.Sure():
-		case t.Grows():
-			kind = "note"
-		default:
+		if t.Verdict != leak.Leak {
 			continue
 		}
-		fmt.Fprintf(w, "%s:%d: %s: %s\n", file, max(1, line), kind, leaktext.Heap(t))
+		if !t.Sure() {
+			kind = "note"
+		}
+		fmt.Fprintf(w, "%s:%d: %s: %s\n", at.File, max(1, at.Line), kind, leaktext.Heap(t))
 	}
 }
 

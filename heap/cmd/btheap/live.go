@@ -47,7 +47,7 @@ device, q quits.`,
 	f.StringVar(&l.page, "page", "heap.html", "the key p writes the page to `FILE`")
 	f.StringVar(&l.ask, "ask", "", "the key a sends `TEXT` and a line feed to the serial port")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
-	f.StringVar(&l.fail, "fail-over", "", "show an alarm, and exit with 1, if what leaks, or probably does, grows by more than `RATE`: 1K/h, 64/dump")
+	f.StringVar(&l.fail, "fail-over", "", "show an alarm, and exit with 1, if what surely leaks grows by more than `RATE`: 1K/h, 64/dump")
 	f.IntVar(&l.keep, "keep", 240, "look at the last `N` dumps, and reports on each heap")
 	f.BoolVar(&l.once, "no-follow", false, "end where a file ends, and do not wait for more")
 	f.BoolVar(&l.plain, "plain", false, "write one line for each dump or report to a terminal, too")
@@ -200,9 +200,9 @@ func (st *state) dump() string {
 		fmt.Fprintf(&b, ", %s", d.Incomplete())
 	}
 	fmt.Fprintf(&b, "; %s", st.finding())
-	if sure := st.found.Sure(); len(sure) > 0 {
-		r := sure[0]
-		fmt.Fprintf(&b, ", %s", leaktext.Rate(st.found, r.Rate, r.Margin))
+	if leaks := st.found.Leaking(); len(leaks) > 0 {
+		r := leaks[0]
+		fmt.Fprintf(&b, ", %s", leaktext.RateOf(st.found, r))
 		if stack := r.Stack(); len(stack) > 0 {
 			fmt.Fprintf(&b, ", %s", siteName(stack[0]))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
+	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/printable"
@@ -248,14 +249,18 @@ func (m *screen) sort() {
 		return
 	}
 	leaks := map[string]int{}
-	for i := range m.now.found.Rows {
-		leaks[pathKey(m.now.found.Rows[i].Stack())] = i
+	var found []*profile.Leak
+	for r := range m.now.found.All() {
+		if r.Parts == nil {
+			leaks[pathKey(r.Stack())] = len(found)
+			found = append(found, r)
+		}
 	}
 	for r := range m.now.p.Rows() {
 		stack := r.Stack()
 		row := liveRow{Row: r, rank: len(leaks), grew: profile.Sub(r.Value().Bytes, r.At(0).Bytes), name: callers(stack)}
-		if i, ok := leaks[pathKey(stack)]; ok && m.now.found.Rows[i].Verdict > profile.NoEvidence {
-			row.leak, row.rank = m.now.found.Rows[i], i
+		if i, ok := leaks[pathKey(stack)]; ok {
+			row.leak, row.rank = found[i], i
 		}
 		if row.leak == nil && r.Value().IsZero() || m.filter != nil && !m.filter.MatchString(row.name) {
 			continue
@@ -386,7 +391,7 @@ func (m *screen) View() string {
 // heaps writes the trend of each heap, of a log without dumps.
 func (m *screen) heaps(b *strings.Builder) {
 	lines := []string{""}
-	for _, text := range leaktext.Heaps(m.now.found) {
+	for _, text := range leaktext.Heaps(m.now.found, bars) {
 		lines = append(lines, m.wrap(text)...)
 	}
 	for i := range max(0, m.height-len(m.head())-footLines) {
@@ -404,7 +409,7 @@ func (m *screen) unit() string {
 	switch {
 	case len(m.now.dumps) == 0:
 		return ""
-	case m.now.found.Timed:
+	case m.now.found.Per == profile.PerHour:
 		return "per h"
 	}
 	return "per dump"
@@ -414,8 +419,13 @@ func (m *screen) unit() string {
 func (m *screen) row(b *strings.Builder, r *liveRow, selected bool) {
 	verdict, rate, attribute := "", "", plainText
 	if r.leak != nil {
-		verdict, rate = r.leak.Verdict.String(), printable.Amount(r.leak.Rate)
-		attribute = [...]string{profile.Grows: plainText, profile.Probably: yellow, profile.Leaking: red}[r.leak.Verdict]
+		verdict, rate = leaktext.Short(&r.leak.Judgement), printable.Amount(r.leak.Rate)
+		switch {
+		case r.leak.Sure():
+			attribute = red
+		case r.leak.Verdict == leak.Leak:
+			attribute = yellow
+		}
 	}
 	mark := " "
 	if selected {
@@ -432,7 +442,7 @@ func (m *screen) stack(b *strings.Builder, n int) {
 		r := &m.rows[m.selected]
 		texts := []string{signed(r.grew) + " bytes since the first of these dumps"}
 		if r.leak != nil {
-			texts = append(append(texts, leaktext.Evidence(r.leak)), leaktext.Notes(m.now.found, r.leak)...)
+			texts = append(append(texts, leaktext.RateOf(m.now.found, r.leak)), leaktext.Notes(m.now.found, r.leak)...)
 		}
 		for _, text := range texts {
 			lines = append(lines, m.wrap(text)...)

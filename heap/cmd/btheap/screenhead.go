@@ -79,9 +79,6 @@ func (m *screen) headTexts() []textLine {
 	if st.found.Used > 0 {
 		found += " in " + leaktext.Examined(st.found)
 	}
-	if !st.found.Enough {
-		found += "; too few to say leak"
-	}
 	return []textLine{{bold, title}, {plainText, text + st.unfinished()}, {plainText, found}, st.until()}
 }
 

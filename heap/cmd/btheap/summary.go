@@ -88,13 +88,13 @@ func (l *leaks) writeVerdict(w io.Writer, name string, found *profile.Leaks) {
 	if before, after, ok := strings.Cut(leaktext.Exhaustion(found), " at +"); ok {
 		line(w, before, "at +"+after)
 	}
-	for _, text := range leaktext.Heaps(found) {
+	for _, text := range leaktext.Heaps(found, 0) {
 		fmt.Fprintln(w, fit(text))
 	}
-	sure, _ := first(found.Sure(), 3)
-	for _, r := range sure {
-		line(w, fmt.Sprintf("%s  %s", r.Verdict, leaktext.Rate(found, r.Rate, r.Margin)), path(r.Stack(), 50))
-		for _, text := range []string{leaktext.Since(found, r), leaktext.Versions(found, r)} {
+	leaks, _ := first(found.Leaking(), 3)
+	for _, r := range leaks {
+		line(w, fmt.Sprintf("%s  %s", leaktext.Short(&r.Judgement), leaktext.RateOf(found, r)), path(r.Stack(), 50))
+		for _, text := range []string{leaktext.Since(found, r), leaktext.Versions(found.Per, found.Span, r.Versions)} {
 			if text != "" {
 				fmt.Fprintln(w, fit("  "+cli.Printable(text)))
 			}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
@@ -49,7 +50,7 @@ func Exhaustion(found *profile.Leaks) string {
 			in = " (--heap less " + HeapName(&found.Heaps[i]) + ")"
 		}
 	}
-	return fmt.Sprintf("free %s bytes%s: exhausted in %s at %s", printable.Number(x.Free), in, Left(x), rate(x.Per, at, x.Rate, x.Margin))
+	return fmt.Sprintf("free %s bytes%s: exhausted in %s at %s", printable.Number(x.Free), in, Left(x), Rate(x.Per, at, x.Rate, x.Low, x.High))
 }
 
 // Fragmentation returns a message on each heap that becomes fragmented.
@@ -75,20 +76,29 @@ func fragmentation(t *profile.HeapTrend) string {
 }
 
 // Heaps returns lines on each heap: whether it leaks, when it is exhausted unless that is
-// found.Exhaustion, what is free, and whether it is fragmented.
-func Heaps(found *profile.Leaks) (lines []string) {
+// found.Exhaustion, what is free, and whether it is fragmented. If width is not 0, it draws the memory in use
+// in so many bars.
+func Heaps(found *profile.Leaks, width int) (lines []string) {
 	for i := range found.Heaps {
 		t := &found.Heaps[i]
-		lines = append(lines, HeapName(t)+": "+state(t))
-		if x, first := t.Exhaustion, found.Exhaustion; x != nil && (first == nil || first.Heap != t.Name) {
-			lines = append(lines, fmt.Sprintf("  exhausted in %s at %s", Left(x), rate(x.Per, t.Span, x.Rate, x.Margin)))
+		s := HeapName(t) + ": " + state(t)
+		if t.Verdict == leak.Leak {
+			s += ", " + Rate(t.Per, t.Span, t.Rate, t.Low, t.High)
+		}
+		lines = append(lines, s)
+		if x := t.Exhaustion; x != nil && x != found.Exhaustion {
+			lines = append(lines, "  exhausted in "+Left(x))
+		}
+		if values, begin := t.Values(); width > 0 && len(values) > 2 {
+			lines = append(lines, "  "+Bars(values, begin, width))
 		}
 		lines = append(lines, "  "+change(t))
-		if t.Verdict >= profile.Grows {
-			lines = append(lines, since(t)...)
-		}
+		lines = append(lines, since(t)...)
 		if s := largest(t); s != "" {
 			lines = append(lines, "  "+s)
+		}
+		if x := t.Unusable; x != nil {
+			lines = append(lines, fmt.Sprintf("  the largest free block: %s, none left in %s at %s", Short(t.Largest), Left(x), Rate(x.Per, t.Span, x.Rate, x.Low, x.High)))
 		}
 		if t.Misread > 0 {
 			lines = append(lines, fmt.Sprintf("  not used: %s with a damaged number", printable.Count(t.Misread, "report")))
@@ -100,8 +110,8 @@ func Heaps(found *profile.Leaks) (lines []string) {
 // Trend describes whether a heap leaks, how fast it shrinks, and when it is exhausted.
 func Trend(t *profile.HeapTrend) []string {
 	list := []string{state(t)}
-	if t.Verdict >= profile.Grows || t.Grows() {
-		list = append(list, rate(t.Per, t.Span, t.Rate, t.Margin))
+	if t.Verdict == leak.Leak {
+		list = append(list, Rate(t.Per, t.Span, t.Rate, t.Low, t.High))
 	}
 	if t.Exhaustion != nil {
 		list = append(list, "exhausted in "+Left(t.Exhaustion))
@@ -112,35 +122,30 @@ func Trend(t *profile.HeapTrend) []string {
 	return list
 }
 
-// Heap describes a heap that shrinks in a line, such as "leak: heap PSRAM: +120 ± 3 bytes per hour, free
-// 2,000 → 1,000".
+// Heap describes a heap that shrinks in a line, such as "leak, 97 %: heap PSRAM: +120 bytes per hour (117 to
+// 123), free 2,000 → 1,000".
 func Heap(t *profile.HeapTrend) string {
 	what, first, last := "free", t.First.Free, t.Last.Free
 	if t.Last.OnlyUsed() {
 		what, first, last = "used", t.First.Used, t.Last.Used
 	}
-	return fmt.Sprintf("%s: %s: %s, %s %s", state(t), HeapName(t), rate(t.Per, t.Span, t.Rate, t.Margin), what, arrow(first, last))
+	return fmt.Sprintf("%s: %s: %s, %s %s", Short(&t.Judgement), HeapName(t), Rate(t.Per, t.Span, t.Rate, t.Low, t.High), what, arrow(first, last))
 }
 
-// since returns since when a heap shrinks, in which firmware versions, and what tells a leak from a cache.
+// since returns since when a heap shrinks, or until when it did, and in which firmware versions.
 func since(t *profile.HeapTrend) (lines []string) {
-	at := func(what string, d *profile.LeakDump) {
-		lines = append(lines, fmt.Sprintf("  %s line %d%s", what, d.Line, place(d, t.Boots, t.Per == profile.PerHour, "report")))
+	at := func(r *profile.HeapReport) string {
+		time, known := r.Uptime()
+		return fmt.Sprintf("line %d%s", r.Line, place(r.Boot, time, known, true, t.Boots))
 	}
-	if x := t.Ended; x != nil {
-		lines = append(lines, "  it shrank by "+rate(t.Per, t.Span, x.Rate, x.Margin)[1:]+", and stopped")
+	if t.Began != nil && t.Verdict != leak.None {
+		lines = append(lines, "  since about "+at(t.Began))
 	}
-	if t.Changed && t.Evidence.Since > 0 {
-		at("not before", &t.Began)
+	if t.Stopped != nil {
+		lines = append(lines, fmt.Sprintf("  it shrank by %s until about %s", bytesPer(t.Per, t.Span, t.Former), at(t.Stopped)))
 	}
-	if t.Ended != nil {
-		at("ended about", &t.Until)
-	}
-	if s := versions(t.Versions, func(v *profile.Version) string { return rate(t.Per, t.Span, v.Rate, v.Margin) }); s != "" {
+	if s := Versions(t.Per, t.Span, t.Versions); s != "" {
 		lines = append(lines, "  "+s)
-	}
-	if t.More > 0 {
-		lines = append(lines, "  "+undecidedText(t.Per, t.More))
 	}
 	return lines
 }
@@ -158,35 +163,15 @@ func HeapName(t *profile.HeapTrend) string {
 
 // state describes whether a heap leaks.
 func state(t *profile.HeapTrend) string {
-	s := ""
-	switch {
-	case !t.Last.Free.Known && !t.Last.Used.Known:
+	if !t.Last.Free.Known && !t.Last.Used.Known {
 		return "the log does not say what is free"
-	case t.Boots == 0:
-		s = fmt.Sprintf("%s; 3 or more of a boot show a trend", printable.Count(t.Reports, "report"))
-	case t.Verdict == profile.Leaking:
-		s = "leak"
-	case t.Verdict == profile.Probably:
-		s = "probably a leak"
-	case t.Grows() && !enough(t):
-		s = "shrinks"
-		if t.Last.OnlyUsed() {
-			s = "grows"
-		}
-		s += fmt.Sprintf(", but %s are too few to say leak", printable.Count(t.Reports, "report"))
-	case t.Grows():
-		s = "may be a leak"
-	default:
-		s = "no leak"
 	}
+	s := Verdict(&t.Judgement, t.Per, t.Span)
 	if t.Full() {
 		s += "; nearly full"
 	}
 	return s
 }
-
-// enough reports whether a heap that shrinks in every interval is called a leak.
-func enough(t *profile.HeapTrend) bool { return t.Rose < t.Intervals || t.Intervals >= 6 }
 
 // change describes what is used and free, and how that has changed in the last boot.
 func change(t *profile.HeapTrend) string {
@@ -196,11 +181,7 @@ func change(t *profile.HeapTrend) string {
 	}
 	s := ""
 	if last.OnlyUsed() {
-		s = "used " + arrow(first.Used, last.Used)
-		if t.Grows() && t.Exhaustion == nil {
-			s += " at " + rate(t.Per, t.Span, t.Rate, t.Margin)
-		}
-		return s
+		return "used " + arrow(first.Used, last.Used)
 	}
 	if last.Size.Known && last.Free.Known {
 		s = "used " + arrow(used(&first), used(&last)) + ", "
@@ -254,31 +235,38 @@ func arrow(first, last profile.Amount) string {
 
 // HeapHeadline returns a sentence on the heaps of a log without dumps.
 func HeapHeadline(found *profile.Leaks) string {
-	sure, reports, boots := 0, 0, 0
+	leaks, unknown, reports, boots := 0, 0, 0, 0
 	span := 0.0
+	var most *profile.HeapTrend // with the largest bound
 	for i := range found.Heaps {
 		t := &found.Heaps[i]
-		if t.Verdict.Sure() {
-			sure++
+		switch {
+		case t.Verdict == leak.Leak:
+			leaks++
+		case t.Verdict == leak.Unknown:
+			unknown++
+		case most == nil || t.Bound > most.Bound:
+			most = t
 		}
 		reports, boots, span = reports+t.Reports, max(boots, t.Boots), max(span, t.Span.Hours())
 	}
-	s, of := "no leak found", " of the allocator"
+	of := " of the allocator"
 	used := len(found.Heaps) > 0 && found.Heaps[0].Last.OnlyUsed() // all, or none
 	if used {
 		of = " of what is used"
 	}
+	s := "cannot tell"
 	switch {
 	case boots == 0:
-		return printable.Count(reports, "report") + of + ", too few to find leaks"
-	case sure > 0 && used:
+		return printable.Count(reports, "report") + of + ", too few to tell"
+	case leaks > 0 && used:
 		s = "memory leaks"
-	case sure == 1 && len(found.Heaps) == 1:
+	case leaks == 1 && len(found.Heaps) == 1:
 		s = "the heap leaks"
-	case sure == 1:
-		s = fmt.Sprintf("1 of %d heaps leaks", len(found.Heaps))
-	case sure > 1:
-		s = fmt.Sprintf("%d of %d heaps leak", sure, len(found.Heaps))
+	case leaks > 0:
+		s = fmt.Sprintf("%d of %d heaps %s", leaks, len(found.Heaps), map[bool]string{true: "leaks", false: "leak"}[leaks == 1])
+	case most != nil && unknown == 0:
+		s = "none above " + bytesPer(most.Per, most.Span, most.Bound)
 	}
 	s += " in " + printable.Count(reports, "report") + of
 	if boots > 1 {

@@ -1,4 +1,4 @@
-// Package leaktext has the words in which reports tell what leaks.
+// Package leaktext has the sentences in which reports say what leaks.
 package leaktext
 
 import (
@@ -8,44 +8,51 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// Headline returns a sentence with the number of leaks.
+// Headline returns a sentence with the number of leaks, or what is known instead.
 func Headline(found *profile.Leaks) string {
-	n, ended := map[profile.Verdict]int{}, 0
-	for _, r := range found.Sure() {
-		n[r.Verdict]++
-	}
-	for _, r := range found.Rows {
-		switch {
-		case r.Ended != nil:
-			ended++
-		case r.Verdict == profile.Grows:
-			n[profile.Grows]++
+	leaks, unknown := found.Leaking(), len(found.Unknown())
+	switch {
+	case len(leaks) > 0:
+		sure := 0
+		for _, r := range leaks {
+			if r.Sure() {
+				sure++
+			}
 		}
+		s := printable.Count(len(leaks), "leak")
+		switch {
+		case sure == len(leaks):
+		case len(leaks) == 1:
+			s += " " + percent(leaks[0].Probability)
+		default:
+			s += fmt.Sprintf(", %d sure", sure)
+		}
+		return s
+	case unknown > 0:
+		return "cannot tell of " + printable.Count(unknown, "call path") + "; none of the others above " + bound(found)
 	}
-	var list []string
-	if k := n[profile.Leaking]; k > 0 {
-		list = append(list, printable.Count(k, "leak"))
+	return "none above " + bound(found)
+}
+
+func bound(found *profile.Leaks) string { return bytesPer(found.Per, found.Span, found.Bound) }
+
+// percent writes a probability, such as "97 %". It never says 100 %.
+func percent(p float64) string { return fmt.Sprintf("%d %%", min(99, int(100*p+0.5))) }
+
+// Verdict writes an answer, such as "leak, 97 %" or "none above 3 bytes per hour".
+func Verdict(j *leak.Judgement, per profile.Unit, span time.Duration) string {
+	switch j.Verdict {
+	case leak.Leak:
+		return "leak, " + percent(j.Probability)
+	case leak.None:
+		return "none above " + bytesPer(per, span, j.Bound)
 	}
-	if k := n[profile.Probably]; k > 0 {
-		list = append(list, printable.Count(k, "probable leak"))
-	}
-	if len(list) > 0 {
-		return strings.Join(list, ", ")
-	}
-	if k := n[profile.Grows]; k > 0 {
-		list = append(list, printable.Count(k, "call path")+" may be one")
-	}
-	if ended > 0 {
-		list = append(list, printable.Count(ended, "call path")+" stopped growing")
-	}
-	if len(list) > 0 {
-		return "no leak found (" + strings.Join(list, ", ") + ")"
-	}
-	return "no leak found"
+	return "cannot tell: " + j.Why
 }
 
 // Examined returns a description of the examined dumps.
@@ -54,7 +61,7 @@ func Examined(found *profile.Leaks) string {
 	if found.Boots > 1 {
 		s += fmt.Sprintf(" of %d boots", found.Boots)
 	}
-	if found.Timed {
+	if found.Span > 0 {
 		s += " over " + printable.Duration(found.Span.Hours())
 	}
 	return s
@@ -63,54 +70,67 @@ func Examined(found *profile.Leaks) string {
 // shortRun is the time below which rates are per second and not per hour.
 const shortRun = 2 * time.Minute
 
-// Rate writes a rate and its margin, bytes per hour or dump, such as
-// "+69.3 ± 6.5 bytes per dump".
-func Rate(found *profile.Leaks, v, margin float64) string {
-	return rate(per(found), found.Span, v, margin)
-}
-
-func per(found *profile.Leaks) profile.Unit {
-	if found.Timed {
-		return profile.PerHour
-	}
-	return profile.PerDump
-}
-
-func rate(per profile.Unit, span time.Duration, v, margin float64) string {
+// unit returns the unit of a rate, and by what a rate per hour is divided for it.
+func unit(per profile.Unit, span time.Duration) (string, float64) {
 	if per == profile.PerHour && span < shortRun {
-		per, v, margin = "second", v/3600, margin/3600
+		return "second", 3600
 	}
-	return fmt.Sprintf("%s ± %s bytes per %s", printable.Amount(v), printable.Amount(margin)[1:], per)
+	return string(per), 1
 }
 
-// RateOf writes the rate of a call path: the present one, or of one that stopped growing that before.
-func RateOf(found *profile.Leaks, r *profile.Leak) string {
-	if x := r.Ended; x != nil {
-		return Rate(found, x.Rate, x.Margin)
-	}
-	return Rate(found, r.Rate, r.Margin)
+// bytesPer writes a rate without a sign, such as "40 bytes per hour".
+func bytesPer(per profile.Unit, span time.Duration, rate float64) string {
+	name, n := unit(per, span)
+	return fmt.Sprintf("%s bytes per %s", strings.TrimPrefix(printable.Amount(rate/n), "+"), name)
 }
 
-// Evidence describes the evidence of a call path.
-func Evidence(r *profile.Leak) string {
-	s := fmt.Sprintf("kept memory grew in %d of %s (%.0f expected in random order)", r.Rose, printable.Count(r.Intervals, "interval"), r.Chance)
-	if r.Ended == nil {
-		s += evidence(&r.Evidence)
+// Rate writes a rate and its 90 % interval, such as "+69.3 bytes per dump (62.8 to 75.8)".
+func Rate(per profile.Unit, span time.Duration, rate, low, high float64) string {
+	name, n := unit(per, span)
+	s := fmt.Sprintf("%s bytes per %s", printable.Amount(rate/n), name)
+	plain := func(v float64) string { return strings.TrimPrefix(printable.Amount(v/n), "+") }
+	if from, to := plain(low), plain(high); from != to {
+		s += fmt.Sprintf(" (%s to %s)", from, to)
 	}
 	return s
 }
 
-// Notes returns lines on a call path: since when and in which firmware versions it grows, and of one
-// that is not sure, what will tell, and when the heap is full if it leaks.
-func Notes(found *profile.Leaks, r *profile.Leak) (lines []string) {
-	undecided, until := "", ""
-	if r.More > 0 {
-		undecided = undecidedText(per(found), r.More)
+// RateOf writes the rate of a row: the present one, or that which ended.
+func RateOf(found *profile.Leaks, r *profile.Leak) string {
+	if r.Verdict == leak.None && r.Until != nil {
+		return Rate(found.Per, found.Span, r.Former, r.Former, r.Former)
 	}
+	return Rate(found.Per, found.Span, r.Rate, r.Low, r.High)
+}
+
+// VerdictOf writes the verdict of a row.
+func VerdictOf(found *profile.Leaks, r *profile.Leak) string {
+	return Verdict(&r.Judgement, found.Per, found.Span)
+}
+
+// Short writes a verdict in a word or two: "leak, 97 %", "cannot tell", "none".
+func Short(j *leak.Judgement) string {
+	switch j.Verdict {
+	case leak.Leak:
+		return "leak, " + percent(j.Probability)
+	case leak.None:
+		return "none"
+	}
+	return "cannot tell"
+}
+
+// Notes returns lines on a row: why it is not known whether it leaks, since when and in which firmware
+// versions it grows, and when the heap is full if it leaks.
+func Notes(found *profile.Leaks, r *profile.Leak) (lines []string) {
+	until := ""
 	if x := found.IfLeak(r); x != nil {
 		until = "if it leaks, the heap is exhausted in " + Left(x)
 	}
-	for _, text := range []string{Since(found, r), Versions(found, r), undecided, until} {
+	why := r.Why
+	if r.Verdict == leak.Unknown {
+		why = fmt.Sprintf("%s for a leak: %s", percent(r.Probability), r.Why)
+	}
+	for _, text := range []string{why, Since(found, r), Versions(found.Per, found.Span, r.Versions), until} {
 		if text != "" {
 			lines = append(lines, text)
 		}
@@ -118,139 +138,72 @@ func Notes(found *profile.Leaks, r *profile.Leak) (lines []string) {
 	return lines
 }
 
-// undecidedText tells a leak from a cache.
-func undecidedText(unit profile.Unit, more float64) string {
-	left := span(unit, more)
-	if unit != profile.PerHour {
-		left = printable.Count(uint64(math.Ceil(more)), string(unit))
-	}
-	return fmt.Sprintf("a leak, or a cache that fills: after %s more, it is probably a leak", left)
-}
-
-// Since returns since when and until when a call path grows, "" if its rate is the same in the whole log.
+// Since returns since when a row grows, or until when it grew; "" if it grows since the log begins.
 func Since(found *profile.Leaks, r *profile.Leak) string {
 	at := func(i int) string {
 		d := &found.Dumps[i]
-		return d.Name + place(d, found.Boots, found.Timed, "dump")
+		return d.Name + place(d.Boot, d.Time, d.Timed, d.FromStart(), found.Boots)
 	}
-	first := r.Since == slices.IndexFunc(found.Dumps, func(d profile.LeakDump) bool { return d.Used })
-	switch {
-	case !r.Changed:
-		return ""
-	case r.Ended != nil && first:
-		return "ended about " + at(r.Ended.Dump)
-	case r.Ended != nil:
-		return "not before " + at(r.Since) + "; ended about " + at(r.Ended.Dump)
-	case first:
-		return "the rate changed during the log; this is the present one"
+	s := ""
+	if r.SinceDump >= 0 {
+		s = "since about " + at(r.SinceDump)
 	}
-	return "not before " + at(r.Since)
+	if r.UntilDump >= 0 {
+		if s != "" {
+			s += "; "
+		}
+		s += fmt.Sprintf("did not grow after about %s (at most %s)", at(r.UntilDump), bytesPer(found.Per, found.Span, math.Max(0, r.High)))
+	}
+	return s
 }
 
-// place returns the boot of a dump, if there are several, and its time there, if the dumps have times.
-func place(d *profile.LeakDump, boots int, timed bool, first string) (s string) {
+// place returns a boot, if there are several, and a time in it.
+func place(boot int, at time.Duration, timed, fromStart bool, boots int) (s string) {
 	if boots > 1 {
-		s = fmt.Sprintf(", boot %d", d.Boot)
+		s = fmt.Sprintf(", boot %d", boot)
 	}
-	if timed && d.Time > 0 {
+	if timed && at > 0 {
 		from := "start"
-		if !d.FromStart() {
-			from = "first " + first
+		if !fromStart {
+			from = "first dump"
 		}
-		s += fmt.Sprintf(", %s after its %s", printable.Duration(d.Time.Hours()), from)
+		s += fmt.Sprintf(", %s after its %s", printable.Duration(at.Hours()), from)
 	}
 	return s
 }
 
-// Versions returns in which firmware versions a call path grows, "" if there is only one.
-func Versions(found *profile.Leaks, r *profile.Leak) string {
-	return versions(r.Versions, func(v *profile.Version) string { return Rate(found, v.Rate, v.Margin) })
-}
-
-func versions(list []profile.Version, rate func(v *profile.Version) string) string {
-	var grows, none, unknown []string
+// Versions returns what each firmware version does, "" if there is only one.
+func Versions(per profile.Unit, span time.Duration, list []profile.Version) string {
+	var texts []string
 	for i := range list {
-		switch v := &list[i]; {
-		case v.Grows:
-			grows = append(grows, v.Name+": "+rate(v))
-		case v.Unknown:
-			unknown = append(unknown, v.Name)
-		default:
-			none = append(none, v.Name)
+		v := &list[i]
+		text := v.Name + ": " + Short(&v.Judgement)
+		switch v.Verdict {
+		case leak.Leak:
+			text += ", " + bytesPer(per, span, v.Rate)
+		case leak.None:
+			text += " above " + bytesPer(per, span, v.Bound)
 		}
+		texts = append(texts, text)
 	}
-	if len(grows) == 0 {
-		return ""
-	}
-	n := len(list) - len(grows)
-	switch newest := list[len(list)-1]; {
-	case n > 0 && !slices.ContainsFunc(list[n:], func(v profile.Version) bool { return !v.Grows }):
-		grows = []string{"since " + list[n].Name}
-	case !newest.Grows && !newest.Unknown:
-		grows[0] = "only in " + grows[0]
-	}
-	text := few(grows)
-	if len(none) > 0 {
-		text += "; none in " + few(none)
-	}
-	if len(unknown) > 0 {
-		text += "; too little of " + few(unknown) + " to tell"
-	}
-	return text
+	return strings.Join(few(texts), "; ")
 }
 
-// evidence describes the growth of kept memory: of the floor (see profile.Evidence).
-func evidence(e *profile.Evidence) string {
-	s := ", in both halves of the log"
-	if e.Evenness < 0.5 {
-		s = ", most of it in one half"
-	}
-	switch {
-	case e.Bend <= 0.12:
-		s += ", steadily"
-	case e.Bend > 0.25:
-		s += ", unevenly"
-	}
-	if e.ByBytes {
-		s += "; the blocks grow"
-	}
-	return s
+// maxListed is the largest number of rows that are listed of those that may leak, and of those that grew.
+const maxListed = 3
+
+// Listed returns the rows that leak, and the first of those of which it is not known and of those that grew.
+func Listed(found *profile.Leaks) (leaks, unknown, ended []*profile.Leak) {
+	cut := func(list []*profile.Leak) []*profile.Leak { return list[:min(maxListed, len(list))] }
+	return found.Leaking(), cut(found.Unknown()), cut(found.Ended())
 }
 
-// maxGrowing is the number of call paths that grow, and of those that stopped, that Growing returns.
-const maxGrowing = 3
-
-// Growing returns the call paths that grow, the first three, without those of functions that leak:
-// those that grow steadily, and those whose growth may be noise. ended has the first three that
-// stopped growing.
-func Growing(found *profile.Leaks) (steady, uneven, ended []*profile.Leak) {
-	leaks := map[string]bool{}
-	for _, f := range found.Functions {
-		leaks[f.Innermost().Func] = true
+// few returns the first three of many texts, and the number of the others.
+func few(texts []string) []string {
+	if n := len(texts) - 3; n > 0 {
+		return append(slices.Clone(texts[:3]), fmt.Sprintf("%d more", n))
 	}
-	for _, r := range found.Rows {
-		if r.Verdict != profile.Grows || leaks[r.Innermost().Func] {
-			continue
-		}
-		switch more := len(steady)+len(uneven) < maxGrowing; {
-		case r.Ended != nil && len(ended) < maxGrowing:
-			ended = append(ended, r)
-		case r.Ended != nil || !more:
-		case r.More > 0:
-			steady = append(steady, r)
-		default:
-			uneven = append(uneven, r)
-		}
-	}
-	return steady, uneven, ended
-}
-
-// few joins names, the first three of many.
-func few(names []string) string {
-	if n := len(names) - 3; n > 0 {
-		names = append(slices.Clone(names[:3]), fmt.Sprintf("%d more", n))
-	}
-	return strings.Join(names, ", ")
+	return texts
 }
 
 // Basis returns lines on the dumps that were left out, and on the limits of the answer.
@@ -269,10 +222,10 @@ func Basis(found *profile.Leaks) (lines []string) {
 		}
 	}
 	for _, reason := range reasons {
-		lines = append(lines, fmt.Sprintf("left out: %s (%s)", few(left[reason]), reason))
+		lines = append(lines, fmt.Sprintf("left out: %s (%s)", strings.Join(few(left[reason]), ", "), reason))
 	}
 	if len(untimed) > 0 {
-		lines = append(lines, fmt.Sprintf("times that do not fit their neighbours are not used: %s", few(untimed)))
+		lines = append(lines, fmt.Sprintf("times that do not fit their neighbours are not used: %s", strings.Join(few(untimed), ", ")))
 	}
 	if found.Intervals {
 		sum := found.IntervalTotal()
@@ -280,10 +233,45 @@ func Basis(found *profile.Leaks) (lines []string) {
 			printable.Number(sum.Bytes), printable.Number(sum.Count)+" blocks"))
 	}
 	if found.Missing > 0.0005 {
-		lines = append(lines, fmt.Sprintf("%.1f %% of the blocks are missing: rates are corrected, and paths are ranked by a low estimate", 100*found.Missing))
-	}
-	if !found.Enough {
-		lines = append(lines, "too few dumps to say leak: give 7 or more of a boot")
+		lines = append(lines, fmt.Sprintf("%.1f %% of the blocks are missing: values are corrected, and intervals allow for it", 100*found.Missing))
 	}
 	return lines
+}
+
+// Begin marks in bars where the growth began.
+const Begin = '┊'
+
+// Bars draws points as bars, scaled from the least to the largest, and as dots those that are NaN. If there are
+// more than width points, it leaves out some at even distances, but keeps the first and the last. Before the
+// point begin, if that is not the first, it draws Begin.
+func Bars(points []float64, begin, width int) string {
+	low, high := math.Inf(1), math.Inf(-1)
+	var heights []float64
+	mark := -1
+	n := min(len(points), width)
+	for i := range n {
+		k := int(math.Round(float64(i*(len(points)-1)) / float64(max(1, n-1))))
+		if h := points[k]; !math.IsNaN(h) {
+			low, high = min(low, h), max(high, h)
+		}
+		if begin > 0 && k >= begin && mark < 0 {
+			mark = i
+		}
+		heights = append(heights, points[k])
+	}
+	bars, out := []rune("▁▂▃▄▅▆▇█"), []rune{}
+	for i, h := range heights {
+		if i == mark && i > 0 {
+			out = append(out, Begin)
+		}
+		switch {
+		case math.IsNaN(h):
+			out = append(out, '·')
+		case high > low:
+			out = append(out, bars[int((h-low)/(high-low)*float64(len(bars)-1))])
+		default:
+			out = append(out, bars[0])
+		}
+	}
+	return string(out)
 }

@@ -1,8 +1,11 @@
-package profile
+// Package oldrule is the rule of growth that the queries of this module still rest on. heap/leak replaces it.
+package oldrule
 
 import (
 	"fmt"
 	"math"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // Verdict classifies a call path by the evidence that it leaks. The words and the thresholds
@@ -64,9 +67,9 @@ type Evidence struct {
 	ByBytes bool `json:"by_bytes"`
 	// First and Last are the values in the first and the last examined dump of the boot in
 	// which the floor rose most.
-	First Value `json:"first"`
-	Last  Value `json:"last"`
-	Boots int   `json:"boots"` // number of examined boots
+	First profile.Value `json:"first"`
+	Last  profile.Value `json:"last"`
+	Boots int           `json:"boots"` // number of examined boots
 	// Since is the index in [Leaks.Dumps] of the dump since which the floor grows: the first
 	// examined dump, unless the path grew later than that. Rate and Margin are those of the last
 	// part of this time if the rate changed meanwhile.
@@ -79,9 +82,6 @@ type Evidence struct {
 	// Ended is set if the path grew as a leak does, and stopped: Rate is not more than Margin. Verdict is
 	// Grows.
 	Ended *Ended `json:"ended,omitempty"`
-	// Versions has the growth in each firmware version, in the order of the log, nil if the log
-	// names only one.
-	Versions []Version `json:"versions,omitempty"`
 }
 
 // Ended is the growth of a path that stopped growing.
@@ -115,11 +115,10 @@ var faster = struct {
 const endedPower = 8
 
 // examine applies the rule to the values of a call path, by index of the dump.
-func (t *leakTrend) examine(points []Value) Evidence {
+func (t *leakTrend) examine(points []profile.Value) Evidence {
 	if t.dumps == 0 {
 		return Evidence{Boots: len(t.boots)}
 	}
-	points = t.fill(points)
 	scale, byBytes := 1.0, t.still(points)
 	if !byBytes {
 		scale = t.blockSize(points)
@@ -130,21 +129,17 @@ func (t *leakTrend) examine(points []Value) Evidence {
 	if s.faster(&e) && t.longest >= faster.dumps {
 		e.Verdict = Leaking
 	}
-	if e.Gain > 0 {
-		e.Versions = t.byVersion(points, scale, byBytes)
-	}
 	e.Since = t.boots[0].dumps[0]
 	t.steps = t.floorSteps(t.steps[:0])
 	if since, now := changes(t.steps); now > 0 {
 		t.present(&e, since, now, points, scale, byBytes)
 	}
-	t.mended(&e)
 	return e
 }
 
 // present sets what e says of the present, of a path that grows since a step, and at the same rate since
 // the step now.
-func (t *leakTrend) present(e *Evidence, since, now int, points []Value, scale float64, byBytes bool) {
+func (t *leakTrend) present(e *Evidence, since, now int, points []profile.Value, scale float64, byBytes bool) {
 	dump := func(m moment) int { return t.boots[m.boot].dumps[m.dump] }
 	begin := t.steps[now].moment
 	part := t.from(begin)
@@ -172,7 +167,7 @@ func (t *leakTrend) present(e *Evidence, since, now int, points []Value, scale f
 }
 
 // evaluate applies the rule to the floors of the trend.
-func (t *trend) evaluate(points []Value, scale float64, byBytes bool) (e Evidence, s rise) {
+func (t *trend) evaluate(points []profile.Value, scale float64, byBytes bool) (e Evidence, s rise) {
 	e.Boots, e.ByBytes = len(t.boots), byBytes
 	most := math.Inf(-1)
 	for i := range t.boots {

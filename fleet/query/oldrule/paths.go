@@ -1,19 +1,17 @@
-package profile
+package oldrule
 
-import (
-	"slices"
-)
+import "github.com/lwsbt/lwsbt/heap/profile"
 
 // LeakTest applies the rule of [Profile.Leaks] to one call path after the other, for callers that
 // have the values of each path and no [Profile], such as a store of many devices.
 type LeakTest struct {
 	// Dumps has each dump, and whether it is used.
-	Dumps []LeakDump
+	Dumps []profile.LeakDump
 	// Boots has the boots of the used dumps.
 	Boots []LeakBoot
 
 	forward, backward *leakTrend
-	reversed          []Value
+	reversed          []profile.Value
 }
 
 // LeakBoot has the used dumps of a boot, three or more.
@@ -38,19 +36,14 @@ type PathEvidence struct {
 
 // NewLeakTest returns a test for the call paths of dumps of one device, the oldest first. Of each
 // dump it uses the DumpInfo, Total and Ended.
-func NewLeakTest(dumps []*Dump) *LeakTest {
-	t := &LeakTest{Dumps: useDumps(dumps), reversed: make([]Value, len(dumps))}
-	t.forward = newLeakTrend(t.Dumps)
+func NewLeakTest(dumps []*profile.Dump) *LeakTest {
+	line := profile.NewTimeline(dumps)
+	t := &LeakTest{Dumps: line.Dumps, reversed: make([]profile.Value, len(dumps))}
+	t.forward, t.backward = newLeakTrend(line, false), newLeakTrend(line, true)
 	for i := range t.forward.boots {
 		b := &t.forward.boots[i]
 		t.Boots = append(t.Boots, LeakBoot{b.dumps, b.at, b.value})
 	}
-	back := slices.Clone(t.Dumps)
-	slices.Reverse(back)
-	for i := range back {
-		back[i].Time = -back[i].Time
-	}
-	t.backward = newLeakTrend(back)
 	return t
 }
 
@@ -59,7 +52,8 @@ func (t *LeakTest) Timed() bool { return t.forward.timed && t.forward.dumps > 0 
 
 // Examine applies the rule to the values of a call path in each dump. Several goroutines may not
 // call it at the same time.
-func (t *LeakTest) Examine(values []Value) (e PathEvidence) {
+func (t *LeakTest) Examine(values []profile.Value) (e PathEvidence) {
+	values = t.forward.line.Fill(values)
 	e.Evidence = t.forward.examine(values)
 	e.Scale = t.forward.scale
 	for i, v := range values {

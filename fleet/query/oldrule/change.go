@@ -1,4 +1,4 @@
-package profile
+package oldrule
 
 import (
 	"math"
@@ -142,7 +142,7 @@ func (t *trend) between(m, end moment) trend {
 
 // slice returns a part of the dumps of a boot.
 func (b trendBoot) slice(from, to int) trendBoot {
-	b.dumps, b.at, b.kept, b.gaps = b.dumps[from:to], b.at[from:to], b.kept[from:to], b.gaps[from:to]
+	b.dumps, b.at, b.kept = b.dumps[from:to], b.at[from:to], b.kept[from:to]
 	b.value, b.floor = b.value[from:to], b.floor[from:to]
 	return b
 }
