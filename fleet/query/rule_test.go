@@ -4,111 +4,14 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
-	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
-	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
-
-// The evidence for each path of a device is what package profile finds in the device's log: the words,
-// the present rates, since when, in the order of the boots and in the reverse.
-func TestEvidenceIsTheRule(t *testing.T) {
-	f := simulate.Default()
-	f.Devices, f.Builds, f.Days, f.PerDay, f.Paths, f.Reboots, f.Loss = 12, 1, 10, 6, 60, 0.15, 0
-	f.Leak = simulate.Leak{Build: 0, Share: 0.5, Rate: 400, Path: 5}
-	d := simulated(t, &f)
-	dir := t.TempDir()
-	if _, err := f.Logs(dir); err != nil {
-		t.Fatal(err)
-	}
-	byID := map[int64]string{} // innermost address of a path
-	words := map[oldrule.Verdict]int{}
-	changed, compared := 0, 0
-	err := d.with(t.Context(), Scope{}, allTables, func(s *session) error {
-		list, err := rows[struct {
-			Path    int64
-			Address string
-		}](t.Context(), s, "select distinct path, addresses[1] from paths")
-		if err != nil {
-			return err
-		}
-		for _, r := range list {
-			byID[r.Path] = r.Address
-		}
-		byDevice, err := s.moments(t.Context())
-		if err != nil {
-			return err
-		}
-		var want map[string]oldrule.Evidence
-		var load float64
-		number := 0
-		return s.eachSeries(t.Context(), byDevice, func(*device) {
-			want, load = logEvidence(t, filepath.Join(dir, f.DeviceID(number)+".log"))
-			number++
-		}, func(dev *device, path int64, values []profile.Value) {
-			e := dev.test.Examine(values)
-			w, ok := want[byID[path]]
-			if !ok && (e.Gain == 0 || changes(values) < 3) { // Leaks leaves out what changes so seldom
-				return
-			}
-			if load > 0 { // of one device, which lowers the word
-				e.Verdict = min(e.Verdict, w.Verdict)
-			}
-			words[w.Verdict]++
-			if compared++; w.Changed {
-				changed++
-			}
-			// The logs are in µs, and sums are not exact.
-			for i, pair := range [][2]float64{{e.Z, w.Z}, {e.Bend, w.Bend}, {e.Evenness, w.Evenness}, {e.Rate, w.Rate}, {e.Margin, w.Margin}, {e.Gain, w.Gain}, {float64(e.Since), float64(w.Since)}} {
-				if math.Abs(pair[0]-pair[1]) > 1e-9*(1+math.Abs(pair[1])) {
-					t.Errorf("device %d, path %s: number %d is %v in the store, %v in the log", number, byID[path], i, pair[0], pair[1])
-				}
-			}
-			if e.Verdict != w.Verdict || e.Changed != w.Changed {
-				t.Errorf("device %d, path %s: %v in the store, %v in the log", number, byID[path], e.Evidence, w)
-			}
-		})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if compared < 300 || changed < 10 || words[oldrule.Grows] < 10 || words[oldrule.Leaking] < 3 {
-		t.Errorf("%d paths, %d with a rate that changed, words %v: too few to compare", compared, changed, words)
-	}
-}
-
-// logEvidence returns the evidence of package profile for the paths of a log, by innermost address,
-// and the growth of the load.
-func logEvidence(t *testing.T, name string) (list map[string]oldrule.Evidence, load float64) {
-	r, err := heaplog.Open(t.Context(), heaplog.Files(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	var dumps []*profile.Dump
-	for d, err := range r.Dumps() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		dumps = append(dumps, d)
-	}
-	p, err := profile.New(dumps...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := p.Leaks(profile.LeakOptions{})
-	list = map[string]oldrule.Evidence{}
-	for _, row := range l.Rows {
-		list[row.Stack()[0].String()] = row.Evidence
-	}
-	return list, l.Load
-}
 
 // byHand describes a device: the number of blocks of a path, 16 bytes each, in dumps an hour apart.
 type byHand struct {

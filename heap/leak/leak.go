@@ -7,6 +7,7 @@ package leak
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Series has the values of one call path, heap or other memory over the boots of a device.
@@ -118,8 +119,11 @@ func (j *Judgement) Score() float64 { return math.Log(math.Max(j.Gain, 1e-9)) + 
 // likely is the least probability of a leak.
 const likely = 0.5
 
-// hardly is the largest probability of none.
-const hardly = 0.1
+// hardly is the largest probability of none, and minNone the least number of intervals.
+const (
+	hardly  = 0.1
+	minNone = 4
+)
 
 // prior is the logarithm of the odds of a leak before a series is seen, of a path that grows and of a
 // heap that somebody asks about, and by how much the logarithm of the odds grows faster than the weight
@@ -156,12 +160,12 @@ func Judge(s Series) Judgement {
 		}
 	}
 	if len(all) == 0 {
-		return Judgement{Low: math.Inf(-1), High: math.Inf(1), Per: s.Per, Why: "no boot has 3 points"}
+		return Judgement{Low: math.Inf(-1), High: math.Inf(1), Per: s.Per, Why: "too short: no boot has 3 points"}
 	}
 	j := judgeSets(all, s.Quantum, &s)
 	present, before := latest(all)
 	if len(before) > 0 && j.Rate > 0 {
-		if now := judgeSets(present, s.Quantum, &s); now.evidence.Points >= minPoints && now.High < j.Rate/2 {
+		if now := judgeSets(present, s.Quantum, &s); now.evidence.Points >= minEnded && now.High < j.Rate/2 {
 			was := judgeSets(before, s.Quantum, &s)
 			if j = now; j.Until == nil && was.Weight >= endedWeight && was.Rate > 0 {
 				j.Until, j.Former, j.Since = &Moment{present[0].index, present[0].at[0]}, was.Rate, was.Since
@@ -201,8 +205,41 @@ func judgeSets(all []*boot, quantum float64, s *Series) (best Judgement) {
 			break
 		}
 	}
+	if found > 0 && best.evidence.Share < 1 && best.contrasts(all[:found], all[len(all)-1], quantum) {
+		best.evidence.Share = 1
+		best.Weight = weigh(&best.evidence)
+	}
+	if s.Kind == Heap { // of a heap, the first points are a start-up
+		best.Weight = math.Min(best.Weight, perPoint*best.evidence.Points)
+	}
 	best.began(all, found, quantum, s.Kind)
 	return best
+}
+
+// perPoint is the most that an interval adds to the weight of a heap.
+const perPoint = 0.6
+
+// slower is the ratio of the slopes before and after a begin.
+const slower = 0.2
+
+// contrasts reports whether an earlier boot ran through at least half of the uptime in which the last boot
+// grew, and grew there less than slower times as fast: so the growth is no cache, which each boot fills.
+func (j *Judgement) contrasts(before []*boot, last *boot, quantum float64) bool {
+	from, to := j.Since.At, last.at[len(last.at)-1]
+	for _, b := range before {
+		lo := slices.IndexFunc(b.at, func(at float64) bool { return at >= from })
+		if lo < 0 {
+			continue
+		}
+		hi := len(b.at) - 1
+		for hi > lo && b.at[hi] > to {
+			hi--
+		}
+		if time := b.at[hi] - b.at[lo]; time >= (to-from)/2 && b.floor[hi]-b.floor[lo] < slower*j.Rate*time {
+			return true
+		}
+	}
+	return false
 }
 
 // enough reports whether a set of boots has enough bins for a slope after a start-up.
@@ -311,10 +348,10 @@ func (j *Judgement) answer() {
 	switch {
 	case j.Probability >= likely:
 		j.Verdict, j.Until, j.Former = Leak, nil, 0
-	case j.Until != nil, j.Probability < hardly && j.Low <= 0:
+	case j.Until != nil, j.Probability < hardly && j.Low <= 0 && e.Points >= minNone:
 		j.Verdict, j.Bound = None, math.Max(j.High, 0)
 	case e.Points < 8:
-		j.Why = fmt.Sprintf("too few points: %.0f rises, about 8 decide", e.Points)
+		j.Why = fmt.Sprintf("too short: %.0f points after the first; about 8 decide", e.Points)
 	case j.Probability < hardly && e.Share >= 0.7:
 		j.Why = "it grows unevenly, as a leak seldom does; a longer log decides"
 	case e.Share < 0.7 && e.Z > 3:

@@ -7,13 +7,16 @@ import (
 	"github.com/lwsbt/lwsbt/heap/leak"
 )
 
-// addFunctions adds the functions that leak although no call path in which they allocate does alone: one
-// with many callers.
+// surer is by how much more the weight of a function is than that of its one call path that leaks alone.
+const surer = 0.3
+
+// addFunctions adds the functions that leak more surely than each call path in which they allocate: one with
+// many callers. Two of these that leak alone are two leaks.
 func (p *Profile) addFunctions(l *Leaks) {
-	alone := map[string]bool{} // functions of which a call path leaks
+	alone := map[string][]*Leak{} // by function: its call paths that leak
 	for _, r := range l.Rows {
 		if stack := r.Stack(); len(stack) > 0 && r.Verdict == leak.Leak {
-			alone[stack[0].Func] = true
+			alone[stack[0].Func] = append(alone[stack[0].Func], r)
 		}
 	}
 	all := p.rows()
@@ -35,11 +38,11 @@ func (p *Profile) addFunctions(l *Leaks) {
 	}
 	for _, name := range order {
 		rows := groups[name]
-		if len(rows) < 2 || alone[name] {
+		if len(rows) < 2 || len(alone[name]) > 1 {
 			continue
 		}
 		j := leak.Judge(p.series(l, l.timeline, rows))
-		if j.Verdict != leak.Leak {
+		if j.Verdict != leak.Leak || len(alone[name]) > 0 && j.Weight < alone[name][0].Weight+surer {
 			continue
 		}
 		f := p.newLeak(l, j, rows, []Site{{Func: name}})

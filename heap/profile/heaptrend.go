@@ -74,7 +74,7 @@ func newHeapTrend(s *HeapSeries, dumps []LeakDump, size uint64) HeapTrend {
 	if s.Total == len(dumps) {
 		t.Per = PerDump
 	}
-	t.Why = "no boot has 3 reports"
+	t.Why = "too short: no boot has 3 reports"
 	if len(s.Reports) == 0 {
 		return t
 	}
@@ -97,7 +97,7 @@ func newHeapTrend(s *HeapSeries, dumps []LeakDump, size uint64) HeapTrend {
 	if free.Known {
 		t.Exhaustion = newExhaustion(t.Name, t.Per, free.Bytes, 1, t.Judgement, nil)
 	}
-	if t.Largest != nil {
+	if t.Largest != nil && t.Largest.Low > 0 {
 		t.Unusable = newExhaustion(t.Name, t.Per, t.Last.Largest.Bytes, 1, *t.Largest, nil)
 	}
 	return t

@@ -28,7 +28,7 @@ type Leaks struct {
 	// rate is between Low and High in 9 of 10 cases.
 	Rate, Low, High float64
 	Per             Unit // PerHour, or PerDump if the log has no times
-	// Bound is the largest rate that is not excluded of a call path that is not in Rows.
+	// Bound is the largest rate that is not excluded of a call path that varies and is not in Rows.
 	Bound float64
 	// Dumps has each dump of the profile, and whether it was used.
 	Dumps []LeakDump
@@ -191,6 +191,9 @@ func (p *Profile) Leaks(o LeakOptions) *Leaks {
 	return l
 }
 
+// leastChange is what may be lost in a log although no call path grows, in bytes.
+const leastChange = 16
+
 // minChanges is the least number of changes of a call path that are judged: fewer are no evidence.
 const minChanges = 3
 
@@ -226,6 +229,9 @@ func (p *Profile) addLeaks(l *Leaks) {
 			l.Varied++
 		}
 		if !l.Intervals && l.timeline.complete && changes < minChanges {
+			if changes > 0 {
+				l.Bound = math.Max(l.Bound, l.timeline.slowest(func(dump int) Value { return rows.value(row, dump) }))
+			}
 			continue
 		}
 		j := list[i]
@@ -236,6 +242,7 @@ func (p *Profile) addLeaks(l *Leaks) {
 			l.Bound = math.Max(l.Bound, j.Bound)
 		}
 	}
+	l.Bound = math.Max(l.Bound, leastChange/l.timeline.length())
 	p.addFunctions(l)
 	l.joinParts()
 	for _, r := range l.Rows {

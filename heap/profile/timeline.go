@@ -104,6 +104,28 @@ func (t *timeline) span() (sum time.Duration) {
 	return sum
 }
 
+// length returns the sum of the times of the boots, in the unit of per.
+func (t *timeline) length() (sum float64) {
+	for i := range t.boots {
+		at := t.boots[i].at
+		sum += at[len(at)-1] - at[0]
+	}
+	return sum
+}
+
+// slowest returns the largest rate that is not excluded of a call path that changed too seldom to be judged:
+// with one block more than it rose.
+func (t *timeline) slowest(value func(dump int) Value) float64 {
+	rise, block := 0.0, float64(leastChange)
+	for i := range t.boots {
+		dumps := t.boots[i].dumps
+		first, last := value(dumps[0]), value(dumps[len(dumps)-1])
+		rise += math.Max(0, float64(last.Bytes)-float64(first.Bytes))
+		block = math.Max(block, float64(last.Bytes)/math.Max(1, float64(last.Count)))
+	}
+	return (rise + block) / t.length()
+}
+
 // pauses reports whether the dumps have pauses, as those of a device that sleeps: an interval of more than
 // maxPause usual ones.
 func (t *timeline) pauses() bool {

@@ -42,15 +42,15 @@ func TestLeaksOfTwoHeaps(t *testing.T) {
 		fmt.Fprintf(&zephyr, "[heaptrace] outstanding_blocks=%d outstanding_bytes=%d\n=============== heaptrace dump end =================\n", 3+i, 64*(3+i))
 	}
 	for log, want := range map[string]string{
-		esp.String():    "1 leak in 8 dumps\nfree 119,664 bytes in heap internal: exhausted in 2,493 dumps at +48 ± 0 bytes\n    per dump\n",
-		zephyr.String(): "1 leak in 8 dumps\nfree 1,552 bytes in heap 0x20001000: exhausted in 25 dumps at +64 ± 0 bytes per\n    dump\n",
+		esp.String():    "1 leak, 91 %, in 8 dumps\nfree 119,664 bytes in heap internal: exhausted in 2,493 dumps (2,461 to 2,527)\n    at +48 bytes per dump (47.4 to 48.6)\n",
+		zephyr.String(): "1 leak, 91 %, in 8 dumps\nfree 1,552 bytes in heap 0x20001000: exhausted in 25 dumps at +64 bytes per dump\n    (63.4 to 64.6)\n",
 	} {
 		out, errs, code := command(log, "leaks")
 		if code != 0 || !strings.HasPrefix(out, want) {
 			t.Errorf("exit code %d, %s, got\n%s\nwant\n%s", code, errs, out, want)
 		}
 		heaps, _ := checkJSON(t, "leaks", logFile(t, "two.log", log))["heaps"].([]any)
-		if len(heaps) != 2 || heaps[0].(map[string]any)["verdict"] != "leak" || heaps[1].(map[string]any)["verdict"] != "no evidence" {
+		if len(heaps) != 2 || heaps[0].(map[string]any)["verdict"] != "leak" || heaps[1].(map[string]any)["verdict"] != "none" {
 			t.Errorf("heaps %v", heaps)
 		}
 	}
@@ -67,12 +67,16 @@ var heapLogs = map[string]struct {
 	"ESP-IDF, internal RAM fragments, PSRAM does not": {func(i int) string {
 		return fmt.Sprintf("I (%d) app: round %d\n", 5000+60000*i, i) + espHeap(0x800, 290_000, 120_000-2000*i, 90_000-9000*i) + espHeap(0x400, 4_194_304, 4_122_000, 4_121_984)
 	}, 8, nil, `1 of 2 heaps leaks in 16 reports of the allocator over 7 min
-free 106,000 bytes in heap internal: exhausted in 53 min at +120,000 ± 0 bytes
-    per hour
-heap internal: leak
+free 106,000 bytes in heap internal: exhausted in 53 min at +120,000 bytes per
+    hour (119,962 to 120,038)
+heap internal: leak, 96 %, +120,000 bytes per hour (119,962 to 120,038)
+  ▁▂▃▄▅▆▇█
   used 170,000 → 184,000, free 120,000 → 106,000 of 290,000, never below 105,900
   largest 90,000 → 27,000 (75 % → 25 % of free): fragmented, and ever more
-heap PSRAM: no leak
+  the largest free block: leak, 96 %, none left in 3 min at +540,000 bytes per
+    hour (539,962 to 540,038)
+heap PSRAM: none above 1.1 bytes per report
+  ▁▁▁▁▁▁▁▁
   used 72,304, free 4,122,000 of 4,194,304, never below 4,121,900
   largest 4,121,984 (100 % of free): not fragmented
 `},
@@ -82,74 +86,87 @@ heap PSRAM: no leak
 			log = strings.Replace(log, "Totals:\n", "Totals:\nW (65250911) wifi:alloc eb len=76 type=2 fail, heap:2872652\n", 1)
 		}
 		return log
-	}, 4, nil, `no leak found in 4 reports of the allocator
-heap internal: shrinks, but 4 reports are too few to say leak
-  exhausted in 57 reports at +2,000 ± 0 bytes per report
+	}, 4, nil, `the heap leaks in 4 reports of the allocator
+free 114,000 bytes in heap internal: exhausted in 57 reports (57 to 58) at
+    +2,000 bytes per report (1,998 to 2,002)
+heap internal: leak, 69 %, +2,000 bytes per report (1,998 to 2,002)
+  ▁▃▅█
   used 170,000 → 176,000, free 120,000 → 114,000 of 290,000, never below 113,900
   largest 90,000 (75 % → 79 % of free): not fragmented
 `},
 	"ESP-IDF, once, nearly full": {func(int) string {
 		return "Heap summary for capabilities 0x00000800:\n  Totals:\n    free 900 allocated 190000 min_free 800 largest_free_block 300\n" + espHeap(0x400, 4_194_304, 4_122_000, 4_121_984)
-	}, 1, nil, `2 reports of the allocator, too few to find leaks
-heap internal: 1 report; 3 or more of a boot show a trend; nearly full
+	}, 1, nil, `2 reports of the allocator, too few to tell
+heap internal: cannot tell: too short: no boot has 3 reports; nearly full
   used 190,000, free 900 of 190,900, never below 800
   largest 300 (33 % of free): fragmented
-heap PSRAM: 1 report; 3 or more of a boot show a trend
+heap PSRAM: cannot tell: too short: no boot has 3 reports
   used 72,304, free 4,122,000 of 4,194,304, never below 4,121,900
   largest 4,121,984 (100 % of free): not fragmented
 `},
 	"NuttX, free": {func(int) string {
 		return "nsh> free\n      total       used       free    maxused    maxfree  nused  nfree name\n" +
 			"    5583024    5022456     560568    5222880      60568     53      9 Kmem\n    1583024      22456    1560568      22880    1560568     53      1 Umem\n"
-	}, 1, nil, `2 reports of the allocator, too few to find leaks
-heap Kmem: 1 report; 3 or more of a boot show a trend
+	}, 1, nil, `2 reports of the allocator, too few to tell
+heap Kmem: cannot tell: too short: no boot has 3 reports
   used 5,022,456, free 560,568 of 5,583,024, never below 360,144
   largest 60,568 (11 % of free): fragmented
-heap Umem: 1 report; 3 or more of a boot show a trend
+heap Umem: cannot tell: too short: no boot has 3 reports
   used 22,456, free 1,560,568 of 1,583,024, never below 1,560,144
   largest 1,560,568 (100 % of free): not fragmented
 `},
 	"FreeRTOS, by the names of the fields": {func(i int) string {
 		return fmt.Sprintf("xAvailableHeapSpaceInBytes: %d\nxSizeOfLargestFreeBlockInBytes: %d\nxMinimumEverFreeBytesRemaining: %d\nok\n", 30_000-1000*i, 20_000-3000*i, 29_000-1000*i)
 	}, 6, nil, `the heap leaks in 6 reports of the allocator
-free 25,000 bytes: exhausted in 25 reports at +1,000 ± 0 bytes per report
-heap: probably a leak
+free 25,000 bytes: exhausted in 25 reports (25 to 26) at +1,000 bytes per report
+    (999 to 1,001)
+heap: leak, 88 %, +1,000 bytes per report (999 to 1,001)
+  ▁▂▃▅▆█
   free 30,000 → 25,000, never below 24,000
   largest 20,000 → 5,000 (67 % → 20 % of free): fragmented, and ever more
+  the largest free block: leak, 88 %, none left in 2 reports at +3,000 bytes per
+    report (2,999 to 3,001)
 `},
 	"a user's own print statements, named by --heap-line": {func(i int) string {
 		return fmt.Sprintf("13:3%d:39.719 -> AARD:1: <- AK 30b Q=0 FH=222892 hcgfs=%d MB=67356 hcglfb=%d\n", i, []int{155_536, 155_480, 7_860, 7_608}[i], []int{113_792, 113_792, 1_536, 1_536}[i])
-	}, 4, []string{"--heap-line", `hcgfs=(?P<free>\d+).*hcglfb=(?P<largest>\d+)`}, `no leak found in 4 reports of the allocator over 3 min
-heap: no leak
+	}, 4, []string{"--heap-line", `hcgfs=(?P<free>\d+).*hcglfb=(?P<largest>\d+)`}, `cannot tell in 4 reports of the allocator over 3 min
+heap: cannot tell: too short: 1 points after the first; about 8 decide
+  ▁▁▇█
   free 155,536 → 7,608
   largest 113,792 → 1,536 (73 % → 20 % of free): fragmented, and ever more
 `},
 	"a user's own print statements that are known": {func(i int) string {
 		return fmt.Sprintf("app_main: Free internal %d biggest block %d total 41480\n", 41_480-200*i, 21_504-1024*i)
 	}, 8, nil, `the heap leaks in 8 reports of the allocator
-free 40,080 bytes in heap internal: exhausted in 201 reports at +200 ± 0 bytes
-    per report
-heap internal: leak
+free 40,080 bytes in heap internal: exhausted in 201 reports (200 to 202) at
+    +200 bytes per report (199 to 201)
+heap internal: leak, 96 %, +200 bytes per report (199 to 201)
+  ▁▂▃▄▅▆▇█
   free 41,480 → 40,080
   largest 21,504 → 14,336 (52 % → 36 % of free): ever more fragmented
+  the largest free block: leak, 96 %, none left in 14 reports (14 to 15) at
+    +1,024 bytes per report (1,023 to 1,025)
 `},
 	"mbed": {func(i int) string {
 		return []string{`Heap: 185 malloc(s) (0 failed), total 19828, alloced 13699 (high watermark 13699), left 6129 (at .\main.cpp:263).`,
 			`Heap: 258 malloc(s) (0 failed), total 19828, alloced 15000 (high watermark 15200), left 4828 (at .\main.cpp:270).`}[i] + "\n"
-	}, 2, nil, `2 reports of the allocator, too few to find leaks
-heap: 2 reports; 3 or more of a boot show a trend
+	}, 2, nil, `2 reports of the allocator, too few to tell
+heap: cannot tell: too short: no boot has 3 reports
   used 13,699 → 15,000, free 6,129 → 4,828 of 19,828, never below 4,628
 `},
 	"headers of our own, with times": {func(i int) string {
 		return fmt.Sprintf("~h#heap t=%d size=65536 free=%d\n", 3_600_000_000*int64(i+1), 40_000-100*i)
 	}, 10, nil, `the heap leaks in 10 reports of the allocator over 9 h
-free 39,100 bytes: exhausted in 16.3 days at +100 ± 0 bytes per hour
-heap: leak
+free 39,100 bytes: exhausted in 16.3 days (16.2 days to 16.4 days) at +100 bytes
+    per hour (99.5 to 100)
+heap: leak, 99 %, +100 bytes per hour (99.5 to 100)
+  ▁▁▂▃▄▄▅▆▇█
   used 25,536 → 26,436, free 40,000 → 39,100 of 65,536
 `},
 	"values that rise and fall": {func(i int) string { return fmt.Sprintf("~h#heap free=%d largest=900\n", 1000+(i*37)%100) }, 12, nil,
-		`no leak found in 12 reports of the allocator
-heap: no leak
+		`none above 2.1 bytes per report in 12 reports of the allocator
+heap: none above 2.1 bytes per report
+  █▅▂▇▄▁▆▃▁▅▂▇
   free 1,000 → 1,007, never below 1,000
   largest 900 (90 % → 89 % of free): not fragmented
 `},
@@ -244,7 +261,7 @@ func TestLeaksOfIntervals(t *testing.T) {
 		return b.String()
 	}
 	out, errs, code := command(trace(func(d, k int) int { return 3*d + k }), "leaks")
-	for _, want := range []string{"3 leaks in 10 dumps over 1.5 min\n", "1 → 10 blocks, 84 → 840 bytes", "they add up to 1,120 bytes in 30 blocks\n"} {
+	for _, want := range []string{"3 leaks, none of them sure, in 10 dumps over 1.5 min\n", "1 → 10 blocks, 84 → 840 bytes", "they add up to 1,120 bytes in 30 blocks\n"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, %s, no %q in\n%s", code, errs, want, out)
 		}
@@ -253,7 +270,7 @@ func TestLeaksOfIntervals(t *testing.T) {
 		"the same addresses": func(d, k int) int { return k },
 		"one comes again":    func(d, k int) int { return (3*d + k) % 29 },
 	} {
-		if out, errs, code := command(trace(at), "leaks"); code != 0 || !strings.HasPrefix(out, "no leak found") || strings.Contains(out, "add up") {
+		if out, errs, code := command(trace(at), "leaks"); code != 0 || !strings.HasPrefix(out, "none above ") || strings.Contains(out, "add up") {
 			t.Errorf("%s: exit code %d, %s, %s", name, code, errs, out)
 		}
 	}
@@ -282,7 +299,7 @@ func TestLeaksOfCallPaths(t *testing.T) {
 		t.Errorf("exit code %d, %s, %s", code, errs, out)
 	}
 	out, errs, code = command(log, "leaks", "--format", "gcc")
-	if code != 0 || !regexp.MustCompile(`(?m)^[^:\n]+:\d+: warning: leak: `).MatchString(out) || strings.Contains(out, "unknown") {
+	if code != 0 || !regexp.MustCompile(`(?m)^[^:\n]+:\d+: warning: leak, 9\d %: `).MatchString(out) || strings.Contains(out, "unknown") {
 		t.Errorf("exit code %d, %s, %s", code, errs, out)
 	}
 }
@@ -301,9 +318,9 @@ func TestHeapsGCC(t *testing.T) {
 		log, want string
 		code      int
 	}{
-		{log(60, 0), `^<stdin>:60: warning: leak: heap PSRAM: \+6,000 ± 0 bytes per hour, free 90,000 → 84,100\n$`, 1},
-		{log(90, 45), `^<stdin>:4\d: note: may be a leak: heap PSRAM: \+(5,9|6,0)\d\d ± \d+ bytes per hour, free 90,000 → 85,600\n$`, 0},
-		{log(5, 0), `^<stdin>:5: note: shrinks, but 5 reports are too few to say leak: heap PSRAM: \+6,000 ± 0 bytes per hour, free 90,000 → 89,600\n$`, 0},
+		{log(60, 0), `^<stdin>:60: warning: leak, 99 %: heap PSRAM: \+6,000 bytes per hour \(5,996 to 6,004\), free 90,000 → 84,100\n$`, 1},
+		{log(90, 45), `^<stdin>:4\d: note: leak, 8\d %: heap PSRAM: \+(5,9|6,0)\d\d bytes per hour \([^)]*\), free 90,000 → 85,600\n$`, 0},
+		{log(5, 0), `^<stdin>:5: note: leak, \d\d %: heap PSRAM: \+6,000 bytes per hour \([^)]*\), free 90,000 → 89,600\n$`, 0},
 		{log(60, 60), `^$`, 0},
 	} {
 		out, errs, code := command(c.log, "leaks", "-q", "--format", "gcc", "--fail-over", "1K/h")

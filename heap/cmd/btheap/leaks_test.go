@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -71,14 +72,14 @@ func TestLeaks(t *testing.T) {
 		says []string
 		errs string
 	}{
-		{"a leak", []string{log}, 0, append([]string{"1 leak in 12 dumps over 11 h\n\nleak  +120 ± 0 bytes per hour  10 → 43 blocks, 400 → 1,720 bytes", "kept memory grew in 11 of 11 intervals (2 expected in random order), in both\n    halves of the log, steadily\n"}, path...), ""},
-		{"with lost lines", []string{lossyLog}, 0, append([]string{"1 leak in 12 dumps over 11 h\n\nleak  +1"}, append(path, missing)...), "225 of 230 records: lines were lost (and 11 more notes: -v)\n"},
+		{"a leak", []string{log}, 0, append([]string{"1 leak in 12 dumps over 11 h\n\nleak, 96 %  +120 bytes per hour (118 to 122)\n  ▁▁▂▂▃▄▄▅▆▆▇█  10 → 43 blocks, 400 → 1,720 bytes\n"}, path...), ""},
+		{"with lost lines", []string{lossyLog}, 0, append([]string{"1 leak, ", "in 12 dumps over 11 h\n\nleak, ", "+1"}, append(path, missing)...), "225 of 230 records: lines were lost (and 11 more notes: -v)\n"},
 		{"with an exit", []string{exit}, 0, append([]string{"1 leak in 12 dumps"}, append(path, "left out: dump 13 (written at the exit of the program)")...), ""},
-		{"of two boots", []string{boots}, 0, append([]string{"1 leak in 12 dumps of 2 boots over 10 h", "2 boots"}, path...), ""},
+		{"of two boots", []string{boots}, 0, append([]string{"1 leak, ", " in 12 dumps of 2 boots over 10 h", "2 boots"}, path...), ""},
 		{"of two logs", []string{log, boots}, 0, append([]string{"1 leak in 24 dumps of 3 boots over 21 h"}, path...), ""},
-		{"without times", []string{untimed}, 0, []string{"1 leak in 12 dumps\n\nleak  +120 ± 0 bytes per dump"}, ""},
-		{"exhaustion as the allocator says", []string{logFile(t, "heap.log", strings.ReplaceAll(clean, "~h#end", "~h#heap size=65536 free=12000 largest=9000 min=11000\n~h#end"))}, 0, []string{"free 12,000 bytes: exhausted in 4.17 days at +120 ± 0 bytes per hour"}, ""},
-		{"exhaustion", []string{"--heap", "16K", log}, 0, []string{"free 3,448 bytes: exhausted in 28.7 h at"}, ""},
+		{"without times", []string{untimed}, 0, []string{"1 leak in 12 dumps\n\nleak, 96 %  +120 bytes per dump"}, ""},
+		{"exhaustion as the allocator says", []string{logFile(t, "heap.log", strings.ReplaceAll(clean, "~h#end", "~h#heap size=65536 free=12000 largest=9000 min=11000\n~h#end"))}, 0, []string{"free 12,000 bytes: exhausted in 4.17 days", "at +120 bytes"}, ""},
+		{"exhaustion", []string{"--heap", "16K", log}, 0, []string{"free 3,448 bytes: exhausted in 28.7 h"}, ""},
 		{"a limit that is kept", []string{"--fail-over", "121/h", log}, 0, nil, ""},
 		{"a limit that is not", []string{"--fail-over", "119/h", log}, 1, nil, "leaks +120 bytes per hour, more than 119/h (--fail-over)"},
 		{"a limit per dump", []string{"--fail-over", "119/dump", untimed}, 1, nil, "per dump, more than 119/dump"},
@@ -86,12 +87,12 @@ func TestLeaks(t *testing.T) {
 		{"a limit that needs times", []string{"--fail-over", "1K/h", untimed}, 2, nil, "the dumps have no times: give SIZE/dump"},
 		{"no rate", []string{"--fail-over", "1K", log}, 2, nil, `--fail-over "1K", expected SIZE/UNIT`},
 		{"no size", []string{"--heap", "big", log}, 2, nil, `--heap "big": expected a number of bytes`},
-		{"lines of a compiler", []string{"--format", "gcc", log}, 0, []string{"/fw.log:2964: warning: leak: 0x401200: +120 ± 0 bytes per hour, 10 → 43 blocks\n"}, ""},
-		{"suppressed", []string{"--suppressions", suppress, log}, 0, []string{"no leak found in 12 dumps"}, ""},
+		{"lines of a compiler", []string{"--format", "gcc", log}, 0, []string{"/fw.log:2964: warning: leak, 96 %: 0x401200: +120 bytes per hour (118 to 122), 10 → 43 blocks\n"}, ""},
+		{"suppressed", []string{"--suppressions", suppress, log}, 0, []string{"none above "}, ""},
 		{"other suppressions", []string{"--suppressions", bad, log}, 2, nil, bad + `:2: "race:x", expected leak:PATTERN`},
-		{"one dump", []string{one}, 0, []string{"1 dump: it tells what holds the memory, and the next one what grows", "the largest call paths:\n"}, "one dump, expected two or more"},
+		{"one dump", []string{one}, 0, []string{"1 dump: it tells what holds the memory, and more of the same boot,\nsome time apart, what leaks\n", "the largest call paths:\n"}, "one dump, expected two or more"},
 		{"one dump and a limit", []string{"--fail-over", "1K/dump", one}, 2, nil, "one dump, expected two or more"},
-		{"three dumps", []string{logFile(t, "three.log", device(t, 3, 0))}, 0, []string{"no leak found", "too few dumps to say leak: give 7 or more of a boot"}, ""},
+		{"three dumps", []string{logFile(t, "three.log", device(t, 3, 0))}, 0, []string{"in 3 dumps"}, ""},
 	} {
 		checkSession(t, c.name, append([]string{"leaks"}, c.args...), c.code, c.says, c.errs)
 	}
@@ -123,11 +124,12 @@ func TestLeaksSince(t *testing.T) {
 	log := logFile(t, "late.log", late(t))
 	// The last dump holds 50 × 100 + 29 × 37 = 6,073 bytes: 740 are free, 10 hours at 74 bytes per hour.
 	checkSession(t, "a leak that begins in boot 2", []string{"leaks", "--heap", "6813", log}, 0, []string{
-		"free 740 bytes: exhausted in 10 h at +74 ± 0 bytes per hour",
-		"probably  +74 ± 0 bytes per hour  5 → 29 blocks, 185 → 1,073 bytes",
-		"  not before dump 28, boot 2, 8 h after its start\n  since firmware 1.2; none in firmware 1.1\n    0x401200\n",
+		"free 740 bytes: exhausted in 10 h", "+74 bytes per hour",
+		"leak, ", "  +74 bytes per hour", "5 → 29 blocks, 185 → 1,073 bytes",
+		"  since about dump 28, boot 2, 8 h after its start\n  firmware 1.1: none above 1.9 bytes per hour; firmware 1.2: ",
+		"\n    0x401200\n",
 	}, "")
-	checkSession(t, "the summary", []string{log}, 0, []string{"\nprobably  +74 ± 0 bytes per hour 0x401200", "\n  not before dump 28, boot 2, 8 h after its start\n  since firmware 1.2; none in firmware 1.1\n\n"}, "")
+	checkSession(t, "the summary", []string{log}, 0, []string{"\nleak, ", "+74 bytes per hour", "0x401200", "\n  since about dump 28, boot 2, 8 h after its start\n  firmware 1.1: none above"}, "")
 	checkSession(t, "a heap without its unit", []string{"leaks", "--heap", "6", log}, 2, nil,
 		"--heap 6: dump 1 holds 5,185 bytes, expected the size of the whole heap, such as 48K")
 }
@@ -137,33 +139,20 @@ func TestLeaksUndecided(t *testing.T) {
 	log := late(t)
 	log = log[strings.LastIndex(log, "~h#boot"):]
 	checkSession(t, "one boot", []string{"leaks", "--heap", "6813", logFile(t, "late.log", log)}, 0, []string{
-		"no leak found (1 call path may be one) in 20 dumps over 19 h\n",
-		"These grow steadily, but not long enough to tell a leak from a cache:\n\ngrows  +74 ± 0 bytes per hour  5 → 29 blocks",
-		"\n  not before dump 8, 8 h after its start\n  a leak, or a cache that fills: after 10.2 h more, it is probably a leak\n" + // 7 h before the growth are 24 % of 29.2 h, 19 h are over
-			"  if it leaks, the heap is exhausted in 10 h\n    0x401200\n",
+		"cannot tell of 1 call path", "\ncannot tell  +74 bytes per hour", "5 → 29 blocks",
+		" for a leak: it grew only since some time: a leak that began late, or a\n    cache that fills; another boot decides\n  since about dump 8, 8 h after its start\n" +
+			"  if it leaks, the heap is exhausted in 10 h", "\n    0x401200\n",
 	}, "")
 	out, _, code := command("", "leaks", "--heap", "6813", "--json", logFile(t, "late.log", log))
 	var j struct {
 		Leaks []struct {
-			More   float64
-			IfLeak struct{ In float64 } `json:"if_leak"`
+			Verdict, Why string
+			IfLeak       struct{ In float64 } `json:"if_leak"`
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &j); err != nil || code != 0 || len(j.Leaks) != 1 || math.Abs(j.Leaks[0].More-(7/0.24-19)) > 1e-6 || math.Abs(j.Leaks[0].IfLeak.In-10) > 1e-6 {
+	if err := json.Unmarshal([]byte(out), &j); err != nil || code != 0 || len(j.Leaks) != 1 || j.Leaks[0].Verdict != "unknown" || j.Leaks[0].Why == "" || math.Abs(j.Leaks[0].IfLeak.In-10) > 1e-6 {
 		t.Errorf("%v %+v", err, j)
 	}
-}
-
-// A heap that begins to shrink in the middle of the only boot has the same answer.
-func TestLeaksUndecidedHeap(t *testing.T) {
-	var b strings.Builder
-	for i := range 40 {
-		fmt.Fprintf(&b, "I (%d) app_main: Free internal %d biggest block 20000 total 41480\n", 3_600_000*(i+1), 40_000-100*max(0, i-20))
-	}
-	log := logFile(t, "heap.log", b.String())
-	checkSession(t, "reports", []string{"leaks", "-q", log}, 0, []string{
-		"no leak found in 40 reports of the allocator over 39 h\nheap internal: may be a leak\n  exhausted in 15.9 days at +100 ± 0 bytes per hour\n  free 40,000 → 38,100\n" +
-			"  not before line 21, 21 h after its start\n  a leak, or a cache that fills: after 44.3 h more, it is probably a leak\n"}, "")
 }
 
 // version is a boot of 10 dumps, an hour apart, with 50 blocks that stay and a leak of blocks of 40
@@ -187,49 +176,46 @@ func TestLeaksByVersion(t *testing.T) {
 	const same = 0x401110 // this path has blocks in each version
 	for _, c := range []struct{ name, log, says string }{
 		{"none in the earlier versions", version(t, "fw=1.4.1", 0, same) + version(t, "fw=1.4.2", 0, same) + version(t, "fw=1.4.3", 3, same),
-			"since firmware 1.4.3; none in firmware 1.4.1, firmware 1.4.2"},
+			`firmware 1\.4\.1: none above [\d.]+ bytes per hour; firmware 1\.4\.2: none above [\d.]+ bytes per hour; firmware 1\.4\.3: leak, 9\d %, 120 bytes per hour`},
 		{"ended, and began again", version(t, "fw=1", 2, same) + version(t, "fw=2", 0, same) + version(t, "fw=3", 3, same),
-			"firmware 1: +80 ± 0 bytes per hour, firmware 3: +120 ± 0 bytes per hour; none\n    in firmware 2"},
+			`firmware 1: leak, 9\d %, 80 bytes per hour; firmware 2: none above [\d.]+ bytes per hour; firmware 3: leak, 9\d %, 120 bytes per hour`},
 		{"in each version", version(t, "fw=1", 2, same) + version(t, "fw=2", 3, same),
-			"firmware 1: +80 ± 0 bytes per hour, firmware 2: +120 ± 0 bytes per hour"},
+			`firmware 1: leak, 9\d %, 80 bytes per hour; firmware 2: leak, 9\d %, 120 bytes per hour`},
 		{"ended by a version", version(t, "fw=1.1.0", 0, same) + version(t, "fw=1.2.0", 2, same) + version(t, "fw=1.3.0", 0, same),
-			"only in firmware 1.2.0: +80 ± 0 bytes per hour; none in firmware 1.1.0,\n    firmware 1.3.0"},
-		{"builds of one version", version(t, "fw=1 build=aa01", 0, same) + version(t, "fw=1 build=bb02", 3, same), "since firmware 1, build bb02; none in firmware 1, build aa01"},
-		{"builds without a version", version(t, "build=0123456789abcdef", 0, same) + version(t, "build=bb02", 3, same), "since build bb02; none in build 0123456789ab"},
+			`firmware 1\.1\.0: none above [\d.]+ bytes per hour; firmware 1\.2\.0: leak, 9\d %, 80 bytes per hour; firmware 1\.3\.0: none above [\d.]+ bytes per hour`},
+		{"builds of one version", version(t, "fw=1 build=aa01", 0, same) + version(t, "fw=1 build=bb02", 3, same), `firmware 1, build aa01: none above [\d.]+ bytes per hour; firmware 1, build bb02: leak`},
+		{"builds without a version", version(t, "build=0123456789abcdef", 0, same) + version(t, "build=bb02", 3, same), `build 0123456789ab: none above [\d.]+ bytes per hour; build bb02: leak`},
 	} {
 		out, errs, code := command("", "leaks", logFile(t, "fw.log", c.log))
-		if code != 0 || strings.Count(out, "\n  "+c.says+"\n") != 2 { // of the heap, and of the call path
+		if code != 0 || len(regexp.MustCompile(c.says).FindAllString(regexp.MustCompile(`\s+`).ReplaceAllString(out, " "), -1)) != 2 { // of the heap, and of the call path
 			t.Errorf("%s: exit code %d, %s%s", c.name, code, errs, out)
 		}
 	}
 	checkSession(t, "ended by a version", []string{"leaks", logFile(t, "fw.log", version(t, "fw=1", 2, same)+version(t, "fw=2", 0, same))}, 0, []string{
-		"no leak found (1 call path stopped growing) in 20 dumps of 2 boots over 18 h\nheap: no leak\n",
-		"\n  it shrank by 80 ± 0 bytes per hour, and stopped\n", ", boot 2, 1 h after its start\n  only in firmware 1: +80",
-		"\nis full:\n\nended  +80 ± 0 bytes per hour  52 → 70 blocks", "\n  ended about dump 11, boot 2, 1 h after its start\n  only in firmware 1: +80"}, "")
+		"none above ", " bytes per hour in 20 dumps of 2 boots over 18 h\nheap: none above ",
+		"\n  it shrank by 80 bytes per hour until about line 694, boot 2, 1 h after its\n    start\n  firmware 1: leak",
+		"\nThese grew, and do not now: a cache that is full, or a leak that was mended:\n\nended  +80 bytes per hour\n", "52 → 70 blocks", "\n  did not grow after about dump 11, boot 2, 1 h after its start (at most "}, "")
 	some := version(t, "fw=2", 0, same)
 	some = some[:strings.Index(some, "~h#begin 3")]
 	checkSession(t, "few dumps of a version", []string{"leaks", logFile(t, "fw.log", version(t, "fw=1", 1, same)+some)}, 0, []string{
-		"1 leak in 13 dumps of 2 boots over 11 h\n", "\n  firmware 1: +40 ± 0 bytes per hour; too little of firmware 2 to tell\n"}, "")
+		"in 13", "dumps of 2 boots over 11 h\n", "firmware 1: leak", "firmware 2: cannot tell"}, "")
 	out, _, _ := command("", "leaks", logFile(t, "fw.log", version(t, "fw=1", 0, same)+version(t, "fw=2", 3, 0x401200)))
-	if path, n := strings.Index(out, "0x401200"), strings.Count(out, "since firmware 2; none in firmware 1\n"); path < 0 || n != 1 || strings.Index(out, "since firmware") > path {
+	if path, n := strings.Index(out, "0x401200"), strings.Count(out, "firmware 1: none above"); path < 0 || n != 1 || strings.Index(out, "firmware 1: none above") > path {
 		t.Errorf("an address that firmware 1 may not have: %s", out)
 	}
 	log := logFile(t, "fw.log", version(t, "fw=1.4.2", 0, same)+version(t, "fw=1.4.3", 3, same))
 	out, _, _ = command("", "leaks", "--json", log)
 	type versions []struct {
-		Name         string
-		Boots, Dumps int
-		Rate         float64
-		Grows        bool
+		Name, Verdict string
 	}
-	want := versions{{"firmware 1.4.2", 1, 10, 0, false}, {"firmware 1.4.3", 1, 10, 120, true}}
+	want := versions{{"firmware 1.4.2", "none"}, {"firmware 1.4.3", "leak"}}
 	var got struct{ Leaks, Heaps []struct{ Versions versions } }
 	if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Leaks) != 1 || len(got.Heaps) != 1 ||
 		!slices.Equal(got.Leaks[0].Versions, want) || !slices.Equal(got.Heaps[0].Versions, want) {
 		t.Errorf("%v, %+v, want %v", err, got, want)
 	}
 	page, errs, _ := command("", "html", log)
-	if !strings.Contains(page, "since firmware 1.4.3; none in firmware 1.4.2") {
+	if !strings.Contains(page, "firmware 1.4.2: none above ") {
 		t.Errorf("the page does not name the version: %s", errs)
 	}
 }
@@ -241,7 +227,7 @@ func TestLeaksOfSingleDumps(t *testing.T) {
 		logs = append(logs, logFile(t, fmt.Sprintf("%d.log", i), "~h#begin "+strings.TrimSuffix(dump, "~h#begin ")))
 	}
 	out, errs, code := command("", append([]string{"leaks"}, logs...)...)
-	if code != 0 || !strings.HasPrefix(out, "1 leak in 9 dumps\n") || !strings.Contains(out, "leak  +120 ± 0 bytes per dump") {
+	if code != 0 || !strings.HasPrefix(out, "1 leak, ") || !strings.Contains(out, " in 9 dumps\n") || !strings.Contains(out, "+120 bytes per dump") {
 		t.Errorf("exit code %d, %s%s", code, errs, out)
 	}
 }
@@ -267,7 +253,7 @@ func TestLeaksOfEvents(t *testing.T) {
 		event(codec.EventFreed, 0x90000, i*10_000+5_000, 0)
 	}
 	out, errs, code := command("", "leaks", logFile(t, "x.rec", b.String()))
-	if code != 0 || !strings.HasPrefix(out, "1 leak in 40 dumps over ") || !regexp.MustCompile(`leak  \+1,(59\d|60\d) ± [\d.]+ bytes per second `).MatchString(out) || !strings.Contains(out, "    0x401200\n") {
+	if code != 0 || !strings.HasPrefix(out, "1 leak in 40 dumps over ") || !regexp.MustCompile(`leak, 99 %  \+1,(59\d|60\d) bytes per second `).MatchString(out) || !strings.Contains(out, "    0x401200\n") {
 		t.Errorf("exit code %d, %s%s", code, errs, out) // 16 bytes per 10 ms are 1,600 per second
 	}
 }
@@ -419,9 +405,9 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(row, "margin")
+	delete(row, "probability")
 	if schema.Validate(map[string]any(d)) == nil {
-		t.Error("the schema takes a leak without margin")
+		t.Error("the schema takes a leak without probability")
 	}
 }
 
@@ -474,7 +460,7 @@ func TestHintOfNames(t *testing.T) {
 	}{
 		{"no names", nil, none, true}, {"an ELF file", []string{"fw.elf"}, none, false}, {"names", nil, named, false}, {"nothing", nil, &profile.Leaks{}, false},
 	} {
-		if len(c.found.Rows) > 0 && c.found.Rows[0].Verdict != profile.Leaking {
+		if len(c.found.Rows) > 0 && c.found.Rows[0].Verdict != leak.Leak {
 			t.Fatalf("%s: %v, expected a leak", c.name, c.found.Rows[0].Verdict)
 		}
 		l := &leaks{session: &session{}}
@@ -495,7 +481,7 @@ func TestUndecidedDumpsAndHeaps(t *testing.T) {
 		}
 	}
 	out, errs, code := command("", "leaks", logFile(t, "x.log", b.String()))
-	if code != 0 || !strings.Contains(errs, "cannot be told apart") || !strings.Contains(out, "exhausted in 53 reports at +2,000") {
+	if code != 0 || !strings.Contains(errs, "cannot be told apart") || !strings.Contains(out, "exhausted in 53 reports") {
 		t.Errorf("exit code %d, %s%s", code, errs, out)
 	}
 }
@@ -522,7 +508,7 @@ func TestLeaksWithoutSubsets(t *testing.T) {
 	}
 	for want, log := range map[string]string{"20 → 25 blocks": all.String(), "0 → 5 blocks": leaked.String()} {
 		out, errs, code := command("", "leaks", logFile(t, "x.log", log))
-		if code != 0 || !strings.Contains(out, "leak in 6 dumps") || !strings.Contains(out, want) || strings.Contains(out, "was ending") {
+		if code != 0 || !strings.Contains(out, want) || strings.Contains(out, "was ending") {
 			t.Errorf("exit code %d, want %q in %s%s", code, want, errs, out)
 		}
 	}

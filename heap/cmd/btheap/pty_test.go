@@ -125,8 +125,8 @@ func TestLiveEndsWithTheFile(t *testing.T) {
 		{"lines", device(t, 12, 0), []string{"--plain"}, "dump 12, 12 h: 12,936 bytes in 312 blocks"},
 		{"no dump", "booting\n", nil, "no dump yet"},
 		{"no dump, lines", "booting\n", []string{"--plain"}, "no dump yet"},
-		{"reports only", freeHeap(9), nil, "report 9, 1.33 h: 40,200 free; leak; +600 ± 0 bytes per hour; exhausted in 2.79\r\n    days\r\n"},
-		{"reports only, lines", freeHeap(9), []string{"--plain"}, "report 9, 1.33 h: 40,200 free; leak; +600 ± 0 bytes per hour; exhausted in 2.79 days\r\n"},
+		{"reports only", freeHeap(9), nil, "report 9, 1.33 h: 40,200 free; leak, 98 %; +600 bytes per hour (597 to 603);\r\n    exhausted in 2.79 days (2.78 days to 2.81 days)\r\n"},
+		{"reports only, lines", freeHeap(9), []string{"--plain"}, "report 9, 1.33 h: 40,200 free; leak, 98 %; +600 bytes per hour (597 to 603); exhausted in 2.79 days (2.78 days to 2.81 days)\r\n"},
 	} {
 		keys, tty, err := pty.Open()
 		if err != nil {

@@ -28,9 +28,11 @@ func Headline(found *profile.Leaks) string {
 		switch {
 		case sure == len(leaks):
 		case len(leaks) == 1:
-			s += " " + percent(leaks[0].Probability)
+			s += ", " + percent(leaks[0].Probability) + ","
+		case sure == 0:
+			s += ", none of them sure,"
 		default:
-			s += fmt.Sprintf(", %d sure", sure)
+			s += fmt.Sprintf(", %d of them sure,", sure)
 		}
 		return s
 	case unknown > 0:
@@ -39,7 +41,13 @@ func Headline(found *profile.Leaks) string {
 	return "none above " + bound(found)
 }
 
-func bound(found *profile.Leaks) string { return bytesPer(found.Per, found.Span, found.Bound) }
+func bound(found *profile.Leaks) string {
+	most := found.Bound
+	for _, r := range found.Ended() {
+		most = math.Max(most, r.Bound)
+	}
+	return bytesPer(found.Per, found.Span, most)
+}
 
 // percent writes a probability, such as "97 %". It never says 100 %.
 func percent(p float64) string { return fmt.Sprintf("%d %%", min(99, int(100*p+0.5))) }
