@@ -71,7 +71,7 @@ func judgePaths(log worlds.Log) []leak.Judgement {
 	for k := range log.Series {
 		all = append(all, series(log, k))
 	}
-	return leak.JudgeAll(all)
+	return leak.JudgeAll(slices.Values(all))
 }
 
 // measure is something that can be wrong with judgements, counted.
