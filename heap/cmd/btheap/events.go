@@ -42,10 +42,13 @@ is one that was freed by the next event of its thread.`,
 	f.VarP(&s.rows, "rows", "n", "list `N` call sites, 0 for all")
 	f.StringVar(&order, "sort", "live", "order by `WHAT`: live, allocated or temporary")
 	cli.AddFlags(c, "Events", f)
+	s.add(c, "Events", oneOutput...)
 	s.add(c, "Symbols", symbolFlags...)
-	s.add(c, "Input", "only", "serial", "follow", "bare", "input-format", "strict", "quiet", "verbose")
+	s.add(c, "Input", noteFlags...)
 	s.add(c, "Frames", oneFrames...)
-	s.add(c, "Output", oneOutput...)
+	s.add(c, "Logs of an unusual form", "only", "input-format", "bare", "strict")
+	s.add(c, "Symbols that are not found, or are wrong", rareSymbols...)
+	s.add(c, "Limits and names", rareFrames...)
 	return c
 }
 

@@ -53,10 +53,12 @@ device, q quits.`,
 	f.BoolVar(&l.plain, "plain", false, "write one line for each dump or report to a terminal, too")
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
-	l.addAll(c, "Live", compareFrames, []string{"json"})
-	for _, name := range []string{"dump", "follow"} { // live always follows, and reads all dumps
-		c.Flags().MarkHidden(name)
-	}
+	cli.AddFlags(c, "Live", f)
+	l.add(c, "Live", "serial", "json")
+	l.add(c, "Symbols", symbolFlags...)
+	l.add(c, "Input", noteFlags...)
+	l.add(c, "Frames", compareFrames...)
+	l.addRare(c)
 	return c
 }
 

@@ -451,7 +451,7 @@ func TestManyDumps(t *testing.T) {
 
 // Which task, and which memory, holds the blocks.
 func TestByTaskAndHeap(t *testing.T) {
-	log := filepath.Join("..", "..", "log", "testdata", "systems", "07b-idf55-task-stat.log")
+	log := filepath.Join("..", "..", "heaplog", "testdata", "systems", "07b-idf55-task-stat.log")
 	for by, want := range map[string]string{"task": "thread 1 leaking_task, deleted\n", "heap": "100.0      6  heap RAM\n"} {
 		if out, errs, code := command("", "top", "--by", by, log); code != 0 || !strings.Contains(out, want) {
 			t.Errorf("--by %s: exit code %d, %s%s", by, code, errs, out)

@@ -56,25 +56,28 @@ type session struct {
 	warned    []string // with keepNotes: messages that --quiet does not hide
 }
 
-// Flags that most commands read, by the groups in which help lists them.
+// Flags that most commands read, by the groups in which help lists them: first those of the question, and
+// last those that few logs need.
 var (
-	symbolFlags = []string{"exe", "force", "maps", "sysroot", "debug-dir", "adjust", "machine"}
-	inputFlags  = []string{"dump", "split", "only", "heap-line", "serial", "follow", "bare", "input-format", "strict", "quiet", "verbose"}
-	frameFlags  = []string{"hide", "show", "ignore", "focus", "basenames", "full-names"}
+	symbolFlags = []string{"exe", "maps"}
+	noteFlags   = []string{"quiet", "verbose"}
+	frameFlags  = []string{"basenames", "hide", "show", "ignore", "focus"}
+
+	rareInput   = []string{"split", "only", "heap-line", "input-format", "bare", "strict"}
+	rareSymbols = []string{"force", "sysroot", "debug-dir", "adjust", "machine"}
+	rareFrames  = []string{"full-names", "max-paths"}
 )
 
-// Flags of commands that report on one dump.
+// Flags of commands that report on one dump, which --at can select.
 var (
-	oneFrames = append([]string{"no-fold"}, allFrames...)
-	allFrames = append([]string{"by"}, append(frameFlags, "at", "max-paths")...) // of reports in which no frame is folded
-	oneOutput = []string{"weight", "output"}
-
+	oneFrames  = append([]string{"at"}, compareFrames...)
+	allFrames  = append([]string{"at", "by"}, frameFlags...) // of reports in which no frame is folded
+	oneOutput  = []string{"weight", "output"}
 	jsonOutput = []string{"weight", "json", "output"}
 )
 
-// Flags of commands that compare dumps. --at selects a single dump, so they do not
-// include it.
-var compareFrames = append([]string{"by", "no-fold"}, append(frameFlags, "max-paths")...)
+// compareFrames are the flags of commands that compare dumps.
+var compareFrames = append([]string{"by", "no-fold"}, frameFlags...)
 
 // own returns the flags that only btheap has.
 func (s *session) own() *pflag.FlagSet {
@@ -109,14 +112,22 @@ func (s *session) add(c *cobra.Command, group string, names ...string) {
 	}
 }
 
-// addAll adds the flags of a report on call paths: symbols, input, frames and these. The flags
+// addAll adds the flags of a report on call paths: these, and those on symbols and input. The flags
 // that the command has already are the first group.
 func (s *session) addAll(c *cobra.Command, first string, frames, output []string) {
 	cli.AddFlags(c, first, c.Flags())
+	s.add(c, first, output...)
 	s.add(c, "Symbols", symbolFlags...)
-	s.add(c, "Input", inputFlags...)
+	s.add(c, "Input", append([]string{"dump"}, noteFlags...)...)
 	s.add(c, "Frames", frames...)
-	s.add(c, "Output", output...)
+	s.addRare(c)
+}
+
+// addRare adds the flags that few logs need.
+func (s *session) addRare(c *cobra.Command) {
+	s.add(c, "Logs of an unusual form", rareInput...)
+	s.add(c, "Symbols that are not found, or are wrong", rareSymbols...)
+	s.add(c, "Limits and names", rareFrames...)
 }
 
 // check reads the values of the flags.

@@ -43,8 +43,10 @@ func addSummary(c *cobra.Command) {
 		return l.run(c, files, l.writeSummary)
 	}
 	l.add(c, "Symbols", symbolFlags...)
-	l.add(c, "Input", "split", "only", "heap-line", "bare", "input-format", "quiet")
+	l.add(c, "Input", "quiet")
 	l.add(c, "Frames", "basenames", "no-fold", "hide", "show")
+	l.add(c, "Logs of an unusual form", "split", "only", "heap-line", "input-format", "bare")
+	l.add(c, "Symbols that are not found, or are wrong", rareSymbols...)
 }
 
 // writeSummary writes what leaks and until when, the largest call paths, what is free, and damage.
