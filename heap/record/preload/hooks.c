@@ -30,6 +30,7 @@ static align_fn real_memalign, real_aligned_alloc;
 static posix_memalign_fn real_posix_memalign;
 
 uintptr_t allocator_lo, allocator_size;
+static struct module libc, library;
 
 /* Until the real ones are found, dlsym itself may allocate: from here, and that is
  * never freed. */
@@ -83,13 +84,24 @@ OWN(malloc);
  * itself: these calls are passed through. */
 static void find_allocator(void)
 {
-	struct module m, c;
+	struct module m;
 
-	if (module_at((uintptr_t)real_malloc, &m) && module_at((uintptr_t)&getenv, &c) && m.start != c.start &&
-	    (uintptr_t)&own_malloc - m.start >= m.end - m.start) {
+	memory_start(); /* module_at reads only memory that can be read */
+	module_at((uintptr_t)&own_malloc, &library);
+	if (module_at((uintptr_t)real_malloc, &m) && module_at((uintptr_t)&getenv, &libc) && m.start != libc.start &&
+	    m.start != library.start) {
 		allocator_lo = m.start;
 		allocator_size = m.end - m.start;
 	}
+}
+
+/* own_work is passes within a call of the allocator. That of the C library may call its functions by
+ * their names: in musl, calloc calls malloc. Of a call at the end of a function, which is a jump,
+ * the caller is this library: memalign jumps to aligned_alloc. */
+NOINLINE bool own_work(uintptr_t caller)
+{
+	return inner((uintptr_t)__builtin_frame_address(0)) &&
+		(caller - libc.start < libc.end - libc.start || caller - library.start < library.end - library.start);
 }
 
 /* The program's preinit_array runs before the C library has the environment: the kernel has
@@ -201,8 +213,9 @@ EXPORT void free(void *p)
 {
 	if (is_early(p) || !p)
 		return;
-	if (LIKELY(on(RING_FREES)) && (!gate->ring->sample || sample_has((uintptr_t)p)))
-		record_free(p, (uintptr_t)__builtin_return_address(0));
+	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
+	if (LIKELY(on(RING_FREES)) && !passes(caller) && (!gate->ring->sample || sample_has((uintptr_t)p)))
+		record_free(p, caller);
 	real_free(p);
 }
 
@@ -213,7 +226,9 @@ EXPORT void *calloc(size_t n, size_t size)
 
 	if (UNLIKELY(!real_calloc))
 		return __builtin_mul_overflow(n, size, &bytes) ? NULL : early_alloc(bytes);
+	uintptr_t outer = enter_allocator();
 	void *p = real_calloc(n, size);
+	self.outer = outer;
 	if (LIKELY(wanted && p)) {
 		struct regs from = CALLER;
 		keep(p, n * size, &from);
@@ -256,8 +271,10 @@ EXPORT void *reallocarray(void *p, size_t n, size_t size)
 
 static void *align(bool wanted, align_fn real, size_t to, size_t n, const struct regs *from)
 {
+	uintptr_t outer = enter_allocator();
 	void *p = real ? real(to, n) : NULL;
 
+	self.outer = outer;
 	if (LIKELY(wanted && p))
 		keep(p, n, from);
 	return p;
@@ -282,8 +299,10 @@ EXPORT void *aligned_alloc(size_t to, size_t n)
 EXPORT int posix_memalign(void **out, size_t to, size_t n)
 {
 	bool wanted = on(RING_ALLOCS);
+	uintptr_t outer = enter_allocator();
 	int r = real_posix_memalign ? real_posix_memalign(out, to, n) : ENOMEM;
 
+	self.outer = outer;
 	if (LIKELY(wanted && !r && *out)) {
 		struct regs from = CALLER;
 		keep(*out, n, &from);

@@ -70,7 +70,8 @@ struct thread {
 	uint64_t forked;		/* stamp of the fork that is under way, or was the last */
 	uintptr_t lo, hi;		/* of its stack: memory that can be read; 0: not known */
 	uintptr_t gap;			/* no part of its stack is below */
-	uintptr_t outer;		/* the frame of a call of the program's allocator; 0: none */
+	uintptr_t outer;		/* the frame of a call of an allocator that may call its own functions
+					 * by their names; 0: none */
 	uintptr_t outer_block;		/* what that call frees or moves; 0: nothing */
 };
 
@@ -94,7 +95,31 @@ extern char **environ;
 
 /* ---------------------------------------------------------------- hooks.c */
 
-extern uintptr_t allocator_lo, allocator_size; /* calls from there are passed through */
+extern uintptr_t allocator_lo, allocator_size; /* calls from there are the allocator's own work */
+
+/* inner reports whether a call comes from within another one. After a siglongjmp out of
+ * that one, the next call from a frame further out ends it. */
+static inline bool inner(uintptr_t frame)
+{
+	return self.outer && frame < self.outer;
+}
+
+/* enter_allocator begins a call of the allocator, and returns what self.outer is to be after it. */
+static inline uintptr_t enter_allocator(void)
+{
+	uintptr_t before = self.outer;
+
+	self.outer = (uintptr_t)__builtin_frame_address(0);
+	return before;
+}
+
+bool own_work(uintptr_t caller);
+
+/* passes reports whether an event is not the program's, but of the allocator's own work. */
+static inline bool passes(uintptr_t caller)
+{
+	return UNLIKELY(caller - allocator_lo < allocator_size) || (UNLIKELY(self.outer) && own_work(caller));
+}
 
 /* ---------------------------------------------------------------- walk.c */
 

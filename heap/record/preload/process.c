@@ -220,7 +220,6 @@ bool process_start(const char *path)
 	if (!path || !*path || !(ring = map(path, &file)))
 		return false;
 	owner = getpid();
-	memory_start();
 	madvise(ring, ring->slot_at + ring->slots * RING_SLOT, MADV_DONTDUMP);
 	struct gate *page = pages(PAGE);
 	modules_start();

@@ -47,7 +47,7 @@ static inline void keep(void *p, size_t n, const struct regs *from)
 {
 	const struct ring_header *r = gate->ring;
 
-	if (!sampled(r, n))
+	if (passes(from->pc) || !sampled(r, n))
 		return;
 	if (UNLIKELY(r->sample))
 		sample_add((uintptr_t)p);

@@ -46,13 +46,6 @@ enum { ALL_FUNCTIONS(NUMBER) NUMBERS };
 
 static any_fn original[NUMBERS];
 
-/* inner reports whether a call comes from within another one. After a siglongjmp out of
- * that one, the next call from a frame further out ends it. */
-static inline bool inner(uintptr_t frame)
-{
-	return self.outer && frame < self.outer;
-}
-
 /* pass calls a function. block is what it frees or moves, 0 if it does not. */
 static inline word pass(unsigned i, word a, word b, word c, word block)
 {

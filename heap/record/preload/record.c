@@ -100,16 +100,8 @@ static inline void put_alloc(struct own *o, unsigned kind, void *p, size_t size,
 	publish(o, words);
 }
 
-/* passes reports whether an event is not the program's, but of the allocator's own work. */
-static inline bool passes(uintptr_t caller)
-{
-	return UNLIKELY(caller - allocator_lo < allocator_size);
-}
-
 void record_alloc(void *p, size_t size, const struct regs *from)
 {
-	if (passes(from->pc))
-		return;
 	unsigned level = enter();
 	struct own *o = own_at(level);
 	if (LIKELY(o))
@@ -131,8 +123,6 @@ static inline void put_word(struct own *o, unsigned kind, uintptr_t p)
 
 void record_free(void *p, uintptr_t caller)
 {
-	if (passes(caller))
-		return;
 	unsigned level = enter();
 	struct own *o = own_at(level);
 	if (LIKELY(o)) {
@@ -224,7 +214,9 @@ void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(v
 	bool had = p && o && (!r->sample || sample_has((uintptr_t)p));
 	if (had)
 		put_word(o, RING_MOVE_BEGINS, (uintptr_t)p);
+	uintptr_t outer = enter_allocator();
 	void *q = real(p, size);
+	self.outer = outer;
 	int e = errno;
 	bool wanted = o && q && __atomic_load_n(&r->mode, __ATOMIC_RELAXED) & RING_ALLOCS && sampled(r, size);
 	if (wanted)
