@@ -30,7 +30,7 @@ func (w *walker) prologue(m *Module, start, end, pc uint64, part span) (at *stat
 	if r, seen := w.prologues[key]; seen {
 		return r.at, r.guessed, r.ok && w.spend(1)
 	}
-	at, guessed, ok = w.follow(m, start, end, pc, part)
+	at, guessed, ok = w.follow(&follower{path: key})
 	if len(w.prologues) >= maxPlaces {
 		clear(w.prologues)
 	}
@@ -64,26 +64,30 @@ type follower struct {
 	table  *state    // state at a jump through a register
 	behind addresses // instructions after jumps and returns, up to pc
 	out    bool      // the limit on instructions was reached
+
+	// after, if not nil, is called with the state after each call, and the number of calls since the
+	// last jump.
+	after func(at uint64, s *state, calls int)
 }
 
-// follow is prologue without the cache.
-func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state, guessed, ok bool) {
-	f := follower{path: path{m, start, end, pc, part, w.thumb}, w: w, run: runner{w: w, word: w.arch.word}, seen: map[uint64]bool{}}
+// follow is prologue without the cache, for the path in f.
+func (w *walker) follow(f *follower) (at *state, guessed, ok bool) {
+	f.w, f.run, f.seen = w, runner{w: w, word: w.arch.word}, map[uint64]bool{}
 	first := &state{}
 	for r := range first.regs {
 		first.regs[r] = value{baseReg + r, 0}
 	}
 	if w.arch.machine == elfMIPS { // position-independent code is called through r25
-		first.regs[25] = value{baseConst, start + m.Bias}
+		first.regs[25] = value{baseConst, f.start + f.m.Bias}
 	}
-	f.todo = []block{{pc: start, state: first}}
+	f.todo = []block{{pc: f.start, state: first}}
 	for !f.out {
 		if len(f.todo) == 0 {
 			// All known branches were followed. Assume that a jump table leads to code after
 			// some jump, with the state at the jump through the table.
 			next := f.behind.next(f.seen)
-			if next == 0 || f.table == nil {
-				break
+			if next == 0 || f.table == nil || f.after != nil && f.table.get(w.arch.sp) == (value{baseReg + w.arch.sp, 0}) {
+				break // with the stack pointer of its start, the jump is most likely to another function
 			}
 			guessed = true
 			f.todo = append(f.todo, block{pc: next, state: f.table.fork()})
@@ -97,12 +101,15 @@ func (w *walker) follow(m *Module, start, end, pc uint64, part span) (at *state,
 	return nil, guessed, false
 }
 
-// inside reports whether an address is in the function.
-func (f *follower) inside(at uint64) bool { return at >= f.start && at < f.end || f.part.holds(at) }
+// inside reports whether an address is in the function. For rules, so is code elsewhere that it jumps
+// to, if no function starts there.
+func (f *follower) inside(at uint64) bool {
+	return at >= f.start && at < f.end || f.part.holds(at) || f.after != nil && f.m.inText(at) && !f.m.isStart(at) && !f.m.inPLT(at)
+}
 
 // branch follows code from an address, and returns the state at pc if it reaches pc, else nil.
 func (f *follower) branch(at uint64, s *state) *state {
-	it := 0
+	it, calls := 0, 0
 	for f.inside(at) || at == f.pc {
 		if at == f.pc {
 			return s
@@ -123,6 +130,10 @@ func (f *follower) branch(at uint64, s *state) *state {
 			return s
 		}
 		f.leave(&d, s)
+		if f.after != nil && d.flow == flowCall {
+			f.after(at+d.size, s, calls)
+			calls++
+		}
 		if d.before != nil {
 			s = d.before
 		}
