@@ -12,15 +12,19 @@ import (
 const (
 	ringEnv        = "LWSBT_RING"
 	ringMagic      = "lwsbtrng"
-	ringVersion    = 5
+	ringVersion    = 6
 	ringSlot       = 256
-	ringOwn        = (256 << 10)
+	ringRules      = (4 << 20)
+	ringTables     = 255
 	ringRecordMax  = 1088
 	ringSlack      = ringRecordMax
 	ringDepth      = 1024
 	ringPlaces     = 32
 	ringDied       = 0x40000000
+	ringStampBits  = 48
 	ringFrames     = 1
+	ringCheckBits  = 11
+	ringCheck      = 0x9e3779b97f4a7c15
 	ringPlaceNone  = 255
 	clockCount     = 0
 	clockCycles    = 1
@@ -50,6 +54,13 @@ const (
 	endDepth       = 1
 	endUnknown     = 2
 	endUnreadable  = 3
+	ruleNone       = 0
+	ruleEnd        = 1
+	ruleSp         = 2
+	ruleFp         = 3
+	ruleAtFp       = 4
+	ruleSignal     = 5
+	ruleOther      = 6
 )
 
 type header struct {
@@ -69,7 +80,8 @@ type header struct {
 	root     atomic.Uint32
 	slotless atomic.Uint32
 	top      atomic.Uint32
-	_        [12]uint32
+	rulesAt  uint64
+	_        [10]uint32
 	asleep   atomic.Uint32
 	beat     atomic.Uint32
 	_        [14]uint32
@@ -88,7 +100,8 @@ type slot struct {
 	_       [10]uint32
 	head    atomic.Uint32
 	lost    atomic.Uint32
-	_       [14]uint32
+	again   atomic.Uint32
+	_       [13]uint32
 	tail    atomic.Uint32
 	waiting atomic.Uint32
 	room    atomic.Uint32
@@ -97,3 +110,18 @@ type slot struct {
 }
 
 var _ [256]byte = [unsafe.Sizeof(slot{})]byte{}
+
+type table struct {
+	key    uint64
+	at     uint32
+	number uint32
+}
+
+var _ [16]byte = [unsafe.Sizeof(table{})]byte{}
+
+type tables struct {
+	count atomic.Uint32
+	_     [3]uint32
+}
+
+var _ [16]byte = [unsafe.Sizeof(tables{})]byte{}

@@ -72,7 +72,7 @@ func TestLayoutOfCompiler(t *testing.T) {
 	if magic != ringMagic {
 		t.Errorf("magic %q, want %q", ringMagic, magic)
 	}
-	values := map[string]uint64{"RING_VERSION": ringVersion, "RING_OWN": ringOwn, "RING_SLACK": ringSlack, "RING_DIED": ringDied,
+	values := map[string]uint64{"RING_VERSION": ringVersion, "RING_RULES": ringRules, "RING_SLACK": ringSlack, "RING_DIED": ringDied,
 		"RING_LEFT": stateLeft, "RING_FORK": kindFork, "RING_CYCLES": clockCycles, "RING_LOSSY": modeLossy}
 	n := 0
 	for line := range strings.Lines(lines) {
@@ -165,7 +165,7 @@ func parseLayout(t *testing.T) *cLayout {
 	for _, m := range structRE.FindAllStringSubmatch(s, -1) {
 		l.structs = append(l.structs, parseStruct(t, m[1], m[2]))
 	}
-	if len(l.structs) != 2 || len(l.constants) < 30 {
+	if len(l.structs) != 4 || len(l.constants) < 30 {
 		t.Fatalf("%d structures and %d constants in %s", len(l.structs), len(l.constants), ringHeader)
 	}
 	return l

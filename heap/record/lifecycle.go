@@ -96,6 +96,7 @@ func (r *Recorder) open(p *process) *output {
 // scan releases the slots of ended threads, and ends the recordings of ended processes.
 func (r *Recorder) scan(now time.Time) {
 	r.scanned = now
+	r.inspect()
 	r.executed.look(now)
 	quiet := map[*process]bool{}
 	for _, p := range r.processes {
@@ -211,12 +212,14 @@ func (r *Recorder) releaseAll(p *process) {
 // end closes all recordings.
 func (r *Recorder) end() (result Result) {
 	r.goneAll()
+	r.inspect()
 	if n := r.memory.slotless.Load(); n > 0 {
 		result.Err = fmt.Errorf("%d events were lost: no ring was free for their threads or signal handlers", n)
 		if r.top == len(r.memory.slots) {
 			result.Err = fmt.Errorf("%d events were lost: more than %d threads at once", n, r.top)
 		}
 	}
+	result.Err = cmp.Or(r.damage, result.Err)
 	for _, text := range r.executed.notes() {
 		r.note("%s", text)
 	}

@@ -26,6 +26,9 @@ type Config struct {
 	Sample    uint64 // mean distance of samples in bytes; 0 records every allocation
 	StartOff  bool   // record nothing until a request On
 
+	// Target is the program, if it is known: its code may need rules.
+	Target *Target
+
 	// File is the memory to use, a memfd that can be sealed. If it is nil, New makes one.
 	File *os.File
 
@@ -46,6 +49,8 @@ type memory struct {
 	*header
 	slots   []slot
 	areas   []byte // of all slots
+	rules   rules
+	seen    seen
 	stride  int    // bytes of an area
 	words   uint32 // of a ring
 	clock   clock
@@ -57,15 +62,17 @@ type memory struct {
 func newMemory(c Config) (*memory, error) {
 	slots, words := cmp.Or(c.Slots, 4096), cmp.Or(c.Words, 32768)
 	if c.Slots == 0 && (narrow || limit(unix.RLIMIT_AS) < wideSpace) {
-		slots = 256 // of 512 KB of addresses each
+		slots = 256 // of 320 KB of addresses each
 	}
 	up := func(n int) int { return (n + 65535) &^ 65535 }
-	areaAt, area := up(headerBytes+slots*ringSlot), up(ringOwn+8*(words+ringSlack))
+	areaAt, area := up(headerBytes+slots*ringSlot), up(8*(words+ringSlack))
+	rulesAt := areaAt + slots*area
 	m := &memory{file: c.File, stride: area, words: uint32(words), clock: newClock()}
-	if err := m.create(areaAt + slots*area); err != nil {
-		return nil, fmt.Errorf("cannot create %d bytes of shared memory: %w", areaAt+slots*area, sizeLimit(err))
+	if err := m.create(rulesAt + ringRules); err != nil {
+		return nil, fmt.Errorf("cannot create %d bytes of shared memory: %w", rulesAt+ringRules, sizeLimit(err))
 	}
-	m.areas = m.bytes[areaAt:]
+	m.areas = m.bytes[areaAt:rulesAt]
+	m.rules = newRules(m.bytes[rulesAt:])
 	m.header = (*header)(unsafe.Pointer(&m.bytes[0]))
 	m.bed = unsafe.Pointer(&m.asleep)
 	m.slots = unsafe.Slice((*slot)(unsafe.Pointer(&m.bytes[headerBytes])), slots)
@@ -73,7 +80,7 @@ func newMemory(c Config) (*memory, error) {
 	copy(h.magic[:], ringMagic)
 	h.version = ringVersion
 	h.slots, h.words = uint32(slots), uint32(words)
-	h.slotAt, h.areaAt, h.area = headerBytes, uint64(areaAt), uint64(area)
+	h.slotAt, h.areaAt, h.area, h.rulesAt = headerBytes, uint64(areaAt), uint64(area), uint64(rulesAt)
 	h.sample = c.Sample
 	h.recorder = uint32(os.Getpid())
 	if c.Children {
@@ -82,6 +89,8 @@ func newMemory(c Config) (*memory, error) {
 	h.clock = m.clock.kind
 	m.setRecording(!c.StartOff, c.Lossy)
 	m.unwatch = m.guard()
+	copy(m.seen.constants[:], m.constants())
+	m.seen.alive = m.alive.Load()
 	return m, nil
 }
 
@@ -158,8 +167,8 @@ func (m *memory) close() {
 // still write to a ring, but find no record in it.
 func (m *memory) release(rings int) {
 	for i := range m.slots[:rings] {
-		at := int64(m.areaAt) + int64(i*m.stride) + ringOwn
-		unix.Fallocate(int(m.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, int64(m.stride)-ringOwn)
+		at := int64(m.areaAt) + int64(i*m.stride)
+		unix.Fallocate(int(m.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, int64(m.stride))
 	}
 }
 
@@ -171,13 +180,14 @@ func (m *memory) setRecording(on, lossy bool) {
 	if lossy {
 		mode |= modeLossy
 	}
+	m.seen.mode = mode
 	m.mode.Store(mode)
 }
 
 // ring returns the words of a slot's ring, with the slack. It does not read the position
 // from the header, which the program can change.
 func (m *memory) ring(i int) []uint64 {
-	return unsafe.Slice((*uint64)(unsafe.Pointer(&m.areas[i*m.stride+ringOwn])), int(m.words)+ringSlack)
+	return unsafe.Slice((*uint64)(unsafe.Pointer(&m.areas[i*m.stride])), int(m.words)+ringSlack)
 }
 
 // sleep waits until a program wakes the recorder, but not longer than d.
@@ -209,12 +219,14 @@ type clock struct {
 	scale float64 // µs per cycle
 }
 
+const stampMask = 1<<ringStampBits - 1
+
 // newClock returns the clock of this machine. It is the cycle counter if the kernel's clock
 // uses it, because the counter is then the same on all processors.
 func newClock() clock {
 	c := clock{kind: clockCount, bits: 32, start: time.Now()}
 	if haveCycles && kernelUsesCycles() {
-		c.kind, c.bits, c.base = clockCycles, 56, cycles()
+		c.kind, c.bits, c.base = clockCycles, ringStampBits, cycles()&stampMask
 		time.Sleep(2 * time.Millisecond)
 		c.measure()
 	}
@@ -226,7 +238,7 @@ func (c *clock) measure() {
 	since := time.Since(c.start)
 	c.now = uint64(since.Microseconds())
 	if c.kind == clockCycles {
-		c.scale = float64(since) / 1000 / float64(cycles()-c.base)
+		c.scale = float64(since) / 1000 / float64((cycles()-c.base)&stampMask)
 	}
 }
 
@@ -264,5 +276,5 @@ func (m *memory) now() uint64 {
 	if m.clock.kind == clockCount {
 		return uint64(m.count.Load())
 	}
-	return cycles() & (1<<56 - 1)
+	return cycles() & stampMask
 }

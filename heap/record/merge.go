@@ -75,12 +75,15 @@ func (r *Recorder) take() {
 
 // release frees a slot whose ring was read to its end.
 func (r *Recorder) release(t *thread) {
+	r.inspectSlot(t.index)
+	r.readOn(t)
 	t.countLost()
 	if t.proc != nil {
 		t.proc.thread(t)
 	}
 	r.threads[t.index] = nil
 	t.head.Store(0)
+	t.again.Store(0)
 	t.tail.Store(0)
 	t.slot.lost.Store(0)
 	t.waiting.Store(0)
@@ -185,7 +188,11 @@ func (r *Recorder) apply(t *thread, rec *record) error {
 	}
 	switch rec.kind {
 	case kindModule:
-		return p.load(rec)
+		name, err := p.load(rec)
+		if rec.frames && err == nil {
+			r.lacks(p, name)
+		}
+		return err
 	case kindUnloaded:
 		p.modules.unload()
 	case kindElsewhere:

@@ -60,8 +60,8 @@ func (m *modules) clone() modules {
 // unload removes all code mappings. The process then reports the remaining modules again.
 func (m *modules) unload() { m.code = m.code[:0] }
 
-// load maps the module of a record.
-func (p *process) load(rec *record) error {
+// load maps the module of a record, and returns its path.
+func (p *process) load(rec *record) (path string, err error) {
 	n := rec.segments()
 	id, rest := text(rec.words[3+2*n:], rec.idBytes())
 	name, _ := text(rest, rec.pathBytes())
@@ -73,7 +73,7 @@ func (p *process) load(rec *record) error {
 		relative, w := rec.words[3+2*i], rec.words[4+2*i]
 		s := segment{(mod.base + relative) & (1<<p.word - 1), w >> 3, flagsOf(elf.ProgFlag(w & 7)), relative}
 		if s.size == 0 || s.start+s.size < s.start {
-			return fmt.Errorf("a segment of %#x bytes at %#x", s.size, s.start)
+			return "", fmt.Errorf("a segment of %#x bytes at %#x", s.size, s.start)
 		}
 		mod.segments = append(mod.segments, s)
 	}
@@ -83,7 +83,7 @@ func (p *process) load(rec *record) error {
 		p.text = fmt.Appendf(p.text, "~h#load t=%d\n", p.time(rec.stamp))
 		p.text = p.modules.append(p.text, first)
 	}
-	return nil
+	return mod.name, nil
 }
 
 // load maps a module. It lists the module if its code is new.

@@ -46,7 +46,7 @@ func (p *producer) stamp() uint64 {
 	if p.m.clock.kind == clockCount {
 		return uint64(p.m.count.Add(1) - 1)
 	}
-	return cycles() & (1<<56 - 1)
+	return cycles() & stampMask
 }
 
 // put writes a record whose stamp was read before.
@@ -56,12 +56,18 @@ func (p *producer) put(stamp uint64, kind, flags uint64, words ...uint64) {
 		time.Sleep(50 * time.Microsecond)
 	}
 	at := p.head & (p.m.words - 1)
-	p.ring[at] = stamp<<8 | flags<<4 | kind
+	first := stamp<<16 | flags<<4 | kind
+	check := p.slot.image ^ uint64(p.slot.tid)<<32 ^ uint64(p.head)
+	for _, w := range append(words, first) {
+		check ^= w
+	}
+	p.ring[at] = first | check*ringCheck>>53<<5
 	copy(p.ring[at+1:], words)
 	p.head += n
 	if at+n >= p.m.words {
 		p.head = p.head / p.m.words * p.m.words
 	}
+	p.slot.again.Store(^p.head)
 	p.slot.head.Store(p.head)
 }
 

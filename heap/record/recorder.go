@@ -49,7 +49,10 @@ type Recorder struct {
 	on        bool
 	scanned   time.Time // last scan
 	notes     []string
-	calls     chan func() // for the loop of Run
+	damage    error // what of the memory the program wrote over
+	calls     chan func()     // for the loop of Run
+	stopped   chan struct{}   // closed by Close
+	asked     map[string]bool // files whose rules were asked for
 	executed  executed
 
 	namespaces bool // there are processes of other PID namespaces
@@ -74,7 +77,11 @@ func New(c Config, create func(name string, root bool) (io.WriteCloser, error)) 
 	}
 	r := &Recorder{config: c, memory: m, create: create, on: !c.StartOff,
 		threads: make([]*thread, len(m.slots)), processes: map[processKey]*process{},
-		outputs: map[int]*output{}, used: map[string]int{}, calls: make(chan func(), 1), executed: newExecuted()}
+		outputs: map[int]*output{}, used: map[string]int{}, calls: make(chan func(), 1), executed: newExecuted(), stopped: make(chan struct{}), asked: map[string]bool{}}
+	if c.Target != nil {
+		m.rules.prepare(c.Target.loader)
+		m.rules.prepare(c.Target.Path)
+	}
 	if r.control, err = net.Listen("unix", socketName(os.Getpid())); err != nil {
 		r.note("cannot take requests of btrecord ctl: %v", err)
 	} else {
@@ -119,6 +126,7 @@ func (r *Recorder) call(f func()) {
 
 // Close frees the memory.
 func (r *Recorder) Close() {
+	close(r.stopped)
 	if r.control != nil {
 		r.control.Close()
 	}

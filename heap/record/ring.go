@@ -4,25 +4,24 @@ package record
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"slices"
 	"unsafe"
 )
 
-// record is a record that a thread wrote. more refers to the ring, which the program can
-// change at any time; the other fields are copies.
+// record is a record that a thread wrote.
 type record struct {
 	stamp   uint64
 	kind    uint8
 	address uint64
 	size    uint64
 	place   uint8
-	frames  bool // the stack is in kept and more; if not set, it is the stack of place
+	frames  bool // the stack is in kept and more; if not set, it is the stack of place. Of kindModule: see ringFrames
 	end     uint8
 	kept    uint16
-	more    []uint64 // return addresses in the ring, the outermost first
+	more    []uint64 // return addresses, the outermost first
 	lengths uint64   // of kindModule, kindImage and kindExec: word 2
-	words   []uint64 // of kindModule, kindImage and kindExec: all words
+	words   []uint64 // all words, in memory that the next record uses, too
 }
 
 // ring reads the records of one slot. The program may write anything at any time, even to
@@ -30,6 +29,7 @@ type record struct {
 type ring struct {
 	words []uint64 // with the slack
 	mask  uint32   // of the ring's words without the slack
+	seed  uint64   // of checks
 	tail  uint32   // words read
 	head  uint32   // words that may be read
 	stamp uint64   // of the record at tail
@@ -60,7 +60,7 @@ func (r *ring) peek(c *clock) bool {
 	if r.tail == r.head {
 		return false
 	}
-	r.stamp = r.load(0) >> 8
+	r.stamp = r.load(0) >> (64 - ringStampBits)
 	if c.bits == 32 {
 		r.stamp &= 1<<32 - 1
 	}
@@ -73,62 +73,81 @@ func (r *ring) peek(c *clock) bool {
 // next reads the record that peek found, and advances tail.
 func (r *ring) next(rec *record) error {
 	left := r.head - r.tail
-	word := r.load(0)
-	*rec = record{stamp: r.stamp, kind: uint8(word & 15)}
-	frames := word>>4&ringFrames != 0
-	var n uint32
+	words := append(rec.words[:0], r.load(0))
+	load := func(n uint32) {
+		for len(words) < int(n) {
+			words = append(words, r.load(len(words)))
+		}
+	}
+	*rec = record{stamp: r.stamp, kind: uint8(words[0] & 15), frames: words[0]>>4&1 != 0, words: words}
+	n := uint32(1)
 	switch rec.kind {
 	case kindAllocated, kindMoveEnds:
 		n = 3
-		rec.address = r.load(1)
-		w := r.load(2)
-		rec.size, rec.place = w&(1<<48-1), uint8(w>>48)
-		if frames {
-			w = r.load(3)
-			rec.kept, rec.end = uint16(w>>16), uint8(w>>32)
-			more := uint32(w & 0xffff)
-			if uint32(rec.kept)+more > ringDepth {
-				return fmt.Errorf("a stack of %d frames, expected %d at most", uint32(rec.kept)+more, ringDepth)
+		if rec.frames {
+			load(4)
+			if n += 1 + uint32(words[3]&0xffff); words[3]>>16&0xffff+words[3]&0xffff > ringDepth {
+				return fmt.Errorf("a stack of %d frames, expected %d at most", words[3]>>16&0xffff+words[3]&0xffff, ringDepth)
 			}
-			rec.frames = true
-			n += 1 + more
-			at := int(r.tail&r.mask) + 4
-			rec.more = r.words[at : at+int(more)]
 		}
 	case kindFreed, kindMoveBegins:
 		n = 2
-		rec.address = r.load(1)
 	case kindMoveFailed, kindMoveFreed, kindUnloaded, kindFork, kindElsewhere:
-		n = 1
-	case kindModule:
-		rec.lengths = r.load(2)
-		n = 3 + 2*uint32(rec.segments()) + up8(rec.idBytes()) + up8(rec.pathBytes())
-	case kindImage:
-		rec.lengths = r.load(2)
-		n = 5 + up8(rec.pathBytes())
-	case kindExec:
-		rec.lengths = r.load(2)
-		n = 4 + up8(rec.pathBytes())
+	case kindModule, kindImage, kindExec:
+		load(3)
+		rec.lengths = words[2]
+		n = map[uint8]uint32{kindImage: 5, kindExec: 4}[rec.kind] + up8(rec.pathBytes())
+		if rec.kind == kindModule {
+			n += 3 + 2*uint32(rec.segments()) + up8(rec.idBytes())
+		}
 	default:
 		return fmt.Errorf("a record of kind %d", rec.kind)
 	}
 	if n > ringRecordMax {
 		return fmt.Errorf("a record of %d words, expected %d at most", n, ringRecordMax)
 	}
-	if rec.kind == kindModule || rec.kind == kindImage || rec.kind == kindExec {
-		at := int(r.tail & r.mask)
-		rec.words = slices.Clone(r.words[at : at+int(n)])
-	}
+	load(n)
+	size := n
 	// A record that extends into the slack ends at the end of the ring.
 	if at := r.tail & r.mask; at+n > r.mask {
-		n = r.mask + 1 - at
+		size = r.mask + 1 - at
 	}
-	if n > left {
-		return fmt.Errorf("a record of %d words, where %d are written", n, left)
+	if size > left {
+		return fmt.Errorf("a record of %d words, where %d are written", size, left)
 	}
-	r.tail += n
+	if !r.intact(words) {
+		return errors.New("a record with a wrong check value")
+	}
+	rec.words = words
+	rec.fields(n)
+	r.tail += size
 	r.past, r.any = r.stamp, true
 	return nil
+}
+
+// intact reports whether the words of the record at tail have the check value in word 0.
+func (r *ring) intact(words []uint64) bool {
+	const mask = (1<<ringCheckBits - 1) << 5
+	h := r.seed ^ uint64(r.tail) ^ words[0]&^mask
+	for _, w := range words[1:] {
+		h ^= w
+	}
+	return h*ringCheck>>(64-ringCheckBits)<<5 == words[0]&mask
+}
+
+// fields sets the fields of a record of n words.
+func (rec *record) fields(n uint32) {
+	w := rec.words
+	if n > 1 {
+		rec.address = w[1]
+	}
+	if rec.kind != kindAllocated && rec.kind != kindMoveEnds {
+		return
+	}
+	rec.size, rec.place = w[2]&(1<<48-1), uint8(w[2]>>48)
+	if rec.frames {
+		rec.kept, rec.end, rec.more = uint16(w[3]>>16), uint8(w[3]>>32), w[4:n]
+	}
 }
 
 func (rec *record) pathBytes() int { return int(rec.lengths & 0xffff) }

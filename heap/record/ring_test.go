@@ -95,30 +95,32 @@ func newRing(t testing.TB, c ringConfig) *ringReader {
 	const slotAt = 4096
 	align := func(n int) int { return (n + 65535) &^ 65535 }
 	areaAt := align(slotAt + c.slots*256)
-	area := align(256<<10 + 8*(c.words+1088))
+	area := align(8 * (c.words + 1088))
 	f, err := os.CreateTemp("/dev/shm", "lwsbt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	t.Cleanup(func() { os.Remove(f.Name()) })
-	if err := f.Truncate(int64(areaAt + c.slots*area)); err != nil {
+	size := areaAt + c.slots*area + 4<<20
+	if err := f.Truncate(int64(size)); err != nil {
 		t.Fatal(err)
 	}
-	mem, err := syscall.Mmap(int(f.Fd()), 0, areaAt+c.slots*area, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	mem, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &ringReader{path: f.Name(), mem: mem, slots: make([]ringSlot, c.slots), stop: make(chan struct{}), done: make(chan error, 1)}
 	e := binary.NativeEndian
 	copy(mem, "lwsbtrng")
-	for at, v := range map[int]uint32{8: 5, 12: uint32(c.slots), 16: uint32(c.words), 20: slotAt, 40: uint32(c.clock),
+	for at, v := range map[int]uint32{8: 6, 12: uint32(c.slots), 16: uint32(c.words), 20: slotAt, 40: uint32(c.clock),
 		44: uint32(c.children), 56: uint32(os.Getpid()), 64: c.mode} {
 		e.PutUint32(mem[at:], v)
 	}
 	e.PutUint64(mem[24:], uint64(areaAt))
 	e.PutUint64(mem[32:], uint64(area))
 	e.PutUint64(mem[48:], c.sample)
+	e.PutUint64(mem[80:], uint64(areaAt+c.slots*area))
 	go func() {
 		for {
 			select {
@@ -184,7 +186,7 @@ func (r *ringReader) drain() error {
 func (r *ringReader) free(i int, s *ringSlot) {
 	at := 4096 + i*256
 	r.before += int(atomic.LoadUint32(r.u32(at + 68)))
-	for _, f := range []int{64, 68, 128, 132, 136} {
+	for _, f := range []int{64, 68, 72, 128, 132, 136} {
 		atomic.StoreUint32(r.u32(at+f), 0)
 	}
 	s.taken = false
@@ -203,10 +205,10 @@ func (r *ringReader) gone(s *ringSlot) bool {
 // record reads a record of a slot, and returns the number of its words.
 func (r *ringReader) record(i int, s *ringSlot) (int, error) {
 	words := binary.NativeEndian.Uint32(r.mem[16:])
-	at := int(r.head(24)) + i*int(r.head(32)) + 256<<10 + int(s.tail%words)*8
+	at := int(r.head(24)) + i*int(r.head(32)) + int(s.tail%words)*8
 	w := func(n int) uint64 { return r.head(at + n*8) }
-	rec := ringRecord{kind: int(w(0) & 15), slot: i, generation: s.generation, pid: s.pid, image: s.image, stamp: w(0) >> 8, seq: len(r.recs)}
-	flags, n := w(0)>>4&15, 2
+	rec := ringRecord{kind: int(w(0) & 15), slot: i, generation: s.generation, pid: s.pid, image: s.image, stamp: w(0) >> 16, seq: len(r.recs)}
+	flags, n := w(0)>>4&1, 2
 	switch rec.kind {
 	case ringAllocated, ringMoveEnds:
 		rec.addr, rec.size = w(1), w(2)&(1<<48-1)
@@ -247,6 +249,13 @@ func (r *ringReader) record(i int, s *ringSlot) (int, error) {
 		n = 4 + (int(w(2)&0xffff)+7)/8
 	default:
 		return 0, fmt.Errorf("kind %d", rec.kind)
+	}
+	check := s.image ^ uint64(s.tid)<<32 ^ uint64(s.tail) ^ w(0)&^(2047<<5)
+	for k := 1; k < n; k++ {
+		check ^= w(k)
+	}
+	if check *= 0x9e3779b97f4a7c15; check>>53 != w(0)>>5&2047 {
+		return 0, fmt.Errorf("kind %d: check value %#x, want %#x", rec.kind, w(0)>>5&2047, check>>53)
 	}
 	for k := range n {
 		if rec.kind >= ringModule {

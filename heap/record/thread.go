@@ -36,7 +36,7 @@ type thread struct {
 func newThread(m *memory, i int) *thread {
 	s := &m.slots[i]
 	t := &thread{index: i, slot: s, pid: s.pid, tid: s.tid, image: s.image}
-	t.ring = ring{words: m.ring(i), mask: m.words - 1}
+	t.ring = ring{words: m.ring(i), mask: m.words - 1, seed: t.image ^ uint64(t.tid)<<32}
 	return t
 }
 
@@ -88,6 +88,9 @@ func (t *thread) stack(rec *record) (pathID, error) {
 	return path, nil
 }
 
+// maxSize is larger than all memory that a process can have.
+const maxSize = 1 << 47
+
 // apply applies an event to the process.
 func (t *thread) apply(rec *record) error {
 	p := t.proc
@@ -104,6 +107,9 @@ func (t *thread) apply(rec *record) error {
 	}
 	switch rec.kind {
 	case kindAllocated, kindMoveEnds:
+		if rec.size >= maxSize || rec.address+rec.size < rec.address {
+			return fmt.Errorf("a block of %d bytes at %#x", rec.size, rec.address)
+		}
 		path, err := t.stack(rec)
 		if err != nil {
 			return err

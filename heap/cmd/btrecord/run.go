@@ -131,7 +131,7 @@ func (o *options) record(c *cobra.Command, args []string, t *record.Target, libr
 	if err != nil {
 		return err
 	}
-	r, err := o.newRecorder(nil, output, path)
+	r, err := o.newRecorder(t, nil, output, path)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (o *options) attach(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	a, err := record.Attach(o.pid, library, func(memory *os.File) (*record.Recorder, error) { return o.newRecorder(memory, output, path) })
+	a, err := record.Attach(o.pid, library, func(memory *os.File) (*record.Recorder, error) { return o.newRecorder(nil, memory, output, path) })
 	if err != nil {
 		output.Close()
 		if output != os.Stdout {
@@ -219,10 +219,10 @@ func (o *options) noter(c *cobra.Command) func(format string, args ...any) {
 }
 
 // newRecorder returns a recorder that writes to output, the file at path, and to path.PID for
-// other processes. file is the memory to use, or nil.
-func (o *options) newRecorder(file, output *os.File, path string) (*record.Recorder, error) {
+// other processes. t is the program to be started, file the memory to use, or nil.
+func (o *options) newRecorder(t *record.Target, file, output *os.File, path string) (*record.Recorder, error) {
 	r, err := record.New(record.Config{Events: o.events, Addresses: o.addresses, AtPeak: o.atPeak, Children: o.children,
-		Inherited: o.inherited, Lossy: o.lossy, StartOff: o.startOff, Sample: o.rate, File: file,
+		Inherited: o.inherited, Lossy: o.lossy, StartOff: o.startOff, Sample: o.rate, Target: t, File: file,
 	}, func(name string, root bool) (io.WriteCloser, error) {
 		if root {
 			return output, nil

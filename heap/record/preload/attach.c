@@ -303,7 +303,7 @@ EXPORT int lwsbt_attach(int fd)
 EXPORT int lwsbt_detach(void)
 {
 	if (gate->ring) {
-		gate->ring->children = 0;
+		fixed.children = 0;
 		__atomic_store_n(&gate->ring->mode, 0, __ATOMIC_RELEASE);
 	}
 	attached = false;

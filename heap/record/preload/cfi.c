@@ -2,7 +2,7 @@
  * The rule of one address, from a module's .eh_frame: DWARF's call frame
  * information as gcc and clang write it for exceptions (Linux Standard Base,
  * "Exception Frames"). Only three columns are followed: the CFA, the return
- * address and the frame pointer. What needs another is RULE_OTHER.
+ * address and the frame pointer. What needs another is RING_RULE_OTHER.
  */
 #include <string.h>
 
@@ -366,19 +366,35 @@ static struct in within(const struct module *m, uintptr_t at)
 	return (struct in){at >= m->start && at < m->end ? (const uint8_t *)at : end, end};
 }
 
-/* fde finds the entry for pc by the sorted table. */
-static bool fde(uintptr_t pc, const struct module *m, struct in *found)
+/* entries returns the sorted table of a module, and their number, 0 if there is none. */
+static const int32_t *entries(const struct module *m, size_t *n)
 {
 	struct in in = within(m, m->table);
 	uintptr_t frame, count;
 	uint8_t form[4];
 
 	take(&in, form, 4);
-	if (form[0] != 1 || form[3] != 0x3b || !encoded(&in, form[1], m->table, &frame) ||
-	    !encoded(&in, form[2], m->table, &count) || !count || count > (size_t)(in.end - in.p) / 8)
+	*n = form[0] == 1 && form[3] == 0x3b && encoded(&in, form[1], m->table, &frame) && encoded(&in, form[2], m->table, &count) &&
+		count <= (size_t)(in.end - in.p) / 8 ? count : 0;
+	return (const int32_t *)(const void *)in.p;
+}
+
+bool cfi_lacks(const struct module *m)
+{
+	size_t n;
+
+	entries(m, &n);
+	return n < (m->end - m->start) / 16384; /* usually one for some 100 bytes of code */
+}
+
+/* fde finds the entry for pc. */
+static bool fde(uintptr_t pc, const struct module *m, struct in *found)
+{
+	size_t lo = 0, hi;
+	const int32_t *t = entries(m, &hi);
+
+	if (!hi)
 		return false;
-	const int32_t *t = (const int32_t *)(const void *)in.p;
-	size_t lo = 0, hi = count;
 	while (hi - lo > 1) {
 		size_t mid = (lo + hi) / 2;
 		if (m->table + (uintptr_t)(intptr_t)t[2 * mid] <= pc)
@@ -403,18 +419,18 @@ static int16_t words(const struct row *r, int column)
 /* rule_of returns the rule of a row. */
 static struct rule rule_of(const struct row *r)
 {
-	struct rule rule = {.kind = RULE_OTHER, .cfa = r->cfa}, other = {.kind = RULE_OTHER};
+	struct rule rule = {.kind = RING_RULE_OTHER, .cfa = r->cfa}, other = {.kind = RING_RULE_OTHER};
 	int16_t where[2] = {0, 0};
 
 	if (r->how[0] == UNDEFINED)
-		return (struct rule){.kind = RULE_END};
+		return (struct rule){.kind = RING_RULE_END};
 	if (r->at_fp)
-		rule.kind = RULE_AT_FP;
+		rule.kind = RING_RULE_AT_FP;
 	else if (r->cfa_reg == REG_SP)
-		rule.kind = RULE_SP;
+		rule.kind = RING_RULE_SP;
 	else if (r->cfa_reg == REG_FP)
-		rule.kind = RULE_FP;
-	if (rule.kind == RULE_OTHER || r->cfa == INT32_MIN)
+		rule.kind = RING_RULE_FP;
+	if (rule.kind == RING_RULE_OTHER || r->cfa == INT32_MIN)
 		return other;
 	for (int i = 0; i < 2; i++) {
 		if (r->how[i] == OFFSET && !(where[i] = words(r, i)))
@@ -431,7 +447,7 @@ static struct rule rule_of(const struct row *r)
 
 struct rule cfi_rule(uintptr_t pc, const struct module *m, struct cfi_work *memory)
 {
-	struct rule none = {.kind = RULE_NONE}, other = {.kind = RULE_OTHER};
+	struct rule none = {.kind = RING_RULE_NONE}, other = {.kind = RING_RULE_OTHER};
 	struct work *w = (struct work *)(void *)memory;
 	struct in in;
 	uint32_t back;
@@ -447,7 +463,7 @@ struct rule cfi_rule(uintptr_t pc, const struct module *m, struct cfi_work *memo
 	if (pc < lo || pc - lo >= size)
 		return none;
 	if (w->cie.signal)
-		return (struct rule){.kind = RULE_SIGNAL};
+		return (struct rule){.kind = RING_RULE_SIGNAL};
 	if (w->cie.augmented)
 		skip(&in, uleb(&in));
 	w->row = w->first = (struct row){.cfa_reg = -1};
@@ -464,7 +480,13 @@ struct rule cfi_rule(uintptr_t pc, const struct module *m, struct cfi_work *memo
 struct rule cfi_rule(uintptr_t pc, const struct module *m, struct cfi_work *memory)
 {
 	(void)pc, (void)m, (void)memory;
-	return (struct rule){.kind = RULE_OTHER};
+	return (struct rule){.kind = RING_RULE_OTHER};
+}
+
+bool cfi_lacks(const struct module *m)
+{
+	(void)m;
+	return false;
 }
 
 #endif

@@ -42,7 +42,7 @@ static pid_t enters(const char *path)
 {
 	pid_t pid = recording() && path ? getpid() : 0;
 
-	if (!pid || (pid != owner && !gate->ring->children))
+	if (!pid || (pid != owner && !fixed.children))
 		return 0;
 	record_exec(pid, path, stamp());
 	return pid;
@@ -141,7 +141,7 @@ EXPORT int execle(const char *path, const char *first, ...)
 static int spawn(spawn_fn real, pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
 	char *const argv[], char *const envp[])
 {
-	bool told = recording() && gate->ring->children;
+	bool told = recording() && fixed.children;
 	uint64_t before = told ? stamp() : 0;
 	pid_t child = 0;
 	int e = real ? real(&child, path, actions, attributes, argv, envp) : ENOSYS;

@@ -214,7 +214,7 @@ EXPORT void free(void *p)
 	if (is_early(p) || !p)
 		return;
 	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
-	if (LIKELY(on(RING_FREES)) && !passes(caller) && (!gate->ring->sample || sample_has((uintptr_t)p)))
+	if (LIKELY(on(RING_FREES)) && !passes(caller) && (!fixed.sample || sample_has((uintptr_t)p)))
 		record_free(p, caller);
 	real_free(p);
 }

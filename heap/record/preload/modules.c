@@ -236,8 +236,7 @@ bool module_tell(struct own *o, const struct module *m)
 	end = fill_segments(w + 3, m, &hs);
 	w[2] = bytes | (uint64_t)id_bytes << 16 | (uint64_t)((end - w - 3) / 2) << 24;
 	end = fill(fill(end, id, id_bytes), m->name, bytes);
-	w[0] = word0(stamp(), 0, RING_MODULE);
-	publish(o, (uint32_t)(end - w));
+	publish(o, w, stamp(), cfi_lacks(m) ? RING_FRAMES : 0, RING_MODULE, (uint32_t)(end - w));
 	/* Others may do the same at the same time. */
 	if (before == __atomic_load_n(&unloads, __ATOMIC_ACQUIRE)) {
 		uint32_t i = __atomic_fetch_add(&tolds, 1, __ATOMIC_ACQ_REL);
@@ -251,10 +250,8 @@ void modules_unloaded(struct own *o)
 {
 	uint64_t *w = reserve(o);
 
-	if (w) {
-		w[0] = word0(stamp(), 0, RING_UNLOADED);
-		publish(o, 1);
-	}
+	if (w)
+		publish(o, w, stamp(), 0, RING_UNLOADED, 1);
 	__atomic_fetch_add(&unloads, 1, __ATOMIC_ACQ_REL);
 	__atomic_store_n(&tolds, 0, __ATOMIC_RELEASE);
 	walk_forget();

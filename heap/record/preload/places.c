@@ -31,9 +31,9 @@ static unsigned place_of(const struct regs *from, uint64_t now_salt, uintptr_t h
 		const struct kept *k = kept_at(pc);
 		uint64_t r = __atomic_load_n(&k->rule, __ATOMIC_RELAXED);
 		if ((__atomic_load_n(&k->key, __ATOMIC_RELAXED) ^ r) != key_of(pc, now_salt) ||
-		    (kind_of(r) != RULE_SP && kind_of(r) != RULE_FP))
+		    (kind_of(r) != RING_RULE_SP && kind_of(r) != RING_RULE_FP))
 			break;
-		sp = (kind_of(r) == RULE_SP ? sp : fp) + (uintptr_t)cfa_of(r);
+		sp = (kind_of(r) == RING_RULE_SP ? sp : fp) + (uintptr_t)cfa_of(r);
 		uintptr_t at = sp + (uintptr_t)(ra_of(r) * (intptr_t)WORD);
 		uintptr_t fp_at = sp + (uintptr_t)(fp_of(r) * (intptr_t)WORD);
 		if (at - from->sp > limit || fp_at - from->sp > limit + WORD || (fp_of(r) && fp_at - from->sp > limit))

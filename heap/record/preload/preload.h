@@ -84,6 +84,10 @@ struct gate {
 	struct ring_header *ring;
 };
 extern struct gate *gate;
+/* What the header's fields that do not change were at the start: the program may write over the header. */
+extern struct ring_header fixed;
+/* The rules that btrecord made, for reading only. */
+extern const struct ring_tables *tables;
 
 /* begin starts recording, at the first event of a process, and reports whether it is
  * recorded. */
@@ -204,10 +208,11 @@ struct cfi_work {
 	uint64_t word[32];
 };
 
-/* What the program keeps beside each ring. */
+/* What the program keeps of each ring, in memory that is not shared. */
 struct own {
 	uint64_t *words;		/* the ring */
 	uint32_t head, limit, mask;	/* at limit, see make_room */
+	uint64_t seed;			/* of checks */
 	struct ring_slot *slot;
 	uintptr_t entered;		/* the frame that records the last event */
 	uint8_t before;			/* the place of the last stack */
@@ -216,8 +221,6 @@ struct own {
 	struct walked walked;
 	struct cfi_work work;
 };
-
-_Static_assert(sizeof(struct own) <= RING_OWN, "what the program keeps beside a ring");
 
 /* A stack as it goes into a record. */
 struct stack {
@@ -239,10 +242,8 @@ bool walk_start(void);
 /* ---------------------------------------------------------------- cfi.c */
 
 /* A rule leads from a frame to its caller: to the CFA, and to the registers saved beside it. */
-enum rule_kind { RULE_NONE, RULE_END, RULE_SP, RULE_FP, RULE_AT_FP, RULE_SIGNAL, RULE_OTHER };
-
 struct rule {
-	enum rule_kind kind;
+	enum ring_rule kind;
 	int32_t cfa;	/* bytes, from the register or what it points to */
 	int16_t ra, fp;	/* words, from the CFA; 0: still in the register */
 };
@@ -256,6 +257,8 @@ struct module {
 
 /* cfi_rule reads the rule at pc from the table of its module. w is in use meanwhile. */
 struct rule cfi_rule(uintptr_t pc, const struct module *m, struct cfi_work *w);
+/* cfi_lacks reports whether most of a module's code has no entry in its table. */
+bool cfi_lacks(const struct module *m);
 
 /* ---------------------------------------------------------------- modules.c */
 
@@ -308,21 +311,25 @@ static inline uint64_t *reserve(struct own *o)
 	return o->words + (o->head & o->mask);
 }
 
-/* publish ends the record that was reserved, of n words. */
-static inline void publish(struct own *o, uint32_t n)
+/* publish ends the record that was reserved, of n words. It fills word 0. */
+static inline __attribute__((always_inline)) void publish(struct own *o, uint64_t *w, uint64_t stamp, unsigned flags, unsigned kind, uint32_t n)
 {
+	uint64_t first = stamp << (64 - RING_STAMP_BITS) | flags << 4 | kind;
+	uint64_t h = o->seed ^ o->head ^ first;
+
+	for (uint32_t i = 1; i < n; i++)
+		h ^= w[i];
+	w[0] = first | h * RING_CHECK >> (64 - RING_CHECK_BITS) << 5;
 	if (UNLIKELY((o->head & o->mask) + n > o->mask))
 		o->head = (o->head | o->mask) + 1;
 	else
 		o->head += n;
+	__atomic_store_n(&o->slot->again, ~o->head, __ATOMIC_RELAXED);
 	__atomic_store_n(&o->slot->head, o->head, __ATOMIC_RELEASE);
 }
 
-/* word0 returns the first word of a record. */
-static inline uint64_t word0(uint64_t stamp, unsigned flags, unsigned kind)
-{
-	return stamp << 8 | flags << 4 | kind;
-}
+/* A stamp that is kept: none is 0. */
+#define STAMP_MASK (((uint64_t)1 << RING_STAMP_BITS) - 1)
 
 static inline uint64_t count_stamp(void)
 {
@@ -334,14 +341,14 @@ static inline uint64_t count_stamp(void)
 static inline uint64_t stamp(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
-	if (LIKELY(gate->ring->clock == RING_CYCLES)) {
+	if (LIKELY(fixed.clock == RING_CYCLES)) {
 		unsigned cpu;
 		if (UNLIKELY(self.strict))
 			return image; /* no more than the stamp before: see ring.h */
 		return __builtin_ia32_rdtscp(&cpu);
 	}
 #elif defined(__aarch64__)
-	if (LIKELY(gate->ring->clock == RING_CYCLES)) {
+	if (LIKELY(fixed.clock == RING_CYCLES)) {
 		uint64_t v;
 		__asm__ volatile("isb; mrs %0, cntvct_el0" : "=r"(v) :: "memory");
 		return v;
@@ -371,9 +378,9 @@ bool sample_has(uintptr_t p);
 void sample_add(uintptr_t p);
 bool sample_start(void);
 
-static inline bool sampled(const struct ring_header *r, size_t n)
+static inline bool sampled(size_t n)
 {
-	if (LIKELY(!r->sample))
+	if (LIKELY(!fixed.sample))
 		return true;
 	if (LIKELY((uint64_t)self.left > n)) {
 		self.left -= (int64_t)n;

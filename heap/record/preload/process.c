@@ -31,6 +31,8 @@ static struct gate shut;
 struct gate *gate = &shut;
 uint64_t image;
 
+struct ring_header fixed;
+const struct ring_tables *tables;
 static struct ring_header *ring;	/* as the gate, and in a forked child, too */
 pid_t owner;
 static uint64_t parent_image, forked;
@@ -102,8 +104,7 @@ bool image_tell(struct own *o)
 	w[2] = path | (uint64_t)WORD << 32 | (uint64_t)program_hooks << 40;
 	w[3] = parent_image;
 	w[4] = forked;
-	w[0] = word0(stamp(), 0, RING_IMAGE);
-	publish(o, (uint32_t)(5 + words));
+	publish(o, w, stamp(), 0, RING_IMAGE, (uint32_t)(5 + words));
 	return true;
 }
 
@@ -152,14 +153,13 @@ static bool fits(const struct ring_header *h, uint64_t bytes)
 {
 	return !memcmp(h->magic, RING_MAGIC, sizeof h->magic) && h->version == RING_VERSION && h->slots && h->slots <= 65536 &&
 		h->words >= 4096 && !(h->words & (h->words - 1)) && h->slot_at >= sizeof *h &&
-		h->area >= RING_OWN + 8 * ((uint64_t)h->words + RING_SLACK) &&
-		h->area_at >= h->slot_at + (uint64_t)h->slots * RING_SLOT && bytes >= h->area_at + h->slots * h->area;
+		h->area >= 8 * ((uint64_t)h->words + RING_SLACK) && h->area_at >= h->slot_at + (uint64_t)h->slots * RING_SLOT &&
+		h->rules_at >= h->area_at + h->slots * h->area && bytes >= h->rules_at + RING_RULES;
 }
 
 /* map maps the header and the slots. *file is a descriptor of the file. */
 static struct ring_header *map(const char *path, int *file)
 {
-	struct ring_header h;
 	struct stat info;
 	int f = open(path, O_RDWR | O_CLOEXEC);
 
@@ -167,12 +167,14 @@ static struct ring_header *map(const char *path, int *file)
 		f = ring_ask(path);
 	if (f < 0)
 		return NULL;
-	if (strlen(path) < sizeof ring_path && pread(f, &h, sizeof h, 0) == (ssize_t)sizeof h && !fstat(f, &info) &&
-	    fits(&h, (uint64_t)info.st_size)) {
+	if (strlen(path) < sizeof ring_path && pread(f, &fixed, sizeof fixed, 0) == (ssize_t)sizeof fixed && !fstat(f, &info) &&
+	    fits(&fixed, (uint64_t)info.st_size)) {
 		strcpy(ring_path, path);
 		device = info.st_dev;
 		inode = info.st_ino;
-		void *p = mmap(NULL, h.slot_at + h.slots * RING_SLOT, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+		void *p = mmap(NULL, RING_RULES, PROT_READ, MAP_SHARED, f, (off_t)fixed.rules_at);
+		tables = p == MAP_FAILED ? NULL : p;
+		p = mmap(NULL, fixed.slot_at + fixed.slots * RING_SLOT, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
 		if (p != MAP_FAILED) {
 			*file = f;
 			return p;
@@ -188,14 +190,14 @@ static bool ours(void)
 	uint32_t none = 0, pid = (uint32_t)owner;
 
 	return __atomic_compare_exchange_n(&ring->root, &none, pid, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
-		none == pid || ring->children;
+		none == pid || fixed.children;
 }
 
 /* open_gate has events recorded from now on. */
 static void open_gate(void)
 {
 	gate->ring = ring; /* stamps want it */
-	image = stamp() & (((uint64_t)1 << 56) - 1);
+	image = stamp() & STAMP_MASK;
 	if (!image)
 		image = 1;
 }
@@ -220,10 +222,10 @@ bool process_start(const char *path)
 	if (!path || !*path || !(ring = map(path, &file)))
 		return false;
 	owner = getpid();
-	madvise(ring, ring->slot_at + ring->slots * RING_SLOT, MADV_DONTDUMP);
+	madvise(ring, fixed.slot_at + fixed.slots * RING_SLOT, MADV_DONTDUMP);
 	struct gate *page = pages(PAGE);
 	modules_start();
-	bool ok = ours() && page && slots_start(ring, file) && walk_start() && (!ring->sample || sample_start());
+	bool ok = ours() && page && slots_start(file) && walk_start() && (!fixed.sample || sample_start());
 	close(file);
 	if (!ok) {
 		ring = NULL;

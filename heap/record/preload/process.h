@@ -20,7 +20,7 @@
 #define FUTEX_PRIVATE 128
 
 /* file is a descriptor of the memory, which may be closed later. */
-bool slots_start(const struct ring_header *r, int file);
+bool slots_start(int file);
 /* ring_open opens the file; -1: it cannot be reached. */
 int ring_open(void);
 uint32_t thread_id(void);
@@ -45,11 +45,9 @@ static inline bool on(uint32_t mode)
 /* keep records an allocation, if it is sampled. */
 static inline void keep(void *p, size_t n, const struct regs *from)
 {
-	const struct ring_header *r = gate->ring;
-
-	if (passes(from->pc) || !sampled(r, n))
+	if (passes(from->pc) || !sampled(n))
 		return;
-	if (UNLIKELY(r->sample))
+	if (UNLIKELY(fixed.sample))
 		sample_add((uintptr_t)p);
 	record_alloc(p, n, from);
 }

@@ -60,7 +60,7 @@ static inline word pass(unsigned i, word a, word b, word c, word block)
  * not about it. Most such blocks are of inner calls, too: btrecord does not know them. */
 static word pass_inner(unsigned i, word a, word b, word c, word block)
 {
-	if (block && block != self.outer_block && on(RING_FREES) && (!gate->ring->sample || sample_has(block)))
+	if (block && block != self.outer_block && on(RING_FREES) && (!fixed.sample || sample_has(block)))
 		record_end((void *)block);
 	return original[i](a, b, c);
 }
@@ -92,7 +92,7 @@ static word call_free(unsigned i, word a, word b, word c, size_t size, const str
 	(void)size;
 	if (inner((uintptr_t)__builtin_frame_address(0)))
 		return pass_inner(i, a, b, c, a);
-	if (a && on(RING_FREES) && (!gate->ring->sample || sample_has(a)))
+	if (a && on(RING_FREES) && (!fixed.sample || sample_has(a)))
 		record_free((void *)a, from->pc);
 	return pass(i, a, b, c, a);
 }

@@ -60,13 +60,6 @@ static NOINLINE void lose(struct own *o)
 	walk_begin(o); /* btrecord does not know its stack */
 }
 
-static inline bool put(struct own *o, uint64_t *w, uint64_t at, unsigned kind, uint32_t n)
-{
-	w[0] = word0(at, 0, kind);
-	publish(o, n);
-	return true;
-}
-
 #define SIZE_MAX_TOLD (((uint64_t)1 << 48) - 1)
 
 /* put_alloc puts a block with its stack, of kind ALLOCATED or MOVE_ENDS. */
@@ -96,8 +89,10 @@ static inline void put_alloc(struct own *o, unsigned kind, void *p, size_t size,
 				w[4 + i] = s.steps[s.more - 1 - i].pc;
 		words = 4 + s.more;
 	}
-	w[0] = word0(stamp(), s.frames ? RING_FRAMES : 0, kind);
-	publish(o, words);
+	if (LIKELY(words == 3))
+		publish(o, w, stamp(), 0, kind, 3);
+	else
+		publish(o, w, stamp(), RING_FRAMES, kind, words);
 }
 
 void record_alloc(void *p, size_t size, const struct regs *from)
@@ -118,7 +113,7 @@ static inline void put_word(struct own *o, unsigned kind, uintptr_t p)
 		return;
 	}
 	w[1] = p;
-	put(o, w, stamp(), kind, 2);
+	publish(o, w, stamp(), 0, kind, 2);
 }
 
 void record_free(void *p, uintptr_t caller)
@@ -141,7 +136,7 @@ void record_end(void *p)
 		put_word(o, RING_MOVE_BEGINS, (uintptr_t)p);
 		uint64_t *w = reserve(o);
 		if (w)
-			put(o, w, stamp(), RING_MOVE_FREED, 1);
+			publish(o, w, stamp(), 0, RING_MOVE_FREED, 1);
 		else
 			lose(o);
 	}
@@ -165,7 +160,7 @@ void record_elsewhere(void)
 	uint64_t *w = o ? reserve(o) : NULL;
 
 	if (w)
-		put(o, w, stamp(), RING_ELSEWHERE, 1);
+		publish(o, w, stamp(), 0, RING_ELSEWHERE, 1);
 	leave(level);
 }
 
@@ -177,8 +172,8 @@ void record_fork(void)
 
 	self.forked = 0;
 	if (w) {
-		self.forked = stamp() & (((uint64_t)1 << 56) - 1);
-		put(o, w, self.forked, RING_FORK, 1);
+		self.forked = stamp() & STAMP_MASK;
+		publish(o, w, self.forked, 0, RING_FORK, 1);
 	}
 	leave(level);
 }
@@ -197,8 +192,8 @@ void record_exec(pid_t pid, const char *path, uint64_t before)
 		memcpy(w + 4, path, n);
 		w[1] = (uint32_t)pid;
 		w[2] = n;
-		w[3] = before & (((uint64_t)1 << 56) - 1);
-		put(o, w, stamp(), RING_EXEC, (uint32_t)(4 + words));
+		w[3] = before & STAMP_MASK;
+		publish(o, w, stamp(), 0, RING_EXEC, (uint32_t)(4 + words));
 	}
 	leave(level);
 	errno = e;
@@ -211,27 +206,27 @@ void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(v
 	struct ring_header *r = gate->ring;
 	unsigned level = enter();
 	struct own *o = own_at(level);
-	bool had = p && o && (!r->sample || sample_has((uintptr_t)p));
+	bool had = p && o && (!fixed.sample || sample_has((uintptr_t)p));
 	if (had)
 		put_word(o, RING_MOVE_BEGINS, (uintptr_t)p);
 	uintptr_t outer = enter_allocator();
 	void *q = real(p, size);
 	self.outer = outer;
 	int e = errno;
-	bool wanted = o && q && __atomic_load_n(&r->mode, __ATOMIC_RELAXED) & RING_ALLOCS && sampled(r, size);
+	bool wanted = o && q && __atomic_load_n(&r->mode, __ATOMIC_RELAXED) & RING_ALLOCS && sampled(size);
 	if (wanted)
 		put_alloc(o, had ? RING_MOVE_ENDS : RING_ALLOCATED, q, size, from);
 	else if (had) {
 		bool failed = !q && size;
 		uint64_t *w = reserve(o);
 		if (w)
-			put(o, w, stamp(), failed ? RING_MOVE_FAILED : RING_MOVE_FREED, 1);
+			publish(o, w, stamp(), 0, failed ? RING_MOVE_FAILED : RING_MOVE_FREED, 1);
 		else
 			lose(o);
-		if (failed && r->sample)
+		if (failed && fixed.sample)
 			sample_add((uintptr_t)p);
 	}
-	if (wanted && r->sample)
+	if (wanted && fixed.sample)
 		sample_add((uintptr_t)q);
 	leave(level);
 	errno = e;

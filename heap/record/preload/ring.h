@@ -7,9 +7,9 @@
  *
  *   0              header, 4096 bytes
  *   slot_at        slots, RING_SLOT bytes each: who has a ring, and how full it is
- *   area_at        areas, area bytes each, that of slot i at area_at + i * area:
- *                    0         RING_OWN bytes, the program's own, not for btrecord
- *                    RING_OWN  the ring: words of 8 bytes, and RING_SLACK more
+ *   area_at        areas, area bytes each, that of slot i at area_at + i * area: the ring,
+ *                  words of 8 bytes, and RING_SLACK more
+ *   rules_at       rules for code without unwind tables, RING_RULES bytes
  *
  * The file is sparse; all bytes not described below are zero. Numbers have the byte
  * order of the machine; the layout is the same for programs of 32 and 64 bits.
@@ -21,9 +21,10 @@
 
 #define RING_ENV "LWSBT_RING"		/* the file's absolute path */
 #define RING_MAGIC "lwsbtrng"
-#define RING_VERSION 5
+#define RING_VERSION 6
 #define RING_SLOT 256u			/* bytes */
-#define RING_OWN (256u << 10)		/* bytes */
+#define RING_RULES (4u << 20)		/* bytes */
+#define RING_TABLES 255u
 #define RING_RECORD_MAX 1088u		/* words: the longest record */
 #define RING_SLACK RING_RECORD_MAX
 #define RING_DEPTH 1024u		/* frames of a stack, at most */
@@ -45,7 +46,7 @@ struct ring_header {
 	uint32_t slot_at;		/*  20: bytes, a multiple of 4096 */
 	uint64_t area_at;		/*  24: bytes, a multiple of 65536 */
 	uint64_t area;			/*  32: bytes, a multiple of 65536, at least
-					 *      RING_OWN + 8 * (words + RING_SLACK) */
+					 *      8 * (words + RING_SLACK) */
 	uint32_t clock;			/*  40: RING_COUNT or RING_CYCLES */
 	uint32_t children;		/*  44: 1: processes other than root are recorded, too */
 	uint64_t sample;		/*  48: mean distance of samples in bytes; 0: everything */
@@ -58,7 +59,8 @@ struct ring_header {
 	RING_SHARED uint32_t slotless;	/*  72: events lost as no slot was free: the program adds */
 	RING_SHARED uint32_t top;	/*  76: no slot from here on was ever taken. The program raises it
 					 *      before the slot is TAKEN */
-	uint32_t pad1[12];
+	uint64_t rules_at;		/*  80: bytes, a multiple of 65536 */
+	uint32_t pad1[10];
 
 	RING_SHARED uint32_t asleep;	/* 128: futex: btrecord sets 1 and waits while it is 1; the
 					 *      program sets 0 and wakes it */
@@ -71,11 +73,11 @@ struct ring_header {
 };
 
 /*
- * Stamps order the records of all rings. Bits 8 to 63 of a record's word 0.
+ * Stamps order the records of all rings. Bits 16 to 63 of a record's word 0.
  *
  * RING_CYCLES: the machine's cycle counter (x86: the TSC; AArch64: CNTVCT_EL0; on no
- * other machine), modulo 2^56. RING_COUNT: header.count, which each record adds 1 to,
- * modulo 2^32. Compare stamps by the sign of their difference, of 56 or 32 bits.
+ * other machine), modulo 2^48: a day at 3 GHz. RING_COUNT: header.count, which each record adds
+ * 1 to, modulo 2^32. Compare stamps by the sign of their difference, of 48 or 32 bits.
  *
  * btrecord reads the clock (count: a load) as t0, then a full fence, then top, then each
  * slot's state and head. It processes the records stamped before t0 in the order of their stamps; of equal
@@ -84,6 +86,7 @@ struct ring_header {
  * the one before counts as equal to it.
  */
 enum ring_clock { RING_COUNT, RING_CYCLES };
+#define RING_STAMP_BITS 48
 
 enum ring_mode {
 	RING_ALLOCS = 1,	/* record allocations */
@@ -103,7 +106,9 @@ struct ring_slot {
 	RING_SHARED uint32_t head;	/*  64: words published: store-release by the program */
 	RING_SHARED uint32_t lost;	/*  68: events that this ring lost so far (RING_LOSSY). The program adds
 					 *      before it publishes a later record */
-	uint32_t pad1[14];
+	RING_SHARED uint32_t again;	/*  72: ~head, stored before it. If it is not once the thread has
+					 *      ended, the program wrote over one of them */
+	uint32_t pad1[13];
 
 	RING_SHARED uint32_t tail;	/* 128: words read: store-release by btrecord */
 	RING_SHARED uint32_t waiting;	/* 132: 1 while the thread waits as the ring is full */
@@ -117,7 +122,7 @@ struct ring_slot {
 /*
  * The program takes a free slot by a compare-and-swap to FILLING, fills pid to image,
  * and stores TAKEN with release. LEFT: the thread is through with it. btrecord reads the
- * rest, sets head, tail, lost, waiting and room to 0, then stores FREE with release. It
+ * rest, sets head, lost, again, tail, waiting and room to 0, then stores FREE with release. It
  * does the same with a slot that is not FREE and whose process or thread is gone, or
  * whose process has another image by now (an IMAGE record with its pid).
  */
@@ -129,8 +134,15 @@ enum ring_state { RING_FREE, RING_TAKEN, RING_LEFT, RING_FILLING };
  * behind it. If it reaches or passes the ring's end, the next record begins at the next
  * multiple of words.
  *
- *    63                                8 7       4 3        0
- *   | stamp                             | flags   | kind     |  word 0
+ *    63                        16 15         5 4       4 3        0
+ *   | stamp                      | check      | flag    | kind     |  word 0
+ *
+ * check is over all words of the record, word 0 without check. It
+ * begins with what the ring and the place of the record are, so that a record that the program
+ * wrote over, or that is left from another round, does not pass for one. Modulo 2^64:
+ *
+ *   h = image ^ tid << 32 ^ the record's place (head as it was before the record) ^ each of its words
+ *   check = the upper 11 bits of h * RING_CHECK
  *
  * ALLOCATED, MOVE_ENDS: word 1 address, word 2:
  *
@@ -169,7 +181,9 @@ enum ring_kind {
 	RING_EXEC = 12,		/* see below: a program is executed */
 };
 
-#define RING_FRAMES 1u		/* flag: frames follow */
+#define RING_FRAMES 1u		/* flag: frames follow. Of MODULE: most of its code has no unwind tables */
+#define RING_CHECK_BITS 11
+#define RING_CHECK 0x9e3779b97f4a7c15u
 
 /* Which malloc is recorded. */
 enum ring_hooks {
@@ -213,5 +227,32 @@ enum ring_end {
  * Records of other kinds are errors: the ring cannot be read on.
  */
 #define RING_PLACE_NONE 255u
+
+/*
+ * Rules. The recorder reads the code of a module whose calls have no unwind tables, before the program
+ * begins or once it reads the module's record, and adds a table here. Programs map the area for
+ * reading only. It begins with struct ring_tables. Of each table, number and at are written before
+ * count. A table has number entries of two words, at bytes from the beginning of the area: a return
+ * address minus the module's load base, ascending, and the rule of the frame that has it:
+ *
+ *   63    61 60              33 32          17 16          1  0
+ *  | kind   | cfa, signed 28   | ra, signed 16| fp, signed 16|c|
+ *
+ * kind: enum ring_rule. cfa: bytes, from the register to the CFA. ra, fp: words, from the CFA to where
+ * the return address and the caller's frame pointer are; 0: still in the register. c: the rule
+ * is from code, and may be wrong: a caller found by it is used only if a call is before it.
+ */
+enum ring_rule { RING_RULE_NONE, RING_RULE_END, RING_RULE_SP, RING_RULE_FP, RING_RULE_AT_FP, RING_RULE_SIGNAL, RING_RULE_OTHER };
+
+struct ring_table {
+	uint64_t key;			/* of the module: hash of the page that its file begins with. h = 0; for each
+					 * of its 512 words w of 8 bytes: h = (h ^ w) * RING_CHECK, h ^= h >> 32 */
+	uint32_t at, number;
+};
+
+struct ring_tables {
+	RING_SHARED uint32_t count;	/* of tables: store-release by btrecord */
+	uint32_t pad0[3];
+};
 
 #endif

@@ -35,31 +35,29 @@ static double logarithm(double x)
 }
 
 /* distance to the next sample point: of a geometric distribution, 1 or more bytes. */
-static int64_t distance(const struct ring_header *r)
+static int64_t distance(void)
 {
 	double u = (double)((random64() >> 11) + 1) / 9007199254740992.0; /* 0 < u <= 1 */
-	double d = -logarithm(u) * (double)r->sample;
+	double d = -logarithm(u) * (double)fixed.sample;
 
 	return d < 4e18 ? (int64_t)d + 1 : (int64_t)4e18;
 }
 
 NOINLINE bool sampled_slow(size_t n)
 {
-	const struct ring_header *r = gate->ring;
-
 	if (!self.random) {
 		self.random = (uint64_t)(uintptr_t)&self * 0x9e3779b97f4a7c15u ^ stamp() * 0xd1342543de82ef95u ^ image;
 		self.random |= 1;
 		for (int i = 0; i < 4; i++)
 			random64();
-		self.left = distance(r);
+		self.left = distance();
 	}
 	if ((uint64_t)self.left > n) {
 		self.left -= (int64_t)n;
 		return false;
 	}
 	/* What is left of the block behind the point has no memory of it. */
-	self.left = distance(r);
+	self.left = distance();
 	return true;
 }
 

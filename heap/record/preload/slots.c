@@ -14,7 +14,7 @@
 /* ---------------------------------------------------------------- memory */
 
 /*
- * Areas are mapped without access, several at a time, and each becomes accessible as its
+ * Rings are mapped without access, several at a time, and each becomes accessible as its
  * slot is taken: a program that locks all its memory takes no pages for the others. They
  * stay mapped. The slot with the lowest number is taken, so there are about as many as
  * threads at a time.
@@ -23,14 +23,14 @@
  * the file is mapped from the start: mremap with an old size of 0 maps it a second time, and
  * as much of the file as is wanted.
  */
-#define CHUNK 8u /* areas */
+#define CHUNK 8u /* rings */
 
-static struct own **areas;	/* by slot, accessible */
+static struct own **owns;	/* by slot: with an accessible ring */
 static char **chunks;		/* by slot / CHUNK, mapped */
 static void *seed;
 static bool duplicates;		/* mremap does so: not in every emulator */
 
-static void *file_part(const struct ring_header *r, uint64_t from, uint64_t size)
+static void *file_part(uint64_t from, uint64_t size)
 {
 	void *p = MAP_FAILED;
 
@@ -47,44 +47,43 @@ static void *file_part(const struct ring_header *r, uint64_t from, uint64_t size
 			close(f);
 		}
 	}
-	(void)r;
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static char *chunk_of(const struct ring_header *r, uint32_t slot)
+static char *chunk_of(uint32_t slot)
 {
 	char **chunk = &chunks[slot / CHUNK], *none = NULL, *p = __atomic_load_n(chunk, __ATOMIC_ACQUIRE);
-	uint32_t first = slot / CHUNK * CHUNK, n = r->slots - first < CHUNK ? r->slots - first : CHUNK;
+	uint32_t first = slot / CHUNK * CHUNK, n = fixed.slots - first < CHUNK ? fixed.slots - first : CHUNK;
 
 	if (p)
 		return p;
-	p = file_part(r, r->area_at + first * r->area, n * r->area);
+	p = file_part(fixed.area_at + first * fixed.area, n * fixed.area);
 	if (p && !__atomic_compare_exchange_n(chunk, &none, p, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		munmap(p, (size_t)(n * r->area)); /* another thread was faster */
+		munmap(p, (size_t)(n * fixed.area)); /* another thread was faster */
 		p = none;
 	}
 	return p;
 }
 
-/* area_map makes the area of a slot accessible. */
-static struct own *area_map(const struct ring_header *r, uint32_t slot)
+/* own_new makes the ring of a slot accessible. */
+static struct own *own_new(uint32_t slot)
 {
-	char *p = chunk_of(r, slot);
+	char *p = chunk_of(slot);
+	struct own *o;
 
-	p = p ? p + slot % CHUNK * r->area : file_part(r, r->area_at + slot * r->area, r->area); /* little is left */
-	if (!p || mprotect(p, (size_t)r->area, PROT_READ | PROT_WRITE))
+	p = p ? p + slot % CHUNK * fixed.area : file_part(fixed.area_at + slot * fixed.area, fixed.area); /* little is left */
+	if (!p || mprotect(p, (size_t)fixed.area, PROT_READ | PROT_WRITE) || !(o = pages(sizeof *o)))
 		return NULL;
-	return (struct own *)(void *)p;
+	o->words = (uint64_t *)(void *)p;
+	return o;
 }
 
-bool slots_start(const struct ring_header *r, int file)
+bool slots_start(int file)
 {
-	uint32_t n = (r->slots + CHUNK - 1) / CHUNK;
-
-	areas = pages(r->slots * sizeof *areas);
-	chunks = pages(n * sizeof *chunks);
+	owns = pages(fixed.slots * sizeof *owns);
+	chunks = pages((fixed.slots + CHUNK - 1) / CHUNK * sizeof *chunks);
 	seed = mmap(NULL, PAGE, PROT_NONE, MAP_SHARED, file, 0);
-	if (!areas || !chunks || seed == MAP_FAILED)
+	if (!owns || !chunks || seed == MAP_FAILED)
 		return false;
 	madvise(seed, PAGE, MADV_DONTDUMP); /* and what is made of it */
 	void *p = mremap(seed, 0, 2 * PAGE, MREMAP_MAYMOVE);
@@ -123,13 +122,13 @@ uint32_t thread_id(void)
 
 static struct ring_slot *slot_at(struct ring_header *r, uint32_t i)
 {
-	return (struct ring_slot *)(void *)((char *)r + r->slot_at) + i;
+	return (struct ring_slot *)(void *)((char *)r + fixed.slot_at) + i;
 }
 
 /* find takes the first free slot, and returns its number, or how many there are. */
 static uint32_t find(struct ring_header *r)
 {
-	for (uint32_t i = 0; i < r->slots; i++) {
+	for (uint32_t i = 0; i < fixed.slots; i++) {
 		uint32_t *state = &slot_at(r, i)->state, free = RING_FREE;
 		if (__atomic_load_n(state, __ATOMIC_RELAXED) == RING_FREE &&
 		    __atomic_compare_exchange_n(state, &free, RING_FILLING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
@@ -140,7 +139,7 @@ static uint32_t find(struct ring_header *r)
 			return i;
 		}
 	}
-	return r->slots;
+	return fixed.slots;
 }
 
 #define LOOK_AGAIN 1024 /* events, where no slot was free */
@@ -149,11 +148,11 @@ static struct own *take(struct ring_header *r)
 {
 	uint32_t i = find(r);
 
-	if (i == r->slots)
+	if (i == fixed.slots)
 		return NULL;
 	struct ring_slot *slot = slot_at(r, i);
-	struct own *o = areas[i];
-	if (!o && !(o = areas[i] = area_map(r, i))) {
+	struct own *o = owns[i];
+	if (!o && !(o = owns[i] = own_new(i))) {
 		__atomic_store_n(&slot->state, RING_FREE, __ATOMIC_RELEASE);
 		return NULL;
 	}
@@ -162,10 +161,10 @@ static struct own *take(struct ring_header *r)
 	slot->pid = (uint32_t)owner;
 	slot->tid = self.tid;
 	slot->image = image;
-	o->words = (uint64_t *)(void *)((char *)o + RING_OWN);
 	o->head = 0;
-	o->mask = r->words - 1;
-	o->limit = r->words / 2;
+	o->mask = fixed.words - 1;
+	o->limit = fixed.words / 2;
+	o->seed = image ^ (uint64_t)self.tid << 32;
 	o->slot = slot;
 	o->entered = UINTPTR_MAX;
 	walk_begin(o);
@@ -230,28 +229,25 @@ static bool wait_room(struct ring_slot *s, uint32_t room)
 	return true;
 }
 
-/* given_up reports whether nobody reads the ring any more. late: waits since the last beat. */
-static bool given_up(struct ring_header *r, uint32_t *beat, uint32_t *late)
+/* given_up reports whether nobody reads the ring any more. late: waits in which nothing was read. */
+static bool given_up(struct ring_header *r, uint32_t late)
 {
-	uint32_t b = __atomic_load_n(&r->beat, __ATOMIC_RELAXED);
-
 	if (__atomic_load_n(&r->alive, __ATOMIC_RELAXED) & RING_DIED)
 		__atomic_store_n(&r->mode, 0, __ATOMIC_RELAXED);
-	else if (b != *beat) {
-		*beat = b;
-		*late = 0;
-	} else if (*late >= STUCK / WAIT)
+	else if (late >= STUCK / WAIT)
 		__atomic_fetch_or(&r->mode, RING_LOSSY, __ATOMIC_RELAXED);
 	return !(r->mode & (RING_ALLOCS | RING_FREES)) || r->mode & RING_LOSSY;
 }
 
-/* room_now sets the limit, and reports whether the longest record fits. */
-static bool room_now(struct own *o)
+/* room_now sets the limit, and reports whether the longest record fits. *damaged: the program wrote over
+ * memory of the recording, and btrecord has nothing to read. */
+static bool room_now(struct own *o, bool *damaged)
 {
-	uint32_t tail = __atomic_load_n(&o->slot->tail, __ATOMIC_ACQUIRE), n = o->mask + 1;
+	uint32_t tail = __atomic_load_n(&o->slot->tail, __ATOMIC_ACQUIRE), n = fixed.words;
 	uint32_t used = o->head - tail;
 
-	if (used > n - RING_RECORD_MAX)
+	*damaged = used > n || o->head != __atomic_load_n(&o->slot->head, __ATOMIC_RELAXED);
+	if (*damaged || used > n - RING_RECORD_MAX)
 		return false;
 	/* At least one record, and no later than half the ring on. */
 	uint32_t fits = n - RING_RECORD_MAX - used + 1;
@@ -263,18 +259,21 @@ NOINLINE bool make_room(struct own *o)
 {
 	struct ring_header *r = gate->ring;
 	int e = errno;
-	bool ok = room_now(o);
+	bool damaged, ok = room_now(o, &damaged);
 
 	wake_recorder(r);
 	if (!ok && !(__atomic_load_n(&r->mode, __ATOMIC_RELAXED) & RING_LOSSY)) {
-		uint32_t beat = __atomic_load_n(&r->beat, __ATOMIC_RELAXED), late = 0;
+		uint32_t tail = 0, late = 0;
 
 		for (;;) {
 			uint32_t room = __atomic_load_n(&o->slot->room, __ATOMIC_ACQUIRE);
 			__atomic_store_n(&o->slot->waiting, 1, __ATOMIC_SEQ_CST);
-			if ((ok = room_now(o)) || given_up(r, &beat, &late))
+			if ((ok = room_now(o, &damaged)) || damaged || given_up(r, late))
 				break;
 			wake_recorder(r);
+			if (o->slot->tail != tail)
+				late = 0;
+			tail = o->slot->tail;
 			late += wait_room(o->slot, room);
 		}
 		__atomic_store_n(&o->slot->waiting, 0, __ATOMIC_RELAXED);

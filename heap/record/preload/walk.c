@@ -111,18 +111,38 @@ static void go_to(struct walk *k, uintptr_t sp)
 	k->hi = k->foreign ? page_end(sp) : self.hi;
 }
 
+/* returns_to reports whether ra is a return address, as far as can be seen: it is behind a
+ * call. Those of code that was made at run time need not be. */
+static bool returns_to(uintptr_t ra, bool chained)
+{
+	struct lwsbt_capture_ctx code = {.code_lo = ra - 8, .code_hi = UINTPTR_MAX};
+	struct module m;
+
+	if (ra < PAGE || !readable(ra - 8) || !readable(ra))
+		return false;
+	return module_at(ra - 1, &m) ? after_call(&code, ra) : chained;
+}
+
+/* is_kept reports whether the rule of a return address is known already. */
+static bool is_kept(const struct walk *k, uintptr_t pc)
+{
+	const struct kept *e = kept_at(pc);
+
+	return (e->key ^ e->rule) == key_of(pc, k->salt);
+}
+
 /* by_rule leaves a frame by its rule, and returns RING_END_OUTERMOST if it could, or why
  * it could not. */
 static inline unsigned by_rule(struct walk *k, struct step *s, uint64_t r)
 {
 	uintptr_t cfa;
 
-	if (kind_of(r) == RULE_SP)
+	if (kind_of(r) == RING_RULE_SP)
 		cfa = k->sp + (uintptr_t)cfa_of(r);
 	else {
 		s->by_fp = true;
 		cfa = k->fp + (uintptr_t)cfa_of(r);
-		if (UNLIKELY(kind_of(r) == RULE_AT_FP)) {
+		if (UNLIKELY(kind_of(r) == RING_RULE_AT_FP)) {
 			s->cfa_at = cfa;
 			if (!in(k, cfa)) {
 				s->cfa_at = 0;
@@ -140,6 +160,8 @@ static inline unsigned by_rule(struct walk *k, struct step *s, uint64_t r)
 			return RING_END_UNREADABLE;
 		s->ra_at = at;
 		pc = bare(word_at(at));
+		if (UNLIKELY(by_code(r)) && !is_kept(k, pc) && !returns_to(pc, false))
+			return RING_END_UNKNOWN;
 	}
 	if (fp_of(r)) {
 		s->by_fp |= fp_of(r) == FP_AT_FP;
@@ -153,18 +175,6 @@ static inline unsigned by_rule(struct walk *k, struct step *s, uint64_t r)
 	k->pc = pc;
 	k->sp = cfa;
 	return RING_END_OUTERMOST;
-}
-
-/* returns_to reports whether ra is a return address, as far as can be seen: it is behind a
- * call. Those of code that was made at run time need not be. */
-static bool returns_to(uintptr_t ra, bool chained)
-{
-	struct lwsbt_capture_ctx code = {.code_lo = ra - 8, .code_hi = UINTPTR_MAX};
-	struct module m;
-
-	if (ra < PAGE || !readable(ra - 8) || !readable(ra))
-		return false;
-	return module_at(ra - 1, &m) ? after_call(&code, ra) : chained;
 }
 
 /* by_fp leaves a frame for which there is no rule. The outermost one has no frame pointer,
@@ -213,9 +223,9 @@ static unsigned by_signal(struct walk *k, bool *ended)
 	struct step *s = next_step(k);
 	uint64_t r = find_rule(k->o, k->pc, 0, false);
 	switch (kind_of(r)) {
-	case RULE_SP: case RULE_FP: case RULE_AT_FP:
+	case RING_RULE_SP: case RING_RULE_FP: case RING_RULE_AT_FP:
 		return by_rule(k, s, r);
-	case RULE_END:
+	case RING_RULE_END:
 		*ended = true;
 		return RING_END_OUTERMOST;
 	default:
@@ -267,18 +277,18 @@ static void walk_frames(struct walk *k)
 		struct step *s = next_step(k);
 		uint64_t r = rule_at(k->o, k->pc, k->salt);
 		switch (kind_of(r)) {
-		case RULE_SP: case RULE_FP: case RULE_AT_FP:
+		case RING_RULE_SP: case RING_RULE_FP: case RING_RULE_AT_FP:
 			end = by_rule(k, s, r);
 			break;
-		case RULE_END:
+		case RING_RULE_END:
 			ended = true;
 			break;
-		case RULE_SIGNAL:
+		case RING_RULE_SIGNAL:
 #ifdef SIG_PC
 			end = by_signal(k, &ended);
 			break;
 #endif
-		case RULE_OTHER: case RULE_NONE:
+		case RING_RULE_OTHER: case RING_RULE_NONE:
 			end = by_fp(k, s, &ended);
 			break;
 		}

@@ -8,16 +8,12 @@
 
 /* ---------------------------------------------------------------- the rules kept */
 
-/*
- * A rule in 64 bits:
- *
- *   63    61 60              33 32          17 16          1  0
- *  | kind   | cfa, signed 28   | ra, signed 16| fp, signed 16|0|
- */
-static inline enum rule_kind kind_of(uint64_t p) { return (enum rule_kind)(p >> 61); }
+/* A rule in 64 bits, as in ring.h. */
+static inline enum ring_rule kind_of(uint64_t p) { return (enum ring_rule)(p >> 61); }
 static inline intptr_t cfa_of(uint64_t p) { return (intptr_t)((int64_t)(p << 3) >> 36); }
 static inline intptr_t ra_of(uint64_t p) { return (int16_t)(p >> 17); }
 static inline intptr_t fp_of(uint64_t p) { return (int16_t)(p >> 1); }
+static inline bool by_code(uint64_t p) { return p & 1; }
 
 /* A return address and its rule, of all threads: key is the one in the other, so that
  * halves of two entries do not pass for one. */
