@@ -49,7 +49,7 @@ type Recorder struct {
 	on        bool
 	scanned   time.Time // last scan
 	notes     []string
-	damage    error // what of the memory the program wrote over
+	damage    error           // what of the memory the program wrote over
 	calls     chan func()     // for the loop of Run
 	stopped   chan struct{}   // closed by Close
 	asked     map[string]bool // files whose rules were asked for
