@@ -77,7 +77,7 @@ func (f *finder) carveOwners() []Owner {
 	var list []Owner
 	for _, addr := range addrs {
 		o, ok := f.readOwner(addr)
-		if !ok || !f.claimed(o, claims[addr]) {
+		if !ok || !f.claimed(o, claims[addr]) || f.m.Find(uint64(o.Count)) != nil && o.Count > MaxBlocks { // a pointer is no count
 			continue
 		}
 		if len(list) == maxOwners {

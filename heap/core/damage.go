@@ -19,6 +19,7 @@ const (
 	DamagedCalls                   // the stack decodes, but its addresses do not follow calls
 	DamagedSize                    // the size decodes, but reaches into the next block
 	DamagedEnd                     // not the metadata, but bytes after the block
+	DamagedFreed                   // a link in a freed block, or in the allocator's own data
 )
 
 // Damage describes overwritten metadata of a block, or overwritten bytes after its end.
@@ -37,6 +38,9 @@ type Damage struct {
 
 	node, owner uint64
 }
+
+// At returns the address of the overwritten bytes, or of the node that has them.
+func (d *Damage) At() uint64 { return d.node }
 
 func (d *Damage) say(part Parts, format string, args ...any) {
 	d.Parts |= part

@@ -14,8 +14,11 @@ type Arena struct {
 	// Ranges is the memory of the allocator, with its variables. Apart from the blocks, the
 	// program stores nothing there: no pointer in it counts.
 	Ranges []Map
-	Blocks []ArenaBlock
-	Damage []ArenaDamage
+	// Doubtful is memory of Ranges in no block that may be the program's, since the allocator's structures contradict each
+	// other. What it points to is uncertain.
+	Doubtful []Map
+	Blocks   []ArenaBlock
+	Damage   []ArenaDamage
 }
 
 // ArenaBlock is a block of an [Arena].
@@ -23,21 +26,25 @@ type ArenaBlock struct {
 	Addr   uint64 // as returned to the program
 	Size   uint64 // usable size in bytes, or the requested size if the allocator stores it
 	Header uint64 // number of bytes of the allocator's header before Addr
+	// Link is an address in the block that links of free memory hold, because the next header overlaps the end of
+	// the block; 0 if there is none. What points there may be an old link: it makes the block uncertain, not reachable.
+	Link uint64
 	// Damaged reports whether the header was overwritten. Size is then the distance to the next
 	// intact block.
 	Damaged bool
-	Stack   []uint64 // return addresses, the innermost first; nil if the allocator stores none
+	// Doubtful reports whether the block may be free, or its size wrong. It is uncertain, not leaked, and so is what it
+	// points to.
+	Doubtful bool
+	Stack    []uint64 // return addresses, the innermost first; nil if the allocator stores none
 }
 
-// ArenaDamage describes an overwritten header.
+// ArenaDamage describes an overwritten header, link or canary.
 type ArenaDamage struct {
 	Addr    uint64 // of the block
-	Header  uint64 // address of the header
+	At      uint64 // address of the overwritten bytes
+	Part    Parts  // DamagedNode, DamagedEnd, DamagedFreed
 	What    string
-	Suspect int // index of the arena's block before the header, -1 if there is none
-	// End reports whether not a header but bytes behind the block were overwritten. Suspect is then the
-	// block itself.
-	End bool
+	Suspect int // index of the arena's block whose bytes run over its end, -1 if none does
 }
 
 // NewHeap returns a heap of the blocks of arenas. Each block has a blob, without call stack if
@@ -79,26 +86,25 @@ func (f *foreign) add(a *Arena) {
 			h.notes.add("the block at %#x is left out: %v", b.Addr, err)
 			continue
 		}
-		h.Blocks = append(h.Blocks, Block{Addr: b.Addr, Size: b.Size, Blob: blob, Owner: len(h.Owners), Damaged: b.Damaged, header: b.Header})
+		h.Blocks = append(h.Blocks, Block{Addr: b.Addr, Size: b.Size, Blob: blob, Owner: len(h.Owners), Damaged: b.Damaged, header: b.Header, doubtful: b.Doubtful, link: b.Link})
 	}
 	n := len(h.Blocks) - first
 	h.Owners = append(h.Owners, Owner{Addr: a.Addr, Name: a.Name, Count: uint32(n), Blocks: n})
 	for _, d := range a.Damage {
-		x := Damage{Addr: d.Addr, node: d.Header, Suspect: -1}
-		part := DamagedNode
-		if d.End {
-			part = DamagedEnd
-		}
-		x.say(part, "%s", d.What)
+		x := Damage{Addr: d.Addr, node: d.At, Suspect: -1}
+		x.say(d.Part, "%s", d.What)
 		if d.Suspect >= 0 && d.Suspect < n && n == len(a.Blocks) {
 			b := &h.Blocks[first+d.Suspect]
 			x.Suspect = first + d.Suspect
-			x.Gap = d.Header - min(d.Header, addSize(b.Addr, b.Size))
+			x.Gap = d.At - min(d.At, addSize(b.Addr, b.Size))
 		}
 		h.Damage = append(h.Damage, x)
 	}
 	for _, r := range a.Ranges {
 		h.inside = append(h.inside, span{r.Start, r.End})
+	}
+	for _, r := range a.Doubtful {
+		h.doubtful = append(h.doubtful, span{r.Start, r.End})
 	}
 }
 

@@ -28,9 +28,10 @@ type Heap struct {
 	// Stacks reports whether the allocator stores call stacks, if Foreign.
 	Stacks bool
 
-	inside []span // memory of the allocator, if Foreign
-	notes  notes
-	byAddr []int32 // indexes of Blocks, by address
+	inside   []span // memory of the allocator, if Foreign
+	doubtful []span // of inside: what may be the program's
+	notes    notes
+	byAddr   []int32 // indexes of Blocks, by address
 }
 
 // Owner is the head of a list of blocks, lws_dll2_owner_t or struct lwsbt_heap.
@@ -71,8 +72,10 @@ type Block struct {
 	// past its end; 0 if there are none.
 	Checked uint64
 
-	length uint64 // of the stack in memory, with its padding; 0 if it is not known
-	header uint64 // of an allocator, in bytes, if Heap.Foreign
+	length   uint64 // of the stack in memory, with its padding; 0 if it is not known
+	header   uint64 // of an allocator, in bytes, if Heap.Foreign
+	link     uint64 // as in ArenaBlock
+	doubtful bool   // as in ArenaBlock
 }
 
 // Search holds the options of [Image.FindHeap].
@@ -84,6 +87,9 @@ type Search struct {
 	Typed []Symbol
 	// Strict restricts the search to Owners, which the user named.
 	Strict bool
+	// Named restricts the search to Owners and Typed: memory is searched for blocks only if there are any, but none has a
+	// list.
+	Named bool
 	// Code holds the code ranges of the program, for Shift. They are used to read packed
 	// stacks if the owner's own ranges are not in the image.
 	Code  []codec.Range
@@ -125,7 +131,7 @@ func (m *Image) FindHeap(s Search) (*Heap, error) {
 			return nil, fmt.Errorf("the owner at %#x is not in the image", sym.Addr)
 		}
 	}
-	if len(h.Owners) == 0 {
+	if len(h.Owners) == 0 && (!s.Named || len(s.Owners)+len(s.Typed) > 0) {
 		for _, o := range f.carveOwners() {
 			o.Name = nameOf(append(slices.Clip(s.Typed), s.Owners...), o.Addr)
 			h.Owners = append(h.Owners, o)

@@ -14,8 +14,8 @@ const (
 	// Leaked means that nothing points to the block, or only leaked blocks do.
 	Leaked Reach = iota
 	// Uncertain means that only heap memory outside all blocks (free memory, or memory of
-	// another allocator) points to the block, or that a pointer holds the address one past
-	// its end.
+	// another allocator) points to the block, that a pointer holds the address one past
+	// its end, or that memory which the image lacks may point to it.
 	Uncertain
 	// Reachable means that a register, a stack, data, bss or a reachable block points to
 	// the block.
@@ -30,7 +30,13 @@ type Leaks struct {
 	Groups []LeakGroup
 	// Roots is the number of bytes of registers, stacks and data that were searched.
 	Roots uint64
-	notes notes
+	// Absent is writable memory of the program that the image lacks. If there is any, no block is Leaked: those to which
+	// nothing points are Uncertain, and Groups has them. At least Least of them, with LeastBytes, are leaked: the absent
+	// memory is too small to hold all.
+	Absent     []Absent
+	Least      int
+	LeastBytes uint64
+	notes      notes
 }
 
 // LeakGroup is a group of leaked blocks with the same call stack, or of cycles of
@@ -65,11 +71,19 @@ func (l *Leaks) Count(h *Heap, r Reach) (blocks int, bytes uint64) {
 // span is a range of memory, [start, end).
 type span struct{ start, end uint64 }
 
+// words returns the span, with the rest of the words that it begins and ends in.
+func (s span) words(m *Image) span {
+	word := uint64(m.PointerSize())
+	return span{s.start &^ (word - 1), (s.end + word - 1) &^ (word - 1)}
+}
+
 // Roots holds the ranges of a program's memory whose purpose is known.
 type Roots struct {
 	Data []Map // data and bss of its files
 	// Allocator is the data of an allocator. Its lists of free memory are not roots.
 	Allocator []Symbol
+	// Sections are the writable sections of the program's files, to name memory that the image lacks.
+	Sections []Absent
 }
 
 // AllocatorData lists the variables of glibc and newlib that lead to free memory.
@@ -114,11 +128,12 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 	for i := range h.Blocks {
 		if b := &h.Blocks[i]; h.Unknown(i) && b.Blob != nil {
 			uncertain(i)
-			g.pointers(span{b.Addr - b.header, b.Addr}, uncertain)
+			g.pointers(span{b.Addr - b.header, b.Addr}.words(m), uncertain)
+			g.pointers(span{b.Addr + b.Size - 1, b.Addr + b.Size}.words(m), uncertain)
 		}
 	}
 	for _, s := range heap {
-		g.pointers(s, uncertain)
+		g.pointers(s.words(m), uncertain)
 	}
 	g.spread(uncertain)
 	for len(g.past) > 0 { // each pass may find more
@@ -129,6 +144,7 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		}
 		g.spread(uncertain)
 	}
+	l.Absent = m.Absent(from)
 	g.group(l)
 	if len(m.Threads) == 0 {
 		l.notes.add("no registers: all memory outside of the heap counts as stack")
@@ -137,10 +153,10 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 }
 
 // Unknown reports whether the content of a block, given by its index, may be anything, so that its pointers count: the size
-// of the block is not known, or in a heap of an allocator, its header was overwritten.
+// of the block is not known, or in a heap of an allocator, its header was overwritten or is in doubt.
 func (h *Heap) Unknown(block int) bool {
 	b := &h.Blocks[block]
-	return b.Blob == nil || h.Foreign && b.Damaged
+	return b.Blob == nil || h.Foreign && (b.Damaged || b.doubtful)
 }
 
 // graph finds the blocks that memory points to.
@@ -153,14 +169,15 @@ type graph struct {
 	work  []int32
 	used  []span           // blocks with their metadata
 	stop  map[uint64]int32 // by the address past the end of a block, its index of Heap.Blocks
-	past  []int32          // blocks with a pointer one past their end that are not marked yet
+	past  []int32          // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
+	links []uint64         // bits of the blocks that were in past for a link
 }
 
 // maxUnsized is the number of bytes of a block of unknown size that are searched.
 const maxUnsized = 64 << 10
 
 func newGraph(m *Image, h *Heap) *graph {
-	g := &graph{m: m, h: h, index: h.sorted(), stop: make(map[uint64]int32, len(h.Blocks))}
+	g := &graph{m: m, h: h, index: h.sorted(), stop: make(map[uint64]int32, len(h.Blocks)), links: make([]uint64, len(h.Blocks)/64+1)}
 	ptr := uint64(m.PointerSize())
 	for i, at := range g.index {
 		b := &h.Blocks[at]
@@ -202,6 +219,14 @@ func (g *graph) ends(v uint64) {
 	}
 }
 
+// linked records a pointer to a block that may be an old link of the allocator.
+func (g *graph) linked(block int) {
+	if bit := uint64(1) << (block % 64); g.links[block/64]&bit == 0 {
+		g.links[block/64] |= bit
+		g.past = append(g.past, int32(block))
+	}
+}
+
 // pointers calls visit for each pointer to a block in a span.
 func (g *graph) pointers(s span, visit func(int)) {
 	g.pointersAt(s, func(_ uint64, block int) { visit(block) })
@@ -230,9 +255,12 @@ func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
 				if v < low || v > high {
 					continue
 				}
-				if i, ok := g.find(v); !ok {
+				switch i, ok := g.find(v); {
+				case !ok:
 					g.ends(v)
-				} else if !g.isFreeList(part.Addr+uint64(off+at), v, i) {
+				case g.h.Foreign && v == g.h.Blocks[i].link:
+					g.linked(i)
+				case g.h.Foreign || !g.isFreeList(part.Addr+uint64(off+at), v, i):
 					visit(part.Addr+uint64(off+at), i)
 				}
 			}
@@ -349,7 +377,7 @@ func (m *Image) rootSpans(h *Heap, used []span, from Roots) (roots, heap []span)
 		}
 	}
 	if h.Foreign { // all memory of the allocator is known
-		return subtract(subtract(normal(m.areas()), used), normal(dead)), nil
+		return subtract(subtract(normal(m.areas()), used), normal(dead)), normal(h.doubtful)
 	}
 	// The data of a file is a root even if blocks are in it.
 	inData := overlap(arenas, known)

@@ -49,6 +49,58 @@ func (g *graph) group(l *Leaks) {
 	slices.SortStableFunc(l.Groups, func(a, b LeakGroup) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Direct[0], b.Direct[0]))
 	})
+	if len(l.Absent) > 0 {
+		x.doubt(l)
+	}
+}
+
+// maxReach limits the steps that doubt takes.
+const maxReach = 1 << 24
+
+// doubt makes the leaked blocks uncertain, because absent memory may point to them. A pointer there reaches at most
+// the blocks behind the component with the most, two pointers those behind two: what exceeds these sums is leaked.
+func (x *leakGraph) doubt(l *Leaks) {
+	pointers := uint64(0)
+	for _, a := range l.Absent {
+		pointers += (a.End - a.Start) / uint64(x.m.PointerSize())
+	}
+	var blocks, bytes []uint64 // behind each component that no other points to
+	steps := 0
+	for p := range x.parts {
+		if x.pointed[p] {
+			continue
+		}
+		all := LeakGroup{}
+		for _, n := range x.parts[p] {
+			all.Direct = append(all.Direct, int(x.leaked[n]))
+		}
+		taken := map[int32]bool{int32(p): true}
+		if steps += x.behind(&all, int32(p), func(t int32) bool { was := taken[t]; taken[t] = true; return was }); steps > maxReach {
+			break
+		}
+		sum := uint64(0)
+		for _, i := range append(all.Direct, all.Indirect...) {
+			sum = addSize(sum, x.h.Blocks[i].Size)
+		}
+		blocks, bytes = append(blocks, uint64(len(all.Direct)+len(all.Indirect))), append(bytes, sum)
+	}
+	n, size := l.Count(x.h, Leaked)
+	for i := range l.Reach {
+		l.Reach[i] = max(l.Reach[i], Uncertain)
+	}
+	if steps <= maxReach && pointers < uint64(len(blocks)) {
+		l.Least = n - int(min(most(blocks, pointers), uint64(n)))
+		l.LeastBytes = size - min(most(bytes, pointers), size)
+	}
+}
+
+// most returns the sum of the n largest numbers.
+func most(list []uint64, n uint64) (sum uint64) {
+	slices.SortFunc(list, func(a, b uint64) int { return cmp.Compare(b, a) })
+	for _, v := range list[:n] {
+		sum = addSize(sum, v)
+	}
+	return sum
 }
 
 // link finds the pointers between leaked blocks. number is the position in leaked of each
@@ -118,23 +170,24 @@ func (x *leakGraph) groups() (list []*LeakGroup) {
 			group.Direct = append(group.Direct, int(x.leaked[n]))
 		}
 		taken[p] = true
-		x.behind(group, int32(p), taken)
+		x.behind(group, int32(p), func(t int32) bool { was := taken[t]; taken[t] = true; return was })
 	}
 	return list
 }
 
-// behind adds to a group the blocks that are reachable from a component and not yet taken.
-func (x *leakGraph) behind(group *LeakGroup, p int32, taken []bool) {
+// behind adds to a group the blocks that are reachable from a component. take takes a component, and reports whether
+// it was taken before. behind returns the number of its steps.
+func (x *leakGraph) behind(group *LeakGroup, p int32, take func(int32) bool) (steps int) {
 	for work := []int32{p}; len(work) > 0; {
 		q := work[len(work)-1]
 		work = work[:len(work)-1]
 		for _, n := range x.parts[q] {
+			steps += len(x.edges[n])
 			for _, to := range x.edges[n] {
 				t := x.part[to]
-				if taken[t] {
+				if take(t) {
 					continue
 				}
-				taken[t] = true
 				work = append(work, t)
 				for _, m := range x.parts[t] {
 					group.Indirect = append(group.Indirect, int(x.leaked[m]))
@@ -142,6 +195,7 @@ func (x *leakGraph) behind(group *LeakGroup, p int32, taken []bool) {
 			}
 		}
 	}
+	return steps
 }
 
 // key identifies the set of call stacks of a component.

@@ -22,11 +22,14 @@ const wrapped = "lwsbt_wrapped"
 // wrappedProfile is the name of the struct lwsbt_profile there.
 const wrappedProfile = "lwsbt_wrapped_profile"
 
-// findHeap finds the list of blocks. It returns nil if there is none besides profiles.
+// findHeap finds the list of blocks, or those of an allocator. A list that a symbol leads to comes first, then the
+// allocators; memory is searched for blocks with --carve, or if a list that a symbol names was overwritten. It returns nil
+// if there is none besides profiles.
 func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.Profile) (*core.Heap, error) {
-	blocks := o.only != "" || o.leaks || o.damage || o.by != "" || len(o.bytes) > 0 // the flags need blocks
+	blocks := o.needsBlocks()
 	err := core.ErrNoHeap
 	var h *core.Heap
+	search.Named = !o.carve
 	if len(profiles) == 0 || len(search.Owners)+len(search.Typed) > 0 {
 		search.Code, search.Shift = in.code()
 		h, err = in.FindHeap(search)
@@ -38,6 +41,12 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 	case err == nil && len(profiles) > 0 && profiles[0].Sample > 0:
 		return nil, cli.Usagef("the blocks of the profile at %#x are sampled, those of the list at %#x are not: --owner selects one of them",
 			profiles[0].Addr, h.Owners[0].Addr)
+	case err == nil && h.Owners[0].Carved && !o.carve && len(search.Typed) == 0:
+		if foreign, err := o.findForeign(in, nil); err == nil && len(unproven(o.arenas)) == 0 {
+			return foreign, nil
+		}
+		o.arenas = nil
+		return h, nil
 	case !errors.Is(err, core.ErrNoHeap):
 		return h, err
 	case len(profiles) > 0 && blocks:
@@ -54,6 +63,11 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 		}
 	}
 	return nil, cli.Usagef("no heap in this image: no list of libwebsockets or device/, and no heap of %s%s", strings.Join(alloc.Names(), ", "), in.hint())
+}
+
+// needsBlocks reports whether the flags need blocks.
+func (o *heapOptions) needsBlocks() bool {
+	return o.only != "" || o.leaks || o.damage || o.by != "" || len(o.bytes) > 0
 }
 
 // findForeign finds the blocks in the structures of allocators.
@@ -93,7 +107,7 @@ func (o *heapOptions) search(in *input) (s core.Search, err error) {
 		}
 		list, err := in.Variables(f.path, f.bias, names...)
 		if err != nil && f.own && len(o.owner) == 0 {
-			in.note("%v: memory is searched for blocks instead", err)
+			in.note("%v", err)
 		}
 		s.Owners = append(s.Owners, list...)
 		if !s.Strict {
@@ -158,9 +172,9 @@ func (in *input) hint() string {
 	}
 	switch {
 	case len(in.files) == 0:
-		return "; -e FILE names the program, --owner its list"
+		return "; -e FILE names the program, --owner its list; --carve searches memory for blocks"
 	case len(in.Maps) > 0:
-		return "; other allocators are not read; --owner names the list"
+		return "; other allocators are not read; --owner names the list, --carve searches memory for blocks"
 	case !symbols:
 		return "; heaps of freertos, newlib and picolibc need an ELF file with symbols"
 	}
@@ -199,6 +213,11 @@ func (in *input) roots() (r core.Roots) {
 			in.note("%v", err)
 		}
 		r.Data = append(r.Data, more...)
+		sections, err := in.WritableSections(f.path, f.bias)
+		if err != nil {
+			in.note("%v", err)
+		}
+		r.Sections = append(r.Sections, sections...)
 		list, _ := in.Variables(f.path, f.bias, core.AllocatorData...) // a file may have none
 		r.Allocator = append(r.Allocator, list...)
 	}

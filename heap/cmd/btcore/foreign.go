@@ -89,7 +89,7 @@ func describe(c *cobra.Command, heaps []*alloc.Heap) {
 			say(c, fmt.Sprintf("without the block at %#x of %s, the largest hole would have %s", w.Block.Addr,
 				cli.Count(w.Block.Size, "byte"), cli.Number(w.Hole)))
 		}
-		if h.Proven() && len(h.Proof) > 0 {
+		if h.Proven() && len(h.Proof) > 0 && len(h.Damage) == 0 {
 			var checks []string
 			for _, p := range h.Proof {
 				checks = append(checks, p.Check)

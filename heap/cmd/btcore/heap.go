@@ -30,6 +30,7 @@ type heapOptions struct {
 
 	allocator string
 	arenas    []*alloc.Heap // of allocators, if no list of blocks was found
+	absent    []core.Absent // writable memory that is not in the image
 }
 
 // heapCommand returns btcore heap.
@@ -122,12 +123,18 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 		o.warn(c, in, nil, profiles)
 		return err
 	}
+	o.absent = in.Absent(in.roots())
 	err = in.write(c, func(w io.Writer) error { return o.write(w, in, h, profiles) })
 	o.warn(c, in, h, profiles)
 	if err != nil {
 		return err
 	}
-	if len(in.Notes()) > 0 || h != nil && (len(h.Damage) > 0 || len(h.Notes()) > 0) || len(unproven(o.arenas)) > 0 {
+	return o.short(in, h)
+}
+
+// short returns the exit code: that of an answer that is not whole if the image is damaged or lacks memory.
+func (o *heapOptions) short(in *input, h *core.Heap) error {
+	if len(in.Notes())+len(o.absent)+len(unproven(o.arenas)) > 0 || h != nil && len(h.Damage)+len(h.Notes()) > 0 {
 		return cli.Exit(cli.Short)
 	}
 	return nil
@@ -262,6 +269,11 @@ func (o *heapOptions) warn(c *cobra.Command, in *input, h *core.Heap, profiles [
 	for _, t := range unproven(o.arenas) {
 		say(c, t)
 	}
+	if !o.leaks || len(unproven(o.arenas)) > 0 {
+		for _, t := range absentLines(o.absent, in.core != "") {
+			say(c, t)
+		}
+	}
 	describe(c, o.arenas)
 	for _, x := range h.Owners {
 		if h.Foreign {
@@ -277,7 +289,11 @@ func (o *heapOptions) warn(c *cobra.Command, in *input, h *core.Heap, profiles [
 		say(c, fmt.Sprintf("%s in the list at %#x (%s)", cli.Count(x.Blocks, "block"), x.Addr, by))
 	}
 	if len(h.Damage) > 0 && !o.damage {
-		say(c, cli.Count(len(h.Damage), "damaged block")+": --damage says more")
+		what := "damaged block"
+		if h.Foreign {
+			what = "damaged place"
+		}
+		say(c, cli.Count(len(h.Damage), what)+": --damage says more")
 	}
 }
 

@@ -207,11 +207,11 @@ func TestHeapOfACore(t *testing.T) {
 	if err := exec.Command("cp", "/bin/true", exe).Run(); err != nil {
 		t.Skip(err)
 	}
-	code, out, errs = execute("heap", core)
+	code, out, errs = execute("heap", "--carve", core)
 	if got := records(t, out); code != cli.OK || !slices.Equal(got, all) || !strings.Contains(errs, "found by its blocks") {
 		t.Errorf("another file instead of the program: exit code %d, %d records; %s", code, len(got), errs)
 	}
-	if _, out, _ = execute("heap", core, "--leaks"); strings.Contains(out, "leak_some") {
+	if _, out, _ = execute("heap", "--carve", core, "--leaks"); strings.Contains(out, "leak_some") {
 		t.Error("names of a program that is gone")
 	}
 }

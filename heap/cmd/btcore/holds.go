@@ -77,6 +77,7 @@ func (o *holdsOptions) run(c *cobra.Command, in *input) error {
 		in.warn(c)
 		return err
 	}
+	o.absent, o.leaks = in.Absent(in.roots()), false
 	names := in.rootNames()
 	g := graph.Build(&in.Image, h, in.roots(), names.at)
 	t := in.types(h)
@@ -89,10 +90,7 @@ func (o *holdsOptions) run(c *cobra.Command, in *input) error {
 	if text := t.describe(h); text != "" {
 		say(c, text)
 	}
-	if len(in.Notes()) > 0 || len(h.Damage) > 0 || len(h.Notes()) > 0 || len(unproven(o.arenas)) > 0 {
-		return cli.Exit(cli.Short)
-	}
-	return nil
+	return o.short(in, h)
 }
 
 func (o *holdsOptions) write(w io.Writer, in *input, g *graph.Graph, names *rootNames) error {

@@ -28,7 +28,11 @@ func (r *report) damage() {
 		r.checked()
 		return
 	}
-	fmt.Fprintf(r.w, "%s of %s.\n", cli.Count(len(r.h.Damage), "damaged block"), cli.Number(len(r.h.Blocks)))
+	if r.h.Foreign {
+		fmt.Fprintf(r.w, "%s in a heap of %s.\n", cli.Count(len(r.h.Damage), "damaged place"), cli.Count(len(r.h.Blocks), "block"))
+	} else {
+		fmt.Fprintf(r.w, "%s of %s.\n", cli.Count(len(r.h.Damage), "damaged block"), cli.Number(len(r.h.Blocks)))
+	}
 	r.byAddr = map[uint64]*core.Block{}
 	for i := range r.h.Blocks {
 		if b := &r.h.Blocks[i]; b.Damaged {
@@ -70,6 +74,11 @@ func (r *report) checked() {
 }
 
 func (r *report) damaged(d *core.Damage) {
+	own := r.byAddr[d.Addr]
+	if r.h.Foreign {
+		r.foreignDamage(d)
+		return
+	}
 	what := "The metadata of"
 	if d.Parts == core.DamagedEnd {
 		what = "Memory behind"
@@ -78,14 +87,8 @@ func (r *report) damaged(d *core.Damage) {
 	for _, what := range d.What {
 		fmt.Fprintf(r.w, "  - %s\n", cli.Printable(what))
 	}
-	own := r.byAddr[d.Addr]
-	readable := !r.h.Foreign && own != nil && own.Blob != nil && d.Parts&(core.DamagedCalls|core.DamagedBlob) == 0
+	readable := own != nil && own.Blob != nil && d.Parts&(core.DamagedCalls|core.DamagedBlob) == 0
 	switch {
-	case d.Parts == core.DamagedEnd && r.h.Foreign:
-		if d.Suspect >= 0 {
-			fmt.Fprintf(r.w, "  It looks like a write past the end of the block itself, of\n  %s.\n", cli.Count(r.h.Blocks[d.Suspect].Size, "byte"))
-		}
-		return
 	case d.Parts == core.DamagedEnd:
 		fmt.Fprintf(r.w, "  It looks like a write past the end of the block itself, of\n  %s, allocated by\n", cli.Count(own.Size, "byte"))
 		r.names.print(r.w, own.Blob, r.in.Word)
@@ -97,10 +100,6 @@ func (r *report) damaged(d *core.Damage) {
 		return
 	case d.Suspect >= 0:
 		s := &r.h.Blocks[d.Suspect]
-		if r.h.Foreign {
-			fmt.Fprintf(r.w, "  It looks like a write past the end of the block before it: %s at\n  %#x.\n", cli.Count(s.Size, "byte"), s.Addr)
-			return
-		}
 		fmt.Fprintf(r.w, "  It looks like a write past the end of the block before it: %s at\n  %#x, ending %s before these links, allocated by\n",
 			cli.Count(s.Size, "byte"), s.Addr, cli.Count(d.Gap, "byte"))
 		r.names.print(r.w, s.Blob, r.in.Word)
@@ -113,25 +112,96 @@ func (r *report) damaged(d *core.Damage) {
 	}
 }
 
+// foreignDamage prints damage of an allocator's structures: where, what was found, and who wrote there as far as the
+// bytes show it.
+func (r *report) foreignDamage(d *core.Damage) {
+	what := "a header"
+	switch d.Parts {
+	case core.DamagedEnd:
+		what = "behind a block"
+	case core.DamagedFreed:
+		what = "a link in freed memory"
+		if d.Addr == 0 {
+			what = "a link in the allocator's data"
+		}
+	}
+	fmt.Fprintf(r.w, "\n%#x, %s, was overwritten:\n", d.At(), what)
+	for _, what := range d.What {
+		fmt.Fprintf(r.w, "  - %s\n", cli.Printable(what))
+	}
+	switch {
+	case d.Suspect >= 0:
+		s := &r.h.Blocks[d.Suspect]
+		fmt.Fprintf(r.w, "  The bytes go on from the end of the block before it, which was written past\n  its end: %#x, %s%s\n", s.Addr, cli.Count(s.Size, "byte"), r.allocatedBy())
+		r.stack(s.Blob)
+	case d.Parts == core.DamagedFreed && d.Addr != 0:
+		fmt.Fprintf(r.w, "  The block at %#x is free: it was written after it was freed, or with a wrong\n  pointer. The bytes before it do not go on here.\n", d.Addr)
+	default:
+		fmt.Fprintf(r.w, "  The bytes before it do not show who wrote here.\n")
+	}
+}
+
+// allocatedBy begins a line before a call stack, if the allocator stores them.
+func (r *report) allocatedBy() string {
+	if r.h.Stacks {
+		return ", allocated by"
+	}
+	return ""
+}
+
+// stack prints the call stack of a block, if the allocator stores them.
+func (r *report) stack(blob []byte) {
+	if r.h.Stacks {
+		r.names.print(r.w, blob, r.in.Word)
+	}
+}
+
 // maxAddrs is the most addresses printed for a group.
 const maxAddrs = 4
 
-// leaks prints the leaked blocks by call stack.
+// why returns why blocks are uncertain.
+func (r *report) why(l *core.Leaks) string {
+	if len(l.Absent) == 0 {
+		return ": the allocator's structures contradict each other, or only\n  heap memory in no block points to them, or a pointer one byte past their end."
+	}
+	text := ": memory that is not in the image may point to them."
+	if l.Least > 0 {
+		text += fmt.Sprintf("\n  At least %s of them, %s, are leaked: that memory is too small to hold more.", cli.Number(l.Least), cli.Count(l.LeastBytes, "byte"))
+	}
+	return text
+}
+
+// absentLines says which memory is not in the image, and how to add it.
+func absentLines(list []core.Absent, core bool) (lines []string) {
+	for _, a := range list {
+		text := fmt.Sprintf("not in the image: %s, %#x to %#x, %s, writable", a.Name, a.Start, a.End, cli.Count(a.End-a.Start, "byte"))
+		if !core {
+			text += fmt.Sprintf(": add it by --ram %#x=FILE", a.Start)
+		}
+		lines = append(lines, text)
+	}
+	return lines
+}
+
+// leaks prints the leaked blocks by call stack, or if memory is absent, those to which nothing in the image points.
 func (r *report) leaks(l *core.Leaks) {
 	n, bytes := l.Count(r.h, core.Leaked)
 	reachable, kept := l.Count(r.h, core.Reachable)
 	unsure, unsureBytes := l.Count(r.h, core.Uncertain)
-	by := cli.Count(len(l.Groups), "call stack")
-	if r.h.Foreign && !r.h.Stacks {
-		by = cli.Count(len(l.Groups), "size")
+	groups, what := len(l.Groups), "call stack"
+	if n == 0 { // all are uncertain
+		groups = 0
 	}
+	if r.h.Foreign && !r.h.Stacks {
+		what = "size"
+	}
+	by := cli.Count(groups, what)
 	fmt.Fprintf(r.w, "%s leaked, %s, by %s.\n", cli.Count(n, "block"), cli.Count(bytes, "byte"), by)
 	fmt.Fprintf(r.w, "%s reachable, %s.\n", cli.Count(reachable, "block"), cli.Count(kept, "byte"))
 	if unsure > 0 {
-		fmt.Fprintf(r.w, "%s uncertain, %s: only heap memory that is in no block points to them,\n  or a pointer one byte past their end.\n",
-			cli.Count(unsure, "block"), cli.Count(unsureBytes, "byte"))
+		fmt.Fprintf(r.w, "%s uncertain, %s%s\n", cli.Count(unsure, "block"), cli.Count(unsureBytes, "byte"), r.why(l))
 	}
-	for _, t := range l.Notes() {
+	for _, t := range append(absentLines(l.Absent, r.in.core != ""), l.Notes()...) {
 		fmt.Fprintf(r.w, "(%s)\n", cli.Printable(t))
 	}
 	for i := range l.Groups {

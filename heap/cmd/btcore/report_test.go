@@ -22,7 +22,7 @@ func TestReportOfArenas(t *testing.T) {
 		in.Word, in.Order = 32, binary.LittleEndian
 		h := in.NewHeap([]core.Arena{{Name: "arena", Blocks: []core.ArenaBlock{
 			{Addr: 0x1000, Size: 16, Stack: c.stack}, {Addr: 0x1020, Size: 24, Stack: c.stack}},
-			Damage: []core.ArenaDamage{{Addr: 0x1020, Header: 0x1038, What: "a canary", Suspect: 1, End: true}}}})
+			Damage: []core.ArenaDamage{{Addr: 0x1020, At: 0x1038, Part: core.DamagedEnd, What: "a canary", Suspect: 1}}}})
 		names, err := in.symbols()
 		if err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func TestReportOfArenas(t *testing.T) {
 		r := &report{w: &out, in: in, h: h, names: names}
 		r.leaks(in.FindLeaks(h, core.Roots{}))
 		r.damage()
-		for _, want := range append(c.want, "Memory behind the block at 0x1020 was overwritten:\n  - a canary\n", "past the end of the block itself, of\n  24 bytes.\n") {
+		for _, want := range append(c.want, "0x1038, behind a block, was overwritten:\n  - a canary\n", "past\n  its end: 0x1020, 24 bytes") {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%d addresses: no %q in\n%s", len(c.stack), want, out.String())
 			}

@@ -11,9 +11,11 @@
 package alloc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/lwsbt/lwsbt/heap/core"
 )
@@ -76,18 +78,21 @@ type Block struct {
 	// block was free: they have no pointers.
 	Unused  uint64
 	State   State
-	Damaged bool     // the header was overwritten; Size ends at the next intact header
-	Stack   []uint64 // return addresses, if the allocator stores them
+	Damaged bool // the header was overwritten; Size ends at the next intact header
+	// Doubt reports whether the allocator's structures contradict each other about the block: a used one may be free or
+	// have another size, a free one may be in use.
+	Doubt bool
+	Stack []uint64 // return addresses, if the allocator stores them
 }
 
-// Damage is a header that was overwritten.
+// Damage is a part of the allocator's structures that was overwritten.
 type Damage struct {
-	Addr   uint64 // of the header
-	End    bool   // not a header, but the bytes behind the block Before
-	What   string // what was found, and what was expected
-	Before int    // index of the block before the header, which was probably written past its end; -1 if there is none
-	Block  int    // index of the block of the header
-	Lost   uint64 // bytes from the header to the next intact one
+	Addr   uint64     // of the header, link or canary
+	Part   core.Parts // DamagedNode: a header; DamagedEnd: bytes behind the block Before; DamagedFreed: a link in a free block, or in a variable
+	What   string     // what was found, and what was expected
+	Before int        // index of the block before the header if the same bytes are before and behind its end, else -1
+	Block  int        // index of the block of the header or link; -1 if a variable has it
+	Lost   uint64     // bytes from the header to the next intact one
 }
 
 // Proof is a property of a heap that the allocator's variables and the blocks must agree in.
@@ -105,6 +110,8 @@ type Heap struct {
 	Blocks []Block    // by address
 	Damage []Damage
 	Proof  []Proof
+
+	overlap uint64 // bytes at the end of a used block that the header of the next chunk begins with
 }
 
 // Proven reports whether all checks of the proof agree.
@@ -150,11 +157,101 @@ func (h *Heap) sort() {
 	h.Blocks = blocks
 	for i := range h.Damage {
 		d := &h.Damage[i]
-		d.Block = after[d.Block]
+		if d.Block >= 0 {
+			d.Block = after[d.Block]
+		}
 		if d.Before >= 0 {
 			d.Before = after[d.Before]
 		}
 	}
+}
+
+// doubt adds damage that needs no search for the next header. The blocks are those that it makes doubtful.
+func (h *Heap) doubt(d Damage, blocks ...int) {
+	h.Damage = append(h.Damage, d)
+	for _, i := range blocks {
+		h.Blocks[i].Doubt = true
+	}
+}
+
+// block returns the index of the block that holds an address, -1 if there is none. The blocks must be sorted.
+func (h *Heap) block(addr uint64) int {
+	i := sort.Search(len(h.Blocks), func(i int) bool { return h.Blocks[i].Addr+h.Blocks[i].Size > addr })
+	if i < len(h.Blocks) && addr >= h.Blocks[i].Addr-h.Blocks[i].Header {
+		return i
+	}
+	return -1
+}
+
+// freed adds damage of a link at an address, which was found to be v.
+func (h *Heap) freed(at, v uint64, what string) {
+	text := fmt.Sprintf("%s is %#x", what, v)
+	h.Damage = append(h.Damage, Damage{Addr: at, Part: core.DamagedFreed, What: text, Before: -1, Block: -1})
+}
+
+// finish completes the damage of a heap: links get their blocks, and blocks are named as overrun only if the bytes
+// show it.
+func (f *finder) finish(h *Heap) {
+	h.sort()
+	for i := range h.Damage {
+		d := &h.Damage[i]
+		if d.Part == core.DamagedFreed && d.Block < 0 {
+			if d.Block = h.block(d.Addr); d.Block >= 0 {
+				h.Blocks[d.Block].Doubt = true
+				d.Before = d.Block - 1
+			}
+			if text := f.text(d.Addr); text != "" {
+				d.What += fmt.Sprintf("; the text %q is there", text)
+			}
+		}
+		if d.Part != core.DamagedEnd && d.Before >= 0 && !f.runsOver(h.Blocks[d.Before].Addr+h.Blocks[d.Before].Size, d.Addr) {
+			d.Before = -1
+		}
+	}
+	slices.SortStableFunc(h.Damage, func(a, b Damage) int { return cmp.Compare(a.Addr, b.Addr) })
+	h.Damage = slices.CompactFunc(h.Damage, func(a, b Damage) bool {
+		return a.Part == b.Part && (a.Addr == b.Addr || a.Part == core.DamagedFreed && a.Block == b.Block && a.Block >= 0)
+	})
+}
+
+// text returns the text at an address, of 4 to 32 bytes, "" if there is none.
+func (f *finder) text(addr uint64) string {
+	var b [32]byte
+	n := 0
+	for f.m.Read(b[n:n+1], addr+uint64(n)) == 1 && b[n] >= ' ' && b[n] <= '~' {
+		if n++; n == len(b) {
+			break
+		}
+	}
+	if n < 4 {
+		return ""
+	}
+	return string(b[:n])
+}
+
+// runsOver reports whether the bytes before the end of a block go on behind it, up to an address at least: text with
+// its end, or the same byte again and again.
+func (f *finder) runsOver(end, at uint64) bool {
+	n := max(at+1, end+1) - end
+	before, ok := f.m.Bytes(end-4, 4)
+	behind, there := f.m.Bytes(end, n)
+	if !ok || !there || n > 64 {
+		return false
+	}
+	text := func(c byte) bool { return c >= ' ' && c <= '~' || c == '\n' || c == '\t' }
+	same := func(c byte) bool { return c == before[3] }
+	switch {
+	case !slices.ContainsFunc(before, func(c byte) bool { return !text(c) }):
+		for i, c := range behind {
+			if !text(c) && (c != 0 || i < len(behind)-1) {
+				return false
+			}
+		}
+		return true
+	case before[3] == 0: // memory is often 0
+		return false
+	}
+	return !slices.ContainsFunc(append(slices.Clone(before), behind...), func(c byte) bool { return !same(c) })
 }
 
 func (h *Heap) prove(check string, want, got uint64) {
@@ -218,6 +315,9 @@ func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
 		if e != nil && errors.Is(err, ErrNone) {
 			err = e
 		}
+		for _, h := range list {
+			f.finish(h)
+		}
 		heaps = append(heaps, list...)
 	}
 	if len(only) == 0 {
@@ -232,13 +332,16 @@ func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
 	return nil, err
 }
 
-// sure removes heaps of Zephyr that are not proven, if there are others: no symbol names them, so they
-// may be other data.
+// sure removes heaps that are not proven, of allocators without a symbol, if there are proven ones of others: they may be
+// other data.
 func sure(heaps []*Heap) []*Heap {
-	if !slices.ContainsFunc(heaps, func(h *Heap) bool { return h.Kind != SysHeap }) {
-		return heaps
+	proven := [kinds]bool{}
+	for _, h := range heaps {
+		proven[h.Kind] = proven[h.Kind] || h.Proven() && len(h.Proof) > 0
 	}
-	return slices.DeleteFunc(heaps, func(h *Heap) bool { return h.Kind == SysHeap && !h.Proven() })
+	return slices.DeleteFunc(heaps, func(h *Heap) bool {
+		return h.Kind >= MuslNG && !proven[h.Kind] && slices.Contains(proven[:], true)
+	})
 }
 
 // variable returns a variable. ok is false if there is none in the memory of the program.
@@ -278,12 +381,14 @@ func Core(m *core.Image, heaps []*Heap) *core.Heap {
 				if b.Min == b.Max {
 					size = b.Max
 				}
-				a.Blocks = append(a.Blocks, core.ArenaBlock{Addr: b.Addr, Size: size, Header: b.Header, Damaged: b.Damaged, Stack: b.Stack})
+				a.Blocks = append(a.Blocks, core.ArenaBlock{Addr: b.Addr, Size: size, Header: b.Header, Link: h.link(b), Damaged: b.Damaged, Doubtful: b.Doubt, Stack: b.Stack})
+			} else if b.Damaged || b.Doubt {
+				a.Doubtful = append(a.Doubtful, core.Map{Start: b.Addr - b.Header, End: b.Addr + b.Size, Write: true})
 			}
 			index[i] = len(a.Blocks) - 1
 		}
 		for _, d := range h.Damage {
-			x := core.ArenaDamage{Addr: d.Addr, Header: d.Addr, What: d.What, Suspect: -1, End: d.End}
+			x := core.ArenaDamage{Addr: d.Addr, At: d.Addr, Part: d.Part, What: d.What, Suspect: -1}
 			if d.Block >= 0 {
 				x.Addr = h.Blocks[d.Block].Addr
 			}
@@ -295,6 +400,14 @@ func Core(m *core.Image, heaps []*Heap) *core.Heap {
 		arenas = append(arenas, a)
 	}
 	return m.NewHeap(arenas)
+}
+
+// link returns the address in a block that links to a free chunk behind it would hold, 0 if there is none.
+func (h *Heap) link(b *Block) uint64 {
+	if h.overlap == 0 || b.Size < 2*h.overlap {
+		return 0
+	}
+	return b.Addr + b.Size - h.overlap
 }
 
 func up(v, align uint64) uint64 { return (v + align - 1) &^ (align - 1) }

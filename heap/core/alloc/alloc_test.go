@@ -27,14 +27,15 @@ func TestInTheWay(t *testing.T) {
 	}
 }
 
-// Without the name of an allocator, heaps that no symbol names and that are not proven are left out beside
-// others.
+// Without the name of an allocator, heaps of an allocator without symbols are left out if none is proven, but one of
+// another allocator.
 func TestSure(t *testing.T) {
 	proven, unproven := []Proof{{"end", 1, 1}}, []Proof{{"end", 1, 2}}
 	newlib := &Heap{Kind: Newlib, Proof: unproven}
 	zephyr, other := &Heap{Kind: SysHeap, Proof: proven}, &Heap{Kind: SysHeap, Proof: unproven}
 	for _, c := range []struct{ in, want []*Heap }{
-		{[]*Heap{newlib, zephyr, other}, []*Heap{newlib, zephyr}},
+		{[]*Heap{newlib, zephyr, other}, []*Heap{newlib, zephyr, other}},
+		{[]*Heap{{Kind: Newlib, Proof: proven}, other}, []*Heap{newlib}},
 		{[]*Heap{other}, []*Heap{other}},
 		{nil, nil},
 	} {

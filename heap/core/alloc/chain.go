@@ -37,6 +37,8 @@ type chain struct {
 	align      uint64 // of chunks, relative to start
 	least      uint64 // size of a chunk
 	confirm    int
+	field      uint64 // offset of the size in a header
+	overlap    uint64 // bytes of the next header that belong to a used block
 	// read reads the header of a chunk. why is not empty if the header cannot be one. If the chunk has a size then,
 	// only the copy of the size behind the block is wrong.
 	read func(addr uint64) (c chunk, why string)
@@ -44,7 +46,12 @@ type chain struct {
 	strict func(addr uint64) (c chunk, why string)
 	// last reports whether the chain may end at an address before end; nil if it may not.
 	last func(addr uint64) bool
+	wary int // blocks behind damage that are still doubtful: the place where headers are intact again may be random
 }
+
+// doubtful is the number of blocks before and behind an overwritten header that are doubtful: their headers may be bytes
+// of other blocks.
+const doubtful = 2
 
 // chunk is a header with the memory that belongs to it.
 type chunk struct {
@@ -53,6 +60,11 @@ type chunk struct {
 	// alone reports whether no header can be where the next one should be: either this header was overwritten, or
 	// the next one.
 	alone bool
+	// odd is what else contradicts the header, "" if nothing: at address oddAt, in the header behind the block or in a
+	// list of free blocks.
+	odd   string
+	oddAt uint64
+	link  bool // oddAt is that of a link in a list of free blocks
 }
 
 // walk appends the blocks of the chain to the heap, in order of addresses. Where a header is not
@@ -74,6 +86,26 @@ func (c *chain) walk() uint64 {
 		}
 		if why == "" {
 			c.add(x.block)
+			n, odd := len(c.h.Blocks)-1, false // of the next header
+			if x.odd != "" {
+				d := Damage{Addr: x.oddAt, Part: core.DamagedNode, What: x.odd, Before: n, Block: n}
+				switch {
+				case x.link:
+					d.Part, d.Block = core.DamagedFreed, -1
+				case x.oddAt < at+x.size:
+					d.Before--
+				default:
+					odd = true
+				}
+				c.h.doubt(d, n)
+			}
+			if c.wary > 0 {
+				c.wary--
+				c.h.Blocks[n].Doubt = true
+			}
+			if odd {
+				c.wary = doubtful
+			}
 			at += x.size
 			continue
 		}
@@ -130,10 +162,14 @@ func (c *chain) damaged(at, next uint64, why string) {
 	before := len(c.h.Blocks) - 1
 	header := c.header()
 	b := Block{Addr: at + min(header, next-at), Header: min(header, next-at), Damaged: true}
-	b.Size = next - b.Addr
+	b.Size = next + c.overlap - b.Addr
 	b.Max = b.Size
 	c.add(b)
-	c.h.Damage = append(c.h.Damage, Damage{Addr: at, What: why, Before: before, Block: len(c.h.Blocks) - 1, Lost: next - at})
+	c.h.Damage = append(c.h.Damage, Damage{Addr: at + c.field, Part: core.DamagedNode, What: why, Before: before, Block: len(c.h.Blocks) - 1, Lost: next - at})
+	for i := max(0, before+1-doubtful); i <= before; i++ {
+		c.h.Blocks[i].Doubt = true
+	}
+	c.wary = doubtful
 }
 
 // header returns the size of the headers: that of the last block, if there is one.
@@ -184,7 +220,7 @@ func (c *chain) intact(p uint64) bool {
 	for ; n < c.confirm && p < c.end; n++ {
 		c.f.budget--
 		x, why := c.probe(p)
-		if why != "" || x.size > c.end-p {
+		if why != "" || x.odd != "" || x.size > c.end-p {
 			return false
 		}
 		p += x.size

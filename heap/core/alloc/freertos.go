@@ -25,7 +25,9 @@ type freeRTOS struct {
 	header uint64          // size of the header with its padding
 	align  uint64          // of chunks
 	free   map[uint64]bool // chunks in the list of free chunks
-	ends   []uint64        // of the regions
+	cut    bool            // a link of the list was overwritten
+	target uint64          // where that link leads
+	ends   []uint64        // of the regions that are in the list
 }
 
 // freeRTOS tries the alignments of ports, until the heap is proven and without damage. Otherwise, the
@@ -89,23 +91,36 @@ func (f *finder) freeRTOSAligned(align uint64) ([]*Heap, error) {
 	return nil, ErrNone
 }
 
-// list walks the list of free chunks to an end marker.
-func (r *freeRTOS) list(first, end uint64) (bytes uint64, err error) {
+// list walks the list of free chunks from a variable to an end marker. The chunks are in the order of their addresses, in heap_2 of
+// their sizes.
+func (r *freeRTOS) list(variable, first, end uint64, bySize bool) (bytes uint64) {
+	link, last := variable, uint64(0)
 	for at := first; at != end; {
 		size, ok := r.m.Pointer(at + r.ptr)
-		if !ok || at%r.ptr != 0 || r.free[at] || len(r.free) >= core.MaxBlocks {
-			r.h.prove("the list of free blocks ends", end, at)
-			return bytes, nil
+		order := at
+		if bySize {
+			order = size
 		}
+		if !ok || at%r.ptr != 0 || r.free[at] || order < last || size&r.used() != 0 && r.unlinked(at) || len(r.free) >= core.MaxBlocks {
+			r.cut, r.target = true, at
+			r.h.freed(link, at, "the link of the list of free blocks")
+			return bytes
+		}
+		last = order
 		if r.free[at] = true; size == 0 {
 			r.ends = append(r.ends, at)
 		}
-		bytes += size
+		bytes += size &^ r.used()
 		next, _ := r.m.Pointer(at)
-		at = next ^ r.canary
+		link, at = at, next^r.canary
 	}
-	r.ends = append(r.ends, end)
-	return bytes, nil
+	return bytes
+}
+
+// unlinked reports whether the chunk at an address has no link to another one, as used chunks.
+func (r *freeRTOS) unlinked(at uint64) bool {
+	v, _ := r.m.Pointer(at)
+	return v^r.canary == 0 || v == 0
 }
 
 func (r *freeRTOS) heap4(first, end uint64, array core.Symbol) ([]*Heap, error) {
@@ -119,10 +134,10 @@ func (r *freeRTOS) heap4(first, end uint64, array core.Symbol) ([]*Heap, error) 
 		}
 		r.h.prove("pxEnd is the end of ucHeap", (array.Addr+array.Size-r.header)&^(r.align-1), end)
 	}
-	free, _ := r.list(first, end)
+	free := r.list(r.h.Addr, first, end, false)
 	r.region(up(array.Addr, r.align), end)
 	r.own(array.Addr, array.Size)
-	r.proveFree(free, 0)
+	r.proveFree(free)
 	return []*Heap{r.h}, nil
 }
 
@@ -134,7 +149,7 @@ func (r *freeRTOS) missing(start, size uint64) error {
 
 // region walks the chunks of a region.
 func (r *freeRTOS) region(start, end uint64) {
-	c := chain{f: r.finder, h: r.h, start: start, end: end, align: r.align, least: r.header + r.align, confirm: confirm, read: r.chunk}
+	c := chain{f: r.finder, h: r.h, start: start, end: end, align: r.align, least: r.header + r.align, confirm: confirm, field: r.ptr, read: r.chunk}
 	r.h.prove(fmt.Sprintf("the blocks from %#x on end at the end mark", start), end, c.walk())
 }
 
@@ -148,16 +163,18 @@ func (r *freeRTOS) chunk(addr uint64) (c chunk, why string) {
 		return c, "no memory"
 	}
 	size := v &^ r.used()
-	switch {
-	case size < r.header || size%r.align != 0:
+	if size < r.header || size%r.align != 0 {
 		return c, fmt.Sprintf("the size of the header is %#x, expected a multiple of %d", size, r.align)
-	case v&r.used() != 0 && next^r.canary != 0:
-		return c, "the header has a link, expected none in a used block"
-	case v&r.used() == 0 && !r.free[addr]:
-		return c, "the header is that of a free block, which is not in the list of free blocks"
 	}
 	c = chunk{size: size, block: Block{Addr: addr + r.header, Size: size - r.header, Header: r.header, State: Free}}
-	if v&r.used() != 0 {
+	used := v&r.used() != 0
+	switch {
+	case used && r.free[addr]:
+		c.odd, c.oddAt = "the header is that of a used block, which is in the list of free blocks", addr+r.ptr
+	case used && next^r.canary != 0:
+		c.odd, c.oddAt = "the header has a link, expected none in a used block", addr
+	}
+	if used && !r.free[addr] {
 		c.block.State = Used
 		c.block.Max = c.block.Size
 		c.block.Min = c.block.Size - min(c.block.Size, 2*r.header+r.align-1)
@@ -165,14 +182,55 @@ func (r *freeRTOS) chunk(addr uint64) (c chunk, why string) {
 	return c, ""
 }
 
-// proveFree compares the sum of the free chunks with xFreeBytesRemaining, and that of the list with
-// the chunks.
-func (r *freeRTOS) proveFree(listed, hidden uint64) {
-	n, bytes := r.h.Count(Free)
-	bytes += uint64(n) * r.header
-	r.h.prove("bytes in the list of free blocks", listed, bytes)
-	if want, ok := r.pointer(r.h, "xFreeBytesRemaining"); ok {
-		r.h.prove("free bytes", want, bytes+hidden)
+// proveFree compares the sum of the free chunks with xFreeBytesRemaining. Free chunks that are not in the list are free
+// if the sum needs them: a link passes over them. Otherwise their headers are wrong.
+func (r *freeRTOS) proveFree(listed uint64) {
+	var unlisted []int
+	free, hidden := uint64(0), uint64(0)
+	link := r.h.Addr // of the last listed chunk before
+	at := map[int]uint64{}
+	for i := range r.h.Blocks {
+		b := &r.h.Blocks[i]
+		switch size := b.Size + b.Header; {
+		case b.State != Free:
+		case r.free[b.Addr-b.Header]:
+			free += size
+			link = b.Addr - b.Header
+		default:
+			hidden += size
+			unlisted = append(unlisted, i)
+			at[i] = link
+		}
+	}
+	want, ok := r.pointer(r.h, "xFreeBytesRemaining")
+	passed := uint64(0) // link that passes over chunks
+	wide := false       // the link leads to memory in use: headers may be wrong
+	for i := range r.h.Blocks {
+		if b := &r.h.Blocks[i]; r.cut && b.State == Used && r.target >= b.Addr-b.Header && r.target < b.Addr+b.Size {
+			b.Doubt, wide = true, true
+		}
+	}
+	for _, i := range unlisted {
+		b := &r.h.Blocks[i]
+		b.Doubt = b.Doubt || !r.cut || wide || want != free+hidden
+		switch {
+		case r.cut:
+		case want == free+hidden && at[i] != passed:
+			passed = at[i]
+			v, _ := r.m.Pointer(passed)
+			r.h.freed(passed, v^r.canary, fmt.Sprintf("the block at %#x is free, but the link of the list of free blocks", b.Addr))
+		case want != free+hidden:
+			b.State = Used
+			b.Max = b.Size
+			r.h.doubt(Damage{Addr: b.Addr - b.Header + r.ptr, Part: core.DamagedNode, What: "the header is that of a free block, which is not in the list of free blocks", Before: i - 1, Block: i}, i)
+			hidden -= b.Size + b.Header
+		}
+	}
+	if !r.cut && passed == 0 {
+		r.h.prove("bytes in the list of free blocks", listed, free)
+	}
+	if ok || r.cut {
+		r.h.prove("free bytes", want, free+hidden)
 	}
 }
 
@@ -183,48 +241,63 @@ func (r *freeRTOS) heap5(first, end uint64) ([]*Heap, error) {
 	if _, ok := r.m.Pointer(end + r.ptr); !ok {
 		return nil, r.missing(end, 2*r.ptr)
 	}
-	free, _ := r.list(first, end)
-	starts := r.regions()
-	for i, e := range r.ends {
-		if starts[i] == 0 {
-			r.h.prove(fmt.Sprintf("the table with the region that ends at %#x", e), 1, 0)
-			continue
-		}
-		r.region(starts[i], e)
-		r.own(starts[i], e+r.header-starts[i])
+	free := r.list(r.h.Addr, first, end, false)
+	regions := r.regions(end)
+	for _, x := range regions {
+		r.region(x.Start, x.End)
+		r.own(x.Start, x.End+r.header-x.Start)
 	}
-	r.proveFree(free, 0)
+	for _, e := range append(r.ends, end) {
+		if !slices.ContainsFunc(regions, func(x core.Map) bool { return x.End == e }) {
+			r.h.prove(fmt.Sprintf("the table with the region that ends at %#x", e), 1, 0)
+		}
+	}
+	r.proveFree(free)
 	r.h.sort()
 	return []*Heap{r.h}, nil
 }
 
-// regions searches the image for entries { start, size } of regions with the known ends. It returns
-// the aligned start of each.
-func (r *freeRTOS) regions() []uint64 {
-	starts := make([]uint64, len(r.ends))
+// regions searches the image for the table { start, size } … { 0, 0 } of regions by address, of which the last ends at
+// an end mark. The end marks of the others need not be in the list: a free block before one takes its place. Start is
+// that of the first chunk, End that of the end mark.
+func (r *freeRTOS) regions(end uint64) (list []core.Map) {
 	segs := r.m.Segments()
-	order := r.m.ByteOrder()
+	entry := func(at uint64) (x core.Map, ok bool) {
+		start, _ := r.m.Pointer(at)
+		size, ok := r.m.Pointer(at + r.ptr)
+		if !ok || start == 0 || size < 2*r.header || start+size < start || start+size > end+2*r.header {
+			return x, false
+		}
+		return core.Map{Start: up(start, r.align), End: (start + size - r.header) &^ (r.align - 1)}, true
+	}
 	for i := range segs {
-		data := segs[i].Data
-		for off := -segs[i].Addr & (r.ptr - 1); off+2*r.ptr <= uint64(len(data)) && r.budget > 0; off += r.ptr {
+		first, last := segs[i].Addr, segs[i].Addr+uint64(len(segs[i].Data))
+		for at := up(first, r.ptr); at+2*r.ptr <= last && r.budget > 0; at += r.ptr {
 			r.budget--
-			start, size := word(data[off:], r.ptr, order), word(data[off+r.ptr:], r.ptr, order)
-			if start == 0 || size < 2*r.header || start+size < start {
+			x, ok := entry(at)
+			if !ok || x.End != end || !r.reaches(x.Start, x.End) {
 				continue
 			}
-			n := slices.Index(r.ends, (start+size-r.header)&^(r.align-1))
-			if n >= 0 && starts[n] == 0 && r.reaches(up(start, r.align), r.ends[n]) {
-				starts[n] = up(start, r.align)
+			table := []core.Map{x}
+			for before := at - 2*r.ptr; ; before -= 2 * r.ptr {
+				x, ok := entry(before)
+				if !ok || x.End > table[0].Start || !r.reaches(x.Start, x.End) {
+					break
+				}
+				table = slices.Insert(table, 0, x)
+			}
+			if len(table) > len(list) {
+				list = table
 			}
 		}
 	}
-	return starts
+	return list
 }
 
 // reaches reports whether chunks lead from the start of a region to its end. A few may be damaged.
 func (r *freeRTOS) reaches(start, end uint64) bool {
 	f := *r.finder
-	c := chain{f: &f, h: &Heap{}, start: start, end: end, align: r.align, least: r.header + r.align, confirm: confirm, read: r.chunk}
+	c := chain{f: &f, h: &Heap{}, start: start, end: end, align: r.align, least: r.header + r.align, confirm: confirm, field: r.ptr, read: r.chunk}
 	ok := c.walk() == end && len(c.h.Blocks) > 4*len(c.h.Damage)
 	r.budget = f.budget
 	return ok
@@ -241,7 +314,7 @@ func (r *freeRTOS) heap2(first uint64, array core.Symbol) ([]*Heap, error) {
 	if _, ok := r.m.Bytes(array.Addr, array.Size); !ok {
 		return nil, r.missing(array.Addr, array.Size)
 	}
-	free, _ := r.list(first, xEnd.Addr)
+	free := r.list(r.h.Addr, first, xEnd.Addr, true)
 	// The heap begins at the last aligned address of the first bytes, and is an alignment shorter
 	// than the array; xEnd holds its size.
 	total, _ := r.m.Pointer(xEnd.Addr + r.ptr)
@@ -267,9 +340,9 @@ func (r *freeRTOS) heap2(first uint64, array core.Symbol) ([]*Heap, error) {
 		marks = marks || why == "" && c.block.State == Used
 		return c, why
 	}
-	c := chain{f: r.finder, h: r.h, start: start, end: start + total, align: r.align, least: r.header + r.align, confirm: confirm, read: read}
+	c := chain{f: r.finder, h: r.h, start: start, end: start + total, align: r.align, least: r.header + r.align, confirm: confirm, field: r.ptr, read: read}
 	r.h.prove("the blocks end at the end of the heap", start+total, c.walk())
 	r.own(array.Addr, array.Size)
-	r.proveFree(free, 0)
+	r.proveFree(free)
 	return []*Heap{r.h}, nil
 }

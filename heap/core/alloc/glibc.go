@@ -135,7 +135,7 @@ func (g *glibc) arena(addr uint64, number int) {
 	if top == bins-2*g.ptr { // not used yet
 		return
 	}
-	h := &Heap{Kind: Glibc, Name: mainArena, Addr: addr}
+	h := &Heap{Kind: Glibc, Name: mainArena, Addr: addr, overlap: g.ptr}
 	size, _ := g.m.Pointer(top + g.ptr)
 	size &^= 7
 	h.own(addr, g.size())
@@ -155,7 +155,7 @@ func (g *glibc) first(addr uint64) uint64 { return up(addr+2*g.ptr, g.align) - 2
 
 func (g *glibc) chain(h *Heap, start, end uint64, unwanted uint64) *chain {
 	t := &tags{finder: g.finder, end: end, align: g.align, flags: 7, unwanted: unwanted, marks: g.endMarks}
-	return &chain{f: g.finder, h: h, start: start, end: end, align: g.align, least: 4 * g.ptr, confirm: confirm, read: t.chunk}
+	return &chain{f: g.finder, h: h, start: start, end: end, align: g.align, least: 4 * g.ptr, confirm: confirm, field: g.ptr, overlap: g.ptr, read: t.chunk}
 }
 
 // maxHeap returns the alignment of the heaps of an arena: HEAP_MAX_SIZE, or 4 huge pages if they are used.

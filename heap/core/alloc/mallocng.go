@@ -1,5 +1,11 @@
 package alloc
 
+import (
+	"slices"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+)
+
 // musl's mallocng (since 1.2.1). Its context is found by its secret, which each page of metadata
 // begins with; symbols are not needed:
 //
@@ -22,6 +28,7 @@ type mallocng struct {
 	*finder
 	h      *Heap
 	used   [len(classes)]uint64 // slots of each class
+	groups map[uint64]bool      // addresses of the groups
 	broken uint64               // slots and groups whose headers are not intact
 }
 
@@ -30,11 +37,20 @@ func (f *finder) mallocng() ([]*Heap, error) {
 	if context == 0 {
 		return nil, ErrNone
 	}
-	n := &mallocng{finder: f, h: &Heap{Kind: MuslNG, Name: "musl mallocng", Addr: context}}
+	n := &mallocng{finder: f, groups: map[uint64]bool{}, h: &Heap{Kind: MuslNG, Name: "musl mallocng", Addr: context}}
 	first, _ := f.m.Pointer(head)
 	secret, _ := f.m.Uint(context, 8)
 	n.areas(first, secret)
 	n.h.sort()
+	for i := range n.h.Blocks { // some slots hold a group
+		b := &n.h.Blocks[i]
+		if n.groups[b.Addr] != (b.State == Internal) && !b.Damaged {
+			if n.groups[b.Addr] {
+				b.State = Internal
+			}
+			n.odd(i, "the header and the list of groups disagree: the slot is a group, or a block")
+		}
+	}
 	usage := head + (3+uint64(len(classes)))*f.ptr // behind the last area, unused areas, and the active groups
 	var want, got uint64
 	for i := range n.used {
@@ -118,6 +134,7 @@ func (n *mallocng) meta(addr uint64) {
 		n.used[class] += last + 1
 	}
 	n.h.own(group, unit+(last+1)*stride)
+	n.groups[group] = true
 	for i := range last + 1 {
 		if n.blocks == 0 {
 			return
@@ -128,8 +145,17 @@ func (n *mallocng) meta(addr uint64) {
 			n.h.Blocks = append(n.h.Blocks, Block{Addr: start, Size: stride - 4, Header: 4, State: Free})
 			continue
 		}
-		n.h.Blocks = append(n.h.Blocks, n.slot(group+unit, start, i, stride))
+		b := n.slot(group+unit, start, i, stride)
+		n.h.Blocks = append(n.h.Blocks, b)
+		if b.State == Free {
+			n.odd(len(n.h.Blocks)-1, "the header is that of a free slot, which is used by its group")
+		}
 	}
+}
+
+// odd adds damage of a header, and makes the block doubtful.
+func (n *mallocng) odd(i int, what string) {
+	n.h.doubt(Damage{Addr: n.h.Blocks[i].Addr - 4, Part: core.DamagedNode, What: what, Before: max(i-1, -1), Block: i}, i)
 }
 
 // slot reads a used slot.
@@ -158,16 +184,45 @@ func (n *mallocng) slot(storage, start, index, stride uint64) Block {
 	if spare == 5 {
 		spare, _ = n.m.Uint(end-4, 4)
 	}
-	switch {
-	case mark>>5 == 6: // the slot holds a group
+	if mark>>5 == 6 { // the slot holds a group
 		b.State = Internal
-	case spare > end-at:
+		return b
+	}
+	ok, sure := n.nominal(at, end, spare, mark>>5, stride)
+	if mark>>5 == 7 || spare > end-at || !ok {
 		return n.damaged(start, index, stride)
-	default:
-		b.Max -= spare
-		b.Min = b.Max
+	}
+	b.Min = b.Max - spare
+	if sure {
+		b.Max = b.Min
 	}
 	return b
+}
+
+// nominal reports whether a slot can have a number of spare bytes: the byte before them is 0, and so is that before the
+// number; a request of that size gets a slot of this class or the next one. sure is false if only an aligned
+// request does: the number may be wrong.
+func (n *mallocng) nominal(at, end, spare, mark, stride uint64) (ok, sure bool) {
+	zero := func(addr uint64) bool { v, _ := n.m.Uint(addr, 1); return v == 0 }
+	if spare > 0 && !zero(end-spare) || mark == 5 && (spare < 5 || !zero(end-5)) {
+		return false, false
+	}
+	class := slices.Index(classes[:], stride/unit)
+	if class < 0 || stride%unit != 0 { // a mapping of its own
+		return true, true
+	}
+	need := func(size uint64) int {
+		i := slices.IndexFunc(classes[:], func(c uint64) bool { return c*unit >= size+4 })
+		return i & (1<<16 - 1) // larger than all: after the last
+	}
+	size := end - spare - at
+	switch {
+	case need(size) > class:
+		return false, false
+	case need(size)+1 >= class:
+		return true, true
+	}
+	return need(size+at&-at-1)+1 >= class, false // aligned_alloc requests the alignment, too
 }
 
 // begins reports whether the header of a slot is before an address.
@@ -196,6 +251,6 @@ func (n *mallocng) damaged(start, index, stride uint64) Block {
 	if index > 0 {
 		before = len(n.h.Blocks) - 1
 	}
-	n.h.Damage = append(n.h.Damage, Damage{Addr: start - 4, What: "the header does not fit its slot", Before: before, Block: len(n.h.Blocks), Lost: stride})
+	n.h.Damage = append(n.h.Damage, Damage{Addr: start - 4, Part: core.DamagedNode, What: "the header does not fit its slot", Before: before, Block: len(n.h.Blocks), Lost: stride})
 	return Block{Addr: start, Size: stride - 4, Header: 4, Max: stride - 4, Damaged: true}
 }

@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/heap/core"
@@ -162,7 +163,7 @@ func (f *finder) multiHeapAt(control uint64) *multiHeap {
 
 func (s *multiHeap) read() *Heap {
 	base := s.control - 5*s.ptr
-	s.h = &Heap{Kind: MultiHeap, Name: fmt.Sprintf("ESP-IDF heap at %#x", base), Addr: base}
+	s.h = &Heap{Kind: MultiHeap, Name: "ESP-IDF heap", Addr: base, overlap: s.ptr}
 	c := chain{f: s.finder, h: s.h, start: s.start, end: s.end, align: 4, least: 4 * s.ptr, confirm: confirm, read: s.next}
 	end := c.walk()
 	poisoned := s.poisoned()
@@ -220,14 +221,14 @@ func (s *multiHeap) next(addr uint64) (c chunk, why string) {
 		if self != addr-s.ptr || !s.linked(next) || !s.linked(prev) {
 			return c, "the header is that of a free block, which has no links"
 		}
-		return chunk{s.ptr + size, b, !ok}, ""
+		return chunk{size: s.ptr + size, block: b, alone: !ok}, ""
 	}
 	// The allocator rounds up to a size of its lists, 1/8 or less, and does not split off a rest of less than 4 words.
 	b.Max, b.Min = size, size-min(size, size/8+7*s.ptr)
 	if self, _ := s.m.Pointer(behind - s.ptr); self == addr-s.ptr {
 		b.Unused = s.ptr
 	}
-	return chunk{s.ptr + size, b, !ok}, ""
+	return chunk{size: s.ptr + size, block: b, alone: !ok}, ""
 }
 
 // linked reports whether a free block may have a link to an address.
@@ -296,25 +297,35 @@ func (s *multiHeap) canaries(i int) {
 	head, _ := s.m.Uint(b.Addr, 4)
 	size, _ := s.m.Pointer(b.Addr + s.ptr)
 	most := b.Size - 2*s.ptr
-	damage := Damage{Addr: b.Addr, Block: i, Before: i - 1}
+	damage := Damage{Addr: b.Addr, Part: core.DamagedNode, Block: i, Before: i - 1}
 	b.Addr += 2 * s.ptr
 	b.Header += 2 * s.ptr
 	b.Size = most
 	b.Max, b.Min, b.Unused = most, 0, 0
-	switch tail, _ := s.m.Uint(b.Addr+size, 4); {
-	case head != headCanary:
-		damage.What = fmt.Sprintf("the canary before the block is %#x, expected %#x", head, headCanary)
-	case size > most-4:
-		damage.What = fmt.Sprintf("the requested size is %#x, expected up to %#x", size, most-4)
-	case tail != tailCanary:
-		damage.Addr, damage.Before, damage.End = b.Addr+size, i, true
-		damage.What = fmt.Sprintf("the canary behind the block is %#x, expected %#x", tail, tailCanary)
-		fallthrough
-	default:
-		b.Size, b.Max, b.Min = size, size, size
-		if damage.What == "" {
-			return
+	tail, _ := s.m.Uint(b.Addr+size, 4)
+	if size > most-4 || tail != tailCanary && bits.OnesCount64(tail^tailCanary) > 8 { // not one byte of it
+		for n := most - 4; n > 0; n-- { // if there is one elsewhere, the size is wrong
+			if v, _ := s.m.Uint(b.Addr+n, 4); v == tailCanary {
+				damage.Addr += s.ptr
+				damage.What = fmt.Sprintf("the requested size is %#x, but the canary is behind %#x bytes", size, n)
+				size = n
+				break
+			}
 		}
 	}
+	switch {
+	case head != headCanary:
+		damage.What = fmt.Sprintf("the canary before the block is %#x, expected %#x", head, headCanary)
+	case damage.What != "":
+	case size > most-4, most-size > most/8+10*s.ptr:
+		damage.What = fmt.Sprintf("the requested size is %#x in a block of %#x", size, most)
+	case tail != tailCanary:
+		damage.Addr, damage.Before, damage.Part = b.Addr+size, i, core.DamagedEnd
+		damage.What = fmt.Sprintf("the canary behind the block is %#x, expected %#x", tail, tailCanary)
+	default:
+		b.Size, b.Max, b.Min = size, size, size
+		return
+	}
+	b.Doubt = true
 	s.h.Damage = append(s.h.Damage, damage)
 }

@@ -13,7 +13,7 @@ func (f *finder) newlib() ([]*Heap, error) {
 	if !ok {
 		return nil, ErrNone
 	}
-	h := &Heap{Kind: Newlib, Name: "newlib"}
+	h := &Heap{Kind: Newlib, Name: "newlib", overlap: f.ptr}
 	base, ok := f.pointer(h, "__malloc_sbrk_base")
 	top, there := f.m.Pointer(av.Addr + 2*f.ptr)
 	if !ok || !there || base == ^uint64(0)>>(64-8*f.ptr) || base == 0 { // not used yet
@@ -32,7 +32,7 @@ func (f *finder) newlib() ([]*Heap, error) {
 		return nil, &MissingError{h.Name, start, top + 2*f.ptr}
 	}
 	h.Addr = start
-	c := chain{f: f, h: h, start: start, end: top, align: t.align, least: 4 * f.ptr, confirm: confirm, read: t.chunk}
+	c := chain{f: f, h: h, start: start, end: top, align: t.align, least: 4 * f.ptr, confirm: confirm, field: f.ptr, overlap: f.ptr, read: t.chunk}
 	h.prove("the blocks end at the top chunk", top, c.parts(base, top+size, 3*f.ptr, marks))
 	if info, ok := f.variable("__malloc_current_mallinfo"); ok { // its first number is that of all bytes
 		if all, ok := f.m.Uint(info.Addr, int(f.ptr)); ok {
@@ -95,6 +95,23 @@ func (n *nanoHeap) mark() bool {
 	return found == len(n.free)
 }
 
+// orphans makes used blocks doubtful that may be free: if a link of the list became 0, the list seems to end there, and the
+// free chunks behind still lead to each other. ahead is as for list.
+func (n *nanoHeap) orphans(ahead uint64) {
+	last := uint64(0) // of the listed chunks
+	for at := range n.free {
+		last = max(last, at)
+	}
+	for i := range n.h.Blocks {
+		b := &n.h.Blocks[i]
+		link, _ := n.m.Pointer(b.Addr - b.Header + n.ptr)
+		to := n.h.block(link - ahead)
+		if b.State == Used && b.Addr > last && to > i && n.h.Blocks[to].Addr-n.h.Blocks[to].Header == link-ahead {
+			b.Doubt, n.h.Blocks[to].Doubt = true, true
+		}
+	}
+}
+
 // list reads the list of free chunks. ahead is the distance from the header to what the links point
 // to, link that from the header to the link.
 func (n *nanoHeap) list(first, ahead, link uint64) {
@@ -155,6 +172,7 @@ func (f *finder) nano() ([]*Heap, error) {
 	}
 	h.own(start, end-start)
 	n.mark()
+	n.orphans(0)
 	n.proveFree()
 	return []*Heap{h}, nil
 }
@@ -227,13 +245,15 @@ func (f *finder) picolibc() ([]*Heap, error) {
 	c := chain{f: f, h: h, start: base, end: end, align: 8, least: 2 * f.ptr, confirm: confirmSize, read: n.chunk}
 	h.prove("the blocks end at __malloc_sbrk_top", end, c.walk())
 	checks := len(h.Proof)
-	for _, ahead := range []uint64{0, f.ptr} { // links point to the header in 1.8, to the block in later versions
+	ahead := uint64(0)
+	for _, ahead = range []uint64{0, f.ptr} { // links point to the header in 1.8, to the block in later versions
 		clear(n.free)
 		h.Proof = h.Proof[:checks]
 		if n.list(first, ahead, f.ptr); n.mark() && len(h.Proof) == checks {
 			break
 		}
 	}
+	n.orphans(ahead)
 	h.own(base, end-base)
 	n.proveFree()
 	return []*Heap{h}, nil

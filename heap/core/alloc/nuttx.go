@@ -101,7 +101,7 @@ func (s *mmHeap) lists() uint64 {
 }
 
 func (s *mmHeap) read() *Heap {
-	s.h = &Heap{Kind: NuttX, Name: fmt.Sprintf("NuttX heap at %#x", s.regions[0].Start), Addr: s.addr}
+	s.h = &Heap{Kind: NuttX, Name: "NuttX heap", Addr: s.addr, overlap: s.field}
 	lists := s.lists()
 	for s.links = up(s.node, s.ptr); s.links <= up(s.node, s.ptr)+s.ptr; s.links += s.ptr {
 		next, _ := s.m.Pointer(lists + s.links)
@@ -152,11 +152,11 @@ func (s *mmHeap) next(addr uint64) (c chunk, why string) {
 		if before, _ := s.m.Uint(addr+size-s.field, int(s.field)); before != size {
 			return c, fmt.Sprintf("the size of the header is %#x, behind the block it is %#x", size, before)
 		}
-		return chunk{size, b, !ok}, ""
+		return chunk{size: size, block: b, alone: !ok}, ""
 	}
 	b.State = Used
 	b.Max, b.Min = b.Size, b.Size-min(b.Size, 2*s.least)
-	return chunk{size, b, !ok}, ""
+	return chunk{size: size, block: b, alone: !ok}, ""
 }
 
 // listed returns the number of free nodes in the lists, and that of the lists.

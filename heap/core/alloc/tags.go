@@ -45,26 +45,79 @@ func (t *tags) chunk(addr uint64) (c chunk, why string) {
 	b := Block{Addr: addr + 2*t.ptr, Size: size - t.ptr, Header: t.ptr}
 	b.Max = b.Size
 	b.Min = b.Size - min(b.Size, t.align-1+4*t.ptr) // a rest of 4 words or less is not split off
-	if next := addr + size; next < t.end {
-		_, flags, damaged := t.size(next)
-		if t.marks != nil && t.marks(next) {
-			flags, _ = t.m.Pointer(next + t.ptr)
-			damaged = ""
+	c = chunk{size: size, block: b}
+	next := addr + size
+	if next >= t.end {
+		return c, ""
+	}
+	_, flags, damaged := t.size(next)
+	if t.marks != nil && t.marks(next) {
+		flags, _ = t.m.Pointer(next + t.ptr)
+		damaged = ""
+	}
+	if damaged != "" {
+		return c, ""
+	}
+	again, _ := t.m.Pointer(next)
+	forth, back := t.linked(addr)
+	free := flags&1 == 0
+	switch listed := forth && back; {
+	case free && again == size:
+		c.block.State = Free
+		switch {
+		case !forth && !back:
+			c.odd, c.oddAt, c.link = "the block is free, but in no list of free blocks", addr+2*t.ptr, true
+		case !listed:
+			c.odd, c.oddAt = t.halfLinked(addr, forth)
+			c.link = true
 		}
-		if damaged == "" && flags&1 == 0 {
-			again, _ := t.m.Pointer(next)
-			b.State = Free
-			if again != size {
-				if start := next - again; start > addr && start < next { // the header of a free block may be there
-					if v, _, why := t.size(start); why == "" && v == again {
-						size = 0
-					}
-				}
-				return chunk{size: size, block: b}, fmt.Sprintf("the size of the header is %#x, behind the block it is %#x", b.Size+t.ptr, again)
+	case free && listed:
+		c.block.State = Free
+		c.odd, c.oddAt = fmt.Sprintf("the size of the free block is %#x, behind it %#x", size, again), next
+	case free:
+		if start := next - again; start > addr && start < next { // the header of a free block may be there
+			if v, _, why := t.size(start); why == "" && v == again {
+				return chunk{block: b}, fmt.Sprintf("the size of the header is %#x, behind the block it is %#x", size, again)
 			}
 		}
+		c.odd, c.oddAt = "the header says that the block before it is free, which is in no list of free blocks", next+t.ptr
+	case listed && again == size:
+		c.block.State = Free
+		c.odd, c.oddAt = "the header says that the block before it is used, which is in a list of free blocks", next+t.ptr
 	}
-	return chunk{size: size, block: b}, ""
+	return c, ""
+}
+
+// linked reports whether the next chunk in the list of a free chunk points back to it, and whether the previous one
+// does.
+func (t *tags) linked(addr uint64) (forth, back bool) {
+	next, _ := t.m.Pointer(addr + 2*t.ptr)
+	prev, _ := t.m.Pointer(addr + 3*t.ptr)
+	a, _ := t.m.Pointer(next + 3*t.ptr)
+	b, _ := t.m.Pointer(prev + 2*t.ptr)
+	return a == addr, b == addr
+}
+
+// halfLinked returns which link is wrong of a free chunk to which only one neighbour in its list points back: its own,
+// unless the other neighbour is linked to others.
+func (t *tags) halfLinked(addr uint64, forth bool) (what string, at uint64) {
+	own := uint64(2) // word with the link that is not answered
+	if forth {
+		own = 3
+	}
+	v, _ := t.m.Pointer(addr + own*t.ptr)
+	a, b := t.linked(v)
+	if v%t.align == addr%t.align && v != addr && !a && !b { // a free block, of which both links were overwritten?
+		size, _, why := t.size(v)
+		again, _ := t.m.Pointer(v + size)
+		if _, flags, _ := t.size(v + size); why == "" && again == size && flags&1 == 0 {
+			return "the block is free, but in no list of free blocks", v + 2*t.ptr
+		}
+	}
+	if v%t.ptr == 0 && (a || b) && v != addr {
+		return fmt.Sprintf("a link of the list of free blocks does not lead back to %#x", addr), v + (5-own)*t.ptr
+	}
+	return fmt.Sprintf("a link of the list of free blocks is %#x", v), addr + own*t.ptr
 }
 
 // topChunk adds the last chunk of an arena, which is free.

@@ -1,5 +1,13 @@
 package alloc
 
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+)
+
 // Chunks in the caches of glibc have headers of used chunks. Each thread has a block
 // tcache_perthread_struct { counts[64], entries[64] }: lists of up to 7 chunks of one size each. Each arena has
 // fast bins, lists before its top, until 2.42. Since 2.32, links are XORed with the address of the link >> 12.
@@ -18,40 +26,147 @@ func (g *glibc) caches() {
 	for _, h := range g.heaps {
 		for i := range h.Blocks {
 			b := &h.Blocks[i]
-			lists, ok := g.cacheAt(b)
-			if !ok || len(lists) == 0 && i > 0 && !pointed[b.Addr] {
+			c, ok := g.cacheAt(b)
+			if !ok || len(c.blocks) == 0 && i > 0 && !pointed[b.Addr] {
 				continue // an empty cache looks like a block of zeros
 			}
 			b.State = Internal
-			for _, x := range lists {
+			for _, x := range c.blocks {
 				x.State = Cached
 			}
+			for _, l := range c.cut {
+				g.lost(h, &c, l)
+			}
+			g.blame(c.inside)
 		}
 		if h.Name != mappedBlocks {
-			g.fastBins(h.Addr+8, h.Addr+g.delta-2*g.ptr)
+			g.fastBins(h, h.Addr+8, h.Addr+g.delta-2*g.ptr)
+		}
+	}
+	if slices.ContainsFunc(g.heaps, func(h *Heap) bool { return len(h.Damage) > 0 }) {
+		g.likeFree()
+	}
+}
+
+// likeFree makes used blocks doubtful, in a damaged heap, that begin as those in lists of free blocks: with the last link of a
+// list, or with one to a block of their size.
+func (g *glibc) likeFree() {
+	for _, b := range g.all {
+		if b.State != Used || b.Size >= 16*(cacheBins+2)*g.align {
+			continue
+		}
+		v := g.link(b.Addr, !g.plain)
+		to := g.block(v)
+		if to == nil {
+			to = g.block(v + 2*g.ptr)
+		}
+		if v == 0 || to != nil && to.Size == b.Size || to == nil && g.inside(v) {
+			b.Doubt = true
 		}
 	}
 }
 
+// inside reports whether an address is in memory of the heaps, and may be that of a block or chunk.
+func (g *glibc) inside(at uint64) bool {
+	return at%g.align == 0 && slices.ContainsFunc(g.heaps, func(h *Heap) bool { return h.block(at) >= 0 })
+}
+
+// cutList is a list of a cache with a link that leads to no block.
+type cutList struct {
+	size uint64 // of its chunks, the smallest if it has several
+	at   uint64 // of the link
+	left uint64 // blocks behind the link
+}
+
+// threadCache is what was found in a cache.
+type threadCache struct {
+	blocks []*Block
+	inside []uint64 // addresses in the lists that are in other blocks
+	cut    []cutList
+}
+
+// lost finds the blocks behind a link that was overwritten. Blocks in caches have a key behind their link, since 2.29,
+// until they are allocated again. If there are others than the cache counts, any block of the size may be free.
+func (g *glibc) lost(h *Heap, c *threadCache, l cutList) {
+	g.home(l.at, h).freed(l.at, g.link(l.at, !g.plain), "the link of the thread's cache")
+	keys, key := map[uint64]int{}, uint64(0)
+	for _, b := range c.blocks {
+		k, _ := g.m.Pointer(b.Addr + g.ptr)
+		if keys[k]++; keys[k] > keys[key] && k != 0 {
+			key = k
+		}
+	}
+	var found []*Block
+	for _, b := range g.all {
+		if k, _ := g.m.Pointer(b.Addr + g.ptr); b.State == Used && b.Size+g.ptr == l.size && keys[key] > 1 && k == key && k != 0 {
+			found = append(found, b)
+		}
+	}
+	for _, b := range found {
+		b.State = Cached
+	}
+	if uint64(len(found)) < l.left {
+		g.doubtSize(l.size)
+	}
+}
+
+// doubtSize makes the used blocks of a size of chunk doubtful: they may be in a list of free blocks that was cut.
+func (g *glibc) doubtSize(size uint64) {
+	for _, b := range g.all {
+		if b.State == Used && b.Size+g.ptr == size {
+			b.Doubt = true
+		}
+	}
+}
+
+// doubtFast makes the used blocks doubtful that can be in a fast bin.
+func (g *glibc) doubtFast() {
+	for size := 4 * g.ptr; size <= maxFast*g.ptr; size += g.align {
+		g.doubtSize(size)
+	}
+}
+
+// home returns the heap with a block at an address, or another one if there is none.
+func (g *glibc) home(at uint64, other *Heap) *Heap {
+	for _, h := range g.heaps {
+		if h.block(at) >= 0 {
+			return h
+		}
+	}
+	return other
+}
+
 // cacheAt reads a cache if a block can be one: each version of glibc has its size and form.
-func (g *glibc) cacheAt(b *Block) (blocks []*Block, ok bool) {
-	// A rest of less than 4 words is not split off.
-	if more := up(cacheBinsMore*(2+g.ptr)+g.ptr, g.align); b.State == Used && b.Size+g.ptr >= more && b.Size < more+3*g.ptr {
-		return g.cacheOfSlots(b.Addr)
+func (g *glibc) cacheAt(b *Block) (c threadCache, ok bool) {
+	if b.State != Used {
+		return c, false
 	}
-	for _, count := range []uint64{2, 1} { // bytes of a count: 2 since 2.30
-		if b.State != Used || b.Size+g.ptr != up(cacheBins*(count+g.ptr)+g.ptr, g.align) {
-			continue
+	for _, addr := range []uint64{b.Addr, b.Addr + g.ptr} { // that of a block with an overwritten header is not sure
+		unsure := b.Damaged || b.Doubt
+		// A rest of less than 4 words is not split off.
+		if more := up(cacheBinsMore*(2+g.ptr)+g.ptr, g.align); unsure || b.Size+g.ptr >= more && b.Size < more+3*g.ptr {
+			if c, ok = g.cacheOfSlots(addr); ok {
+				return c, true
+			}
 		}
-		if blocks, ok = g.cache(b.Addr, count, true); ok {
-			return blocks, true
+		for _, count := range []uint64{2, 1} { // bytes of a count: 2 since 2.30
+			if !unsure && b.Size+g.ptr != up(cacheBins*(count+g.ptr)+g.ptr, g.align) {
+				continue
+			}
+			c, ok = g.cache(addr, count, true)
+			if plain, also := g.cache(addr, count, false); also && (!ok || len(plain.cut) < len(c.cut)) {
+				g.plain = true
+				return plain, true
+			}
+			if ok {
+				return c, true
+			}
 		}
-		if blocks, ok = g.cache(b.Addr, count, false); ok {
-			g.plain = true
-			return blocks, true
+		if !unsure {
+			break
 		}
 	}
-	return nil, false
+	return c, false
 }
 
 // threadPointers returns the words of the thread-local variables: one of them is the cache's address.
@@ -69,55 +184,109 @@ func (g *glibc) threadPointers() map[uint64]bool {
 	return list
 }
 
+// mostCut is the number of lists of a cache that may be cut.
+const mostCut = 4
+
 // cache reads a cache. ok is false if the block at addr cannot be one.
-func (g *glibc) cache(addr, count uint64, mangled bool) (blocks []*Block, ok bool) {
+func (g *glibc) cache(addr, count uint64, mangled bool) (c threadCache, ok bool) {
 	for i := range uint64(cacheBins) {
 		n, _ := g.m.Uint(addr+i*count, int(count))
-		at, there := g.m.Pointer(addr + cacheBins*count + i*g.ptr)
+		head := addr + cacheBins*count + i*g.ptr
+		at, there := g.m.Pointer(head)
 		if !there || (n == 0) != (at == 0) {
-			return nil, false
+			return c, false
 		}
-		for ; n > 0; n-- {
-			b := g.block(at)
-			if b == nil || b.State != Used || b.Size+g.ptr != 4*g.ptr+i*g.align {
-				return nil, false
-			}
-			blocks = append(blocks, b)
-			at = g.link(at, mangled)
-		}
-		if at != 0 {
-			return nil, false
+		size := 4*g.ptr + i*g.align
+		passed, cut := g.cached(&c, head, at, n, mangled, func(b *Block) bool { return b.Size+g.ptr == size })
+		if cut != 0 {
+			c.cut = append(c.cut, cutList{size, cut, n - passed})
 		}
 	}
-	return blocks, true
+	return c, len(c.cut) <= mostCut
+}
+
+// cached reads up to n blocks of a list into c. at is the first one, to which the word at head leads. passed is the number
+// of those read, with those inside other blocks. cut is the address of a link that was overwritten, 0 if there is none.
+func (g *glibc) cached(c *threadCache, head, at, n uint64, mangled bool, fits func(*Block) bool) (passed, cut uint64) {
+	link := head
+	seen := map[uint64]bool{}
+	for ; passed < n; passed++ {
+		b := g.block(at)
+		if seen[at] || b == nil && g.covering(at) == nil || b != nil && (b.State != Used || !fits(b) && !b.Doubt) {
+			return passed, link
+		}
+		if seen[at] = true; b != nil {
+			c.blocks = append(c.blocks, b)
+		} else {
+			c.inside = append(c.inside, at)
+		}
+		link, at = at, g.link(at, mangled)
+	}
+	if at != 0 {
+		return passed, link
+	}
+	return passed, 0
+}
+
+// covering returns the used block that an address is in, without being its start: its header must be wrong if a block
+// begins there. It returns nil if there is none.
+func (g *glibc) covering(at uint64) *Block {
+	if at%(2*g.ptr) != 0 {
+		return nil
+	}
+	i := sort.Search(len(g.all), func(i int) bool { return g.all[i].Addr > at }) - 1
+	if i < 0 || g.all[i].State != Used || at > g.all[i].Addr+g.all[i].Size {
+		return nil
+	}
+	return g.all[i]
+}
+
+// blame adds damage of the blocks that an address is in where lists of free blocks lead to.
+func (g *glibc) blame(addrs []uint64) {
+	for _, at := range addrs {
+		b := g.covering(at)
+		if b == nil || b.Damaged || b.Doubt {
+			continue
+		}
+		h := g.home(b.Addr, g.heaps[0])
+		i := h.block(b.Addr)
+		h.doubt(Damage{Addr: b.Addr - g.ptr, Part: core.DamagedNode, What: fmt.Sprintf("the block holds %#x, where a list of free blocks leads to", at), Before: i - 1, Block: i}, i)
+	}
 }
 
 // cacheOfSlots reads a cache of 2.42 or later. ok is false if the block at addr cannot be one: in a cache, all
 // lists have the same number of places.
-func (g *glibc) cacheOfSlots(addr uint64) (blocks []*Block, ok bool) {
-	places := uint64(0)
+func (g *glibc) cacheOfSlots(addr uint64) (c threadCache, ok bool) {
+	free, passed, cut := [cacheBinsMore]uint64{}, [cacheBinsMore]uint64{}, [cacheBinsMore]uint64{}
+	votes, places := map[uint64]int{}, uint64(0)
 	for i := range uint64(cacheBinsMore) {
-		n, _ := g.m.Uint(addr+2*i, 2)
-		at, _ := g.m.Pointer(addr + 2*cacheBinsMore + i*g.ptr)
-		for ; at != 0; n++ {
-			b := g.block(at)
-			if b == nil || b.State != Used || n >= 1<<16 {
-				return nil, false
-			}
-			if size := 4*g.ptr + min(i, cacheBins)*g.align; b.Size+g.ptr != size && (i < cacheBins || b.Size+g.ptr < size) {
-				return nil, false
-			}
-			blocks = append(blocks, b)
-			at = g.link(at, true)
+		free[i], _ = g.m.Uint(addr+2*i, 2)
+		head := addr + 2*cacheBinsMore + i*g.ptr
+		first, _ := g.m.Pointer(head)
+		size := 4*g.ptr + min(i, cacheBins)*g.align
+		if first != 0 {
+			passed[i], cut[i] = g.cached(&c, head, first, 1<<16-1, true, func(b *Block) bool { return b.Size+g.ptr == size || i >= cacheBins && b.Size+g.ptr > size })
 		}
-		if i == 0 {
+		if passed[i] > 0 && cut[i] != head && g.link(cut[i], true) == 0 {
+			cut[i] = 0 // the end
+		}
+		n := free[i] + passed[i]
+		if votes[n]++; votes[n] > votes[places] {
 			places = n
 		}
-		if n != places || n == 0 {
-			return nil, false
+	}
+	if places == 0 || votes[places] < cacheBinsMore-mostCut {
+		return c, false
+	}
+	for i, at := range cut {
+		if n := free[i] + passed[i]; n != places || at != 0 {
+			if at == 0 {
+				at = addr + 2*uint64(i) // the number
+			}
+			c.cut = append(c.cut, cutList{4*g.ptr + uint64(min(i, cacheBins))*g.align, at, places - min(places, n)})
 		}
 	}
-	return blocks, true
+	return c, true
 }
 
 // link returns what the link at an address leads to.
@@ -132,13 +301,48 @@ func (g *glibc) link(at uint64, mangled bool) uint64 {
 // maxFast is the size of the largest chunks in fast bins, in words.
 const maxFast = 24
 
-// fastBins marks the chunks in the lists before the address of an arena's top.
-func (g *glibc) fastBins(start, top uint64) {
+// fastBins marks the chunks in the lists before the address of an arena's top. A list leads back to no chunk twice.
+func (g *glibc) fastBins(h *Heap, start, top uint64) {
 	for at := top - g.ptr; at >= start && at+16*g.ptr > top; at -= g.ptr {
-		head, _ := g.m.Pointer(at)
-		for b := g.block(head + 2*g.ptr); b != nil && b.State == Used && b.Size <= maxFast*g.ptr; {
-			b.State = Cached
-			b = g.block(g.link(b.Addr, !g.plain) + 2*g.ptr)
+		link, size, n := at, uint64(0), 0
+		next, _ := g.m.Pointer(at)
+		for ; next != 0; n++ {
+			b := g.block(next + 2*g.ptr)
+			if in := g.covering(next + 2*g.ptr); b == nil && in != nil && (n > 0 || in.Damaged || in.Doubt) && link != next+2*g.ptr && n < core.MaxBlocks {
+				link = next + 2*g.ptr
+				g.blame([]uint64{link})
+				next = g.link(link, !g.plain)
+				continue
+			}
+			if b == nil || b.State != Used || !b.Doubt && (b.Size > maxFast*g.ptr || size != 0 && b.Size+g.ptr != size) {
+				if n > 0 { // else these words are no heads of lists
+					g.home(link, h).freed(link, next, "the link of the list of free blocks")
+					if g.doubtSize(size); size == 0 {
+						g.doubtFast()
+					}
+				}
+				break
+			}
+			if b.State = Cached; size == 0 && !b.Doubt {
+				size = b.Size + g.ptr
+			}
+			link, next = b.Addr, g.link(b.Addr, !g.plain)
+		}
+		if size != 0 {
+			g.orphans(size)
+		}
+	}
+}
+
+// orphans makes used blocks of a size doubtful that look like those in a fast bin: the first word is a link to another one. If a
+// link was overwritten by a valid one, the list passes over them.
+func (g *glibc) orphans(size uint64) {
+	for _, b := range g.all {
+		if b.State != Used || b.Size+g.ptr != size {
+			continue
+		}
+		if to := g.block(g.link(b.Addr, !g.plain) + 2*g.ptr); to != nil && to.Size == b.Size {
+			b.Doubt, to.Doubt = true, to.Doubt || to.State == Used
 		}
 	}
 }

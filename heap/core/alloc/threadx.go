@@ -63,7 +63,7 @@ func (f *finder) bytePoolAt(addr uint64) *bytePool {
 }
 
 func (p *bytePool) read() *Heap {
-	p.h = &Heap{Kind: ThreadX, Name: fmt.Sprintf("ThreadX byte pool at %#x", p.addr), Addr: p.addr}
+	p.h = &Heap{Kind: ThreadX, Name: "ThreadX byte pool", Addr: p.addr}
 	c := chain{f: p.finder, h: p.h, start: p.start, end: p.end, align: 4, least: bytePoolHead + 4, confirm: confirm, read: p.next}
 	p.h.prove("the blocks end at the end of the pool", p.end, c.walk())
 	available, _ := p.m.Uint(p.addr+8, 4)
@@ -95,7 +95,7 @@ func (p *bytePool) next(addr uint64) (c chunk, why string) {
 		b.Max, b.Min = b.Size, b.Size-min(b.Size, 19+3) // a rest of less than 20 bytes is not split off
 	}
 	behind, _ := p.m.Uint(next+4, 4)
-	return chunk{next - addr, b, next != p.end && behind != p.addr && behind != bytePoolFree}, ""
+	return chunk{size: next - addr, block: b, alone: next != p.end && behind != p.addr && behind != bytePoolFree}, ""
 }
 
 // join joins free blocks, as the next search does.

@@ -88,9 +88,9 @@ func (s *sysHeap) fits(addr, size uint64) bool {
 func (s *sysHeap) header() uint64 { return 2 * s.field }
 
 func (s *sysHeap) read() *Heap {
-	s.h = &Heap{Kind: SysHeap, Name: fmt.Sprintf("Zephyr sys_heap at %#x", s.base), Addr: s.base}
+	s.h = &Heap{Kind: SysHeap, Name: "Zephyr sys_heap", Addr: s.base}
 	_, first, _, _ := s.chunk(s.base)
-	c := chain{f: s.finder, h: s.h, start: s.base + first*sysUnit, end: s.end, align: sysUnit, least: sysUnit, confirm: confirm, read: s.next}
+	c := chain{f: s.finder, h: s.h, start: s.base + first*sysUnit, end: s.end, align: sysUnit, least: sysUnit, confirm: confirm, field: s.field, read: s.next}
 	s.h.prove("the blocks end at the end chunk", s.end, c.walk())
 	if listed, ok := s.listed(first); ok {
 		free := uint64(0)

@@ -120,7 +120,7 @@ func (o *objects) table(b *Block) (t *Table, again bool) {
 // at returns the table to which a word points, nil if there is none.
 func (o *objects) at(v uint64) *Table {
 	i := sort.Search(len(o.tables), func(i int) bool { return o.tables[i].Addr > v }) - 1
-	if i < 0 {
+	if i < 0 || v == 0 { // nothing was written; firmware has a table at address 0
 		return nil
 	}
 	t := &o.tables[i]

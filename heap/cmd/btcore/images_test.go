@@ -1,0 +1,104 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// TestImages reads RAM of boards with allocators of others. The ELF files have only symbols and sections. In each, 699 blocks
+// are in use.
+func TestImages(t *testing.T) {
+	for _, c := range []struct {
+		name, args string
+		code       int
+		want, not  []string
+	}{
+		// .ccm, 48 bytes of another memory, holds 99 blocks; 279 are leaked.
+		{"ccm", "--leaks", cli.Short, []string{"0 blocks leaked", "378 blocks uncertain", ".ccm, 0x21800000 to 0x21800030, 48 bytes, writable: add it by --ram 0x21800000=FILE"}, nil},
+		{"ccm", "--leaks --ram 0x21800000=ccm-ccm.bin", cli.OK, []string{"279 blocks leaked, 26,208 bytes"}, []string{"not in the image"}},
+		// Three regions of heap_5; free blocks took the place of the end marks in the list.
+		{"heap5", "--leaks", cli.OK, []string{"in 699 blocks", "proven: "}, nil},
+		// A freed block's link was overwritten by "user".
+		{"uaf", "--damage", cli.Short, []string{"1 damaged place in a heap of 699 blocks", "0x200151c0, a link in freed memory", `the text "user`, "is free: it was written after it was freed"},
+			[]string{"proven", "past\n  its end"}},
+		{"uaf", "--leaks", cli.Short, []string{"279 blocks leaked, 26,208 bytes"}, nil},
+		// Three heaps of ESP-IDF; the contents look like blocks of libwebsockets.
+		{"phantom", "--leaks", cli.OK, []string{"in 239 blocks", "in 223 blocks", "in 238 blocks"}, []string{"call stack"}},
+	} {
+		t.Run(c.name+" "+c.args, func(t *testing.T) {
+			dir := filepath.Join("testdata", "images")
+			args := append([]string{"heap", "--ram", "0x20000000=" + filepath.Join(dir, c.name+".bin.gz"), "-e", filepath.Join(dir, c.name+".elf")},
+				strings.Fields(strings.ReplaceAll(c.args, "=ccm", "="+filepath.Join(dir, "ccm")))...)
+			code, out, errs := execute(args...)
+			compareOutput(t, code, c.code, out+errs, c.want, c.not)
+		})
+	}
+}
+
+func compareOutput(t *testing.T, code, wantCode int, out string, want, not []string) {
+	t.Helper()
+	if code != wantCode {
+		t.Errorf("exit code %d, want %d", code, wantCode)
+	}
+	for _, x := range want {
+		if !strings.Contains(out, x) {
+			t.Errorf("no %q", x)
+		}
+	}
+	for _, x := range not {
+		if strings.Contains(out, x) {
+			t.Errorf("%q is in it", x)
+		}
+	}
+	if t.Failed() {
+		t.Log(out)
+	}
+}
+
+// dumped compiles a program of testdata/programs, which aborts, and returns the core file of the kernel.
+func dumped(t *testing.T, compiler, name string, args ...string) (core, exe string) {
+	t.Helper()
+	cmdtest.Need(t, compiler, "bash")
+	dir := t.TempDir()
+	exe = filepath.Join(dir, "app")
+	tool(t, compiler, "-g", "-O1", "-w", "-o", exe, filepath.Join("testdata", "programs", name))
+	c := exec.Command("bash", "-c", "ulimit -c unlimited; exec ./app "+strings.Join(args, " "))
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GLIBC_TUNABLES=glibc.malloc.tcache_count=7")
+	out, _ := c.CombinedOutput() // it aborts
+	list, _ := filepath.Glob(filepath.Join(dir, "core*"))
+	if len(list) != 1 {
+		t.Skipf("the kernel writes no core file here: %s", out)
+	}
+	return list[0], exe
+}
+
+// TestDamagedPrograms reads core files of programs that damage their heap, or hold blocks by memory that is not in the
+// core file. The comments of the programs have the truth.
+func TestDamagedPrograms(t *testing.T) {
+	for _, c := range []struct {
+		compiler, name, args string
+		code                 int
+		want, not            []string
+	}{
+		{"gcc", "freed.c", "f", cli.Short, []string{"30 blocks leaked, 9,360 bytes", "143 blocks uncertain", "1 damaged place in", "a link in freed memory", `the text "user name here..`}, []string{"proven"}},
+		{"gcc", "freed.c", "t", cli.Short, []string{"30 blocks leaked, 9,360 bytes", "1 damaged place in"}, []string{"uncertain"}},
+		{"gcc", "freed.c", "b", cli.Short, []string{"30 blocks leaked, 9,360 bytes", "1 damaged place in"}, []string{"uncertain"}},
+		{"gcc", "onebyte.c", "", cli.Short, []string{"0 blocks leaked", "24 blocks reachable", "The bytes go on from the end of the block before it", "24 bytes"}, nil},
+		{"musl-gcc", "spare.c", "", cli.OK, []string{"0 blocks leaked"}, nil},
+		{"gcc", "absent.c", "absent", cli.Short, []string{"0 blocks leaked", "60 blocks uncertain", "shared.bin, 0x", "a mapping that the core file omits"}, nil},
+		{"gcc", "absent.c", "", cli.OK, []string{"20 blocks leaked, 2,080 bytes", "20 blocks reachable"}, []string{"uncertain"}},
+	} {
+		t.Run(c.name+" "+c.args, func(t *testing.T) {
+			core, exe := dumped(t, c.compiler, c.name, strings.Fields(c.args)...)
+			code, out, errs := execute("heap", "--leaks", "--damage", core, "-e", exe)
+			compareOutput(t, code, c.code, out+errs, c.want, c.not)
+		})
+	}
+}

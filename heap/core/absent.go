@@ -1,0 +1,88 @@
+package core
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Absent is writable memory of the program that the image lacks.
+type Absent struct {
+	Map
+	Name string // of the section, or what it is
+}
+
+// Absent returns the writable memory of the program that the image lacks: maps of the process that the core file omits
+// or that are cut, and writable sections of the program's files.
+func (m *Image) Absent(from Roots) (list []Absent) {
+	word := uint64(m.PointerSize())
+	var known []span
+	for i := range m.Segments() {
+		if s := &m.Segments()[i]; !s.ELF {
+			known = append(known, span{s.Addr, max(s.End(), s.End()-1)})
+		}
+	}
+	known = normal(known)
+	add := func(r Map, name string) {
+		for _, s := range subtract([]span{{r.Start, r.End}}, known) {
+			if s.end-s.start >= word {
+				known = normal(append(known, s))
+				r.Start, r.End = s.start, s.end
+				list = append(list, Absent{r, name})
+			}
+		}
+	}
+	for _, r := range m.Maps {
+		if !r.Write || r.absent {
+			continue
+		}
+		name := "a mapping that the core file omits"
+		if r.File != "" {
+			name = "a mapping of " + r.File
+		}
+		add(r, name)
+	}
+	for _, s := range from.Sections {
+		if m.MapAt(s.Start) == nil {
+			add(s.Map, s.Name)
+		}
+	}
+	slices.SortFunc(list, func(a, b Absent) int { return cmp.Compare(a.Start, b.Start) })
+	return list
+}
+
+// WritableSections returns the writable sections of an ELF file with their names, or the segments if it has no
+// sections. It omits tables that startup code only reads, which firmware has in flash.
+func (m *Image) WritableSections(path string, bias uint64) (list []Absent, err error) {
+	defer func() {
+		if r := recover(); r != nil { // a panic of debug/elf
+			list, err = nil, fmt.Errorf("%s: malformed sections: %v", path, r)
+		}
+	}()
+	ranges, err := m.WritableRanges(path, bias)
+	if err != nil {
+		return nil, err
+	}
+	f, err := elf.Open(path)
+	if err != nil || len(f.Sections) == 0 {
+		for _, r := range ranges {
+			list = append(list, Absent{r, "a segment of " + path})
+		}
+		return list, nil
+	}
+	defer f.Close()
+	for _, s := range f.Sections {
+		start := m.wrap(s.Addr + bias)
+		written := s.Flags&(elf.SHF_ALLOC|elf.SHF_WRITE|elf.SHF_TLS) == elf.SHF_ALLOC|elf.SHF_WRITE &&
+			(s.Type == elf.SHT_PROGBITS || s.Type == elf.SHT_NOBITS) && !slices.ContainsFunc(readOnly, func(p string) bool { return strings.HasPrefix(s.Name, p) })
+		if written && slices.ContainsFunc(ranges, func(r Map) bool { return start >= r.Start && start < r.End }) {
+			list = append(list, Absent{Map{Start: start, End: start + s.Size, Write: true, File: path}, s.Name})
+		}
+	}
+	return list, nil
+}
+
+// readOnly are the beginnings of the names of sections that are writable only for the linker.
+var readOnly = []string{".eh_frame", ".gcc_except_table", ".ctors", ".dtors", ".jcr", ".got", ".tm_clone_table", ".data.rel.ro"}
