@@ -19,7 +19,7 @@ const module = "github.com/lwsbt/lwsbt"
 
 // public lists the packages that promise compatibility from the first release on: what they
 // export changes only with a new major version. All other packages promise none.
-var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "conformance/btv", "symbol", "heap/heaplog", "heap/leak", "heap/profile"}
+var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "conformance/btv", "symbol", "heap/heaplog", "heap/leak", "heap/profile", "heap/profile/growth"}
 
 // layout lists the packages of the three modules (this one, heap/ and fleet/) and what each may
 // import, tests apart: other packages of ours, and libraries, "*" for any. Bytes flow one
@@ -42,15 +42,16 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/core/graph":             {packages: "heap/core"},
 	"heap/leak":                   {},
 	"heap/core/types":             {},
-	"heap/heaplog":                {packages: "codec codec/callpath codec/recording symbol heap/profile heap/heaplog/internal/forms internal/input internal/process internal/printable"},
+	"heap/heaplog":                {packages: "codec codec/callpath codec/recording symbol heap/profile heap/profile/growth heap/heaplog/internal/forms internal/input internal/process internal/printable"},
 	"internal/input":              {packages: "internal/decompress", libraries: "golang.org/x/text"},
 	"heap/heaplog/internal/forms": {packages: "codec"},
 	"internal/process":            {packages: "codec codec/callpath codec/recording symbol internal/input internal/printable"},
 	"heap/internal/worlds":        {}, // tests import it
 	"heap/internal/heapmap":       {packages: "codec heap/profile"},
-	"heap/report":                 {packages: "heap/profile heap/internal/heapmap internal/printable heap/internal/leaktext"},
+	"heap/report":                 {packages: "heap/profile heap/profile/growth heap/internal/heapmap internal/printable heap/internal/leaktext"},
 	"stats":                       {packages: "codec internal/cli internal/printable"},
-	"heap/profile":                {packages: "heap/leak symbol internal/printable"},
+	"heap/profile":                {packages: "symbol internal/printable"},
+	"heap/profile/growth":         {packages: "heap/leak heap/profile internal/printable"},
 	"heap/profile/export":         {packages: "heap/profile symbol internal/printable", libraries: "github.com/google/pprof"},
 	"gen":                         {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":                 {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
@@ -82,7 +83,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"symbol/internal/elfnote":           {},
 	"symbol/sysroot":                    {},
 	"internal/printable":                {},
-	"heap/internal/leaktext":            {packages: "heap/leak heap/profile internal/printable"},
+	"heap/internal/leaktext":            {packages: "heap/leak heap/profile heap/profile/growth internal/printable"},
 	"internal/figures":                  {},
 	"internal/cmdtest":                  {packages: "codec codec/callpath", libraries: "github.com/spf13/cobra"},
 	"internal/cli/logflags":             {packages: "codec symbol internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
@@ -91,19 +92,19 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"cmd/btconform":     {packages: "codec conformance conformance/fuzz cmd/btconform/internal/interop cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/types heap/core/unwind internal/cli symbol/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/leak heap/profile heap/profile/export heap/internal/heapmap heap/report heap/cmd/btheap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
+	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/leak heap/profile heap/profile/growth heap/profile/export heap/internal/heapmap heap/report heap/cmd/btheap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath heap/core/unwind internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec codec/recording stats symbol internal/cli internal/cli/logflags internal/input internal/process", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btrecord": {packages: "internal/cli heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btdecode": {packages: "codec codec/callpath codec/recording symbol heap/profile heap/heaplog internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 
 	"fleet/cmd/btfleet":        {packages: "fleet/query/oldrule fleet/clickhouse fleet/ingest fleet/page fleet/push fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli internal/input", libraries: "*"},
-	"fleet/ingest":             {packages: "codec codec/recording symbol heap/heaplog heap/leak heap/profile fleet/store internal/decompress"},
+	"fleet/ingest":             {packages: "codec codec/recording symbol heap/heaplog heap/leak heap/profile heap/profile/growth fleet/store internal/decompress"},
 	"fleet/page":               {packages: "fleet/query/oldrule heap/profile heap/profile/export heap/report internal/cli internal/printable fleet/push fleet/query"},
 	"fleet/push":               {packages: "fleet/query", libraries: "*"},
 	"fleet/clickhouse":         {packages: "fleet/store", libraries: "*"},
-	"fleet/query/oldrule":      {packages: "heap/profile"},
-	"fleet/query":              {packages: "fleet/query/oldrule heap/leak heap/profile fleet/clickhouse fleet/store", libraries: "*"},
+	"fleet/query/oldrule":      {packages: "heap/profile heap/profile/growth"},
+	"fleet/query":              {packages: "fleet/query/oldrule heap/leak heap/profile heap/profile/growth fleet/clickhouse fleet/store", libraries: "*"},
 	"fleet/server":             {packages: "fleet/ingest fleet/store internal/decompress", libraries: "*"},
 	"fleet/simulate":           {packages: "codec/callpath fleet/store"},
 	"fleet/store":              {libraries: "*"},

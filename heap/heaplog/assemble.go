@@ -9,6 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 )
 
 // assembler adds the records of each dump together.
@@ -28,7 +29,7 @@ type assembler struct {
 	built   int    // number of dumps in out so far
 	last    func() // yields the latest dump, if only the last one is selected
 
-	heaps  []profile.HeapSeries
+	heaps  []growth.HeapSeries
 	stamps stamps
 
 	holes        []codec.Range // listed since the last dump began
@@ -45,7 +46,7 @@ type assembler struct {
 // yielded is a dump, a report of an allocator, or an error.
 type yielded struct {
 	DumpBlocks
-	report *profile.HeapReport
+	report *growth.HeapReport
 	inDump bool // the report is in a dump
 	err    error
 }
@@ -201,7 +202,7 @@ func (a *assembler) heapReport(at *placed) {
 			us, timed = begin.Uint("t")
 		}
 	}
-	r := profile.HeapReport{Heap: *at.heap, File: it.File, Line: it.Line, Boot: at.boot, Time: microseconds(us), Timed: timed}
+	r := growth.HeapReport{Heap: *at.heap, File: it.File, Line: it.Line, Boot: at.boot, Time: microseconds(us), Timed: timed}
 	if h := at.header; h != nil {
 		r.Build, _ = h.Get("build")
 		r.Firmware, _ = h.Get("fw")
@@ -209,7 +210,7 @@ func (a *assembler) heapReport(at *placed) {
 	if !timed {
 		r.Stamps = a.stamps.before(at.before)
 	}
-	a.heaps = profile.AddReport(a.heaps, r)
+	a.heaps = growth.AddReport(a.heaps, r)
 	a.out = append(a.out, yielded{report: &r, inDump: at.Dump != nil})
 }
 

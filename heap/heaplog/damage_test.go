@@ -12,6 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -157,8 +158,8 @@ func answerTo(t testing.TB, log []byte) (a answer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := p.Leaks(profile.LeakOptions{})
-	a.timed, a.boots, a.used = l.Per == profile.PerHour, l.Boots, l.Used
+	l := growth.Judge(p, growth.Options{})
+	a.timed, a.boots, a.used = l.Per == growth.PerHour, l.Boots, l.Used
 	if len(l.Rows) > 0 && l.Rows[0].Verdict != leak.None { // near one half, a line decides between two words
 		r := l.Rows[0]
 		a.verdicts, a.rate, a.margin = []string{"leak " + r.Stack()[0].Func}, r.Rate, (r.High-r.Low)/2

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 )
 
 // pathsByOffset are the entries of a dump.
@@ -132,7 +133,7 @@ func checkRows(t *testing.T, seed uint64, dumps []*profile.Dump, wants []pathsBy
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, want := p.Leaks(profile.LeakOptions{}), q.Leaks(profile.LeakOptions{})
+	got, want := growth.Judge(p, growth.Options{}), growth.Judge(q, growth.Options{})
 	if got.Varied != want.Varied || len(got.Rows) != len(want.Rows) {
 		t.Fatalf("seed %d: %d paths vary, %d rows, want %d, %d", seed, got.Varied, len(got.Rows), want.Varied, len(want.Rows))
 	}

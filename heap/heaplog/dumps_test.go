@@ -20,6 +20,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -472,7 +473,7 @@ func TestRateOfAStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := p.Leaks(profile.LeakOptions{})
+	found := growth.Judge(p, growth.Options{})
 	var rates []string
 	for _, r := range found.Rows {
 		if r.Rate != 0 {

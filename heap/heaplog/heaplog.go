@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -26,7 +27,7 @@ type Reader struct {
 	frames   frames  // of labels
 	replay   *profile.Replay
 	replayed bool // replay has all events
-	heaps    []profile.HeapSeries
+	heaps    []growth.HeapSeries
 }
 
 // Open opens the logs that the options name. When ctx is done, every pass ends. An error in
@@ -93,9 +94,9 @@ func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 
 // Update is a dump or a report of an allocator.
 type Update struct {
-	Dump   *profile.Dump       // nil if Report is set
-	Report *profile.HeapReport // nil if Dump is set
-	InDump bool                // Report is in a dump, which follows
+	Dump   *profile.Dump      // nil if Report is set
+	Report *growth.HeapReport // nil if Dump is set
+	InDump bool               // Report is in a dump, which follows
 }
 
 // Updates yields the same dumps as [Reader.Dumps], and each report of an allocator when it is read. A dump is
@@ -147,8 +148,8 @@ pass:
 		}
 		r.replayed = at.last
 	}
-	var omitted []profile.HeapSeries
-	r.heaps, omitted = profile.OneSource(a.heaps)
+	var omitted []growth.HeapSeries
+	r.heaps, omitted = growth.OneSource(a.heaps)
 	if len(omitted) > 0 {
 		r.pass.tally.omit(omitted, r.heaps)
 	}
@@ -180,7 +181,7 @@ func (r *Reader) Replay() *profile.Replay {
 }
 
 // Heaps returns what the allocator reported in the last pass of Dumps: a series for each heap.
-func (r *Reader) Heaps() []profile.HeapSeries { return r.heaps }
+func (r *Reader) Heaps() []growth.HeapSeries { return r.heaps }
 
 // Events yields the allocation events of a recording: allocations, frees, moves. An Event
 // is valid until the next one is yielded.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
@@ -228,10 +229,10 @@ func (t *tally) pathNotes(list *noteList, r *report) {
 }
 
 // omit notes reports that are not used, because another source has reports of the same heap.
-func (t *tally) omit(list, kept []profile.HeapSeries) {
+func (t *tally) omit(list, kept []growth.HeapSeries) {
 	for _, s := range list {
 		r := &s.Reports[0]
-		i := slices.IndexFunc(kept, func(k profile.HeapSeries) bool { return k.Name == s.Name && k.Reports[0].Foreign == r.Foreign })
+		i := slices.IndexFunc(kept, func(k growth.HeapSeries) bool { return k.Name == s.Name && k.Reports[0].Foreign == r.Foreign })
 		if r.OnlyUsed() {
 			t.note(NoteInfo, fmt.Sprintf("%s: %s of what is used are not used, as the log says what is free", cmp.Or(s.Name, "the heap"), printable.Count(s.Total, "report")))
 			continue

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/export"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -41,7 +42,7 @@ func TestMemoryInProportion(t *testing.T) {
 		{"callers", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Min: 0.5, Callers: true}) }},
 		{"callers, 1 level", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Depth: 1, Callers: true}) }},
 		{"peek", func(p *profile.Profile) { p.Peek(regexp.MustCompile("^0x80003e8$"), profile.Bytes) }},
-		{"leaks", func(p *profile.Profile) { p.Leaks(profile.LeakOptions{}) }},
+		{"leaks", func(p *profile.Profile) { growth.Judge(p, growth.Options{}) }},
 		{"folded", func(p *profile.Profile) { export.Write(io.Discard, p, "folded", export.Options{}) }},
 		{"speedscope", func(p *profile.Profile) { export.Write(io.Discard, p, "speedscope", export.Options{}) }},
 		{"dhat", func(p *profile.Profile) { export.Write(io.Discard, p, "dhat", export.Options{}) }},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lwsbt/lwsbt/internal/printable"
@@ -131,6 +132,27 @@ func (d *Dump) Missing() (fraction float64, known bool) {
 		return float64(n-have) / (float64(n-have) + float64(d.Total.Count)), true
 	}
 	return float64(n-have) / float64(n), true
+}
+
+// subsets are the first words of why where a dump has only some of the blocks, as NuttX and Zephyr
+// write on request.
+var subsets = map[string]bool{"leak": true, "task": true, "biggest": true, "mempool": true, "orphan": true, "sequence": true}
+
+// Part returns which of the blocks the dump has, where a system has dumped some of them on request:
+// "leak", "task main". It returns "" if the dump has all.
+func (d *Dump) Part() string {
+	if first, _, _ := strings.Cut(d.Why, " "); subsets[first] {
+		return d.Why
+	}
+	return ""
+}
+
+// MissingBlocks returns the number of blocks that the log lacks, of those that the dump announces.
+func (d *Dump) MissingBlocks() uint64 {
+	if have := d.have(); d.Announced.HasRecords && have < d.Announced.Records {
+		return d.Announced.Records - have
+	}
+	return 0
 }
 
 // Allocation is the sum of the live allocations of one call path.
@@ -285,4 +307,19 @@ func builderOn(dumps []*Dump) *Builder {
 		b.paths = in
 	}
 	return b
+}
+
+// Clock is a source of the times of dumps.
+type Clock struct {
+	Name string
+	// Wraps are the times after which the clock may begin again at 0 although the device runs on.
+	Wraps []time.Duration
+	// Wall is set for the time of day or the date, which a reboot does not set back to 0.
+	Wall bool
+}
+
+// Stamp is a time that a line of the log has, at the dump or shortly before it.
+type Stamp struct {
+	*Clock
+	At time.Duration
 }

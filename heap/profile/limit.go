@@ -111,11 +111,3 @@ func (l *StackLimit) Stack(r Row) []Site {
 	}
 	return append(rows.names.sites(tail), outerLeftOut)
 }
-
-// Leak returns the call sites of a leak, as Stack does.
-func (l *StackLimit) Leak(k *Leak) []Site {
-	if k.stack != nil || k.p == nil {
-		return k.stack
-	}
-	return l.Stack(k.row())
-}

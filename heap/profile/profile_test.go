@@ -496,9 +496,6 @@ func TestZeroValues(t *testing.T) {
 	if missing, known := d.Missing(); d.Complete() || missing != 0 || known {
 		t.Error("no dump is complete, or announces records")
 	}
-	if i, reason := Steady(nil); i != 0 || reason == "" {
-		t.Errorf("Steady of a nil dump: %d %q", i, reason)
-	}
 	var r Replay
 	r.Add(Event{Kind: 77, Path: path})
 	if r.End().Total.Count != 1 {

@@ -150,32 +150,6 @@ func (r *rows) stack(dst []uint32, row int) []uint32 { return r.stacks.append(ds
 // innermost returns the number of the innermost site of a row; ok is false if it has none.
 func (r *rows) innermost(row int) (site uint32, ok bool) { return r.stacks.innermost(r.stackOf(row)) }
 
-// site returns the number of the innermost site of a row that has one.
-func (r *rows) site(row uint32) uint32 {
-	site, _ := r.innermost(int(row))
-	return site
-}
-
-// bySite returns the rows that have a site, those with the same innermost one together.
-func (r *rows) bySite() iter.Seq[[]uint32] {
-	return func(yield func([]uint32) bool) {
-		list := make([]uint32, 0, r.len())
-		for row := range r.len() {
-			if _, ok := r.innermost(row); ok {
-				list = append(list, uint32(row))
-			}
-		}
-		slices.SortStableFunc(list, func(a, b uint32) int { return cmp.Compare(r.site(a), r.site(b)) })
-		for n := 0; len(list) > 0; list = list[n:] {
-			for n = 1; n < len(list) && r.site(list[n]) == r.site(list[0]); n++ {
-			}
-			if !yield(list[:n:n]) {
-				return
-			}
-		}
-	}
-}
-
 // value returns the value of a row in a dump.
 func (r *rows) value(row, dump int) Value {
 	if dump < 0 || dump >= len(r.total) {
@@ -227,29 +201,6 @@ func (r *rows) changes(row, most int) int {
 	return n
 }
 
-// varies reports whether the values of a row differ in used dumps. used has the number of used dumps
-// before each dump by rank, and that of all.
-func (r *rows) varies(row int, used []int) bool {
-	var first, v Value
-	known, from := false, 0
-	for at, to := r.start[row], r.start[row+1]; at <= to; at++ {
-		end := len(used) - 1
-		if at < to {
-			end = int(r.ranks[at])
-		}
-		if used[end] > used[from] {
-			if known && v != first {
-				return true
-			}
-			first, known = v, true
-		}
-		if at < to {
-			v, from = r.values[at], end
-		}
-	}
-	return false
-}
-
 // Row is a stack of call sites of a profile with its values. Call paths that look alike in
 // the view are one row. The zero Row is empty.
 type Row struct {
@@ -266,15 +217,26 @@ func (r Row) Stack() []Site {
 	return rows.names.sites(rows.stack(nil, r.number))
 }
 
-// inner returns the n innermost call sites, or all if there are fewer.
-func (r Row) inner(n int) []Site {
-	node, list := r.Place()
-	for len(list) < n && node != 0 {
-		var site Site
-		node, site = r.p.Caller(node)
-		list = append(list, site)
+// Site returns the innermost call site; ok is false if the row has none.
+func (r Row) Site() (site Site, ok bool) {
+	if r.p == nil {
+		return Site{}, false
 	}
-	return list[:min(n, len(list))]
+	rows := r.p.rows()
+	number, ok := rows.innermost(r.number)
+	if !ok {
+		return Site{}, false
+	}
+	return rows.names.siteAt(number), true
+}
+
+// Changes returns in how many dumps the value of the row is not that of the dump before, or most if
+// they are more.
+func (r Row) Changes(most int) int {
+	if r.p == nil {
+		return 0
+	}
+	return r.p.rows().changes(r.number, most)
 }
 
 // Place returns the stack of the row in two parts: a node of the tree in which the rows of the

@@ -51,9 +51,6 @@ type Site struct {
 	Module string `json:"module,omitempty"` // base name of the ELF file
 }
 
-// unnamed reports whether a call site is an address without a name.
-func (s Site) unnamed() bool { return strings.HasPrefix(s.Func, "0x") }
-
 // String returns "function file:line", or the known part of it.
 func (s Site) String() string {
 	where := s.File

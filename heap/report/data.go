@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
@@ -118,7 +119,7 @@ func (d *data) addDumps(p *profile.Profile) {
 	if rounded {
 		d.Notes = append(d.Notes, "Sums above 2^53 are rounded on this page.")
 	}
-	open, reason := profile.Steady(p.Dumps()...)
+	open, reason := growth.Steady(p.Dumps()...)
 	d.Open = max(0, open)
 	if last := len(d.Dumps) - 1; d.Open < last {
 		d.OpenWhy = fmt.Sprintf("Shown instead of the last, %s (%s).", d.Dumps[last].Name, printable.Text(reason))
@@ -135,7 +136,7 @@ func (d *data) setAside(dumps []*profile.Dump) {
 				only = only[1:]
 			}
 		}
-		at, reason := profile.Steady(only...)
+		at, reason := growth.Steady(only...)
 		d.Dumps[i].Steady = at == len(only)-1 && reason == ""
 		if reason != "" && d.Dumps[i].Warning == "" {
 			d.Dumps[i].Aside = "It is not compared with others: " + printable.Text(reason) + "."

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
-	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 )
 
 // maxLeaks is the largest number of sure leaks on a page, each of which has all its frames.
@@ -14,7 +14,7 @@ const maxLeaks = 500
 
 // NewLeaks returns leaks for [Options]: the sure ones first, then up to three call paths that grow, and up to three
 // that stopped.
-func NewLeaks(found *profile.Leaks) *Leaks {
+func NewLeaks(found *growth.Leaks) *Leaks {
 	l := &Leaks{Summary: []string{leaktext.Headline(found) + " in " + leaktext.Examined(found)}}
 	for _, text := range slices.Concat([]string{leaktext.Exhaustion(found)}, leaktext.Heaps(found, 0), leaktext.Basis(found)) {
 		if text != "" {

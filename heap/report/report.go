@@ -129,7 +129,7 @@ type Leak struct {
 }
 
 // Write writes the page of a profile, which has 1 to MaxDumps dumps. The page opens
-// on the dump that [profile.Steady] returns, with the reason if it is not the last.
+// on the dump that [growth.Steady] returns, with the reason if it is not the last.
 func Write(w io.Writer, p *profile.Profile, o Options) error {
 	if n := len(p.Dumps()); n == 0 || n > MaxDumps {
 		return fmt.Errorf("report: %d dumps, expected 1 to %d", n, MaxDumps)

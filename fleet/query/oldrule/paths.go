@@ -1,12 +1,15 @@
 package oldrule
 
-import "github.com/lwsbt/lwsbt/heap/profile"
+import (
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
+)
 
 // LeakTest applies the rule of [Profile.Leaks] to one call path after the other, for callers that
 // have the values of each path and no [Profile], such as a store of many devices.
 type LeakTest struct {
 	// Dumps has each dump, and whether it is used.
-	Dumps []profile.LeakDump
+	Dumps []growth.LeakDump
 	// Boots has the boots of the used dumps.
 	Boots []LeakBoot
 
@@ -37,7 +40,7 @@ type PathEvidence struct {
 // NewLeakTest returns a test for the call paths of dumps of one device, the oldest first. Of each
 // dump it uses the DumpInfo, Total and Ended.
 func NewLeakTest(dumps []*profile.Dump) *LeakTest {
-	line := profile.NewTimeline(dumps)
+	line := growth.NewTimeline(dumps)
 	t := &LeakTest{Dumps: line.Dumps, reversed: make([]profile.Value, len(dumps))}
 	t.forward, t.backward = newLeakTrend(line, false), newLeakTrend(line, true)
 	for i := range t.forward.boots {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 )
 
 // trendBoot has the examined dumps of a boot, and the values of the call path under
@@ -33,7 +34,7 @@ type trend struct {
 type leakTrend struct {
 	trend
 	timed    bool
-	line     *profile.Timeline
+	line     *growth.Timeline
 	complete bool        // no dump lacks blocks: only the program changes the values
 	unscaled bool        // no values are corrected for lost blocks, other than by fill, which adds no changes
 	scale    float64     // bytes per unit of the floors of the call path
@@ -41,8 +42,8 @@ type leakTrend struct {
 }
 
 // newLeakTrend returns the trend over the boots of a timeline, backward in time if reverse is set.
-func newLeakTrend(line *profile.Timeline, reverse bool) *leakTrend {
-	t := &leakTrend{timed: line.Per == profile.PerHour, line: line}
+func newLeakTrend(line *growth.Timeline, reverse bool) *leakTrend {
+	t := &leakTrend{timed: line.Per == growth.PerHour, line: line}
 	for _, b := range line.Boots {
 		own := trendBoot{dumps: slices.Clone(b.Dumps), at: slices.Clone(b.At), kept: slices.Clone(b.Kept)}
 		if reverse {

@@ -10,6 +10,7 @@ import (
 
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/heap/report"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
@@ -123,7 +124,7 @@ func (h *html) costs(list []*profile.Dump) (costs []report.Cost, err error) {
 		add("temporary", "freed by the next event of the same thread", r.Temporary())
 		return costs, err
 	}
-	steady, _ := profile.Steady(list...)
+	steady, _ := growth.Steady(list...)
 	peak, ever := profile.NewBuilder(0), profile.NewBuilder(0)
 	for a := range list[steady].Allocations() {
 		if a.Peak > 0 {
@@ -150,7 +151,7 @@ func (h *html) leaks() (*report.Leaks, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := p.Leaks(profile.LeakOptions{Heap: uint64(h.heap), Heaps: h.heaps()})
+	found := growth.Judge(p, growth.Options{Heap: uint64(h.heap), Heaps: h.heaps()})
 	if found.Used == 0 {
 		return nil, nil
 	}

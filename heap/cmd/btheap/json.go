@@ -14,6 +14,7 @@ import (
 	"github.com/lwsbt/lwsbt/heap/internal/heapmap"
 	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 )
 
 // object is a JSON object. heap/docs/btheap.schema.json describes those that --json writes.
@@ -109,7 +110,7 @@ func dumpJSON(d *profile.Dump) object {
 }
 
 // leakDumpJSON returns the object of a dump with whether it was used.
-func leakDumpJSON(d *profile.LeakDump) any {
+func leakDumpJSON(d *growth.LeakDump) any {
 	j := dumpJSON(d.Dump)
 	j["used"] = d.Used
 	if d.Reason != "" {
@@ -122,7 +123,7 @@ func leakDumpJSON(d *profile.LeakDump) any {
 }
 
 // judgementJSON returns the object of a judgement, without what has no number.
-func judgementJSON(j *leak.Judgement, per profile.Unit) object {
+func judgementJSON(j *leak.Judgement, per growth.Unit) object {
 	number := func(v float64) any {
 		if math.IsInf(v, 0) {
 			return nil
@@ -144,9 +145,9 @@ func judgementJSON(j *leak.Judgement, per profile.Unit) object {
 }
 
 // leakJSON returns the object of a row.
-func leakJSON(found *profile.Leaks, r *profile.Leak, limit *profile.StackLimit) object {
+func leakJSON(found *growth.Leaks, r *growth.Leak, limit *profile.StackLimit) object {
 	j := judgementJSON(&r.Judgement, found.Per)
-	j["first"], j["last"], j["stack"], j["values"] = r.First, r.Last, limit.Leak(r), r.Points()
+	j["first"], j["last"], j["stack"], j["values"] = r.First, r.Last, r.LimitedStack(limit), r.Points()
 	for key, dump := range map[string]int{"since": r.SinceDump, "until": r.UntilDump} {
 		if dump >= 0 {
 			j[key] = found.Dumps[dump].Name
@@ -169,7 +170,7 @@ func leakJSON(found *profile.Leaks, r *profile.Leak, limit *profile.StackLimit) 
 }
 
 // versionsJSON returns the objects of firmware versions.
-func versionsJSON(per profile.Unit, versions []profile.Version) (list []object) {
+func versionsJSON(per growth.Unit, versions []growth.Version) (list []object) {
 	for i := range versions {
 		j := judgementJSON(&versions[i].Judgement, per)
 		j["name"] = versions[i].Name
@@ -181,7 +182,7 @@ func versionsJSON(per profile.Unit, versions []profile.Version) (list []object) 
 }
 
 // leaksJSON returns the objects of rows.
-func leaksJSON(found *profile.Leaks, rows []*profile.Leak, limit *profile.StackLimit) list {
+func leaksJSON(found *growth.Leaks, rows []*growth.Leak, limit *profile.StackLimit) list {
 	return func(yield func(any) bool) {
 		for _, r := range rows {
 			if !yield(leakJSON(found, r, limit)) {
@@ -192,12 +193,12 @@ func leaksJSON(found *profile.Leaks, rows []*profile.Leak, limit *profile.StackL
 }
 
 // foundJSON returns the fields that leaks and live share.
-func foundJSON(found *profile.Leaks, rows []*profile.Leak, limit *profile.StackLimit) object {
+func foundJSON(found *growth.Leaks, rows []*growth.Leak, limit *profile.StackLimit) object {
 	return object{"per": found.Per, "used": found.Used, "rate": found.Rate, "bound": found.Bound, "leaks": leaksJSON(found, rows, limit), "exhaustion": exhaustionJSON(found.Exhaustion)}
 }
 
 // exhaustionJSON returns the object of x, which may be nil.
-func exhaustionJSON(x *profile.Exhaustion) any {
+func exhaustionJSON(x *growth.Exhaustion) any {
 	if x == nil {
 		return nil
 	}
@@ -206,13 +207,13 @@ func exhaustionJSON(x *profile.Exhaustion) any {
 		to = nil
 	}
 	return struct {
-		profile.Exhaustion
+		growth.Exhaustion
 		To *float64 `json:"to"`
 	}{*x, to}
 }
 
 // seriesJSON returns the object of the reports on a heap.
-func seriesJSON(s *profile.HeapSeries) any {
+func seriesJSON(s *growth.HeapSeries) any {
 	reports := make([]any, len(s.Reports))
 	for i, r := range s.Reports {
 		j := object{"number": r.Number, "boot": r.Boot, "heap": heapmap.OfHeap(r.Heap)}
@@ -225,11 +226,11 @@ func seriesJSON(s *profile.HeapSeries) any {
 }
 
 // heapJSON returns the object of the trend of a heap.
-func heapJSON(t *profile.HeapTrend) any {
+func heapJSON(t *growth.HeapTrend) any {
 	j := judgementJSON(&t.Judgement, t.Per)
 	maps.Copy(j, object{"name": t.Name, "reports": t.Reports, "first": heapmap.OfHeap(t.First.Heap), "last": heapmap.OfHeap(t.Last.Heap), "least": t.Least,
 		"exhaustion": exhaustionJSON(t.Exhaustion), "unusable": exhaustionJSON(t.Unusable), "fragmenting": t.Fragmenting, "fragmented": t.Fragmented()})
-	for key, r := range map[string]*profile.HeapReport{"since": t.Began, "until": t.Stopped} {
+	for key, r := range map[string]*growth.HeapReport{"since": t.Began, "until": t.Stopped} {
 		if r == nil {
 			continue
 		}
@@ -246,7 +247,7 @@ func heapJSON(t *profile.HeapTrend) any {
 }
 
 // writeJSON writes the output of btheap leaks. All rows with evidence are in it.
-func (l *leaks) writeJSON(w io.Writer, found *profile.Leaks, alive []aliveBlock) error {
+func (l *leaks) writeJSON(w io.Writer, found *growth.Leaks, alive []aliveBlock) error {
 	var limit profile.StackLimit
 	j := foundJSON(found, found.Rows, &limit)
 	j["dumps"] = listJSON(found.Dumps, leakDumpJSON)

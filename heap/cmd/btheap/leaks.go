@@ -12,6 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
 	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
@@ -147,7 +148,7 @@ func (l *leaks) writeOne(w io.Writer, why error) error {
 }
 
 // find reads the logs and looks for leaks. Logs need dumps or reports of allocators.
-func (l *leaks) find() (*profile.Leaks, error) {
+func (l *leaks) find() (*growth.Leaks, error) {
 	var p *profile.Profile
 	switch err := l.readSeries(); {
 	case errors.Is(err, errOnlyHeaps):
@@ -160,7 +161,7 @@ func (l *leaks) find() (*profile.Leaks, error) {
 			return nil, err
 		}
 	}
-	found := p.Leaks(profile.LeakOptions{Heap: uint64(l.heap), Heaps: l.heaps()})
+	found := growth.Judge(p, growth.Options{Heap: uint64(l.heap), Heaps: l.heaps()})
 	if found.Used > 0 || len(found.Heaps) == 0 && len(found.Dumps) == 0 {
 		return found, nil
 	}
@@ -175,7 +176,7 @@ func (l *leaks) find() (*profile.Leaks, error) {
 }
 
 // checkHeap returns an error if --heap is less than what a dump holds: a unit is missing.
-func (l *leaks) checkHeap(found *profile.Leaks) error {
+func (l *leaks) checkHeap(found *growth.Leaks) error {
 	for _, d := range found.Dumps {
 		if d.Used && l.heap > 0 && d.Total.Bytes > uint64(l.heap) {
 			return cli.Usagef("--heap %s: %s holds %s bytes, expected the size of the whole heap, such as 48K", cli.Number(uint64(l.heap)), d.Name, cli.Number(d.Total.Bytes))
@@ -185,7 +186,7 @@ func (l *leaks) checkHeap(found *profile.Leaks) error {
 }
 
 // tooFew returns the error for input in which no boot has enough dumps.
-func (l *leaks) tooFew(found *profile.Leaks) error {
+func (l *leaks) tooFew(found *growth.Leaks) error {
 	if len(found.Dumps) == 1 {
 		return l.onlyOne(found.Dumps[0].Dump)
 	}
@@ -197,7 +198,7 @@ func (l *leaks) tooFew(found *profile.Leaks) error {
 }
 
 // checkLimit makes --fail-over the error of the command after the report, if the leaks exceed it.
-func (l *leaks) checkLimit(found *profile.Leaks) error {
+func (l *leaks) checkLimit(found *growth.Leaks) error {
 	err := l.over(found)
 	if cli.Code(err) == cli.Short {
 		l.outcome = err
@@ -207,7 +208,7 @@ func (l *leaks) checkLimit(found *profile.Leaks) error {
 }
 
 // over returns an error if the leaks exceed --fail-over, or if it needs times that the log lacks.
-func (l *leaks) over(found *profile.Leaks) error {
+func (l *leaks) over(found *growth.Leaks) error {
 	switch excess, unit := l.excess(found); {
 	case unit != "":
 		return cli.Usagef("--fail-over %s: %s", l.limit.text, unit)
@@ -219,13 +220,13 @@ func (l *leaks) over(found *profile.Leaks) error {
 
 // excess returns by what the leaks exceed --fail-over, "" if they do not. unit is why that cannot be told
 // with the unit of --fail-over, "" if it can.
-func (l *leaks) excess(found *profile.Leaks) (excess, unit string) {
+func (l *leaks) excess(found *growth.Leaks) (excess, unit string) {
 	switch {
 	case l.limit.text == "":
 		return "", ""
 	case found.Used == 0:
 		return l.heapsExcess(found)
-	case found.Per != profile.PerHour && !l.limit.perDump:
+	case found.Per != growth.PerHour && !l.limit.perDump:
 		return "", "the dumps have no times: give SIZE/dump"
 	}
 	sum := 0.0
@@ -237,7 +238,7 @@ func (l *leaks) excess(found *profile.Leaks) (excess, unit string) {
 	per := "hour"
 	if l.limit.perDump {
 		per = "dump"
-		if found.Per == profile.PerHour {
+		if found.Per == growth.PerHour {
 			sum *= found.Span.Hours() / float64(found.Used-found.Boots)
 		}
 	}
@@ -245,12 +246,12 @@ func (l *leaks) excess(found *profile.Leaks) (excess, unit string) {
 }
 
 // heapsExcess is excess for a log without dumps: a heap shrinks, and its unit may be a report.
-func (l *leaks) heapsExcess(found *profile.Leaks) (excess, unit string) {
+func (l *leaks) heapsExcess(found *growth.Leaks) (excess, unit string) {
 	for i := range found.Heaps {
 		t := &found.Heaps[i]
 		switch {
 		case !t.Sure():
-		case (t.Per == profile.PerHour) == l.limit.perDump:
+		case (t.Per == growth.PerHour) == l.limit.perDump:
 			return "", fmt.Sprintf("the rate of the heap is per %s: give SIZE/%s", t.Per, map[bool]string{true: "h", false: "dump"}[l.limit.perDump])
 		default:
 			if excess := l.exceeds(t.Rate, string(t.Per)); excess != "" {
@@ -273,7 +274,7 @@ func (l *leaks) exceeds(rate float64, per string) string {
 }
 
 // writeText writes the report for people.
-func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
+func (l *leaks) writeText(w io.Writer, found *growth.Leaks) {
 	if found.Used == 0 {
 		fmt.Fprintln(w, leaktext.HeapHeadline(found))
 	} else {
@@ -291,8 +292,8 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 	leaks, left := first(leaks, l.rows)
 	l.writeLeaks(w, found, leaks)
 	writeMore(w, "\n", left, "more leak")
-	if slices.ContainsFunc(leaks, func(r *profile.Leak) bool { return len(r.Stack()) == 1 && r.Parts != nil }) {
-		if rows, _ := first(found.Rows, lookedAt); found.Boots > 1 && slices.ContainsFunc(rows, func(r *profile.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
+	if slices.ContainsFunc(leaks, func(r *growth.Leak) bool { return len(r.Stack()) == 1 && r.Parts != nil }) {
+		if rows, _ := first(found.Rows, lookedAt); found.Boots > 1 && slices.ContainsFunc(rows, func(r *growth.Leak) bool { return slices.ContainsFunc(r.Stack(), unnamed) }) {
 			fmt.Fprintln(w, "\naddresses without names may differ by boot, and so may their call paths:\n--hide '^0x' leaves such addresses out, --maps may name them")
 		}
 	}
@@ -313,7 +314,7 @@ func (l *leaks) writeText(w io.Writer, found *profile.Leaks) {
 const bars = 24
 
 // writeLeaks writes rows with what is known of each.
-func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []*profile.Leak) {
+func (l *leaks) writeLeaks(w io.Writer, found *growth.Leaks, list []*growth.Leak) {
 	var limit profile.StackLimit
 	defer l.noteCut(&limit)
 	for _, r := range list {
@@ -331,13 +332,13 @@ func (l *leaks) writeLeaks(w io.Writer, found *profile.Leaks, list []*profile.Le
 		for _, text := range leaktext.Notes(found, r) {
 			fmt.Fprintf(w, "  %s\n", cli.Printable(text))
 		}
-		l.stack(w, limit.Leak(r))
+		l.stack(w, r.LimitedStack(&limit))
 		writeParts(w, found, r)
 	}
 }
 
 // writeParts writes the call paths of a bug: what each has besides the frames that all have.
-func writeParts(w io.Writer, found *profile.Leaks, r *profile.Leak) {
+func writeParts(w io.Writer, found *growth.Leaks, r *growth.Leak) {
 	shown, left := first(r.Parts, 5)
 	for _, p := range shown {
 		stack := p.Stack()
@@ -356,9 +357,9 @@ const lookedAt = 100
 
 // hint returns how to get names of functions if no listed call path has any, else "". It is for
 // people at a terminal.
-func (l *leaks) hint(found *profile.Leaks) string {
+func (l *leaks) hint(found *growth.Leaks) string {
 	listed, _ := first(found.Rows, lookedAt)
-	named := func(r *profile.Leak) bool {
+	named := func(r *growth.Leak) bool {
 		return slices.ContainsFunc(r.Stack(), func(s profile.Site) bool { return !unnamed(s) })
 	}
 	if len(l.Exes) > 0 || len(listed) == 0 || slices.ContainsFunc(listed, named) {
@@ -371,12 +372,12 @@ func (l *leaks) hint(found *profile.Leaks) string {
 func unnamed(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }
 
 // writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
-func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
+func (l *leaks) writeGCC(w io.Writer, found *growth.Leaks) {
 	var limit profile.StackLimit
 	listed, unknown, _ := leaktext.Listed(found)
 	for _, r := range slices.Concat(listed, unknown) {
 		at, name, kind := inLog(found), "(no frames)", "warning"
-		stack := limit.Leak(r)
+		stack := r.LimitedStack(&limit)
 		if len(stack) > 0 {
 			name = stack[0].Func
 		}
@@ -399,7 +400,7 @@ func (l *leaks) writeGCC(w io.Writer, found *profile.Leaks) {
 
 // writeHeapsGCC writes a line per heap that leaks, where no call path tells why: at the report since which it
 // does, or at the last one.
-func writeHeapsGCC(w io.Writer, found *profile.Leaks) {
+func writeHeapsGCC(w io.Writer, found *growth.Leaks) {
 	for i := range found.Heaps {
 		t := &found.Heaps[i]
 		at, kind := &t.Last, "warning"
@@ -417,7 +418,7 @@ func writeHeapsGCC(w io.Writer, found *profile.Leaks) {
 }
 
 // inLog returns where the log has the last used dump, for a leak of which no source line is known.
-func inLog(found *profile.Leaks) string {
+func inLog(found *growth.Leaks) string {
 	at := "-:1"
 	for _, d := range found.Dumps {
 		if d.Used && d.File != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -432,7 +433,7 @@ func checkSession(t *testing.T, name string, args []string, wantCode int, says [
 
 // Without an ELF file, a person at a terminal is told how to get names.
 func TestHintOfNames(t *testing.T) {
-	found := func(names func(string) string) *profile.Leaks {
+	found := func(names func(string) string) *growth.Leaks {
 		t.Helper()
 		var b profile.Builder
 		var dumps []*profile.Dump
@@ -449,16 +450,16 @@ func TestHintOfNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Leaks(profile.LeakOptions{})
+		return growth.Judge(p, growth.Options{})
 	}
 	none, named := found(func(string) string { return "" }), found(func(s string) string { return s })
 	for _, c := range []struct {
 		name  string
 		exes  []string
-		found *profile.Leaks
+		found *growth.Leaks
 		want  bool
 	}{
-		{"no names", nil, none, true}, {"an ELF file", []string{"fw.elf"}, none, false}, {"names", nil, named, false}, {"nothing", nil, &profile.Leaks{}, false},
+		{"no names", nil, none, true}, {"an ELF file", []string{"fw.elf"}, none, false}, {"names", nil, named, false}, {"nothing", nil, &growth.Leaks{}, false},
 	} {
 		if len(c.found.Rows) > 0 && c.found.Rows[0].Verdict != leak.Leak {
 			t.Fatalf("%s: %v, expected a leak", c.name, c.found.Rows[0].Verdict)

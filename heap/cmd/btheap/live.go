@@ -13,6 +13,7 @@ import (
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
@@ -129,7 +130,7 @@ func (l *live) read(each func(u heaplog.Update) error) error {
 type state struct {
 	recent
 	p     *profile.Profile // nil if there is no dump
-	found *profile.Leaks
+	found *growth.Leaks
 	alarm string // "" if there is none
 }
 
@@ -142,7 +143,7 @@ func (l *live) judge(r recent) (*state, error) {
 			return nil, err
 		}
 	}
-	st.found = st.p.Leaks(profile.LeakOptions{Heap: uint64(l.heap), Heaps: r.heaps()})
+	st.found = growth.Judge(st.p, growth.Options{Heap: uint64(l.heap), Heaps: r.heaps()})
 	excess, unit := l.excess(st.found)
 	if st.alarm = excess; unit != "" {
 		st.alarm = "none at " + l.limit.text + ": " + unit

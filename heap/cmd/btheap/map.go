@@ -12,6 +12,7 @@ import (
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/internal/heapmap"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
@@ -24,7 +25,7 @@ type heapMap struct {
 	moments []*moment
 	heap    *heapmap.Map // of the moment of, nil if no moment has one
 	of      *moment
-	heaps   []profile.HeapSeries // that have a table of their own
+	heaps   []growth.HeapSeries // that have a table of their own
 }
 
 // moment is a dump, or the live blocks at a moment of a recording with events.
@@ -128,7 +129,7 @@ func (m *heapMap) write(w io.Writer) error {
 	if err := m.end(); err != nil {
 		return err
 	}
-	m.heaps = slices.DeleteFunc(slices.Clone(m.reader.Heaps()), func(s profile.HeapSeries) bool { return s.Reports[0].OnlyUsed() })
+	m.heaps = slices.DeleteFunc(slices.Clone(m.reader.Heaps()), func(s growth.HeapSeries) bool { return s.Reports[0].OnlyUsed() })
 	switch {
 	case m.pick > len(m.moments):
 		return cli.Usagef("--dump %d: the log has %d", m.pick, len(m.moments))

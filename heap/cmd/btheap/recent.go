@@ -8,6 +8,7 @@ import (
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
@@ -16,9 +17,9 @@ import (
 type recent struct {
 	dumps   []*profile.Dump // dumps that have ended
 	open    *profile.Dump   // the dump that has not ended, or nil
-	reports []*profile.HeapReport
-	count   int                 // number of reports so far
-	last    *profile.HeapReport // the last report, if it came after the last dump and is in none; or nil
+	reports []*growth.HeapReport
+	count   int                // number of reports so far
+	last    *growth.HeapReport // the last report, if it came after the last dump and is in none; or nil
 }
 
 // add adds a dump or a report, and keeps the last dumps, and the last reports on each heap. It reports whether
@@ -45,7 +46,7 @@ func (r *recent) add(u heaplog.Update, keep int) bool {
 }
 
 func (r *recent) addReport(u heaplog.Update, keep int) bool {
-	same := func(o *profile.HeapReport) bool {
+	same := func(o *growth.HeapReport) bool {
 		return o.Name == u.Report.Name && o.Foreign == u.Report.Foreign && o.Point == u.Report.Point
 	}
 	n := 0
@@ -74,12 +75,12 @@ func (r *recent) clone() recent {
 }
 
 // heaps returns a series for each heap.
-func (r *recent) heaps() []profile.HeapSeries {
-	var list []profile.HeapSeries
+func (r *recent) heaps() []growth.HeapSeries {
+	var list []growth.HeapSeries
 	for _, h := range r.reports {
-		list = profile.AddReport(list, *h)
+		list = growth.AddReport(list, *h)
 	}
-	list, _ = profile.OneSource(list)
+	list, _ = growth.OneSource(list)
 	return list
 }
 
@@ -94,7 +95,7 @@ func (st *state) report() string {
 		s += ", " + printable.Duration(at.Hours())
 	}
 	s += ": " + leaktext.Free(&r.Heap)
-	i := slices.IndexFunc(st.found.Heaps, func(t profile.HeapTrend) bool {
+	i := slices.IndexFunc(st.found.Heaps, func(t growth.HeapTrend) bool {
 		return t.Name == r.Name && t.Last.Foreign == r.Foreign
 	})
 	if i < 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
 	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
@@ -64,14 +65,14 @@ var orders = [...]string{"evidence", "bytes", "count", "growth"}
 // liveRow is a call path.
 type liveRow struct {
 	profile.Row
-	leak *profile.Leak // nil if its floor did not rise
+	leak *growth.Leak  // nil if its floor did not rise
 	rank int           // index in the leaks; larger for other paths
 	grew profile.Delta // bytes since the first dump
 	name string
 }
 
 func newScreen(name string, color bool) *screen {
-	return &screen{name: name, color: color, width: cli.DefaultWidth, height: 24, now: &state{found: &profile.Leaks{}}}
+	return &screen{name: name, color: color, width: cli.DefaultWidth, height: 24, now: &state{found: &growth.Leaks{}}}
 }
 
 // Init returns the first command: none.
@@ -249,7 +250,7 @@ func (m *screen) sort() {
 		return
 	}
 	leaks := map[string]int{}
-	var found []*profile.Leak
+	var found []*growth.Leak
 	for r := range m.now.found.All() {
 		if r.Parts == nil {
 			leaks[pathKey(r.Stack())] = len(found)
@@ -409,7 +410,7 @@ func (m *screen) unit() string {
 	switch {
 	case len(m.now.dumps) == 0:
 		return ""
-	case m.now.found.Per == profile.PerHour:
+	case m.now.found.Per == growth.PerHour:
 		return "per h"
 	}
 	return "per dump"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
@@ -83,7 +84,7 @@ func (m *screen) headTexts() []textLine {
 }
 
 // leastFree returns the heap with the least free memory, nil if no report says what is free.
-func leastFree(list []profile.HeapTrend) (least *profile.HeapTrend) {
+func leastFree(list []growth.HeapTrend) (least *growth.HeapTrend) {
 	for i := range list {
 		if t := &list[i]; t.Last.Free.Known && (least == nil || t.Last.Free.Bytes < least.Last.Free.Bytes) {
 			least = t

@@ -11,6 +11,7 @@ import (
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -28,7 +29,7 @@ func leaveOut(list []*profile.Dump) []*profile.Dump {
 		return list
 	}
 	part := n > 2 && list[n-2].Part() != "" && list[n-3].Part() == ""
-	if _, reason := profile.Steady(list[n-2]); reason != "" || part {
+	if _, reason := growth.Steady(list[n-2]); reason != "" || part {
 		return slices.Delete(list, n-2, n-1)
 	}
 	return list[n-2:]
@@ -66,7 +67,7 @@ func (s *session) latest() *profile.Dump {
 	case s.reader != nil:
 		n = s.reader.Summary().Dumps
 		var reason string
-		i, reason = profile.Steady(s.dumps...)
+		i, reason = growth.Steady(s.dumps...)
 		events := s.dumps[i].Line == 0 // the blocks that are live after the last event
 		switch d := s.dumps[i]; {
 		case s.replay != nil && (events || d == last && reason != ""):

@@ -18,6 +18,7 @@ import (
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
@@ -384,7 +385,7 @@ func heapLineHint(g heaplog.HeapLineGuess) string {
 }
 
 // heaps returns what the allocator reported in the logs, nil if only some dumps of them are selected.
-func (s *session) heaps() []profile.HeapSeries {
+func (s *session) heaps() []growth.HeapSeries {
 	if s.reader == nil || s.Dump != "" {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -64,7 +65,7 @@ func (l *leaks) writeSummary(w io.Writer) error {
 		return err
 	}
 	if err != nil {
-		found = &profile.Leaks{}
+		found = &growth.Leaks{}
 		line(w, name+":", cli.Count(len(l.dumps), "dump")+"; 3 or more of a boot, some time apart, show what leaks")
 	} else {
 		l.writeVerdict(w, name, found)
@@ -81,7 +82,7 @@ func (l *leaks) writeSummary(w io.Writer) error {
 }
 
 // writeVerdict writes what leaks, when a heap is exhausted, and what is free.
-func (l *leaks) writeVerdict(w io.Writer, name string, found *profile.Leaks) {
+func (l *leaks) writeVerdict(w io.Writer, name string, found *growth.Leaks) {
 	verdict := leaktext.HeapHeadline(found)
 	if found.Used > 0 {
 		verdict = leaktext.Headline(found) + " in " + leaktext.Examined(found)
@@ -144,7 +145,7 @@ func path(sites []profile.Site, width int) string {
 
 // writeLargest writes the largest call paths of the last steady dump.
 func (l *leaks) writeLargest(w io.Writer) error {
-	i, _ := profile.Steady(l.dumps...)
+	i, _ := growth.Steady(l.dumps...)
 	d := l.dumps[i]
 	p, err := l.profile(d)
 	if err != nil {
@@ -184,7 +185,7 @@ func (l *leaks) damage() string {
 }
 
 // more returns the commands that tell more.
-func (l *leaks) more(found *profile.Leaks) (list []string) {
+func (l *leaks) more(found *growth.Leaks) (list []string) {
 	if found.Used > 0 || len(found.Heaps) > 0 {
 		list = append(list, "btheap leaks")
 	}

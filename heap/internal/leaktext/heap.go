@@ -7,24 +7,25 @@ import (
 
 	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // span writes a time in a unit. The dump in which the heap is full counts.
-func span(per profile.Unit, v float64) string {
+func span(per growth.Unit, v float64) string {
 	switch {
 	case math.IsInf(v, 1):
 		return "never"
-	case per == profile.PerHour:
+	case per == growth.PerHour:
 		return printable.Duration(v)
 	}
 	return printable.Signed(math.Ceil(v - 1e-6))[1:]
 }
 
 // Left returns the time until the heap is full, such as "3 h (2 h to 5 h)".
-func Left(x *profile.Exhaustion) string {
+func Left(x *growth.Exhaustion) string {
 	in := span(x.Per, x.In)
-	if x.Per != profile.PerHour {
+	if x.Per != growth.PerHour {
 		in += " " + string(x.Per) + "s"
 	}
 	if from, to := span(x.Per, x.From), span(x.Per, x.To); from != to {
@@ -34,7 +35,7 @@ func Left(x *profile.Exhaustion) string {
 }
 
 // Exhaustion returns when the first heap will be full, "" if it is not known.
-func Exhaustion(found *profile.Leaks) string {
+func Exhaustion(found *growth.Leaks) string {
 	x := found.Exhaustion
 	if x == nil {
 		return ""
@@ -44,7 +45,7 @@ func Exhaustion(found *profile.Leaks) string {
 		in = " in heap " + x.Heap
 	}
 	at := found.Span
-	if i := slices.IndexFunc(found.Heaps, func(t profile.HeapTrend) bool { return t.Exhaustion == x }); i >= 0 {
+	if i := slices.IndexFunc(found.Heaps, func(t growth.HeapTrend) bool { return t.Exhaustion == x }); i >= 0 {
 		at = found.Heaps[i].Span
 		if found.Heaps[i].Last.OnlyUsed() {
 			in = " (--heap less " + HeapName(&found.Heaps[i]) + ")"
@@ -54,7 +55,7 @@ func Exhaustion(found *profile.Leaks) string {
 }
 
 // Fragmentation returns a message on each heap that becomes fragmented.
-func Fragmentation(found *profile.Leaks) (list []string) {
+func Fragmentation(found *growth.Leaks) (list []string) {
 	for i := range found.Heaps {
 		if s := fragmentation(&found.Heaps[i]); s != "" {
 			list = append(list, s)
@@ -63,7 +64,7 @@ func Fragmentation(found *profile.Leaks) (list []string) {
 	return list
 }
 
-func fragmentation(t *profile.HeapTrend) string {
+func fragmentation(t *growth.HeapTrend) string {
 	if !t.Fragmenting {
 		return ""
 	}
@@ -78,7 +79,7 @@ func fragmentation(t *profile.HeapTrend) string {
 // Heaps returns lines on each heap: whether it leaks, when it is exhausted unless that is
 // found.Exhaustion, what is free, and whether it is fragmented. If width is not 0, it draws the memory in use
 // in so many bars.
-func Heaps(found *profile.Leaks, width int) (lines []string) {
+func Heaps(found *growth.Leaks, width int) (lines []string) {
 	for i := range found.Heaps {
 		t := &found.Heaps[i]
 		s := HeapName(t) + ": " + state(t)
@@ -108,7 +109,7 @@ func Heaps(found *profile.Leaks, width int) (lines []string) {
 }
 
 // Trend describes whether a heap leaks, how fast it shrinks, and when it is exhausted.
-func Trend(t *profile.HeapTrend) []string {
+func Trend(t *growth.HeapTrend) []string {
 	list := []string{state(t)}
 	if t.Verdict == leak.Leak {
 		list = append(list, Rate(t.Per, t.Span, t.Rate, t.Low, t.High))
@@ -124,7 +125,7 @@ func Trend(t *profile.HeapTrend) []string {
 
 // Heap describes a heap that shrinks in a line, such as "leak, 97 %: heap PSRAM: +120 bytes per hour (117 to
 // 123), free 2,000 → 1,000".
-func Heap(t *profile.HeapTrend) string {
+func Heap(t *growth.HeapTrend) string {
 	what, first, last := "free", t.First.Free, t.Last.Free
 	if t.Last.OnlyUsed() {
 		what, first, last = "used", t.First.Used, t.Last.Used
@@ -133,8 +134,8 @@ func Heap(t *profile.HeapTrend) string {
 }
 
 // since returns since when a heap shrinks, or until when it did, and in which firmware versions.
-func since(t *profile.HeapTrend) (lines []string) {
-	at := func(r *profile.HeapReport) string {
+func since(t *growth.HeapTrend) (lines []string) {
+	at := func(r *growth.HeapReport) string {
 		time, known := r.Uptime()
 		return fmt.Sprintf("line %d%s", r.Line, place(r.Boot, time, known, true, t.Boots))
 	}
@@ -151,7 +152,7 @@ func since(t *profile.HeapTrend) (lines []string) {
 }
 
 // HeapName returns the name of a heap, such as "heap PSRAM".
-func HeapName(t *profile.HeapTrend) string {
+func HeapName(t *growth.HeapTrend) string {
 	switch {
 	case t.Name == "":
 		return "heap"
@@ -162,7 +163,7 @@ func HeapName(t *profile.HeapTrend) string {
 }
 
 // state describes whether a heap leaks.
-func state(t *profile.HeapTrend) string {
+func state(t *growth.HeapTrend) string {
 	if !t.Last.Free.Known && !t.Last.Used.Known {
 		return "the log does not say what is free"
 	}
@@ -174,7 +175,7 @@ func state(t *profile.HeapTrend) string {
 }
 
 // change describes what is used and free, and how that has changed in the last boot.
-func change(t *profile.HeapTrend) string {
+func change(t *growth.HeapTrend) string {
 	first, last := t.First.Heap, t.Last.Heap
 	if t.Reports == 1 {
 		first = last
@@ -201,7 +202,7 @@ func used(h *profile.Heap) profile.Amount {
 }
 
 // largest describes the largest free block, "" if it is not known.
-func largest(t *profile.HeapTrend) string {
+func largest(t *growth.HeapTrend) string {
 	f, known := t.Last.Fragmentation()
 	if !known {
 		return ""
@@ -234,10 +235,10 @@ func arrow(first, last profile.Amount) string {
 }
 
 // HeapHeadline returns a sentence on the heaps of a log without dumps.
-func HeapHeadline(found *profile.Leaks) string {
+func HeapHeadline(found *growth.Leaks) string {
 	leaks, unknown, reports, boots := 0, 0, 0, 0
 	span := 0.0
-	var most *profile.HeapTrend // with the largest bound
+	var most *growth.HeapTrend // with the largest bound
 	for i := range found.Heaps {
 		t := &found.Heaps[i]
 		switch {

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/heap/leak"
-	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // Headline returns a sentence with the number of leaks, or what is known instead.
-func Headline(found *profile.Leaks) string {
+func Headline(found *growth.Leaks) string {
 	leaks, unknown := found.Leaking(), len(found.Unknown())
 	switch {
 	case len(leaks) > 0:
@@ -41,7 +41,7 @@ func Headline(found *profile.Leaks) string {
 	return "none above " + bound(found)
 }
 
-func bound(found *profile.Leaks) string {
+func bound(found *growth.Leaks) string {
 	most := found.Bound
 	for _, r := range found.Ended() {
 		most = math.Max(most, r.Bound)
@@ -53,7 +53,7 @@ func bound(found *profile.Leaks) string {
 func percent(p float64) string { return fmt.Sprintf("%d %%", min(99, int(100*p+0.5))) }
 
 // Verdict writes an answer, such as "leak, 97 %" or "none above 3 bytes per hour".
-func Verdict(j *leak.Judgement, per profile.Unit, span time.Duration) string {
+func Verdict(j *leak.Judgement, per growth.Unit, span time.Duration) string {
 	switch j.Verdict {
 	case leak.Leak:
 		return "leak, " + percent(j.Probability)
@@ -64,7 +64,7 @@ func Verdict(j *leak.Judgement, per profile.Unit, span time.Duration) string {
 }
 
 // Examined returns a description of the examined dumps.
-func Examined(found *profile.Leaks) string {
+func Examined(found *growth.Leaks) string {
 	s := printable.Count(found.Used, "dump")
 	if found.Boots > 1 {
 		s += fmt.Sprintf(" of %d boots", found.Boots)
@@ -79,21 +79,21 @@ func Examined(found *profile.Leaks) string {
 const shortRun = 2 * time.Minute
 
 // unit returns the unit of a rate, and by what a rate per hour is divided for it.
-func unit(per profile.Unit, span time.Duration) (string, float64) {
-	if per == profile.PerHour && span < shortRun {
+func unit(per growth.Unit, span time.Duration) (string, float64) {
+	if per == growth.PerHour && span < shortRun {
 		return "second", 3600
 	}
 	return string(per), 1
 }
 
 // bytesPer writes a rate without a sign, such as "40 bytes per hour".
-func bytesPer(per profile.Unit, span time.Duration, rate float64) string {
+func bytesPer(per growth.Unit, span time.Duration, rate float64) string {
 	name, n := unit(per, span)
 	return fmt.Sprintf("%s bytes per %s", strings.TrimPrefix(printable.Amount(rate/n), "+"), name)
 }
 
 // Rate writes a rate and its 90 % interval, such as "+69.3 bytes per dump (62.8 to 75.8)".
-func Rate(per profile.Unit, span time.Duration, rate, low, high float64) string {
+func Rate(per growth.Unit, span time.Duration, rate, low, high float64) string {
 	name, n := unit(per, span)
 	s := fmt.Sprintf("%s bytes per %s", printable.Amount(rate/n), name)
 	plain := func(v float64) string { return strings.TrimPrefix(printable.Amount(v/n), "+") }
@@ -104,7 +104,7 @@ func Rate(per profile.Unit, span time.Duration, rate, low, high float64) string 
 }
 
 // RateOf writes the rate of a row: the present one, or that which ended.
-func RateOf(found *profile.Leaks, r *profile.Leak) string {
+func RateOf(found *growth.Leaks, r *growth.Leak) string {
 	if r.Verdict == leak.None && r.Until != nil {
 		return Rate(found.Per, found.Span, r.Former, r.Former, r.Former)
 	}
@@ -112,7 +112,7 @@ func RateOf(found *profile.Leaks, r *profile.Leak) string {
 }
 
 // VerdictOf writes the verdict of a row.
-func VerdictOf(found *profile.Leaks, r *profile.Leak) string {
+func VerdictOf(found *growth.Leaks, r *growth.Leak) string {
 	return Verdict(&r.Judgement, found.Per, found.Span)
 }
 
@@ -129,7 +129,7 @@ func Short(j *leak.Judgement) string {
 
 // Notes returns lines on a row: why it is not known whether it leaks, since when and in which firmware
 // versions it grows, and when the heap is full if it leaks.
-func Notes(found *profile.Leaks, r *profile.Leak) (lines []string) {
+func Notes(found *growth.Leaks, r *growth.Leak) (lines []string) {
 	until := ""
 	if x := found.IfLeak(r); x != nil {
 		until = "if it leaks, the heap is exhausted in " + Left(x)
@@ -147,7 +147,7 @@ func Notes(found *profile.Leaks, r *profile.Leak) (lines []string) {
 }
 
 // Since returns since when a row grows, or until when it grew; "" if it grows since the log begins.
-func Since(found *profile.Leaks, r *profile.Leak) string {
+func Since(found *growth.Leaks, r *growth.Leak) string {
 	at := func(i int) string {
 		d := &found.Dumps[i]
 		return d.Name + place(d.Boot, d.Time, d.Timed, d.FromStart(), found.Boots)
@@ -181,7 +181,7 @@ func place(boot int, at time.Duration, timed, fromStart bool, boots int) (s stri
 }
 
 // Versions returns what each firmware version does, "" if there is only one.
-func Versions(per profile.Unit, span time.Duration, list []profile.Version) string {
+func Versions(per growth.Unit, span time.Duration, list []growth.Version) string {
 	var texts []string
 	for i := range list {
 		v := &list[i]
@@ -201,8 +201,8 @@ func Versions(per profile.Unit, span time.Duration, list []profile.Version) stri
 const maxListed = 3
 
 // Listed returns the rows that leak, and the first of those of which it is not known and of those that grew.
-func Listed(found *profile.Leaks) (leaks, unknown, ended []*profile.Leak) {
-	cut := func(list []*profile.Leak) []*profile.Leak { return list[:min(maxListed, len(list))] }
+func Listed(found *growth.Leaks) (leaks, unknown, ended []*growth.Leak) {
+	cut := func(list []*growth.Leak) []*growth.Leak { return list[:min(maxListed, len(list))] }
 	return found.Leaking(), cut(found.Unknown()), cut(found.Ended())
 }
 
@@ -215,7 +215,7 @@ func few(texts []string) []string {
 }
 
 // Basis returns lines on the dumps that were left out, and on the limits of the answer.
-func Basis(found *profile.Leaks) (lines []string) {
+func Basis(found *growth.Leaks) (lines []string) {
 	left := map[string][]string{}
 	var reasons, untimed []string
 	for _, d := range found.Dumps {

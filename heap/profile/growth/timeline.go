@@ -1,10 +1,12 @@
-package profile
+package growth
 
 import (
 	"cmp"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
 
 	"github.com/lwsbt/lwsbt/heap/leak"
 )
@@ -18,8 +20,8 @@ type timeline struct {
 	boots []timelineBoot
 	// complete is set if no dump lacks blocks: only the program changes the values.
 	complete bool
-	versions bool    // the boots are of several
-	whole    []Value // values of the call path under examination, with those that dumps lack
+	versions bool            // the boots are of several
+	whole    []profile.Value // values of the call path under examination, with those that dumps lack
 }
 
 // timelineBoot has the used dumps of a boot.
@@ -39,10 +41,10 @@ type gap struct {
 }
 
 // gapOf returns what a dump may lack.
-func gapOf(d *Dump) gap {
+func gapOf(d *profile.Dump) gap {
 	g := gap{partial: d.Loss.Partial}
 	if missing, known := d.Missing(); known && missing > 0 {
-		g.blocks = d.Announced.Records - d.have()
+		g.blocks = d.MissingBlocks()
 	} else if d.Cut || d.Loss.NoBase || d.Loss.Lines > 0 || d.Loss.Unreadable > 0 {
 		g.blocks = math.MaxUint64
 	}
@@ -92,7 +94,7 @@ func newTimeline(dumps []LeakDump) *timeline {
 }
 
 // version returns what distinguishes the firmware of a dump, "" if it is not known.
-func version(d *Dump) string { return cmp.Or(d.Build, d.Firmware) }
+func version(d *profile.Dump) string { return cmp.Or(d.Build, d.Firmware) }
 
 // span returns the time of the boots, 0 if it is not known.
 func (t *timeline) span() (sum time.Duration) {
@@ -115,7 +117,7 @@ func (t *timeline) length() (sum float64) {
 
 // slowest returns the largest rate that is not excluded of a call path that changed too seldom to be judged:
 // with one block more than it rose.
-func (t *timeline) slowest(value func(dump int) Value) float64 {
+func (t *timeline) slowest(value func(dump int) profile.Value) float64 {
 	rise, block := 0.0, float64(leastChange)
 	for i := range t.boots {
 		dumps := t.boots[i].dumps
@@ -153,7 +155,7 @@ func (t *timeline) byNumber() *timeline {
 
 // series returns the values of a call path: its blocks times their size, or its bytes if the number of
 // blocks hardly changes.
-func (t *timeline) series(points []Value) leak.Series {
+func (t *timeline) series(points []profile.Value) leak.Series {
 	s := leak.Series{Quantum: 16, Per: string(t.per)}
 	if !t.complete {
 		points = t.fill(points)
@@ -202,7 +204,7 @@ func (t *timeline) late(m leak.Moment) bool {
 
 // fill returns the values of a call path with those that lost lines may have had: a line holds all
 // blocks of a path, and a dump that lacks it is no evidence that they were freed.
-func (t *timeline) fill(points []Value) []Value {
+func (t *timeline) fill(points []profile.Value) []profile.Value {
 	t.whole = append(t.whole[:0], points...)
 	for n := range t.boots {
 		b := &t.boots[n]
@@ -216,12 +218,12 @@ func (t *timeline) fill(points []Value) []Value {
 }
 
 // fill returns the value at dumps[k], or that of a neighbour if the log may lack so much.
-func (g gap) fill(values []Value, dumps []int, k int) Value {
+func (g gap) fill(values []profile.Value, dumps []int, k int) profile.Value {
 	v := values[dumps[k]]
 	if g.partial && !v.IsZero() {
 		return v
 	}
-	least := Value{Count: math.MaxUint64}
+	least := profile.Value{Count: math.MaxUint64}
 	if k > 0 {
 		least = values[dumps[k-1]]
 	}
@@ -238,7 +240,7 @@ func (g gap) fill(values []Value, dumps []int, k int) Value {
 }
 
 // ends returns the first and the last value of the boot in which the blocks grew most.
-func (t *timeline) ends(points []Value) (first, last Value) {
+func (t *timeline) ends(points []profile.Value) (first, last profile.Value) {
 	if !t.complete {
 		points = t.fill(points)
 	}
@@ -253,7 +255,7 @@ func (t *timeline) ends(points []Value) (first, last Value) {
 }
 
 // still reports whether the number of blocks hardly changes, as with one growing buffer.
-func (t *timeline) still(points []Value) bool {
+func (t *timeline) still(points []profile.Value) bool {
 	changes, dumps := 0.0, 0
 	for i := range t.boots {
 		b := &t.boots[i]
@@ -272,7 +274,7 @@ const sizesAgree = 0.9
 // blockSize returns the mean size in bytes of the blocks that come and go, by which a path's bytes
 // follow its blocks: others that stay may have another size. If the bytes do not follow the blocks, it
 // returns the mean size of all blocks.
-func (t *timeline) blockSize(points []Value) float64 {
+func (t *timeline) blockSize(points []profile.Value) float64 {
 	var bytes, count float64
 	var r regression
 	for i := range t.boots {

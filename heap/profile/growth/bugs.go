@@ -1,8 +1,10 @@
-package profile
+package growth
 
 import (
 	"math"
 	"slices"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
 
 	"github.com/lwsbt/lwsbt/heap/leak"
 )
@@ -12,43 +14,41 @@ const surer = 0.3
 
 // addFunctions adds the functions that leak more surely than each call path in which they allocate: one with
 // many callers. Two of these that leak alone are two leaks.
-func (p *Profile) addFunctions(l *Leaks) {
+func (l *Leaks) addFunctions() {
 	alone := map[string][]*Leak{} // by function: its call paths that leak
 	for _, r := range l.Rows {
 		if stack := r.Stack(); len(stack) > 0 && r.Verdict == leak.Leak {
 			alone[stack[0].Func] = append(alone[stack[0].Func], r)
 		}
 	}
-	all := p.rows()
-	groups := map[string][]uint32{}
+	groups := map[string][]profile.Row{}
 	var order []string
-	for row := range all.len() {
-		if !l.Intervals && l.timeline.complete && all.changes(row, 1) == 0 {
+	for row := range l.profile.Rows() {
+		if !l.Intervals && l.timeline.complete && row.Changes(1) == 0 {
 			continue
 		}
-		site, ok := all.innermost(row)
+		site, ok := row.Site()
 		if !ok {
 			continue
 		}
-		name := p.names().siteAt(site).Func
-		if groups[name] == nil {
-			order = append(order, name)
+		if groups[site.Func] == nil {
+			order = append(order, site.Func)
 		}
-		groups[name] = append(groups[name], uint32(row))
+		groups[site.Func] = append(groups[site.Func], row)
 	}
 	for _, name := range order {
 		rows := groups[name]
 		if len(rows) < 2 || len(alone[name]) > 1 {
 			continue
 		}
-		j := leak.Judge(p.series(l, l.timeline, rows))
+		j := leak.Judge(l.series(l.timeline, rows))
 		if j.Verdict != leak.Leak || len(alone[name]) > 0 && j.Weight < alone[name][0].Weight+surer {
 			continue
 		}
-		f := p.newLeak(l, j, rows, []Site{{Func: name}})
+		f := l.newLeak(j, rows, []profile.Site{{Func: name}})
 		f.function = true
 		for _, row := range rows {
-			part := p.newLeak(l, leak.Judge(p.series(l, l.timeline, []uint32{row})), []uint32{row}, nil)
+			part := l.newLeak(leak.Judge(l.series(l.timeline, []profile.Row{row})), []profile.Row{row}, nil)
 			if part.Rate > 0 {
 				f.Parts = append(f.Parts, part)
 			}
@@ -90,12 +90,12 @@ func (l *Leaks) joinParts() {
 	}
 	for _, r := range rows {
 		if len(r.Parts) > 1 && !r.function {
-			j := leak.Judge(r.p.series(l, l.timeline, r.rows))
+			j := leak.Judge(l.series(l.timeline, r.rows))
 			if j.Verdict != leak.Leak { // the parts say so
 				j.Verdict, j.Why = leak.Leak, ""
 				j.Probability = r.Parts[0].Probability
 			}
-			sum := r.p.newLeak(l, j, r.rows, r.stack)
+			sum := l.newLeak(j, r.rows, r.stack)
 			sum.Parts = r.Parts
 			*r = *sum
 			r.sortParts()
@@ -127,12 +127,12 @@ const maxInner = 3
 
 // nearCaller reports whether two call paths come from one caller that is not just the begin of the program:
 // at least two frames are the same, and few are not.
-func nearCaller(common, a, b []Site) bool {
+func nearCaller(common, a, b []profile.Site) bool {
 	return len(common) >= 2 && len(a)-len(common) <= maxInner && len(b)-len(common) <= maxInner
 }
 
 // commonOuter returns the outer frames that two stacks share.
-func commonOuter(a, b []Site) []Site {
+func commonOuter(a, b []profile.Site) []profile.Site {
 	n := 0
 	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
 		n++
@@ -161,10 +161,7 @@ func (l *Leak) together(o *Leak) bool {
 
 // growth returns by how many blocks the row grew in each used dump.
 func (l *Leak) growth() (list []float64) {
-	p := l.p
-	first := l.rows[:1] // of several, the first: all grow alike
-	points := make([]Value, len(p.dumps))
-	p.addRows(points, first)
+	points := l.rows[0].Points() // of several, the first: all grow alike
 	l.leaks.addUp(points)
 	for i := range l.leaks.timeline.boots {
 		b := &l.leaks.timeline.boots[i]

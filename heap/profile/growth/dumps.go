@@ -1,12 +1,13 @@
-package profile
+package growth
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // useDumps decides which dumps a trend uses.
-func useDumps(all []*Dump) []LeakDump {
+func useDumps(all []*profile.Dump) []LeakDump {
 	series := isSeries(all)
 	list := steadyDumps(all, series)
 	fitTimes(list, series)
@@ -46,13 +47,13 @@ func leaveOutUntimed(list []LeakDump) {
 }
 
 // steadyDumps decides which dumps show a running program. If series is set, all are of one boot.
-func steadyDumps(all []*Dump, series bool) []LeakDump {
+func steadyDumps(all []*profile.Dump, series bool) []LeakDump {
 	list := make([]LeakDump, len(all))
 	reader := 0 // of the dump: another one begins with a lower index
 	marked := 0 // dumps that announce how many blocks they have
 	for i, d := range all {
 		if d == nil {
-			d = &Dump{}
+			d = &profile.Dump{}
 		}
 		if i > 0 && d.Index < list[i-1].Index {
 			reader++
@@ -196,19 +197,6 @@ func leaveOutExits(list []LeakDump) {
 	}
 }
 
-// subsets are the first words of why where a dump has only some of the blocks, as NuttX and Zephyr
-// write on request.
-var subsets = map[string]bool{"leak": true, "task": true, "biggest": true, "mempool": true, "orphan": true, "sequence": true}
-
-// Part returns which of the blocks the dump has, where a system has dumped some of them on request:
-// "leak", "task main". It returns "" if the dump has all.
-func (d *Dump) Part() string {
-	if first, _, _ := strings.Cut(d.Why, " "); subsets[first] {
-		return d.Why
-	}
-	return ""
-}
-
 // leaveOutSubsets leaves out dumps that have only some of the blocks, if others have all. If none has
 // all, those that have the same ones as the last dump are used.
 func leaveOutSubsets(list []LeakDump) {
@@ -233,7 +221,7 @@ func leaveOutSubsets(list []LeakDump) {
 //   - the last dump, or -1 if there is no dump, if no boot has such a dump.
 //
 // reason is why the result is not the last dump, or what is wrong with the last dump.
-func Steady(dumps ...*Dump) (index int, reason string) {
+func Steady(dumps ...*profile.Dump) (index int, reason string) {
 	list := steadyDumps(dumps, false)
 	last := len(list) - 1
 	for i := last; i >= 0; i-- {
@@ -262,7 +250,7 @@ type boot struct {
 func (d *LeakDump) sameBoot(o *LeakDump) bool { return d.boot == o.boot }
 
 // isSeries reports whether each dump is of another log, and there are three or more.
-func isSeries(dumps []*Dump) bool {
+func isSeries(dumps []*profile.Dump) bool {
 	files := map[string]bool{}
 	for _, d := range dumps {
 		if d != nil {

@@ -1,9 +1,12 @@
-package profile
+package growth
 
-import "github.com/lwsbt/lwsbt/heap/leak"
+import (
+	"github.com/lwsbt/lwsbt/heap/leak"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
 
 // Timeline has the dumps of a device that can be compared, for callers that have the values of call paths
-// and no [Profile], such as a store of many devices.
+// and no [profile.Profile], such as a store of many devices.
 type Timeline struct {
 	Dumps []LeakDump // each dump, and whether it is used
 	Boots []TimelineBoot
@@ -21,7 +24,7 @@ type TimelineBoot struct {
 
 // NewTimeline returns the timeline of the dumps of one device, the oldest first. Of each dump it uses the
 // DumpInfo, Total and Ended.
-func NewTimeline(dumps []*Dump) *Timeline {
+func NewTimeline(dumps []*profile.Dump) *Timeline {
 	t := &Timeline{Dumps: useDumps(dumps)}
 	t.timeline = newTimeline(t.Dumps)
 	t.Per = t.timeline.per
@@ -32,10 +35,10 @@ func NewTimeline(dumps []*Dump) *Timeline {
 }
 
 // Series returns the values of a call path, of which values has that in each dump, for [leak.Judge].
-func (t *Timeline) Series(values []Value) leak.Series { return t.timeline.series(values) }
+func (t *Timeline) Series(values []profile.Value) leak.Series { return t.timeline.series(values) }
 
 // Fill returns the values of a call path with those that lost lines may have had.
-func (t *Timeline) Fill(values []Value) []Value { return t.timeline.fill(values) }
+func (t *Timeline) Fill(values []profile.Value) []profile.Value { return t.timeline.fill(values) }
 
 // Dump returns the index of the dump nearest to a moment of a series.
 func (t *Timeline) Dump(m leak.Moment) int { return t.timeline.dump(m) }

@@ -1,9 +1,11 @@
-package profile
+package growth
 
 import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
 
 	"github.com/lwsbt/lwsbt/heap/leak"
 )
@@ -16,7 +18,7 @@ type HeapTrend struct {
 	Boots   int        // boots with at least three
 	First   HeapReport // of the last boot
 	Last    HeapReport
-	Least   Amount // the least that was ever free
+	Least   profile.Amount // the least that was ever free
 	// Judgement is of the memory that is in use: of the free memory, negated, or of what is used if the
 	// reports say no more.
 	leak.Judgement
@@ -92,7 +94,7 @@ func newHeapTrend(s *HeapSeries, dumps []LeakDump, size uint64) HeapTrend {
 	t.judge(timed(s.Reports, dumps))
 	free := t.Last.Free
 	if t.Last.OnlyUsed() && size > 0 {
-		free = Amount{size - min(size, t.Last.Used.Bytes), true}
+		free = profile.Amount{Bytes: size - min(size, t.Last.Used.Bytes), Known: true}
 	}
 	if free.Known {
 		t.Exhaustion = newExhaustion(t.Name, t.Per, free.Bytes, 1, t.Judgement, nil)
@@ -105,7 +107,7 @@ func newHeapTrend(s *HeapSeries, dumps []LeakDump, size uint64) HeapTrend {
 
 // fragmenting reports whether the largest free block has lost a quarter of its size and a sixth of
 // its share of the free memory.
-func fragmenting(first, last *Heap) bool {
+func fragmenting(first, last *profile.Heap) bool {
 	f, known := first.Fragmentation()
 	l, knownLast := last.Fragmentation()
 	return known && knownLast && float64(last.Largest.Bytes) <= 0.75*float64(first.Largest.Bytes) && 1-l <= 5*(1-f)/6+1e-9
@@ -131,7 +133,7 @@ func timed(reports []HeapReport, dumps []LeakDump) []HeapReport {
 
 // judge judges reports: each is taken as a dump.
 func (t *HeapTrend) judge(reports []HeapReport) {
-	var all []*Dump
+	var all []*profile.Dump
 	var which []*HeapReport
 	var most, mostLargest uint64
 	largest := true
@@ -140,7 +142,7 @@ func (t *HeapTrend) judge(reports []HeapReport) {
 		if !r.Free.Known && !r.Used.Known {
 			continue
 		}
-		d := &Dump{DumpInfo: DumpInfo{File: r.File, Line: r.Line, Index: i, Boot: r.Boot, Time: r.Time, Timed: r.Timed, Stamps: r.Stamps,
+		d := &profile.Dump{DumpInfo: profile.DumpInfo{File: r.File, Line: r.Line, Index: i, Boot: r.Boot, Time: r.Time, Timed: r.Timed, Stamps: r.Stamps,
 			Build: r.Build, Firmware: r.Firmware}, Ended: true}
 		if r.Size.Known {
 			d.Total.Bytes = r.Size.Bytes - min(r.Size.Bytes, r.Free.Bytes)
@@ -173,7 +175,7 @@ func (t *HeapTrend) judge(reports []HeapReport) {
 		j, _ := t.judgeBy(line, which, free)
 		t.Largest = &j
 	}
-	t.Versions = judgeVersions(t.series, func(boot int) *Dump { return all[line.boots[boot].dumps[0]] })
+	t.Versions = judgeVersions(t.series, func(boot int) *profile.Dump { return all[line.boots[boot].dumps[0]] })
 	for i := range line.boots {
 		for k, d := range line.boots[i].dumps {
 			t.used = append(t.used, heapPoint{which[d], i, line.boots[i].at[k]})
@@ -335,7 +337,7 @@ func (l *Leaks) allocatorBytes(heap *HeapTrend) float64 {
 }
 
 // lastUsed returns the last used dump, nil if there is none.
-func (l *Leaks) lastUsed() (last *Dump) {
+func (l *Leaks) lastUsed() (last *profile.Dump) {
 	for i := range l.Dumps {
 		if l.Dumps[i].Used {
 			last = l.Dumps[i].Dump

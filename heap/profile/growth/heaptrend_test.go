@@ -1,4 +1,4 @@
-package profile_test
+package growth_test
 
 import (
 	"math/rand/v2"
@@ -8,16 +8,17 @@ import (
 
 	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 )
 
 func bytes(n int) profile.Amount { return profile.Amount{Bytes: uint64(n), Known: true} }
 
 // reports returns n reports of a boot, an hour apart if timed is set: what is free changes by step
 // from one to the next.
-func reports(list []profile.HeapSeries, name string, boot, n, free, step int, timed bool) []profile.HeapSeries {
+func reports(list []growth.HeapSeries, name string, boot, n, free, step int, timed bool) []growth.HeapSeries {
 	for i := range n {
 		h := profile.Heap{Name: name, Free: bytes(free + step*i)}
-		list = profile.AddReport(list, profile.HeapReport{Heap: h, Boot: boot, Time: time.Duration(i+1) * time.Hour, Timed: timed})
+		list = growth.AddReport(list, growth.HeapReport{Heap: h, Boot: boot, Time: time.Duration(i+1) * time.Hour, Timed: timed})
 	}
 	return list
 }
@@ -25,7 +26,7 @@ func reports(list []profile.HeapSeries, name string, boot, n, free, step int, ti
 // The deadline is that of the heap that is full first, whichever reported last.
 func TestFirstHeapIsFull(t *testing.T) {
 	for _, order := range []bool{false, true} {
-		var list []profile.HeapSeries
+		var list []growth.HeapSeries
 		add := func(name string, free, step int) { list = reports(list, name, 1, 12, free, step, true) }
 		if order {
 			add("PSRAM", 4_000_000, -10)
@@ -36,9 +37,9 @@ func TestFirstHeapIsFull(t *testing.T) {
 		if !order {
 			add("PSRAM", 4_000_000, -10)
 		}
-		l := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: list})
+		l := growth.Judge(new(profile.Profile), growth.Options{Heaps: list})
 		x := l.Exhaustion
-		if x == nil || x.Heap != "internal" || x.Free != 10_900 || !near(x.Rate, 100) || !near(x.In, 109) || x.Per != profile.PerHour {
+		if x == nil || x.Heap != "internal" || x.Free != 10_900 || !near(x.Rate, 100) || !near(x.In, 109) || x.Per != growth.PerHour {
 			t.Errorf("%+v, want internal, full in 109 hours", x)
 		}
 		if len(l.Heaps) != 4 || l.Used != 0 {
@@ -61,7 +62,7 @@ func TestFirstHeapIsFull(t *testing.T) {
 func TestHeapOfLeak(t *testing.T) {
 	dumps := line(1, 10, 10, 3) // 48 bytes per hour
 	for name, c := range map[string]struct {
-		list []profile.HeapSeries
+		list []growth.HeapSeries
 		heap string
 		in   float64
 	}{
@@ -72,7 +73,7 @@ func TestHeapOfLeak(t *testing.T) {
 		"two heaps, flat":           {reports(reports(nil, "a", 1, 10, 9999, 0, true), "b", 1, 10, 4800, 0, true), "b", 100},
 		"two heaps, one shrinks":    {reports(reports(nil, "a", 1, 10, 4800+9*48, -48, true), "b", 1, 10, 480, 0, true), "a", 100},
 	} {
-		x := leaksOf(t, profile.LeakOptions{Heaps: c.list}, dumps...).Exhaustion
+		x := leaksOf(t, growth.Options{Heaps: c.list}, dumps...).Exhaustion
 		if x == nil || x.Heap != c.heap || !near(x.In, c.in) {
 			t.Errorf("%s: %+v, want heap %s in %v h", name, x, c.heap, c.in)
 		}
@@ -83,12 +84,12 @@ func TestHeapOfLeak(t *testing.T) {
 func TestHeapWithoutTimes(t *testing.T) {
 	list := reports(nil, "", 1, 8, 20_000, -100, false)
 	list = reports(list, "", 2, 8, 20_000, -100, false)
-	l := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: list})
+	l := growth.Judge(new(profile.Profile), growth.Options{Heaps: list})
 	h := l.Heaps[0]
-	if h.Per != profile.PerReport || !near(h.Rate, 100) || h.Boots != 2 || h.Verdict != leak.Leak || h.First.Free.Bytes != 20_000 || h.First.Boot != 2 || h.Least.Bytes != 19_300 {
+	if h.Per != growth.PerReport || !near(h.Rate, 100) || h.Boots != 2 || h.Verdict != leak.Leak || h.First.Free.Bytes != 20_000 || h.First.Boot != 2 || h.Least.Bytes != 19_300 {
 		t.Errorf("%+v", h)
 	}
-	if x := l.Exhaustion; x == nil || !near(x.In, 193) || x.Per != profile.PerReport {
+	if x := l.Exhaustion; x == nil || !near(x.In, 193) || x.Per != growth.PerReport {
 		t.Errorf("%+v", l.Exhaustion)
 	}
 }
@@ -102,7 +103,7 @@ func TestLongSeries(t *testing.T) {
 		if s.Total != n || len(s.Reports) > 4096 || len(s.Reports) < 2000 || s.Reports[len(s.Reports)-1].Number != n {
 			t.Fatalf("%d of %d reports", len(s.Reports), s.Total)
 		}
-		h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: list}).Heaps[0]
+		h := growth.Judge(new(profile.Profile), growth.Options{Heaps: list}).Heaps[0]
 		if !h.Sure() || !near(h.Rate, 100) || h.Last.Free.Bytes != 20_000_000-100*(n-1) {
 			t.Errorf("timed %t: %v, %v per %s", timed, h.Verdict, h.Rate, h.Per)
 		}
@@ -122,11 +123,11 @@ func TestFragmenting(t *testing.T) {
 		{[3]int{100, 100, 100}, [3]int{90, 80, 76}, false, false},
 		{[3]int{100, 50, 0}, [3]int{90, 45, 0}, false, false},
 	} {
-		var list []profile.HeapSeries
+		var list []growth.HeapSeries
 		for i := range 3 {
-			list = profile.AddReport(list, profile.HeapReport{Heap: profile.Heap{Free: bytes(c.free[i]), Largest: bytes(c.largest[i])}, Boot: 1})
+			list = growth.AddReport(list, growth.HeapReport{Heap: profile.Heap{Free: bytes(c.free[i]), Largest: bytes(c.largest[i])}, Boot: 1})
 		}
-		h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: list}).Heaps[0]
+		h := growth.Judge(new(profile.Profile), growth.Options{Heaps: list}).Heaps[0]
 		if h.Fragmenting != c.fragmenting || h.Fragmented() != c.fragmented {
 			t.Errorf("%+v: fragmenting %t, fragmented %t", c, h.Fragmenting, h.Fragmented())
 		}
@@ -140,15 +141,15 @@ func TestHeapShrinksSinceBoot(t *testing.T) {
 	right := 0
 	for seed := range uint64(logs) {
 		rng := rand.New(rand.NewPCG(seed, 27112607))
-		var list []profile.HeapSeries
+		var list []growth.HeapSeries
 		for boot := range 2 {
 			for i := range each {
 				at := time.Duration(i) * 10 * time.Minute
 				free := 90_000 - 800*float64(boot)*at.Hours() + 300*rng.Float64()
-				list = profile.AddReport(list, profile.HeapReport{Heap: profile.Heap{Free: bytes(int(free))}, Boot: boot + 1, Time: at, Timed: true})
+				list = growth.AddReport(list, growth.HeapReport{Heap: profile.Heap{Free: bytes(int(free))}, Boot: boot + 1, Time: at, Timed: true})
 			}
 		}
-		h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: list}).Heaps[0]
+		h := growth.Judge(new(profile.Profile), growth.Options{Heaps: list}).Heaps[0]
 		if i := int(6 * h.Since.At); h.Verdict == leak.Leak && h.Since.Boot == 1 && i <= 14 || h.Since.Boot == 0 && i >= each-7 {
 			right++
 		}
@@ -176,11 +177,11 @@ func TestMisreadReports(t *testing.T) {
 	} {
 		list := reports(nil, "", 1, 145, 90_000, -100, true)
 		list[0].Reports[c.at].Free = bytes(c.free)
-		var series []profile.HeapSeries
+		var series []growth.HeapSeries
 		for _, r := range list[0].Reports {
-			series = profile.AddReport(series, r)
+			series = growth.AddReport(series, r)
 		}
-		h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: series}).Heaps[0]
+		h := growth.Judge(new(profile.Profile), growth.Options{Heaps: series}).Heaps[0]
 		if h.Misread != c.misread || h.Least.Bytes != c.least || h.Reports != 145 || c.misread > 0 && (!h.Sure() || !near(h.Rate, 100)) {
 			t.Errorf("%s: %d misread, never below %d, %v %+v per hour", name, h.Misread, h.Least.Bytes, h.Verdict, h.Rate)
 		}
@@ -190,14 +191,14 @@ func TestMisreadReports(t *testing.T) {
 		cut[0].Reports[i].Largest = bytes(60_000 + i)
 	}
 	cut[0].Reports[11].Largest = bytes(60)
-	if h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: cut}).Heaps[0]; h.Misread != 1 || h.Fragmenting || h.Last.Largest.Bytes != 60_010 {
+	if h := growth.Judge(new(profile.Profile), growth.Options{Heaps: cut}).Heaps[0]; h.Misread != 1 || h.Fragmenting || h.Last.Largest.Bytes != 60_010 {
 		t.Errorf("the largest block lost digits: %+v", h)
 	}
-	var often []profile.HeapSeries
+	var often []growth.HeapSeries
 	for i := range 40 {
 		often = reports(often, "", 1, 1, []int{84_000, 83_900, 84_100, 8_400}[i%4], 0, true)
 	}
-	if h := new(profile.Profile).Leaks(profile.LeakOptions{Heaps: often}).Heaps[0]; h.Misread != 0 || h.Least.Bytes != 8_400 {
+	if h := growth.Judge(new(profile.Profile), growth.Options{Heaps: often}).Heaps[0]; h.Misread != 0 || h.Least.Bytes != 8_400 {
 		t.Errorf("often: %d misread, never below %d", h.Misread, h.Least.Bytes)
 	}
 }
@@ -205,11 +206,11 @@ func TestMisreadReports(t *testing.T) {
 // A log with very many heaps does not take time for the square of their number: the first ones count.
 func TestManyHeaps(t *testing.T) {
 	var list []profile.Heap
-	var series []profile.HeapSeries
+	var series []growth.HeapSeries
 	for i := range 100_000 {
 		h := profile.Heap{Name: strconv.Itoa(i), Free: bytes(i)}
 		list = profile.WithHeap(list, h)
-		series = profile.AddReport(series, profile.HeapReport{Heap: h})
+		series = growth.AddReport(series, growth.HeapReport{Heap: h})
 	}
 	if len(list) != 256 || list[1].Free.Bytes != 1 || len(series) != 256 {
 		t.Errorf("%d heaps, %d series, want %d of each", len(list), len(series), 256)

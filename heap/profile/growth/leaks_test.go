@@ -1,4 +1,4 @@
-package profile_test
+package growth_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -26,13 +27,13 @@ type dumpOf struct {
 
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-3*want }
 
-func leaksOf(t *testing.T, o profile.LeakOptions, dumps ...dumpOf) *profile.Leaks {
+func leaksOf(t *testing.T, o growth.Options, dumps ...dumpOf) *growth.Leaks {
 	t.Helper()
 	p, err := profile.New(build(dumps)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.Leaks(o)
+	return growth.Judge(p, o)
 }
 
 func build(dumps []dumpOf) (list []*profile.Dump) {
@@ -72,7 +73,7 @@ func TestLeaksSlowSawTooth(t *testing.T) {
 			}
 			dumps = append(dumps, d)
 		}
-		for _, r := range leaksOf(t, profile.LeakOptions{}, dumps...).Rows {
+		for _, r := range leaksOf(t, growth.Options{}, dumps...).Rows {
 			if r.Verdict == leak.Leak {
 				t.Errorf("%d dumps a day: %v, %d to %d blocks", perDay, r.Verdict, r.First.Count, r.Last.Count)
 			}
@@ -94,8 +95,8 @@ func TestLeaksLostBegin(t *testing.T) {
 	for _, at := range []time.Duration{0, 22 * time.Microsecond, 50 * time.Hour} {
 		dumps := line(1, 10, 10, 3)
 		dumps[4].at = at
-		l := leaksOf(t, profile.LeakOptions{}, dumps...)
-		if l.Per != profile.PerHour || l.Used != 10 || l.Dumps[4].Time != 5*time.Hour || (l.Dumps[4].Note != "") != (at != 0) || len(l.Rows) != 1 || !near(l.Rows[0].Rate, 48) {
+		l := leaksOf(t, growth.Options{}, dumps...)
+		if l.Per != growth.PerHour || l.Used != 10 || l.Dumps[4].Time != 5*time.Hour || (l.Dumps[4].Note != "") != (at != 0) || len(l.Rows) != 1 || !near(l.Rows[0].Rate, 48) {
 			t.Errorf("%v: per %s, %d used, %+v, %d rows", at, l.Per, l.Used, l.Dumps[4], len(l.Rows))
 		}
 	}
@@ -107,8 +108,8 @@ func TestLeaksBuffer(t *testing.T) {
 	for i := range 10 {
 		dumps = append(dumps, dumpOf{blocks: []uint64{1}, bytes: uint64(1000 + 64*i)})
 	}
-	l := leaksOf(t, profile.LeakOptions{}, dumps...)
-	if len(l.Rows) != 1 || l.Rows[0].Verdict != leak.Leak || !near(l.Rows[0].Rate, 64) || l.Per != profile.PerDump {
+	l := leaksOf(t, growth.Options{}, dumps...)
+	if len(l.Rows) != 1 || l.Rows[0].Verdict != leak.Leak || !near(l.Rows[0].Rate, 64) || l.Per != growth.PerDump {
 		t.Errorf("%+v, want a leak of 64 bytes per dump", l.Rows)
 	}
 }
@@ -121,7 +122,7 @@ func TestLeaksDumps(t *testing.T) {
 	dumps = append(dumps, dumpOf{boot: 4, at: time.Hour, why: "exit", blocks: []uint64{10, 100}})            // an exit by name
 	dumps = append(dumps, dumpOf{boot: 4, at: 2 * time.Hour, lost: 50, blocks: []uint64{10, 100}})           // too much lost
 	dumps = append(dumps, dumpOf{boot: 4, at: 3 * time.Hour, lost: 1, cut: true, blocks: []uint64{10, 100}}) // no end
-	l := leaksOf(t, profile.LeakOptions{}, dumps...)
+	l := leaksOf(t, growth.Options{}, dumps...)
 	if l.Used != 16 || l.Boots != 2 || len(l.Rows) != 1 || !near(l.Rows[0].Rate, 48) || !l.Rows[0].Sure() {
 		t.Errorf("%d dumps of %d boots used: %+v", l.Used, l.Boots, l.Rows)
 	}
@@ -141,7 +142,7 @@ func TestLeaksLoss(t *testing.T) {
 		n, lost := uint64(100+20*i), uint64(2+i%5)
 		dumps = append(dumps, dumpOf{at: time.Duration(i+1) * time.Hour, lost: 2 * lost, blocks: []uint64{n - lost, n - lost}})
 	}
-	l := leaksOf(t, profile.LeakOptions{}, dumps...)
+	l := leaksOf(t, growth.Options{}, dumps...)
 	if len(l.Rows) != 2 || l.Missing < 0.01 || l.Missing > 0.03 {
 		t.Fatalf("%d rows, %.3f missing", len(l.Rows), l.Missing)
 	}
@@ -164,14 +165,14 @@ func TestSteady(t *testing.T) {
 		{"cut", append(line(1, 3, 10, 1), dumpOf{boot: 1, cut: true, lost: 60, blocks: []uint64{13, 40}}), 2, true},
 		{"only an exit", []dumpOf{{why: "exit", blocks: []uint64{5}}}, 0, false},
 	} {
-		got, reason := profile.Steady(build(c.dumps)...)
+		got, reason := growth.Steady(build(c.dumps)...)
 		if got != c.want || (reason != "") != c.reason {
 			t.Errorf("%s: %d, %q, want %d", c.name, got, reason, c.want)
 		}
 	}
 }
 
-func ExampleProfile_Leaks() {
+func ExampleJudge() {
 	b := profile.NewBuilder(0)
 	var dumps []*profile.Dump
 	for i := range 10 { // two blocks more in each dump
@@ -184,7 +185,7 @@ func ExampleProfile_Leaks() {
 		fmt.Println(err)
 		return
 	}
-	for _, r := range p.Leaks(profile.LeakOptions{Heap: 4096}).Rows {
+	for _, r := range growth.Judge(p, growth.Options{Heap: 4096}).Rows {
 		fmt.Printf("%v, %.0f %%: %v, %+.0f bytes per dump, %d -> %d blocks\n", r.Verdict, 100*r.Probability, r.Stack()[0], r.Rate, r.First.Count, r.Last.Count)
 	}
 	// Output: leak, 94 %: 0x8000284, +48 bytes per dump, 5 -> 23 blocks
@@ -208,7 +209,7 @@ func TestLeaksOfFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := p.Leaks(profile.LeakOptions{Heap: 16 * (100 + 31 + 30)})
+	l := growth.Judge(p, growth.Options{Heap: 16 * (100 + 31 + 30)})
 	sure := l.Leaking()
 	if len(sure) != 1 || !sure[0].Sure() || fmt.Sprint(sure[0].Stack()) != "[keep]" || len(sure[0].Parts) != 2 {
 		t.Fatalf("%d leak, want keep: %+v", len(sure), sure[0])
@@ -236,7 +237,7 @@ func TestLeaksOfTwoReaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := p.Leaks(profile.LeakOptions{}); l.Boots != 2 || len(l.Leaking()) != 1 || !near(l.Leaking()[0].Rate, 48) {
+	if l := growth.Judge(p, growth.Options{}); l.Boots != 2 || len(l.Leaking()) != 1 || !near(l.Leaking()[0].Rate, 48) {
 		t.Errorf("%d boots, %d leaks, want 2 and one of 48 bytes per hour", l.Boots, len(l.Leaking()))
 	}
 }
@@ -255,7 +256,7 @@ func TestLeaksManyPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := cmdtest.ProcessorTime()
-	l := p.Leaks(profile.LeakOptions{})
+	l := growth.Judge(p, growth.Options{})
 	if took := cmdtest.ProcessorTime() - start; l.Varied != many || took > 10*time.Second {
 		t.Errorf("%d of %d call paths varied; took %v", l.Varied, many, took)
 	}

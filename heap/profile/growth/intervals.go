@@ -1,4 +1,6 @@
-package profile
+package growth
+
+import "github.com/lwsbt/lwsbt/heap/profile"
 
 // ofIntervals reports whether each used dump has only the blocks of its own interval. (see
 // [Leaks].Intervals)
@@ -19,11 +21,11 @@ func ofIntervals(dumps []LeakDump) bool {
 
 // addUp replaces the values of each dump by the sums of those of the dumps of its boot so far, if the
 // dumps are of intervals.
-func (l *Leaks) addUp(points []Value) {
+func (l *Leaks) addUp(points []profile.Value) {
 	if l == nil || !l.Intervals {
 		return
 	}
-	sums := map[boot]Value{}
+	sums := map[boot]profile.Value{}
 	for i := range points {
 		sum := sums[l.Dumps[i].boot]
 		if l.Dumps[i].Used {
@@ -34,7 +36,7 @@ func (l *Leaks) addUp(points []Value) {
 }
 
 // IntervalTotal returns the sum of the used dumps.
-func (l *Leaks) IntervalTotal() (sum Value) {
+func (l *Leaks) IntervalTotal() (sum profile.Value) {
 	for i := range l.Dumps {
 		if l.Dumps[i].Used {
 			sum.Add(l.Dumps[i].Total)

@@ -1,28 +1,15 @@
-package profile
+package growth
 
 import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
-// Clock is a source of the times of dumps.
-type Clock struct {
-	Name string
-	// Wraps are the times after which the clock may begin again at 0 although the device runs on.
-	Wraps []time.Duration
-	// Wall is set for the time of day or the date, which a reboot does not set back to 0.
-	Wall bool
-}
-
-// Stamp is a time that a line of the log has, at the dump or shortly before it.
-type Stamp struct {
-	*Clock
-	At time.Duration
-}
-
 // headerClock is that of the key t of ~h#begin: a device may count 32 bits of ms or µs.
-var headerClock = &Clock{Name: "t=", Wraps: []time.Duration{1 << 32 * time.Microsecond, 1 << 32 * time.Millisecond}}
+var headerClock = &profile.Clock{Name: "t=", Wraps: []time.Duration{1 << 32 * time.Microsecond, 1 << 32 * time.Millisecond}}
 
 const (
 	timeAhead = 3 // readings that show whether one does not fit its neighbours
@@ -82,7 +69,7 @@ func fitTimes(list []LeakDump, series bool) {
 func fitBoot(list []LeakDump, dumps []int, series bool) (restarts []int) {
 	all := readingsOf(list, dumps, series)
 	var fitted []reading
-	var best *Clock
+	var best *profile.Clock
 	for _, c := range all {
 		if 2*len(c.readings) < len(dumps) {
 			continue
@@ -124,7 +111,7 @@ func fitBoot(list []LeakDump, dumps []int, series bool) (restarts []int) {
 
 // readings are those of a clock.
 type readings struct {
-	*Clock
+	*profile.Clock
 	readings []reading
 }
 
@@ -154,7 +141,7 @@ func readingsOf(list []LeakDump, dumps []int, series bool) []readings {
 // fit returns the readings that fit their neighbours, with wraps added up, and the dumps with which
 // an uptime begins again. Only a reading that at least two of the next three contradict is dropped:
 // so a wrap or a reboot is none.
-func fit(readings []reading, c *Clock) (fitted []reading, restarts []int) {
+func fit(readings []reading, c *profile.Clock) (fitted []reading, restarts []int) {
 	var offset, before time.Duration // before is the last reading that fits
 	begin := 0                       // of the segment since the last restart, in fitted
 	for i, r := range readings {
@@ -195,7 +182,7 @@ func fit(readings []reading, c *Clock) (fitted []reading, restarts []int) {
 
 // wrapped returns the time from a reading to the next one, which is less, if the clock has wrapped
 // around, or if somebody has set a clock on the wall.
-func wrapped(fitted []reading, before, at time.Duration, c *Clock) (gap time.Duration, ok bool) {
+func wrapped(fitted []reading, before, at time.Duration, c *profile.Clock) (gap time.Duration, ok bool) {
 	longest := time.Duration(0)
 	for i := 1; i < len(fitted); i++ {
 		longest = max(longest, fitted[i].at-fitted[i-1].at)

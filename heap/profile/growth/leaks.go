@@ -1,17 +1,20 @@
-package profile
+package growth
 
 import (
 	"cmp"
 	"iter"
 	"math"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
 
 	"github.com/lwsbt/lwsbt/heap/leak"
 )
 
-// LeakOptions are the options of [Profile.Leaks].
-type LeakOptions struct {
+// Options are the options of [Judge].
+type Options struct {
 	// Heap is the size of the device's heap in bytes. If it is 0, the free memory is what the
 	// allocator reported last.
 	Heap uint64
@@ -19,7 +22,7 @@ type LeakOptions struct {
 	Heaps []HeapSeries
 }
 
-// Leaks is the result of [Profile.Leaks]. (heap/docs/leaks.md)
+// Leaks is the result of [Judge]. (heap/docs/leaks.md)
 type Leaks struct {
 	// Rows are what leaks, the most likely first, then what may leak or grew before. A row is a call
 	// path, or several that leak by one bug: see Leak.Parts.
@@ -51,6 +54,7 @@ type Leaks struct {
 	// if the free memory is not known.
 	Exhaustion *Exhaustion
 
+	profile  *profile.Profile
 	timeline *timeline
 	free     *freeHeap // nil if the free memory is not known
 	perByte  float64   // bytes of the allocator for a byte of a call path
@@ -87,17 +91,16 @@ type Leak struct {
 	// Since is -1 if that is the begin of the log, and Until if the growth has not ended.
 	SinceDump, UntilDump int
 	// First and Last are the values in the first and the last used dump of the boot in which it grew most.
-	First, Last Value
+	First, Last profile.Value
 	// Versions has what each firmware does, in the order of the log; nil if there is only one.
 	Versions []Version
 	// Parts are the call paths that leak by one bug: they grow together from one caller, or are the
 	// callers of one function. nil for a call path.
 	Parts []*Leak
 
-	p     *Profile
 	leaks *Leaks
-	rows  []uint32
-	stack []Site // of Parts: what they have in common
+	rows  []profile.Row
+	stack []profile.Site // of Parts: what they have in common
 
 	function bool // Parts are the callers of a function
 }
@@ -109,29 +112,34 @@ type Version struct {
 }
 
 // Stack returns the call sites, innermost first: of several call paths, those that they have in common.
-func (l *Leak) Stack() []Site {
-	if l.stack != nil || l.p == nil {
+func (l *Leak) Stack() []profile.Site {
+	if l.stack != nil || len(l.rows) == 0 {
 		return l.stack
 	}
-	return l.row().Stack()
+	return l.rows[0].Stack()
 }
 
-func (l *Leak) row() Row { return Row{l.p, int(l.rows[0])} }
+// LimitedStack returns the call sites, as far as a limit allows.
+func (l *Leak) LimitedStack(limit *profile.StackLimit) []profile.Site {
+	if l.stack != nil || len(l.rows) == 0 {
+		return l.stack
+	}
+	return limit.Stack(l.rows[0])
+}
 
 // Points returns the value in each dump of the profile, used or not, added up if [Leaks].Intervals.
-func (l *Leak) Points() []Value {
-	if l.p == nil {
+func (l *Leak) Points() []profile.Value {
+	if len(l.rows) == 0 {
 		return nil
 	}
-	list := make([]Value, len(l.p.dumps))
-	l.p.addRows(list, l.rows)
+	list := points(l.rows)
 	l.leaks.addUp(list)
 	return list
 }
 
-// LeakDump is a dump, and whether [Profile.Leaks] used it.
+// LeakDump is a dump, and whether [Judge] used it.
 type LeakDump struct {
-	*Dump
+	*profile.Dump
 	Used    bool
 	Reason  string  // why the dump was not used, "" if it was
 	Missing float64 // fraction of its blocks that the log lacks, from 0 to 1
@@ -159,11 +167,11 @@ const (
 // listed is the least probability of a leak with which a call path is a row although its verdict is unknown.
 const listed = 0.02
 
-// Leaks judges what grows by heap/leak. It uses dumps that lost up to a fifth of their blocks. It leaves out
+// Judge judges what grows by heap/leak. It uses dumps that lost up to a fifth of their blocks. It leaves out
 // dumps without an end, and dumps that programs write when they exit. If there are three or more dumps, and
-// each is from a different log, Leaks takes them as dumps of one boot, in the order of p.Dumps.
-func (p *Profile) Leaks(o LeakOptions) *Leaks {
-	l := &Leaks{Dumps: useDumps(p.Dumps()), perByte: 1}
+// each is from a different log, Judge takes them as dumps of one boot, in the order of p.Dumps.
+func Judge(p *profile.Profile, o Options) *Leaks {
+	l := &Leaks{profile: p, Dumps: useDumps(p.Dumps()), perByte: 1}
 	l.timeline = newTimeline(l.Dumps)
 	var want, have float64
 	for _, d := range l.Dumps {
@@ -177,7 +185,7 @@ func (p *Profile) Leaks(o LeakOptions) *Leaks {
 	}
 	l.Boots, l.Intervals = len(l.timeline.boots), ofIntervals(l.Dumps)
 	if l.Used > 0 {
-		p.addLeaks(l)
+		l.addLeaks()
 	}
 	l.Per, l.Span = l.timeline.per, l.timeline.span()
 	series := o.Heaps
@@ -198,15 +206,15 @@ const leastChange = 16
 const minChanges = 3
 
 // addLeaks judges all call paths.
-func (p *Profile) addLeaks(l *Leaks) {
-	rows, list := p.rows(), []leak.Judgement(nil)
+func (l *Leaks) addLeaks() {
+	var list []leak.Judgement
 	judge := func(t *timeline) (all []leak.Judgement, most float64) {
 		all = leak.JudgeAll(func(yield func(leak.Series) bool) {
-			for row := range rows.len() {
-				if !l.Intervals && t.complete && rows.changes(row, minChanges) < minChanges {
+			for row := range l.profile.Rows() {
+				if !l.Intervals && t.complete && row.Changes(minChanges) < minChanges {
 					continue
 				}
-				if !yield(p.series(l, t, []uint32{uint32(row)})) {
+				if !yield(l.series(t, []profile.Row{row})) {
 					return
 				}
 			}
@@ -223,27 +231,27 @@ func (p *Profile) addLeaks(l *Leaks) {
 		}
 	}
 	i := 0
-	for row := range rows.len() {
-		changes := rows.changes(row, minChanges)
+	for row := range l.profile.Rows() {
+		changes := row.Changes(minChanges)
 		if changes > 0 {
 			l.Varied++
 		}
 		if !l.Intervals && l.timeline.complete && changes < minChanges {
 			if changes > 0 {
-				l.Bound = math.Max(l.Bound, l.timeline.slowest(func(dump int) Value { return rows.value(row, dump) }))
+				l.Bound = math.Max(l.Bound, l.timeline.slowest(row.At))
 			}
 			continue
 		}
 		j := list[i]
 		i++
 		if j.Verdict == leak.Leak || j.Until != nil || j.Verdict == leak.Unknown && j.Rate > 0 && j.Probability >= listed {
-			l.Rows = append(l.Rows, p.newLeak(l, j, []uint32{uint32(row)}, nil))
+			l.Rows = append(l.Rows, l.newLeak(j, []profile.Row{row}, nil))
 		} else {
 			l.Bound = math.Max(l.Bound, j.Bound)
 		}
 	}
 	l.Bound = math.Max(l.Bound, leastChange/l.timeline.length())
-	p.addFunctions(l)
+	l.addFunctions()
 	l.joinParts()
 	for _, r := range l.Rows {
 		r.addVersions()
@@ -270,8 +278,8 @@ func flag(b bool) int {
 }
 
 // newLeak returns a row.
-func (p *Profile) newLeak(l *Leaks, j leak.Judgement, rows []uint32, stack []Site) *Leak {
-	r := &Leak{Judgement: j, SinceDump: -1, UntilDump: -1, p: p, leaks: l, rows: rows, stack: stack}
+func (l *Leaks) newLeak(j leak.Judgement, rows []profile.Row, stack []profile.Site) *Leak {
+	r := &Leak{Judgement: j, SinceDump: -1, UntilDump: -1, leaks: l, rows: rows, stack: stack}
 	r.First, r.Last = l.timeline.ends(r.Points())
 	if l.timeline.late(j.Since) {
 		r.SinceDump = l.timeline.dump(j.Since)
@@ -284,11 +292,10 @@ func (p *Profile) newLeak(l *Leaks, j leak.Judgement, rows []uint32, stack []Sit
 
 // series returns the values of rows. A path that has an address without a name is another function in
 // another build: the boots of a version that lacks it have no points.
-func (p *Profile) series(l *Leaks, t *timeline, which []uint32) leak.Series {
-	points := make([]Value, len(p.dumps))
-	p.addRows(points, which)
-	l.addUp(points)
-	s := t.series(points)
+func (l *Leaks) series(t *timeline, which []profile.Row) leak.Series {
+	values := points(which)
+	l.addUp(values)
+	s := t.series(values)
 	if !t.versions {
 		return s
 	}
@@ -299,7 +306,7 @@ func (p *Profile) series(l *Leaks, t *timeline, which []uint32) leak.Series {
 			absent[s.Boots[i].Version] = !has
 		}
 	}
-	if slices.ContainsFunc(Row{p, int(which[0])}.Stack(), Site.unnamed) {
+	if slices.ContainsFunc(which[0].Stack(), func(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }) {
 		for i := range s.Boots {
 			if b := &s.Boots[i]; absent[b.Version] {
 				b.At, b.Value, b.Kept = nil, nil, nil
@@ -309,24 +316,27 @@ func (p *Profile) series(l *Leaks, t *timeline, which []uint32) leak.Series {
 	return s
 }
 
-// addRows adds the values of rows by dump.
-func (p *Profile) addRows(points []Value, which []uint32) {
-	rows := p.rows()
-	for _, row := range which {
-		rows.addTo(points, int(row))
+// points returns the sum of rows in each dump.
+func points(rows []profile.Row) []profile.Value {
+	list := rows[0].Points()
+	for _, row := range rows[1:] {
+		for i, v := range row.Points() {
+			list[i].Add(v)
+		}
 	}
+	return list
 }
 
 // addVersions sets what each firmware does.
 func (l *Leak) addVersions() {
-	s := l.p.series(l.leaks, l.leaks.timeline, l.rows)
-	l.Versions = judgeVersions(s, func(boot int) *Dump { return l.leaks.Dumps[l.leaks.timeline.boots[boot].dumps[0]].Dump })
+	s := l.leaks.series(l.leaks.timeline, l.rows)
+	l.Versions = judgeVersions(s, func(boot int) *profile.Dump { return l.leaks.Dumps[l.leaks.timeline.boots[boot].dumps[0]].Dump })
 }
 
 // judgeVersions judges the boots of each firmware, nil if there is only one. dump returns a dump of a boot.
-func judgeVersions(s leak.Series, dump func(boot int) *Dump) (list []Version) {
+func judgeVersions(s leak.Series, dump func(boot int) *profile.Dump) (list []Version) {
 	var order []string
-	boots, first := map[string][]leak.Boot{}, map[string]*Dump{}
+	boots, first := map[string][]leak.Boot{}, map[string]*profile.Dump{}
 	for i, b := range s.Boots {
 		if len(b.At) == 0 {
 			continue
@@ -347,7 +357,7 @@ func judgeVersions(s leak.Series, dump func(boot int) *Dump) (list []Version) {
 }
 
 // label returns the name of the firmware of a dump that distinguishes it from all others.
-func label(d *Dump, all map[string]*Dump) string {
+func label(d *profile.Dump, all map[string]*profile.Dump) string {
 	name := "firmware " + d.Firmware
 	build := "build " + d.Build[:min(12, len(d.Build))]
 	switch {

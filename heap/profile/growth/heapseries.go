@@ -1,21 +1,23 @@
-package profile
+package growth
 
 import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // HeapReport is a report of an allocator in a log.
 type HeapReport struct {
-	Heap
+	profile.Heap
 	File   string
 	Line   int64
 	Boot   int           // from 1
 	Number int           // of the report in its series, from 1
 	Time   time.Duration // since the boot, if Timed
 	Timed  bool
-	Stamps []Stamp // times of its line, or of those above it, if not Timed
+	Stamps []profile.Stamp // times of its line, or of those above it, if not Timed
 
 	Build, Firmware string // of the boot, "" if not known
 
@@ -28,15 +30,15 @@ func (r *HeapReport) Uptime() (at time.Duration, ok bool) {
 	if r.Timed {
 		return r.Time, true
 	}
-	if i := slices.IndexFunc(r.Stamps, func(s Stamp) bool { return !s.Wall }); i >= 0 {
+	if i := slices.IndexFunc(r.Stamps, func(s profile.Stamp) bool { return !s.Wall }); i >= 0 {
 		return r.Stamps[i].At, true
 	}
 	return 0, false
 }
 
 // least returns the least of an amount and of what r says.
-func (r *HeapReport) least(least Amount) Amount {
-	for _, a := range []Amount{r.Free, r.Min} {
+func (r *HeapReport) least(least profile.Amount) profile.Amount {
+	for _, a := range []profile.Amount{r.Free, r.Min} {
 		if a.Known && (!least.Known || a.Bytes < least.Bytes) {
 			least = a
 		}
@@ -47,12 +49,15 @@ func (r *HeapReport) least(least Amount) Amount {
 // HeapSeries has the reports on one heap, in the order of the log.
 type HeapSeries struct {
 	Name    string
-	Reports []HeapReport // if there are many, some of them at even distances, and the last
-	Total   int          // number of reports
-	Least   Amount       // the least that was free or that a report calls the least
+	Reports []HeapReport   // if there are many, some of them at even distances, and the last
+	Total   int            // number of reports
+	Least   profile.Amount // the least that was free or that a report calls the least
 
 	every int // Reports has each report whose number is a multiple of this
 }
+
+// maxSeries is the largest number of series: more are of a damaged log.
+const maxSeries = 256
 
 // maxReports is the largest number of reports that a series keeps.
 const maxReports = 4096
@@ -64,7 +69,7 @@ func AddReport(list []HeapSeries, r HeapReport) []HeapSeries {
 		return s.Name == r.Name && s.foreign() == r.Foreign && s.Reports[0].Point == r.Point && s.onlyUsed() == r.OnlyUsed()
 	})
 	if i < 0 {
-		if i = len(list); i >= maxHeaps {
+		if i = len(list); i >= maxSeries {
 			return list
 		}
 		list = append(list, HeapSeries{Name: r.Name, every: 1})
@@ -196,7 +201,7 @@ func (s *HeapSeries) withoutMisread() (*HeapSeries, int) {
 	}
 	rest := &HeapSeries{Name: s.Name, Reports: whole, Total: s.Total, Least: s.Least, every: s.every}
 	if s.Total == len(list) {
-		rest.Least = Amount{}
+		rest.Least = profile.Amount{}
 		for i := range whole {
 			rest.Least = whole[i].least(rest.Least)
 		}
@@ -224,7 +229,7 @@ func misread(list []HeapReport, i int) bool {
 
 // damaged reports whether a number is far from its neighbours, but would be near them with digits
 // that were cut off, or without one that another line wrote into it.
-func damaged(n, a, b Amount) bool {
+func damaged(n, a, b profile.Amount) bool {
 	v, low, high := n.Bytes, min(a.Bytes, b.Bytes), max(a.Bytes, b.Bytes)
 	if !n.Known || !a.Known || !b.Known || max(v, high) > 1<<53 || v == 0 || v >= low/2 && v <= 2*high {
 		return false
