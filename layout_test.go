@@ -75,6 +75,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"device/tools/functions":  {},
 
 	"fuzz":         {packages: "codec codec/callpath codec/recording gen gen/gentest conformance corpus"},
+	"ref-c/mend":   {},
 	"ref-c/stacks": {packages: "gen"},
 
 	"internal/bitstring":                {},

@@ -11,13 +11,13 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// The function of docs/notes/stock-lws.md for users of plain lws compiles with lws, and writes headers that can be read around
+// The function of docs/device.md for users of plain lws compiles with lws, and writes headers that can be read around
 // the lines of lws, of which an empty list has none.
 func TestLwsDump(t *testing.T) {
 	lws := lwsFlags(t)
-	code := regexp.MustCompile(`(?s)\nstatic void dump_heap\(.*?\n}\n`).FindString(read(t, "../docs/notes/stock-lws.md"))
+	code := regexp.MustCompile(`(?s)\nstatic void dump_heap\(.*?\n}\n`).FindString(read(t, "../docs/device.md"))
 	if code == "" {
-		t.Fatal("docs/notes/stock-lws.md has no dump_heap")
+		t.Fatal("docs/device.md has no dump_heap")
 	}
 	source := filepath.Join(t.TempDir(), "app.c")
 	program := "#define _GNU_SOURCE\n#include <malloc.h>\n#include <stdio.h>\n#include <libwebsockets.h>\n" +

@@ -87,6 +87,7 @@ struct machine {
 	enum shift shift;
 	bool spill_any;	/* the spill bits of this build are unpredictable */
 	char name[12];	/* wrap64 ... */
+	bool best;	/* its search is best: frame 0 is a base, too */
 };
 
 /* Finds the machine class by probing the library's encoder. */

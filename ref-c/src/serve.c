@@ -44,6 +44,14 @@ skip(const struct request *r)
 	return 0;
 }
 
+/* The library takes 32 frames; more are for the caller to refuse. */
+static int
+refuse(const struct request *r)
+{
+	printf("reject %s frames the caller's check\n", r->word[1]);
+	return 0;
+}
+
 /* Returns the bytes of hex digits or "-", NULL if malformed. The caller frees them. */
 static uint8_t *
 hex_bytes(const char *hex, size_t *len)
@@ -174,15 +182,15 @@ op_encode(const struct request *r, const struct machine *m)
 	const char *machine = value_of(r, "machine"), *search = value_of(r, "search"),
 		   *size = value_of(r, "size"), *pcs = value_of(r, "pcs"), *why;
 	uint8_t blob[MAX_BLOB];
-	struct stack s;
+	struct stack s = { .depth = 0 };
 	size_t len;
 	int n;
 
 	if (!size || read_number(size, size + strlen(size), 10, &s.size))
 		return bad(r, "size=N, decimal, was expected");
 	if (!pcs || read_pcs(pcs, pcs + strlen(pcs), ',', s.pcs, &s.depth, &why))
-		return bad(r, pcs ? why : "pcs= with hex addresses or - was expected");
-	if (!machine || strcmp(machine, m->name) || (search && strcmp(search, "lws")))
+		return s.depth == 32 ? refuse(r) : bad(r, pcs ? why : "pcs= with hex addresses or - was expected");
+	if (!machine || strcmp(machine, m->name) || (search && strcmp(search, m->best ? "best" : "lws")))
 		return skip(r);
 	for (n = 0; n < s.depth; n++)
 		if (s.pcs[n] > UINTPTR_MAX)
@@ -205,8 +213,8 @@ serve_line(struct request *r, const struct machine *m)
 	if (!strcmp(op, "hello")) {
 		if (r->words < 2 || strcmp(r->word[1], "btp=1"))
 			return bad(r, "hello btp=1 was expected");
-		printf("hello btp=1 name=lws-c version=%s ops=decode,encode,end,mline machines=%s\n",
-		       lws_get_library_version(), m->name);
+		printf("hello btp=1 name=lws-c version=%s ops=decode,encode,end,mline machines=%s searches=%s\n",
+		       lws_get_library_version(), m->name, m->best ? "best" : "lws");
 		return 0;
 	}
 	if (r->words < 2)
