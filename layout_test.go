@@ -74,7 +74,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"device/tools/amalgamate": {},
 	"device/tools/functions":  {},
 
-	"fuzz":         {packages: "codec codec/callpath codec/recording gen gen/gentest conformance corpus"},
+	"fuzz":         {packages: "codec codec/callpath codec/recording gen gen/gentest conformance conformance/fuzz corpus"},
 	"ref-c/mend":   {},
 	"ref-c/stacks": {packages: "gen"},
 

@@ -56,6 +56,9 @@ func NewGenerator(src rand.Source, h conformance.Hello, ops ...conformance.Op) (
 	return g, nil
 }
 
+// Use makes up the next requests from another source.
+func (g *Generator) Use(src rand.Source) { g.rng = rand.New(src) }
+
 // Next returns a request, and whether the model or a mutation made it. ok is false if nothing can be asked.
 func (g *Generator) Next() (r conformance.Request, from string, ok bool) {
 	for tries := 0; len(g.ops) > 0 && tries < 1000; tries++ {

@@ -187,6 +187,7 @@ static void event_encode(const char *id, const char *request)
 	struct lwsbt_stack s;
 	int bits = get_stack(request, &s);
 	unsigned how = 0;
+	int none = 0;	/* a field is 2^64 - 1, which lwsbt.h takes as no value */
 
 	for (unsigned n = 0; n < 16; n++)
 		v[n] = absent;
@@ -195,9 +196,10 @@ static void event_encode(const char *id, const char *request)
 		unsigned long tag = strtoul(user, &end, 10);
 
 		v[tag & 15] = strtoull(end + 1, &end, 16);
+		none |= v[tag & 15] == absent;
 		user = *end == ',' ? end + 1 : NULL;
 	}
-	if (!machine || !search || v[1] == absent || v[5] > LWSBT_MOVED ||
+	if (!machine || !search || none || v[1] == absent || v[5] > LWSBT_MOVED ||
 	    (v[6] == absent) != (v[5] != LWSBT_MOVED)) {
 		printf("skip %s not an event of lwsbt.h\n", id);
 		return;
