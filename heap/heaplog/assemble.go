@@ -1,6 +1,7 @@
 package heaplog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -14,11 +15,13 @@ import (
 
 // assembler adds the records of each dump together.
 type assembler struct {
-	c       *config
-	blocks  bool // the blocks that have addresses are wanted
-	labels  *labels
-	builder *profile.Builder
-	out     []yielded // by the current item
+	c        *config
+	blocks   bool  // the blocks that have addresses are wanted
+	updates  bool  // reports are wanted
+	reported int64 // the last report of a line of text
+	labels   *labels
+	builder  *profile.Builder
+	out      []yielded // by the current item
 
 	current *dump         // nil before the first dump
 	begun   int           // number of dumps begun
@@ -47,7 +50,8 @@ type assembler struct {
 type yielded struct {
 	DumpBlocks
 	report *growth.HeapReport
-	inDump bool // the report is in a dump
+	inDump bool                // the report is in a dump
+	series []growth.HeapSeries // what lines of text have reported so far, with report
 	err    error
 }
 
@@ -117,6 +121,7 @@ func (a *assembler) item(at *placed) {
 	case recording.KindText:
 	case recording.KindIdle:
 		a.idle(at)
+		a.series(at)
 	case recording.KindHeader:
 		a.header(at)
 	case recording.KindEvent, recording.KindPathEvents:
@@ -157,6 +162,8 @@ func (a *assembler) header(at *placed) {
 		a.freeBlocks(at)
 	case codec.VerbBoot:
 		a.emitKnown(false)
+	case codec.VerbBegin:
+		a.series(at)
 	}
 }
 
@@ -212,6 +219,27 @@ func (a *assembler) heapReport(at *placed) {
 	}
 	a.heaps = growth.AddReport(a.heaps, r)
 	a.out = append(a.out, yielded{report: &r, inDump: at.Dump != nil})
+}
+
+// series yields what lines of text have reported since the last time, in the order of the lines.
+func (a *assembler) series(at *placed) {
+	if !a.updates || len(at.heaps) == 0 {
+		return
+	}
+	var list []*growth.HeapReport
+	for i := range at.heaps {
+		s := &at.heaps[i]
+		for k := range s.Reports {
+			if r := &s.Reports[k]; r.At > a.reported {
+				list = append(list, r)
+			}
+		}
+	}
+	slices.SortFunc(list, func(x, y *growth.HeapReport) int { return cmp.Compare(x.At, y.At) })
+	for _, r := range list {
+		a.reported = r.At
+		a.out = append(a.out, yielded{report: r, series: at.heaps})
+	}
 }
 
 // record returns what is added up of a record.
@@ -364,6 +392,7 @@ func (a *assembler) idle(at *placed) {
 
 // end yields the last dump at the end of the logs, or where one cannot be read.
 func (a *assembler) end(at *placed) {
+	a.series(at)
 	a.release()
 	a.finish(at)
 	a.emitKnown(true)
@@ -380,7 +409,7 @@ func (a *assembler) end(at *placed) {
 			a.fail(&OptionError{"Select", fmt.Errorf("%d: the log has %d", a.c.from, at.count)})
 		}
 	}
-	if none := (*noRecord)(nil); at.err != nil && !(len(a.heaps) > 0 && errors.As(at.err, &none) && !none.damaged) {
+	if none := (*noRecord)(nil); at.err != nil && !(len(a.heaps)+len(at.heaps) > 0 && errors.As(at.err, &none) && !none.damaged) {
 		a.fail(at.err)
 	}
 }

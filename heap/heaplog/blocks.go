@@ -28,7 +28,7 @@ type DumpBlocks struct {
 // DumpBlocks yields the same dumps as [Reader.Dumps], each with its blocks.
 func (r *Reader) DumpBlocks() iter.Seq2[DumpBlocks, error] {
 	return exclusive(r, func(yield func(DumpBlocks, error) bool) {
-		r.dumps(func(d *yielded) bool { return d.report != nil || yield(d.DumpBlocks, d.err) }, true)
+		r.dumps(func(d *yielded) bool { return d.report != nil || yield(d.DumpBlocks, d.err) }, true, false)
 	})
 }
 

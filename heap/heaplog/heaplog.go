@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -88,32 +89,33 @@ const maxAddrs = 1 << 24
 // Dumps then reads the logs a second time, if they can be read again, from the first such dump on.
 func (r *Reader) Dumps() iter.Seq2[*profile.Dump, error] {
 	return exclusive(r, func(yield func(*profile.Dump, error) bool) {
-		r.dumps(func(d *yielded) bool { return d.report != nil || yield(d.Dump, d.err) }, false)
+		r.dumps(func(d *yielded) bool { return d.report != nil || yield(d.Dump, d.err) }, false, false)
 	})
 }
 
 // Update is a dump or a report of an allocator.
 type Update struct {
-	Dump   *profile.Dump      // nil if Report is set
-	Report *growth.HeapReport // nil if Dump is set
-	InDump bool               // Report is in a dump, which follows
+	Dump   *profile.Dump       // nil if Report is set
+	Report *growth.HeapReport  // nil if Dump is set
+	InDump bool                // Report is in a dump, which follows
+	Heaps  []growth.HeapSeries // what lines of text have reported so far, if Report is of such a line
 }
 
 // Updates yields the same dumps as [Reader.Dumps], and each report of an allocator when it is read. A dump is
 // yielded when it is known to be complete, which may be after reports that follow it in the log.
 func (r *Reader) Updates() iter.Seq2[Update, error] {
 	return exclusive(r, func(yield func(Update, error) bool) {
-		r.dumps(func(d *yielded) bool { return yield(Update{d.Dump, d.report, d.inDump}, d.err) }, false)
+		r.dumps(func(d *yielded) bool { return yield(Update{d.Dump, d.report, d.inDump, d.series}, d.err) }, false, true)
 	})
 }
 
 // dumps makes the pass, or the two passes, of Dumps.
-func (r *Reader) dumps(yield func(*yielded) bool, blocks bool) {
+func (r *Reader) dumps(yield func(*yielded) bool, blocks, updates bool) {
 	r.process.Remember(maxAddrs)
-	first, stopped := r.assemble(counts{}, blocks, yield)
+	first, stopped := r.assemble(counts{}, blocks, updates, yield)
 	if !stopped && r.regroups() {
 		r.learned.groups = r.pass.places.found
-		r.assemble(first, blocks, yield)
+		r.assemble(first, blocks, updates, yield)
 	}
 }
 
@@ -122,8 +124,9 @@ type counts struct{ dumps, reports, errs int }
 
 // assemble makes a pass that yields dumps, reports and errors, but for those of an earlier pass. It yields
 // none that another pass will tell apart.
-func (r *Reader) assemble(before counts, blocks bool, yield func(*yielded) bool) (n counts, stopped bool) {
+func (r *Reader) assemble(before counts, blocks, updates bool, yield func(*yielded) bool) (n counts, stopped bool) {
 	a := newAssembler(&r.config, r.frames, blocks)
+	a.updates = updates
 	r.report, r.replay, r.replayed, r.heaps = a.notes, a.replay, false, nil
 	wanted := func(d *yielded) bool {
 		switch {
@@ -148,11 +151,7 @@ pass:
 		}
 		r.replayed = at.last
 	}
-	var omitted []growth.HeapSeries
-	r.heaps, omitted = growth.OneSource(a.heaps)
-	if len(omitted) > 0 {
-		r.pass.tally.omit(omitted, r.heaps)
-	}
+	r.heaps = slices.Concat(a.heaps, apart(r.pass.heaps, a.heaps))
 	return n, stopped
 }
 
@@ -180,7 +179,8 @@ func (r *Reader) Replay() *profile.Replay {
 	return r.replay
 }
 
-// Heaps returns what the allocator reported in the last pass of Dumps: a series for each heap.
+// Heaps returns what allocators and lines of text reported in the last pass of Dumps: a series for each
+// heap of each device or process.
 func (r *Reader) Heaps() []growth.HeapSeries { return r.heaps }
 
 // Events yields the allocation events of a recording: allocations, frees, moves. An Event

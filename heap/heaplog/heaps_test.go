@@ -72,8 +72,7 @@ func TestTimesOfReports(t *testing.T) {
 	}
 }
 
-// Reports of other lines are not mixed with those of ~h#heap on a heap of the same name: they may measure
-// something else. If ~h#heap has fewer than three, and fewer than they, they are used.
+// Reports of other lines and those of ~h#heap are series of their own: they may measure something else.
 func TestHeapsOfTwoSources(t *testing.T) {
 	const record = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n"
 	log := "Free heap: 300000\nFree heap: 299000\n~h#boot\n"
@@ -81,11 +80,12 @@ func TestHeapsOfTwoSources(t *testing.T) {
 		log += fmt.Sprintf("~h#begin %d t=%d\n~h#heap free=%d\n%s~h#end %d\n", d, int64(d+1)*3600_000_000, 9000-d, record, d)
 	}
 	for _, c := range []struct{ name, log, want string }{
-		{"before and behind", log + "Free heap: 50000\nFree PSRAM: 70000\nFree heap: 49000\n", `"": 9000 8999 8998, "PSRAM": 70000`},
-		{"one ~h#heap", "~h#boot\nFree heap: 50000\n~h#begin 0\n~h#heap free=9\n" + record + "~h#end 0\nFree heap: 40000\n", `"": 50000 40000`},
-		{"one of each", "~h#boot\nFree heap: 50000\n~h#begin 0\n~h#heap free=9\n" + record + "~h#end 0\n", `"": 9`},
+		{"before and behind", log + "Free heap: 50000\nFree PSRAM: 70000\nFree heap: 49000\n", `"": 9000 8999 8998, "heap": 300000 299000 50000 49000, "PSRAM": 70000`},
+		{"one ~h#heap", "~h#boot\nFree heap: 50000\n~h#begin 0\n~h#heap free=9\n" + record + "~h#end 0\nFree heap: 40000\n", `"": 9, "Free heap": 50000 40000`},
+		{"two points", strings.Repeat("Free memory after receiving: 22000 bytes\nFree memory after publishing: 17000 bytes\n", 3), `"receiving": 22000 22000 22000, "publishing": 17000 17000 17000`},
+		{"two devices", strings.Repeat("kitchen: free heap 22000\ngarage: free heap 17000\n", 3), `"kitchen": 22000 22000 22000, "garage": 17000 17000 17000`},
 	} {
-		dumps, r := pathDumps(t, c.log)
+		_, r := pathDumps(t, c.log)
 		var got []string
 		for _, s := range r.Heaps() {
 			text := fmt.Sprintf("%q:", s.Name)
@@ -96,49 +96,6 @@ func TestHeapsOfTwoSources(t *testing.T) {
 		}
 		if strings.Join(got, ", ") != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, strings.Join(got, ", "), c.want)
-		}
-		if !slices.ContainsFunc(r.Summary().Notes, func(n heaplog.Note) bool { return strings.HasPrefix(n.Text, "the heap: the reports of ") }) {
-			t.Errorf("%s: no note in %v", c.name, r.Summary().Notes)
-		}
-		if last := dumps[len(dumps)-1]; len(last.Heaps) == 0 || last.Heaps[0].Free.Bytes > 9000 {
-			t.Errorf("%s: the heap of the last dump is %v", c.name, last.Heaps)
-		}
-	}
-}
-
-// What is free at several points of a program are several measures, if the points alternate.
-func TestHeapsOfTwoPoints(t *testing.T) {
-	var alternate, follow, few strings.Builder
-	for i := range 8 {
-		fmt.Fprintf(&alternate, "Free memory after receiving: %d bytes\nFree memory after publishing: %d bytes\n", 22000-100*i, 17000-100*i)
-		fmt.Fprintf(&follow, "old loop: free heap %d\n", 22000-100*i)
-	}
-	for i := range 8 {
-		fmt.Fprintf(&follow, "new loop: free heap %d\n", 21200-100*i)
-	}
-	for i, point := range []string{"boot", "wifi", "mqtt", "boot", "wifi", "mqtt"} {
-		fmt.Fprintf(&few, "Free heap after %s: %d\n", point, 9000-i)
-	}
-	for _, c := range []struct {
-		name, log   string
-		n           int
-		first, last uint64
-		note        string
-	}{
-		{"alternate", alternate.String(), 8, 17000, 16300, `the reports of "free-memory-after-publishing" are used, not 8 reports of "free-memory-after-receiving"`},
-		{"one after the other", follow.String(), 16, 22000, 20500, ""},
-		{"few of each", few.String(), 6, 9000, 8995, ""},
-	} {
-		_, r := pathDumps(t, c.log)
-		heaps := r.Heaps()
-		if len(heaps) != 1 || len(heaps[0].Reports) != c.n || heaps[0].Reports[0].Free.Bytes != c.first || heaps[0].Reports[c.n-1].Free.Bytes != c.last {
-			t.Errorf("%s: %+v", c.name, heaps)
-		}
-		noted := slices.ContainsFunc(r.Summary().Notes, func(n heaplog.Note) bool {
-			return strings.Contains(n.Text, "are used") && strings.Contains(n.Text, c.note)
-		})
-		if noted != (c.note != "") {
-			t.Errorf("%s: notes %v", c.name, r.Summary().Notes)
 		}
 	}
 }

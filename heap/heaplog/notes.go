@@ -1,15 +1,12 @@
 package heaplog
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
-	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
@@ -228,29 +225,6 @@ func (t *tally) pathNotes(list *noteList, r *report) {
 	}
 }
 
-// omit notes reports that are not used, because another source has reports of the same heap.
-func (t *tally) omit(list, kept []growth.HeapSeries) {
-	for _, s := range list {
-		r := &s.Reports[0]
-		i := slices.IndexFunc(kept, func(k growth.HeapSeries) bool { return k.Name == s.Name && k.Reports[0].Foreign == r.Foreign })
-		if r.OnlyUsed() {
-			t.note(NoteInfo, fmt.Sprintf("%s: %s of what is used are not used, as the log says what is free", cmp.Or(s.Name, "the heap"), printable.Count(s.Total, "report")))
-			continue
-		}
-		name, used, omitted := "the heap", "other lines", "~h#heap"
-		if s.Name != "" {
-			name = "heap " + s.Name
-		}
-		switch {
-		case i >= 0:
-			used, omitted = strconv.Quote(kept[i].Reports[0].Point), strconv.Quote(r.Point)
-		case r.Foreign:
-			used, omitted = omitted, used
-		}
-		t.note(NoteInfo, fmt.Sprintf("%s: the reports of %s are used, not %s of %s, which may measure something else", name, used, printable.Count(s.Total, "report"), omitted))
-	}
-}
-
 // lookedFor lists the lead-ins of records.
 const lookedFor = "~m#, ~b#, ~p#, ~e#, ~v#, and heap traces of other systems"
 
@@ -265,7 +239,7 @@ func (p *pass) noRecord() error {
 		text = fmt.Sprintf("none of %s could be read", printable.Count(rejected, "record"))
 	case t.begun > 0:
 		text = t.empty()
-	case p.foreign && len(p.places.heaps) > 0:
+	case len(p.places.heaps)+len(p.heaps) > 0:
 		text, kind = "the log has no block, only what the allocator reports: btheap leaks tells the trend", ErrNoBlock
 	case p.foreign && slices.ContainsFunc(t.Notes, func(n Note) bool { return n.Kind == NoteLoss }):
 		text, kind = "the log has no block, and does not say what is free", ErrNoBlock

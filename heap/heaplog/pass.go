@@ -5,19 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/heaplog/internal/forms"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/input"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/internal/process"
 )
 
-// pass is one pass over all inputs: input → forms.Reader → recording.Reader → places → names.
+// pass is one pass over all inputs: input → recording.Reader → forms.Reader → places → names.
 // It yields items with their places.
 type pass struct {
 	ctx     context.Context
@@ -29,7 +29,10 @@ type pass struct {
 	places  places
 	bases   passBases
 	tally   tally
-	yield   func(*placed) bool // returns false once the caller wants no more items
+	levels  *forms.Levels       // nil in a survey
+	heaps   []growth.HeapSeries // that levels has found so far
+	sampled int                 // the samples that these have
+	yield   func(*placed) bool  // returns false once the caller wants no more items
 
 	told  []*callpath.Names // that an earlier pass has learned, of the boots that follow
 	names []*callpath.Names // of each boot that had lines of call paths, in a survey
@@ -68,6 +71,9 @@ func newPass(ctx context.Context, c *config, p *process.Process, l *learned, nam
 	if c.only != nil {
 		n.reader.Only = c.only.Match
 	}
+	if naming {
+		n.levels = forms.NewLevels(c.heapLine)
+	}
 	n.at.item, n.betweenAt.item = &n.item, &n.between
 	p.Reset()
 	return n
@@ -95,7 +101,8 @@ func (p *pass) all(yield func(*placed) bool) {
 		}
 	}
 	p.places.endBoot()
-	last := placed{input: len(p.c.inputs) - 1, last: true, err: p.ctx.Err()}
+	p.findHeaps()
+	last := placed{input: len(p.c.inputs) - 1, last: true, err: p.ctx.Err(), heaps: p.heaps}
 	if t := &p.tally; last.err == nil && t.readable == 0 && t.readErrors == 0 && !p.places.emptied(p.foreign) {
 		last.err = p.noRecord()
 	}
@@ -121,6 +128,9 @@ func (p *pass) read(in *input.Input, index int) error {
 	if index > 0 {
 		p.places.newLog(index)
 		p.newCode()
+		if p.levels != nil {
+			p.levels.NewLog()
+		}
 	}
 	if err := p.ctx.Err(); err != nil {
 		return &ReadError{Name: in.Name, Err: err}
@@ -134,12 +144,8 @@ func (p *pass) read(in *input.Input, index int) error {
 	if p.stopped {
 		return input.ErrStopped
 	}
-	traces, err := forms.NewReader(src, p.c.format, p.c.heapLine)
-	if err != nil {
-		return err
-	}
 	last := byte('\n') // that was read
-	data := &counted{src: traces, took: func(b []byte) {
+	data := &counted{src: src, took: func(b []byte) {
 		last = b[len(b)-1]
 		p.idleSince = time.Time{}
 		p.tally.Bytes += int64(len(b))
@@ -148,6 +154,10 @@ func (p *pass) read(in *input.Input, index int) error {
 		data.ctx = p.ctx
 	}
 	p.reader.Reset(data, in.Name)
+	traces, err := forms.NewReader(p.reader, p.c.format)
+	if err != nil {
+		return err
+	}
 	p.logNames.reset(&traces.Facts)
 	p.at.memory = traces.Memory
 	p.tally.source = src
@@ -158,12 +168,12 @@ func (p *pass) read(in *input.Input, index int) error {
 		p.tally.source = nil
 	}()
 	for {
-		it, err := p.reader.Next()
+		it, err := traces.Next()
 		switch {
 		case p.stopped: // an idle hook may have stopped the pass, and a reader between dropped its error
 			return input.ErrStopped
 		case err == nil:
-			if !p.use(it) {
+			if !p.use(&it) {
 				return input.ErrStopped
 			}
 			continue
@@ -203,16 +213,8 @@ func (p *pass) traces(name string, r *forms.Reader) {
 	if !p.naming {
 		return
 	}
-	systems := slices.DeleteFunc(slices.Clone(r.Systems()), func(s string) bool { return s == forms.Own })
-	if len(systems) < len(r.Systems()) {
-		p.tally.note(NoteInfo, name+": lines that look like \"free heap: 41232\" are read as reports of the allocator")
-	}
-	if p.foreign = len(r.Systems()) > 0; !p.foreign {
-		if guess, ok := r.Suggestion(); ok {
-			p.tally.Guess = HeapLineGuess(guess)
-		}
-	}
-	if len(systems) > 0 {
+	systems := r.Systems()
+	if p.foreign = p.foreign || len(systems) > 0; len(systems) > 0 {
 		p.tally.note(NoteInfo, fmt.Sprintf("%s: read as heap traces of %s", name, strings.Join(systems, ", ")))
 	}
 	for _, text := range r.Notes() {
@@ -235,6 +237,10 @@ func (p *pass) idle() error {
 	p.idleSince = now
 	at := placed{}
 	p.places.fill(&at, stays)
+	if p.c.refresh > 0 {
+		p.findHeaps()
+	}
+	at.heaps = p.heaps
 	at.item = &Item{Item: recording.Item{Kind: recording.KindIdle, Place: p.reader.Place()}, Dump: at.count, Boot: at.boot}
 	if !p.yield(&at) {
 		return input.ErrStopped

@@ -6,17 +6,18 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/heap/heaplog/internal/forms"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // use places and names an item, and yields it.
-func (p *pass) use(rec *recording.Item) bool {
+func (p *pass) use(rec *forms.Item) bool {
 	if rec.Kind == recording.KindText {
 		return p.useText(rec)
 	}
 	it, at := &p.item, &p.at
-	it.Item = *rec
+	it.Item = *rec.Item
 	it.Allocs, it.Events, it.Heap, it.located = nil, nil, nil, nil
 	p.place(it, at)
 	it.Dump, it.Boot = at.count, at.boot
@@ -25,8 +26,8 @@ func (p *pass) use(rec *recording.Item) bool {
 }
 
 // useText is use for text between records.
-func (p *pass) useText(rec *recording.Item) bool {
-	p.text(rec.Text)
+func (p *pass) useText(rec *forms.Item) bool {
+	p.text(rec)
 	p.tally.last = rec.Place
 	it, at := &p.between, &p.betweenAt
 	it.Place, it.Text = rec.Place, rec.Text
@@ -55,11 +56,19 @@ func (p *pass) place(it *Item, at *placed) {
 }
 
 // text processes text between records.
-func (p *pass) text(text []byte) {
-	p.places.prose(text)
-	boots, err := p.process.Markup(text)
+func (p *pass) text(rec *forms.Item) {
+	p.places.prose(rec.Text)
+	boots, err := p.process.Markup(rec.Text)
 	if boots {
 		p.places.restart()
+	}
+	if p.levels != nil {
+		if boots {
+			p.levels.Boot()
+		}
+		for _, line := range rec.Lines {
+			p.places.reported = p.levels.Line(line) > 0 || p.places.reported
+		}
 	}
 	if err != nil && p.naming {
 		p.tally.badMarkup(err)
@@ -70,6 +79,9 @@ func (p *pass) text(text []byte) {
 func (p *pass) header(it *Item, at *placed) {
 	given, sameELF := len(p.c.maps) > 0, false
 	if it.Header.Verb == codec.VerbBoot {
+		if p.levels != nil {
+			p.levels.Boot()
+		}
 		p.restoreBoot(it)
 		build, _ := it.Header.Get("build")
 		p.process.Confirm(build)
@@ -77,6 +89,10 @@ func (p *pass) header(it *Item, at *placed) {
 	}
 	p.places.header(&it.Item, at, sameELF)
 	at.callPaths = p.paths
+	if it.Header.Verb == codec.VerbBegin && p.c.refresh > 0 && p.levels != nil && p.levels.Samples() > p.sampled+p.sampled/8 {
+		p.findHeaps()
+	}
+	at.heaps = p.heaps
 	p.process.Marked()
 	switch it.Header.Verb {
 	case codec.VerbBoot:

@@ -9,6 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/heaplog/internal/forms"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 )
 
 // places finds to which boot and dump each item of a pass belongs. Boots and dumps begin and end
@@ -80,18 +81,19 @@ type placed struct {
 	item *Item // nil at an end
 
 	recording.Placed
-	boot      int           // number of the boot, from 1
-	bootText  string        // the ~h#boot of this boot, "" if it has none
-	header    *codec.Header // the latest ~h#boot of this log, nil if there is none
-	input     int           // index of the log
-	count     int           // dumps that have begun
-	dump      *start        // the latest one, nil before the first
-	grouping                // of a record outside of dumps
-	heap      *profile.Heap // of a ~h#heap line
-	before    tail          // the text before the item
-	callPaths *callPaths    // of the latest boot with lines of call paths, nil if there is none
-	memory    memory        // of this log
-	naming    int           // how often the load bases have changed
+	boot      int                 // number of the boot, from 1
+	bootText  string              // the ~h#boot of this boot, "" if it has none
+	header    *codec.Header       // the latest ~h#boot of this log, nil if there is none
+	input     int                 // index of the log
+	count     int                 // dumps that have begun
+	dump      *start              // the latest one, nil before the first
+	grouping                      // of a record outside of dumps
+	heap      *profile.Heap       // of a ~h#heap line
+	before    tail                // the text before the item
+	heaps     []growth.HeapSeries // that lines of text have reported, at the end and where the pass waits
+	callPaths *callPaths          // of the latest boot with lines of call paths, nil if there is none
+	memory    memory              // of this log
+	naming    int                 // how often the load bases have changed
 
 	// last is set at the end of all logs, and err if something is wrong: the rest of one log cannot
 	// be read, or the logs have no record.
@@ -256,12 +258,8 @@ func heapOf(h *codec.Header) *profile.Heap {
 		return profile.Amount{Bytes: n, Known: known}
 	}
 	name, _ := h.Get("name")
-	point, byLine := h.Get(forms.ForeignKey)
-	used := profile.Amount{}
-	if byLine {
-		used = amount("used")
-	}
-	return &profile.Heap{Used: used, Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min"), Foreign: byLine, Point: point}
+	_, foreign := h.Get(forms.ForeignKey)
+	return &profile.Heap{Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min"), Foreign: foreign}
 }
 
 // emptied reports whether the latest dump is whole and has no blocks: the program had freed everything.
@@ -334,7 +332,7 @@ func (q *places) begin(d start) {
 
 // prose takes text between records.
 func (q *places) prose(text []byte) {
-	if !q.open && (len(text) > 1 || text[0] != '\n' || len(q.text.line) > 0) { // only headers end a dump that has a ~h#begin (BT-HEAD-4)
+	if !q.open && (len(text) > 1 || len(text) == 1 && text[0] != '\n' || len(q.text.line) > 0) { // only headers end a dump that has a ~h#begin (BT-HEAD-4)
 		q.text.add(text, q.line)
 	}
 	q.tail.add(text)
@@ -352,7 +350,7 @@ func (q *places) line(line []byte) {
 	case len(line) == 0:
 	case q.split != nil && q.split.Match(line):
 		q.fresh, q.breaks, q.at = false, true, recording.Place{}
-	case isBanner(line):
+	case forms.IsBanner(line):
 		q.restart()
 	}
 }

@@ -41,12 +41,8 @@ type Summary struct {
 	LostEvents   int64             // events that the recorder dropped
 	BadFrees     []recording.Place // the first frees of addresses with no live block
 	Notes        []Note
-	Guess        HeapLineGuess // if the log has no records
+	Refusal      string // what is missing where numbers of bytes were found that do not count, "" if there are none
 }
-
-// HeapLineGuess is a line of a log without records that may say what is free, the number in it, and an
-// expression for [HeapLine]. Expr is "" if there is no such line.
-type HeapLineGuess struct{ Line, Number, Expr string }
 
 // Readable returns how many records could be read, at least in part.
 func (s Summary) Readable() int64 {

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
@@ -39,9 +37,9 @@ var systemLogs = []systemLog{
 	{file: "03-idf-fragment-no-header", systems: "esp-idf", dumps: []string{"2 32"}},                                                    // jomjol/AI-on-the-edge-device#1861
 	{file: "04-idf51-all", systems: "esp-idf", dumps: []string{"2 68"}},                                                                 // espressif/esp-idf#11512
 	{file: "04b-idf60-riscv-nocaller", systems: "esp-idf", dumps: []string{"2 1280"}},
-	{file: "05-idf-heapinfo-two-caps", systems: "esp-idf", // espressif/esp-idf#5783
+	{file: "05-idf-heapinfo-two-caps", // espressif/esp-idf#5783
 		heaps: []string{"PSRAM 8: 4122000 to 4122000, 4121984 to 4121984", "internal 8: 120000 to 106000, 90000 to 27000"}},
-	{file: "05c-idf-heapinfo-interleaved", systems: "esp-idf", heaps: []string{"internal 4: 120000 to 114000, 90000 to 90000"}},
+	{file: "05c-idf-heapinfo-interleaved", heaps: []string{"internal 4: 120000 to 114000, 90000 to 90000"}},
 	{file: "05d-idf-heapinfo-two-caps-and-trace", systems: "esp-idf", dumps: grows(8, 2, 3, 4096, 48),
 		heaps: []string{"PSRAM 8: 4122000 to 4122000, 4121984 to 4121984", "internal 8: 120000 to 119664, 60000 to 60000"}},
 	{file: "07b-idf55-task-stat", systems: "esp-idf", dumps: []string{"6 11700"}, // espressif/esp-idf#17232
@@ -51,38 +49,38 @@ var systemLogs = []systemLog{
 	{file: "09f-nuttx127-memdump", systems: "nuttx", dumps: []string{"2 160"}, threads: []string{"thread 3: 1 32", "thread 35: 1 128"}},
 	{file: "09g-nuttx-free-two-heaps", systems: "nuttx", dumps: []string{"1 32"},
 		heaps: []string{"Kmem 1: 560568 to 560568, 60568 to 60568", "Umem 1: 1560568 to 1560568, 1560568 to 1560568"}},
-	{file: "09i-nuttx-free-only", systems: "nuttx", heaps: []string{"Umem 1: 1560568 to 1560568, 1560568 to 1560568"}},
+	{file: "09i-nuttx-free-only", heaps: []string{"Umem 1: 1560568 to 1560568, 1560568 to 1560568"}},
 	{file: "10-nuttx-alloc-failed", systems: "nuttx", dumps: []string{"721 221440"}, heaps: []string{" 1: 15872 to 15872, 3008 to 3008"}, // apache/nuttx#6685
 		threads: []string{"thread 0: 4 512", "thread 3: 17 20480", "thread 35: 700 200448"}, notes: "an allocation of 4112 bytes failed"},
 	{file: "12b-zephyr-two-heaps-and-trace", systems: "zephyr", dumps: grows(8, 3, 1, 192, 64),
 		heaps:   []string{"0x20001000 8: 2000 to 1552, 960 to 960", "0x20008000 8: 300000 to 300000, 296000 to 296000"},
 		threads: []string{"thread main: 3 192", "thread net_mgmt: 7 448"}},
-	{file: "15b-freertos-names", systems: "freertos", heaps: []string{" 6: 30000 to 25000, 20000 to 5000"}},
+	{file: "15b-freertos-names", heaps: []string{" 6: 30000 to 25000, 20000 to 5000"}},
 	{file: "20-idf-dump-all", systems: "esp-idf", dumps: []string{"6 1200", "6 1260"},
 		heaps: []string{"0x3ffae6e0 2: 200 to 210, 200 to 210", "0x3ffc0000 2: 200 to 210, 200 to 210"}},
 	{file: "23-idf-leaks-per-interval", systems: "esp-idf", dumps: slices.Repeat([]string{"3 112"}, 10)}, // espressif/esp-idf#13803
 	{file: "24-idf-alloc-fail", systems: "esp-idf", notes: "an allocation of 1568 bytes of internal+DMA+8bit failed"},
 	{file: "31c-idf-monitor-timestamps-names", systems: "esp-idf", dumps: grows(6, 2, 3, 4096, 48),
 		names: []string{"_lws_change_pollfd", "_realloc", "heap_caps_malloc", "lws_realloc"}},
-	{file: "33b-lws-records-first", systems: "esp-idf", dumps: []string{"55 413600"}, heaps: []string{"internal 8: 120000 to 106000, 60000 to 53000"}},
+	{file: "33b-lws-records-first", dumps: []string{"55 413600"}, heaps: []string{"internal 8: 120000 to 106000, 60000 to 53000"}},
 	{file: "40b-pio-min", systems: "esp-idf", dumps: []string{"0 0"}},
 	{file: "42-idf-dump-two-regions-min", systems: "esp-idf", dumps: []string{"3 300"},
 		heaps: []string{"0x3ffae6e0 1: 900 to 900, 900 to 900", "0x3ffb8000 1: 5000 to 5000, 5000 to 5000"}},
 	{file: "45-min-two-caps", systems: "esp-idf", dumps: []string{"1 1024"}, heaps: []string{"PSRAM 1: 4122000 to 4122000, 4121984 to 4121984", "internal 1: 900 to 900, 300 to 300"}},
 	{file: "46-min-totals-interleaved", systems: "esp-idf", dumps: []string{"2 1280"}, heaps: []string{"internal 1: 118000 to 118000, 90000 to 90000"}},
 
-	{file: "13b-mbed-heapstats", systems: "mbed", heaps: []string{" 2: 6129 to 4828, 0 to 0"}}, // ARMmbed/mbed-os#4573
-	{file: "43-arduino3-meminfo", systems: "arduino", heaps: []string{"internal 1: 329080 to 329080, 294900 to 294900"}},
-	{file: "44-idf-own-line", heaps: []string{"internal 8: 41480 to 40080, 21504 to 14336"}, notes: "read as reports of the allocator"}, // espressif/esp-matter#436
+	{file: "13b-mbed-heapstats", heaps: []string{" 2: 6129 to 4828, 0 to 0"}}, // ARMmbed/mbed-os#4573
+	{file: "43-arduino3-meminfo", heaps: []string{"internal 1: 329080 to 329080, 294900 to 294900"}},
+	{file: "44-idf-own-line", heaps: []string{"internal 8: 41480 to 40080, 21504 to 14336"}}, // espressif/esp-matter#436
 	// What people print themselves: the numbers are those that the reports' programs would print.
-	{file: "50-meshtastic", heaps: []string{" 24: 119664 to 112212, 0 to 0"}},                                        // meshtastic/firmware#2358
-	{file: "51-idf-two-points", heaps: []string{" 48: 322340 to 304648, 0 to 0"}, notes: "are used, not 24 reports"}, // espressif/esp-idf#3480
-	{file: "52-wled-memory-info", heaps: []string{"DRAM 24: 23776 to 22304, 11764 to 11764", "IRAM 24: 50420 to 50420, 11764 to 11764", "PSRAM 24: 4100000 to 4100000, 4000000 to 4000000", "internal 24: 55848 to 54376, 11764 to 11764"}}, // wled/WLED#4785
-	{file: "53-ems-esp-kib", systems: "ems-esp", heaps: []string{" 24: 162816 to 139264, 109568 to 86016"}},                                                                                                                                 // emsesp/EMS-ESP32#2889
-	{file: "54-espresense-json", heaps: []string{" 24: 123456 to 121616, 0 to 0"}},                                                                                                                                                          // ESPresense/ESPresense#2455
-	{file: "55-riot-of-free", systems: "riot", heaps: []string{"0 24: 15512 to 14040, 0 to 0", "1 24: 16384 to 16384, 0 to 0"}},                                                                                                             // RIOT-OS/RIOT#299
+	{file: "50-meshtastic", heaps: []string{" 24: 119664 to 112212, 0 to 0"}},                                                         // meshtastic/firmware#2358
+	{file: "51-idf-two-points", heaps: []string{"publishing 24: 317804 to 304648, 0 to 0", "recieving 24: 322340 to 309184, 0 to 0"}}, // espressif/esp-idf#3480
+	{file: "52-wled-memory-info", heaps: []string{"DRAM 24: 23776 to 22304, 11764 to 11764", "IRAM 24: 50420 to 50420, 11764 to 11764", "PSRAM 24: 4100000 to 4100000, 4000000 to 4000000", "RTC 24: 0 to 0, 0 to 0", "internal 24: 55848 to 54376, 11764 to 11764"}}, // wled/WLED#4785
+	{file: "53-ems-esp-kib", heaps: []string{" 24: 162816 to 139264, 109568 to 86016"}},                        // emsesp/EMS-ESP32#2889
+	{file: "54-espresense-json", heaps: []string{" 24: 123456 to 121616, 0 to 0"}},                             // ESPresense/ESPresense#2455
+	{file: "55-riot-of-free", heaps: []string{"0 24: 15512 to 14040, 0 to 0", "1 24: 16384 to 16384, 0 to 0"}}, // RIOT-OS/RIOT#299
 	{file: "56-json-nested", heaps: []string{" 24: 41232 to 40956, 31744 to 31744"}},
-	{file: "57-esphome-docker", systems: "esphome", heaps: []string{" 24: 118944 to 116552, 16400 to 16400"}}, // esphome/issues#3320
+	{file: "57-esphome-docker", heaps: []string{" 24: 118944 to 116552, 16400 to 16400"}}, // esphome/issues#3320
 
 	{file: "59-nuttx-used-then-free", systems: "nuttx", dumps: []string{"2 160", "3 288"}, heaps: []string{" 2: 131264 to 131136, 131136 to 131136"}},
 	{file: "58-idf-overflow", systems: "esp-idf", dumps: slices.Repeat([]string{"2 96 cut"}, 4), notes: "overflowed"},
@@ -115,23 +113,23 @@ var systemLogs = []systemLog{
 		heaps: []string{" 1: 65241096 to 65241096, 65238576 to 65238576", "Umem 1: 65239984 to 65239984, 65238576 to 65238576"}},
 	// used, mempool, leak, a failed allocation: its total says that 99 blocks are used
 	{file: "nuttx-12.13-syslog", systems: "nuttx", dumps: []string{"77 1865848", "0 0 mempool", "9 5112 leak", "99 1945088"},
-		heaps: []string{" 2: 65241080 to 65161840, 65238560 to 65158488", "Umem 1: 65239968 to 65239968, 65238560 to 65238560"},
+		heaps: []string{" 1: 65241080 to 65241080, 65238560 to 65238560", "Umem 1: 65239968 to 65239968, 65238560 to 65238560", "free 1: 65161840 to 65161840, 65158488 to 65158488"},
 		notes: "an allocation of 1099511627864 bytes failed"},
 	// used, leak, a failed allocation with the sums of the processes, a process, a window of used
 	{file: "nuttx-12.4", systems: "nuttx", dumps: []string{"99 1873184", "9 5216 leak", "126 1953520", "9 5248 task 4", "45 1264496 sequence 10 60"},
-		heaps: []string{" 2: 65229168 to 65148832, 65226144 to 65145408", "Umem 1: 65228048 to 65228048, 65226144 to 65226144"}, notes: "an allocation of 1099511627872 bytes failed"},
+		heaps: []string{" 1: 65229168 to 65229168, 65226144 to 65226144", "Umem 1: 65228048 to 65228048, 65226144 to 65226144", "free 1: 65148832 to 65148832, 65145408 to 65145408"}, notes: "an allocation of 1099511627872 bytes failed"},
 	// used, used after a failed allocation, a process: ps says that it has 5,888 bytes
 	{file: "nuttx-10.3", systems: "nuttx", dumps: []string{"86 1870672", "110 1951824", "9 5888 task 4"}, threads: []string{"thread 4 hello stay: 9 5888"},
 		heaps: []string{" 1: 65236448 to 65236448, 65233120 to 65233120", "Umem 1: 65235296 to 65235296, 65233120 to 65233120"}},
 	// 4 times 100 bytes more of one heap, and 5,000 of another
-	{file: "zephyr-2.7.0", systems: "zephyr", heaps: []string{"0x80f02e0 4: 27684 to 27684, 27684 to 27684", "0x80f82e0 4: 8020 to 7708, 8020 to 7708"}},
+	{file: "zephyr-2.7.0", heaps: []string{"0x80f02e0 4: 27684 to 27684, 27684 to 27684", "0x80f82e0 4: 8020 to 7708, 8020 to 7708"}},
 	{file: "idf-5.2.5-task-info", systems: "esp-idf", dumps: []string{"5 13904", "5 16976", "5 20048"}, notes: "each task counts as one",
 		threads: []string{"thread 1 wifi: 1 4328", "thread 2 Pre-Scheduler allocs: 1 100", "thread 3 main: 1 208", "thread 4 leaking_task: 1 15360", "thread 5 sensor poll: 1 52"}},
 	{file: "mbed-5.12", systems: "mbed", dumps: []string{"6 300592"}}, // 4 blocks of 100, 192 and 300,000
-	{file: "freertos-11.1.0", systems: "freertos", heaps: []string{" 4: 64520 to 61496, 64520 to 61496"}},
-	{file: "micropython-1.24.1", systems: "micropython", heaps: []string{" 4: 63264 to 57216, 62864 to 56864"}},
+	{file: "freertos-11.1.0", heaps: []string{" 4: 64520 to 61496, 64520 to 61496"}},
+	{file: "micropython-1.24.1", heaps: []string{" 4: 63264 to 57216, 62864 to 56864"}},
 
-	{file: "several-systems", systems: "esp-idf, nuttx, zephyr, freertos", dumps: []string{"1 84", "1 128", "1 48"},
+	{file: "several-systems", systems: "esp-idf, nuttx, zephyr", dumps: []string{"1 84", "1 128", "1 48"},
 		heaps: []string{" 1: 8192 to 8192, 4096 to 4096"}},
 }
 
@@ -209,8 +207,15 @@ func find(t *testing.T, log []byte) (f found) {
 		f.names = slices.Sorted(maps.Keys(names))
 	}
 
-	var heaps []string
-	first, latest, reports := map[string]*codec.Header{}, map[string]*codec.Header{}, map[string]int{}
+	for _, h := range r.Heaps() {
+		a, b := h.Reports[0], h.Reports[len(h.Reports)-1]
+		if a.Free.Known {
+			f.heaps = append(f.heaps, fmt.Sprintf("%s %d: %d to %d, %d to %d", h.Name, h.Total, a.Free.Bytes, b.Free.Bytes, a.Largest.Bytes, b.Largest.Bytes))
+		} else {
+			f.heaps = append(f.heaps, fmt.Sprintf("%s %d: %d to %d used", h.Name, h.Total, a.Used.Bytes, b.Used.Bytes))
+		}
+	}
+	slices.Sort(f.heaps)
 	lines := map[int64]uint64{}
 	for it, err := range open().Items() {
 		if check(err); err != nil {
@@ -220,21 +225,6 @@ func find(t *testing.T, log []byte) (f found) {
 			lines[it.Line] += a.Bytes
 			f.most = max(f.most, lines[it.Line])
 		}
-		if h := it.Header; h != nil && it.Kind == recording.KindHeader && h.Verb == codec.VerbHeap {
-			name, _ := h.Get("name")
-			if copied := *h; reports[name] == 0 {
-				heaps = append(heaps, name)
-				first[name] = clone(&copied)
-			}
-			latest[name] = clone(h)
-			reports[name]++
-		}
-	}
-	slices.Sort(heaps)
-	for _, name := range heaps {
-		number := func(h *codec.Header, key string) uint64 { v, _ := h.Uint(key); return v }
-		f.heaps = append(f.heaps, fmt.Sprintf("%s %d: %d to %d, %d to %d", name, reports[name], number(first[name], "free"), number(latest[name], "free"),
-			number(first[name], "largest"), number(latest[name], "largest")))
 	}
 
 	for d, err := range open(heaplog.GroupBy(heaplog.ByThread)).Dumps() {
@@ -250,16 +240,6 @@ func find(t *testing.T, log []byte) (f found) {
 		slices.SortFunc(f.threads, cmp.Compare)
 	}
 	return f
-}
-
-// clone copies a header, whose texts are valid until the next item.
-func clone(h *codec.Header) *codec.Header {
-	c := *h
-	c.Keys = nil
-	for _, k := range h.Keys {
-		c.Keys = append(c.Keys, codec.HeaderKey{Key: strings.Clone(k.Key), Value: strings.Clone(k.Value)})
-	}
-	return &c
 }
 
 func readSystemLog(t *testing.T, name string) []byte {

@@ -7,14 +7,14 @@ import (
 
 // Heap holds what an allocator reported about one of its heaps. (BT-HEAD-2)
 type Heap struct {
-	Name    string `json:"name"`          // which of several heaps, "" if the log names none
-	Size    Amount `json:"size"`          // of the heap
-	Free    Amount `json:"free"`          // sum of the free blocks
-	Largest Amount `json:"largest"`       // the largest free block
-	Min     Amount `json:"min"`           // the least that was ever free
-	Used    Amount `json:"used,omitzero"` // of a Foreign report that says no more: of the heap, or of what its Name says, such as VmRSS
-	Foreign bool   `json:"-"`             // from a line of another system or of the program, not from ~h#heap
-	Point   string `json:"-"`             // where in the program a Foreign report is made, as its line says: "after-publishing"
+	Source  string `json:"source,omitempty"` // whose: a device, a host, a process, as lines of text have it; "" if all are of one
+	Name    string `json:"name"`             // which of several heaps, with its Source; "" if the log names none
+	Size    Amount `json:"size"`             // of the heap
+	Free    Amount `json:"free"`             // sum of the free blocks
+	Largest Amount `json:"largest"`          // the largest free block
+	Min     Amount `json:"min"`              // the least that was ever free
+	Used    Amount `json:"used,omitzero"`    // of a Foreign report that says no more: of the heap, or of what its Name says, such as VmRSS
+	Foreign bool   `json:"-"`                // from a line of another system or of the program, not from ~h#heap
 }
 
 // Amount is a number of bytes that a report may lack.

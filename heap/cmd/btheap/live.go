@@ -116,7 +116,7 @@ func (l *live) read(each func(u heaplog.Update) error) error {
 		} else if u.Dump != nil && !u.Dump.Ended { // the log is read as far as it goes for now
 			err = l.undecided()
 		}
-		if err == nil && u != (heaplog.Update{}) {
+		if err == nil && (u.Dump != nil || u.Report != nil) {
 			err = each(u)
 		}
 		if err != nil {

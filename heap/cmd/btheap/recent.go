@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,11 +16,13 @@ import (
 
 // recent holds the last dumps of a log, and the last reports of allocators.
 type recent struct {
-	dumps   []*profile.Dump // dumps that have ended
-	open    *profile.Dump   // the dump that has not ended, or nil
-	reports []*growth.HeapReport
-	count   int                // number of reports so far
-	last    *growth.HeapReport // the last report, if it came after the last dump and is in none; or nil
+	dumps   []*profile.Dump       // dumps that have ended
+	open    *profile.Dump         // the dump that has not ended, or nil
+	reports []*growth.HeapReport // of ~h#heap
+	lines   []growth.HeapSeries  // that lines of text have reported
+	keep    int                   // the number of reports of each that count
+	count   int                   // number of reports so far
+	last    *growth.HeapReport   // the last report, if it came after the last dump and is in none; or nil
 }
 
 // add adds a dump or a report, and keeps the last dumps, and the last reports on each heap. It reports whether
@@ -46,9 +49,12 @@ func (r *recent) add(u heaplog.Update, keep int) bool {
 }
 
 func (r *recent) addReport(u heaplog.Update, keep int) bool {
-	same := func(o *growth.HeapReport) bool {
-		return o.Name == u.Report.Name && o.Foreign == u.Report.Foreign && o.Point == u.Report.Point
+	r.count++
+	if u.Heaps != nil {
+		r.lines, r.keep, r.last = u.Heaps, keep, u.Report
+		return true
 	}
+	same := func(o *growth.HeapReport) bool { return o.Name == u.Report.Name && o.Foreign == u.Report.Foreign }
 	n := 0
 	for _, o := range r.reports {
 		if same(o) {
@@ -60,7 +66,6 @@ func (r *recent) addReport(u heaplog.Update, keep int) bool {
 		r.reports = slices.Delete(r.reports, i, i+1)
 	}
 	r.reports = append(r.reports, u.Report)
-	r.count++
 	if !u.InDump {
 		r.last = u.Report
 	}
@@ -80,7 +85,16 @@ func (r *recent) heaps() []growth.HeapSeries {
 	for _, h := range r.reports {
 		list = growth.AddReport(list, *h)
 	}
-	list, _ = growth.OneSource(list)
+	for i := range r.lines {
+		all := r.lines[i].Reports
+		if r.last != nil && r.last.At > 0 { // the lines were read further
+			n, _ := slices.BinarySearchFunc(all, r.last.At+1, func(o growth.HeapReport, at int64) int { return cmp.Compare(o.At, at) })
+			all = all[:n]
+		}
+		if len(all) > 0 {
+			list = append(list, growth.SeriesOf(all[max(0, len(all)-r.keep):], 0))
+		}
+	}
 	return list
 }
 

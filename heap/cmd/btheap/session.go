@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -367,21 +366,18 @@ func (s *session) end() error {
 		return nil
 	}
 	if none && cli.Code(s.outcome) == cli.Usage && s.reader.Summary().Dumps == 0 && s.HeapLine == nil && s.c.Flags().Lookup("heap-line") != nil {
-		return fmt.Errorf("%w; %s", s.outcome, heapLineHint(s.reader.Summary().Guess))
+		return fmt.Errorf("%w; %s", s.outcome, heapLineHint(s.reader.Summary()))
 	}
 	return s.outcome
 }
 
-// heapLineHint is the advice for a log without records, with an example made from one of its lines.
-func heapLineHint(g heaplog.HeapLineGuess) string {
-	if g.Expr == "" {
+// heapLineHint is the advice for a log without records: what is missing in its numbers, and an expression
+// that reads them.
+func heapLineHint(sum heaplog.Summary) string {
+	if sum.Refusal == "" {
 		return "--heap-line names lines that say what is free or used"
 	}
-	what := "free"
-	if strings.Contains(g.Expr, "?P<used>") {
-		what = "used"
-	}
-	return fmt.Sprintf("if %s in %q is the number of %s bytes: --heap-line '%s'", printable.Text(g.Number), printable.Text(g.Line), what, printable.Text(g.Expr))
+	return printable.Text(sum.Refusal)
 }
 
 // heaps returns what the allocator reported in the logs, nil if only some dumps of them are selected.

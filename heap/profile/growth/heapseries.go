@@ -1,7 +1,6 @@
 package growth
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -21,7 +20,7 @@ type HeapReport struct {
 
 	Build, Firmware string // of the boot, "" if not known
 
-	order int // among the reports of all series
+	At int64 // position among the reports of lines of text, from 1
 }
 
 // Uptime returns the time since the boot: Time, or that of a clock in the lines of the log that begins with
@@ -48,6 +47,8 @@ func (r *HeapReport) least(least profile.Amount) profile.Amount {
 
 // HeapSeries has the reports on one heap, in the order of the log.
 type HeapSeries struct {
+	Source  string
+	Label   string // the words of the lines, if it is of lines of text
 	Name    string
 	Reports []HeapReport   // if there are many, some of them at even distances, and the last
 	Total   int            // number of reports
@@ -62,113 +63,31 @@ const maxSeries = 256
 // maxReports is the largest number of reports that a series keeps.
 const maxReports = 4096
 
-// AddReport adds a report to the series of its heap, source and point: reports of ~h#heap and Foreign ones
-// may be of different heaps or measures. See [OneSource].
+// AddReport adds a report to the series of its heap: of its source, its name, and of what is free or used.
 func AddReport(list []HeapSeries, r HeapReport) []HeapSeries {
 	i := slices.IndexFunc(list, func(s HeapSeries) bool {
-		return s.Name == r.Name && s.foreign() == r.Foreign && s.Reports[0].Point == r.Point && s.onlyUsed() == r.OnlyUsed()
+		o := &s.Reports[0]
+		return o.Source == r.Source && o.Name == r.Name && o.Foreign == r.Foreign && o.OnlyUsed() == r.OnlyUsed()
 	})
 	if i < 0 {
 		if i = len(list); i >= maxSeries {
 			return list
 		}
-		list = append(list, HeapSeries{Name: r.Name, every: 1})
-	}
-	for _, s := range list {
-		r.order += s.Total
+		list = append(list, HeapSeries{Source: r.Source, Name: r.Name, every: 1})
 	}
 	list[i].add(r)
 	return list
 }
 
-// foreign reports whether the reports are Foreign.
-func (s *HeapSeries) foreign() bool { return s.Reports[0].Foreign }
-
-// onlyUsed reports whether the reports say only what is used.
-func (s *HeapSeries) onlyUsed() bool { return s.Reports[0].OnlyUsed() }
-
-// enoughReports is the number of reports of ~h#heap from which on Foreign ones of the same heap are not used.
-const enoughReports = 3
-
-// OneSource returns the series without those of a heap that has another one, and the latter, as omitted.
-// The reports of ~h#heap stay, unless they are fewer than three and than the Foreign ones. What only says
-// what is used stays if nothing says what is free.
-func OneSource(list []HeapSeries) (kept, omitted []HeapSeries) {
-	var free, used []HeapSeries
-	for _, s := range list {
-		if s.onlyUsed() {
-			used = append(used, s)
-		} else {
-			free = append(free, s)
-		}
+// SeriesOf returns the series of reports on one heap, of which the log has a total.
+func SeriesOf(reports []HeapReport, total int) HeapSeries {
+	s := HeapSeries{every: 1}
+	for i := range reports {
+		s.Source, s.Name = reports[i].Source, reports[i].Name
+		s.add(reports[i])
 	}
-	if len(free) == 0 {
-		return used, nil
-	}
-	list, omitted = onePoint(free)
-	omitted = append(omitted, used...)
-	for i := range list {
-		s := &list[i]
-		worse := func(o HeapSeries) bool {
-			if o.Name != s.Name || o.foreign() == s.foreign() {
-				return false
-			}
-			own, foreign := &o, s
-			if o.foreign() {
-				own, foreign = s, &o
-			}
-			return (own.Total >= min(enoughReports, foreign.Total)) == s.foreign()
-		}
-		if slices.ContainsFunc(list, worse) {
-			omitted = append(omitted, *s)
-		} else {
-			kept = append(kept, *s)
-		}
-	}
-	return kept, omitted
-}
-
-// pointReports is the number of reports of a point in the program from which on those of other points are
-// not used.
-const pointReports = 6
-
-// onePoint returns the series with one point of the program for each heap: what is free before and after
-// something are two measures. It is the point with the most reports, and of several
-// that have nearly as many the one where less is free. Points that do not
-// alternate with it, and those of a heap without enough reports of any, are added up.
-func onePoint(list []HeapSeries) (kept, omitted []HeapSeries) {
-	for _, s := range list {
-		i := slices.IndexFunc(kept, func(k HeapSeries) bool { return k.Name == s.Name && k.foreign() == s.foreign() })
-		if i < 0 {
-			kept = append(kept, s)
-			continue
-		}
-		k := &kept[i]
-		switch apart := k.last().order < s.Reports[0].order || s.last().order < k.Reports[0].order; {
-		case apart || max(k.Total, s.Total) < pointReports:
-			*k = k.with(&s)
-		case s.Total-k.Total > k.Total/10 || k.Total-s.Total <= k.Total/10 && s.last().Free.Bytes < k.last().Free.Bytes:
-			omitted = append(omitted, *k)
-			*k = s
-		default:
-			omitted = append(omitted, s)
-		}
-	}
-	return kept, omitted
-}
-
-func (s *HeapSeries) last() *HeapReport { return &s.Reports[len(s.Reports)-1] }
-
-// with returns the reports of both series in the order of the log.
-func (s *HeapSeries) with(o *HeapSeries) HeapSeries {
-	both := HeapSeries{Name: s.Name, every: 1}
-	list := slices.Concat(s.Reports, o.Reports)
-	slices.SortStableFunc(list, func(a, b HeapReport) int { return cmp.Compare(a.order, b.order) })
-	for _, r := range list {
-		both.add(r)
-	}
-	both.Total = s.Total + o.Total
-	return both
+	s.Total = max(s.Total, total)
+	return s
 }
 
 func (s *HeapSeries) add(r HeapReport) {
@@ -199,7 +118,7 @@ func (s *HeapSeries) withoutMisread() (*HeapSeries, int) {
 	if n == 0 || n > max(1, len(list)/20) {
 		return s, 0
 	}
-	rest := &HeapSeries{Name: s.Name, Reports: whole, Total: s.Total, Least: s.Least, every: s.every}
+	rest := &HeapSeries{Source: s.Source, Name: s.Name, Reports: whole, Total: s.Total, Least: s.Least, every: s.every}
 	if s.Total == len(list) {
 		rest.Least = profile.Amount{}
 		for i := range whole {

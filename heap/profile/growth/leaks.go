@@ -190,7 +190,7 @@ func Judge(p *profile.Profile, o Options) *Leaks {
 	l.Per, l.Span = l.timeline.per, l.timeline.span()
 	series := o.Heaps
 	if series == nil {
-		series, _ = OneSource(heapSeries(l.Dumps))
+		series = heapSeries(l.Dumps)
 	}
 	for i := range series {
 		l.Heaps = append(l.Heaps, newHeapTrend(&series[i], l.Dumps, o.Heap))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -15,7 +16,6 @@ import (
 // names by idf_monitor and of other tasks between them: it is held until a line shows that no
 // "freed by" follows.
 type esp struct {
-	caps   string   // name of the heap whose totals follow
 	traced bool     // the last totals are those of a trace
 	shown  []string // the heaps of the open dump of heap_caps_dump
 	walk   heap     // the heap that is shown: what was free so far
@@ -78,6 +78,14 @@ var espCapabilities = []struct {
 }{{1 << 11, "internal"}, {1 << 10, "PSRAM"}, {1 << 3, "DMA"}, {1 << 2, "8bit"}, {1 << 1, "32bit"}, {1 << 0, "exec"}, {1 << 12, "default"},
 	{1 << 13, "IRAM 8bit"}, {1 << 14, "retention"}, {1 << 15, "RTC RAM"}, {1 << 16, "TCM"}}
 
+// capabilities returns the name of a heap by its capabilities in hexadecimal.
+func capabilities(hex string) string {
+	if bits, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(hex), "0x"), 16, 64); err == nil {
+		return espCaps(bits)
+	}
+	return hex
+}
+
 // espCaps returns the name of a heap by its capabilities.
 func espCaps(bits uint64) string {
 	var names []string
@@ -98,12 +106,6 @@ func (s *state) espFailed(m match) {
 		size = int64(m.hex("size"))
 	}
 	s.failed(size, espCaps(m.hex("caps")))
-}
-
-func (s *state) espTotals(m match) {
-	free, used := m.number("free"), m.number("used")
-	s.heap(heap{s.caps, free + used, free, m.number("largest"), m.number("least"), nil, false})
-	s.caps = ""
 }
 
 // maxSeen is the most heaps or tasks that a dump has.

@@ -1,62 +1,59 @@
-// Package forms reads what other systems print about their heaps to a log. It adds a record of
-// SPEC.md to the end of each line that shows an allocation, and headers where a trace begins and
-// ends, and where a line tells how much is free. All other text stays as it is, so that lines keep
-// their numbers:
-//
-//	12 bytes (@ 0x3fcaa114, Internal) allocated CPU 0 ccount 0x04371de8 caller 0x40376183:0x403761b8 ~m#…
-//
-// A log may have records of several systems, each of which is read as what it is. Lines need not
-// be whole: a serial log loses characters, and loggers put times in front and colors around.
+// Package forms reads what other systems print about their heaps to a log, as values: the blocks of heap
+// traces as the items that a recording has, and numbers of bytes as samples with an identity. What it
+// knows of systems are tables; a file has a system that needs state.
 package forms
 
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"regexp"
 	"slices"
+
+	"github.com/lwsbt/lwsbt/codec/recording"
 )
 
-// maxLine is a length in bytes: longer lines belong to no trace.
-const maxLine = 4 << 10
+const (
+	// maxTraceLine is a length in bytes: longer lines belong to no trace.
+	maxTraceLine = 4 << 10
+	// maxLine is the number of bytes of a line that is read.
+	maxLine = 64 << 10
+)
 
-// Reader adds records to a log. Text is passed on as it comes, except behind a record of which a
-// later line decides whether it counts.
-type Reader struct {
-	src       io.Reader
-	buf       []byte // of src
-	line      []byte // the line so far
-	long      bool   // the line is too long
-	only      string // the system to read, "" for all
-	heapLines form   // of the lines that the user names; its expr is nil if there are none
-	state
-	err error
+// Line is a line of text that no trace has, without its end. Long lines are cut to a little over 64 KiB.
+type Line struct {
+	Text   []byte
+	Number int64 // from 1
 }
 
-// NewReader returns a Reader of the traces of one system, or with "" of all. Lines that match heapLine
-// are reports on a heap by its groups; it may be nil.
-func NewReader(src io.Reader, system string, heapLine *regexp.Regexp) (*Reader, error) {
+// Item is an item of a log, or one that the lines of a trace are. The latter are ~h# headers, events, and
+// KindDecoded with user fields. Their place is that of their line, and their Text is no part of the log.
+type Item struct {
+	*recording.Item
+	Lines []Line // that end in a text, or before it
+}
+
+// Reader returns the items of a log, and those that lines of heap traces are, behind the text of the line.
+// A log may have records of several systems, each of which is read as what it is. Lines need not
+// be whole: a serial log loses characters, and loggers put times in front and colors around.
+type Reader struct {
+	src     *recording.Reader
+	only    string          // the system to read, "" for all
+	next    *recording.Item // of src, which comes behind the queue
+	line    []byte          // the line so far
+	record  bool            // it has a record of its own
+	carried bool            // the last line has ended by a carriage return
+	lines   []Line          // ended in the text that is being read
+	err     error
+	state
+}
+
+// NewReader returns a Reader of the traces of one system, or with "" of all.
+func NewReader(src *recording.Reader, system string) (*Reader, error) {
 	if system != "" && !slices.Contains(Names(), system) {
 		return nil, fmt.Errorf("system %q, expected one of %q", system, Names())
 	}
-	return &Reader{src: src, only: system, heapLines: form{system: Own, expr: heapLine}}, nil
-}
-
-// named reads a line that the user has named.
-func (r *Reader) named(text []byte) bool {
-	if r.heapLines.expr == nil {
-		return false
-	}
-	several := 1 // an expression that names no heaps has one
-	if r.heapLines.expr.SubexpIndex("heap") >= 0 {
-		several = maxHeaps
-	}
-	for _, groups := range r.heapLines.expr.FindAllSubmatchIndex(text, several) {
-		r.reported = false
-		r.heapLine(match{&r.heapLines, text, groups})
-		r.before = stats{}
-	}
-	return r.reported
+	r := &Reader{src: src, only: system}
+	r.place = src.Place()
+	return r, nil
 }
 
 // Names returns the names of the systems.
@@ -78,105 +75,144 @@ func (r *Reader) Notes() []string { return r.notes }
 // Skipped returns the number of lines that look like an allocation but could not be read.
 func (r *Reader) Skipped() int64 { return r.skipped }
 
-// Read reads the log with the records.
-func (r *Reader) Read(p []byte) (int, error) {
-	for len(r.ready()) == 0 && r.err == nil {
-		if r.buf == nil {
-			r.buf = make([]byte, 64<<10)
+// Next returns the next item. An Item and all it refers to are valid until the next one. After the last
+// one, it returns the error of the recording.Reader.
+func (r *Reader) Next() (Item, error) {
+	for {
+		if it, ok := r.dequeue(); ok {
+			return it, nil
 		}
-		n, err := r.src.Read(r.buf[:min(len(r.buf), max(len(p), 1))])
-		r.read += int64(n)
-		r.add(r.buf[:n])
-		if r.parts && len(r.out)-r.lastPart > maxHeld {
-			r.flushStats()
+		if it := r.next; it != nil {
+			r.next = nil
+			return Item{Item: it}, nil
 		}
-		if r.err = err; err != nil {
-			r.endLine(r.line) // the last line may have no end
-			r.finish()
+		if r.err != nil {
+			return Item{}, r.err
+		}
+		it, err := r.src.Next()
+		switch {
+		case err != nil:
+			r.end(err)
+		case it.Kind == recording.KindText:
+			r.text(it)
+		default:
+			r.release()
+			r.queue, r.out = append(r.queue, r.out...), nil
+			r.record, r.line, r.next = true, r.line[:0], it
 		}
 	}
-	n := copy(p, r.ready())
-	if r.taken(n); len(r.out) > r.from {
-		return n, nil
-	}
-	return n, r.err
 }
 
-// add passes data on, and its lines to their forms. A carriage return ends a line, too: some logs
-// have no other ends of lines.
-func (r *Reader) add(data []byte) {
-	next := -1 // the next line feed, if it is not negative
-	for len(data) > 0 {
-		if next < 0 {
-			if next = bytes.IndexByte(data, '\n'); next < 0 {
-				next = len(data)
-			}
+// end takes the end of the log: its last line may have no line feed.
+func (r *Reader) end(err error) {
+	r.err = err
+	if len(r.line) > 0 && !r.record {
+		r.endLine(r.line)
+	}
+	if r.finish(); len(r.lines) > 0 {
+		r.queue = append(r.queue, Item{&recording.Item{Place: r.place}, r.lines})
+	}
+	r.queue, r.lines, r.out = append(r.queue, r.out...), nil, nil
+}
+
+// dequeue returns the next item of the queue, unless it is a record of which a later line decides whether
+// it counts.
+func (r *Reader) dequeue() (it Item, ok bool) {
+	if len(r.queue) == 0 || r.held != nil && r.queue[0].Item == r.held {
+		return it, false
+	}
+	it, r.queue = r.queue[0], r.queue[1:]
+	return it, true
+}
+
+// text reads text between records. A carriage return ends a line, too: some logs have no other ends of
+// lines. The records of a line come behind its text, and before the line feed.
+func (r *Reader) text(it *recording.Item) {
+	rest := *it
+	r.place = it.Place
+	for text := it.Text; ; {
+		n := bytes.IndexAny(text, "\r\n")
+		if n < 0 {
+			r.add(text)
+			break
 		}
-		i := next
-		if cr := bytes.IndexByte(data[:i], '\r'); cr >= 0 {
-			i = cr
-		}
-		r.out = append(r.out, data[:i]...)
-		line := data[:i]
-		if r.long = r.long || len(r.line)+i > maxLine; !r.long && (len(r.line) > 0 || i == len(data)) {
-			r.line = append(r.line, line...)
+		line := text[:n]
+		if len(r.line) > 0 {
+			r.add(line)
 			line = r.line
 		}
-		if i == len(data) {
-			return
+		if !r.record && (len(line) > 0 || !r.carried) {
+			r.endLine(line)
 		}
-		r.endLine(line)
-		r.out = append(r.out, data[i])
-		data, next = data[i+1:], next-i-1
+		if len(r.out) > 0 {
+			r.pass(&rest, len(rest.Text)-len(text)+n)
+			r.queue, r.out = append(r.queue, r.out...), nil
+		}
+		r.line, r.carried = r.line[:0], text[n] == '\r'
+		r.place.Offset += int64(n + 1)
+		if text[n] == '\n' {
+			r.place.Line++
+		}
+		r.record = false
+		text = text[n+1:]
+	}
+	r.pass(&rest, len(rest.Text))
+	r.place.Offset = it.Offset + int64(len(it.Text))
+}
+
+// pass puts the first n bytes of a text into the queue.
+func (r *Reader) pass(rest *recording.Item, n int) {
+	if n == 0 && len(r.lines) == 0 {
+		return
+	}
+	part := rest.Text[:n]
+	if r.held != nil { // the Reader reads on before it returns the text
+		part = bytes.Clone(part)
+		if r.behind += n; r.behind > maxHeld {
+			r.release()
+		}
+	}
+	r.queue = append(r.queue, Item{&recording.Item{Place: rest.Place, Text: part}, r.lines})
+	rest.Line += int64(bytes.Count(part, []byte{'\n'}))
+	rest.Offset += int64(n)
+	rest.Text, r.lines = rest.Text[n:], nil
+}
+
+// add adds to a line that has no end yet.
+func (r *Reader) add(part []byte) {
+	if !r.record {
+		r.line = append(r.line, part[:min(len(part), max(0, maxLine+1-len(r.line)))]...)
 	}
 }
 
-// endLine passes the current line to the forms that it may have. It may change the line.
+// endLine passes a line to the forms that it may have, or else to who reads samples.
 func (r *Reader) endLine(text []byte) {
-	long := r.long
-	r.line, r.long = r.line[:0], false
-	if long || len(text) == 0 || isRecord(text) {
-		return
-	}
-	text = bytes.TrimSpace(plain(text))
-	r.reported, r.before = false, r.stats
-	if r.named(text) {
-		return
-	}
-	if !r.match(text, r.only) {
-		if r.other(); r.inside != nil {
-			r.inside(text)
-			return
+	taken := false
+	if len(text) <= maxTraceLine && len(text) > 0 {
+		text = plain(text)
+		line := bytes.TrimSpace(text)
+		var found bool
+		if found, taken = r.match(line, r.only); !found {
+			if r.other(); r.inside != nil {
+				taken = r.inside(line)
+			}
 		}
 	}
-	r.consider(text)
-}
-
-// isRecord reports whether a line has a record of SPEC.md.
-func isRecord(text []byte) bool {
-	for {
-		i := bytes.IndexByte(text, '~')
-		if i < 0 || i+2 >= len(text) {
-			return false
-		}
-		if text[i+2] == '#' && bytes.IndexByte([]byte("mbehpv"), text[i+1]) >= 0 {
-			return true
-		}
-		text = text[i+1:]
+	if !taken {
+		r.lines = append(r.lines, Line{bytes.Clone(text), r.place.Line})
 	}
 }
 
-// plain returns text without the escape sequences of terminals. It may change the text.
+// plain returns text without the escape sequences of terminals.
 func plain(text []byte) []byte {
 	from := bytes.IndexByte(text, '\x1b')
 	if from < 0 {
 		return text
 	}
-	to := from
+	to := bytes.Clone(text[:from])
 	for i := from; i < len(text); i++ {
 		if text[i] != '\x1b' {
-			text[to] = text[i]
-			to++
+			to = append(to, text[i])
 			continue
 		}
 		if i+1 < len(text) && text[i+1] == '[' {
@@ -187,5 +223,5 @@ func plain(text []byte) []byte {
 		}
 		i++ // the letter that ends the sequence
 	}
-	return text[:to]
+	return to
 }

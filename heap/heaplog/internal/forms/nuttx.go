@@ -33,7 +33,6 @@ type nuttx struct {
 var (
 	nuttxRow   = regexp.MustCompile(`((?:-?\d{1,18} +)+)(0x[0-9a-fA-F]{1,16})\b(.*)$`)
 	nuttxTotal = regexp.MustCompile(`(\d{1,18}) +(\d{1,18})$`)
-	nuttxHeap  = regexp.MustCompile(`(?:(\w+): +)?\b((?:\d{1,18} +){4,7}\d{1,18})(?: +(\w+))?$`)
 	nuttxPS    = regexp.MustCompile(`(?P<thread>\d{1,9}) +(?:\d+ +){1,3}(?:FIFO|RR|SPORADIC|OTHER) +(?:Kthread|Task|pthread) .* (?:[\d.]+%!?|[0-9a-fA-F]{6,16}) +(?P<name>[A-Za-z_<].*)$`)
 )
 
@@ -125,21 +124,21 @@ func nuttxNames(text []byte) (found []string) {
 	return found
 }
 
-// nuttxRow reads the line of a block.
-func (s *state) nuttxRow(text []byte) {
+// nuttxRow reads the line of a block. It reports whether it is one.
+func (s *state) nuttxRow(text []byte) bool {
 	if s.columns == nil && bytes.HasSuffix(text, []byte("Address")) { // without PID
 		s.columns = nuttxNames(text)
-		return
+		return true
 	}
 	m := nuttxRow.FindSubmatch(text)
 	if m == nil {
 		if bytes.Contains(text, []byte(" 0x")) {
 			s.skipped++
 		}
-		return
+		return false
 	}
 	if bytes.HasSuffix(text, []byte("skip block dump")) { // a pool whose blocks have no process
-		return
+		return true
 	}
 	numbers := bytes.Fields(m[1])
 	columns := s.columns
@@ -152,7 +151,7 @@ func (s *state) nuttxRow(text []byte) {
 	}
 	if before < 0 || len(numbers) < before {
 		s.skipped++
-		return
+		return false
 	}
 	b := block{pcs: hexes(m[3])}
 	for i, number := range numbers[len(numbers)-before:] {
@@ -172,10 +171,11 @@ func (s *state) nuttxRow(text []byte) {
 	s.nuttxHeapOf(address)
 	if s.free {
 		s.walk.addFree(address, b.size)
-		return
+		return true
 	}
 	b.user.Set(codec.TagAddress, address)
 	s.record(&b)
+	return true
 }
 
 // nuttxHeapOf takes the address of a block.
@@ -206,16 +206,16 @@ func (s *state) nuttxAlone(m match) {
 // nuttxTotals takes the line before the number of blocks and their bytes.
 func (s *state) nuttxTotals(match) {
 	s.rows = false
-	s.inside = func(text []byte) {
+	s.inside = func(text []byte) bool {
 		m := nuttxTotal.FindSubmatch(text)
 		if m == nil {
-			return
+			return false
 		}
 		s.inside = nil
 		if s.free {
 			s.heap(s.walk)
 			s.closeEnded()
-			return
+			return true
 		}
 		n, _ := strconv.ParseInt(string(m[1]), 10, 64)
 		b, _ := strconv.ParseInt(string(m[2]), 10, 64)
@@ -223,45 +223,13 @@ func (s *state) nuttxTotals(match) {
 		if s.nuttx.heaps == nil && !s.next {
 			s.closeEnded()
 		}
+		return true
 	}
-}
-
-// nuttxMeminfo takes the first line of free: a line for each heap follows.
-func (s *state) nuttxMeminfo(m match) {
-	columns := nuttxNames(m.line)
-	s.flush()
-	s.inside = func(text []byte) {
-		m := nuttxHeap.FindSubmatch(text)
-		if m == nil {
-			return
-		}
-		numbers := bytes.Fields(m[2])
-		if len(numbers) != len(columns) {
-			return
-		}
-		values := map[string]int64{"maxused": -1}
-		for i, name := range columns {
-			values[name], _ = strconv.ParseInt(string(numbers[i]), 10, 64)
-		}
-		h := heap{string(m[1]) + string(m[3]), values["total"], values["free"], max(values["maxfree"], values["largest"]), -1, nil, false}
-		if used := values["maxused"]; used >= 0 {
-			h.least = h.size - used
-		}
-		if h.name != "Prog" && h.name != "Page" { // flash, and pages
-			s.heap(h)
-		}
-	}
-}
-
-// nuttxReport takes what a failed allocation tells of the heap. The sums of processes follow.
-func (s *state) nuttxReport(m match) {
-	s.flush()
-	s.beginEndless("failure", "")
-	s.heap(heap{"", m.number("size"), m.number("free"), m.number("largest"), -1, nil, false})
 }
 
 // nuttxHolds takes the sum of the blocks of a process.
 func (s *state) nuttxHolds(m match) {
+	s.beginEndless("failure", "")
 	b := m.block()
 	if pid := m.number("thread"); pid >= 0 {
 		b.user.Set(codec.TagThread, uint64(pid))

@@ -14,15 +14,14 @@ import (
 type state struct {
 	trace
 	Facts
-	systems []string          // of which something was read
-	notes   []string          // each once
-	inside  func(text []byte) // reads the rows of a table, nil outside of one
-	waiting block             // of which the callers follow
-	waits   int64             // the number of blocks of which waiting is the sum, 0 if there are none
-	moved   uint64            // old address of a block of which the new one follows
+	systems []string               // of which something was read
+	notes   []string               // each once
+	inside  func(text []byte) bool // reads the rows of a table, nil outside of one
+	waiting block                  // of which the callers follow
+	waits   int64                  // the number of blocks of which waiting is the sum, 0 if there are none
+	moved   uint64                 // old address of a block of which the new one follows
 	esp
 	nuttx
-	counts
 }
 
 // flush writes what waits for more.
@@ -32,7 +31,6 @@ func (s *state) flush() {
 		s.sum(&s.waiting, s.waits, s.waiting.size)
 		s.waits = 0
 	}
-	s.flushStats()
 }
 
 // finish ends the log.
@@ -95,10 +93,10 @@ func stacks(frame *regexp.Regexp) func(*state, match) {
 		if s.closeEndless(); !s.open {
 			s.begin("leak")
 		}
-		s.inside = func(text []byte) {
+		s.inside = func(text []byte) bool {
 			groups := frame.FindSubmatchIndex(text)
 			if groups == nil {
-				return
+				return false
 			}
 			f := match{&form{expr: frame}, text, groups}
 			pc, name := f.hex("address"), f.text("func")
@@ -107,10 +105,11 @@ func stacks(frame *regexp.Regexp) func(*state, match) {
 			}
 			if k := len(s.waiting.pcs); k > 0 && s.waiting.pcs[k-1] == pc {
 				s.addInlined(name, f.text("file"), f.number("line"))
-				return
+				return true
 			}
 			s.waiting.pcs = append(s.waiting.pcs, pc)
 			s.addName(pc, name, f.text("file"), f.number("line"))
+			return true
 		}
 	}
 }
@@ -148,8 +147,4 @@ func hexes(text []byte) (list []uint64) {
 		list, text = append(list, v), text[end:]
 	}
 	return list
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }

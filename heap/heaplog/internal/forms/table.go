@@ -39,8 +39,6 @@ var traceForms = []form{
 	{"esp-idf", " in trace (", re(`(?P<size>` + n + ` bytes (?:'leaked'|alive) in trace \((?P<count>` + n + `(?:/\d+)? allocations\)`), "3.0", "", "heap_trace_standalone.c", (*state).espEnds},
 	{"esp-idf", "records: |total allocation|total frees", re(`\brecords: \d+ \(|total (?:allocations|frees): \d`), "5.1", "", "heap_trace_standalone.c", func(s *state, _ match) { s.others = 0 }},
 	{"esp-idf", "uffer has overf", re(`(?i)\(NB: (?:Internal |SPI )?Buffer has overflowed`), "3.0", "", "heap_trace_standalone.c", (*state).espOverflow},
-	{"esp-idf", "Heap summary f", re(`Heap summary for capabilities (?P<caps>` + x32 + `)`), "3.0", "", "heap_caps.c", func(s *state, m match) { s.closeEnded(); s.caps = espCaps(m.hex("caps")) }},
-	{"esp-idf", " min_free ", re(`free (?P<free>` + n + ` allocated (?P<used>` + n + ` min_free (?P<least>` + n + ` largest_free_block (?P<largest>` + n), "3.0", "", "heap_caps.c", (*state).espTotals},
 	{"esp-idf", "Showing data for", re(`Showing data for heap: *(?P<name>` + x32 + `)`), "4.3", "", "multi_heap.c", (*state).espShow},
 	{"esp-idf", " data, size: ", re(`Block (?P<address>` + x32 + `) data, size: (?P<size>` + n + ` bytes, Free: (?P<free>Yes|No)`), "4.3", "", "multi_heap.c", (*state).espBlock},
 	{"esp-idf", ", CURRENT MEMORY", re(`(?P<last>└)? *(?P<status>ALIVE|DELETED): (?P<task>.*), CURRENT MEMORY USAGE \d+`), "5.5", "", "heap_task_info.c", (*state).espTask},
@@ -67,21 +65,17 @@ var traceForms = []form{
 	{"nuttx", "PID", re(`\bPID +Size +(?:Overhead +)?(?:Sequence +)?Address\b`), "10.3", "", "mm_memdump.c", (*state).nuttxColumns},
 	{"nuttx", " 0x", re(`^(?:.*\] +)?-?\d+ +\d+ +\d+(?: +\d+)?(?: 0x[0-9a-f]{8,16}){3,}$`), "12.1", "", "mm_memdump.c", (*state).nuttxAlone},
 	{"nuttx", "Total Blks", re(`Total Blks +Total Size`), "10.3", "", "mm_memdump.c", (*state).nuttxTotals},
-	{"nuttx", "  nused", re(`\btotal +used +free +(?:maxused +)?(?:maxfree|largest) +nused`), "10.3", "", "fs_procfsmeminfo.c", (*state).nuttxMeminfo},
 	{"nuttx", " Kthread ", nuttxPS, "10.3", "", "nsh_proccmds.c", (*state).nuttxProcess},
 	{"nuttx", " Task ", nuttxPS, "10.3", "", "nsh_proccmds.c", (*state).nuttxProcess},
 	{"nuttx", " pthread ", nuttxPS, "10.3", "", "nsh_proccmds.c", (*state).nuttxProcess},
-	{"nuttx", "Total:", re(`Total:(?P<size>` + n + `, used:(?P<used>` + n + `, free:(?P<free>` + n + `, largest:(?P<largest>` + n), "11.0", "", "mm_malloc.c", (*state).nuttxReport},
 	{"nuttx", "pid:", re(`pid: *(?P<thread>-?` + n + `, used: *(?P<size>` + n + `, nused: *(?P<count>` + n), "11.0", "", "mm_malloc.c", (*state).nuttxHolds},
-	{"nuttx", "Allocation failed", re(`Allocation failed, size (?P<size>` + n), "10.0", "", "mm_malloc.c", func(s *state, m match) { s.failed(m.number("size"), "") }},
+	{"nuttx", "Allocation failed", re(`Allocation failed, size (?P<size>` + n), "10.0", "", "mm_malloc.c", func(s *state, m match) { s.flush(); s.closeEndless(); s.failed(m.number("size"), "") }},
 
 	{"zephyr", "ptrace dump begin", re(`heaptrace dump begin ==`), "open pull request", "", "heaptrace_shell.c", begins("")},
 	{"zephyr", "heaptrace dump b", re(`heaptrace dump by (?P<task>.*) begin ==`), "open pull request", "", "heaptrace_shell.c", func(s *state, m match) { s.flush(); s.begin("task " + m.text("task")) }},
 	{"zephyr", "[heaptrace] ptr=", re(`\[heaptrace\] ptr=(?P<address>` + x + `) size=(?P<size>` + n + ` heap=(?P<memory>\S*) alloc_tid=(?P<thread>` + x + `) alloc_thread=(?P<task>.*?) alloc_cpu=.*alloc_ms=(?P<ms>` + n), "open pull request", "", "heaptrace_shell.c", (*state).zephyrBlock},
 	{"zephyr", "[heaptrace]   b", re(`\[heaptrace\] +backtrace:(?P<callers>.*)`), "open pull request", "", "heaptrace_shell.c", func(s *state, m match) { s.waiting.pcs = hexes(m.group("callers")); s.flush() }},
 	{"zephyr", "outstanding_bl", re(`\[heaptrace\] (?:(?:tid|name|cpu)=.* )?outstanding_blocks=(?P<count>` + n + ` outstanding_bytes=(?P<size>` + n), "open pull request", "", "heaptrace_shell.c", ends},
-	{"zephyr", "Heap at 0x", re(`Heap at (?P<name>` + x + `) contains`), "2.7", "", "heap_info.c", (*state).zephyrHeap},
-	{"zephyr", " free bytes, ", re(`(?P<free>` + n + ` free bytes, (?P<used>` + n + ` allocated bytes, overhead = (?P<over>` + n + ` bytes`), "2.7", "", "heap_info.c", (*state).zephyrInfo},
 
 	{"mbed", "#m:0x", re(`#m:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<size>` + n), "5.2", "", "mbed_mem_trace.cpp", events(codec.EventAllocated)},
 	{"mbed", "#c:0x", re(`#c:(?P<address>` + x32 + `);(?P<callers>` + x32 + `)-(?P<count>` + n + `;(?P<size>` + n), "5.2", "", "mbed_mem_trace.cpp", events(codec.EventAllocated)},
@@ -111,7 +105,7 @@ const mtraceAt = `@ [^\[]*\[(?P<callers>` + x + `)\] `
 func (f *form) aside() bool { return f.do == nil || f.key == "rst:0x" || f.source == "idf_monitor" }
 
 // forms are all lines that are read.
-var forms = append(slices.Concat(traceForms, heapForms), form{system: Own, key: ownKeys})
+var forms = traceForms
 
 // entry is a key of a form. A form may have several.
 type entry struct {
@@ -166,11 +160,10 @@ func (m match) hex(name string) uint64 {
 	return v
 }
 
-// match reads the forms that a line has. It reports whether there are any. A line with the key of
-// a record that is not whole is counted.
-func (s *state) match(line []byte, only string) (found bool) {
+// match reads the forms that a line has. found reports whether there are any, and taken whether they are of a
+// trace. A line with the key of a record that is not whole is counted.
+func (s *state) match(line []byte, only string) (found, taken bool) {
 	var tried [256 / 64]uint64
-	own := false // it may be a line of a program
 	for i := 0; i+1 < len(line); i++ {
 		for k := byKey[uint16(line[i])<<8|uint16(line[i+1])]; k > 0; k = entries[k-1].next {
 			e := &entries[k-1]
@@ -179,10 +172,6 @@ func (s *state) match(line []byte, only string) (found bool) {
 				continue
 			}
 			tried[e.at/64] |= 1 << (e.at % 64)
-			if f.expr == nil {
-				own = true
-				continue
-			}
 			groups := f.expr.FindSubmatchIndex(line)
 			if groups == nil {
 				if f.expr.SubexpIndex("address") >= 0 && f.expr.SubexpIndex("size") >= 0 {
@@ -190,7 +179,7 @@ func (s *state) match(line []byte, only string) (found bool) {
 				}
 				continue
 			}
-			found = true
+			found, taken = true, taken || !f.aside()
 			if !f.aside() && !slices.Contains(s.systems, f.system) {
 				s.systems = append(s.systems, f.system)
 			}
@@ -201,7 +190,7 @@ func (s *state) match(line []byte, only string) (found bool) {
 			break
 		}
 	}
-	return found || own && s.ownLine(line)
+	return found, taken
 }
 
 // block returns the block of a line: its size, or count times its size, and its other groups.

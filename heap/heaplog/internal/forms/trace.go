@@ -6,28 +6,26 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 )
 
-// trace writes the records and headers.
+// trace makes the records and headers.
 type trace struct {
-	out  []byte
-	from int    // the position in out of what is not read yet
-	held []byte // the text of a record that may not count, nil if there is none
-	at   int    // the position of held in out
-	// lastPart is the position in out of the end of the last line that said something of a heap.
-	lastPart int
-	parts    bool   // that report is not written yet
-	dump     uint32 // number of the next dump
-	open     bool
-	endless  string // what prints the open dump, if it has no last line: it ends where something else begins
-	ended    bool   // the open dump has its last line, with the totals n and size, but may go on
-	n, size  int64
-	atEnd    func() // called before the open dump ends, nil if nothing is to be done
-	skipped  int64
-	read     int64 // bytes of the log
-	sums     int64 // blocks that sum has written
-	blob     []byte
-	tasks    map[string]uint64 // numbers of tasks that have names only
+	place   recording.Place // of the current line
+	queue   []Item          // that are not returned yet
+	out     []Item          // of the current line
+	held    *recording.Item // a record that may not count, nil if there is none
+	behind  int             // the bytes of text behind it
+	dump    uint32          // number of the next dump
+	open    bool
+	endless string // what prints the open dump, if it has no last line: it ends where something else begins
+	ended   bool   // the open dump has its last line, with the totals n and size, but may go on
+	others  int    // lines that are no record since
+	n, size int64
+	atEnd   func() // called before the open dump ends, nil if nothing is to be done
+	skipped int64
+	sums    int64             // blocks that sum has written
+	tasks   map[string]uint64 // numbers of tasks that have names only
 }
 
 // key is a key of a header. A negative value is not known.
@@ -48,8 +46,24 @@ func (t *trace) header(h codec.Header, keys []key, text ...string) {
 			h.Keys = append(h.Keys, codec.HeaderKey{Key: k.name, Value: strconv.FormatInt(k.value, 10)})
 		}
 	}
-	if out, err := codec.AppendHeader(append(t.out, ' '), &h); err == nil {
-		t.out = out
+	if text, err := codec.AppendHeader(nil, &h); err == nil {
+		t.add(&recording.Item{Kind: recording.KindHeader, Text: text, Header: &h})
+	}
+}
+
+// add adds an item of the current line.
+func (t *trace) add(it *recording.Item) {
+	it.Place = t.place
+	t.out = append(t.out, Item{Item: it})
+}
+
+// maxOthers is the number of other lines that may stand between those of a dump.
+const maxOthers = 4
+
+// other takes a line that is no record.
+func (t *trace) other() {
+	if t.others++; t.others == maxOthers+1 {
+		t.closeEnded()
 	}
 }
 
@@ -143,24 +157,16 @@ func (h *heap) addFree(address uint64, size int64) {
 	}
 }
 
-func (t *trace) heap(h heap) { t.heapAt(h, -1, "") }
-
-// ForeignKey is the key of the ~h#heap lines that the Reader writes. Those of the log itself lack it. Its
-// value is 1, or where in the program the line is printed, as its words say.
+// ForeignKey is the key of the ~h#heap lines that the Reader writes. Those of the log itself lack it.
 const ForeignKey = "foreign"
 
-// heapAt is heap with a time in microseconds, -1 if it is not known, and the point of the program that
-// prints it, "" if it is not known.
-func (t *trace) heapAt(h heap, time int64, point string) {
-	plain := int64(1)
-	if point != "" {
-		plain = -1
-	}
+// heap writes what an allocator says of a heap.
+func (t *trace) heap(h heap) {
 	for list := range slices.Chunk(h.holes, holesPerLine) {
 		t.header(codec.Header{Verb: codec.VerbFree}, nil, "name", h.name, "heap", codec.FormatRanges(list))
 	}
 	if h.free >= 0 {
-		t.header(codec.Header{Verb: codec.VerbHeap}, []key{{"t", time}, {"size", h.size}, {"free", h.free}, {"largest", h.largest}, {"min", h.least}, {ForeignKey, plain}}, "name", h.name, ForeignKey, point)
+		t.header(codec.Header{Verb: codec.VerbHeap}, []key{{"size", h.size}, {"free", h.free}, {"largest", h.largest}, {"min", h.least}, {ForeignKey, 1}}, "name", h.name)
 	}
 }
 
@@ -199,30 +205,28 @@ type block struct {
 	user codec.User
 }
 
-// encode returns the blob of a block, with its 31 innermost frames, nil if it cannot be written.
-func (t *trace) encode(b *block) []byte {
+// stack returns the stack of a block, with its 31 innermost frames, nil if it cannot be one.
+func (t *trace) stack(b *block) *codec.Stack {
 	if b.size < 0 {
 		t.skipped++
 		return nil
 	}
-	s := codec.Stack{Size: uint64(b.size), PCs: b.pcs[:min(len(b.pcs), maxFrames)]}
-	blob, err := codec.Encoder{}.AppendBlob(t.blob[:0], &s, &b.user)
-	if err != nil {
-		t.skipped++
-		return nil
-	}
-	t.blob = blob
-	return blob
+	return &codec.Stack{Size: uint64(b.size), PCs: slices.Clone(b.pcs[:min(len(b.pcs), maxFrames)])}
 }
 
-// record writes a block as a ~m# record. Outside of a dump it opens one.
-func (t *trace) record(b *block) {
+// record makes a block a record. Outside of a dump it opens one.
+func (t *trace) record(b *block) *recording.Item {
 	if !t.open {
 		t.begin("")
 	}
-	if blob := t.encode(b); blob != nil {
-		t.out = codec.AppendLine(append(t.out, ' '), blob)
+	s := t.stack(b)
+	if s == nil {
+		return nil
 	}
+	user := b.user
+	it := &recording.Item{Kind: recording.KindDecoded, Stack: s, User: &user}
+	t.add(it)
+	return it
 }
 
 // minSums is the number of blocks of sums that any log may have. A log may have one more for each of
@@ -235,7 +239,7 @@ func (t *trace) sum(b *block, n, bytes int64) {
 		t.skipped++
 		return
 	}
-	if n > minSums+t.read-t.sums {
+	if n > minSums+t.place.Offset-t.sums {
 		n = 1
 		t.skipped++
 	}
@@ -246,11 +250,12 @@ func (t *trace) sum(b *block, n, bytes int64) {
 	}
 }
 
-// event writes a block as a ~e# record. (BT-EVT-5)
+// event makes a block an event. (BT-EVT-5)
 func (t *trace) event(kind uint64, b *block) {
 	b.user.Set(codec.TagEvent, kind)
-	if blob := t.encode(b); blob != nil {
-		t.out = codec.AppendEventLine(append(t.out, ' '), blob)
+	if s := t.stack(b); s != nil {
+		user := b.user
+		t.add(&recording.Item{Kind: recording.KindEvent, Stack: s, User: &user})
 	}
 }
 
@@ -258,65 +263,19 @@ func (t *trace) event(kind uint64, b *block) {
 // counts.
 func (t *trace) hold(b *block) {
 	t.release()
-	if !t.open {
-		t.begin("")
-	}
-	t.at = len(t.out)
-	t.record(b)
-	t.held = slices.Clone(t.out[t.at:])
-	t.out = t.out[:t.at]
+	t.held, t.behind = t.record(b), 0
 }
 
-// release writes the held record, if there is one, to the end of its line.
-func (t *trace) release() {
-	if t.held != nil {
-		t.out = slices.Insert(t.out, t.at, t.held...)
-		if t.lastPart > t.at {
-			t.lastPart += len(t.held)
-		}
-		t.held = nil
-	}
-}
-
-// moveBack moves the text from position n of out on to the end of the last line that said something
-// of a heap.
-func (t *trace) moveBack(n int) {
-	text := slices.Clone(t.out[n:])
-	t.out = slices.Insert(t.out[:n], t.lastPart, text...)
-	if t.held != nil && t.at >= t.lastPart {
-		t.at += len(text)
-	}
-}
-
-// drop forgets the held record.
-func (t *trace) drop() { t.held = nil }
-
-// maxHeld is the number of bytes behind a held record from which on the record counts, and behind a
-// part of a report from which on the report has all its parts.
+// maxHeld is the number of bytes behind a held record from which on the record counts.
 const maxHeld = 16 << 10
 
-// ready returns the text that can be passed on: up to a held record, or up to where a report of a
-// heap belongs that may have more parts.
-func (t *trace) ready() []byte {
-	if t.held != nil && len(t.out)-t.at > maxHeld {
-		t.release()
-	}
-	end := len(t.out)
+// release makes the held record count.
+func (t *trace) release() { t.held = nil }
+
+// drop forgets the held record.
+func (t *trace) drop() {
 	if t.held != nil {
-		end = t.at
+		*t.held = recording.Item{Place: t.held.Place}
 	}
-	if t.parts {
-		end = min(end, t.lastPart)
-	}
-	return t.out[t.from:end]
-}
-
-// maxTaken is the number of bytes that were read from which on out is moved to its beginning.
-const maxTaken = 64 << 10
-
-// taken removes the first n bytes of ready.
-func (t *trace) taken(n int) {
-	if t.from += n; t.from == len(t.out) || t.from >= maxTaken {
-		t.out, t.at, t.lastPart, t.from = append(t.out[:0], t.out[t.from:]...), t.at-t.from, t.lastPart-t.from, 0
-	}
+	t.held = nil
 }

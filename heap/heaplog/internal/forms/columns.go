@@ -1,0 +1,263 @@
+package forms
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// table is the header that rows follow.
+type table struct {
+	separator byte // 0: spaces
+	wide      bool // at least two of them
+	columns   []tableColumn
+	kib       bool
+	named     bool   // a column has names
+	other     *table // the same header split at two spaces
+}
+
+type tableColumn struct {
+	name        string
+	class       *class
+	named       bool   // has names
+	timed       bool   // has dates
+	part, whole *class // of MEM USAGE / LIMIT
+}
+
+// splitRow returns the fields of a line.
+func (t *table) split(b []byte) []string {
+	switch {
+	case t.separator != 0:
+		list := strings.Split(string(b), string(t.separator))
+		for i := range list {
+			list[i] = strings.Trim(strings.TrimSpace(list[i]), `"`)
+		}
+		return list
+	case !t.wide:
+		return strings.Fields(string(b))
+	}
+	var list []string
+	for p := range strings.SplitSeq(string(b), "  ") {
+		if p = strings.TrimSpace(p); p != "" {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// header reports whether a line has the names of columns, one of which is a level.
+func (l *Levels) header(b []byte) bool {
+	letters, found := 0, false
+	for _, c := range b[:min(len(b), 400)] {
+		if isLetter(c) {
+			letters++
+		}
+		found = found || isDigit(c)
+	}
+	if found {
+		l.heading = nil
+		return false
+	}
+	if letters >= 4 && l.table != nil && l.table.separator == 0 {
+		l.table = nil // it has ended, or the next one begins
+	}
+	if letters < 4 || bytes.ContainsAny(b, "={") {
+		l.heading = nil
+		return false
+	}
+	t := &table{}
+	for _, c := range []byte("\t;,") {
+		if t.separator == 0 && bytes.IndexByte(b, c) >= 0 {
+			t.separator = c
+		}
+	}
+	names := t.split(b)
+	if t.separator == 0 && len(names) < 3 {
+		if len(b) > 12 && !bytes.Contains(b, []byte("---")) {
+			l.heading = nil
+		}
+		return false
+	}
+	all := string(b)
+	if t.separator == 0 {
+		above := l.heading
+		l.heading = slices.Clone(names)
+		all += " " + strings.Join(above, " ")
+		if len(above) == len(names) { // two lines of names
+			for i := range names {
+				names[i] = above[i] + " " + names[i]
+			}
+		}
+		wide := &table{wide: true}
+		if w := wide.split(b); len(w) >= 3 && len(w) != len(names) && wide.name(w, string(b)) {
+			t.other = wide
+		}
+	}
+	if last := b[len(b)-1]; bytes.Contains(b, []byte(": ")) || last == '.' || last == ':' {
+		return false
+	}
+	if !t.name(names, all) {
+		t = t.other
+	}
+	if t != nil {
+		l.table = t
+	}
+	return t != nil
+}
+
+// name classifies the columns. It reports whether they are those of a table of levels.
+func (t *table) name(names []string, all string) bool {
+	for _, k := range kibColumns {
+		t.kib = t.kib || strings.Contains(all, k[0]) && strings.Contains(all, k[1])
+	}
+	levels, known := map[Quantity]bool{}, 0
+	for _, n := range names {
+		small := strings.ToLower(n)
+		c := tableColumn{name: n, class: classOf(n), named: (nameColumns[small] || strings.HasPrefix(n, "CONTAINER")) && !(t.kib && n == "id"), timed: timeColumns[small]}
+		if part, whole, ok := strings.Cut(n, " / "); ok {
+			if p := classOf(part); p.hit && p.q != none {
+				c.part, c.whole = p, classOf("memory "+whole)
+			}
+		}
+		if c.named || c.timed || c.class.hit {
+			known++
+		}
+		switch {
+		case c.named:
+			t.named = true
+		case c.class.hit && c.class.q.level():
+			levels[c.class.q] = true
+		}
+		t.columns = append(t.columns, c)
+	}
+	if len(levels) == 0 || known < 2 || t.separator == 0 && !t.named && !t.kib && known*2 < len(names) {
+		return false
+	}
+	return t.kib || t.named || levels[Free] && levels[Used] || isMemory([]byte(all))
+}
+
+// row reads a row of the table.
+func (l *Levels) row(b []byte, s *stamped) bool {
+	t := l.table
+	if t.separator == 0 && bytes.Contains(b, []byte("0x")) {
+		return false
+	}
+	if t.other != nil && !t.fits(bytes.Fields(b)) {
+		if n := len(t.other.split(b)); n == len(t.other.columns) || n == len(t.other.columns)+1 {
+			t = t.other
+		}
+	}
+	owner, cells := t.cells(b)
+	if cells == nil || strings.EqualFold(owner, "swap") {
+		return cells != nil
+	}
+	at := *s
+	names, good := l.rowNames(t, cells, &at)
+	if owner != "" {
+		names = append([]string{owner}, names...)
+	}
+	if !good {
+		return false
+	}
+	id := identity{context: strings.Join(names, " "), cell: true}
+	for i, text := range cells {
+		if c := &t.columns[i]; !c.named && !c.timed && c.class.hit && c.class.q != uptime && c.class.q != ident {
+			l.cell(t, i, text, id, &at)
+		}
+	}
+	return true
+}
+
+// cells returns the fields of a row, nil if they are none, and the name before them if there is one.
+func (t *table) cells(b []byte) (owner string, f []string) {
+	f = t.split(b)
+	n := len(t.columns)
+	switch {
+	case len(f) == 0, t.separator != 0 && len(f) != n:
+		return "", nil
+	case t.separator != 0:
+		return "", f
+	case strings.HasSuffix(f[0], ":") && len(f)-1 <= n && len(f) > 2, len(f) == n+1 && (t.wide || !isNumber(f[0]) && isNumber(f[1])):
+		return strings.TrimSuffix(f[0], ":"), f[1:]
+	case len(f) == n:
+		return "", f
+	case len(f) > n && t.named && !t.wide: // the last column has spaces
+		f[n-1] = strings.Join(f[n-1:], " ")
+		return "", f[:n]
+	}
+	if w := (&table{wide: true}).split(b); !t.wide && len(w) == n+1 && !isNumber(w[0]) && isNumber(w[1]) {
+		return w[0], w[1:]
+	}
+	return "", nil
+}
+
+// rowNames returns the names in a row, and sets its time. good reports whether the row has a value.
+func (l *Levels) rowNames(t *table, cells []string, s *stamped) (names []string, good bool) {
+	for i, text := range cells {
+		switch c := &t.columns[i]; {
+		case c.timed:
+			if at := l.stamp([]byte(text)); len(at.rest) == 0 && (at.wall.clock != noClock || at.up.clock != noClock) {
+				s.wall, s.up, good = at.wall, at.up, true
+			}
+		case c.class.hit && c.class.q == uptime:
+			l.timeOf([]byte(text), c.name, s)
+		case c.named:
+			names = append(names, text)
+		case c.class.hit:
+			good = good || isNumber(text)
+		}
+	}
+	return names, good
+}
+
+// cell puts the value of a cell, or both of USAGE / LIMIT.
+func (l *Levels) cell(t *table, i int, text string, id identity, s *stamped) {
+	c := &t.columns[i]
+	parts, classes := []string{text}, []*class{c.class}
+	if c.part != nil {
+		parts, classes = strings.SplitN(text, " / ", 2), []*class{c.part, c.whole}
+	}
+	for k, p := range parts {
+		if !isNumber(p) {
+			continue
+		}
+		end, raw, unit, ok := scanNumber([]byte(p), 0)
+		rest := strings.TrimSpace(p[end:])
+		switch {
+		case !ok || rest != "" && unitAt([]byte(rest)) == 0:
+			if t.separator == 0 {
+				continue
+			}
+			raw, unit = []byte(p), nil
+		case rest != "":
+			unit = []byte(rest)
+		}
+		own := *classes[k]
+		if own.q == unknown && t.named {
+			own.q, own.why = Used, "" // the memory of a process, a pod or a container is what it uses
+		}
+		if own.unit == "" && t.kib && len(unit) == 0 {
+			own.unit = "kib"
+		}
+		id.words = "column " + c.name
+		l.put(s, id, &field{[]byte(c.name), raw, unit, &own, 4*i + k})
+	}
+}
+
+// fits reports whether a row has a field for each column (the last takes the rest), and numbers where
+// the levels are.
+func (t *table) fits(f [][]byte) bool {
+	if len(f) < len(t.columns) || len(f) > len(t.columns) && !t.named {
+		return false
+	}
+	for i := range t.columns {
+		if c := t.columns[i].class; c.hit && c.q.level() && !isNumber(string(f[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+func isNumber(s string) bool {
+	return s != "" && (isDigit(s[0]) || s[0] == '-' && len(s) > 1 && isDigit(s[1]))
+}
