@@ -205,7 +205,7 @@ func TestLeaksOfReportsOnly(t *testing.T) {
 // An expression without what it needs is an error, and a log in which nothing is found leads to the flag.
 func TestHeapLineErrors(t *testing.T) {
 	log := "FH=222892 hcgfs=155536\nFH=222000 hcgfs=155500\n"
-	if _, errs, code := command(log, "leaks"); code != 2 || !strings.Contains(errs, `if 222892 in "FH=222892 hcgfs=155536" is the number of free bytes: --heap-line 'FH=(?P<free>\d+)'`) {
+	if _, errs, code := command(log, "leaks"); code != 2 || !strings.Contains(errs, `if it is what is free: --heap-line 'FH=(?P<free>\d+)', which reads 222892 and at last 222000 bytes`) {
 		t.Errorf("no expression made from a line: %s", errs)
 	}
 	if out, _, code := command(log, "leaks", "--heap-line", `FH=(?P<free>\d+)`); code != 0 || !strings.Contains(out, "free 222,892 → 222,000") {

@@ -246,6 +246,7 @@ func (l *Levels) prose(b []byte, s *stamped) {
 	if len(c.fields) == 0 && c.tokens > 0 && !hasLetter(s.rest) {
 		l.bare++
 		l.bareColumns = c.tokens
+		l.bareLines.see(nil, nil, s.rest, "")
 	}
 	context := strings.TrimSpace(l.context + " " + l.owner)
 	timed := l.clock(s)
@@ -383,7 +384,9 @@ func CheckHeapLine(expr *regexp.Regexp) error {
 	}
 	for _, name := range expr.SubexpNames() {
 		base, unit, _ := strings.Cut(name, "_")
-		if _, known := units[strings.ToLower(unit)]; name != "" && (!slices.Contains(groupNames, base) || unit != "" && !known) {
+		_, known := units[strings.ToLower(unit)]
+		known = known || allDigits([]byte(unit))
+		if name != "" && (!slices.Contains(groupNames, base) || unit != "" && !known) {
 			return fmt.Errorf("group %q, expected %s, with a unit behind _ if the text has none", name, strings.Join(groupNames, ", "))
 		}
 	}

@@ -1,7 +1,9 @@
 package forms
 
 import (
+	"bytes"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -59,14 +61,33 @@ var marks = func() (list [1 << 16][]mark) {
 	return list
 }()
 
-// unknownWords are the words before numbers that no row of the vocabulary has.
-type unknownWords struct {
-	label, first, last string
-	changes            int
+// candidate is a number that may be a level, although it does not count.
+type candidate struct {
+	label, first, last  string // its words, and how it is spelled in the first and the last line
+	firstLine, lastLine []byte
+	why                 string
+	q                   Quantity // as its words say
+	unit                string
+	count, changes      int
 }
 
-// maxUnknown is the number of unknownWords.
-const maxUnknown = 64
+const (
+	// maxUnknown is the number of labels without a known word, maxCandidate the bytes of a line that are kept.
+	maxUnknown   = 64
+	maxCandidate = 400
+)
+
+func (c *candidate) see(label, raw, line []byte, unit string) {
+	if line = line[:min(len(line), maxCandidate)]; c.count == 0 {
+		*c = candidate{label: string(label), first: string(raw), firstLine: bytes.Clone(line), unit: unit, q: c.q, why: c.why}
+	}
+	c.count++
+	if c.last != string(raw) {
+		c.last = string(raw)
+		c.changes++
+	}
+	c.lastLine = append(c.lastLine[:0], line...)
+}
 
 // refusals is what tells why a log has no samples.
 type refusals struct {
@@ -74,8 +95,9 @@ type refusals struct {
 	quiet       int64 // the last line of a report without levels
 	bare        int   // lines of numbers only
 	bareColumns int
-	dropped     int // samples of damaged lines
-	unknown     []unknownWords
+	bareLines   candidate
+	dropped     int            // samples of damaged lines
+	unknown     []candidate    // without a known word
 	known       map[string]int // index in unknown, by label
 }
 
@@ -100,8 +122,8 @@ func (r *refusals) mark(b []byte, line int64) {
 }
 
 // missed takes a number whose words are not known.
-func (r *refusals) missed(label, raw []byte) {
-	i, known := r.known[string(label)]
+func (r *refusals) missed(n *number, line []byte) {
+	i, known := r.known[string(n.label)]
 	if !known {
 		if len(r.unknown) == maxUnknown {
 			return
@@ -109,13 +131,10 @@ func (r *refusals) missed(label, raw []byte) {
 		if i = len(r.unknown); i == 0 {
 			r.known = map[string]int{}
 		}
-		r.known[string(label)] = i
-		r.unknown = append(r.unknown, unknownWords{label: string(label), first: string(raw)})
+		r.known[string(n.label)] = i
+		r.unknown = append(r.unknown, candidate{})
 	}
-	if u := &r.unknown[i]; u.last != string(raw) {
-		u.last = string(raw)
-		u.changes++
-	}
+	r.unknown[i].see(n.label, n.raw, line, string(n.unit))
 }
 
 // Is returns what the log is if it is a report without levels, "" if that is not known.
@@ -128,49 +147,144 @@ func (l *Levels) Is() string {
 	return ""
 }
 
-// Offer is an expression for --heap-line that reads a log, and what it reads.
-type Offer struct {
-	Expr        string
-	Line        string // the first one that it matches
-	First, Last string // numbers
-}
-
-// Refusal returns what is missing in a log that has no samples: why the numbers that are nearest to a
-// level do not count, or which words are not known.
+// Refusal returns what is missing in a log that has no samples: why the number that is nearest to a level
+// does not count, or which words are not known, and if there is one, an expression for --heap-line that
+// reads it, with what it reads.
 func (l *Levels) Refusal(refused []*Series) string {
 	if is := l.Is(); is != "" {
 		return is
 	}
-	if l.bare > 2 && l.bare*3 > int(l.line) {
-		text := fmt.Sprintf("rows of %d numbers without names: which column is free or used, and in which unit?", l.bareColumns)
-		if l.bareColumns == 7 {
-			text += " /proc/PID/statm has 7, in pages"
-		}
-		return text
+	if l.bare > 2 && l.bare*3 > int(l.order) {
+		return l.bareText()
 	}
-	best, most := (*Series)(nil), 0
-	for _, s := range refused {
-		n := len(s.raw.samples)
-		if s.Quantity != none {
-			n *= 4
-		}
-		if n > most {
-			best, most = s, n
-		}
-	}
-	if best != nil {
-		return fmt.Sprintf("%q: %s", clean(best.Label), best.Why)
+	if c := nearest(refused); c != nil {
+		return strings.TrimSuffix(fmt.Sprintf("%q: %s; %s", clean(c.label), c.why, c.offer()), "; ")
 	}
 	var list []string
-	for _, u := range l.unknown {
-		if u.changes > 1 && len(list) < 4 {
-			list = append(list, fmt.Sprintf("%q (%s to %s)", clean(u.label), u.first, u.last))
+	var best *candidate
+	for i := range l.unknown {
+		c := &l.unknown[i]
+		if c.changes < 2 {
+			continue
+		}
+		if len(list) < 4 {
+			list = append(list, fmt.Sprintf("%q (%s to %s)", clean(c.label), c.first, c.last))
+		}
+		if best == nil && c.large() {
+			best = c
 		}
 	}
 	if list == nil {
 		return ""
 	}
-	return "no word of memory before a number; say which is free or used: " + strings.Join(list, ", ")
+	text := "no word of memory before a number: which is free or used? " + strings.Join(list, ", ")
+	if best != nil {
+		text = strings.TrimSuffix(text+"; "+best.offer(), "; ")
+	}
+	return text
+}
+
+// bareText describes rows of numbers.
+func (l *Levels) bareText() string {
+	text := fmt.Sprintf("rows of %d numbers without names: which column is free or used, and in which unit?", l.bareColumns)
+	expr := `^` + strings.Repeat(`\S+ +`, l.bareColumns-1) + `(?P<free>\d+)$`
+	if l.bareColumns == 7 {
+		text, expr = text+" /proc/PID/statm has 7, in pages, the second in use:", `^\d+ (?P<used_4096>\d+)( \d+){5}$`
+	}
+	first, last := reads(expr, l.bareLines.firstLine), reads(expr, l.bareLines.lastLine)
+	if first < 0 || last < 0 {
+		return text
+	}
+	if l.bareColumns != 7 {
+		text += " if it is the last one, in bytes:"
+	}
+	return fmt.Sprintf("%s --heap-line '%s', which reads %.0f and at last %.0f bytes", text, expr, first, last)
+}
+
+// nearest returns the refused series that is nearest to a level, nil if there is none.
+func nearest(refused []*Series) (best *candidate) {
+	most := 0
+	for _, s := range refused {
+		n := len(s.raw.samples)
+		if s.Quantity != none || s.raw.refused.q.level() {
+			n *= 4
+		}
+		if c := &s.raw.refused; n > most && c.count > 0 {
+			best, most = c, n
+			best.why = s.Why
+		}
+	}
+	return best
+}
+
+// large reports whether a number may be one of bytes: it has a unit of bytes, or four digits.
+func (c *candidate) large() bool {
+	return units[strings.ToLower(c.unit)] > 0 || len(strings.Trim(c.first, ".,")) >= 4 && !isAddress([]byte(c.first)) && c.changes > 1
+}
+
+var (
+	allNumbers = regexp.MustCompile(`0[xX][0-9a-fA-F]+|\d+`)
+	wordsAhead = regexp.MustCompile(`(?:[\pL_$][\pL\d_$.]*[^\pL\d]{0,4}){1,3}$`)
+)
+
+// offer returns an expression for --heap-line that reads the number, and what it reads from the first and the
+// last line. It returns "" for what is no level, and for an expression that does not read both.
+func (c *candidate) offer() string {
+	group, unit := string(c.q), strings.ToLower(c.unit)
+	switch {
+	case c.q == unknown || c.q == none && c.why == "":
+		group = "free"
+	case c.q != Free && c.q != Used:
+		return ""
+	}
+	digits := `[\d.,]+(?:[eE][+-]?\d+)?`
+	if allDigits([]byte(c.first)) && allDigits([]byte(c.last)) {
+		digits = `\d+`
+	} else if isAddress([]byte(c.first)) {
+		digits = `0[xX][0-9a-fA-F]+`
+	}
+	switch factor, known := units[unit]; {
+	case known && factor > 1:
+		digits += ` ?` + regexp.QuoteMeta(c.unit)
+	case unit == "page" || unit == "pages":
+		group += "_4096"
+	case unit == "word" || unit == "words":
+		group += "_4"
+	case known && factor == 0:
+		return ""
+	case c.why == fractions:
+		group += "_KB"
+	}
+	ahead := wordsAhead.FindString(strings.TrimRight(c.label, "0123456789-+"))
+	if ahead == "" {
+		return ""
+	}
+	expr := strings.ReplaceAll(allNumbers.ReplaceAllString(regexp.QuoteMeta(ahead), `\d+`), "'", ".") + `(?P<` + group + `>` + digits + `)`
+	first, last := reads(expr, c.firstLine), reads(expr, c.lastLine)
+	if first < 0 || last < 0 {
+		return ""
+	}
+	what, _, _ := strings.Cut(group, "_")
+	return fmt.Sprintf("if it is what is %s: --heap-line '%s', which reads %.0f and at last %.0f bytes", what, expr, first, last)
+}
+
+// fractions is why numbers with a point do not count.
+const fractions = "fractions without a unit"
+
+// reads returns what an expression reads from a line, negative if that is nothing.
+func reads(expr string, line []byte) float64 {
+	e, err := regexp.Compile(expr)
+	if err != nil {
+		return -1
+	}
+	l := NewLevels(e)
+	l.Line(Line{Text: line, Number: 1})
+	heaps, _ := l.Heaps()
+	if len(heaps) != 1 {
+		return -1
+	}
+	r := heaps[0].Reports[0]
+	return max(r.Free, r.Used)
 }
 
 // clean returns a label without signs at its ends.

@@ -312,7 +312,7 @@ func (s *scan) add(n *number) {
 	}
 	if !c.hit {
 		if hasLetter(n.label) {
-			s.l.missed(n.label, n.raw)
+			s.l.missed(n, s.line)
 		}
 		return
 	}

@@ -1,6 +1,7 @@
 package forms
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -125,7 +126,11 @@ func (r *rawSeries) decide() *Series {
 			u = r.class.unit
 		}
 		factors[i] = 1
-		switch f, known := units[u]; {
+		f, known := units[u]
+		if n, err := strconv.ParseFloat(u, 64); err == nil { // of --heap-line: free_4096
+			f, known = n, true
+		}
+		switch {
 		case !known:
 			s.Assumed = true
 		case f == 0:
@@ -153,14 +158,14 @@ func (r *rawSeries) decide() *Series {
 		s.Why = why
 	}
 	s.Underflows = underflows(v, bad)
-	fractions := 0
+	pointed := 0
 	for i := range v {
 		if bad[i] {
 			s.Dropped++
 			continue
 		}
 		if strings.Contains(raw[i], ".") && !strings.ContainsAny(raw[i], "eE") && (v[i] < 10000 || v[i] != float64(int64(v[i]))) {
-			fractions++
+			pointed++
 		}
 		x := &r.samples[i]
 		s.Values = append(s.Values, v[i]*factors[i])
@@ -168,8 +173,8 @@ func (r *rawSeries) decide() *Series {
 	}
 	switch {
 	case s.Why != "":
-	case s.Assumed && fractions*2 > len(v):
-		s.Why = "fractions without a unit"
+	case s.Assumed && pointed*2 > len(v):
+		s.Why = fractions
 	case len(s.Values) == 0:
 		s.Why = "no number that can be one of bytes"
 	}

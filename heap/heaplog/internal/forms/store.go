@@ -1,6 +1,7 @@
 package forms
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -39,7 +40,8 @@ type rawSeries struct {
 	samples []sample
 	text    []byte
 	units   []string
-	every   int // each sample whose number is a multiple of this is kept
+	refused candidate // if the samples do not count
+	every   int       // each sample whose number is a multiple of this is kept
 	total   int
 }
 
@@ -88,8 +90,16 @@ func (l *Levels) put(at *stamped, id identity, f *field) {
 		s.byKey[string(s.key)] = r
 		s.series = append(s.series, r)
 	}
-	s.samples++
+	if s.samples++; f.mayBeRefused() {
+		r.refused.q = l.classify([]byte(r.label)).q
+		r.refused.see(f.label, f.raw, l.scan.line, cmp.Or(string(f.unit), f.class.unit))
+	}
 	r.add(sample{line: s.line, order: s.order, seq: int64(s.samples), file: int32(s.file), boot: int32(s.boot), restarts: int32(l.restarts), wall: at.wall, up: at.up}, f)
+}
+
+// mayBeRefused reports whether a number may not count: what is kept of it may be shown.
+func (f *field) mayBeRefused() bool {
+	return !f.q.level() || f.q == unknown || len(f.unit) == 0 && bytes.IndexByte(f.raw, '.') >= 0 || len(f.unit) > 1 && units[strings.ToLower(string(f.unit))] == 0
 }
 
 func (r *rawSeries) add(x sample, f *field) {

@@ -93,6 +93,14 @@ var noLabelUnits = set("block blocks lines vars cells")
 // memoryWords: one of them, or a unit, must be in a line for its free and used to be memory.
 var memoryWords = strings.Fields("heap mem ram psram sram dram iram spiram rss arena bytes kb pool block resident umem kmem mm_ internal uordblks freeheap freeram freemem usedheap working gc")
 
+// memoryStart marks the first letters of memoryWords.
+var memoryStart = func() (t [256]bool) {
+	for _, w := range memoryWords {
+		t[w[0]] = true
+	}
+	return t
+}()
+
 // processWords say that a number is of a process, and not of a heap.
 var processWords = set("rss resident vmrss anon pss working")
 
@@ -272,7 +280,7 @@ func labelWords(label string) (words []string) {
 // isMemory reports whether a word of memory is in a text.
 func isMemory(text []byte) bool {
 	for i := range text {
-		if i > 0 && isLetter(text[i-1]) && !isUpper(text[i]) && text[i-1] != '_' {
+		if !memoryStart[text[i]|0x20] || i > 0 && isLetter(text[i-1]) && !isUpper(text[i]) && text[i-1] != '_' {
 			continue
 		}
 		for _, w := range memoryWords {
