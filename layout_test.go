@@ -44,7 +44,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/core/types":             {},
 	"heap/heaplog":                {packages: "codec codec/callpath codec/recording symbol heap/profile heap/profile/growth heap/heaplog/internal/forms internal/input internal/process internal/printable"},
 	"internal/input":              {packages: "internal/decompress", libraries: "golang.org/x/text"},
-	"heap/heaplog/internal/forms": {packages: "codec"},
+	"heap/heaplog/internal/forms": {packages: "codec codec/recording"},
 	"internal/process":            {packages: "codec codec/callpath codec/recording symbol internal/input internal/printable"},
 	"heap/internal/worlds":        {}, // tests import it
 	"heap/internal/heapmap":       {packages: "codec heap/profile"},

@@ -57,7 +57,8 @@ free 39,300 bytes: exhausted in 393 reports (391 to 396) at +100 bytes per
 heap: leak, 96 %, +100 bytes per report (99.4 to 101)
   ▁▂▃▄▅▆▇█
   free 40,000 → 39,300
-RSS: no leak
+RSS: none above 1.1 bytes per report
+  ▁▁▁▁▁▁▁▁
   used 9,216,000
 `},
 	"named by --heap-line": {func(i int) string { return fmt.Sprintf("step %d: mem after %d KB\n", i, 5000+10*i) }, 8, []string{"--heap-line", `after (?P<used>\d+ KB)`}, `memory leaks in 8 reports of what is used

@@ -263,7 +263,7 @@ func (r *Report) complete(sized bool) {
 func (h *Heap) isRegion(list []Heap) bool {
 	return slices.ContainsFunc(list, func(o Heap) bool {
 		rest, ok := strings.CutPrefix(h.Name, o.Name+" ")
-		return ok && o.Name != "" && o.Source == h.Source && o.Used == h.Used && isAddress([]byte(rest))
+		return ok && o.Name != "" && o.Source == h.Source && isAddress([]byte(rest))
 	})
 }
 
