@@ -16,12 +16,12 @@ import (
 
 // recent holds the last dumps of a log, and the last reports of allocators.
 type recent struct {
-	dumps   []*profile.Dump       // dumps that have ended
-	open    *profile.Dump         // the dump that has not ended, or nil
+	dumps   []*profile.Dump      // dumps that have ended
+	open    *profile.Dump        // the dump that has not ended, or nil
 	reports []*growth.HeapReport // of ~h#heap
 	lines   []growth.HeapSeries  // that lines of text have reported
-	keep    int                   // the number of reports of each that count
-	count   int                   // number of reports so far
+	keep    int                  // the number of reports of each that count
+	count   int                  // number of reports so far
 	last    *growth.HeapReport   // the last report, if it came after the last dump and is in none; or nil
 }
 
