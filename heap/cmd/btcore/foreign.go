@@ -37,8 +37,13 @@ func (in *input) findArenas(only []alloc.Kind) ([]*alloc.Heap, error) {
 	}, Data: in.roots().Data}
 	heaps, err := alloc.Find(&in.Image, p, only...)
 	var missing *alloc.MissingError
-	if errors.As(err, &missing) {
+	var mismatch *alloc.MismatchError
+	switch {
+	case errors.As(err, &missing):
 		in.note("%v%s", err, in.ranges())
+		return nil, cli.Exit(cli.Short)
+	case errors.As(err, &mismatch):
+		in.note("%v", err)
 		return nil, cli.Exit(cli.Short)
 	}
 	return heaps, err

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -220,14 +221,47 @@ func (p *stackPrinter) print(w io.Writer, t stackThread) error {
 	return nil
 }
 
-// explainEnd adds a note if a stack ends early because the image or a file is missing.
+// explainEnd adds a note if a stack ends early: where it goes on, and why it cannot be followed there.
 func (p *stackPrinter) explainEnd(title string, frames []unwind.Frame) {
-	if m := p.in.MapAt(p.u.Beyond); p.u.Beyond != 0 && m != nil && m.File != "" {
-		p.in.note("%s: the stack goes on at %#x in %s, which was not read: give it by -e", title, p.u.Beyond, m.File)
+	last := &frames[len(frames)-1]
+	at := p.u.Beyond
+	if at == 0 && last.Module == nil && last.PC != 0 {
+		at = last.PC
 	}
-	if len(frames) == 1 && p.in.Read(make([]byte, 1), frames[0].SP) == 0 {
-		p.in.note("%s: its stack, at %#x, is not in the image", title, frames[0].SP)
+	switch m := p.in.MapAt(at); {
+	case last.Trampoline || p.exception(last.PC):
+	case at == 0 || at == 1 || p.in.fit(at|3) == p.in.fit(^uint64(0)): // 0 and -1 end a stack
+	case m != nil && m.File != "":
+		p.in.note("%s: the stack goes on at %#x in %s, which %s", title, at, m.File, p.unread(m.File))
+	case m != nil && m.Exec:
+		p.in.note("%s: the stack goes on at %#x, in code that is in no file: the program made it while it ran", title, at)
+	case len(p.in.files) == 0:
+		p.in.note("%s: no file of the program was read: give it by -e", title)
+	case len(frames) == 1:
+		p.in.note("%s: there is no code at its address, %#x, in the files that were read", title, at)
 	}
+	if p.exception(last.PC) {
+		p.in.note("%s: an exception interrupted a task, whose stack pointer (psp) is not known: its stack is not printed", title)
+	}
+	if len(frames) == 1 && p.in.Read(make([]byte, 1), last.SP) == 0 {
+		p.in.note("%s: its stack, at %#x, is not in the image", title, last.SP)
+	}
+}
+
+// exception reports whether an address is that to which an exception handler of a Cortex-M returns: the task's stack is
+// in another register.
+func (p *stackPrinter) exception(pc uint64) bool {
+	return p.in.Machine == elf.EM_ARM && pc&0xffffff83 == 0xffffff81 && pc&4 != 0
+}
+
+// unread says why there is no code at an address of a file.
+func (p *stackPrinter) unread(file string) string {
+	for _, f := range p.in.files {
+		if filepath.Base(f.path) == filepath.Base(file) {
+			return "was read, but has no code there"
+		}
+	}
+	return "was not read: give it by -e"
 }
 
 // name returns the functions and lines of a frame, the innermost function first.
@@ -264,7 +298,8 @@ func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 // where describes an address that is in none of the files read.
 func (p *stackPrinter) where(pc uint64) string {
 	if m := p.in.MapAt(pc); m != nil && m.File != "" {
-		return fmt.Sprintf("?? (in %s, which was not read)", cli.Printable(m.File))
+		why, _, _ := strings.Cut(p.unread(m.File), ":")
+		return fmt.Sprintf("?? (in %s, which %s)", cli.Printable(m.File), why)
 	}
 	return "?? (in no file)"
 }

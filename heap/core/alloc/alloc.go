@@ -285,6 +285,13 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s is at %#x to %#x, which is not in this image", e.Name, e.Start, e.End)
 }
 
+// MismatchError reports that a variable of an allocator cannot have its value: the symbols are those of another build.
+type MismatchError struct{ What string }
+
+func (e *MismatchError) Error() string {
+	return e.What + ": the ELF file is not that of this image"
+}
+
 // finder is a search for heaps.
 type finder struct {
 	m      *core.Image

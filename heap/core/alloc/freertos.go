@@ -45,8 +45,9 @@ func (f *finder) freeRTOS() (best []*Heap, err error) {
 	for _, align := range []uint64{8, 16, 32, 4} {
 		list, e := f.freeRTOSAligned(align)
 		var missing *MissingError
+		var mismatch *MismatchError
 		switch {
-		case errors.As(e, &missing):
+		case errors.As(e, &missing), errors.As(e, &mismatch):
 			return nil, e
 		case e != nil:
 		case best == nil || bad(list[0]) < bad(best[0]):
@@ -125,8 +126,11 @@ func (r *freeRTOS) unlinked(at uint64) bool {
 
 func (r *freeRTOS) heap4(first, end uint64, array core.Symbol) ([]*Heap, error) {
 	r.h.Name = "FreeRTOS heap_4"
-	if _, ok := r.m.Bytes(array.Addr, array.Size); !ok || end < array.Addr || end >= array.Addr+array.Size {
+	if _, ok := r.m.Bytes(array.Addr, array.Size); !ok {
 		return nil, r.missing(array.Addr, array.Size)
+	}
+	if end < array.Addr || end >= array.Addr+array.Size {
+		return nil, &MismatchError{fmt.Sprintf("pxEnd is %#x, but ucHeap is at %#x to %#x", end, array.Addr, array.Addr+array.Size)}
 	}
 	if end != (array.Addr+array.Size-r.header)&^(r.align-1) { // pxEnd shows the alignment of the port
 		if r.align != 8 {

@@ -89,6 +89,12 @@ func (w *walker) scan(m *Module, look uint64, regs *Regs) (out Regs, ok bool) {
 	return out, best >= fits
 }
 
+// calls reports whether the instruction before ra is a direct call of an address, which may be data.
+func (w *walker) calls(ra, addr uint64) bool {
+	target, ok := w.callTarget(ra)
+	return ok && w.arch.addr(target) == addr
+}
+
 // lost finds the caller if the program counter is in no module, such as after a call of a
 // wrong address. It assumes that the return address is where a call instruction puts it.
 func (w *walker) lost(cur *Frame, regs *Regs) (Regs, How, bool) {
@@ -105,7 +111,7 @@ func (w *walker) lost(cur *Frame, regs *Regs) (Regs, How, bool) {
 		out.PC = a.codePtr(ra)
 		return out, HowPrologue, true
 	}
-	if ra, ok := w.wordAt(cur.SP); ok && w.follows(ra) {
+	if ra, ok := w.wordAt(cur.SP); ok && (w.follows(ra) || w.calls(ra, a.addr(cur.PC))) {
 		out.PC = ra
 		out.Set(a.sp, cur.SP+a.word)
 		return out, HowPrologue, true

@@ -163,6 +163,9 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 		}
 		frames[len(frames)-1].Trampoline = how == HowSignal
 		cur = Frame{PC: next.PC, SP: sp, How: how, Signal: how == HowSignal, Module: w.module(a.addr(next.PC))}
+		if before := w.module(a.addr(next.PC) - 1); how != HowSignal && before != nil {
+			cur.Module = before // a call that does not return may be the last instruction
+		}
 		if cur.Module == nil && !w.isTrampoline(next.PC) {
 			w.Beyond = a.addr(next.PC)
 			break
