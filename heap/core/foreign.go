@@ -17,6 +17,7 @@ type Arena struct {
 	// Doubtful is memory of Ranges in no block that may be the program's, since the allocator's structures contradict each
 	// other. What it points to is uncertain.
 	Doubtful []Map
+	Free     []Map // free memory that a request can get, by address, without headers
 	Blocks   []ArenaBlock
 	Damage   []ArenaDamage
 }
@@ -103,6 +104,7 @@ func (f *foreign) add(a *Arena) {
 	for _, r := range a.Ranges {
 		h.inside = append(h.inside, span{r.Start, r.End})
 	}
+	h.free = append(h.free, a.Free)
 	for _, r := range a.Doubtful {
 		h.doubtful = append(h.doubtful, span{r.Start, r.End})
 	}

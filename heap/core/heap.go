@@ -28,8 +28,9 @@ type Heap struct {
 	// Stacks reports whether the allocator stores call stacks, if Foreign.
 	Stacks bool
 
-	inside   []span // memory of the allocator, if Foreign
-	doubtful []span // of inside: what may be the program's
+	inside   []span  // memory of the allocator, if Foreign
+	doubtful []span  // of inside: what may be the program's
+	free     [][]Map // of the owners, if Foreign
 	notes    notes
 	byAddr   []int32 // indexes of Blocks, by address
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -74,7 +75,7 @@ func (m *Image) boot(w io.Writer, keys ...codec.HeaderKey) *recording {
 // the blocks for which keep returns true, or all blocks if keep is nil. Blocks without a
 // blob are omitted; the number n in ~h#begin includes them.
 func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) error {
-	out := m.boot(w)
+	out := m.boot(w, h.bounds()...)
 	n, bytes, missing := uint64(0), uint64(0), 0
 	for i := range h.Blocks {
 		switch b := &h.Blocks[i]; {
@@ -99,8 +100,70 @@ func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) 
 			out.Write(append(out.line, '\n'))
 		}
 	}
+	if keep == nil {
+		out.holes(h)
+	}
 	out.head(codec.VerbEnd, num("n", n), num("b", bytes))
 	return out.Flush()
+}
+
+// bounds returns the key of ~h#boot with the range of each arena that has blocks, for heaps of allocators.
+func (h *Heap) bounds() []codec.HeaderKey {
+	var list []codec.Range
+	first := 0
+	for i := range h.free {
+		var s span
+		grow := func(start, end uint64) {
+			if s.end == 0 {
+				s.start = start
+			}
+			s.start, s.end = min(s.start, start), max(s.end, end)
+		}
+		for n := range h.Owners[i].Blocks {
+			b := &h.Blocks[first+n]
+			grow(b.Addr, addSize(b.Addr, b.Size))
+		}
+		for _, r := range h.free[i] {
+			grow(r.Start, r.End)
+		}
+		first += h.Owners[i].Blocks
+		if s.end > s.start {
+			list = append(list, codec.Range{Start: s.start, Length: s.end - s.start})
+		}
+	}
+	slices.SortFunc(list, func(a, b codec.Range) int { return cmp.Compare(a.Start, b.Start) })
+	for i := 1; i < len(list); i++ {
+		if list[i-1].Start+list[i-1].Length > list[i].Start { // blocks with mappings of their own are between arenas
+			return nil
+		}
+	}
+	if len(list) == 0 || len(list) > rangesPerLine {
+		return nil
+	}
+	return []codec.HeaderKey{{Key: "heap", Value: codec.FormatRanges(list)}}
+}
+
+// rangesPerLine is the most ranges written in a line.
+const rangesPerLine = 32
+
+// holes writes the sums of the free memory of each arena, and where it is.
+func (r *recording) holes(h *Heap) {
+	for i, free := range h.free {
+		if len(free) == 0 {
+			continue
+		}
+		name := codec.HeaderKey{Key: "name", Value: fmt.Sprintf("%s at %#x", h.Owners[i].Name, h.Owners[i].Addr)}
+		var list []codec.Range
+		sum, largest := uint64(0), uint64(0)
+		for _, f := range free {
+			sum, largest = addSize(sum, f.End-f.Start), max(largest, f.End-f.Start)
+			list = append(list, codec.Range{Start: f.Start, Length: f.End - f.Start})
+		}
+		r.head("heap", name, num("free", sum), num("largest", largest))
+		for part := range slices.Chunk(list, rangesPerLine) {
+			r.head("free", name, codec.HeaderKey{Key: "heap", Value: codec.FormatRanges(part)})
+		}
+	}
 }
 
 // moduleLines returns modules in the markup of LLVM's symbolizer. It writes the path of a

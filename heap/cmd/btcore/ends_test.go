@@ -118,7 +118,7 @@ func TestHeapIsFound(t *testing.T) {
 					t.Skip("LWSBT_FULL is not set")
 				}
 				core, exe, _ := endsCore(t, what, flags...)
-				code, out, errs := execute("heap", core, "-e", exe)
+				code, out, errs := execute("heap", "--record", core, "-e", exe)
 				want := cli.OK
 				if what == "ends" {
 					want = cli.Short

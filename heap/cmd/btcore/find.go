@@ -67,7 +67,7 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 
 // needsBlocks reports whether the flags need blocks.
 func (o *heapOptions) needsBlocks() bool {
-	return o.only != "" || o.leaks || o.damage || o.by != "" || len(o.bytes) > 0
+	return o.blocks || o.only != "" || o.leaks || o.damage || o.by != "" || len(o.bytes) > 0
 }
 
 // findForeign finds the blocks in the structures of allocators.

@@ -31,7 +31,7 @@ func TestHeapOfAnAllocator(t *testing.T) {
 	run := func(args ...string) (int, string, string) {
 		return execute(append(append([]string{"heap"}, args...), image...)...)
 	}
-	code, out, errs := run()
+	code, out, errs := run("--record")
 	if n := strings.Count(out, "\n~m#"); code != cli.OK || n != 282 || !strings.Contains(out, "~h#begin 0 n=282 b=") {
 		t.Errorf("exit code %d, %d records; %s", code, n, errs)
 	}

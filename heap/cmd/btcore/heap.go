@@ -27,6 +27,8 @@ type heapOptions struct {
 	paths  bool
 	by     string
 	json   bool
+	blocks bool
+	record bool
 
 	allocator string
 	arenas    []*alloc.Heap // of allocators, if no list of blocks was found
@@ -39,34 +41,29 @@ func heapCommand() *cobra.Command {
 	var o heapOptions
 	c := &cobra.Command{
 		Use:   "heap [flags] [CORE]",
-		Short: "print the heap as a recording, damaged blocks, or leaks",
+		Short: "print what leaks, the free memory, and who holds the rest",
 		Long: `
-heap finds the allocations of libwebsockets, or of lwsbt's device library, in
-an image, and prints them as a recording: ~h#boot, the modules, and a dump of
-~m# lines with the address of each block, for btheap and btdecode.
+heap prints how much of the heap is leaked, the largest request that can be met,
+which block is in its way, and the three largest holders. --leaks lists the
+leaked blocks, to which nothing points: no register, stack or data, and no
+reachable block. --damage lists overwritten metadata, and what was not checked.
+--blocks lists all blocks. --by type sums them by type: btcore holds --help.
 
-With an ELF file with symbols, heap finds the list of blocks by the variable
-that holds it; otherwise it searches memory for blocks. With --damage, heap
-prints metadata that was overwritten, blocks that were written past their end,
-and what was not checked. With --leaks, it prints the blocks to which nothing
-points: no register, stack or data, and no reachable block.
+The blocks are those in the list of libwebsockets or of lwsbt's device library
+that a variable of the ELF file holds, with call stacks; else those in the
+structures of the program's allocator. --carve searches memory for such a list
+if there are no symbols.
 
-If there is no list, heap reads the structures of the program's allocator, so
-that programs without libwebsockets have their blocks, too, without call stacks.
---allocator NAME reads those of one allocator in any case.
-
-If the program counts by call path in a struct lwsbt_profile, heap prints the
-table: a dump of ~p# lines. With --paths, it prints any heap in this form.
-
---by type prints the sums of the blocks of each type, as far as types are known:
-btcore holds --help.`,
+-o FILE writes the heap as a recording, for btheap and btdecode, --record prints
+it. If the program counts by call path in a struct lwsbt_profile, heap prints
+that table; --paths prints any heap in this form.`,
 		Example: `
-btcore heap core -e app.elf > heap.rec           the heap, for btheap
+btcore heap core -e app.elf                      leak or fragmentation, who
 btcore heap --leaks core -e app.elf              what is leaked
-btcore heap --only leaked core -e app.elf | btheap top
-btcore heap --by type core -e app.elf            C++ classes and structs
+btcore heap --blocks --json core -e app.elf      each block
 btcore heap --ram 0x20000000=ram.bin -e fw.elf   a device's RAM
-btcore heap --paths core -e app.elf > heap.rec   a line for many blocks`,
+btcore heap core -e app.elf -o heap.rec          the heap, for btheap
+btcore heap --only leaked core -e app.elf | btheap top`,
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringArrayVar(&o.owner, "owner", nil, "find the list in variable `NAME`, or at 0xADDR")
@@ -75,7 +72,9 @@ btcore heap --paths core -e app.elf > heap.rec   a line for many blocks`,
 	f.BoolVar(&o.leaks, "leaks", false, "print the leaked blocks, by call stack")
 	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, leaked, uncertain, damaged")
 	f.StringVar(&o.by, "by", "", "print bytes and blocks by `type`; with --only, of one kind of blocks")
-	f.BoolVar(&o.json, "json", false, "with --by type, print JSON")
+	f.BoolVar(&o.json, "json", false, "with --by type or --blocks, print JSON")
+	f.BoolVar(&o.blocks, "blocks", false, "print each block: address, size, function, holder, type")
+	f.BoolVar(&o.record, "record", false, "print the recording")
 	f.BoolVar(&o.paths, "paths", false, "print the recording by call path: ~p# lines, without addresses")
 	f.StringVar(&o.allocator, "allocator", "", "read the blocks of allocator `NAME`: "+strings.Join(alloc.Names(), ", "))
 	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
@@ -101,8 +100,10 @@ func (o *heapOptions) check() error {
 		return cli.BadArgsf("--by %q: expected type", o.by)
 	case o.by != "" && (prints || o.paths):
 		return cli.BadArgsf("--by: not with --leaks, --damage, --bytes or --paths")
-	case o.json && o.by == "":
-		return cli.BadArgsf("--json: expected --by type")
+	case o.json && o.by == "" && !o.blocks:
+		return cli.BadArgsf("--json: expected --by type or --blocks")
+	case o.blocks && (prints || o.paths || o.by != "" || o.only != ""), o.record && (prints || o.blocks || o.by != ""):
+		return cli.BadArgsf("--blocks, --record, --leaks, --damage, --bytes, --by: expected one of them")
 	case o.allocator != "" && (o.carve || len(o.owner) > 0):
 		return cli.BadArgsf("--allocator: not with --owner or --carve")
 	case len(o.bytes) > 0 && (o.leaks || o.damage):
@@ -222,6 +223,12 @@ func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap, profiles []*co
 			r.leaks(in.FindLeaks(h, in.roots()))
 		}
 		return nil
+	}
+	switch {
+	case o.blocks:
+		return o.writeBlocks(w, in, h)
+	case h != nil && !o.record && !o.paths && o.only == "" && len(profiles) == 0 && in.output == "-":
+		return o.overview(w, in, h)
 	}
 	if !o.paths && len(profiles) == 0 {
 		return in.WriteRecording(w, h, o.keep(in, h))

@@ -126,12 +126,12 @@ func TestHeapOfACore(t *testing.T) {
 		args string
 		want []uint64
 	}{
-		{"", all},
+		{"--record", all},
 		{"--only leaked", leaked},
 		{"--only reachable", kept},
-		{"--carve", all},
-		{"--owner lwsbt_heap", all},
-		{"-e " + exe, all},
+		{"--carve --record", all},
+		{"--owner lwsbt_heap --record", all},
+		{"--record -e " + exe, all},
 		{"--only damaged", nil},
 		{"--only uncertain", nil},
 	}[:cases] {
@@ -207,7 +207,7 @@ func TestHeapOfACore(t *testing.T) {
 	if err := exec.Command("cp", "/bin/true", exe).Run(); err != nil {
 		t.Skip(err)
 	}
-	code, out, errs = execute("heap", "--carve", core)
+	code, out, errs = execute("heap", "--carve", "--record", core)
 	if got := records(t, out); code != cli.OK || !slices.Equal(got, all) || !strings.Contains(errs, "found by its blocks") {
 		t.Errorf("another file instead of the program: exit code %d, %d records; %s", code, len(got), errs)
 	}

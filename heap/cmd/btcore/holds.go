@@ -156,7 +156,7 @@ func (o *holdsOptions) table(w io.Writer, in *input, g *graph.Graph, t *graph.Tr
 		if len(unproven(o.arenas)) > 0 {
 			line(bytes, blocks, "not reached; the heap is unproven")
 		} else {
-			line(bytes, blocks, "leaked: btcore heap --leaks")
+			line(bytes, blocks, "not reached: btcore heap --leaks")
 		}
 	}
 }
@@ -177,8 +177,8 @@ func (o *holdsOptions) writeJSON(w io.Writer, in *input, g *graph.Graph, t *grap
 	out := struct {
 		Bytes    uint64       `json:"bytes"`
 		Blocks   int          `json:"blocks"`
-		Leaked   uint64       `json:"leaked_bytes"`
-		LeakedN  int          `json:"leaked_blocks"`
+		Leaked   uint64       `json:"unreached_bytes"`
+		LeakedN  int          `json:"unreached_blocks"`
 		Unproven []string     `json:"unproven,omitempty"`
 		Holders  []jsonHolder `json:"holders"`
 	}{Bytes: g.Heap.Bytes(), Blocks: len(g.Heap.Blocks), Unproven: unproven(o.arenas), Holders: []jsonHolder{}}

@@ -61,8 +61,8 @@ func TestHolds(t *testing.T) {
 	var got struct {
 		Bytes   uint64       `json:"bytes"`
 		Blocks  int          `json:"blocks"`
-		Leaked  uint64       `json:"leaked_bytes"`
-		LeakedN int          `json:"leaked_blocks"`
+		Leaked  uint64       `json:"unreached_bytes"`
+		LeakedN int          `json:"unreached_blocks"`
 		Holders []jsonHolder `json:"holders"`
 	}
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
@@ -89,7 +89,7 @@ func TestHolds(t *testing.T) {
 	}
 
 	code, out, _ = execute("holds", core, "-e", exe)
-	for _, want := range []string{"  g_sessions\n", "  g_routes\n", "336", "leaked: btcore heap --leaks\n", " × struct conn, shared: g_"} {
+	for _, want := range []string{"  g_sessions\n", "  g_routes\n", "336", "not reached: btcore heap --leaks\n", " × struct conn, shared: g_"} {
 		if code != cli.OK || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, no %q in\n%s", code, want, out)
 		}

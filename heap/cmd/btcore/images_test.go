@@ -102,3 +102,22 @@ func TestDamagedPrograms(t *testing.T) {
 		})
 	}
 }
+
+// TestOverview checks the screen that answers without flags, and that the recording has the same holes.
+func TestOverview(t *testing.T) {
+	dir := filepath.Join("testdata", "images")
+	args := []string{"heap", "--ram", "0x20000000=" + filepath.Join(dir, "ccm.bin.gz"), "--ram", "0x21800000=" + filepath.Join(dir, "ccm-ccm.bin"), "-e", filepath.Join(dir, "ccm.elf")}
+	code, out, _ := execute(args...)
+	compareOutput(t, code, cli.OK, out, []string{"72,648 bytes in 699 blocks; 115,320 bytes free in 124 holes\n", "Leaked: 26,208 bytes in 279 blocks, 36.1 % of",
+		"Largest hole: 46,384 bytes, 40.2 % of", "In the way: 0x20033aa8, 696 bytes, ", "Without it: 53,200.", "  s_timers\n"}, []string{"~m#", "~h#"})
+	if n := strings.Count(out, "\n"); n > 24 {
+		t.Errorf("%d lines", n)
+	}
+	code, out, _ = execute(append(args, "--record")...)
+	compareOutput(t, code, cli.OK, out, []string{"~h#boot w=32 heap=2000faa8+", " free=115320 largest=46384\n", "\n~h#free name=FreeRTOS"}, nil)
+	code, out, _ = execute(append(args, "--blocks", "--json")...)
+	compareOutput(t, code, cli.OK, out, []string{`"size":696,"chunk":704,"state":"`, `"holder":"s_timers"`}, nil)
+	if n := strings.Count(out, "\n"); n != 699 {
+		t.Errorf("%d blocks", n)
+	}
+}

@@ -162,7 +162,7 @@ const maxAddrs = 4
 // why returns why blocks are uncertain.
 func (r *report) why(l *core.Leaks) string {
 	if len(l.Absent) == 0 {
-		return ": the allocator's structures contradict each other, or only\n  heap memory in no block points to them, or a pointer one byte past their end."
+		return ": only an old link, memory in\n  no block, or a pointer past their end leads to them, or a header is in doubt."
 	}
 	text := ": memory that is not in the image may point to them."
 	if l.Least > 0 {

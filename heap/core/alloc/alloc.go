@@ -389,7 +389,10 @@ func Core(m *core.Image, heaps []*Heap) *core.Heap {
 					size = b.Max
 				}
 				a.Blocks = append(a.Blocks, core.ArenaBlock{Addr: b.Addr, Size: size, Header: b.Header, Link: h.link(b), Damaged: b.Damaged, Doubtful: b.Doubt, Stack: b.Stack})
-			} else if b.Damaged || b.Doubt {
+			} else if b.State == Free && b.Size > 0 {
+				a.Free = append(a.Free, core.Map{Start: b.Addr, End: b.Addr + b.Size, Write: true})
+			}
+			if b := &h.Blocks[i]; b.State != Used && (b.Damaged || b.Doubt) {
 				a.Doubtful = append(a.Doubtful, core.Map{Start: b.Addr - b.Header, End: b.Addr + b.Size, Write: true})
 			}
 			index[i] = len(a.Blocks) - 1

@@ -211,6 +211,9 @@ func (g *Graph) block(node int) (block int, ok bool) {
 
 func (g *Graph) edges(node int) []int32 { return g.to[g.start[node]:g.start[node+1]] }
 
+// BlockAt returns the block that holds an address.
+func (g *Graph) BlockAt(addr uint64) (block int, ok bool) { return g.pointers.Block(addr) }
+
 // Reached reports whether a root reaches a block.
 func (g *Graph) Reached(block int) bool { return g.parent[g.node(block)] != none }
 
