@@ -19,7 +19,7 @@ const module = "github.com/lwsbt/lwsbt"
 
 // public lists the packages that promise compatibility from the first release on: what they
 // export changes only with a new major version. All other packages promise none.
-var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "conformance/btv", "symbol", "heap/heaplog", "heap/leak", "heap/profile", "heap/profile/growth"}
+var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "conformance/btv", "symbol", "heap/heaplog", "heap/leak", "heap/profile", "heap/profile/growth", "heap/profile/replay"}
 
 // layout lists the packages of the three modules (this one, heap/ and fleet/) and what each may
 // import, tests apart: other packages of ours, and libraries, "*" for any. Bytes flow one
@@ -42,17 +42,18 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/core/graph":             {packages: "heap/core"},
 	"heap/leak":                   {},
 	"heap/core/types":             {},
-	"heap/heaplog":                {packages: "codec codec/callpath codec/recording symbol heap/profile heap/profile/growth heap/heaplog/internal/forms internal/input internal/process internal/printable"},
+	"heap/heaplog":                {packages: "codec codec/callpath codec/recording symbol heap/profile heap/profile/replay heap/profile/growth heap/heaplog/internal/forms internal/input internal/process internal/printable"},
 	"internal/input":              {packages: "internal/decompress", libraries: "golang.org/x/text"},
 	"heap/heaplog/internal/forms": {packages: "codec codec/recording"},
 	"internal/process":            {packages: "codec codec/callpath codec/recording symbol internal/input internal/printable"},
 	"heap/internal/worlds":        {}, // tests import it
-	"heap/internal/heapmap":       {packages: "codec heap/profile"},
+	"heap/internal/heapmap":       {packages: "codec heap/profile heap/profile/replay"},
 	"heap/report":                 {packages: "heap/profile heap/profile/growth heap/internal/heapmap internal/printable heap/internal/leaktext"},
 	"stats":                       {packages: "codec internal/cli internal/printable"},
 	"heap/profile":                {packages: "symbol internal/printable"},
 	"heap/profile/growth":         {packages: "heap/leak heap/profile internal/printable"},
-	"heap/profile/export":         {packages: "heap/profile symbol internal/printable", libraries: "github.com/google/pprof"},
+	"heap/profile/replay":         {packages: "heap/profile"},
+	"heap/profile/export":         {packages: "heap/profile heap/profile/replay symbol internal/printable", libraries: "github.com/google/pprof"},
 	"gen":                         {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":                 {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
@@ -93,7 +94,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"cmd/btconform":     {packages: "codec conformance conformance/fuzz cmd/btconform/internal/interop cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/types heap/core/unwind internal/cli symbol/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/leak heap/profile heap/profile/growth heap/profile/export heap/internal/heapmap heap/report heap/cmd/btheap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
+	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/leak heap/profile heap/profile/replay heap/profile/growth heap/profile/export heap/internal/heapmap heap/report heap/cmd/btheap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath heap/core/unwind internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec codec/recording stats symbol internal/cli internal/cli/logflags internal/input internal/process", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btrecord": {packages: "internal/cli heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},

@@ -11,6 +11,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
 
 // assembler adds the records of each dump together.
@@ -42,7 +43,7 @@ type assembler struct {
 	seen         addresses
 	events       events
 	eventsBoot   string // the ~h#boot of the boot of the latest event
-	replay       *profile.Replay
+	replay       *replay.Replay
 	notes        *report
 }
 
@@ -60,14 +61,14 @@ type pendingRecord struct {
 	path profile.Path
 	profile.Value
 	cut, noSize int64
-	block       profile.Block
+	block       replay.Block
 	placed      bool // block has an address
 	address     uint64
 	addressed   bool
 }
 
 func newAssembler(c *config, f frames, blocks bool) *assembler {
-	a := &assembler{c: c, blocks: blocks, labels: newLabels(c.label, f), builder: profile.NewBuilder(c.maxPaths), replay: profile.NewReplay()}
+	a := &assembler{c: c, blocks: blocks, labels: newLabels(c.label, f), builder: profile.NewBuilder(c.maxPaths), replay: replay.NewReplay()}
 	a.events = events{builder: a.builder, labels: a.labels}
 	a.notes = &report{several: len(c.inputs) > 1}
 	return a

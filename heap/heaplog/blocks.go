@@ -7,6 +7,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
 
 // DumpBlocks is a dump with the blocks that have addresses in the log. Blocks is valid until
@@ -16,7 +17,7 @@ type DumpBlocks struct {
 	// Blocks yields the blocks in the order of the log. For a dump that Moments yields, the
 	// order is undefined. For a differential dump, it yields only the blocks in the log, which
 	// are those of call paths that changed.
-	Blocks iter.Seq[profile.Block]
+	Blocks iter.Seq[replay.Block]
 	// Space is the address ranges of the heap, as the ~h#boot line has them (BT-HEAD-2); nil if
 	// it does not.
 	Space []codec.Range
@@ -44,7 +45,7 @@ func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 		}
 		whole := r.Replay()
 		if whole == nil || !r.replayed {
-			whole = profile.NewReplay()
+			whole = replay.NewReplay()
 			r.events(func(e *placedEvent, err error) bool {
 				if err == nil { // errors are those of the second pass
 					whole.Add(e.Event)
@@ -53,7 +54,7 @@ func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 			})
 		}
 		t := whole.Totals()
-		m := moments{step: max(1, (t.Last-t.First+time.Duration(n)-1)/time.Duration(n)), replay: profile.NewReplay(), yield: yield}
+		m := moments{step: max(1, (t.Last-t.First+time.Duration(n)-1)/time.Duration(n)), replay: replay.NewReplay(), yield: yield}
 		r.events(func(e *placedEvent, err error) bool {
 			if err == nil {
 				return m.event(e)
@@ -70,7 +71,7 @@ func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 // moments yields the live blocks at each step.
 type moments struct {
 	step    time.Duration
-	replay  *profile.Replay
+	replay  *replay.Replay
 	yield   func(DumpBlocks, error) bool
 	boot    int           // of the event before
 	last    time.Duration // of the event before
@@ -109,7 +110,7 @@ func (m *moments) take(at time.Duration) bool {
 }
 
 // blockOf returns the block of a record, if the record has its address.
-func blockOf(it *Item, path profile.Path) (b profile.Block, ok bool) {
+func blockOf(it *Item, path profile.Path) (b replay.Block, ok bool) {
 	if it.User == nil {
 		return b, false
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
 
 // A ~h#map forgets the modules before it, with or without {{{reset}}} after it; a
@@ -109,7 +110,7 @@ func TestOrderAndLossOfEvents(t *testing.T) {
 	log := recordedLine(t, codec.EventAllocated, 64, 0x10, 900) + recordedLine(t, codec.EventFreed, 0, 0x10, 100) +
 		recordedLine(t, codec.EventAllocated, 8, 0x20, 50) + "~h#lost\n" + recordedLine(t, codec.EventAllocated, 16, 0x20, 950) +
 		recordedLine(t, codec.EventFreed, 0, 0x99, 960) + recordedLine(t, 7, 0, 0x20, 970)
-	replay := profile.NewReplay()
+	replay := replay.NewReplay()
 	for e, err := range open(t, strings.NewReader(log)).Events() {
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
 
 // dump is a dump under construction: its start, and what an assembler has added to it.
@@ -27,7 +28,7 @@ type dump struct {
 	mixed   bool             // builder has records that are in no pathValues
 	records []pathRecord     // the ~m# records of a dump of call paths, by path
 	index   map[profile.Path]int
-	blocks  []profile.Block // that have addresses
+	blocks  []replay.Block // that have addresses
 	named   []namedBlock
 	stamps  []profile.Stamp // if its header has no time
 	naming  int             // how often the load bases had changed when it began
@@ -184,15 +185,15 @@ func (d *dump) build(info profile.DumpInfo, v, base *pathValues, snapshot bool) 
 }
 
 // allBlocks yields the blocks of the dump. v has the values of its call paths.
-func (d *dump) allBlocks(v *pathValues) iter.Seq[profile.Block] {
-	return func(yield func(profile.Block) bool) {
+func (d *dump) allBlocks(v *pathValues) iter.Seq[replay.Block] {
+	return func(yield func(replay.Block) bool) {
 		for _, b := range d.blocks {
 			if !yield(b) {
 				return
 			}
 		}
 		for _, b := range d.named {
-			if !yield(profile.Block{Addr: b.Address, Bytes: b.Size, Path: v.path(d.builder, b.id).Path}) {
+			if !yield(replay.Block{Addr: b.Address, Bytes: b.Size, Path: v.path(d.builder, b.id).Path}) {
 				return
 			}
 		}

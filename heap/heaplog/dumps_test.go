@@ -21,6 +21,7 @@ import (
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -59,7 +60,7 @@ func notes(r *heaplog.Reader) string {
 }
 
 func TestMoments(t *testing.T) {
-	replay, then := profile.NewReplay(), 3500*time.Microsecond
+	replay, then := replay.NewReplay(), 3500*time.Microsecond
 	begin := replay.Live(0)
 	var live *profile.Dump
 	for e, err := range open(t, strings.NewReader(recorded())).Events() {

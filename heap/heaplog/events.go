@@ -7,6 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -22,7 +23,7 @@ type events struct {
 
 // placedEvent is an event that may wait for the name of its call path.
 type placedEvent struct {
-	profile.Event
+	replay.Event
 	recording.Place
 	header *codec.Header // of its boot, nil if it has none
 	in     *callPaths    // nil if Path is known
@@ -59,19 +60,19 @@ func (e *events) line(at *placed) {
 		if ev.Kind == callpath.Lost {
 			continue // counted by the tally
 		}
-		q := placedEvent{Event: profile.Event{Boot: at.boot, Time: microseconds(ev.Time), Thread: ev.Thread, Numbered: true, Bytes: ev.Size},
+		q := placedEvent{Event: replay.Event{Boot: at.boot, Time: microseconds(ev.Time), Thread: ev.Thread, Numbered: true, Bytes: ev.Size},
 			Place: it.Place, header: at.header}
 		switch ev.Kind {
 		case callpath.Allocated:
-			q.Kind, q.Addr = profile.Allocated, ev.Number
+			q.Kind, q.Addr = replay.Allocated, ev.Number
 		case callpath.Freed:
-			q.Kind, q.Addr = profile.Freed, ev.Old
+			q.Kind, q.Addr = replay.Freed, ev.Old
 		case callpath.Moved:
-			q.Kind, q.Addr, q.Old = profile.Moved, ev.Number, ev.Old
+			q.Kind, q.Addr, q.Old = replay.Moved, ev.Number, ev.Old
 		case callpath.FreedUnknown:
-			q.Kind, q.Addr, q.Numbered = profile.Freed, ev.Address, false
+			q.Kind, q.Addr, q.Numbered = replay.Freed, ev.Address, false
 		}
-		if q.Kind != profile.Freed {
+		if q.Kind != replay.Freed {
 			q.in, q.name = at.callPaths, ev.Path
 		}
 		e.push(&q)
@@ -136,25 +137,25 @@ func (e *events) resolve(q *placedEvent, all bool) bool {
 
 // blob converts a ~e# record. An event without a time gets the time of the previous event. ok
 // is false if the kind of the event is unknown. (BT-EVT-3)
-func (e *events) blob(at *placed, ev *profile.Event) (ok bool) {
+func (e *events) blob(at *placed, ev *replay.Event) (ok bool) {
 	u := at.item.User
 	get := func(t codec.Tag) uint64 { v, _ := u.Get(t); return v }
-	*ev = profile.Event{Boot: at.boot, Time: e.last, Thread: get(codec.TagThread), Addr: get(codec.TagAddress)}
+	*ev = replay.Event{Boot: at.boot, Time: e.last, Thread: get(codec.TagThread), Addr: get(codec.TagAddress)}
 	if us, timed := u.Get(codec.TagTime); timed {
 		ev.Time = microseconds(us)
 	}
 	e.last = ev.Time
 	switch get(codec.TagEvent) {
 	case codec.EventAllocated:
-		ev.Kind = profile.Allocated
+		ev.Kind = replay.Allocated
 	case codec.EventFreed:
-		ev.Kind = profile.Freed
+		ev.Kind = replay.Freed
 	case codec.EventMoved:
-		ev.Kind, ev.Old = profile.Moved, get(codec.TagOldAddress)
+		ev.Kind, ev.Old = replay.Moved, get(codec.TagOldAddress)
 	default:
 		return false
 	}
-	if ev.Kind != profile.Freed {
+	if ev.Kind != replay.Freed {
 		ev.Path, ev.Bytes = e.labels.pathOf(e.builder, at), at.item.Allocs[0].Bytes
 	}
 	return true

@@ -9,6 +9,7 @@ import (
 
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
 
 // The five call paths that hold the most bytes. Here the log itself says which files are where
@@ -73,7 +74,7 @@ func ExampleReader_Events() {
 		log.Fatal(err)
 	}
 	defer r.Close()
-	var replay profile.Replay
+	var replay replay.Replay
 	for e, err := range r.Events() {
 		if err != nil {
 			log.Fatal(err)

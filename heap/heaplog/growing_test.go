@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 )
 

@@ -9,6 +9,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -26,7 +27,7 @@ type Reader struct {
 	running  bool    // a pass is not finished
 	checked  bool    // checkFiles has run
 	frames   frames  // of labels
-	replay   *profile.Replay
+	replay   *replay.Replay
 	replayed bool // replay has all events
 	heaps    []growth.HeapSeries
 }
@@ -171,8 +172,8 @@ func (r *Reader) regroups() bool {
 }
 
 // Replay returns the replay of the events in the last pass of Dumps, nil if there were
-// none. A program that reads only events can use [Reader.Events] and [profile.NewReplay].
-func (r *Reader) Replay() *profile.Replay {
+// none. A program that reads only events can use [Reader.Events] and [replay.NewReplay].
+func (r *Reader) Replay() *replay.Replay {
 	if r.replay == nil || r.replay.Totals().Events == 0 {
 		return nil
 	}
@@ -185,8 +186,8 @@ func (r *Reader) Heaps() []growth.HeapSeries { return r.heaps }
 
 // Events yields the allocation events of a recording: allocations, frees, moves. An Event
 // is valid until the next one is yielded.
-func (r *Reader) Events() iter.Seq2[*profile.Event, error] {
-	return exclusive(r, func(yield func(*profile.Event, error) bool) {
+func (r *Reader) Events() iter.Seq2[*replay.Event, error] {
+	return exclusive(r, func(yield func(*replay.Event, error) bool) {
 		r.events(func(e *placedEvent, err error) bool {
 			if err != nil {
 				return yield(nil, err)

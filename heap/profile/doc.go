@@ -2,7 +2,8 @@
 // allocations of one or more dumps, summed by call path.
 //
 //	records ─Builder→ Dump ─New→ Profile ─View→ Profile ─┬→ Top, Sites, Tree, Peek, Diff
-//	events ──Replay──↗                                   └→ package export: pprof, folded, …
+//	events ─replay.Replay↗                               ├→ package export: pprof, folded, …
+//	                                                     └→ package growth: what leaks
 //
 // A [Builder] adds up the records of each dump. A [Dump] refers to the call paths of its
 // Builder and holds its own values. A [Profile] merges the call paths that look alike in a

@@ -251,6 +251,29 @@ func Sum(dumps ...*Dump) *Dump {
 	return sum
 }
 
+// NewDump returns an ended dump with the values of call paths.
+func NewDump(info DumpInfo, values iter.Seq2[Path, Value]) *Dump {
+	b := NewBuilder(0)
+	first := true
+	for p := range values {
+		if first {
+			b.paths, first = p.in, false
+		} else if p.in != b.paths {
+			b.paths = nil
+		}
+		if b.paths == nil {
+			break
+		}
+	}
+	if b.paths == nil {
+		b = NewBuilder(0) // which copies the paths of several Builders
+	}
+	for p, v := range values {
+		b.Add(p, v)
+	}
+	return b.End(info)
+}
+
 // addDump adds the allocations of a dump.
 func (b *Builder) addDump(d *Dump) {
 	for a := range d.all() {

@@ -5,6 +5,7 @@ import (
 	"log"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -53,10 +54,10 @@ func ExampleProfile_Top() {
 func ExampleReplay() {
 	var b profile.Builder
 	path := b.Path([]symbol.Addr{parseAddr, mainAddr})
-	var r profile.Replay
-	r.Add(profile.Event{Kind: profile.Allocated, Addr: 0x10, Bytes: 64, Path: path})
-	r.Add(profile.Event{Kind: profile.Allocated, Addr: 0x20, Bytes: 16, Path: path})
-	r.Add(profile.Event{Kind: profile.Freed, Addr: 0x10})
+	var r replay.Replay
+	r.Add(replay.Event{Kind: replay.Allocated, Addr: 0x10, Bytes: 64, Path: path})
+	r.Add(replay.Event{Kind: replay.Allocated, Addr: 0x20, Bytes: 16, Path: path})
+	r.Add(replay.Event{Kind: replay.Freed, Addr: 0x10})
 	for a := range r.Peak().Allocations() {
 		for f := range a.Frames() {
 			fmt.Print(f.Name, " ")

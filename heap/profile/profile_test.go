@@ -496,11 +496,6 @@ func TestZeroValues(t *testing.T) {
 	if missing, known := d.Missing(); d.Complete() || missing != 0 || known {
 		t.Error("no dump is complete, or announces records")
 	}
-	var r Replay
-	r.Add(Event{Kind: 77, Path: path})
-	if r.End().Total.Count != 1 {
-		t.Error("a replay of one event", r.Totals())
-	}
 	var b Builder
 	b.Add(path, Value{5, 1})
 	if d := b.End(DumpInfo{}); d.Len() != 1 || d.Total != (Value{5, 1}) {

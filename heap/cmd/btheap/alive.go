@@ -8,12 +8,13 @@ import (
 
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 // aliveBlock is a block of the last dump.
 type aliveBlock struct {
-	profile.Block
+	replay.Block
 	dumps int // in how many dumps in a row it was, up to the last one
 	stack []profile.Site
 }
@@ -28,7 +29,7 @@ func (l *leaks) findAlive() ([]aliveBlock, error) {
 	}
 	type state struct {
 		last  *profile.Dump // the last dump with addresses
-		dumps map[profile.Block]int
+		dumps map[replay.Block]int
 	}
 	parts := map[string]state{}
 	var s state
@@ -37,7 +38,7 @@ func (l *leaks) findAlive() ([]aliveBlock, error) {
 		if before.last != nil && before.last.Boot != d.Boot {
 			before = state{}
 		}
-		now := map[profile.Block]int{}
+		now := map[replay.Block]int{}
 		for b := range d.Blocks {
 			now[b] = before.dumps[b] + 1
 		}

@@ -10,14 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 // siteEvents has the columns of a call site: the sums of its call paths.
 type siteEvents struct {
 	profile.Site
-	profile.Churn               // its Live and Max are not set
-	live          profile.Value // at the reported moment
+	replay.Churn               // its Live and Max are not set
+	live         profile.Value // at the reported moment
 }
 
 func eventsCommand() *cobra.Command {
@@ -115,7 +116,7 @@ func (s *session) summary(w io.Writer) {
 func seconds(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 
 // bySite adds up call paths by their innermost visible frame.
-func bySite(p *profile.Profile, live *profile.Dump, r *profile.Replay) []siteEvents {
+func bySite(p *profile.Profile, live *profile.Dump, r *replay.Replay) []siteEvents {
 	var list []siteEvents
 	index := map[profile.Site]int{}
 	for path, c := range r.Paths() {

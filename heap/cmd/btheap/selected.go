@@ -12,6 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -101,8 +102,8 @@ func (s *session) undecided() error {
 
 // readMoment reads the events of the logs. The only dump is what was live at the moment of --at.
 func (s *session) readMoment() error {
-	s.replay = profile.NewReplay()
-	err := each(s.reader.Events(), s.out.Add, func(e *profile.Event) {
+	s.replay = replay.NewReplay()
+	err := each(s.reader.Events(), s.out.Add, func(e *replay.Event) {
 		if s.dumps == nil && e.Time > s.time {
 			s.dumps = []*profile.Dump{s.moment(s.replay)}
 		}

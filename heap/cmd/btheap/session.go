@@ -18,6 +18,7 @@ import (
 	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
@@ -39,13 +40,13 @@ type session struct {
 	files   []string // arguments that are logs or profiles
 	label   heaplog.Label
 	w       profile.Weight
-	moment  func(r *profile.Replay) *profile.Dump // of --at, nil if it is not given
-	time    time.Duration                         // of moment, the largest if it is not at a time
-	ctx     context.Context                       // of reading
+	moment  func(r *replay.Replay) *profile.Dump // of --at, nil if it is not given
+	time    time.Duration                        // of moment, the largest if it is not at a time
+	ctx     context.Context                      // of reading
 	stop    context.CancelFunc
 	reader  *heaplog.Reader // nil if files of other profilers were read
 	out     logflags.Outcome
-	replay  *profile.Replay // of events, nil if there is none
+	replay  *replay.Replay  // of events, nil if there is none
 	badFree recording.Place // of the first event that frees a block that is not live
 	dumps   []*profile.Dump
 	shown   *profile.Profile // the reported profile, nil if there is none
@@ -160,11 +161,11 @@ func (s *session) check() (err error) {
 	switch s.at {
 	case "":
 	case "peak":
-		s.moment = (*profile.Replay).Peak
+		s.moment = (*replay.Replay).Peak
 	case "end":
-		s.moment = (*profile.Replay).End
+		s.moment = (*replay.Replay).End
 	default:
-		s.moment = func(r *profile.Replay) *profile.Dump { return r.Live(s.time) }
+		s.moment = func(r *replay.Replay) *profile.Dump { return r.Live(s.time) }
 		if s.time, err = time.ParseDuration(s.at); err != nil || s.time < 0 {
 			return cli.BadArgsf("--at %q, expected peak, end, or a time such as 2.5s", s.at)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/internal/heapmap"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -16,7 +17,7 @@ func ExampleMapper() {
 	path := b.Path([]symbol.Addr{{PC: 0x401000}})
 	b.Add(path, profile.Value{Bytes: 64, Count: 1})
 	d := b.End(profile.DumpInfo{Name: "dump 1", Boot: 1})
-	blocks := []profile.Block{{Addr: 0x20001800, Bytes: 64, Path: path}}
+	blocks := []replay.Block{{Addr: 0x20001800, Bytes: 64, Path: path}}
 
 	m := heapmap.Mapper{Regions: []codec.Range{{Start: 0x20001000, Length: 0x1000}}}
 	x := m.Map(d, slices.Values(blocks), nil, nil)

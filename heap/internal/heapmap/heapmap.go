@@ -19,6 +19,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
 
 // Source is the source of the regions of a Map.
@@ -36,15 +37,15 @@ type Mapper struct {
 	Size    uint64        // of a heap that begins with the lowest block; 0 if not known
 
 	last     *profile.Dump
-	before   []profile.Block // of the dump before, by address
-	inferred regions         // of the blocks of the boot so far
-	gap      uint64          // smallest gap between two blocks in this boot
+	before   []replay.Block // of the dump before, by address
+	inferred regions        // of the blocks of the boot so far
+	gap      uint64         // smallest gap between two blocks in this boot
 }
 
 // Map returns the map of the blocks of a dump. space is the address ranges that the log has, nil if
 // it has none. holes is all free blocks, nil if the log does not list them. The result is nil if there is
 // no block, or if the dump is a difference.
-func (m *Mapper) Map(d *profile.Dump, blocks iter.Seq[profile.Block], space, holes []codec.Range) *Map {
+func (m *Mapper) Map(d *profile.Dump, blocks iter.Seq[replay.Block], space, holes []codec.Range) *Map {
 	if m.last == nil || m.last.Boot != d.Boot || m.last.File != d.File {
 		m.inferred, m.gap, m.before = nil, math.MaxUint64, nil
 	}
@@ -73,7 +74,7 @@ func (m *Mapper) Map(d *profile.Dump, blocks iter.Seq[profile.Block], space, hol
 }
 
 // regions returns the address ranges of the heap, and their source.
-func (m *Mapper) regions(list []profile.Block, space, holes []codec.Range) (r regions, source Source) {
+func (m *Mapper) regions(list []replay.Block, space, holes []codec.Range) (r regions, source Source) {
 	switch {
 	case m.Regions != nil:
 		return declared(m.Regions), Given
@@ -81,7 +82,7 @@ func (m *Mapper) regions(list []profile.Block, space, holes []codec.Range) (r re
 		return declared(space), Log
 	case holes != nil: // no gap is free memory
 		for _, h := range holes {
-			list = append(list, profile.Block{Addr: h.Start, Bytes: h.Length})
+			list = append(list, replay.Block{Addr: h.Start, Bytes: h.Length})
 		}
 		return regions{}.grow(list, maxListedGap), Blocks
 	}
@@ -96,11 +97,11 @@ func (m *Mapper) regions(list []profile.Block, space, holes []codec.Range) (r re
 
 // freeBlocks returns the free blocks that a log lists in the order of addresses, nil if one overlaps with a
 // block: the list is of another moment.
-func freeBlocks(holes []codec.Range, blocks []profile.Block) []codec.Range {
+func freeBlocks(holes []codec.Range, blocks []replay.Block) []codec.Range {
 	holes = slices.Clone(holes)
 	slices.SortFunc(holes, func(a, b codec.Range) int { return cmp.Compare(a.Start, b.Start) })
 	for i, h := range holes {
-		n, _ := slices.BinarySearchFunc(blocks, limit(h), func(b profile.Block, end uint64) int { return cmp.Compare(b.Addr, end) })
+		n, _ := slices.BinarySearchFunc(blocks, limit(h), func(b replay.Block, end uint64) int { return cmp.Compare(b.Addr, end) })
 		if n > 0 && endOf(blocks[n-1]) > h.Start || i > 0 && limit(holes[i-1]) > h.Start {
 			return nil
 		}
@@ -110,10 +111,10 @@ func freeBlocks(holes []codec.Range, blocks []profile.Block) []codec.Range {
 
 // addLost adds to a dump that lacks records the blocks of the dump before where it has nothing, if they are
 // not more than it lacks: they were not freed.
-func (m *Mapper) addLost(list []profile.Block, missing uint64) (all []profile.Block, lost int) {
-	var absent []profile.Block
+func (m *Mapper) addLost(list []replay.Block, missing uint64) (all []replay.Block, lost int) {
+	var absent []replay.Block
 	for _, b := range m.before {
-		n, _ := slices.BinarySearchFunc(list, endOf(b), func(o profile.Block, end uint64) int { return cmp.Compare(o.Addr, end) })
+		n, _ := slices.BinarySearchFunc(list, endOf(b), func(o replay.Block, end uint64) int { return cmp.Compare(o.Addr, end) })
 		if n == 0 || endOf(list[n-1]) <= b.Addr {
 			absent = append(absent, b)
 		}
@@ -127,7 +128,7 @@ func (m *Mapper) addLost(list []profile.Block, missing uint64) (all []profile.Bl
 }
 
 // endOf returns the address after the block, at most 2^64-1.
-func endOf(b profile.Block) uint64 { return addSaturated(b.Addr, b.Bytes) }
+func endOf(b replay.Block) uint64 { return addSaturated(b.Addr, b.Bytes) }
 
 func addSaturated(a, b uint64) uint64 {
 	if s, carry := bits.Add64(a, b, 0); carry == 0 {
@@ -154,7 +155,7 @@ const (
 )
 
 // smallestGap returns the smallest distance in bytes between two blocks, at most least.
-func smallestGap(least uint64, sorted []profile.Block) uint64 {
+func smallestGap(least uint64, sorted []replay.Block) uint64 {
 	for i := 1; i < len(sorted); i++ {
 		if before := endOf(sorted[i-1]); sorted[i].Addr >= before {
 			least = min(least, sorted[i].Addr-before)
@@ -180,7 +181,7 @@ func declared(ranges []codec.Range) regions {
 }
 
 // grow adds blocks, and merges regions that are at most gap bytes apart.
-func (r regions) grow(blocks []profile.Block, gap uint64) regions {
+func (r regions) grow(blocks []replay.Block, gap uint64) regions {
 	for _, b := range blocks {
 		if b.Bytes > 0 {
 			r = append(r, codec.Range{Start: b.Addr, Length: endOf(b) - b.Addr})
@@ -209,7 +210,7 @@ func (r regions) merge(gap uint64) regions {
 // group is adjacent blocks that keep two holes apart. kept is the size of the smaller hole: the
 // bytes that freeing the group would join to the larger hole, besides the group's own.
 type group struct {
-	blocks []profile.Block
+	blocks []replay.Block
 	kept   uint64
 }
 
@@ -227,11 +228,11 @@ type Map struct {
 
 	holes  []uint64 // their sizes; a hole is a gap between blocks, or between a block and the end of the heap
 	groups []group
-	blocks []profile.Block
+	blocks []replay.Block
 }
 
 // byAddress orders blocks by address.
-func byAddress(a, b profile.Block) int {
+func byAddress(a, b replay.Block) int {
 	return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(a.Bytes, b.Bytes))
 }
 
@@ -257,7 +258,7 @@ func (m *Map) find(listed []codec.Range) {
 }
 
 // region finds the holes of one region; the blocks begin in it.
-func (m *Map) region(r codec.Range, blocks []profile.Block, listed []codec.Range) {
+func (m *Map) region(r codec.Range, blocks []replay.Block, listed []codec.Range) {
 	at, end, from := r.Start, limit(r), 0
 	before := uint64(0) // size of the hole before the group that begins with blocks[from]
 	hole := func(i int, size uint64) {

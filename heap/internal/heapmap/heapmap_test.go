@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
 
 // The sums are those of a map of single bytes.
@@ -16,10 +16,10 @@ func TestMapBlocksByBytes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 500 {
 		var bytes [size]bool
-		var blocks []profile.Block
+		var blocks []replay.Block
 		for range random.IntN(40) {
 			a, n := random.Uint64N(size), random.Uint64N(120)
-			blocks = append(blocks, profile.Block{Addr: start + a, Bytes: n})
+			blocks = append(blocks, replay.Block{Addr: start + a, Bytes: n})
 			for i := a; i < min(a+n, size); i++ {
 				bytes[i] = true
 			}
@@ -65,7 +65,7 @@ func TestMapBlocksByBytes(t *testing.T) {
 
 // Addresses up to the last, sizes up to the largest, and many ranges do not overflow.
 func TestMapBlocksAtTheEnds(t *testing.T) {
-	blocks := []profile.Block{{Addr: 0, Bytes: 16}, {Addr: 1 << 63, Bytes: math.MaxUint64}, {Addr: math.MaxUint64, Bytes: 1}, {Addr: 5, Bytes: 0}}
+	blocks := []replay.Block{{Addr: 0, Bytes: 16}, {Addr: 1 << 63, Bytes: math.MaxUint64}, {Addr: math.MaxUint64, Bytes: 1}, {Addr: 5, Bytes: 0}}
 	slices.SortFunc(blocks, byAddress)
 	for _, r := range []regions{nil, regions(nil).grow(blocks, maxGap), declared([]codec.Range{{Start: 1 << 63, Length: 1 << 63}, {Start: 0, Length: 1}, {Start: 0, Length: 4}})} {
 		m := &Map{Regions: r, blocks: slices.Clone(blocks), LeastHole: 32}
@@ -77,7 +77,7 @@ func TestMapBlocksAtTheEnds(t *testing.T) {
 			t.Errorf("%v: %+v", r, m)
 		}
 	}
-	if r := regions(nil).grow([]profile.Block{{Addr: 100, Bytes: 10}, {Addr: 110 + maxGap, Bytes: 10}, {Addr: 121 + 2*maxGap, Bytes: 10}}, maxGap); len(r) != 2 || r[0].Length != 20+maxGap {
+	if r := regions(nil).grow([]replay.Block{{Addr: 100, Bytes: 10}, {Addr: 110 + maxGap, Bytes: 10}, {Addr: 121 + 2*maxGap, Bytes: 10}}, maxGap); len(r) != 2 || r[0].Length != 20+maxGap {
 		t.Errorf("%v, want two ranges", r)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -90,9 +91,9 @@ type dhatFile struct {
 }
 
 // addReplay adds the call paths of events, of which d has the values ever allocated.
-func (f *dhatFile) addReplay(r *profile.Replay, d *profile.Dump) (notes []string) {
+func (f *dhatFile) addReplay(r *replay.Replay, d *profile.Dump) (notes []string) {
 	kept, left := d.Heaviest()
-	churn := map[profile.Path]profile.Churn{}
+	churn := map[profile.Path]replay.Churn{}
 	for path, c := range r.Paths() {
 		churn[path] = c
 	}

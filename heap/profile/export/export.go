@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
@@ -22,7 +23,7 @@ type Options struct {
 	Command string         // subject of the profile, for dhat
 	// Replay, if not nil, is written by dhat instead of the last dump: the total and the
 	// lifetimes of each path, and the values live at the peak and at the end.
-	Replay *profile.Replay
+	Replay *replay.Replay
 }
 
 // writer writes the last dump. The notes name the values that the format cannot hold.

@@ -20,6 +20,7 @@ import (
 	pprof "github.com/google/pprof/profile"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -151,11 +152,11 @@ show(gRoot, 0);`
 // dhatEvents is a DHAT file of four blocks of the fixture's first two call paths.
 func dhatEvents(t *testing.T) string {
 	dump, paths := fixture()
-	var r profile.Replay
-	for _, e := range []profile.Event{
+	var r replay.Replay
+	for _, e := range []replay.Event{
 		{Path: paths[0], Addr: 0x10, Bytes: 100, Time: 1000},
 		{Path: paths[0], Addr: 0x20, Bytes: 50, Time: 2000},
-		{Kind: profile.Freed, Addr: 0x10, Time: 4000},
+		{Kind: replay.Freed, Addr: 0x10, Time: 4000},
 		{Path: paths[0], Addr: 0x30, Bytes: 60, Time: 5000},
 		{Path: paths[1], Addr: 0x40, Bytes: 7, Time: 5000},
 	} {
@@ -419,7 +420,7 @@ func TestNothing(t *testing.T) {
 	}
 	for i, p := range []*profile.Profile{nil, {}, newProfile(t, &profile.Dump{}), newProfile(t, new(profile.Builder).End(profile.DumpInfo{}), profile.Sum())} {
 		for _, f := range Formats() {
-			for _, r := range []*profile.Replay{nil, new(profile.Replay)} {
+			for _, r := range []*replay.Replay{nil, new(replay.Replay)} {
 				if _, err := Write(io.Discard, p, f, Options{Replay: r}); err != nil {
 					t.Errorf("%d, %s: %v", i, f, err)
 				}

@@ -1,9 +1,13 @@
-package profile
+// Package replay computes from allocations and frees which blocks were live at each moment, and the
+// totals of each call path.
+package replay
 
 import (
 	"iter"
 	"math"
 	"time"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // EventKind is the kind of an [Event].
@@ -21,10 +25,10 @@ type Event struct {
 	Boot   int           // of the device
 	Time   time.Duration // since the boot
 	Thread uint64
-	Addr   uint64 // address of the block
-	Old    uint64 // for a moved block, its previous address; 0 if the block is new
-	Path   Path   // of Allocated and Moved: the call path that allocated the block
-	Bytes  uint64 // of Allocated and Moved: the size
+	Addr   uint64       // address of the block
+	Old    uint64       // for a moved block, its previous address; 0 if the block is new
+	Path   profile.Path // of Allocated and Moved: the call path that allocated the block
+	Bytes  uint64       // of Allocated and Moved: the size
 	// Numbered reports that Addr and Old are not addresses, but the numbers of the blocks:
 	// of the allocations since the boot, from 0. (BT-VLINE-4)
 	Numbered bool
@@ -33,7 +37,7 @@ type Event struct {
 // Block is a live block: its address, its size, and the call path that allocated it.
 type Block struct {
 	Addr, Bytes uint64
-	Path        Path
+	Path        profile.Path
 }
 
 // numbered distinguishes the number of a block from an address.
@@ -46,13 +50,12 @@ const numbered = 1 << 63
 type Replay struct {
 	totals   Totals
 	boot     int
-	blocks   map[uint64]block    // live, by address
-	freed    map[uint64]struct{} // addresses that were freed and not allocated again
-	threads  map[uint64]uint64   // the address that the last event of a thread allocated
-	number   map[Path]uint32     // index in paths
+	blocks   map[uint64]block        // live, by address
+	freed    map[uint64]struct{}     // addresses that were freed and not allocated again
+	threads  map[uint64]uint64       // the address that the last event of a thread allocated
+	number   map[profile.Path]uint32 // index in paths
 	paths    []pathState
-	peakSeen int64  // events when Totals.Peak was reached
-	in       *paths // of all call paths, nil if they are of several Builders
+	peakSeen int64 // events when Totals.Peak was reached
 }
 
 type block struct {
@@ -64,17 +67,17 @@ type block struct {
 
 // Churn holds the totals of the events of a call path.
 type Churn struct {
-	Total     Value // ever allocated
-	Temporary Value // of Total, freed by the next event of the same thread
-	Live, Max Value // now, and when Live.Bytes was the largest
-	Peak      Value // Live when the most bytes of all call paths were live
+	Total     profile.Value // ever allocated
+	Temporary profile.Value // of Total, freed by the next event of the same thread
+	Live, Max profile.Value // now, and when Live.Bytes was the largest
+	Peak      profile.Value // Live when the most bytes of all call paths were live
 	Freed     uint64
 	Lifetime  float64 // sum of the lifetimes of the freed blocks, in seconds
 	Age       float64 // of the live blocks: sum of the times since they were allocated, in seconds
 }
 
 type pathState struct {
-	path Path
+	path profile.Path
 	Churn
 	changed int64 // number of the event that last changed Live; before that of the peak, Peak is out of date
 }
@@ -86,9 +89,9 @@ type Totals struct {
 	// the last million freed addresses are remembered. UnknownFrees counts frees of any
 	// other address without a live block.
 	DoubleFrees, UnknownFrees int64
-	Lost                      int64 // allocations at an address that was still live, because its free was not recorded
-	Total, Temporary          Value // as in Churn
-	Live, Peak                Value // now, and when the most bytes were live
+	Lost                      int64         // allocations at an address that was still live, because its free was not recorded
+	Total, Temporary          profile.Value // as in Churn
+	Live, Peak                profile.Value // now, and when the most bytes were live
 	PeakTime, First, Last     time.Duration
 	Saturated                 bool // a sum overflowed and is 2^64-1
 }
@@ -101,7 +104,7 @@ func NewReplay() *Replay { return new(Replay) }
 
 func (r *Replay) init() {
 	if r.blocks == nil {
-		r.blocks, r.freed, r.threads, r.number = map[uint64]block{}, map[uint64]struct{}{}, map[uint64]uint64{}, map[Path]uint32{}
+		r.blocks, r.freed, r.threads, r.number = map[uint64]block{}, map[uint64]struct{}{}, map[uint64]uint64{}, map[profile.Path]uint32{}
 	}
 }
 
@@ -155,7 +158,7 @@ func (r *Replay) allocate(e *Event) {
 	path := r.pathNumber(e.Path)
 	r.blocks[e.Addr] = block{path, e.Numbered, e.Bytes, e.Time}
 	r.threads[e.Thread] = e.Addr
-	v := Value{e.Bytes, 1}
+	v := profile.Value{Bytes: e.Bytes, Count: 1}
 	p := r.change(path)
 	p.Live.Add(v)
 	if p.Live.Bytes > p.Max.Bytes {
@@ -171,16 +174,11 @@ func (r *Replay) allocate(e *Event) {
 	}
 }
 
-func (r *Replay) pathNumber(p Path) uint32 {
+func (r *Replay) pathNumber(p profile.Path) uint32 {
 	n, known := r.number[p]
 	if !known {
 		n = uint32(len(r.paths))
 		r.number[p] = n
-		if n == 0 {
-			r.in = p.in
-		} else if p.in != r.in {
-			r.in = nil
-		}
 		r.paths = append(r.paths, pathState{path: p})
 	}
 	return n
@@ -200,9 +198,9 @@ func (r *Replay) change(path uint32) *pathState {
 // release removes a block from the live blocks.
 func (r *Replay) release(b block, now time.Duration) *pathState {
 	p := r.change(b.path)
-	v := Value{b.size, 1}
-	p.Live.sub(v)
-	r.totals.Live.sub(v)
+	v := profile.Value{Bytes: b.size, Count: 1}
+	subtract(&p.Live, v)
+	subtract(&r.totals.Live, v)
 	p.Freed++
 	p.Lifetime += lifetime(b.time, now)
 	return p
@@ -226,7 +224,7 @@ func (r *Replay) free(addr uint64, e *Event) bool {
 	}
 	p := r.release(b, e.Time)
 	if last, ok := r.threads[e.Thread]; ok && last == addr {
-		v := Value{b.size, 1}
+		v := profile.Value{Bytes: b.size, Count: 1}
 		p.Temporary.Add(v)
 		t.Temporary.Add(v)
 	}
@@ -242,10 +240,10 @@ func (r *Replay) free(addr uint64, e *Event) bool {
 // restart discards all live blocks.
 func (r *Replay) restart() {
 	for addr, b := range r.blocks {
-		r.change(b.path).Live.sub(Value{b.size, 1})
+		subtract(&r.change(b.path).Live, profile.Value{Bytes: b.size, Count: 1})
 		delete(r.blocks, addr)
 	}
-	r.totals.Live = Value{}
+	r.totals.Live = profile.Value{}
 	clear(r.freed)
 	clear(r.threads)
 }
@@ -255,8 +253,8 @@ func (r *Replay) Totals() Totals { return r.totals }
 
 // Paths returns the totals of each call path, in the order in which the paths were first
 // met.
-func (r *Replay) Paths() iter.Seq2[Path, Churn] {
-	return func(yield func(Path, Churn) bool) {
+func (r *Replay) Paths() iter.Seq2[profile.Path, Churn] {
+	return func(yield func(profile.Path, Churn) bool) {
 		ages := make([]float64, len(r.paths))
 		for _, b := range r.blocks {
 			ages[b.path] += lifetime(b.time, r.totals.Last)
@@ -272,42 +270,40 @@ func (r *Replay) Paths() iter.Seq2[Path, Churn] {
 }
 
 // dump returns a dump with a value for each path.
-func (r *Replay) dump(info DumpInfo, value func(*pathState) Value) *Dump {
-	b := NewBuilder(0)
-	if r.in != nil {
-		b.paths = r.in
-	}
+func (r *Replay) dump(info profile.DumpInfo, value func(*pathState) profile.Value) *profile.Dump {
 	records := uint64(0)
-	for i := range r.paths {
-		if v := value(&r.paths[i]); !v.IsZero() {
-			b.Add(r.paths[i].path, v)
-			records += v.Count
-		}
-	}
 	info.Number, info.Boot = 1, max(1, r.boot)
-	d := b.End(info)
+	d := profile.NewDump(info, func(yield func(profile.Path, profile.Value) bool) {
+		for i := range r.paths {
+			v := value(&r.paths[i])
+			records += v.Count
+			if !v.IsZero() && !yield(r.paths[i].path, v) {
+				return
+			}
+		}
+	})
 	d.Records = int64(min(records, math.MaxInt64))
 	return d
 }
 
 // Live returns the blocks that are live after the events so far, as a dump of a given time.
-func (r *Replay) Live(at time.Duration) *Dump {
-	return r.dump(DumpInfo{Name: "live", Time: at, Timed: true}, func(p *pathState) Value { return p.Live })
+func (r *Replay) Live(at time.Duration) *profile.Dump {
+	return r.dump(profile.DumpInfo{Name: "live", Time: at, Timed: true}, func(p *pathState) profile.Value { return p.Live })
 }
 
 // End returns the blocks that are live after the last event.
-func (r *Replay) End() *Dump {
+func (r *Replay) End() *profile.Dump {
 	d := r.Live(r.totals.Last)
 	d.Name = "live at the end"
 	return d
 }
 
 // Peak returns the blocks that were live when the most bytes were live.
-func (r *Replay) Peak() *Dump {
-	return r.dump(DumpInfo{Name: "live at the peak", Time: r.totals.PeakTime, Timed: true}, func(p *pathState) Value { return r.atPeak(p) })
+func (r *Replay) Peak() *profile.Dump {
+	return r.dump(profile.DumpInfo{Name: "live at the peak", Time: r.totals.PeakTime, Timed: true}, func(p *pathState) profile.Value { return r.atPeak(p) })
 }
 
-func (r *Replay) atPeak(p *pathState) Value {
+func (r *Replay) atPeak(p *pathState) profile.Value {
 	if p.changed <= r.peakSeen {
 		return p.Live
 	}
@@ -326,11 +322,17 @@ func (r *Replay) Blocks() iter.Seq[Block] {
 }
 
 // Ever returns all allocations, including freed ones.
-func (r *Replay) Ever() *Dump {
-	return r.dump(DumpInfo{Name: "ever allocated"}, func(p *pathState) Value { return p.Total })
+func (r *Replay) Ever() *profile.Dump {
+	return r.dump(profile.DumpInfo{Name: "ever allocated"}, func(p *pathState) profile.Value { return p.Total })
 }
 
 // Temporary returns the allocations that the next event of the same thread freed.
-func (r *Replay) Temporary() *Dump {
-	return r.dump(DumpInfo{Name: "temporary"}, func(p *pathState) Value { return p.Temporary })
+func (r *Replay) Temporary() *profile.Dump {
+	return r.dump(profile.DumpInfo{Name: "temporary"}, func(p *pathState) profile.Value { return p.Temporary })
+}
+
+// subtract subtracts a value that is part of another one.
+func subtract(v *profile.Value, o profile.Value) {
+	v.Bytes -= min(v.Bytes, o.Bytes)
+	v.Count -= min(v.Count, o.Count)
 }

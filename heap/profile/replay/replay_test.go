@@ -1,4 +1,4 @@
-package profile
+package replay
 
 import (
 	"fmt"
@@ -6,14 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // testPaths returns n call paths of one address each.
-func testPaths(n int) (paths []Path) {
-	var b Builder
+func testPaths(n int) (paths []profile.Path) {
+	var b profile.Builder
 	for i := range n {
-		paths = append(paths, b.Path([]symbol.Addr{bare(uint64(i))}))
+		paths = append(paths, b.Path([]symbol.Addr{{PC: uint64(i)}}))
 	}
 	return paths
 }
@@ -25,8 +26,8 @@ type model struct {
 	unknown, double int64
 	best            uint64 // bytes at the peak
 	bestTime        time.Duration
-	atPeak, atTime  [5]Value
-	liveThen        *Dump // of the Replay at that time
+	atPeak, atTime  [5]profile.Value
+	liveThen        *profile.Dump // of the Replay at that time
 }
 
 type modelBlock struct {
@@ -35,9 +36,9 @@ type modelBlock struct {
 }
 
 // sums returns the live blocks by path, and the sum of their bytes.
-func (m *model) sums() (all [5]Value, bytes uint64) {
+func (m *model) sums() (all [5]profile.Value, bytes uint64) {
 	for _, b := range m.live {
-		all[b.path].Add(Value{b.size, 1})
+		all[b.path].Add(profile.Value{Bytes: b.size, Count: 1})
 		bytes += b.size
 	}
 	return all, bytes
@@ -94,11 +95,11 @@ func TestReplayAgainstAllMoments(t *testing.T) {
 }
 
 // compare compares what r says with the model.
-func (m *model) compare(t *testing.T, r *Replay, paths []Path) {
+func (m *model) compare(t *testing.T, r *Replay, paths []profile.Path) {
 	end, _ := m.sums()
 	for name, c := range map[string]struct {
-		d    *Dump
-		want [5]Value
+		d    *profile.Dump
+		want [5]profile.Value
 	}{"peak": {r.Peak(), m.atPeak}, "end": {r.End(), end}, "at": {m.liveThen, m.atTime}, "at a time after the end": {r.Live(1 << 40), end}} {
 		for i, path := range paths {
 			if got := c.d.Value(path); got != c.want[i] || !c.d.Complete() {
@@ -128,23 +129,32 @@ func TestTemporary(t *testing.T) {
 		r.Add(e)
 	}
 	s := r.Totals()
-	if s.Temporary != (Value{8, 1}) || s.Live != (Value{9, 1}) || s.Moves != 2 || s.Allocations != 3 || s.Frees != 2 || s.Lost+s.UnknownFrees+s.DoubleFrees != 0 {
+	if s.Temporary != (profile.Value{Bytes: 8, Count: 1}) || s.Live != (profile.Value{Bytes: 9, Count: 1}) || s.Moves != 2 || s.Allocations != 3 || s.Frees != 2 || s.Lost+s.UnknownFrees+s.DoubleFrees != 0 {
 		t.Errorf("%+v", s)
 	}
 	n := 0
 	for p, c := range r.Paths() {
-		if n++; p != path || c.Freed != 4 || c.Lifetime != 20+30+20+10 || c.Total.Count != 5 || c.Max != (Value{24, 2}) {
+		if n++; p != path || c.Freed != 4 || c.Lifetime != 20+30+20+10 || c.Total.Count != 5 || c.Max != (profile.Value{Bytes: 24, Count: 2}) {
 			t.Errorf("%+v", c)
 		}
 	}
 	if n != 1 {
 		t.Errorf("%d call paths", n)
 	}
-	if r.Ever().Total != (Value{8 + 16 + 1 + 5 + 9, 5}) {
+	if r.Ever().Total != (profile.Value{Bytes: 8 + 16 + 1 + 5 + 9, Count: 5}) {
 		t.Errorf("ever allocated: %v", r.Ever().Total)
 	}
 	r.Add(Event{Kind: Freed, Addr: 0x40, Boot: 1})
-	if s := r.Totals(); s.Live != (Value{}) || r.End().Total != (Value{}) || s.UnknownFrees != 1 {
+	if s := r.Totals(); s.Live != (profile.Value{}) || r.End().Total != (profile.Value{}) || s.UnknownFrees != 1 {
 		t.Errorf("after a boot: %+v", s)
+	}
+}
+
+// An event of an unknown kind, with no path, is an allocation.
+func TestUnknownKind(t *testing.T) {
+	var r Replay
+	r.Add(Event{Kind: 77})
+	if r.End().Total.Count != 1 {
+		t.Error("a replay of one event", r.Totals())
 	}
 }
