@@ -2,12 +2,9 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"maps"
-	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -28,7 +25,7 @@ const (
 
 // converter writes the dumps of a log with records of the other kind. It keeps headers, lines of the
 // memory map, and events, and drops all other text. What it does for call paths and for records only
-// is in the functions from record and from openRecords on.
+// is in convertpaths.go and convertrecords.go.
 type converter struct {
 	w       io.Writer
 	machine codec.Machine
@@ -297,198 +294,6 @@ func (c *converter) inBoot(n int) {
 func (c *converter) open(boot int, h *codec.Header) {
 	c.inBoot(boot)
 	c.begin, c.bare, c.entries, c.index, c.value, c.skip = h, false, nil, map[string]int{}, profile.Value{}, false
-}
-
-// record adds a ~m# or ~b# record to the entries: one for each call path and size, so that the
-// sizes can be read back.
-func (c *converter) record(it *heaplog.Item) {
-	if c.begin == nil {
-		c.open(it.Boot, &codec.Header{Verb: codec.VerbBegin, HasNumber: true})
-		c.bare = true
-	}
-	a := &it.Allocs[0]
-	e := callpath.Entry{Live: 1, Bytes: a.Bytes}
-	if it.Cut != nil || len(a.Stack) == codec.MaxDepth-1 { // lws captures no more
-		e.Base = callpath.Cut
-	}
-	if it.Cut != nil && !it.Cut.Sized {
-		e.Bytes = 0
-	}
-	address, placed := uint64(0), false
-	if it.User != nil {
-		address, placed = it.User.Get(codec.TagAddress)
-		for _, tag := range []codec.Tag{codec.TagTime, codec.TagThread, codec.TagSequence} {
-			if _, ok := it.User.Get(tag); ok {
-				c.counts.fields++
-			}
-		}
-	}
-	key := []byte{byte(e.Base)} // of entries with the same path and, unless it has addresses, the same size
-	if placed {
-		e.Blocks = []callpath.Block{{Address: address, Size: a.Bytes}}
-		key = append(key, 1)
-	} else {
-		key = binary.AppendUvarint(append(key, 0), a.Bytes)
-	}
-	for _, addr := range slices.Backward(a.Stack) {
-		if addr.State == symbol.Lost {
-			c.counts.lost++
-		}
-		pc := pcOf(addr)
-		if c.ranges.Shift == 1 && pc&1 != 0 {
-			c.counts.thumb++
-			pc &^= 1
-		}
-		e.Frames = append(e.Frames, c.ranges.Frame(pc))
-		key = binary.AppendUvarint(key, pc)
-	}
-	c.value.Add(profile.Value{Bytes: e.Bytes, Count: 1})
-	if i, ok := c.index[string(key)]; ok {
-		o := &c.entries[i]
-		o.Live, o.Bytes, o.Blocks = o.Live+1, o.Bytes+e.Bytes, append(o.Blocks, e.Blocks...)
-		return
-	}
-	c.index[string(key)] = len(c.entries)
-	c.entries = append(c.entries, e)
-}
-
-// end writes the open dump, if any; h is its ~h#end line, nil if it has none.
-func (c *converter) end(h *codec.Header) {
-	begin := c.begin
-	if begin == nil {
-		if h != nil {
-			c.header(h)
-		}
-		return
-	}
-	c.begin = nil
-	if c.code != nil {
-		c.endPaths(begin, h)
-	} else {
-		c.endRecords(h)
-	}
-}
-
-// endPaths writes a dump as call paths. It omits the end mark if the dump has a begin mark
-// but no end mark.
-func (c *converter) endPaths(begin, end *codec.Header) {
-	head := without(begin, "u")
-	head.Keys = append(head.Keys, codec.HeaderKey{Key: "k", Value: toPaths})
-	add(head, "l", c.lines)
-	c.header(head)
-	slices.SortFunc(c.entries, func(a, b callpath.Entry) int { return callpath.Compare(&a.Path, &b.Path) })
-	for _, placed := range []bool{false, true} {
-		w := callpath.Writer{Dump: begin.Number, Lines: c.lines}
-		if placed {
-			w.Flags, w.Unit = callpath.Blocks, c.unit()
-		}
-		for i := range c.entries {
-			if e := &c.entries[i]; placed == (e.Blocks != nil) && c.err == nil {
-				c.buf, c.err = w.Append(c.buf[:0], e)
-				c.write(c.buf)
-			}
-		}
-		c.write(w.Flush(nil))
-		c.lines = w.Lines
-	}
-	if end == nil {
-		if !c.bare {
-			return
-		}
-		end = &codec.Header{Verb: codec.VerbEnd, Number: begin.Number, HasNumber: true}
-	}
-	tail := without(end, "l")
-	if _, ok := end.Get("n"); !ok {
-		add(tail, "n", c.value.Count)
-		add(tail, "b", c.value.Bytes)
-	}
-	add(tail, "l", c.lines)
-	c.header(tail)
-}
-
-// unit returns the unit of all addresses of blocks.
-func (c *converter) unit() uint8 {
-	set := uint64(1 << callpath.MaxUnit)
-	for i := range c.entries {
-		for _, b := range c.entries[i].Blocks {
-			set |= b.Address
-		}
-	}
-	return uint8(bits.TrailingZeros64(set))
-}
-
-// openRecords writes the begin mark of a dump of ~m# records. It skips dumps that ~m# records
-// cannot hold.
-func (c *converter) openRecords(h *codec.Header) {
-	if kind, _ := h.Get("k"); kind == "diff" {
-		c.skip = true
-		c.counts.diffs++
-		return
-	}
-	if _, sampled := h.Get("sample"); sampled {
-		c.skip = true
-		c.counts.sampled++
-		return
-	}
-	head := without(h, "k", "l", "base", "n", "b")
-	add(head, "u", 1)
-	c.header(head)
-}
-
-// endRecords writes the end mark of a dump of ~m# records.
-func (c *converter) endRecords(end *codec.Header) {
-	if c.skip || end == nil {
-		return
-	}
-	tail := without(end, "l", "cut", "n", "b")
-	add(tail, "n", c.value.Count)
-	add(tail, "b", c.value.Bytes)
-	c.header(tail)
-}
-
-// alloc writes the blocks of a call path as records.
-func (c *converter) alloc(a *heaplog.Alloc) {
-	if !a.Ever.IsZero() || a.Peak > 0 {
-		c.counts.totals++
-	}
-	if a.Definition || a.Count == 0 {
-		return
-	}
-	s := codec.Stack{}
-	for _, addr := range a.Stack {
-		if _, unplaced := heaplog.CodeOffset(addr); unplaced {
-			c.counts.unplaced++
-		}
-		s.PCs = append(s.PCs, addr.PC)
-	}
-	if a.NoOuter {
-		c.counts.outer++
-	}
-	if len(s.PCs) > codec.MaxDepth-1 {
-		c.counts.deep++
-		s.PCs = s.PCs[:codec.MaxDepth-1]
-	}
-	if a.Blocks == nil && a.Count > 1 {
-		c.counts.means += int64(min(a.Count, math.MaxInt64))
-	}
-	for i := uint64(0); i < a.Count && c.err == nil; i++ {
-		u := codec.User{}
-		if a.Blocks != nil {
-			s.Size = a.Blocks[i].Size
-			u.Set(codec.TagAddress, a.Blocks[i].Address)
-		} else if s.Size = a.Bytes / a.Count; i < a.Bytes%a.Count {
-			s.Size++
-		}
-		c.value.Add(profile.Value{Bytes: s.Size, Count: 1})
-		c.blob = c.blob[:0]
-		if c.begin != nil {
-			c.blob, c.err = codec.Encoder{Machine: c.machine, Search: c.search}.AppendBlob(c.blob, &s, &u)
-		} else {
-			c.blob, c.err = codec.Encoder{Machine: c.machine, Search: c.search}.AppendBlob(c.blob, &s, nil)
-		}
-		c.buf = append(codec.AppendLine(c.buf[:0], c.blob), '\n')
-		c.write(c.buf)
-	}
 }
 
 // notes returns notes on the losses of the conversion.
