@@ -3,6 +3,7 @@ package forms
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -34,7 +35,14 @@ func (t *table) split(b []byte) []string {
 		}
 		return list
 	case !t.wide:
-		return strings.Fields(string(b))
+		list := strings.Fields(string(b))
+		for i := 1; i < len(list); i++ { // 116 Mi
+			if isNumber(list[i-1]) && allDigits([]byte(list[i-1])) && unitAt([]byte(list[i])) == len(list[i]) && len(list[i]) > 1 {
+				list[i-1] += list[i]
+				list = slices.Delete(list, i, i+1)
+			}
+		}
+		return list
 	}
 	var list []string
 	for p := range strings.SplitSeq(string(b), "  ") {
@@ -72,7 +80,7 @@ func (l *Levels) header(b []byte) bool {
 		}
 	}
 	names := t.split(b)
-	if t.separator == 0 && len(names) < 3 {
+	if t.separator == 0 && len(names) < 3 && !(len(names) == 2 && (nameColumns[strings.ToLower(names[0])] || nameColumns[strings.ToLower(names[1])])) {
 		if len(b) > 12 && !bytes.Contains(b, []byte("---")) {
 			l.heading = nil
 		}
@@ -93,7 +101,7 @@ func (l *Levels) header(b []byte) bool {
 			t.other = wide
 		}
 	}
-	if last := b[len(b)-1]; bytes.Contains(b, []byte(": ")) || last == '.' || last == ':' {
+	if last := b[len(b)-1]; bytes.Contains(b, []byte(": ")) || last == ':' || last == '.' && !isUpper(b[len(b)-2]) {
 		return false
 	}
 	if !t.name(names, all) {
@@ -114,9 +122,9 @@ func (t *table) name(names []string, all string) bool {
 	for _, n := range names {
 		small := strings.ToLower(n)
 		c := tableColumn{name: n, class: classOf(n), named: (nameColumns[small] || strings.HasPrefix(n, "CONTAINER")) && !(t.kib && n == "id"), timed: timeColumns[small]}
-		if part, whole, ok := strings.Cut(n, " / "); ok {
-			if p := classOf(part); p.hit && p.q != none {
-				c.part, c.whole = p, classOf("memory "+whole)
+		if part, whole, ok := strings.Cut(n, "/"); ok {
+			if p, w := classOf(part), classOf("memory "+whole); p.q.level() && (w.q == Total || w.q == Limit) {
+				c.part, c.whole = p, w
 			}
 		}
 		if c.named || c.timed || c.class.hit {
@@ -151,6 +159,10 @@ func (l *Levels) row(b []byte, s *stamped) bool {
 	if cells == nil || strings.EqualFold(owner, "swap") {
 		return cells != nil
 	}
+	if t.small(owner, cells) {
+		l.put(s, identity{context: owner, words: "column " + t.columns[0].name, cell: true}, &field{[]byte(t.columns[0].name), []byte(cells[0]), nil, &class{hit: true, why: "KiB or MiB is not said: this is little memory for KiB"}, 0})
+		return true
+	}
 	at := *s
 	names, good := l.rowNames(t, cells, &at)
 	if owner != "" {
@@ -166,6 +178,13 @@ func (l *Levels) row(b []byte, s *stamped) bool {
 		}
 	}
 	return true
+}
+
+// small reports whether a row of free has so little memory that its numbers are no KiB: free -m.
+func (t *table) small(owner string, cells []string) bool {
+	const leastKiB = 16 << 10
+	v, err := strconv.ParseFloat(cells[0], 64)
+	return t.kib && owner == "Mem" && err == nil && v < leastKiB
 }
 
 // cells returns the fields of a row, nil if they are none, and the name before them if there is one.
@@ -215,10 +234,10 @@ func (l *Levels) cell(t *table, i int, text string, id identity, s *stamped) {
 	c := &t.columns[i]
 	parts, classes := []string{text}, []*class{c.class}
 	if c.part != nil {
-		parts, classes = strings.SplitN(text, " / ", 2), []*class{c.part, c.whole}
+		parts, classes = strings.SplitN(text, "/", 2), []*class{c.part, c.whole}
 	}
 	for k, p := range parts {
-		if !isNumber(p) {
+		if p = strings.TrimSpace(p); !isNumber(p) {
 			continue
 		}
 		end, raw, unit, ok := scanNumber([]byte(p), 0)

@@ -28,6 +28,7 @@ type Levels struct {
 	owner     string // of lines that are indented more
 	indent    int    // of the line of owner, -1 if there is none
 	table     *table
+	asked     []byte   // the line before, if it is a command that may be answered by a number
 	heading   []string // the words of the line before, if it may be the first of two lines of names
 	refusals
 }
@@ -243,10 +244,13 @@ func (l *Levels) prose(b []byte, s *stamped) {
 		c.levels = 0
 	}
 	l.kib()
-	if len(c.fields) == 0 && c.tokens > 0 && !hasLetter(s.rest) {
+	if l.answer(s) {
+		return
+	}
+	if len(c.fields) == 0 && c.tokens > 0 && c.tokens == c.numbers {
 		l.bare++
 		l.bareColumns = c.tokens
-		l.bareLines.see(nil, nil, s.rest, "")
+		l.bareLines.see(nil, nil, s.rest, c.lastUnit)
 	}
 	context := strings.TrimSpace(l.context + " " + l.owner)
 	timed := l.clock(s)
@@ -265,6 +269,24 @@ func (l *Levels) prose(b []byte, s *stamped) {
 			l.put(s, identity{context: context, words: string(c.words), tokens: c.tokens}, f)
 		}
 	}
+}
+
+// answer reads a line with a number only, below a command whose words say what it is: gc.mem_free().
+func (l *Levels) answer(s *stamped) bool {
+	c := &l.scan
+	asked := l.asked
+	l.asked = nil
+	if c.tokens == 1 && c.numbers == 1 && asked != nil {
+		_, raw, unit, _ := scanNumber(s.rest, 0)
+		l.put(s, identity{words: string(asked), tokens: 1}, &field{asked, raw, unit, l.classify(asked), 0})
+		return true
+	}
+	if c.numbers == 0 && len(s.rest) < maxLabel && bytes.IndexByte(s.rest, '(') > 0 {
+		if k := l.classify(s.rest); k.q == Free || k.q == Used {
+			l.asked = bytes.Clone(s.rest)
+		}
+	}
+	return false
 }
 
 // kib gives the numbers of a line that counts in KiB their unit.

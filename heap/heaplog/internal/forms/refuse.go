@@ -15,6 +15,7 @@ var signatures = []struct {
 	is    string // and what to do instead
 }{
 	{[]string{"invoked oom-killer"}, 200, "the kernel's report of an out-of-memory kill: it names the process, and no growth; log VmRSS of that process"},
+	{[]string{"Mem-Info:"}, 60, "the kernel's report of its memory, after a failed allocation: no growth; log MemAvailable of /proc/meminfo"},
 	{[]string{"<malloc version="}, 200, "the XML of glibc's malloc_info: print mallinfo2().uordblks instead"},
 	{[]string{"CORRUPT HEAP"}, 30, "a heap corruption: btdecode names the functions of its backtrace"},
 	{[]string{"desc: --massif", "time_unit:"}, always, "a file of valgrind's massif: run ms_print, or valgrind --tool=dhat, whose file btheap reads"},
@@ -175,7 +176,7 @@ func (l *Levels) Refusal(refused []*Series) string {
 		}
 	}
 	if list == nil {
-		return ""
+		return l.nothing()
 	}
 	text := "no word of memory before a number: which is free or used? " + strings.Join(list, ", ")
 	if best != nil {
@@ -184,10 +185,23 @@ func (l *Levels) Refusal(refused []*Series) string {
 	return text
 }
 
+// nothing returns why there are no candidates either.
+func (l *Levels) nothing() string {
+	for _, r := range l.series {
+		if r.class.q.level() {
+			return fmt.Sprintf("%q is a %s: no number is what is free or used", clean(r.label), r.class.q)
+		}
+	}
+	return "no line says how many bytes are free or used"
+}
+
 // bareText describes rows of numbers.
 func (l *Levels) bareText() string {
 	text := fmt.Sprintf("rows of %d numbers without names: which column is free or used, and in which unit?", l.bareColumns)
 	expr := `^` + strings.Repeat(`\S+ +`, l.bareColumns-1) + `(?P<free>\d+)$`
+	if unit := l.bareLines.unit; unit != "" {
+		expr = strings.Replace(expr, `\d+)`, `[\d.,]+ ?`+regexp.QuoteMeta(unit)+`)`, 1)
+	}
 	if l.bareColumns == 7 {
 		text, expr = text+" /proc/PID/statm has 7, in pages, the second in use:", `^\d+ (?P<used_4096>\d+)( \d+){5}$`
 	}

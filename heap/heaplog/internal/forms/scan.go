@@ -26,6 +26,8 @@ type scan struct {
 	metric   []byte // the name before {labels}
 	lineUnit []byte // MiB Mem : 1945.7 total
 	memory   bool   // a word of memory or a unit is in the line
+	numbers  int    // of the line
+	lastUnit string // of its last number
 	levels   int    // fields that may be samples
 }
 
@@ -273,7 +275,10 @@ func (s *scan) wordsBehind(n *number) int {
 		for k < len(b) && (isLetter(b[k]) || b[k] == '(' || b[k] == ')') {
 			k++
 		}
-		if k == from || k < len(b) && (isDigit(b[k]) || b[k] == '=' || b[k] == ':') {
+		if k < len(b) && k > from && (b[k] == '=' || b[k] == ':') { // the label of the next number
+			return n.end
+		}
+		if k == from || digitAt(b, k) {
 			break
 		}
 		end = k
@@ -298,6 +303,8 @@ func (s *scan) wordsBehind(n *number) int {
 // add adds a number to the shape, and to the fields if its words are known.
 func (s *scan) add(n *number) {
 	c := n.class
+	s.numbers++
+	s.lastUnit = string(n.unit)
 	s.before, s.named = n.label, c.q == ident
 	if c.q == ident {
 		s.word(n.raw)

@@ -1,6 +1,7 @@
 package forms
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -173,12 +174,24 @@ func (r *rawSeries) decide() *Series {
 	}
 	switch {
 	case s.Why != "":
+	case s.Assumed && s.ofProcess() && !inPages(v):
+		s.Why = "bytes or KiB is not said"
 	case s.Assumed && pointed*2 > len(v):
 		s.Why = fractions
 	case len(s.Values) == 0:
 		s.Why = "no number that can be one of bytes"
 	}
 	return s
+}
+
+// inPages reports whether all numbers are whole pages: bytes, and not KiB.
+func inPages(v []float64) bool {
+	for _, x := range v {
+		if math.Mod(x, 4096) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // settle unwraps the times of the samples, drops those that do not fit their neighbours, and numbers the boots. A boot

@@ -45,6 +45,7 @@ var vocabulary = []struct {
 	{need: "gc", also: "size", q: Used},
 	{need: "file line", also: "line", q: none, why: "a line number"},
 	{need: "addr address ptr pointer lfree pc sp", q: none, why: "an address"},
+	{need: "active inactive mapped dirty writeback vmalloc commit committed slab reclaimable", not: "heap", q: none, why: "not what is free or used"},
 	{need: "swap swapfree swaptotal swpd", q: none, why: "swap"},
 	{need: "virtual vsz virt vmsize", not: "max", q: none, why: "address space, not memory"},
 	{need: "gain loss delta diff difference change changed leaked growth", q: none, why: "a difference, not a level"},
@@ -53,6 +54,7 @@ var vocabulary = []struct {
 	{need: "rate sec persec", q: none, why: "a rate"},
 	{need: "gpu vram flash disk fs filesystem littlefs spiffs sketch nvs partition stack queue rssi cpu icache shared buff cache buffers slab", q: none, why: "not the heap"},
 	{need: "total", also: "allocations frees allocs", q: none, why: "a count"},
+	{need: "human", q: none, why: "the same, rounded"},
 	{need: "overhead", q: none, why: "overhead"},
 	{need: "sz", also: "blk free", q: none, why: "in blocks, whose size is not said"},
 	{need: "largest biggest maxblock maxfree maxfreeblock maxalloc lfb maxblk", q: Largest},
@@ -117,7 +119,7 @@ var nameColumns = set("pid name command cmd container pod namespace device host 
 var timeColumns = set("time date timestamp datetime _time")
 
 // kibColumns: a header with both words counts in KiB where nothing else is said.
-var kibColumns = [][2]string{{"RSS", "VSZ"}, {"RES", "VIRT"}, {"VSZ", "STAT"}, {"buff/cache", "available"}, {"swpd", "buff"}, {"buffers", "cached"}, {"Pss", "Dirty"}}
+var kibColumns = [][2]string{{"RSS", "VSZ"}, {"RES", "VIRT"}, {"VSZ", "STAT"}, {"RSS", "PID"}, {"RES", "PID"}, {"RSS", "COMMAND"}, {"RSS", "CMD"}, {"buff/cache", "available"}, {"swpd", "buff"}, {"buffers", "cached"}, {"Pss", "Dirty"}}
 
 // kibLines have numbers in KiB without saying so.
 var kibLines = []string{"Mem total:"} // of toybox top
@@ -247,7 +249,7 @@ func classOf(label string) *class {
 // isSourceFile reports whether a label ends with the name of a source file and a colon: x.c:259.
 func isSourceFile(label string) bool {
 	i := strings.LastIndexByte(label, '.')
-	return i > 0 && strings.HasSuffix(label, ":") && i+3 > len(strings.TrimRight(label, ": ("))
+	return i > 0 && strings.HasSuffix(label, ":") && i+5 > len(strings.TrimRight(label, ": (")) && isLetter(label[i+1])
 }
 
 // labelWords returns the words of a label in small letters: freeHeapSize has three, ESPFree two.
