@@ -57,6 +57,7 @@ type Location struct {
 	// instruction before the return address.
 	Call    uint64
 	Frames  []Frame // innermost first, empty if no symbol is known
+	Build   string  // build ID of the program that ran, if no known file holds the address and the log has it
 	Missing string  // why Frames is empty or has no lines, "" if it has both
 }
 
@@ -69,6 +70,9 @@ type Module struct {
 	File       *File  // nil if it is not available
 	Start, End uint64 // addresses in memory, of the mapping, or of the whole file if there is no memory map
 	Offset     uint64 // offset of Start in the file, in bytes
+
+	// Versions is the number of a program of which Config.Files has several builds, from 1, or 0.
+	Versions int
 
 	// Logged reports whether a log named the module, and not the user. Such a module is
 	// read only from a file with the module's build-id, or from below a sysroot.

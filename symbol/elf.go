@@ -79,6 +79,7 @@ func (f *File) readHeaders() (err error) {
 		f.Word = 32
 	}
 	f.entry = e.Entry
+	f.program = programOf(e)
 	left := 2 * uint64(len(f.image)) // bytes of notes: each may be in a segment and a section
 	notes := func(off, n uint64) {
 		if f.BuildID == "" && n <= left {
@@ -129,6 +130,18 @@ func (f *File) parseELF() (e *elf.File, err error) {
 		}
 	}()
 	return elf.NewFile(bytes.NewReader(f.image))
+}
+
+// programOf reports whether a file is a program, of which a process has one, and not a library.
+func programOf(e *elf.File) bool {
+	if e.Type != elf.ET_DYN {
+		return true
+	}
+	defer func() { recover() }() // debug/elf, of a malformed file
+	flags, _ := e.DynValue(elf.DT_FLAGS_1)
+	name, _ := e.DynValue(elf.DT_SONAME)
+	interp := slices.ContainsFunc(e.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+	return len(name) == 0 && (interp || len(flags) > 0 && elf.DynFlag1(flags[0])&elf.DF_1_PIE != 0)
 }
 
 // sectionNames returns the memory that debug/elf needs for all section headers and names, in

@@ -31,6 +31,7 @@ type File struct {
 	info                   fs.FileInfo
 	arch                   arch.Arch
 	order                  binary.ByteOrder
+	program                bool      // a program, not a library
 	object                 bool      // not linked: ET_REL, as are the files that dwz makes
 	noCode                 bool      // the file holds debug information but no code
 	text                   []segment // executable, by address

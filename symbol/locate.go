@@ -14,11 +14,14 @@ type object struct {
 	file *File
 	err  error
 
-	used            bool // an address of it was looked up
-	told            bool // the SplitNote of file was added to the notes
-	same            bool // the log has its build-id
-	wrong           bool // it does not match, and has no names therefore
-	seen, afterCall int  // distinct return addresses in its code
+	used            bool   // an address of it was looked up
+	out             string // why this boot does not use it, "" if it does
+	versions        int    // see Module.Versions
+	excluded        bool   // a boot did not use it
+	told            bool   // the SplitNote of file was added to the notes
+	same            bool   // the log has its build-id
+	wrong           bool   // it does not match, and has no names therefore
+	seen, afterCall int    // distinct return addresses in its code
 }
 
 // addrKey is an address in memory, or one of a file whose base is not known exactly.
@@ -52,8 +55,13 @@ func (p *Process) locate(pc uint64) *Location {
 	key := addrKey{pc: pc}
 	l := p.locations[key]
 	switch mapped := p.maps.known(); {
-	case l != nil || !mapped && len(p.added) == 0:
+	case l != nil:
 		return l
+	case !mapped && len(p.added) == 0:
+		if p.choice.boot.Build == "" {
+			return nil
+		}
+		return p.because(reasonNothing)
 	case mapped:
 		l = p.locateMapped(p.maps.find(pc), pc)
 	default:
@@ -103,7 +111,7 @@ func (p *Process) because(reason string) *Location {
 		if p.unknown == nil {
 			p.unknown = map[string]*Location{}
 		}
-		l = &Location{Missing: reason}
+		l = &Location{Missing: reason, Build: p.choice.boot.Build}
 		p.unknown[reason] = l
 	}
 	return l
@@ -117,9 +125,15 @@ func (p *Process) locateAdded(pc uint64) *Location {
 			return p.lookupWhole(p.objectOf(b.File), pc, own)
 		}
 	}
-	reason := reasonNoFile
+	reason, excluded := reasonNoFile, ""
 	for _, o := range p.added {
 		bias, known := o.bias(o.file)
+		if o.out != "" {
+			if own, fits := o.file.ownAddr(pc, bias); fits && o.file.loaded(own) || !known {
+				excluded = o.out
+			}
+			continue
+		}
 		switch own, fits := o.file.ownAddr(pc, bias); {
 		case !fits:
 			reason = fmt.Sprintf("over 32 bits, but %s is %s", o.file.Path, o.file.kind())
@@ -130,7 +144,10 @@ func (p *Process) locateAdded(pc uint64) *Location {
 			reason = fmt.Sprintf("the load base of %s is not known", o.file.Path)
 		}
 	}
-	if reason == reasonNoFile {
+	switch {
+	case excluded != "":
+		reason = excluded
+	case reason == reasonNoFile:
 		p.outside++
 	}
 	return p.because(reason)
@@ -173,7 +190,7 @@ func (o *object) ownAddr(m *Mapping, pc uint64) (uint64, error) {
 // moduleOf returns the module of a mapping.
 func (p *Process) moduleOf(o *object, m *Mapping) *Module {
 	mod := Module{Name: printable.Text(m.Module.Name), BuildID: m.Module.BuildID, File: o.file, Start: m.Start, End: m.End,
-		Offset: m.Offset, Logged: m.Module.Logged, Inode: m.Module.Inode}
+		Offset: m.Offset, Logged: m.Module.Logged, Inode: m.Module.Inode, Versions: o.versions}
 	if mod.BuildID == "" && o.file != nil {
 		mod.BuildID = o.file.BuildID
 	}
@@ -185,7 +202,7 @@ func (p *Process) lookupWhole(o *object, pc, own uint64) *Location {
 	low, high := o.file.Span()
 	bias := pc - own
 	return p.lookup(o, p.share(Module{Name: printable.Text(o.Path), BuildID: o.file.BuildID, File: o.file,
-		Start: low + bias, End: high + bias}), pc, own)
+		Start: low + bias, End: high + bias, Versions: o.versions}), pc, own)
 }
 
 // share returns the one Module that has these values.
@@ -216,7 +233,7 @@ func (p *Process) lookup(o *object, m *Module, pc, own uint64) *Location {
 		}
 		p.frames[key] = found
 	}
-	if wrong := p.config.Check && p.isAdded(o) && o.mismatch() != ""; wrong != o.wrong {
+	if wrong := p.config.Check && p.maps.known() && p.isAdded(o) && o.mismatch() != ""; wrong != o.wrong {
 		o.wrong = wrong
 		p.change() // what was located has other names
 	}
@@ -230,7 +247,7 @@ func (p *Process) lookup(o *object, m *Module, pc, own uint64) *Location {
 func (p *Process) find(o *object, addr uint64) (found foundFrames) {
 	f := o.file
 	follows := f.FollowsCall(addr)
-	if f.Executable(addr) && f.CanTellCalls() {
+	if p.maps.known() && f.Executable(addr) && f.CanTellCalls() {
 		o.seen++
 		if follows {
 			o.afterCall++

@@ -72,14 +72,14 @@ func (p *Process) findModule(m *Module) *object {
 	}
 	if m.BuildID != "" {
 		for _, o := range p.added {
-			if o.file.BuildID == m.BuildID {
+			if o.file.BuildID == m.BuildID { // whatever the boot says
 				o.same = true
 				return o
 			}
 		}
 	}
 	for _, o := range p.added {
-		if filepath.Base(o.Path) == filepath.Base(m.Name) && fits(o.file, false) {
+		if o.out == "" && filepath.Base(o.Path) == filepath.Base(m.Name) && fits(o.file, false) {
 			return o
 		}
 	}

@@ -17,17 +17,13 @@ func (p *Process) note(format string, args ...any) {
 	}
 }
 
-// A file does not match the log if at least minCalls return addresses are in its code and
-// less than wrongShare of them follow a call.
-const (
-	minCalls   = 5
-	wrongShare = 0.7
-)
+// minMapped is the least number of addresses in the code of a module by which its file can be rejected.
+const minMapped = 5
 
-// mismatch returns how a file does not match the log, "" if it may match. A file with the build-id
-// in the log matches, wherever signals and interrupts came in.
+// mismatch returns how the file of a module does not match the log, "" if it may match. A file with the
+// build-id in the log matches, wherever signals and interrupts came in.
 func (o *object) mismatch() string {
-	if o.same || o.seen < minCalls || float64(o.afterCall) >= wrongShare*float64(o.seen) {
+	if o.same || o.seen < minMapped || float64(o.afterCall) >= wrongShare*float64(o.seen) {
 		return ""
 	}
 	return fmt.Sprintf("%s: only %d of %d addresses in its code follow a call: ELF does not match the log", o.file.Path, o.afterCall, o.seen)
@@ -46,14 +42,7 @@ func (p *Process) Wrong() (list []string) {
 	return list
 }
 
-// Confirm tells the Process that the program has a build-id. Files with it match.
-func (p *Process) Confirm(buildID string) {
-	for _, o := range p.added {
-		o.same = o.same || buildID != "" && o.file.BuildID == buildID
-	}
-}
-
-// Seen returns the number of distinct return addresses that were checked against Config.Files.
+// Seen returns the number of distinct return addresses in mappings of Config.Files.
 func (p *Process) Seen() (n int) {
 	for _, o := range p.added {
 		n += o.seen
@@ -73,7 +62,7 @@ func (p *Process) Notes() (missing, mismatches []string) {
 		}
 	}
 	for _, o := range p.added {
-		if !o.used && p.outside >= minCalls {
+		if !o.used && !o.excluded && p.outside >= minMapped {
 			mismatches = append(mismatches, fmt.Sprintf(
 				"%s: contains none of the addresses (%d are in no ELF file): ELF does not match the log, or was loaded elsewhere: -e %s@0xADDR",
 				o.file.Path, p.outside, o.file.Path))

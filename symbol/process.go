@@ -36,6 +36,7 @@ type Config struct {
 type Process struct {
 	config     Config
 	maps       timeline
+	choice     Choice
 	bases      []Base // known load bases of the files of the configuration
 	generation int
 	recoverer  recoverer
@@ -76,6 +77,7 @@ func NewProcess(c Config) (*Process, error) {
 			return nil, err
 		}
 	}
+	p.findVersions()
 	p.SetBases(nil)
 	return p, nil
 }
@@ -182,11 +184,11 @@ func (p *Process) Map(list []Mapping) { p.maps.set(list) }
 // process has 65,536 mappings.
 func (p *Process) Add(m Mapping) error { return p.maps.add(m) }
 
-// Unplaced returns the files that may have been loaded anywhere, including files whose base
+// Unplaced returns the files of the boot that may have been loaded anywhere, including files whose base
 // has been set.
 func (p *Process) Unplaced() (list []*File) {
 	for _, o := range p.added {
-		if _, known := o.bias(o.file); !known {
+		if _, known := o.bias(o.file); !known && o.out == "" {
 			list = append(list, o.file)
 		}
 	}
@@ -205,7 +207,7 @@ func (p *Process) SetBases(found []Base) {
 		}
 	}
 	for _, o := range p.added {
-		if bias, known := o.bias(o.file); known {
+		if bias, known := o.bias(o.file); known && o.out == "" {
 			bases = append(bases, Base{File: o.file, Bias: bias, Exact: true})
 		}
 	}
@@ -228,7 +230,7 @@ func (p *Process) Generation() int {
 // change starts a new generation.
 func (p *Process) change() {
 	p.generation++
-	p.locations = nil
+	p.locations, p.unknown = nil, nil
 }
 
 // Resolve appends an Addr to dst for each address of a record. It recovers upper bits that
@@ -253,7 +255,7 @@ func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
 	default:
 		ambiguous = p.recoverByBase(addrs, s.Marks.Lossy)
 	}
-	if !p.maps.known() && len(p.added) == 0 {
+	if !p.maps.known() && len(p.added) == 0 && p.choice.boot.Build == "" {
 		return dst
 	}
 	for i := range addrs {
@@ -284,8 +286,10 @@ func (p *Process) LocateMapping(m *Mapping, pc uint64) Addr {
 // in memory. For any other file, the Addr has no Location.
 func (p *Process) LocateIn(f *File, own uint64) Addr {
 	p.Generation()
-	if p.objectOf(f) == nil {
+	if o := p.objectOf(f); o == nil {
 		return Addr{PC: own}
+	} else if o.out != "" {
+		return Addr{PC: own, Location: p.because(o.out)}
 	}
 	for i := range p.bases {
 		if b := &p.bases[i]; b.File == f && b.Exact {

@@ -303,10 +303,10 @@ const (
 	checkItems = 4096 // after which checkFiles ends anyway
 )
 
-// checkFiles reads the beginning of the logs, if they can be read again, to find out whether the ELF
-// files match. So a pass prints no name of one that does not.
+// checkFiles reads the beginning of logs with a memory map, if they can be read again, to find out whether
+// the ELF files match. So a pass prints no name of one that does not.
 func (r *Reader) checkFiles() error {
-	if r.checked || len(r.symbols.Files) == 0 || !r.symbols.Check {
+	if r.checked || len(r.symbols.Files) == 0 || !r.symbols.Check || len(r.maps) == 0 && !r.process.Mapped() {
 		return nil
 	}
 	r.checked = true

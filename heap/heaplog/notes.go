@@ -77,6 +77,7 @@ func (p *pass) symbolNotes(list *noteList) {
 	for _, text := range mismatches {
 		list.add(NoteWrong, "%s", text)
 	}
+	b.programNotes(list)
 	for _, text := range p.process.Wrong() {
 		*list = append(*list, Note{NoteWrong, text, "Force"})
 	}

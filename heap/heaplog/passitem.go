@@ -83,8 +83,6 @@ func (p *pass) header(it *Item, at *placed) {
 			p.levels.Boot()
 		}
 		p.restoreBoot(it)
-		build, _ := it.Header.Get("build")
-		p.process.Confirm(build)
 		sameELF = len(p.process.Files()) > 0 && (p.paths == nil || p.paths.closed || p.paths.code.FromELF())
 	}
 	p.places.header(&it.Item, at, sameELF)
@@ -102,6 +100,7 @@ func (p *pass) header(it *Item, at *placed) {
 			p.boot = 0
 		}
 		p.newCode()
+		p.useBoot()
 	case codec.VerbMap: // the modules known so far end here (BT-REC-4)
 		if !given {
 			p.process.Remap()
@@ -129,6 +128,7 @@ func (p *pass) record(it *Item) {
 	if !p.locatable(it) || !p.naming {
 		return
 	}
+	p.bases.judge(p.process, &p.at, p.c.symbols.Lossless)
 	if p.bases.refine(p.process, it, p.c.symbols.Lossless) && p.tally.readable > 0 {
 		p.tally.note(NoteSymbols, fmt.Sprintf("no load base was known before %s:%d: addresses of earlier records have no names", it.File, it.Line))
 	}
@@ -146,11 +146,24 @@ func (p *pass) locatable(it *Item) bool {
 	if p.err = p.setWord(); p.err != nil {
 		return false
 	}
+	p.useBoot()
+	return true
+}
+
+// useBoot makes the process that of the current boot.
+func (p *pass) useBoot() {
 	if boot := p.places.bootNumber(); boot != p.boot {
 		p.boot = boot
-		p.bases.setBoot(p.process, boot)
+		p.bases.setBoot(p.process, boot, p.program())
 	}
-	return true
+}
+
+// program returns what the ~h#boot of this boot says of its program.
+func (p *pass) program() (b symbol.Boot) {
+	at := placed{}
+	p.places.fill(&at, stays)
+	at.header = p.places.log.Boot().Header
+	return programOf(&at)
 }
 
 // newCode begins a boot with its ~h#boot line, or a log.
@@ -196,6 +209,8 @@ func (p *pass) line(it *Item, at *placed) {
 	c := p.callPaths()
 	if it.Kind == recording.KindPaths {
 		p.places.pathLine(&it.Item, at)
+		at.callPaths = c
+		p.bases.judge(p.process, at, false)
 		p.tally.states[symbol.Exact] += c.line(&at.Placed, p.naming)
 	} else {
 		p.places.other(&it.Item, at)

@@ -25,10 +25,12 @@ const (
 	maxBaseNotes = 50
 )
 
-// bases are the load bases of position-independent files, as a survey has inferred them.
+// bases are the ELF files of each boot, and the load bases of position-independent ones, as a survey has
+// inferred them.
 type bases struct {
 	surveyed bool
-	byBoot   map[int][]symbol.Base // nil if bases are not inferred
+	choices  map[int]*symbol.Choice // by boot
+	byBoot   map[int][]symbol.Base  // nil if bases are not inferred
 	notes    []string
 	// live means that the log may continue after the survey. Bases are then inferred again
 	// each time the number of distinct addresses has doubled, or grown by a quarter as long as none are known.
@@ -36,17 +38,17 @@ type bases struct {
 	known map[symbol.ReturnAddr]bool // addresses found by the survey
 }
 
-// passBases are the load bases of a pass.
-type passBases struct {
-	bases
-	current []symbol.Base
-	seen    map[symbol.ReturnAddr]bool
-	retry   int // size of seen at which bases are inferred again
-	changes int // how often they have changed since records were read
+// wanted reports whether a survey must choose files or infer bases.
+func (b *bases) wanted(c *config, p *process.Process) bool {
+	if b.surveyed || c.symbols.NoFiles || len(p.Files()) == 0 {
+		return false
+	}
+	again := func(in *input.Input) bool { return in.Stream == nil && !in.Live }
+	return b.infers(c, p) || len(p.Files()) > 1 || !slices.ContainsFunc(c.inputs, func(in *input.Input) bool { return !again(in) })
 }
 
-// wanted reports whether a survey must infer bases.
-func (b *bases) wanted(c *config, p *process.Process) bool {
+// infers reports whether bases must be inferred.
+func (b *bases) infers(c *config, p *process.Process) bool {
 	return !b.surveyed && !c.symbols.NoFiles && len(c.maps) == 0 && len(p.Unplaced()) > 0
 }
 
@@ -56,7 +58,7 @@ func (b *bases) wanted(c *config, p *process.Process) bool {
 func (r *Reader) survey(all bool) error {
 	h := input.Hooks{Ctx: r.ctx, Survey: true}
 	b := &r.learned.bases
-	infer := b.wanted(&r.config, r.process)
+	infer := b.infers(&r.config, r.process)
 	for i, in := range r.inputs {
 		switch {
 		case in.Stream != nil:
@@ -72,15 +74,19 @@ func (r *Reader) survey(all bool) error {
 		}
 	}
 	c := surveyor{process: r.process, lossless: r.symbols.Lossless}
-	if infer {
-		b.surveyed, b.byBoot, c.seen = true, map[int][]symbol.Base{}, map[symbol.ReturnAddr]bool{}
-		c.bases = *b
+	if choose := !b.surveyed && !r.symbols.NoFiles && len(r.process.Files()) > 0; choose {
+		b.surveyed, b.choices = true, map[int]*symbol.Choice{}
+		c.evidence = newEvidence()
 	}
+	if infer {
+		b.byBoot, c.seen = map[int][]symbol.Base{}, map[symbol.ReturnAddr]bool{}
+	}
+	c.bases = *b
 	p := r.begin(false)
 	for at := range p.all {
 		if at.item != nil {
 			c.add(at)
-		} else if err := at.err; err != nil && r.ctx.Err() == nil && !isRead(err) && !(b.live && errors.Is(err, ErrNoRecord)) { // otherwise, the next pass finds it
+		} else if err := at.err; err != nil && r.ctx.Err() == nil && !isRead(err) && !errors.Is(err, ErrNoRecord) { // otherwise, the next pass finds it
 			return err
 		}
 	}
@@ -90,13 +96,13 @@ func (r *Reader) survey(all bool) error {
 	if r.namesFirst {
 		r.learned.names = append([]*callpath.Names{}, p.names...)
 	}
+	c.endBoot()
+	*b = c.bases
 	switch {
 	case !infer:
 	case r.process.Mapped(): // the log contains the memory map
 		b.byBoot, b.live = nil, false
 	default:
-		c.infer()
-		*b = c.bases
 		b.known = c.seen
 	}
 	return nil
@@ -108,12 +114,15 @@ type dumpStart struct {
 	offset int64 // in its log
 }
 
-// surveyor gathers the beginnings of dumps, and infers the load bases from the addresses of each boot.
+// surveyor gathers the beginnings of dumps, chooses the files of each boot, and infers the load bases from the
+// addresses of the boot.
 type surveyor struct {
 	process  *process.Process
 	lossless bool // of the encoder
 	starts   []dumpStart
 	boot     int
+	program  symbol.Boot                // of this boot
+	evidence *evidence                  // nil if files are not chosen
 	seen     map[symbol.ReturnAddr]bool // nil if bases are not inferred
 	bases    bases
 }
@@ -122,13 +131,18 @@ func (c *surveyor) add(at *placed) {
 	if at.count > len(c.starts) {
 		c.starts = append(c.starts, dumpStart{at.dump.input, at.dump.Offset})
 	}
-	if c.seen == nil || at.item.Stack == nil && at.item.Kind != recording.KindPaths {
+	if c.evidence == nil || at.item.Stack == nil && at.item.Kind != recording.KindPaths {
 		return
 	}
 	if at.boot != c.boot {
-		c.infer()
-		c.boot = at.boot
+		c.endBoot()
+		c.boot, c.program = at.boot, programOf(at)
 		clear(c.seen)
+	}
+	c.evidence.mapped = c.evidence.mapped || c.process.Mapped()
+	c.evidence.add(at, c.lossless)
+	if c.seen == nil {
+		return
 	}
 	if at.item.Kind != recording.KindPaths {
 		gather(c.seen, at.item, c.lossless)
@@ -141,9 +155,16 @@ func (c *surveyor) add(at *placed) {
 	}
 }
 
-// infer infers the bases of the boot from its gathered addresses.
-func (c *surveyor) infer() {
+// endBoot chooses the files of the boot, and infers their bases.
+func (c *surveyor) endBoot() {
+	if c.boot == 0 || c.evidence == nil {
+		return
+	}
+	choice := c.evidence.choose(c.process, c.program)
+	c.bases.choices[c.boot] = choice
+	c.evidence = newEvidence()
 	if len(c.seen) > 0 {
+		c.process.Use(choice)
 		c.bases.byBoot[c.boot] = inferFrom(c.process, c.seen, &c.bases.notes)
 	}
 }
@@ -169,58 +190,4 @@ func inferFrom(p *process.Process, seen map[symbol.ReturnAddr]bool, notes *[]str
 		}
 	}
 	return found
-}
-
-// begin returns the bases for a pass.
-func (b bases) begin() passBases {
-	p := passBases{bases: b, seen: maps.Clone(b.known)}
-	if p.seen == nil {
-		p.seen = map[symbol.ReturnAddr]bool{}
-	}
-	p.retry = max(minGathered, len(p.seen)+1)
-	return p
-}
-
-// setBoot sets the bases of a boot. If only one boot has bases, all boots get them.
-func (b *passBases) setBoot(p *process.Process, boot int) {
-	if b.byBoot == nil {
-		return
-	}
-	if len(b.byBoot) == 1 {
-		for _, only := range b.byBoot {
-			b.current = only
-		}
-	} else if found, ok := b.byBoot[boot]; ok {
-		b.current = found
-	}
-	p.SetBases(b.current)
-}
-
-// refine infers the bases of a live log again when the number of distinct addresses has
-// doubled. late reports that these are the first bases, so that earlier records have no
-// names.
-func (b *passBases) refine(p *process.Process, it *Item, lossless bool) (late bool) {
-	if !b.live || b.byBoot == nil || p.Mapped() || len(b.seen) >= maxGathered {
-		return false
-	}
-	gather(b.seen, it, lossless)
-	if len(b.seen) < b.retry {
-		return false
-	}
-	b.retry = 2 * len(b.seen)
-	if len(b.current) == 0 {
-		b.retry = len(b.seen) + 1 + len(b.seen)/4
-	}
-	var missing []string
-	found := inferFrom(p, b.seen, &missing)
-	if len(found) == 0 {
-		return false
-	}
-	late = len(b.current) == 0
-	if !slices.EqualFunc(found, b.current, func(x, y symbol.Base) bool { return x.File == y.File && x.Bias == y.Bias }) {
-		b.changes++
-	}
-	b.current = found
-	p.SetBases(found)
-	return late
 }

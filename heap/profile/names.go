@@ -21,6 +21,7 @@ type names struct {
 	numbers map[Site]uint32
 	funcs   map[string]function // by name
 	same    bool                // each address is the site with its number
+	builds  *builds             // nil if no program has several builds
 }
 
 // function is how the view treats a function.
@@ -62,6 +63,7 @@ func newNames(dumps []*Dump, v View) *names {
 	n.shown = make([]shown, addrs)
 	n.same = n.in == nil || v.Filter.Focus == nil // which may leave out paths
 	used := usedAddrs(dumps, addrs, v.Filter.Any())
+	n.alignBuilds(addrs)
 	for i := range n.shown {
 		if used == nil || used[i] {
 			n.shown[i] = n.look(i)
@@ -69,6 +71,22 @@ func newNames(dumps []*Dump, v View) *names {
 		}
 	}
 	return n
+}
+
+// alignBuilds compares the builds of a program by name, unless the view shows addresses.
+func (n *names) alignBuilds(addrs int) {
+	if n.view.By == ByAddress || n.view.By == ByModule {
+		return
+	}
+	var list []*symbol.Addr
+	for i := range addrs {
+		if a := n.in.addrs.at(i); programModule(a) != nil {
+			list = append(list, a)
+		}
+	}
+	if len(list) > 0 {
+		n.builds = newBuilds(list)
+	}
 }
 
 // usedAddrs reports by address which addresses are in call paths of the dumps. If needed is
@@ -150,7 +168,8 @@ func (n *names) look(number int) (s shown) {
 func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
 	merge := n.view.By == ByFile || n.view.By == ByModule // inlined calls of one file are one site
 	for i := range frames {
-		site, mark := n.site(&frames[i], a), n.function(frames[i].Name).mark
+		f := n.builds.frame(frames[i], a)
+		site, mark := n.site(&f, a), n.function(f.Name).mark
 		if last := len(list) - 1; merge && last >= 0 && list[last]&^(allocates|starts) == site {
 			list[last] &= site | mark
 			continue

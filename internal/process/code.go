@@ -66,19 +66,41 @@ func (c *Code) header(boot *codec.Header) {
 
 // elf takes the code ranges of the ELF file that the user names. (BT-CODE-3, BT-NOTE-1)
 func (c *Code) elf() {
-	files := c.process.Files()
+	files := c.process.Current()
 	if len(files) == 0 {
 		return
 	}
-	l, err := files[0].Layout()
-	if err != nil {
+	var err error
+	if c.ranges, err = layout(files[0]); err != nil {
 		c.Problem = err.Error()
 	}
-	c.ranges.Shift = uint8(l.Shift)
-	for _, x := range l.Code {
-		c.ranges.Add(x, "")
-	}
 	c.from, c.file = fromELF, files[0]
+}
+
+// layout returns the code ranges of a file.
+func layout(f *symbol.File) (r callpath.Ranges, err error) {
+	l, err := f.Layout()
+	r.Shift = uint8(l.Shift)
+	for _, x := range l.Code {
+		r.Add(x, "")
+	}
+	return r, err
+}
+
+// Frames are frames of call paths whose code offsets count the code of the ELF file, each with the number of
+// entries that have it.
+type Frames map[callpath.Frame]int
+
+// Own returns the addresses of a file that the frames stand for. (BT-CODE-3)
+func (list Frames) Own(f *symbol.File) map[uint64]int {
+	r, _ := layout(f)
+	own := make(map[uint64]int, len(list))
+	for x, n := range list {
+		if pc, _, ok := r.Address(x); ok {
+			own[pc] += n
+		}
+	}
+	return own
 }
 
 // Known reports whether anything says where the code is.
