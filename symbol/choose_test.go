@@ -113,9 +113,10 @@ func TestChooseOne(t *testing.T) {
 
 // An address without a name is another one in another build.
 func TestBuildOfUnknownAddress(t *testing.T) {
-	p := configured(t, Config{})
-	p.Use(p.Choose(Boot{Build: "aa"}, Evidence{}))
-	if a := p.Locate(0x1000); a.Location == nil || a.Location.Build != "aa" || a.String() != "0x1000" {
+	p := configured(t, Config{Files: []FileSpec{{Path: candidate(t, "first", 0)}}, Check: true})
+	p.added[0].file.BuildID = "bbbb"
+	p.Use(p.Choose(Boot{Build: "aaaa"}, Evidence{}))
+	if a := p.Locate(0x1002); a.Location == nil || a.Location.Build != "aaaa" || a.String() != "0x1002" {
 		t.Errorf("%+v", a)
 	}
 }

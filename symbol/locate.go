@@ -55,13 +55,8 @@ func (p *Process) locate(pc uint64) *Location {
 	key := addrKey{pc: pc}
 	l := p.locations[key]
 	switch mapped := p.maps.known(); {
-	case l != nil:
+	case l != nil || !mapped && len(p.added) == 0:
 		return l
-	case !mapped && len(p.added) == 0:
-		if p.choice.boot.Build == "" {
-			return nil
-		}
-		return p.because(reasonNothing)
 	case mapped:
 		l = p.locateMapped(p.maps.find(pc), pc)
 	default:

@@ -255,7 +255,7 @@ func (p *Process) Resolve(dst []Addr, s *codec.Stack, blob []byte) []Addr {
 	default:
 		ambiguous = p.recoverByBase(addrs, s.Marks.Lossy)
 	}
-	if !p.maps.known() && len(p.added) == 0 && p.choice.boot.Build == "" {
+	if !p.maps.known() && len(p.added) == 0 {
 		return dst
 	}
 	for i := range addrs {

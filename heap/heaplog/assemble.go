@@ -30,6 +30,7 @@ type assembler struct {
 	bases   []*pathValues // of the latest dumps with headers
 	unread  int64         // unreadable records that belong to no dump so far
 	pending []pendingRecord
+	records reconciler
 	built   int    // number of dumps in out so far
 	last    func() // yields the latest dump, if only the last one is selected
 
@@ -65,11 +66,14 @@ type pendingRecord struct {
 	placed      bool // block has an address
 	address     uint64
 	addressed   bool
+	user        bool // it has user fields
+	restored    bool // the record was damaged, and counts as one of the boot
 }
 
 func newAssembler(c *config, f frames, blocks bool) *assembler {
 	a := &assembler{c: c, blocks: blocks, labels: newLabels(c.label, f), builder: profile.NewBuilder(c.maxPaths), replay: replay.NewReplay()}
 	a.events = events{builder: a.builder, labels: a.labels}
+	a.records.eager = c.refresh > 0
 	a.notes = &report{several: len(c.inputs) > 1}
 	return a
 }
@@ -112,6 +116,7 @@ func (a *assembler) begin(at *placed) {
 		a.current.stamps = a.stamps.before(at.before)
 	}
 	a.current.holes = a.takeHoles(at.dump.boot)
+	a.records.begin(at.dump.boot)
 	a.current.loss.Unreadable, a.unread = a.unread, 0
 }
 
@@ -120,6 +125,9 @@ func (a *assembler) item(at *placed) {
 	it := at.item
 	switch it.Kind {
 	case recording.KindText:
+		if a.reconciles() {
+			a.records.prose(it.Text)
+		}
 	case recording.KindIdle:
 		a.idle(at)
 		a.series(at)
@@ -136,8 +144,12 @@ func (a *assembler) item(at *placed) {
 			a.unread++
 			return
 		}
-		a.current.loss.Unreadable++
 		a.current.count(at)
+		if at.Dump != nil && a.reconciles() && it.Counts() {
+			a.records.unreadable(&it.Item)
+			return
+		}
+		a.current.loss.Unreadable++
 	default:
 		h := a.record(at)
 		if at.grouping == pends {
@@ -145,8 +157,40 @@ func (a *assembler) item(at *placed) {
 			return
 		}
 		a.release()
-		a.sum(&h)
+		if at.Dump == nil || !a.reconciles() || a.records.record(&it.Item, &h) {
+			a.sum(&h)
+		}
 		a.current.count(at)
+	}
+}
+
+// reconciles reports whether the records of the current dump are reconciled with its headers.
+func (a *assembler) reconciles() bool {
+	d := a.current
+	return d != nil && d.marked() && !d.ended() && !d.isPaths && a.selects(a.begun)
+}
+
+// reconcile decides on the records of the current dump that may be damaged.
+func (a *assembler) reconcile() {
+	d := a.current
+	if !d.marked() || d.isPaths || !a.selects(a.begun) {
+		return
+	}
+	var list []announced
+	for _, h := range []*codec.Header{d.End, d.Begin} {
+		if h != nil {
+			x := announced{}
+			x.n, x.hasN = h.Uint("n")
+			x.b, x.hasB = h.Uint("b")
+			list = append(list, x)
+		}
+	}
+	counts, said, restored, left := a.records.end(list, d.written, d.heapSize())
+	d.said = &said
+	d.loss.Restored += restored
+	d.loss.Unreadable += left
+	for i := range counts {
+		a.sum(&counts[i])
 	}
 }
 
@@ -248,6 +292,7 @@ func (a *assembler) record(at *placed) pendingRecord {
 	it := at.item
 	h := pendingRecord{path: a.labels.pathOf(a.builder, at), Value: it.Allocs[0].Value}
 	if it.User != nil {
+		h.user = true
 		h.address, h.addressed = it.User.Get(codec.TagAddress)
 	}
 	if a.blocks {
@@ -308,6 +353,7 @@ func (a *assembler) finish(at *placed) {
 	if d == nil {
 		return
 	}
+	a.reconcile()
 	d.unread = at.item == nil && !at.last && d.input == at.input // the rest of its log cannot be read
 	d.only = at.count == 1 && at.input == len(a.c.inputs)-1
 	a.current = nil

@@ -31,6 +31,7 @@ type dump struct {
 	blocks  []replay.Block // that have addresses
 	named   []namedBlock
 	stamps  []profile.Stamp // if its header has no time
+	said    *announced      // what its headers announce, where they differ; nil if it is not reconciled
 	naming  int             // how often the load bases had changed when it began
 	old     bool            // a block has no address, or one that an earlier dump of the boot has
 	line    []byte          // the last one of call paths
@@ -72,6 +73,10 @@ func (d *dump) info(index int) profile.DumpInfo {
 	}
 	i.Announced.Records, i.Announced.HasRecords = d.Announced("n")
 	i.Announced.Bytes, i.Announced.HasBytes = d.Announced("b")
+	if a := d.said; a != nil {
+		i.Announced = profile.Announced{Records: a.n, Bytes: a.b, HasRecords: a.hasN, HasBytes: a.hasB}
+		i.Cut = i.Cut && !(a.hasN && a.hasB && d.written == profile.Value{Bytes: a.b, Count: a.n})
+	}
 	if h := d.Begin; h != nil {
 		us, timed := h.Uint("t")
 		i.Time, i.Timed = microseconds(us), timed
@@ -89,6 +94,24 @@ func (d *dump) info(index int) profile.DumpInfo {
 		i.Loss.Lines, i.Loss.NoBase = clampInt(d.Lines()), d.NoBase // BT-DUMP-4
 	}
 	return i
+}
+
+// heapSize returns the size of the heaps as far as the log has it, the largest number if it does not.
+func (d *dump) heapSize() (n uint64) {
+	for _, h := range d.heaps {
+		if !h.Size.Known {
+			return math.MaxUint64
+		}
+		n += h.Size.Bytes
+	}
+	regions := uint64(0)
+	for _, r := range space(d.header) {
+		regions += r.Length
+	}
+	if n = max(n, regions); n == 0 {
+		return math.MaxUint64
+	}
+	return n
 }
 
 // addRecord adds a record with its stack.

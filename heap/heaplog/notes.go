@@ -27,7 +27,17 @@ func (p *pass) notes(s *Summary, r *report) []Note {
 		}
 	}
 	if s.Cut > 0 {
-		list.add(NoteLoss, "%s cut short, the first at %v; the frames before the cut are kept", printable.Count(s.Cut, "record"), t.firstCut)
+		kept := "; the frames before the cut are kept"
+		if r.restored+r.left > 0 {
+			kept = ""
+		}
+		list.add(NoteLoss, "%s cut short, the first at %v%s", printable.Count(s.Cut, "record"), t.firstCut, kept)
+	}
+	if r.restored > 0 {
+		list.add(NoteLoss, "%s count as the records of their boot that they were but for a character or two, or as the sums of their dumps say", printable.Count(r.restored, "damaged record"))
+	}
+	if r.left > 0 {
+		list.add(NoteLoss, "%s left out: neither the sums of their dumps nor other records say what they were", printable.Count(r.left, "damaged record"))
 	}
 	if t.badElements > 0 {
 		list.add(NoteLoss, "markup %v", t.firstBad)
@@ -115,6 +125,8 @@ type report struct {
 	noted       int               // number of dumps in notes
 	otherPaths  int64
 	saturated   bool
+	restored    int64       // damaged records that count as others
+	left        int64       // damaged records that were left out, of dumps that announce their records
 	limit       *frameLimit // of Items, nil for other passes
 }
 
@@ -132,6 +144,10 @@ func (t *report) dump(built *profile.Dump, d *dump) {
 	l := &built.Loss
 	t.otherPaths += l.OtherPaths
 	t.saturated = t.saturated || l.Saturated
+	t.restored += l.Restored
+	if d.said != nil {
+		t.left += l.Unreadable
+	}
 	var list []Note
 	note := func(kind NoteKind, format string, args ...any) {
 		list = append(list, Note{Kind: kind, Text: built.Name + fmt.Sprintf(format, args...)})

@@ -87,9 +87,6 @@ func (b bases) begin() passBases {
 
 // setBoot sets the files and bases of a boot. If only one boot has bases, all boots get them.
 func (b *passBases) setBoot(p *process.Process, boot int, program symbol.Boot) {
-	if program == (symbol.Boot{}) && len(p.Files()) == 0 {
-		program = b.program // of the boot before in this log
-	}
 	choice := b.choices[boot]
 	b.boot, b.program, b.evidence, b.records = boot, program, nil, 0
 	if choice == nil {

@@ -73,7 +73,8 @@ type Announced struct {
 
 // Loss counts the records of a dump that are incomplete.
 type Loss struct {
-	Unreadable int64
+	Unreadable int64 // records that could not be read, or do not fit what the headers of the dump announce
+	Restored   int64 // damaged records that count as the equal ones of the boot
 	Cut        int64 // call paths that lack their outer frames
 	NoSize     int64 // records cut before the size, which count 0 bytes
 	OtherPaths int64 // records of call paths beyond the limit, added up as one path
@@ -284,6 +285,7 @@ func (b *Builder) addDump(d *Dump) {
 // add adds the losses of another dump.
 func (l *Loss) add(o *Loss) {
 	l.Unreadable += o.Unreadable
+	l.Restored += o.Restored
 	l.Cut += o.Cut
 	l.NoSize += o.NoSize
 	l.OtherPaths += o.OtherPaths

@@ -1,0 +1,549 @@
+package heaplog
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/heap/profile"
+)
+
+// This file reconciles the records of a dump with what its headers announce: how many there are (n=) and the
+// sum of their sizes (b=). A serial line loses and changes characters, and base64 hides it: a record that lost one
+// reads as a cut one of another size. A record that does not fit is compared with those of the boot. If it is one
+// of these but for a character or two, it counts as that one; else it is left out, and counts as lost.
+//
+// A call path with a size is a kind of record. A record of a kind that an accepted dump has counts at once.
+// Others are held until the dump ends.
+
+// kind is what records have in common that count alike.
+type kind struct {
+	path  profile.Path
+	bytes uint64
+}
+
+// kindText is what the texts of the records of a kind have in common: all, or with user fields, a prefix.
+type kindText struct {
+	prefix []byte
+	length int  // of a text
+	varied bool // the records have user fields
+	votes  int  // of texts that are equal to prefix, less the others
+	count  int  // records of the boot
+}
+
+// fact is a record whose text is right.
+type fact struct {
+	text string
+	*pendingRecord
+}
+
+// heldRecord is a record, or a line of text, of which it is not known whether it counts.
+type heldRecord struct {
+	pendingRecord
+	text   []byte // its line, from the lead-in on
+	err    bool   // it is unreadable or cut
+	inside bool   // a character in it was lost: it is not just cut
+	prose  bool   // it has no lead-in that can be read
+}
+
+// reconciler has what the dumps of a boot have told of its records.
+type reconciler struct {
+	eager bool // a record that may be right counts at once: unfinished dumps are wanted
+	boot  int
+	kinds map[kind]*kindText
+	once  map[kind]bool     // of dumps that do not add up
+	last  map[string][]fact // of the dump before, at most maxFacts, by the ends of their texts
+
+	// of the current dump
+	facts   []fact
+	present map[string]bool // texts of facts
+	held    []heldRecord
+	line    []byte // text that may be a damaged record
+	open    bool   // the last held record goes on in the text that follows
+	work    int    // comparisons
+}
+
+const (
+	maxFacts  = 1 << 12
+	maxHeld   = 1 << 16 // of a dump: others count at once
+	maxKinds  = 1 << 12
+	maxWork   = 1 << 19 // comparisons of a dump
+	minText   = 10      // characters of a line that is compared
+	maxText   = 400
+	endText   = 8  // characters of the end of a text
+	innerText = 6  // and of the part before
+	minPrefix = 9  // of the prefix of a kind, with its lead-in
+	minProse  = 14 // where the lead-in is damaged
+	maxEdits  = 5  // of a text; shorter ones have fewer
+	// manyDamaged: where more than a twentieth of the records of a dump are known to be damaged, one of a kind
+	// that no dump before has is more likely damaged than new.
+	manyDamaged = 20
+	// often is how many times as frequent a kind is as one that differs by a character or two, and is it,
+	// damaged.
+	often = 5
+)
+
+// begin begins a dump.
+func (r *reconciler) begin(boot int) {
+	if boot != r.boot || r.kinds == nil {
+		*r = reconciler{eager: r.eager, boot: boot, kinds: map[kind]*kindText{}, once: map[kind]bool{}}
+	}
+	if len(r.facts) > 0 {
+		r.last = map[string][]fact{}
+		for _, f := range r.facts {
+			r.last[end(f.text)] = append(r.last[end(f.text)], f)
+			if key := inner(f.text, 0); key != "" {
+				r.last[key] = append(r.last[key], f)
+			}
+		}
+	}
+	r.facts, r.held, r.present, r.line, r.open, r.work = nil, nil, map[string]bool{}, nil, false, 0
+}
+
+// editsOf returns how many characters of a text of n may be damaged for it to be restored.
+func editsOf(n int) int { return min(n/9, maxEdits) }
+
+// inner returns the characters before the last ones of a text, which has shift more characters there than it had.
+func inner[T string | []byte](text T, shift int) string {
+	to := len(text) - innerText - shift
+	if to < innerText {
+		return ""
+	}
+	return "." + string(text[to-innerText:to])
+}
+
+// end returns the end of a text.
+func end[T string | []byte](text T) string { return string(text[max(0, len(text)-endText):]) }
+
+// record takes a record of a dump with headers. It reports whether the record counts now.
+func (r *reconciler) record(it *recording.Item, h *pendingRecord) (counts bool) {
+	r.line, r.open = r.line[:0], false
+	if it.Err == nil && (r.eager || r.kinds[kind{h.path, h.Bytes}] != nil) || len(r.held) >= maxHeld {
+		r.fact(it.Text, h)
+		return true
+	}
+	r.hold(it, h)
+	return false
+}
+
+// unreadable takes a record of which nothing could be read.
+func (r *reconciler) unreadable(it *recording.Item) {
+	if len(r.held) < maxHeld {
+		r.hold(it, &pendingRecord{})
+	}
+}
+
+func (r *reconciler) hold(it *recording.Item, h *pendingRecord) {
+	x := heldRecord{pendingRecord: *h, text: bytes.Clone(it.Text), err: it.Err != nil}
+	x.inside = x.err && lostInside(it.Text)
+	if it.Cut != nil && it.Cut.ByLws {
+		x.inside = false
+	}
+	r.held = append(r.held, x)
+	r.open = x.err
+}
+
+// prose takes text between records: the rest of a damaged record, or a line that may be one.
+func (r *reconciler) prose(text []byte) {
+	if len(text) == 1 && text[0] == '\n' && len(r.line) == 0 {
+		r.open = false
+		return
+	}
+	for len(text) > 0 {
+		end := bytes.IndexByte(text, '\n')
+		part := text
+		if end >= 0 {
+			part = text[:end]
+		}
+		if r.open {
+			if x := &r.held[len(r.held)-1]; len(x.text)+len(part) <= maxText {
+				x.text = append(x.text, part...)
+			}
+		} else if len(r.line)+len(part) <= maxText {
+			r.line = append(r.line, part...)
+		}
+		if end < 0 {
+			return
+		}
+		if line := bytes.TrimRight(r.line, "\r"); !r.open && len(line) >= minText && len(r.held) < maxHeld {
+			r.held = append(r.held, heldRecord{text: bytes.Clone(line), err: true, inside: true, prose: true})
+		}
+		r.line, r.open = r.line[:0], false
+		text = text[end+1:]
+	}
+}
+
+// fact takes a record whose text is right.
+func (r *reconciler) fact(text []byte, h *pendingRecord) {
+	key := kind{h.path, h.Bytes}
+	k := r.kinds[key]
+	if k == nil {
+		if len(r.kinds) >= maxKinds {
+			return
+		}
+		k = &kindText{prefix: bytes.Clone(text), length: len(text), varied: h.user}
+		r.kinds[key] = k
+	}
+	k.count++
+	switch same := bytes.Equal(k.prefix, text); {
+	case same:
+		k.votes++
+	case h.user && len(text) == k.length:
+		n := 0
+		for n < len(k.prefix) && k.prefix[n] == text[n] {
+			n++
+		}
+		k.prefix = k.prefix[:n]
+	case h.user:
+	case k.votes == 0:
+		k.prefix, k.length = bytes.Clone(text), len(text)
+	default:
+		k.votes--
+	}
+	if len(r.facts) < maxFacts && !r.present[string(text)] {
+		c := *h
+		s := string(text)
+		r.facts = append(r.facts, fact{s, &c})
+		r.present[s] = true
+	}
+}
+
+// lostInside reports whether a record of base64 that is too short lost a character before its end: its end has
+// the padding or the length of a whole one. (BT-LEN-1)
+func lostInside(text []byte) bool {
+	if bytes.HasSuffix(text, []byte("=")) {
+		return true
+	}
+	digits := bytes.TrimPrefix(text, []byte(codec.LeadIn))
+	if len(digits) < 8 {
+		return false
+	}
+	var tail uint32
+	for _, c := range digits[len(digits)-3:] {
+		v := bytes.IndexByte([]byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"), c)
+		if v < 0 {
+			return true
+		}
+		tail = tail<<6 | uint32(v)
+	}
+	length := int(tail & 0xffff)
+	n := len(digits) - length/3*4
+	return length > 0 && length%3 == 0 && n != 0 && n >= -2 && n <= 2
+}
+
+// announced is what a header announces.
+type announced struct {
+	n, b       uint64
+	hasN, hasB bool
+}
+
+// end returns the held records that count. most is the size of the heap, the largest number if it is not
+// known. restored is the number of damaged records that count as others, and left the number of those left out.
+func (r *reconciler) end(list []announced, have profile.Value, most uint64) (counts []pendingRecord, said announced, restored, left int64) {
+	held := r.held
+	r.held = nil
+	damaged := 0
+	for i := range held {
+		if held[i].err {
+			damaged++
+		}
+	}
+	all := have
+	for i := range held {
+		if !held[i].err {
+			all.Add(held[i].Value)
+		}
+	}
+	for _, said = range list {
+		if said.hasN && said.n == all.Count && (!said.hasB || said.b == all.Bytes) { // damaged lines are no records
+			for i := range held {
+				if !held[i].err {
+					counts = r.accept(counts, &held[i])
+				}
+			}
+			return counts, said, 0, 0
+		}
+	}
+	said = nearest(list, all.Count+uint64(damaged))
+	if !said.hasN { // nothing tells what is missing
+		for i := range held {
+			if x := &held[i]; !x.prose && (!x.err || x.readable()) && x.Bytes <= most {
+				counts = r.accept(counts, x)
+			} else if !x.prose && x.Bytes > most {
+				left++
+			}
+		}
+		return counts, said, 0, left
+	}
+	if said.hasB {
+		most = min(most, said.b)
+	}
+	return r.settle(held, said, most, have)
+}
+
+// readable reports whether a cut record counts where nothing says that it is damaged.
+func (x *heldRecord) readable() bool { return x.path != (profile.Path{}) && !x.inside }
+
+// accept accepts a held record as it is.
+func (r *reconciler) accept(counts []pendingRecord, x *heldRecord) []pendingRecord {
+	if !x.err {
+		r.fact(x.text, &x.pendingRecord)
+	}
+	return append(counts, x.pendingRecord)
+}
+
+// nearest returns the header that announces the number nearest to that of the records, and not less if
+// one does.
+func nearest(list []announced, records uint64) (best announced) {
+	distance := func(a announced) float64 {
+		if a.n < records {
+			return 1e3 * float64(records-a.n)
+		}
+		return float64(a.n - records)
+	}
+	least := math.Inf(1)
+	for _, a := range list {
+		if d := distance(a); a.hasN && d < least {
+			best, least = a, d
+		}
+	}
+	return best
+}
+
+// settle decides on the held records of a dump that does not add up.
+func (r *reconciler) settle(held []heldRecord, said announced, most uint64, have profile.Value) (counts []pendingRecord, _ announced, restored, left int64) {
+	times := map[kind]int{}
+	for i := range held {
+		if x := &held[i]; !x.err {
+			times[kind{x.path, x.Bytes}]++
+		}
+	}
+	sum := have
+	fits := func(h *pendingRecord) bool {
+		return sum.Count < said.n && (!said.hasB || sum.Bytes+h.Bytes <= said.b) && h.Bytes <= most
+	}
+	take := func(h pendingRecord) {
+		counts = append(counts, h)
+		sum.Add(h.Value)
+	}
+	frequent := func(x *heldRecord) int {
+		if x.err {
+			return 0
+		}
+		return times[kind{x.path, x.Bytes}]
+	}
+	order := make([]*heldRecord, len(held))
+	for i := range held {
+		order[i] = &held[i]
+	}
+	slices.SortStableFunc(order, func(a, b *heldRecord) int { return frequent(b) - frequent(a) })
+	var rest []*heldRecord
+	for _, x := range order {
+		n := frequent(x)
+		if n > 0 && x.Bytes > most {
+			n = 0 // as if it could not be read
+		}
+		h, ok := r.restore(x, n)
+		switch {
+		case ok && fits(&h):
+			restored++
+			take(h)
+		case n > 1 && fits(&x.pendingRecord):
+			r.fact(x.text, &x.pendingRecord)
+			take(x.pendingRecord)
+		case !x.prose:
+			rest = append(rest, x)
+		}
+	}
+	damagedLines := int(restored) // that are known
+	for _, x := range rest {
+		if x.err {
+			damagedLines++
+		}
+	}
+	var one *heldRecord // that was left out
+	var single []int    // indexes in counts of records whose kind no other dump has
+	for _, x := range rest {
+		key := kind{x.path, x.Bytes}
+		seen := r.once[key]
+		unlikely := !x.err && !seen && damagedLines*manyDamaged > int(said.n) // not of the dump before
+		if !x.err && len(r.once) < maxKinds {
+			r.once[key] = true
+		}
+		if !fits(&x.pendingRecord) || unlikely || x.err && !x.readable() {
+			left++
+			one = x
+			continue
+		}
+		if !x.err && seen {
+			r.fact(x.text, &x.pendingRecord)
+		} else if !x.err {
+			single = append(single, len(counts))
+		}
+		take(x.pendingRecord)
+	}
+	if left == 1 && sum.Count+1 == said.n && said.hasB && r.knows(one.path) { // its size is what the sum says
+		one.Bytes, one.cut, one.noSize, one.restored = said.b-sum.Bytes, 0, 0, true
+		take(one.pendingRecord)
+		restored, left = restored+1, 0
+	} else if len(single) == 1 && sum.Count == said.n && said.hasB && sum.Bytes != said.b { // its size was changed
+		h := &counts[single[0]]
+		h.Bytes, h.restored = h.Bytes+said.b-sum.Bytes, true
+		restored++
+	}
+	return counts, said, restored, left
+}
+
+// knows reports whether accepted records of the boot have a call path.
+func (r *reconciler) knows(p profile.Path) bool {
+	for k := range r.kinds {
+		if k.path == p {
+			return true
+		}
+	}
+	return false
+}
+
+// restore returns the record of the boot that a damaged one was: a block of the dump before that this dump lacks,
+// or else a kind, from whose text it alone differs by the fewest characters lost, added or changed.
+// times is how often the dump has the kind of a record that may be right as it is, 0 for others.
+func (r *reconciler) restore(x *heldRecord, times int) (h pendingRecord, ok bool) {
+	best, same, text := maxEdits+1, true, ""
+	limit := editsOf(len(x.text))
+	for _, key := range []string{end(x.text), inner(x.text, 0), inner(x.text, 1), inner(x.text, -1)} {
+		for _, f := range r.last[key] {
+			if r.work++; r.work > maxWork {
+				return h, false
+			}
+			if !f.addressed || r.present[f.text] || f.text == text {
+				continue
+			}
+			switch d := distance(x.text, f.text, limit, false); {
+			case d > limit:
+			case d < best:
+				best, same, h, text = d, true, *f.pendingRecord, f.text
+			case d == best:
+				same = same && f.path == h.path && f.Bytes == h.Bytes
+				h.addressed, h.placed, h.block, text = false, false, profile.Block{}, "" // which block is not known
+			}
+		}
+	}
+	if best > maxEdits {
+		best, same, h = r.restoreKind(x, times)
+	}
+	if best > maxEdits || !same {
+		return pendingRecord{}, false
+	}
+	if text != "" {
+		r.present[text] = true
+	}
+	if k := r.kinds[kind{h.path, h.Bytes}]; k != nil {
+		k.count++
+	}
+	h.cut, h.noSize, h.restored = 0, 0, true
+	return h, true
+}
+
+// restoreKind returns the kind of record that a damaged one was. Where the records of a kind differ, as by
+// their addresses, only what they have in common is compared.
+func (r *reconciler) restoreKind(x *heldRecord, times int) (best int, same bool, h pendingRecord) {
+	best = maxEdits + 1
+	second := maxEdits + 2
+	for key, k := range r.kinds {
+		if r.work++; r.work > maxWork {
+			return maxEdits + 1, false, h
+		}
+		limit := editsOf(len(k.prefix))
+		if k.count < often*times || len(k.prefix) < minPrefix || x.prose && len(k.prefix) < minProse {
+			continue
+		}
+		if d := len(x.text) - k.length; d < -limit || d > limit {
+			continue
+		}
+		switch d := distance(x.text, string(k.prefix), limit, k.varied); {
+		case d > limit:
+		case d < best:
+			best, second = d, best
+			h = pendingRecord{path: key.path, Value: profile.Value{Bytes: key.bytes, Count: 1}}
+		default:
+			second = min(second, d)
+		}
+	}
+	same = second > best && (best <= 2 || second > best+1)
+	return best, same, h
+}
+
+// distance returns how many characters must be lost, added or changed to make text from right, limit+1 if it is
+// more than limit. With head, only the beginning of text must be made.
+func distance(text []byte, right string, limit int, head bool) int {
+	n, m := len(text), len(right)
+	if d := n - m; d < -limit || d > limit && !head || m > maxText {
+		return limit + 1
+	}
+	same := 0
+	for same < min(n, m) && text[same] == right[same] {
+		same++
+	}
+	text, right = text[same:], right[same:]
+	n, m = n-same, m-same
+	if !head {
+		for n > 0 && m > 0 && text[n-1] == right[m-1] {
+			n, m = n-1, m-1
+		}
+		if n == 0 || m == 0 {
+			return min(max(n, m), limit+1)
+		}
+	}
+	const band = 2*maxEdits + 1
+	// row[k] is the distance of right[:i] and text[:i+k-maxEdits].
+	var row, next [band]int
+	for k := range row {
+		if row[k] = k - maxEdits; row[k] < 0 || row[k] > n {
+			row[k] = limit + 1
+		}
+	}
+	for i := 1; i <= m; i++ {
+		least := limit + 1
+		for k := range next {
+			j := i + k - maxEdits
+			v := limit + 1
+			switch {
+			case j < 0 || j > n:
+			case j == 0:
+				v = i
+			default:
+				v = row[k]
+				if text[j-1] != right[i-1] {
+					v++
+				}
+				if k > 0 {
+					v = min(v, next[k-1]+1)
+				}
+				if k+1 < band {
+					v = min(v, row[k+1]+1)
+				}
+			}
+			next[k] = v
+			least = min(least, v)
+		}
+		if least > limit {
+			return limit + 1
+		}
+		row = next
+	}
+	if head {
+		least := limit + 1
+		for k, v := range row {
+			if j := m + k - maxEdits; j >= 0 && j <= n {
+				least = min(least, v)
+			}
+		}
+		return least
+	}
+	if k := n - m + maxEdits; k >= 0 && k < band {
+		return min(row[k], limit+1)
+	}
+	return limit + 1
+}

@@ -1,0 +1,242 @@
+package heaplog
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/heap/leak"
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
+)
+
+// block is a live block of a simulated device.
+type block struct {
+	size, address uint64
+	pcs           []uint64
+}
+
+// line returns its record.
+func (b *block) line(t testing.TB, addressed bool) string {
+	t.Helper()
+	stack := &codec.Stack{Size: b.size, PCs: b.pcs}
+	blob, err := codec.AppendBlob(nil, stack, codec.MachineExact32, codec.SearchLws)
+	if err == nil && addressed {
+		var u codec.User
+		u.Set(codec.TagAddress, b.address)
+		blob, err = codec.AppendBlobUser(nil, stack, &u, codec.MachineExact32, codec.SearchLws)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "~m#" + base64.StdEncoding.EncodeToString(blob) + "\n"
+}
+
+// weekStacks are the call paths of a simulated device, that of the leak first.
+func weekStacks(r *rand.Rand) (list [][]uint64) {
+	for range 12 {
+		pcs := []uint64{}
+		for range 1 + r.IntN(6) {
+			pcs = append(pcs, 0x8000000+2*r.Uint64N(0x20000)|1)
+		}
+		list = append(list, pcs)
+	}
+	return list
+}
+
+// week returns the log of a week with an hourly dump: two blocks of 32 bytes leak per hour, other call paths
+// come and go. sizes has the bytes of each dump by call path.
+func week(t testing.TB, seed uint64, addressed bool) (lines []string, stacks [][]uint64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	stacks = weekStacks(r)
+	next := uint64(0x20000000)
+	add := func(live []block, n, size int, pcs []uint64) []block {
+		for range n {
+			next += 64
+			live = append(live, block{uint64(size), next, pcs})
+		}
+		return live
+	}
+	var live []block
+	lines = append(lines, "~h#boot prog=node w=32 fw=1.2 code=8000000+40000 shift=1\n")
+	for i, pcs := range stacks[1:] {
+		live = add(live, 3+i, 16+8*i, pcs)
+	}
+	for hour := range 168 {
+		live = add(live, 2, 32, stacks[0])
+		live = slices.DeleteFunc(live, func(b block) bool { return &b.pcs[0] != &stacks[0][0] && r.IntN(10) == 0 })
+		for i, pcs := range stacks[1:] {
+			if r.IntN(3) == 0 {
+				live = add(live, 1+r.IntN(2), 16+8*i, pcs)
+			}
+		}
+		sum := uint64(0)
+		for _, b := range live {
+			sum += b.size
+		}
+		u := 0
+		if addressed {
+			u = 1
+		}
+		lines = append(lines, fmt.Sprintf("~h#begin %d t=%d n=%d b=%d u=%d why=timer\n", hour, uint64(hour+1)*3_600_000_000, len(live), sum, u))
+		for _, i := range r.Perm(len(live)) {
+			lines = append(lines, live[i].line(t, addressed))
+		}
+		lines = append(lines, fmt.Sprintf("~h#end %d n=%d b=%d\n", hour, len(live), sum), "node: alive\n")
+	}
+	return lines, stacks
+}
+
+// damage loses or changes a part of the characters of lines, of the records alone or also of the others.
+func damage(lines []string, part float64, headers bool, r *rand.Rand) []byte {
+	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	var b bytes.Buffer
+	for i, line := range lines {
+		if i == 0 || !headers && !strings.HasPrefix(line, "~m#") {
+			b.WriteString(line)
+			continue
+		}
+		for _, c := range []byte(line) {
+			switch {
+			case c == '\n' || r.Float64() >= part:
+				b.WriteByte(c)
+			case r.IntN(2) == 0:
+				b.WriteByte(digits[r.IntN(len(digits))])
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+// A week's log with damaged characters: the leak keeps its call path, and its true rate is inside the margins.
+func TestDamagedWeek(t *testing.T) {
+	seeds := uint64(2)
+	if cmdtest.Full() {
+		seeds = 20
+	}
+	for _, addressed := range []bool{true, false} {
+		for _, part := range []float64{0, 0.005, 0.02, 0.05} {
+			for _, headers := range []bool{false, true} {
+				named, inside, whole, all, missing := 0, 0, 0, 0, 0.0
+				for seed := range seeds {
+					lines, stacks := week(t, seed, addressed)
+					log := damage(lines, part, headers, rand.New(rand.NewPCG(seed, 2)))
+					r, err := Open(t.Context(), Stream(bytes.NewReader(log), "log"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					s := leak.Series{Boots: []leak.Boot{{}}, Quantum: 32, Per: "hour"}
+					b, first := &s.Boots[0], true
+					var top profile.Allocation // of the last dump
+					for d, err := range r.Dumps() {
+						if err != nil {
+							t.Fatal(err)
+						}
+						lost, _ := d.Missing()
+						all, missing = all+1, missing+lost
+						if d.Complete() {
+							whole++
+						}
+						if !d.Timed || !d.Complete() && (d.Cut || lost > 0.5) {
+							continue
+						}
+						v := uint64(0)
+						top = profile.Allocation{}
+						for a := range d.Allocations() {
+							if isPath(a.Path, stacks[0]) {
+								v += a.Bytes
+							}
+							if a.Bytes > top.Bytes {
+								top = a
+							}
+						}
+						if at := d.Time.Hours(); first || at > b.At[len(b.At)-1] && at < 200 {
+							b.At, b.Value, b.Kept = append(b.At, at), append(b.Value, float64(v)), append(b.Kept, 1-lost)
+							first = false
+						}
+					}
+					r.Close()
+					if isPath(top.Path, stacks[0]) {
+						named++
+					}
+					j := leak.Judge(s)
+					if j.Low <= 64 && 64 <= j.High {
+						inside++
+					} else {
+						t.Logf("seed %d: %v %.1f (%.1f to %.1f)", seed, j.Verdict, j.Rate, j.Low, j.High)
+					}
+				}
+				name := fmt.Sprintf("addresses %v, %.1f %% of the characters damaged, headers, too: %v", addressed, 100*part, headers)
+				t.Logf("%s: named %d, rate inside %d of %d; %d of %d dumps complete, %.2f %% of the blocks missing", name, named, inside, seeds, whole, all, 100*missing/float64(all))
+				if named < int(seeds) || 10*inside < 9*int(seeds) {
+					t.Errorf("%s: named %d, rate inside %d of %d", name, named, inside, seeds)
+				}
+			}
+		}
+	}
+}
+
+// isPath reports whether a call path has the addresses.
+func isPath(p profile.Path, pcs []uint64) bool {
+	var list []uint64
+	for _, a := range p.Append(nil) {
+		list = append(list, a.PC)
+	}
+	return slices.Equal(list, pcs)
+}
+
+// distance is that of Levenshtein, up to the limit.
+func TestDistance(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	for range 20000 {
+		text := make([]byte, 1+r.IntN(12))
+		for i := range text {
+			text[i] = "abc"[r.IntN(3)]
+		}
+		right := slices.Clone(text)
+		for range r.IntN(8) {
+			if i := r.IntN(len(right) + 1); r.IntN(2) == 0 {
+				right = slices.Insert(right, i, "abc"[r.IntN(3)])
+			} else if i < len(right) {
+				right = slices.Delete(right, i, i+1)
+			}
+		}
+		for limit := range maxEdits + 1 {
+			for _, head := range []bool{false, true} {
+				want := limit + 1
+				for n := range len(text) + 1 {
+					if n == len(text) || head {
+						want = min(want, levenshtein(text[:n], right))
+					}
+				}
+				if got := distance(text, string(right), limit, head); got != want {
+					t.Fatalf("%s from %s, limit %d, head %v: %d, want %d", text, right, limit, head, got, want)
+				}
+			}
+		}
+	}
+}
+
+func levenshtein(a, b []byte) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range a {
+		before := row[0]
+		row[0] = i + 1
+		for j := range b {
+			v := min(row[j]+1, row[j+1]+1, before)
+			if a[i] != b[j] {
+				v = min(row[j]+1, row[j+1]+1, before+1)
+			}
+			before, row[j+1] = row[j+1], v
+		}
+	}
+	return row[len(b)]
+}
