@@ -77,9 +77,8 @@ const (
 	minPrefix = 9  // of the prefix of a kind, with its lead-in
 	minProse  = 14 // where the lead-in is damaged
 	maxEdits  = 5  // of a text; shorter ones have fewer
-	// manyDamaged: where more than a twentieth of the records of a dump are known to be damaged, one of a kind
-	// that no dump before has is more likely damaged than new.
-	manyDamaged = 20
+	// changedPerLost is how many records that can be read may be damaged for each that cannot.
+	changedPerLost = 2
 	// often is how many times as frequent a kind is as one that differs by a character or two, and is it,
 	// damaged.
 	often = 5
@@ -246,7 +245,7 @@ func (r *reconciler) end(list []announced, have profile.Value, most uint64) (cou
 	r.held = nil
 	damaged := 0
 	for i := range held {
-		if held[i].err {
+		if held[i].err && !held[i].prose {
 			damaged++
 		}
 	}
@@ -276,6 +275,10 @@ func (r *reconciler) end(list []announced, have profile.Value, most uint64) (cou
 			}
 		}
 		return counts, said, 0, left
+	}
+	if said.n < all.Count { // the header may be the damaged one
+		counts, _, restored, left = r.settle(held, announced{n: math.MaxUint64}, most, have)
+		return counts, said, restored, left
 	}
 	if said.hasB {
 		most = min(most, said.b)
@@ -315,9 +318,13 @@ func nearest(list []announced, records uint64) (best announced) {
 // settle decides on the held records of a dump that does not add up.
 func (r *reconciler) settle(held []heldRecord, said announced, most uint64, have profile.Value) (counts []pendingRecord, _ announced, restored, left int64) {
 	times := map[kind]int{}
+	changed := 0 // records that a damaged line shows to be possible although they can be read
 	for i := range held {
-		if x := &held[i]; !x.err {
+		switch x := &held[i]; {
+		case !x.err:
 			times[kind{x.path, x.Bytes}]++
+		case x.inside && !x.prose:
+			changed += changedPerLost
 		}
 	}
 	sum := have
@@ -345,10 +352,15 @@ func (r *reconciler) settle(held []heldRecord, said announced, most uint64, have
 		if n > 0 && x.Bytes > most {
 			n = 0 // as if it could not be read
 		}
-		h, ok := r.restore(x, n)
+		var h pendingRecord
+		ok := false
+		if n == 0 || changed >= n {
+			h, ok = r.restore(x, n)
+		}
 		switch {
 		case ok && fits(&h):
 			restored++
+			changed -= n
 			take(h)
 		case n > 1 && fits(&x.pendingRecord):
 			r.fact(x.text, &x.pendingRecord)
@@ -357,24 +369,19 @@ func (r *reconciler) settle(held []heldRecord, said announced, most uint64, have
 			rest = append(rest, x)
 		}
 	}
-	damagedLines := int(restored) // that are known
-	for _, x := range rest {
-		if x.err {
-			damagedLines++
-		}
-	}
 	var one *heldRecord // that was left out
 	var single []int    // indexes in counts of records whose kind no other dump has
 	for _, x := range rest {
 		key := kind{x.path, x.Bytes}
 		seen := r.once[key]
-		unlikely := !x.err && !seen && damagedLines*manyDamaged > int(said.n) // not of the dump before
+		unlikely := !x.err && !seen && changed > 0 && len(r.last) > 0
 		if !x.err && len(r.once) < maxKinds {
 			r.once[key] = true
 		}
 		if !fits(&x.pendingRecord) || unlikely || x.err && !x.readable() {
 			left++
 			one = x
+			changed -= min(changed, frequent(x))
 			continue
 		}
 		if !x.err && seen {
