@@ -3,11 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lwsbt/lwsbt/heap/internal/leaktext"
+	"github.com/lwsbt/lwsbt/heap/leak"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -52,13 +56,15 @@ func (s *session) stack(w io.Writer, sites []profile.Site) {
 
 func diffCommand() *cobra.Command {
 	s := &session{rows: 20, view: profile.View{By: profile.ByFunction}}
-	fail := ""
+	fail, failNew := "", false
 	c := &cobra.Command{
 		Use: "diff [flags] A B | LOG", Short: "what changed between two dumps",
-		Long: `diff compares the last dump of log A with the last of log B. For one LOG, it
+		Long: `diff compares the logs of two builds, A before an update and B after it: first
+which leaks are mended, still there or new, then the last dumps. For one LOG, it
 compares the first and the last dump, or those of --dump A..B. Call paths that
-grew come first, those that shrank last.`,
-		Example: "btheap diff -e app.elf before.log after.log\nbtheap diff --dump 2..5 -e app.elf device.log",
+grew come first, those that shrank last. Each log uses the ELF file of its
+build, and call paths are the same if their functions have the same names.`,
+		Example: "btheap diff -e old.elf -e new.elf old.log new.log\nbtheap diff --dump 2..5 -e app.elf device.log",
 		RunE: func(c *cobra.Command, files []string) error {
 			if len(files) > 2 {
 				return cli.BadArgsf("%d files, expected two, or one with several dumps", len(files))
@@ -67,21 +73,25 @@ grew come first, those that shrank last.`,
 			if err != nil {
 				return err
 			}
-			return s.run(c, files, func(w io.Writer) error { return s.writeDiff(w, limit) })
+			if failNew && len(files) != 2 {
+				return cli.BadArgsf("--fail-on-new needs two logs: before and after an update")
+			}
+			return s.run(c, files, func(w io.Writer) error { return s.writeDiff(w, limit, failNew) })
 		},
 	}
-	cli.ExitCodes(c, `0 reported, 1 a log is damaged, or the heap grows more than --fail-on-growth
-allows, 2 usage, unreadable input, no record, or it is not clear where dumps
+	cli.ExitCodes(c, `0 reported, 1 a log is damaged, the heap grows more than --fail-on-growth allows,
+or a leak is new (--fail-on-new), 2 usage, unreadable input, no record, or it is not clear where dumps
 begin (give --split), 3 the output cannot be written.`)
 	f := c.Flags()
 	f.VarP(&s.rows, "rows", "n", "list `N` call paths, 0 for all")
 	f.StringVar(&fail, "fail-on-growth", "", "exit with 1 if the total grew by more than `SIZE`")
+	f.BoolVar(&failNew, "fail-on-new", false, "exit with 1 if a call path leaks in B and not in A")
 	s.addAll(c, "Diff", compareFrames, jsonOutput)
 	return c
 }
 
 // writeDiff writes the changes between two dumps.
-func (s *session) writeDiff(w io.Writer, limit threshold) error {
+func (s *session) writeDiff(w io.Writer, limit threshold, failNew bool) error {
 	pair, err := s.pair()
 	if err != nil {
 		return err
@@ -91,12 +101,17 @@ func (s *session) writeDiff(w io.Writer, limit threshold) error {
 		return err
 	}
 	s.outcome = limit.check(p, s.outcome)
+	update, err := s.compared(failNew)
+	if err != nil {
+		return err
+	}
 	changes := p.Diff(s.w)
 	shown := ends(changes, int(s.rows))
 	left := len(changes) - len(shown)
 	if s.json {
-		return s.diffJSON(w, p, shown, left)
+		return s.diffJSON(w, p, update, shown, left)
 	}
+	s.writeUpdate(w, update)
 	before, after := p.Total(0), p.Total(1)
 	fmt.Fprintf(w, "%s\n%s → %s bytes (%s), %s → %s allocations (%s)\n", joined(pair),
 		cli.Number(before.Bytes), cli.Number(after.Bytes), signed(profile.Sub(after.Bytes, before.Bytes)),
@@ -117,6 +132,64 @@ func (s *session) writeDiff(w io.Writer, limit threshold) error {
 	s.noteCut(&frames)
 	writeMore(w, "\n", left, "more call path")
 	return nil
+}
+
+// compared returns the leaks before and after an update, nil unless there are two logs with enough dumps.
+func (s *session) compared(failNew bool) (*growth.Comparisons, error) {
+	if len(s.files) != 2 || s.reader == nil {
+		return nil, nil
+	}
+	n := slices.IndexFunc(s.dumps, func(d *profile.Dump) bool { return d.File != s.dumps[0].File })
+	if n < 0 {
+		return nil, nil
+	}
+	p, err := newView(s.view, s.dumps...)
+	if err != nil {
+		return nil, err
+	}
+	c := growth.Compare(p, n)
+	if i := slices.IndexFunc(c.List, func(x growth.Comparison) bool { return x.Fate == growth.FateNew }); i >= 0 && failNew {
+		s.outcome = cli.Shortf("a leak is new (--fail-on-new): %s", c.List[i].Stack()[0])
+	}
+	return c, nil
+}
+
+// writeUpdate writes which leaks an update has mended, which are still there, and which are new.
+func (s *session) writeUpdate(w io.Writer, c *growth.Comparisons) {
+	switch {
+	case c == nil:
+		return
+	case c.Before == 0 || c.After == 0:
+		fmt.Fprintf(w, "leaks cannot be compared: a boot of each log needs three dumps or more\n\n")
+		return
+	case len(c.List) == 0:
+		fmt.Fprintf(w, "no leak in either log: none above %s after the update\n\n", leaktext.BytesPer(c.Per, c.Span, c.Bound))
+		return
+	}
+	words := map[growth.Fate]string{growth.FateNew: "new leak", growth.FateStill: "still there", growth.FateMended: "mended",
+		growth.FateGone: "gone, or under another name", growth.FateUnknown: "cannot tell"}
+	rate := func(j *leak.Judgement) string {
+		switch {
+		case j.Verdict == leak.None:
+			return "none above " + leaktext.BytesPer(c.Per, c.Span, j.Bound)
+		case math.IsInf(j.High, 0):
+			return "cannot tell"
+		}
+		return leaktext.Rate(c.Per, c.Span, j.Rate, j.Low, j.High)
+	}
+	var frames profile.StackLimit
+	for i := range c.List {
+		x := &c.List[i]
+		fmt.Fprintf(w, "%s\n  before: %s\n  after:  %s\n", words[x.Fate], rate(&x.Before), rate(&x.After))
+		if x.Why != "" {
+			for _, line := range cli.Wrap(x.Why, 76) {
+				fmt.Fprintf(w, "  %s\n", line)
+			}
+		}
+		s.stack(w, frames.Stack(x.Row))
+		fmt.Fprintln(w)
+	}
+	s.noteCut(&frames)
 }
 
 // ends keeps n of the changes: the largest gains and losses.

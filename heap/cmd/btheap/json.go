@@ -294,13 +294,19 @@ func (s *session) topJSON(w io.Writer, p *profile.Profile, cum, stacks bool) err
 }
 
 // diffJSON writes the output of btheap diff.
-func (s *session) diffJSON(w io.Writer, p *profile.Profile, changes []profile.Change, left int) error {
+func (s *session) diffJSON(w io.Writer, p *profile.Profile, update *growth.Comparisons, changes []profile.Change, left int) error {
 	var limit profile.StackLimit
 	defer s.noteCut(&limit)
 	paths := listJSON(changes, func(c *profile.Change) any {
 		return object{"stack": limit.Stack(c.Row), "before": c.Before, "after": c.After}
 	})
-	return writeJSON(w, " ", "diff", object{"dumps": dumpsJSON(p.Dumps()), "weight": s.weight, "paths": paths, "left": left})
+	j := object{"dumps": dumpsJSON(p.Dumps()), "weight": s.weight, "paths": paths, "left": left}
+	if update != nil {
+		j["leaks"] = listJSON(update.List, func(x *growth.Comparison) any {
+			return object{"fate": x.Fate, "why": x.Why, "stack": limit.Stack(x.Row), "before": judgementJSON(&x.Before, update.Per), "after": judgementJSON(&x.After, update.Per)}
+		})
+	}
+	return writeJSON(w, " ", "diff", j)
 }
 
 // writeJSON writes the output of btheap map.

@@ -143,7 +143,7 @@ func since(t *growth.HeapTrend) (lines []string) {
 		lines = append(lines, "  since about "+at(t.Began))
 	}
 	if t.Stopped != nil {
-		lines = append(lines, fmt.Sprintf("  it shrank by %s until about %s", bytesPer(t.Per, t.Span, t.Former), at(t.Stopped)))
+		lines = append(lines, fmt.Sprintf("  it shrank by %s until about %s", BytesPer(t.Per, t.Span, t.Former), at(t.Stopped)))
 	}
 	if s := Versions(t.Per, t.Span, t.Versions); s != "" {
 		lines = append(lines, "  "+s)
@@ -267,7 +267,7 @@ func HeapHeadline(found *growth.Leaks) string {
 	case leaks > 0:
 		s = fmt.Sprintf("%d of %d heaps %s", leaks, len(found.Heaps), map[bool]string{true: "leaks", false: "leak"}[leaks == 1])
 	case most != nil && unknown == 0:
-		s = "none above " + bytesPer(most.Per, most.Span, most.Bound)
+		s = "none above " + BytesPer(most.Per, most.Span, most.Bound)
 	}
 	s += " in " + printable.Count(reports, "report") + of
 	if boots > 1 {

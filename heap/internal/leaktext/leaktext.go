@@ -46,7 +46,7 @@ func bound(found *growth.Leaks) string {
 	for _, r := range found.Ended() {
 		most = math.Max(most, r.Bound)
 	}
-	return bytesPer(found.Per, found.Span, most)
+	return BytesPer(found.Per, found.Span, most)
 }
 
 // percent writes a probability, such as "97 %". It never says 100 %.
@@ -58,7 +58,7 @@ func Verdict(j *leak.Judgement, per growth.Unit, span time.Duration) string {
 	case leak.Leak:
 		return "leak, " + percent(j.Probability)
 	case leak.None:
-		return "none above " + bytesPer(per, span, j.Bound)
+		return "none above " + BytesPer(per, span, j.Bound)
 	}
 	return "cannot tell: " + j.Why
 }
@@ -86,8 +86,8 @@ func unit(per growth.Unit, span time.Duration) (string, float64) {
 	return string(per), 1
 }
 
-// bytesPer writes a rate without a sign, such as "40 bytes per hour".
-func bytesPer(per growth.Unit, span time.Duration, rate float64) string {
+// BytesPer writes a rate without a sign, such as "40 bytes per hour".
+func BytesPer(per growth.Unit, span time.Duration, rate float64) string {
 	name, n := unit(per, span)
 	return fmt.Sprintf("%s bytes per %s", strings.TrimPrefix(printable.Amount(rate/n), "+"), name)
 }
@@ -160,7 +160,7 @@ func Since(found *growth.Leaks, r *growth.Leak) string {
 		if s != "" {
 			s += "; "
 		}
-		s += fmt.Sprintf("did not grow after about %s (at most %s)", at(r.UntilDump), bytesPer(found.Per, found.Span, math.Max(0, r.High)))
+		s += fmt.Sprintf("did not grow after about %s (at most %s)", at(r.UntilDump), BytesPer(found.Per, found.Span, math.Max(0, r.High)))
 	}
 	return s
 }
@@ -188,9 +188,9 @@ func Versions(per growth.Unit, span time.Duration, list []growth.Version) string
 		text := v.Name + ": " + Short(&v.Judgement)
 		switch v.Verdict {
 		case leak.Leak:
-			text += ", " + bytesPer(per, span, v.Rate)
+			text += ", " + BytesPer(per, span, v.Rate)
 		case leak.None:
-			text += " above " + bytesPer(per, span, v.Bound)
+			text += " above " + BytesPer(per, span, v.Bound)
 		}
 		texts = append(texts, text)
 	}

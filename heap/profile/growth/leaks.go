@@ -5,7 +5,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -306,7 +305,7 @@ func (l *Leaks) series(t *timeline, which []profile.Row) leak.Series {
 			absent[s.Boots[i].Version] = !has
 		}
 	}
-	if slices.ContainsFunc(which[0].Stack(), func(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }) {
+	if slices.ContainsFunc(which[0].Stack(), profile.Site.Nameless) {
 		for i := range s.Boots {
 			if b := &s.Boots[i]; absent[b.Version] {
 				b.At, b.Value, b.Kept = nil, nil, nil
