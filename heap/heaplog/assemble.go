@@ -26,6 +26,7 @@ type assembler struct {
 
 	current *dump         // nil before the first dump
 	begun   int           // number of dumps begun
+	boot    int           // of the current dump
 	waiting []*dump       // dumps that wait for names of call paths, and those after them
 	bases   []*pathValues // of the latest dumps with headers
 	unread  int64         // unreadable records that belong to no dump so far
@@ -34,8 +35,10 @@ type assembler struct {
 	built   int    // number of dumps in out so far
 	last    func() // yields the latest dump, if only the last one is selected
 
-	heaps  []growth.HeapSeries
-	stamps stamps
+	heaps      []growth.HeapSeries
+	stamps     stamps
+	endLine    int64 // of the ~h#end of the current dump, or of the last ~h#heap right behind it; 0 before
+	heapsFirst int   // boot whose first dump has reports of the allocator before its ~h#begin
 
 	holes        []codec.Range // listed since the last dump began
 	listed       bool          // holes are listed since then, outside of a dump
@@ -112,6 +115,10 @@ func (a *assembler) begin(at *placed) {
 	}
 	a.finish(at)
 	a.current, a.begun = newDump(at, a.builder), at.count
+	if a.endLine = 0; len(at.dump.heaps) > 0 && at.dump.boot != a.boot {
+		a.heapsFirst = at.dump.boot
+	}
+	a.boot = at.dump.boot
 	if !a.current.timed() {
 		a.current.stamps = a.stamps.before(at.before)
 	}
@@ -199,10 +206,18 @@ func (a *assembler) header(at *placed) {
 	a.events.add(at)
 	switch at.item.Header.Verb {
 	case codec.VerbHeap:
-		if at.Dump != nil {
+		of := at.Dump
+		if of == nil && a.behind(at) {
+			of, a.endLine = a.current.Dump, at.item.Line
+		}
+		if of != nil {
 			a.current.heaps = profile.WithHeap(a.current.heaps, *at.heap)
 		}
-		a.heapReport(at)
+		a.heapReport(at, of)
+	case codec.VerbEnd:
+		if a.current != nil && a.current.ended() {
+			a.endLine = at.item.Line
+		}
 	case codec.VerbFree:
 		a.freeBlocks(at)
 	case codec.VerbBoot:
@@ -237,13 +252,19 @@ func (a *assembler) takeHoles(boot int) (list []codec.Range) {
 	return list
 }
 
-// heapReport adds a ~h#heap line to the series of its heap. Its time is that of its dump if it has
-// none. What was free at the exit of a program says nothing about the program.
-func (a *assembler) heapReport(at *placed) {
+// behind reports whether a ~h#heap line outside of dumps belongs to the current dump, which has ended: it is in
+// the line behind the ~h#end, and the reports of this boot do not stand before their dumps.
+func (a *assembler) behind(at *placed) bool {
+	return a.current != nil && a.endLine > 0 && at.item.Line == a.endLine+1 && at.boot == a.current.boot && a.heapsFirst != at.boot
+}
+
+// heapReport adds a ~h#heap line to the series of its heap. Its time is that of its dump, nil if it has none. What
+// was free at the exit of a program says nothing about the program.
+func (a *assembler) heapReport(at *placed, of *recording.Dump) {
 	it := at.item
 	begin := (*codec.Header)(nil)
-	if at.Dump != nil {
-		begin = at.Dump.Begin
+	if of != nil {
+		begin = of.Begin
 	}
 	us, timed := it.Header.Uint("t")
 	if begin != nil {
@@ -263,7 +284,7 @@ func (a *assembler) heapReport(at *placed) {
 		r.Stamps = a.stamps.before(at.before)
 	}
 	a.heaps = growth.AddReport(a.heaps, r)
-	a.out = append(a.out, yielded{report: &r, inDump: at.Dump != nil})
+	a.out = append(a.out, yielded{report: &r, inDump: of != nil})
 }
 
 // series yields what lines of text have reported since the last time, in the order of the lines.
