@@ -8,6 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
 
 // This file reconciles the records of a dump with what its headers announce: how many there are (n=) and the
@@ -433,7 +434,7 @@ func (r *reconciler) restore(x *heldRecord, times int) (h pendingRecord, ok bool
 				best, same, h, text = d, true, *f.pendingRecord, f.text
 			case d == best:
 				same = same && f.path == h.path && f.Bytes == h.Bytes
-				h.addressed, h.placed, h.block, text = false, false, profile.Block{}, "" // which block is not known
+				h.addressed, h.placed, h.block, text = false, false, replay.Block{}, "" // which block is not known
 			}
 		}
 	}
