@@ -211,7 +211,7 @@ func (r *reconciler) fact(text []byte, h *pendingRecord) {
 }
 
 // lostInside reports whether a record of base64 that is too short lost a character before its end: its end has
-// the padding or the length of a whole one. (BT-LEN-1)
+// the padding or the length of a whole one. (BT-BLOB-2)
 func lostInside(text []byte) bool {
 	if bytes.HasSuffix(text, []byte("=")) {
 		return true
