@@ -7,9 +7,9 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// DefaultMaxPaths is the default limit for the call paths of a [Builder]. With so many, of 16
+// defaultMaxPaths is the default limit for the call paths of a [Builder]. With so many, of 16
 // addresses each, and 16 million distinct addresses, a Builder takes less than 2.5 GB.
-const DefaultMaxPaths = 10_000_000
+const defaultMaxPaths = 10_000_000
 
 // maxAddrs is the limit for distinct addresses.
 const maxAddrs = 1 << 24
@@ -61,10 +61,10 @@ type file struct{ name, buildID string }
 
 // NewBuilder returns a Builder that keeps at most maxPaths distinct call paths. The
 // allocations of all other call paths are added up as one path, for which [Path.Other] is
-// true. If maxPaths is 0 or less, the limit is DefaultMaxPaths.
+// true. If maxPaths is 0 or less, the limit is 10 million.
 func NewBuilder(maxPaths int) *Builder {
 	if maxPaths <= 0 {
-		maxPaths = DefaultMaxPaths
+		maxPaths = defaultMaxPaths
 	}
 	return &Builder{interner: &interner{paths: &paths{}, files: map[any]uint32{}, maxPaths: maxPaths}}
 }

@@ -76,38 +76,3 @@ func heaviestPaths(tree *stackTree, n int, stack func(i int) (id uint32, v Value
 	}
 	return kept
 }
-
-// StackLimit limits the call sites of a list of stacks: a few bytes of a log may add a stack that
-// shares a thousand outer call sites with others. The first 2^18 call sites are listed; stacks from
-// there on have only those that they share with no other row, and the last one says so.
-type StackLimit struct {
-	// Cut is the number of stacks that lack outer call sites.
-	Cut   int
-	sites int
-}
-
-// MaxStackSites is the number of call sites after which a [StackLimit] leaves out those that
-// stacks share.
-const MaxStackSites = 1 << 18
-
-// outerLeftOut is the outermost call site of a stack that lacks others.
-var outerLeftOut = Site{Func: "(outer frames left out)"}
-
-// Stack returns the call sites of a row, innermost first, as far as the limit allows.
-func (l *StackLimit) Stack(r Row) []Site {
-	if r.p == nil {
-		return nil
-	}
-	rows := r.p.rows()
-	node, tail := rows.stacks.stack(rows.stackOf(r.number))
-	if l.sites < MaxStackSites || node == 0 {
-		stack := r.Stack()
-		l.sites += len(stack)
-		return stack
-	}
-	l.Cut++
-	if len(tail) == 0 {
-		tail = []uint32{rows.stacks.nodes.at(int(node)).value}
-	}
-	return append(rows.names.sites(tail), outerLeftOut)
-}

@@ -205,23 +205,6 @@ func TestRowsAlike(t *testing.T) {
 	}
 }
 
-func signed(d Delta) float64 {
-	if d.Negative {
-		return -float64(d.Magnitude)
-	}
-	return float64(d.Magnitude)
-}
-
-func TestDiff(t *testing.T) {
-	got := ""
-	for _, c := range both(t, View{By: ByFunction}).Diff(Bytes) {
-		got += fmt.Sprintf("%s %d→%d %v new=%v gone=%v\n", c.Stack()[0], c.Before.Bytes, c.After.Bytes, signed(c.Delta(Bytes)), c.New(), c.Gone())
-	}
-	if want := "xmalloc 150→400 250 new=false gone=false\nidle 30→0 -30 new=false gone=true\n"; got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
-}
-
 // A log can have as many dumps as it has call paths: the memory of a profile and its rows is
 // in proportion to its records, not to the product.
 func TestManyDumps(t *testing.T) {
@@ -267,20 +250,6 @@ func TestSums(t *testing.T) {
 	}
 	if d := b.End(DumpInfo{}); d.Loss.Saturated || d.Records != 0 {
 		t.Errorf("the next dump: %+v", d)
-	}
-	if d := Sub(math.MaxUint64, 0); !d.Over(1<<63) || d != (Delta{Magnitude: math.MaxUint64}) {
-		t.Errorf("growth by 2^64-1: %+v", d)
-	}
-	ordered := []Delta{{true, 9}, {true, 1}, {}, {false, 1}, {false, 9}}
-	for i := range ordered {
-		for j := range ordered {
-			if got := ordered[i].Compare(ordered[j]); got != min(1, max(-1, i-j)) {
-				t.Errorf("%v with %v: %d", ordered[i], ordered[j], got)
-			}
-		}
-	}
-	if (Delta{true, 0}).Compare(Delta{}) != 0 {
-		t.Error("-0 is not 0")
 	}
 }
 
@@ -456,7 +425,7 @@ func isEmpty(t *testing.T, p *Profile) {
 		t.Errorf("a row: %v", row)
 	}
 	list, err := p.Peek(regexp.MustCompile(""), 7)
-	if p.Len()+len(p.Top(Bytes, -1))+len(p.Sites(9, true, -3).Rows)+len(p.Diff(Bytes))+len(list) != 0 || err != nil {
+	if p.Len()+len(p.Top(Bytes, -1))+len(p.Sites(9, true, -3).Rows)+len(list) != 0 || err != nil {
 		t.Error("something in nothing", err)
 	}
 	if p.Total(-1) != (Value{}) || p.Total(5) != (Value{}) || len(p.Tree(TreeOptions{}).Children) != 0 {

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"cmp"
 	"math"
 	"math/bits"
 )
@@ -90,34 +89,3 @@ func (w Weight) other(v Value) uint64 {
 	}
 	return v.Count
 }
-
-// Delta is a difference of two unsigned values, which int64 cannot hold.
-type Delta struct {
-	Negative  bool
-	Magnitude uint64
-}
-
-// Sub returns after minus before.
-func Sub(after, before uint64) Delta {
-	if after < before {
-		return Delta{true, before - after}
-	}
-	return Delta{false, after - before}
-}
-
-// Compare returns -1 if d is less than o, 1 if it is greater, 0 if they are equal.
-func (d Delta) Compare(o Delta) int {
-	switch minus := d.Negative && d.Magnitude > 0; {
-	case minus != (o.Negative && o.Magnitude > 0):
-		if minus {
-			return -1
-		}
-		return 1
-	case minus:
-		return cmp.Compare(o.Magnitude, d.Magnitude)
-	}
-	return cmp.Compare(d.Magnitude, o.Magnitude)
-}
-
-// Over reports whether d is an increase of more than limit.
-func (d Delta) Over(limit uint64) bool { return !d.Negative && d.Magnitude > limit }

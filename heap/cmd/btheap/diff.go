@@ -34,14 +34,14 @@ func parseThreshold(s string) (threshold, error) {
 }
 
 // signed writes a difference with its sign.
-func signed(d profile.Delta) string {
+func signed(d delta) string {
 	switch {
-	case d.Magnitude == 0:
+	case d.magnitude == 0:
 		return "0"
-	case d.Negative:
-		return "-" + cli.Number(d.Magnitude)
+	case d.negative:
+		return "-" + cli.Number(d.magnitude)
 	}
-	return "+" + cli.Number(d.Magnitude)
+	return "+" + cli.Number(d.magnitude)
 }
 
 // stack writes the frames of a call path below its sums.
@@ -106,29 +106,29 @@ func (s *session) writeDiff(w io.Writer, limit threshold, failNew bool) error {
 	if err != nil {
 		return err
 	}
-	changes := p.Diff(s.w)
-	shown := ends(changes, int(s.rows))
-	left := len(changes) - len(shown)
+	changed := changes(p, s.w)
+	shown := ends(changed, int(s.rows))
+	left := len(changed) - len(shown)
 	if s.json {
 		return s.diffJSON(w, p, update, shown, left)
 	}
 	s.writeUpdate(w, update)
 	before, after := p.Total(0), p.Total(1)
 	fmt.Fprintf(w, "%s\n%s → %s bytes (%s), %s → %s allocations (%s)\n", joined(pair),
-		cli.Number(before.Bytes), cli.Number(after.Bytes), signed(profile.Sub(after.Bytes, before.Bytes)),
-		cli.Number(before.Count), cli.Number(after.Count), signed(profile.Sub(after.Count, before.Count)))
-	var frames profile.StackLimit
+		cli.Number(before.Bytes), cli.Number(after.Bytes), signed(subtract(after.Bytes, before.Bytes)),
+		cli.Number(before.Count), cli.Number(after.Count), signed(subtract(after.Count, before.Count)))
+	var frames stackLimit
 	for _, c := range shown {
 		word := ""
 		switch {
-		case c.New():
+		case c.before.IsZero():
 			word = ", new"
-		case c.Gone():
+		case c.after.IsZero():
 			word = ", gone"
 		}
-		fmt.Fprintf(w, "\n%s bytes, %s allocations: %s → %s bytes%s\n", signed(c.Delta(profile.Bytes)), signed(c.Delta(profile.Count)),
-			cli.Number(c.Before.Bytes), cli.Number(c.After.Bytes), word)
-		s.stack(w, frames.Stack(c.Row))
+		fmt.Fprintf(w, "\n%s bytes, %s allocations: %s → %s bytes%s\n", signed(c.delta(profile.Bytes)), signed(c.delta(profile.Count)),
+			cli.Number(c.before.Bytes), cli.Number(c.after.Bytes), word)
+		s.stack(w, frames.stack(c.Row))
 	}
 	s.noteCut(&frames)
 	writeMore(w, "\n", left, "more call path")
@@ -178,7 +178,7 @@ func (s *session) writeUpdate(w io.Writer, c *growth.Comparisons) {
 		}
 		return leaktext.Rate(c.Per, c.Span, j.Rate, j.Low, j.High)
 	}
-	var frames profile.StackLimit
+	var frames stackLimit
 	for i := range c.List {
 		x := &c.List[i]
 		fmt.Fprintf(w, "%s\n  before: %s\n  after:  %s\n", words[x.Fate], rate(&x.Before), rate(&x.After))
@@ -187,14 +187,14 @@ func (s *session) writeUpdate(w io.Writer, c *growth.Comparisons) {
 				fmt.Fprintf(w, "  %s\n", line)
 			}
 		}
-		s.stack(w, frames.Stack(x.Row))
+		s.stack(w, frames.stack(x.Row))
 		fmt.Fprintln(w)
 	}
 	s.noteCut(&frames)
 }
 
 // ends keeps n of the changes: the largest gains and losses.
-func ends(list []profile.Change, n int) []profile.Change {
+func ends(list []change, n int) []change {
 	if n == 0 || len(list) <= n {
 		return list
 	}
@@ -206,8 +206,8 @@ func ends(list []profile.Change, n int) []profile.Change {
 // returns the error otherwise.
 func (l threshold) check(p *profile.Profile, otherwise error) error {
 	first, last := p.Total(0), p.Total(len(p.Dumps())-1)
-	if d := profile.Sub(last.Bytes, first.Bytes); l.given && d.Over(l.bytes) {
-		return cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(d.Magnitude), cli.Number(l.bytes))
+	if d := subtract(last.Bytes, first.Bytes); l.given && d.over(l.bytes) {
+		return cli.Shortf("grew by %s bytes, more than %s (--fail-on-growth)", cli.Number(d.magnitude), cli.Number(l.bytes))
 	}
 	return otherwise
 }

@@ -145,9 +145,9 @@ func judgementJSON(j *leak.Judgement, per growth.Unit) object {
 }
 
 // leakJSON returns the object of a row.
-func leakJSON(found *growth.Leaks, r *growth.Leak, limit *profile.StackLimit) object {
+func leakJSON(found *growth.Leaks, r *growth.Leak, limit *stackLimit) object {
 	j := judgementJSON(&r.Judgement, found.Per)
-	j["first"], j["last"], j["stack"], j["values"] = r.First, r.Last, r.LimitedStack(limit), r.Points()
+	j["first"], j["last"], j["stack"], j["values"] = r.First, r.Last, limit.leak(r), r.Points()
 	for key, dump := range map[string]int{"since": r.SinceDump, "until": r.UntilDump} {
 		if dump >= 0 {
 			j[key] = found.Dumps[dump].Name
@@ -182,7 +182,7 @@ func versionsJSON(per growth.Unit, versions []growth.Version) (list []object) {
 }
 
 // leaksJSON returns the objects of rows.
-func leaksJSON(found *growth.Leaks, rows []*growth.Leak, limit *profile.StackLimit) list {
+func leaksJSON(found *growth.Leaks, rows []*growth.Leak, limit *stackLimit) list {
 	return func(yield func(any) bool) {
 		for _, r := range rows {
 			if !yield(leakJSON(found, r, limit)) {
@@ -193,7 +193,7 @@ func leaksJSON(found *growth.Leaks, rows []*growth.Leak, limit *profile.StackLim
 }
 
 // foundJSON returns the fields that leaks and live share.
-func foundJSON(found *growth.Leaks, rows []*growth.Leak, limit *profile.StackLimit) object {
+func foundJSON(found *growth.Leaks, rows []*growth.Leak, limit *stackLimit) object {
 	return object{"per": found.Per, "used": found.Used, "rate": found.Rate, "bound": found.Bound, "leaks": leaksJSON(found, rows, limit), "exhaustion": exhaustionJSON(found.Exhaustion)}
 }
 
@@ -248,7 +248,7 @@ func heapJSON(t *growth.HeapTrend) any {
 
 // writeJSON writes the output of btheap leaks. All rows with evidence are in it.
 func (l *leaks) writeJSON(w io.Writer, found *growth.Leaks, alive []aliveBlock) error {
-	var limit profile.StackLimit
+	var limit stackLimit
 	j := foundJSON(found, found.Rows, &limit)
 	j["dumps"] = listJSON(found.Dumps, leakDumpJSON)
 	j["boots"], j["missing"], j["varied"] = found.Boots, found.Missing, found.Varied
@@ -268,7 +268,7 @@ func (l *leaks) writeJSON(w io.Writer, found *growth.Leaks, alive []aliveBlock) 
 
 // writeJSON writes the output of btheap live for the last dump and reports, in a line.
 func (st *state) writeJSON(w io.Writer) error {
-	j := foundJSON(st.found, st.found.Leaking(), &profile.StackLimit{})
+	j := foundJSON(st.found, st.found.Leaking(), &stackLimit{})
 	j["dumps"] = listJSON(st.found.Dumps[max(0, len(st.found.Dumps)-1):], leakDumpJSON)
 	j["kept"], j["heaps"], j["alarm"] = len(st.dumps), listJSON(st.found.Heaps, heapJSON), nil
 	if st.alarm != "" {
@@ -282,9 +282,9 @@ func (s *session) topJSON(w io.Writer, p *profile.Profile, cum, stacks bool) err
 	j := object{"dumps": dumpsJSON(p.Dumps()), "total": p.Total(0), "weight": s.weight}
 	if stacks {
 		rows := p.Top(s.w, int(s.rows))
-		var limit profile.StackLimit
+		var limit stackLimit
 		defer s.noteCut(&limit)
-		j["paths"] = listJSON(rows, func(r *profile.Row) any { return object{"stack": limit.Stack(*r), "value": r.Value()} })
+		j["paths"] = listJSON(rows, func(r *profile.Row) any { return object{"stack": limit.stack(*r), "value": r.Value()} })
 		j["left"] = p.Len() - len(rows)
 	} else {
 		r := p.Sites(s.w, cum, int(s.rows))
@@ -294,16 +294,16 @@ func (s *session) topJSON(w io.Writer, p *profile.Profile, cum, stacks bool) err
 }
 
 // diffJSON writes the output of btheap diff.
-func (s *session) diffJSON(w io.Writer, p *profile.Profile, update *growth.Comparisons, changes []profile.Change, left int) error {
-	var limit profile.StackLimit
+func (s *session) diffJSON(w io.Writer, p *profile.Profile, update *growth.Comparisons, changes []change, left int) error {
+	var limit stackLimit
 	defer s.noteCut(&limit)
-	paths := listJSON(changes, func(c *profile.Change) any {
-		return object{"stack": limit.Stack(c.Row), "before": c.Before, "after": c.After}
+	paths := listJSON(changes, func(c *change) any {
+		return object{"stack": limit.stack(c.Row), "before": c.before, "after": c.after}
 	})
 	j := object{"dumps": dumpsJSON(p.Dumps()), "weight": s.weight, "paths": paths, "left": left}
 	if update != nil {
 		j["leaks"] = listJSON(update.List, func(x *growth.Comparison) any {
-			return object{"fate": x.Fate, "why": x.Why, "stack": limit.Stack(x.Row), "before": judgementJSON(&x.Before, update.Per), "after": judgementJSON(&x.After, update.Per)}
+			return object{"fate": x.Fate, "why": x.Why, "stack": limit.stack(x.Row), "before": judgementJSON(&x.Before, update.Per), "after": judgementJSON(&x.After, update.Per)}
 		})
 	}
 	return writeJSON(w, " ", "diff", j)

@@ -315,7 +315,7 @@ const bars = 24
 
 // writeLeaks writes rows with what is known of each.
 func (l *leaks) writeLeaks(w io.Writer, found *growth.Leaks, list []*growth.Leak) {
-	var limit profile.StackLimit
+	var limit stackLimit
 	defer l.noteCut(&limit)
 	for _, r := range list {
 		line := marked(r.Points(), func(i int) bool { return found.Dumps[i].Used }, l.w, r.SinceDump, bars)
@@ -332,7 +332,7 @@ func (l *leaks) writeLeaks(w io.Writer, found *growth.Leaks, list []*growth.Leak
 		for _, text := range leaktext.Notes(found, r) {
 			fmt.Fprintf(w, "  %s\n", cli.Printable(text))
 		}
-		l.stack(w, r.LimitedStack(&limit))
+		l.stack(w, limit.leak(r))
 		writeParts(w, found, r)
 	}
 }
@@ -373,11 +373,11 @@ func unnamed(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }
 
 // writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
 func (l *leaks) writeGCC(w io.Writer, found *growth.Leaks) {
-	var limit profile.StackLimit
+	var limit stackLimit
 	listed, unknown, _ := leaktext.Listed(found)
 	for _, r := range slices.Concat(listed, unknown) {
 		at, name, kind := inLog(found), "(no frames)", "warning"
-		stack := r.LimitedStack(&limit)
+		stack := limit.leak(r)
 		if len(stack) > 0 {
 			name = stack[0].Func
 		}

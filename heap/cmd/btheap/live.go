@@ -197,7 +197,7 @@ func (st *state) dump() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", when(d), held(d))
 	if n := len(st.dumps); n > 1 && st.dumps[n-2].Boot == d.Boot {
-		fmt.Fprintf(&b, " (%s)", signed(profile.Sub(d.Total.Bytes, st.dumps[n-2].Total.Bytes)))
+		fmt.Fprintf(&b, " (%s)", signed(subtract(d.Total.Bytes, st.dumps[n-2].Total.Bytes)))
 	}
 	if !d.Complete() {
 		fmt.Fprintf(&b, ", %s", d.Incomplete())

@@ -65,9 +65,9 @@ var orders = [...]string{"evidence", "bytes", "count", "growth"}
 // liveRow is a call path.
 type liveRow struct {
 	profile.Row
-	leak *growth.Leak  // nil if its floor did not rise
-	rank int           // index in the leaks; larger for other paths
-	grew profile.Delta // bytes since the first dump
+	leak *growth.Leak // nil if its floor did not rise
+	rank int          // index in the leaks; larger for other paths
+	grew delta        // bytes since the first dump
 	name string
 }
 
@@ -259,7 +259,7 @@ func (m *screen) sort() {
 	}
 	for r := range m.now.p.Rows() {
 		stack := r.Stack()
-		row := liveRow{Row: r, rank: len(leaks), grew: profile.Sub(r.Value().Bytes, r.At(0).Bytes), name: callers(stack)}
+		row := liveRow{Row: r, rank: len(leaks), grew: subtract(r.Value().Bytes, r.At(0).Bytes), name: callers(stack)}
 		if i, ok := leaks[pathKey(stack)]; ok {
 			row.leak, row.rank = found[i], i
 		}
@@ -287,7 +287,7 @@ func (m *screen) compare(a, b liveRow) int {
 	case byCount:
 		return cmp.Or(cmp.Compare(vb.Count, va.Count), bytes)
 	case byGrowth:
-		return cmp.Or(b.grew.Compare(a.grew), bytes)
+		return cmp.Or(b.grew.compare(a.grew), bytes)
 	}
 	return cmp.Or(cmp.Compare(a.rank, b.rank), bytes)
 }

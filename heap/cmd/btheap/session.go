@@ -87,9 +87,9 @@ func (s *session) note(format string, args ...any) {
 }
 
 // noteCut says that a list of call stacks is not whole.
-func (s *session) noteCut(l *profile.StackLimit) {
-	if l.Cut > 0 {
-		s.note("%s without the outer frames that they share with others: only the first %s frames of the list are written in full", cli.Count(l.Cut, "call stack"), cli.Number(profile.MaxStackSites))
+func (s *session) noteCut(l *stackLimit) {
+	if l.cut > 0 {
+		s.note("%s without the outer frames that they share with others: only the first %s frames of the list are written in full", cli.Count(l.cut, "call stack"), cli.Number(maxStackSites))
 	}
 }
 

@@ -51,13 +51,13 @@ func (s *session) writeStacks(w io.Writer, p *profile.Profile) error {
 	fmt.Fprintf(w, "%s: %s bytes in %s, %s\n\n", title(p.Dumps()[0]), cli.Number(total.Bytes), cli.Count(total.Count, "allocation"),
 		cli.Count(p.Len(), "call stack"))
 	rows := p.Top(s.w, int(s.rows))
-	var limit profile.StackLimit
+	var limit stackLimit
 	tb := cli.Table{Head: []string{"Bytes", "%", "Count", "Call stack, innermost frame first"}, Right: []bool{true, true, true}, Width: s.width()}
 	tb.Each = func(yield func([]string) bool) {
-		limit = profile.StackLimit{} // Write calls Each twice
+		limit = stackLimit{} // Write calls Each twice
 		for _, row := range rows {
 			v := row.Value()
-			names := limit.Stack(row)
+			names := limit.stack(row)
 			if len(names) == 0 {
 				names = []profile.Site{{Func: "(no frames)"}}
 			}

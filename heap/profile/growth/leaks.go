@@ -118,12 +118,12 @@ func (l *Leak) Stack() []profile.Site {
 	return l.rows[0].Stack()
 }
 
-// LimitedStack returns the call sites, as far as a limit allows.
-func (l *Leak) LimitedStack(limit *profile.StackLimit) []profile.Site {
+// Row returns the row of the profile; ok is false if the leak has several.
+func (l *Leak) Row() (row profile.Row, ok bool) {
 	if l.stack != nil || len(l.rows) == 0 {
-		return l.stack
+		return profile.Row{}, false
 	}
-	return limit.Stack(l.rows[0])
+	return l.rows[0], true
 }
 
 // Points returns the value in each dump of the profile, used or not, added up if [Leaks].Intervals.
