@@ -19,7 +19,7 @@ const module = "github.com/lwsbt/lwsbt"
 
 // public lists the packages that promise compatibility from the first release on: what they
 // export changes only with a new major version. All other packages promise none.
-var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "conformance/btv", "symbol", "heap/heaplog", "heap/leak", "heap/profile", "heap/profile/growth", "heap/profile/replay"}
+var public = []string{"codec", "codec/callpath", "codec/recording", "conformance", "conformance/btv", "conformance/vectors", "symbol", "heap/heaplog", "heap/leak", "heap/profile", "heap/profile/growth", "heap/profile/replay"}
 
 // layout lists the packages of the three modules (this one, heap/ and fleet/) and what each may
 // import, tests apart: other packages of ours, and libraries, "*" for any. Bytes flow one

@@ -59,7 +59,6 @@ func TestNoInputPanics(t *testing.T) {
 			func() error { _, err := codec.Decoder{Lenient: true}.ParseLine(nil, data); return err },
 			func() error { return codec.ParseDecoded(&s, data) },
 			func() error { _, _, err := codec.Decoder{}.Salvage(&s, data); return err },
-			func() error { _, err := codec.Decoder{}.DecodeBare(&s, data); return err },
 		} {
 			err := read()
 			var e *codec.Error
@@ -417,21 +416,4 @@ func readFault(f gen.Fault, s *codec.Stack) error {
 		return err
 	}
 	return codec.Decoder{Word: f.Word}.Decode(s, nil, blob)
-}
-
-// A bare stack followed by other bytes decodes as its blob does. (BT-BARE-1)
-func TestBareRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		e := drawEncoded(t)
-		bare, bits, err := codec.Encoder{Machine: e.machine, Search: e.search}.AppendBare(nil, &e.stack)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var s codec.Stack
-		want := decode(t, e.blob, 64)
-		got, err := codec.Decoder{}.DecodeBare(&s, bare)
-		if err != nil || got != bits || !slices.Equal(s.PCs, want.PCs) || s.Size != 0 {
-			t.Fatalf("%x: %d bits, %x, %v; want %d bits, %x", bare, got, s.PCs, err, bits, want.PCs)
-		}
-	})
 }

@@ -27,8 +27,7 @@ type Answer struct {
 	Depth   int    // salvage: frames that the blob announces
 	Sized   bool   // salvage: the size is complete
 	Data    []byte // encode, format, pencode, vencode
-	Bits    int    // bare-encode: number of valid bits in Data
-	Words   string // bare, marks, scan, hline, log, pline, dumps and others: the answer after its verb
+	Words   string // marks, scan, hline, log, pline, dumps and others: the answer after its verb
 	Reason  string // of a rejection; "" if none was given
 	Bit     int    // of a rejection: bit=, or -1 if not given
 	Signal  string // of a crash: signal, such as SIGSEGV, or EXIT-3 if the program exited
@@ -99,7 +98,7 @@ func parseWant(text string, observed bool) (Answer, error) {
 	case observed:
 		return a, fmt.Errorf("%q, expected ok, reject REASON, part, crash SIGNAL, hang or skip", text)
 	}
-	return a, fmt.Errorf("%q, expected ok size=N pcs=LIST, reject REASON, part depth=N size=N pcs=LIST, or bare, marks, "+
+	return a, fmt.Errorf("%q, expected ok size=N pcs=LIST, reject REASON, part depth=N size=N pcs=LIST, or marks, "+
 		"found, head, records, paths, events, dumps, name, offsets or addresses and words", clip(text))
 }
 

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -33,13 +32,6 @@ func stackAt32(v *Vector, blobOf func(*Vector) ([]byte, error)) bool {
 		return v.Rejects() && reason == v.Want.Reason
 	}
 	return !v.Rejects() && v.Want.Value.Equal(Value{Size: s.Size, PCs: s.PCs})
-}
-
-// bareAt32 is stackAt32 for a bare stack.
-func bareAt32(v *Vector, _ func(*Vector) ([]byte, error)) bool {
-	var s codec.Stack
-	bits, err := codec.Decoder{Word: 32}.DecodeBare(&s, bytesInput{bits: true}.request(v).Data)
-	return !v.Rejects() && err == nil && v.Want.Words == fmt.Sprintf("bits=%d pcs=%s", bits, formatPCs(s.PCs))
 }
 
 // salvageAt32 is stackAt32 for a truncated blob.
@@ -104,7 +96,7 @@ func salvageSpills(v *Vector) []int {
 
 // readsBothWays reports whether data with a depth of 0 is long enough for 32 frames, but is not
 // read as 32 frames. The two readings have different spill bits: with other spill bits of an
-// empty stack, the same data could be 32 frames. (BT-DEPTH-2, BT-BARE-2)
+// empty stack, the same data could be 32 frames. (BT-DEPTH-2)
 func (v *Vector) readsBothWays(o *operation) bool {
 	const least = 6 + codec.MaxDepth*11 // bits of a depth and 32 frames
 	blob := v.Blob
@@ -115,10 +107,6 @@ func (v *Vector) readsBothWays(o *operation) bool {
 		return false
 	}
 	var s codec.Stack
-	if o.Op == OpBare {
-		_, err := codec.Decoder{Word: v.Word}.DecodeBare(&s, blob)
-		return err != nil || len(s.PCs) == 0
-	}
 	return codec.Decoder{Word: v.Word}.Decode(&s, nil, blob) != nil || len(s.PCs) == 0
 }
 

@@ -27,7 +27,6 @@ func TestRequestLines(t *testing.T) {
 		{Request{Op: OpFormat, Data: []byte{0, 4}, Word: 64}, "format 7 blob=0004"},
 		{Request{Op: OpFormat, Data: []byte{0, 4}, Event: true, Word: 64}, "format 7 event=0004"},
 		{Request{Op: OpFormat, Words: "begin 3 t=5", Word: 64}, "format 7 head begin 3 t=5"},
-		{Request{Op: OpBare, Data: []byte{0}, Word: 64}, "bare 7 00 word=64"},
 		{Request{Op: OpEventEncode, In: &Value{User: []UserField{{1, 16}, {5, 0}}}, Word: 64}, "event-encode 7 machine=exact64 search=lws size=0 pcs=- user=1:10,5:0"},
 		{Request{Op: OpMarks, Data: []byte{0, 0x10, 0, 4}, Word: 64}, "marks 7 00100004"},
 		{Request{Op: OpScan, Data: []byte("~"), Word: 64}, "scan 7 7e"},
@@ -36,7 +35,6 @@ func TestRequestLines(t *testing.T) {
 		{Request{Op: OpUser, Data: []byte{0}, Word: 32}, "user 7 00 word=32"},
 		{Request{Op: OpEline, Data: []byte{0}, Word: 64}, "eline 7 00 word=64"},
 		{Request{Op: OpUserEncode, In: &Value{User: []UserField{{1, 16}}}, Word: 64}, "user-encode 7 machine=exact64 search=lws size=0 pcs=- user=1:10"},
-		{Request{Op: OpBareEncode, In: &Value{}, Word: 64}, "bare-encode 7 machine=exact64 search=lws size=0 pcs=-"},
 	} {
 		if got := c.r.Line("7"); got != c.line {
 			t.Errorf("%+v: line %q, want %q", c.r, got, c.line)
@@ -89,8 +87,6 @@ func TestAnswerLines(t *testing.T) {
 		{OpSalvage, "part 7 depth=4 size=- pcs=1"},
 		{OpSalvage, "part 7 depth=1 size=5 pcs=1"},
 		{OpUser, "ok 7 size=1 pcs=- user=1:10,5:0"},
-		{OpBareEncode, "bits 7 6 00"},
-		{OpBare, "bare 7 bits=6 pcs=-"},
 		{OpMarks, "marks 7 wide=- wrap=- zero=- lossy=-"},
 		{OpScan, "found 7 m@0+11"},
 		{OpHline, "head 7 boot - w=32"},

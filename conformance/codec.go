@@ -139,12 +139,6 @@ func codecSalvage(r *Request) (Answer, error) {
 	return Answer{Depth: depth, Sized: sized, Value: Value{Size: s.Size, PCs: s.PCs}}, nil
 }
 
-func codecBare(r *Request) (Answer, error) {
-	var s codec.Stack
-	bits, err := codec.Decoder{Word: r.word()}.DecodeBare(&s, r.Data)
-	return Answer{Words: fmt.Sprintf("bits=%d pcs=%s", bits, formatPCs(s.PCs))}, err
-}
-
 func codecMarks(r *Request) (Answer, error) {
 	var s codec.Stack
 	err := codec.Decoder{}.Decode(&s, nil, r.Data)
@@ -190,11 +184,6 @@ func (v *Value) user() (u codec.User) {
 
 func codecEncode(r *Request) (a Answer, err error) {
 	a.Data, err = codec.Encoder{Machine: r.Machine, Search: r.Search}.AppendBlob(nil, r.In.stack(), nil)
-	return a, err
-}
-
-func codecBareEncode(r *Request) (a Answer, err error) {
-	a.Data, a.Bits, err = codec.Encoder{Machine: r.Machine, Search: r.Search}.AppendBare(nil, r.In.stack())
 	return a, err
 }
 

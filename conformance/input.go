@@ -9,7 +9,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/conformance/internal/words"
-	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
 
 // input is the form of the requests for an operation.
@@ -31,7 +30,6 @@ func (o *operation) need(has bool, key string) error {
 // bytesInput is a blob, memory, bits or a text.
 type bytesInput struct {
 	text    bool
-	bits    bool // of a blob in bits, these alone, without a length
 	word    bool // requests have the word size
 	reading bool // requests have the mode, strict or lenient
 }
@@ -77,8 +75,6 @@ func (in bytesInput) request(v *Vector) Request {
 	switch {
 	case in.text:
 		return Request{Data: []byte(*v.Text)}
-	case in.bits && v.Bits != nil:
-		return Request{Data: bitstring.Pack(v.Bits.Bits)}
 	}
 	return Request{Data: v.Blob}
 }
@@ -95,9 +91,7 @@ func (in bytesInput) validate(v *Vector, o *operation) error {
 }
 
 // stackInput is a stack to encode for a machine.
-type stackInput struct {
-	bits bool // the answer has a number of bits
-}
+type stackInput struct{}
 
 func (in stackInput) line(r *Request) string {
 	return "machine=" + r.Machine.String() + " search=" + r.Search.String() + " " + r.In.String()
@@ -140,7 +134,7 @@ func (in stackInput) validate(v *Vector, o *operation) error {
 	if v.Rejects() {
 		return err
 	}
-	return errors.Join(err, o.need(v.Blob != nil, "hex or bits"), o.need(v.Bits != nil || !in.bits, "bits"))
+	return errors.Join(err, o.need(v.Blob != nil, "hex or bits"))
 }
 
 // offersStack reports whether the testee encodes so.

@@ -49,16 +49,15 @@ type jsonTest struct {
 	AnySpills bool  `json:"any_spill_bits,omitempty"`
 }
 
-// jsonValue is an input or an output: bytes, words of BTP/1, or a stack.
+// jsonValue is an input or an output: bytes, a stack, or fields.
 type jsonValue struct {
-	Hex   *string           `json:"hex,omitempty"`
-	Text  string            `json:"text,omitempty"` // the bytes, if they are UTF-8
-	Bits  *int              `json:"bits,omitempty"` // number of bits in the bytes
-	Words string            `json:"words,omitempty"`
-	Depth *int              `json:"depth,omitempty"`
-	Size  *string           `json:"size,omitempty"` // decimal
-	PCs   []string          `json:"pcs,omitempty"`  // hexadecimal, innermost first
-	User  map[string]string `json:"user,omitempty"` // tag to value, decimal to hexadecimal
+	Hex    *string           `json:"hex,omitempty"`
+	Text   string            `json:"text,omitempty"`   // the bytes, if they are UTF-8
+	Fields map[string]any    `json:"fields,omitempty"` // what BTP/1 has as words
+	Depth  *int              `json:"depth,omitempty"`
+	Size   *string           `json:"size,omitempty"` // decimal
+	PCs    []string          `json:"pcs,omitempty"`  // hexadecimal, innermost first
+	User   map[string]string `json:"user,omitempty"` // tag to value, decimal to hexadecimal
 }
 
 // WriteJSON writes the vectors as JSON, with an element for each operation, in the form of
@@ -101,7 +100,7 @@ func newJSONTest(c check) jsonTest {
 	case r.In != nil:
 		t.Input = jsonStack(r.In)
 	case r.Words != "":
-		t.Input = jsonValue{Words: r.Words}
+		t.Input = jsonValue{Fields: fieldsOf(c.Op, r.Words)}
 	default:
 		t.Input = jsonBytes(r.Data, text)
 	}
@@ -109,7 +108,7 @@ func newJSONTest(c check) jsonTest {
 		t.Result, t.Reason = string(Reject), v.Want.Reason
 		return t
 	}
-	out := c.out.json(c.expected())
+	out := c.out.json(c.Op, c.expected())
 	t.Output = &out
 	return t
 }

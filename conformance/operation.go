@@ -21,11 +21,9 @@ const (
 	OpBline   Op = "bline"   // ~b# text to stack
 	OpFormat  Op = "format"  // stack to ~b# text, blob to ~m# or ~e# text, header to ~h# text
 
-	OpBare       Op = "bare"        // bits of a stack alone, to frames
-	OpBareEncode Op = "bare-encode" // frames to such bits
-	OpMarks      Op = "marks"       // blob to the marks of its values
-	OpScan       Op = "scan"        // text to the positions of its records
-	OpLog        Op = "log"         // text to its records, read according to its headers
+	OpMarks Op = "marks" // blob to the marks of its values
+	OpScan  Op = "scan"  // text to the positions of its records
+	OpLog   Op = "log"   // text to its records, read according to its headers
 
 	OpUser        Op = "user"         // blob to stack and user fields
 	OpUserEncode  Op = "user-encode"  // stack and user fields to blob
@@ -89,10 +87,6 @@ var operations = []*operation{
 	{Op: OpFormat, in: formatInput{}, offers: offersText, out: textOutput, ask: codecFormat, writes: true, drawn: DrawnExpected,
 		expect: expectText},
 
-	{Op: OpBare, in: bytesInput{bits: true, word: true}, out: wordsOutput("bare"), ask: codecBare, drawn: NotDrawn,
-		blob: blobItself, spillBits: writtenSpills, at32: bareAt32},
-	{Op: OpBareEncode, in: stackInput{bits: true}, offers: offersStack, out: bitsOutput, ask: codecBareEncode, writes: true, drawn: NotDrawn,
-		expect: expectBits, blob: blobItself, spillBits: fieldSpills},
 	{Op: OpMarks, in: bytesInput{}, out: wordsOutput("marks"), ask: codecMarks,
 		blob: blobItself, placed: true, spillBits: writtenSpills},
 	{Op: OpScan, in: bytesInput{text: true}, out: wordsOutput("found"), ask: codecScan, drawn: DrawnText},

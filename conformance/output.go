@@ -16,46 +16,30 @@ type output struct {
 	write func(a Answer) string              // the words of BTP/1 after the ID
 	parse func(a *Answer, text string) error // the reverse of write
 	show  func(a Answer) string              // the words of a report; nil if they are those of write
-	json  func(a Answer) jsonValue
+	json  func(op Op, a Answer) jsonValue
 }
 
 var stackOutput = output{verb: "ok",
 	write: func(a Answer) string { return a.Value.String() },
 	parse: func(a *Answer, text string) (err error) { a.Value, err = parseValue(text); return err },
-	json:  func(a Answer) jsonValue { return jsonStack(&a.Value) }}
+	json:  func(op Op, a Answer) jsonValue { return jsonStack(&a.Value) }}
 
 var blobOutput = output{verb: "blob", data: true,
 	write: func(a Answer) string { return words.Hex(a.Data) },
 	parse: func(a *Answer, text string) (err error) { a.Data, err = words.ParseHex(text); return err },
-	json:  func(a Answer) jsonValue { return jsonBytes(a.Data, false) }}
+	json:  func(op Op, a Answer) jsonValue { return jsonBytes(a.Data, false) }}
 
 var textOutput = output{verb: "text", data: true, write: blobOutput.write, parse: blobOutput.parse,
 	show: func(a Answer) string { return strconv.Quote(string(a.Data)) },
-	json: func(a Answer) jsonValue {
+	json: func(op Op, a Answer) jsonValue {
 		if a.Words != "" { // lines of any form
-			return jsonValue{Words: a.Words}
+			return jsonValue{Fields: fieldsOf(op, a.Words)}
 		}
 		return jsonBytes(a.Data, true)
 	}}
 
-var bitsOutput = output{verb: "bits", data: true,
-	write: func(a Answer) string { return strconv.Itoa(a.Bits) + " " + words.Hex(a.Data) },
-	parse: func(a *Answer, text string) (err error) {
-		n, data, _ := strings.Cut(text, " ")
-		if a.Bits, err = strconv.Atoi(n); err != nil || a.Bits < 0 {
-			return fmt.Errorf("%q, expected the number of bits and bytes in hex", clip(text))
-		}
-		a.Data, err = words.ParseHex(data)
-		return err
-	},
-	json: func(a Answer) jsonValue {
-		v := jsonBytes(a.Data, false)
-		v.Bits = &a.Bits
-		return v
-	}}
-
 var partOutput = output{verb: "part", write: Answer.part, parse: (*Answer).parsePart,
-	json: func(a Answer) jsonValue {
+	json: func(op Op, a Answer) jsonValue {
 		v := jsonStack(&a.Value)
 		v.Depth = &a.Depth
 		if !a.Sized {
@@ -76,7 +60,7 @@ func wordsOutput(verb string) output {
 	return output{verb: verb,
 		write: func(a Answer) string { return a.Words },
 		parse: func(a *Answer, text string) error { a.Words = text; return nil },
-		json:  func(a Answer) jsonValue { return jsonValue{Words: a.Words} }}
+		json:  func(op Op, a Answer) jsonValue { return jsonValue{Fields: fieldsOf(op, a.Words)} }}
 }
 
 // outputOf returns the form of answers with this verb, or nil.

@@ -14,7 +14,7 @@ import (
 func readme(t *testing.T) string {
 	t.Helper()
 	var all string
-	for _, name := range []string{"README.md", "btv/README.md"} {
+	for _, name := range []string{"README.md", "BTP.md", "btv/README.md"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -180,19 +180,6 @@ def at_end(memory):
     return memory[-length:]
 
 
-def decode_bare(data, word):
-    """Reads depth and frames alone. (BT-BARE-1, BT-BARE-2)"""
-    r = Reader(data)
-    depth = r.field(5)
-    if depth == 0:
-        after = r.pos
-        try:
-            return read_frames(r, 32, word), r.pos
-        except Reject:
-            return Stack(), after
-    return read_frames(r, depth, word), r.pos
-
-
 def salvage(data, word):
     """Returns depth, size or None, and frames. (BT-SALV-1, BT-SALV-2)"""
     try:
@@ -1279,10 +1266,6 @@ def answer(op, words):
         return "blob", hex_of(encode(parse_stack(options), options["machine"], options["search"]))
     if op == "event-encode":
         return "blob", hex_of(encode_event(parse_stack(options), options["machine"], options["search"]))
-    if op == "bare-encode":
-        w = Writer(options["machine"])
-        write_frames(w, parse_stack(options), options["search"])
-        return "bits", "%d %s" % (len(w.text), hex_of(w.bytes()))
 
     data = b"" if words[0] == "-" else bytes.fromhex(words[0])
     text = data.decode("latin-1")
@@ -1298,9 +1281,6 @@ def answer(op, words):
     if op == "salvage":
         depth, size, pcs = salvage(data, word)
         return "part", "depth=%d size=%s pcs=%s" % (depth, "-" if size is None else size, list_of(pcs))
-    if op == "bare":
-        s, bits = decode_bare(data, word)
-        return "bare", "bits=%d pcs=%s" % (bits, list_of(s.pcs))
     if op == "marks":
         return "marks", marks(decode(data, 64)[0])
     if op == "scan":
@@ -1321,7 +1301,7 @@ def answer(op, words):
     return None
 
 
-OPS = ("decode encode end salvage mline bline format bare bare-encode marks scan user user-encode eline event-encode hline log "
+OPS = ("decode encode end salvage mline bline format marks scan user user-encode eline event-encode hline log "
        "pline vline dumps pencode vencode name offsets addresses").split()
 
 

@@ -49,7 +49,7 @@ func NewGenerator(src rand.Source, h conformance.Hello, ops ...conformance.Op) (
 		}
 	}
 	for _, op := range h.Ops {
-		if op != conformance.OpBare && op != conformance.OpBareEncode && len(g.seeds[op]) > 0 && (len(ops) == 0 || slices.Contains(ops, op)) {
+		if len(g.seeds[op]) > 0 && (len(ops) == 0 || slices.Contains(ops, op)) {
 			g.ops = append(g.ops, slices.Repeat([]conformance.Op{op}, max(4, weights[op]))...)
 		}
 	}

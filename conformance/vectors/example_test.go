@@ -11,17 +11,19 @@ import (
 
 // The first record of a file, without any other package of this module.
 func Example() {
-	text, err := fs.ReadFile(vectors.FS, "bare.btv")
+	text, err := fs.ReadFile(vectors.FS, "size.btv")
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(strings.Split(string(text), "\n\n")[1])
 	// Output:
-	// id: bare/empty
-	// clause: BT-BARE-1.1 BT-BARE-1.2
-	// op: bare bare-encode
+	// id: size/0-hex
+	// clause: BT-SIZE-1 BT-COUNT-1.2
+	// op: decode encode
 	// machine: exact64
-	// in: size=0 pcs=-
-	// bits: 00000.
-	// want: bare bits=6 pcs=-
+	// in: size=0 pcs=400000
+	// bits: 00001.                                     # depth 1
+	// bits: 0. 010111. 10000000000000000000000.        # literal 0x400000
+	// bits: 000001. 0.                                 # size 0
+	// want: ok size=0 pcs=400000
 }

@@ -497,18 +497,6 @@ static unsigned read_frames(struct lwsbt_reader *r, lwsbt_word *pc, unsigned dep
 	return n;
 }
 
-/* frames reads the depth field and depth frames into s; s->depth is how many of
- * these are whole. */
-static enum lwsbt_result frames(const struct lwsbt_reader *from, struct lwsbt_stack *s, unsigned depth)
-{
-	struct lwsbt_reader r = *from;
-
-	s->depth = read_frames(&r, s->pc, depth);
-	s->size = 0;
-	s->end = (uint32_t)r.pos;
-	return r.fault;
-}
-
 /* walk reads depth frames and the size. */
 static enum lwsbt_result read_stack(const struct lwsbt_reader *from, struct lwsbt_stack *s, unsigned depth)
 {
@@ -593,18 +581,6 @@ enum lwsbt_result lwsbt_decode_at_end(struct lwsbt_stack *s, const void *past, s
 	if (len)
 		*len = n;
 	return lwsbt_decode(s, p - n, n, word);
-}
-
-enum lwsbt_result lwsbt_decode_bare(struct lwsbt_stack *s, const void *p, size_t len,
-	unsigned word)
-{
-	const struct lwsbt_reader r = lwsbt_reader_of(p, 8 * len, word_of(word));
-	unsigned depth = len ? r.p[0] >> 3 : 0;
-	enum lwsbt_result e = frames(&r, s, depth);
-
-	if (depth == 0 && e == LWSBT_OK && frames(&r, s, LWSBT_DEPTH_MAX) != LWSBT_OK)
-		e = frames(&r, s, 0);
-	return e == LWSBT_OK ? e : empty(s, e);
 }
 
 enum lwsbt_result lwsbt_salvage(struct lwsbt_stack *s, const void *p, size_t len,

@@ -77,7 +77,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				check(s.depth == 0 && s.size == 0);
 			}
 			lwsbt_decode_at_end(&s, size ? exact + size : exact, size, word, NULL, NULL);
-			lwsbt_decode_bare(&s, exact, size, word);
 		}
 		lwsbt_salvage(&s, exact, size, size % 2 ? 32 : 64, &announced, &sized);
 		check(s.depth <= announced && announced <= LWSBT_DEPTH_MAX);

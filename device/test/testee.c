@@ -107,7 +107,7 @@ static int get_stack(const char *request, struct lwsbt_stack *s)
 	return all >> 32 ? 64 : 32;
 }
 
-/* encode answers encode, user-encode and bare-encode. */
+/* encode answers encode and user-encode. */
 static void encode(const char *op, const char *id, const char *request)
 {
 	const char *machine = find(request, "machine="), *search = find(request, "search=");
@@ -133,19 +133,6 @@ static void encode(const char *op, const char *id, const char *request)
 		how |= LWSBT_SEARCH_LWS;
 	if (!strncmp(machine, "wrap64 ", 7))
 		how |= LWSBT_WRAP64;
-	if (!strcmp(op, "bare-encode")) {
-		uint8_t bare[LWSBT_BLOB_MAX] = { 0 };
-		struct lwsbt_writer w;
-		size_t n;
-
-		lwsbt_writer_init(&w, bare, sizeof bare);
-		lwsbt_put_stack(&w, &s, how);
-		n = lwsbt_bits(&w);
-		lwsbt_put(&w, 0, (8 - n % 8) % 8);
-		printf("bits %s %lu ", id, (unsigned long)n);
-		put_hex(bare, (n + 7) / 8);
-		return;
-	}
 	if (!strcmp(op, "user-encode")) {
 		uint8_t bytes[LWSBT_BLOB_MAX + 16 * LWSBT_USER_MAX];
 		const char *user = find(request, "user=");
@@ -289,14 +276,6 @@ static void answer(const char *op, const char *id, const char *request, const ui
 			printf("%llu", (unsigned long long)s.size);
 		else
 			putchar('-');
-		put_pcs(&s);
-	} else if (!strcmp(op, "bare")) {
-		e = lwsbt_decode_bare(&s, p, len, word);
-		if (e != LWSBT_OK) {
-			put_reject(id, e, NULL);
-			return;
-		}
-		printf("bare %s bits=%lu", id, (unsigned long)s.end);
 		put_pcs(&s);
 	} else if (!strcmp(op, "user")) {
 		uint64_t v, values[16] = { 0 };
@@ -554,7 +533,7 @@ static void code_map(const char *op, const char *id, const char *request)
 int main(void)
 {
 	static char line[4 * LWSBT_LENGTH_MAX];
-	static const char *const ops[] = { "decode", "end", "salvage", "mline", "bline", "bare", "user" };
+	static const char *const ops[] = { "decode", "end", "salvage", "mline", "bline", "user" };
 
 	while (fgets(line, sizeof line, stdin) && strcmp(line, "quit\n")) {
 		char op[16], id[256], *hex;
@@ -564,7 +543,7 @@ int main(void)
 
 		if (!strncmp(line, "hello ", 6)) {
 			puts("hello btp=1 name=lwsbt-device version=" LWSBT_VERSION
-				" ops=decode,end,salvage,mline,bline,bare,user,encode,bare-encode,user-encode,event-encode,format,pencode,name,offsets,addresses machines=" MACHINES);
+				" ops=decode,end,salvage,mline,bline,user,encode,user-encode,event-encode,format,pencode,name,offsets,addresses machines=" MACHINES);
 			fflush(stdout);
 			continue;
 		}
@@ -577,7 +556,7 @@ int main(void)
 			p = unhex(hex, &len);
 			answer(op, id, hex, p, len);
 			free(p);
-		} else if (!strcmp(op, "encode") || !strcmp(op, "user-encode") || !strcmp(op, "bare-encode")) {
+		} else if (!strcmp(op, "encode") || !strcmp(op, "user-encode")) {
 			encode(op, id, hex);
 		} else if (!strcmp(op, "event-encode")) {
 			event_encode(id, hex);

@@ -126,12 +126,7 @@ var blobMutants = []Mutant{
 	{Name: "back-checked-late", Bug: "the base is checked after the sign was read"},
 	{Name: "delta-first-checked-late", Bug: "a delta as frame 0 is noted after back was read"},
 
-	// bare stacks, marks, scanning, recordings
-	{Name: "bare-length", Bug: "the last two bytes of a bare stack are not read"},
-	{Name: "bare-depth-0-is-0", Bug: "a bare depth of 0 is always an empty stack"},
-	{Name: "bare-whole-bytes", Bug: "the bits of a bare stack are rounded up to bytes"},
-	{Name: "bare-zeros-are-empty", Bug: "a bare depth of 0 before zeros is an empty stack"},
-	{Name: "bare-32-fill-the-bits", Bug: "a bare depth of 0 before 32 frames and more bits is an empty stack"},
+	// marks, scanning, recordings
 	{Name: "marks-from-32", Bug: "a count of 32 carries marks"},
 	{Name: "marks-without-bit-31", Bug: "a mark does not need bit 31"},
 	{Name: "marks-one-wins", Bug: "if a value has both marks, only wrap is reported"},
@@ -256,11 +251,7 @@ var blobMutants = []Mutant{
 	{Name: "refuses-first-only", Bug: "only the first address is checked for 33 bits", Encoder: true},
 	{Name: "refuses-last-only", Bug: "only the last address is checked for 33 bits", Encoder: true},
 	{Name: "refuses-33-bits-only", Bug: "only bit 32 makes an address too wide", Encoder: true},
-	// encoders: bare stacks, recordings
-	{Name: "bare-writes-size", Bug: "a bare stack has its size", Encoder: true},
-	{Name: "bare-writes-exact", Bug: "a bare stack is written as on an exact machine", Encoder: true},
-	{Name: "bare-writes-lws", Bug: "a bare stack is written with search lws", Encoder: true},
-	{Name: "bare-writes-best", Bug: "a bare stack is written with search best", Encoder: true},
+	// encoders: recordings
 	{Name: "user-writes-as-machine", Bug: "user fields lose bits as the machine's values do", Encoder: true},
 	{Name: "user-writes-end-tag", Bug: "a tag 0 is written behind the last field", Encoder: true},
 }

@@ -104,10 +104,6 @@ func (b impl) answer(r *conformance.Request) (conformance.Answer, error) {
 		}
 	}
 	switch r.Op {
-	case conformance.OpBare:
-		return b.bare(r.Data, r.Word)
-	case conformance.OpBareEncode:
-		return b.bareEncode(r.In, r.Machine, r.Search), nil
 	case conformance.OpMarks:
 		return b.marks(r.Data)
 	case conformance.OpScan:

@@ -204,3 +204,11 @@ func (b impl) userEncode(in *conformance.Value, m codec.Machine, search codec.Se
 	}
 	return w.finish()
 }
+
+// exactOf returns the exact machine with the word size of m.
+func exactOf(m codec.Machine) codec.Machine {
+	if m.Word() == 32 {
+		return codec.MachineExact32
+	}
+	return codec.MachineExact64
+}

@@ -1,5 +1,5 @@
 // Package words reads and writes the words that vectors and BTP/1 have for bytes, headers, and the
-// lines of call paths. conformance/README.md describes them.
+// lines of call paths. conformance/BTP.md describes them.
 package words
 
 import (

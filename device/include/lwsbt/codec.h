@@ -142,7 +142,7 @@ void lwsbt_writer_init(struct lwsbt_writer *w, void *buf, size_t cap);
  * spill bit. */
 void lwsbt_put(struct lwsbt_writer *w, uint64_t v, unsigned width);
 
-/* lwsbt_put_stack writes depth and frames, without size and length. [BT-BARE-1] */
+/* lwsbt_put_stack writes depth and frames, without size and length. */
 void lwsbt_put_stack(struct lwsbt_writer *w, const struct lwsbt_stack *s, unsigned how);
 
 /* lwsbt_put_value writes a count and a value, such as the size after a stack.
@@ -180,11 +180,6 @@ enum lwsbt_result lwsbt_decode(struct lwsbt_stack *s, const void *blob, size_t l
  * bytes; either may be NULL. [BT-BLOB-3] */
 enum lwsbt_result lwsbt_decode_at_end(struct lwsbt_stack *s, const void *past, size_t max,
 	unsigned word, const uint8_t **blob, size_t *len);
-
-/* lwsbt_decode_bare reads a stack without size from the len bytes at p. s->end is
- * the number of bits it takes. [BT-BARE-1, BT-BARE-2] */
-enum lwsbt_result lwsbt_decode_bare(struct lwsbt_stack *s, const void *p, size_t len,
-	unsigned word);
 
 /* lwsbt_salvage reads the whole frames of a truncated blob. word is as for
  * lwsbt_decode. It sets *announced to the depth of the blob before it was truncated,

@@ -1,51 +1,11 @@
 package naive
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/internal/bitstring"
 )
-
-// bare reads a bare stack: depth and frames. (BT-BARE-1, BT-BARE-2)
-func (b impl) bare(data []byte, word int) (conformance.Answer, error) {
-	if b.has("bare-at-64") {
-		word = 64
-	}
-	end := 8 * len(data)
-	if b.has("bare-length") {
-		end = max(0, end-16)
-	}
-	read := func(depth int) (*bitReader, error) {
-		r := &bitReader{impl: b, data: data, end: end, word: word}
-		said, err := r.field(5, depthField)
-		if depth < 0 {
-			depth = int(said)
-		}
-		for n := 0; n < depth && err == nil; n++ {
-			err = r.frame()
-		}
-		return r, err
-	}
-	r, err := read(-1)
-	if err == nil && len(r.pcs) == 0 && !b.has("bare-depth-0-is-0") {
-		if full, err := read(32); err == nil && !(b.has("bare-zeros-are-empty") && !slices.ContainsFunc(full.pcs, notZero)) &&
-			!(b.has("bare-32-fill-the-bits") && full.end-full.pos >= 8) {
-			r = full
-		}
-	}
-	if err != nil {
-		return conformance.Answer{}, err
-	}
-	bits := r.pos
-	if b.has("bare-whole-bytes") {
-		bits = (bits + 7) / 8 * 8
-	}
-	return words("bits=%d pcs=%s", bits, pcsText(r.pcs)), nil
-}
 
 func notZero(pc uint64) bool { return pc != 0 }
 
@@ -203,31 +163,4 @@ func (b impl) valuesOf(blob []byte) (r *bitReader, counts, bases []int, values [
 	}
 	count, _ := w.count()
 	return r, append(counts, count), bases, values, nil
-}
-
-// bareEncode writes a bare stack: depth and frames. (BT-BARE-1)
-func (b impl) bareEncode(in *conformance.Value, m codec.Machine, search codec.Search) conformance.Answer {
-	switch b.bug {
-	case "bare-writes-exact":
-		m = exactOf(m)
-	case "bare-writes-lws":
-		search = codec.SearchLws
-	case "bare-writes-best":
-		search = codec.SearchBest
-	}
-	size := &bitWriter{impl: b, machine: m}
-	size.value(in.Size)
-	bits := b.fields(in, m, search)
-	if !b.has("bare-writes-size") {
-		bits = bits[:len(bits)-len(size.bits)]
-	}
-	return conformance.Answer{Outcome: conformance.OK, Bits: len(bits), Data: bitstring.Pack(bits)}
-}
-
-// exactOf returns the exact machine with the word size of m.
-func exactOf(m codec.Machine) codec.Machine {
-	if m.Word() == 32 {
-		return codec.MachineExact32
-	}
-	return codec.MachineExact64
 }
