@@ -35,7 +35,6 @@ var layout = map[string]struct{ packages, libraries string }{
 	"symbol/internal/dwarf": {},
 
 	"heap/core/unwind":       {packages: "symbol/arch", libraries: "golang.org/x/arch"},
-	"heap/core/unwind/truth": {packages: "heap/core/unwind"},
 
 	"heap/core":                   {packages: "codec codec/callpath symbol symbol/arch internal/decompress"},
 	"heap/core/alloc":             {packages: "heap/core"},

@@ -207,7 +207,7 @@ func (f *finder) checkSizes() {
 
 // start returns the start of the metadata of a block, as far as it is known.
 func (f *finder) start(b *Block) uint64 {
-	return b.Addr - 3*f.ptr - max(b.length, 2)
+	return b.Addr - 3*f.ptr - max(uint64(b.length), 2)
 }
 
 // checkCalls finds stacks whose addresses follow no call, where the code is known. A

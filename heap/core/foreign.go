@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/binary"
+	"iter"
 
 	"github.com/lwsbt/lwsbt/codec"
 )
@@ -18,7 +19,8 @@ type Arena struct {
 	// other. What it points to is uncertain.
 	Doubtful []Map
 	Free     []Map // free memory that a request can get, by address, without headers
-	Blocks   []ArenaBlock
+	Blocks   iter.Seq[ArenaBlock]
+	Count    int // of Blocks, 0 if not known
 	Damage   []ArenaDamage
 }
 
@@ -56,6 +58,11 @@ func (m *Image) NewHeap(arenas []Arena) *Heap {
 	if m.Word == 32 {
 		machine = codec.MachineExact32
 	}
+	n := 0
+	for i := range arenas {
+		n += arenas[i].Count
+	}
+	h.Blocks = make([]Block, 0, min(n, MaxBlocks))
 	f := foreign{h: h, machine: machine, blobs: map[string][]byte{}}
 	for i := range arenas {
 		f.add(&arenas[i])
@@ -74,27 +81,31 @@ type foreign struct {
 // add adds an arena.
 func (f *foreign) add(a *Arena) {
 	h := f.h
-	blocks := a.Blocks
-	if n := MaxBlocks - len(h.Blocks); len(blocks) > n {
-		h.notes.add("more than %d blocks: the others are left out", MaxBlocks)
-		blocks = blocks[:n]
-	}
-	first := len(h.Blocks)
-	for i := range blocks {
-		b := &blocks[i]
-		blob, err := f.blob(b)
+	first, dropped := len(h.Blocks), false
+	for b := range a.Blocks {
+		if len(h.Blocks) == MaxBlocks {
+			h.notes.add("more than %d blocks: the others are left out", MaxBlocks)
+			dropped = true
+			break
+		}
+		blob, err := f.blob(&b)
 		if err != nil {
 			h.notes.add("the block at %#x is left out: %v", b.Addr, err)
+			dropped = true
 			continue
 		}
-		h.Blocks = append(h.Blocks, Block{Addr: b.Addr, Size: b.Size, Blob: blob, Owner: len(h.Owners), Damaged: b.Damaged, header: b.Header, doubtful: b.Doubtful, link: b.Link})
+		tail := uint32(0)
+		if b.Link != 0 {
+			tail = uint32(b.Addr + b.Size - b.Link)
+		}
+		h.Blocks = append(h.Blocks, Block{Addr: b.Addr, Size: b.Size, Blob: blob, Owner: len(h.Owners), Damaged: b.Damaged, header: uint32(b.Header), doubtful: b.Doubtful, tail: tail})
 	}
 	n := len(h.Blocks) - first
 	h.Owners = append(h.Owners, Owner{Addr: a.Addr, Name: a.Name, Count: uint32(n), Blocks: n})
 	for _, d := range a.Damage {
 		x := Damage{Addr: d.Addr, node: d.At, Suspect: -1}
 		x.say(d.Part, "%s", d.What)
-		if d.Suspect >= 0 && d.Suspect < n && n == len(a.Blocks) {
+		if d.Suspect >= 0 && d.Suspect < n && !dropped {
 			b := &h.Blocks[first+d.Suspect]
 			x.Suspect = first + d.Suspect
 			x.Gap = d.At - min(d.At, addSize(b.Addr, b.Size))
@@ -132,10 +143,18 @@ func (f *foreign) blob(b *ArenaBlock) ([]byte, error) {
 	return blob, err
 }
 
+// Chunk returns the number of bytes of the block with the allocator's header, 0 if it is not one of an allocator.
+func (b *Block) Chunk() uint64 {
+	if b.header == 0 {
+		return 0
+	}
+	return b.Size + uint64(b.header)
+}
+
 // headerSize returns the number of bytes of metadata directly before a block.
 func (h *Heap) headerSize(b *Block, ptr uint64) uint64 {
 	if h.Foreign {
-		return b.header
+		return uint64(b.header)
 	}
-	return 3*ptr + max(b.length, 2)
+	return 3*ptr + max(uint64(b.length), 2)
 }

@@ -68,15 +68,15 @@ type Block struct {
 	// intact links leads to it from its owner.
 	Carved bool
 	// Damaged reports whether Heap.Damage contains the block.
-	Damaged bool
+	Damaged  bool
+	doubtful bool // as in ArenaBlock
 	// Checked is the number of spare bytes after the block that were checked for writes
 	// past its end; 0 if there are none.
 	Checked uint64
 
-	length   uint64 // of the stack in memory, with its padding; 0 if it is not known
-	header   uint64 // of an allocator, in bytes, if Heap.Foreign
-	link     uint64 // as in ArenaBlock
-	doubtful bool   // as in ArenaBlock
+	length uint32 // of the stack in memory, with its padding; 0 if it is not known
+	header uint32 // of an allocator, in bytes, if Heap.Foreign
+	tail   uint32 // bytes from ArenaBlock.Link to the end of the block; 0 if there is none
 }
 
 // Search holds the options of [Image.FindHeap].

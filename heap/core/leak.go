@@ -109,7 +109,7 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 			if i, ok := g.find(v); ok {
 				reach(i)
 			} else {
-				g.ends(v)
+				g.ends(v, i)
 			}
 		}
 		l.Roots += uint64(len(t.Values) * m.PointerSize())
@@ -128,7 +128,7 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 	for i := range h.Blocks {
 		if b := &h.Blocks[i]; h.Unknown(i) && b.Blob != nil {
 			uncertain(i)
-			g.pointers(span{b.Addr - b.header, b.Addr}.words(m), uncertain)
+			g.pointers(span{b.Addr - uint64(b.header), b.Addr}.words(m), uncertain)
 			g.pointers(span{b.Addr + b.Size - 1, b.Addr + b.Size}.words(m), uncertain)
 		}
 	}
@@ -167,18 +167,19 @@ type graph struct {
 	end   []uint64
 	index []int32 // of Heap.Blocks
 	work  []int32
-	used  []span           // blocks with their metadata
-	stop  map[uint64]int32 // by the address past the end of a block, its index of Heap.Blocks
-	past  []int32          // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
-	links []uint64         // bits of the blocks that were in past for a link
+	used  []span   // blocks with their metadata
+	past  []int32  // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
+	links []uint64 // bits of the blocks that were in past
 }
 
 // maxUnsized is the number of bytes of a block of unknown size that are searched.
 const maxUnsized = 64 << 10
 
 func newGraph(m *Image, h *Heap) *graph {
-	g := &graph{m: m, h: h, index: h.sorted(), stop: make(map[uint64]int32, len(h.Blocks)), links: make([]uint64, len(h.Blocks)/64+1)}
+	g := &graph{m: m, h: h, index: h.sorted(), links: make([]uint64, len(h.Blocks)/64+1)}
 	ptr := uint64(m.PointerSize())
+	inside := normal(h.inside) // of an arena: few ranges for all its blocks
+	g.addr, g.end = make([]uint64, 0, len(g.index)), make([]uint64, 0, len(g.index))
 	for i, at := range g.index {
 		b := &h.Blocks[at]
 		end := addSize(b.Addr, max(b.Size, 1))
@@ -190,37 +191,40 @@ func newGraph(m *Image, h *Heap) *graph {
 			end = min(end, max(b.Addr+1, next.Addr-h.headerSize(next, ptr)))
 		}
 		g.addr, g.end = append(g.addr, b.Addr), append(g.end, end)
-		if b.Blob != nil && b.Size > 0 {
-			g.stop[b.Addr+b.Size] = at
+		if k := sort.Search(len(inside), func(k int) bool { return inside[k].end >= end }); k == len(inside) || inside[k].start > b.Addr {
+			g.used = append(g.used, span{b.Addr - min(b.Addr, h.headerSize(b, ptr)), end})
 		}
-		g.used = append(g.used, span{b.Addr - min(b.Addr, h.headerSize(b, ptr)), end})
 	}
-	g.used = normal(append(g.used, h.inside...))
+	g.used = normal(append(g.used, inside...))
 	return g
 }
 
-// find returns the index of the block that holds an address.
-func (g *graph) find(v uint64) (int, bool) {
-	if len(g.addr) == 0 || v < g.addr[0] || v >= g.end[len(g.end)-1] {
-		return 0, false
+// find returns the index of the block that holds an address, or, if ok is false, of that before it, -1 if there is none.
+func (g *graph) find(v uint64) (block int, ok bool) {
+	i, found := slices.BinarySearch(g.addr, v)
+	if !found {
+		i--
 	}
-	i := sort.Search(len(g.addr), func(i int) bool { return g.addr[i] > v }) - 1
-	if v < g.end[i] {
-		return int(g.index[i]), true
+	if i < 0 {
+		return -1, false
 	}
-	return 0, false
+	return int(g.index[i]), v < g.end[i]
 }
 
-// ends records the block that ends at v, an address in no block.
-func (g *graph) ends(v uint64) {
-	if i, ok := g.stop[v]; ok {
-		g.past = append(g.past, i)
-		delete(g.stop, v) // once is enough
+// ends records block if it ends at v, an address in no block.
+func (g *graph) ends(v uint64, block int) {
+	if block >= 0 {
+		if b := &g.h.Blocks[block]; b.Blob != nil && b.Size > 0 && b.Addr+b.Size == v {
+			g.maybe(block)
+		}
 	}
 }
 
-// linked records a pointer to a block that may be an old link of the allocator.
-func (g *graph) linked(block int) {
+// isLink reports whether an address in a block is one that old links hold.
+func (b *Block) isLink(v uint64) bool { return b.tail > 0 && v == b.Addr+b.Size-uint64(b.tail) }
+
+// maybe records, once, a block with a pointer past its end, or one that may be an old link of the allocator.
+func (g *graph) maybe(block int) {
 	if bit := uint64(1) << (block % 64); g.links[block/64]&bit == 0 {
 		g.links[block/64] |= bit
 		g.past = append(g.past, int32(block))
@@ -257,9 +261,9 @@ func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
 				}
 				switch i, ok := g.find(v); {
 				case !ok:
-					g.ends(v)
-				case g.h.Foreign && v == g.h.Blocks[i].link:
-					g.linked(i)
+					g.ends(v, i)
+				case g.h.Foreign && g.h.Blocks[i].isLink(v):
+					g.maybe(i)
 				case g.h.Foreign || !g.isFreeList(part.Addr+uint64(off+at), v, i):
 					visit(part.Addr+uint64(off+at), i)
 				}

@@ -306,7 +306,7 @@ func (f *finder) collect(owner int) {
 		}
 		blob, length, err := f.blob(addr)
 		if err == nil {
-			b.Blob, b.Size, b.length = blob, f.scratch.Size, length
+			b.Blob, b.Size, b.length = blob, f.scratch.Size, uint32(length)
 		} else if r := (*codec.Error)(nil); errors.As(err, &r) && r.Reason == codec.ReasonEmpty {
 			f.h.notes.add("the block at %#x has no metadata (length 0): its size is not known", b.Addr)
 		} else {

@@ -80,7 +80,11 @@ func (o *heapOptions) findForeign(in *input, kinds []alloc.Kind) (*core.Heap, er
 	if n := unproven(arenas); len(n) > 0 && o.only != "" && o.only != "damaged" {
 		return nil, cli.Usagef("--only %s: %s", o.only, n[0])
 	}
-	return alloc.Core(&in.Image, arenas), nil
+	h := alloc.Core(&in.Image, arenas)
+	for _, a := range arenas { // large heaps have millions
+		a.Drop()
+	}
+	return h, nil
 }
 
 // search returns the candidates for the list of blocks, from --owner and from the

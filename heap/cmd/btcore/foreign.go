@@ -83,11 +83,11 @@ func unproven(heaps []*alloc.Heap) (list []string) {
 // describe prints what was found in each arena.
 func describe(c *cobra.Command, heaps []*alloc.Heap) {
 	for _, h := range heaps {
-		if len(h.Blocks) == 0 && h.Proven() && len(heaps) > 1 {
-			continue
-		}
 		used, bytes := h.Count(alloc.Used)
 		free, holes := h.Count(alloc.Free)
+		if used+free == 0 && h.Proven() && len(heaps) > 1 {
+			continue
+		}
 		say(c, fmt.Sprintf("%s at %#x: %s in %s, %s free in %s, the largest %s", h.Name, h.Addr,
 			cli.Count(bytes, "byte"), cli.Count(used, "block"), cli.Count(holes, "byte"), cli.Count(free, "hole"), cli.Number(h.Largest())))
 		if w, ok := h.InTheWay(); ok {

@@ -139,12 +139,6 @@ func (o *heapOptions) writeBlocks(w io.Writer, in *input, h *core.Heap) error {
 	if len(unproven(o.arenas)) == 0 {
 		reach = in.FindLeaks(h, in.roots()).Reach
 	}
-	chunks := map[uint64]uint64{}
-	for _, a := range o.arenas {
-		for i := range a.Blocks {
-			chunks[a.Blocks[i].Addr] = a.Blocks[i].Size + a.Blocks[i].Header
-		}
-	}
 	functions := map[string]string{} // by blob
 	e := json.NewEncoder(w)
 	if !o.json {
@@ -157,7 +151,7 @@ func (o *heapOptions) writeBlocks(w io.Writer, in *input, h *core.Heap) error {
 			f = names.function(b.Blob, in.Word)
 			functions[string(b.Blob)] = f
 		}
-		x := jsonBlock{Addr: fmt.Sprintf("%#x", b.Addr), Size: b.Size, Chunk: chunks[b.Addr], Function: f, Type: cli.Printable(g.Type(i))}
+		x := jsonBlock{Addr: fmt.Sprintf("%#x", b.Addr), Size: b.Size, Chunk: b.Chunk(), Function: f, Type: cli.Printable(g.Type(i))}
 		if reach != nil {
 			x.State = [...]string{core.Leaked: "leaked", core.Uncertain: "uncertain", core.Reachable: "reachable"}[reach[i]]
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,8 +21,8 @@ func TestReportOfArenas(t *testing.T) {
 	} {
 		in := &input{}
 		in.Word, in.Order = 32, binary.LittleEndian
-		h := in.NewHeap([]core.Arena{{Name: "arena", Blocks: []core.ArenaBlock{
-			{Addr: 0x1000, Size: 16, Stack: c.stack}, {Addr: 0x1020, Size: 24, Stack: c.stack}},
+		h := in.NewHeap([]core.Arena{{Name: "arena", Blocks: slices.Values([]core.ArenaBlock{
+			{Addr: 0x1000, Size: 16, Stack: c.stack}, {Addr: 0x1020, Size: 24, Stack: c.stack}}),
 			Damage: []core.ArenaDamage{{Addr: 0x1020, At: 0x1038, Part: core.DamagedEnd, What: "a canary", Suspect: 1}}}})
 		names, err := in.symbols()
 		if err != nil {

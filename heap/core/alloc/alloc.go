@@ -64,6 +64,7 @@ const (
 	Free           // in the allocator's list of free blocks
 	Cached         // free, but in a list for fast reuse: its header is that of a used block
 	Internal       // of the allocator
+	states
 )
 
 // Block is a block of an allocator.
@@ -111,6 +112,7 @@ type Heap struct {
 	Damage []Damage
 	Proof  []Proof
 
+	sums    *sums
 	overlap uint64 // bytes at the end of a used block that the header of the next chunk begins with
 }
 
@@ -121,6 +123,9 @@ func (h *Heap) Proven() bool {
 
 // Count returns the number of blocks in a state, and the sum of their usable bytes.
 func (h *Heap) Count(s State) (blocks int, bytes uint64) {
+	if h.sums != nil {
+		return h.sums.blocks[s], h.sums.bytes[s]
+	}
 	for i := range h.Blocks {
 		if h.Blocks[i].State == s {
 			blocks++
@@ -130,8 +135,30 @@ func (h *Heap) Count(s State) (blocks int, bytes uint64) {
 	return blocks, bytes
 }
 
+// sums are what a heap tells when its blocks were dropped.
+type sums struct {
+	blocks  [states]int
+	bytes   [states]uint64
+	largest uint64
+	way     Way
+	inWay   bool
+}
+
+// Drop drops the blocks, and keeps what Count, Largest and InTheWay return.
+func (h *Heap) Drop() {
+	x := &sums{largest: h.Largest()}
+	for s := range states {
+		x.blocks[s], x.bytes[s] = h.Count(s)
+	}
+	x.way, x.inWay = h.InTheWay()
+	h.Blocks, h.sums = nil, x
+}
+
 // Largest returns the largest free block, 0 if there is none.
 func (h *Heap) Largest() (size uint64) {
+	if h.sums != nil {
+		return h.sums.largest
+	}
 	for i := range h.Blocks {
 		if h.Blocks[i].State == Free {
 			size = max(size, h.Blocks[i].Size)
@@ -381,21 +408,32 @@ func Core(m *core.Image, heaps []*Heap) *core.Heap {
 	var arenas []core.Arena
 	for _, h := range heaps {
 		a := core.Arena{Name: h.Name, Addr: h.Addr, Ranges: h.Ranges}
-		index := make([]int, len(h.Blocks)) // of the arena's block at or before a block
-		for i := range h.Blocks {
-			if b := &h.Blocks[i]; b.State == Used {
+		a.Count, _ = h.Count(Used)
+		a.Blocks = func(yield func(core.ArenaBlock) bool) {
+			for i := range h.Blocks {
+				b := &h.Blocks[i]
 				size := b.Size - b.Unused
 				if b.Min == b.Max {
 					size = b.Max
 				}
-				a.Blocks = append(a.Blocks, core.ArenaBlock{Addr: b.Addr, Size: size, Header: b.Header, Link: h.link(b), Damaged: b.Damaged, Doubtful: b.Doubt, Stack: b.Stack})
+				if b.State == Used && !yield(core.ArenaBlock{Addr: b.Addr, Size: size, Header: b.Header, Link: h.link(b), Damaged: b.Damaged, Doubtful: b.Doubt, Stack: b.Stack}) {
+					return
+				}
+			}
+		}
+		index := make([]int32, len(h.Blocks)) // of the arena's block at or before a block
+		used := int32(0)
+		for i := range h.Blocks {
+			b := &h.Blocks[i]
+			if b.State == Used {
+				used++
 			} else if b.State == Free && b.Size > 0 {
 				a.Free = append(a.Free, core.Map{Start: b.Addr, End: b.Addr + b.Size, Write: true})
 			}
-			if b := &h.Blocks[i]; b.State != Used && (b.Damaged || b.Doubt) {
+			if b.State != Used && (b.Damaged || b.Doubt) {
 				a.Doubtful = append(a.Doubtful, core.Map{Start: b.Addr - b.Header, End: b.Addr + b.Size, Write: true})
 			}
-			index[i] = len(a.Blocks) - 1
+			index[i] = used - 1
 		}
 		for _, d := range h.Damage {
 			x := core.ArenaDamage{Addr: d.Addr, At: d.Addr, Part: d.Part, What: d.What, Suspect: -1}
@@ -403,7 +441,7 @@ func Core(m *core.Image, heaps []*Heap) *core.Heap {
 				x.Addr = h.Blocks[d.Block].Addr
 			}
 			if d.Before >= 0 && h.Blocks[d.Before].State == Used {
-				x.Suspect = index[d.Before]
+				x.Suspect = int(index[d.Before])
 			}
 			a.Damage = append(a.Damage, x)
 		}
@@ -431,6 +469,9 @@ type Way struct {
 // InTheWay returns the block without which the largest hole would be largest. ok is false if no
 // block is between holes that are larger together than the largest hole.
 func (h *Heap) InTheWay() (w Way, ok bool) {
+	if h.sums != nil {
+		return h.sums.way, h.sums.inWay
+	}
 	largest := h.Largest()
 	for i := 1; i+1 < len(h.Blocks); i++ {
 		before, b, after := &h.Blocks[i-1], &h.Blocks[i], &h.Blocks[i+1]

@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/heap/core"
 )
@@ -154,6 +155,10 @@ func (c *chain) parts(base, limit, marks uint64, atMarks func(addr uint64) bool)
 
 func (c *chain) add(b Block) {
 	c.f.blocks--
+	if n := len(c.h.Blocks); n == cap(c.h.Blocks) && n >= 1<<16 && b.Addr > c.start { // large heaps: about as many as will come
+		more := float64(n) * float64(c.end-b.Addr) / float64(b.Addr-c.start)
+		c.h.Blocks = slices.Grow(c.h.Blocks, int(min(1.05*more, core.MaxBlocks))+1<<12)
+	}
 	c.h.Blocks = append(c.h.Blocks, b)
 }
 
