@@ -34,7 +34,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"symbol/internal/dwarf": {},
 
-	"heap/core/unwind":       {packages: "symbol/arch", libraries: "golang.org/x/arch"},
+	"heap/core/unwind": {packages: "symbol/arch", libraries: "golang.org/x/arch"},
 
 	"heap/core":                   {packages: "codec codec/callpath symbol symbol/arch internal/decompress"},
 	"heap/core/alloc":             {packages: "heap/core"},
