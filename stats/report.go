@@ -100,7 +100,7 @@ type Form struct {
 	OfRaw32   float64 `json:"of_raw32"`
 	OfRaw64   float64 `json:"of_raw64"`
 	PerFrame  float64 `json:"bits_per_frame"` // all bits divided by all frames
-	Each      Dist    `json:"each"`           // bytes per allocation
+	Mean      float64 `json:"mean"`           // bytes per allocation
 	Estimated bool    `json:"estimated"`
 }
 
@@ -196,7 +196,7 @@ func (v *view) compression(lws counts, worse [2]uint64) Compression {
 	form := func(name string, lens counts, estimated bool) {
 		total, _ := lens.total()
 		out.Forms = append(out.Forms, Form{Name: name, Bytes: total, OfRaw32: ratio(total, raw32),
-			OfRaw64: ratio(total, raw64), PerFrame: 8 * ratio(total, v.frames), Each: lens.dist(), Estimated: estimated})
+			OfRaw64: ratio(total, raw64), PerFrame: 8 * ratio(total, v.frames), Mean: ratio(total, v.records), Estimated: estimated})
 	}
 	best := v.newLens(v.machine, codec.SearchBest)
 	form(FormRaw32, v.raw(32), false)

@@ -113,18 +113,15 @@ func (r *Report) compressionSection() Section {
 	c := &r.Compression
 	s := Section{ID: "compression", Title: "Compression"}
 	total := Table{Title: "Total bytes",
-		Head: []string{"form", "bytes", "of raw 32", "of raw 64", "bits per frame"}}
-	each := Table{Title: "Bytes per allocation", Head: []string{"form", "mean", "p50", "p90", "p99", "max"}}
+		Head: []string{"form", "bytes", "of raw 32", "of raw 64", "per block", "bits per frame"}}
 	for _, f := range c.Forms {
 		name := f.Name
 		if f.Estimated && f.Name != FormRecorded && f.Name != FormLws {
 			name += " ~"
 		}
-		total.Rows = append(total.Rows, []any{name, f.Bytes, percent(f.OfRaw32), percent(f.OfRaw64), decimal(f.PerFrame)})
-		d := f.Each
-		each.Rows = append(each.Rows, []any{name, decimal(d.Mean), d.P50, d.P90, d.P99, d.Max})
+		total.Rows = append(total.Rows, []any{name, f.Bytes, percent(f.OfRaw32), percent(f.OfRaw64), decimal(f.Mean), decimal(f.PerFrame)})
 	}
-	s.Tables = []Table{total, each, r.overhead()}
+	s.Tables = []Table{total, r.overhead()}
 	if c.Recorded > 0 && c.Recorded < r.Dump.Records {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s of %s blobs are as recorded, the others what lws would have written.",
 			count(c.Recorded), count(r.Dump.Records)))
