@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lwsbt/lwsbt/device"
+	"github.com/lwsbt/lwsbt/internal/newfile"
 )
 
 // LibraryName is the name of the file that is preloaded.
@@ -65,9 +66,7 @@ func Build(ctx context.Context, cc, output string) error {
 	for _, f := range captureSources {
 		files = append(files, filepath.Join(dir, "src", f))
 	}
-	// Write a temporary file and rename it, because a library in use must not change.
-	temp := fmt.Sprintf("%s.%d.tmp", output, os.Getpid())
-	defer os.Remove(temp)
+	temp := filepath.Join(dir, LibraryName)
 	args := slices.Concat(command[1:], cflags,
 		[]string{"-I" + filepath.Join(dir, "include"), "-I" + filepath.Join(dir, "src"), "-I" + filepath.Join(dir, "preload"), "-o", temp}, files, ldflags)
 	var said bytes.Buffer
@@ -87,10 +86,35 @@ func Build(ctx context.Context, cc, output string) error {
 		}
 		return fail(Failed, "cannot build the library with %s: %w", cc, err)
 	}
-	if err := os.Rename(temp, output); err != nil {
+	if err := replace(output, temp); err != nil {
 		return fail(Failed, "%w", err)
 	}
 	return nil
+}
+
+// replace replaces the file at path by a copy of another one. A library in use does not change.
+func replace(path, from string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	to, name, _, err := newfile.Target(path)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	f, temp, err := to.CreateFree(func(n int) string { return fmt.Sprintf(".%s.%d-%d.tmp", name, os.Getpid(), n) })
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(0o755), f.Close()); err == nil {
+		err = to.Rename(temp, name)
+	}
+	if err != nil {
+		to.Remove(temp)
+	}
+	return err
 }
 
 // canReplace returns an error if no file can be created at path. The compiler's message would

@@ -78,18 +78,13 @@ func (r *Recorder) start(p *process) {
 
 // open opens the recording of a process.
 func (r *Recorder) open(p *process) *output {
-	name := fmt.Sprint(p.host)
+	pid := fmt.Sprint(p.host)
 	if p.host < 0 {
-		name = fmt.Sprint(p.key.pid)
+		pid = fmt.Sprint(p.key.pid)
 	}
-	root := p.host == r.root
-	if !root {
-		if r.used[name]++; r.used[name] > 1 { // by an earlier process of this PID
-			name = fmt.Sprintf("%s.%d", name, r.used[name])
-		}
-	}
-	o := newOutput(r.create(name, root))
-	o.name = name
+	file, name, err := r.create(pid, p.host == r.root)
+	o := newOutput(file, err)
+	o.name = cmp.Or(name, pid)
 	return o
 }
 

@@ -37,9 +37,9 @@ func TestClosedOutput(t *testing.T) {
 func TestReusedPID(t *testing.T) {
 	const child = testPID + 1
 	var names []string
-	r, err := New(Config{Slots: 8, Words: 4096, Children: true}, func(name string, _ bool) (io.WriteCloser, error) {
+	r, err := New(Config{Slots: 8, Words: 4096, Children: true}, func(name string, _ bool) (io.WriteCloser, string, error) {
 		names = append(names, name)
-		return nopCloser{io.Discard}, nil
+		return nopCloser{io.Discard}, name, nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestReusedPID(t *testing.T) {
 	p.image(child, testPID, 0, 0, "/bin/other")
 	r.Over()
 	r.Run(0)
-	want := []string{fmt.Sprint(testPID), fmt.Sprint(child), fmt.Sprint(child) + ".2", fmt.Sprint(child) + ".3"}
+	want := []string{fmt.Sprint(testPID), fmt.Sprint(child), fmt.Sprint(child), fmt.Sprint(child)}
 	if !slices.Equal(names, want) {
 		t.Errorf("recordings %q, want %q", names, want)
 	}

@@ -138,10 +138,10 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-func (r *recording) create(name string, _ bool) (io.WriteCloser, error) {
+func (r *recording) create(name string, _ bool) (io.WriteCloser, string, error) {
 	pid, err := strconv.Atoi(name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +149,7 @@ func (r *recording) create(name string, _ bool) (io.WriteCloser, error) {
 		r.files = map[int]*bytes.Buffer{}
 	}
 	r.files[pid] = new(bytes.Buffer)
-	return nopCloser{r.files[pid]}, nil
+	return nopCloser{r.files[pid]}, name, nil
 }
 
 func (r *recording) text(t *testing.T, pid int) string {

@@ -34,14 +34,13 @@ type Recorder struct {
 	config  Config
 	memory  *memory
 	control net.Listener // nil if it takes no requests
-	create  func(name string, root bool) (io.WriteCloser, error)
+	create  Create
 
 	threads   []*thread // by slot, nil if it is free
 	top       int       // slots from here on were never taken
 	merge     []*thread // threads with records to merge, a heap by stamp
 	processes map[processKey]*process
 	outputs   map[int]*output // by host PID
-	used      map[string]int  // names of recordings
 	ended     []Summary
 	root      int  // host PID, 0 if there is none
 	over      bool // the first process has ended or is detached
@@ -61,23 +60,25 @@ type Recorder struct {
 
 // Summary is the result of the recording of one process.
 type Summary struct {
-	Name string // of the process: its PID, unless that is taken
+	Name string // of the recording, as create returned it, or the PID
 	Root bool
 	Text string // totals
 	Err  error  // why the recording is incomplete, or nil
 	out  *output
 }
 
-// New creates the shared memory and listens for requests. create opens the recording of a
-// process.
-func New(c Config, create func(name string, root bool) (io.WriteCloser, error)) (*Recorder, error) {
+// Create opens the recording of a process, and returns its name. root: it is the first process.
+type Create func(pid string, root bool) (file io.WriteCloser, name string, err error)
+
+// New creates the shared memory and listens for requests.
+func New(c Config, create Create) (*Recorder, error) {
 	m, err := newMemory(c)
 	if err != nil {
 		return nil, err
 	}
 	r := &Recorder{config: c, memory: m, create: create, on: !c.StartOff,
 		threads: make([]*thread, len(m.slots)), processes: map[processKey]*process{},
-		outputs: map[int]*output{}, used: map[string]int{}, calls: make(chan func(), 1), executed: newExecuted(), stopped: make(chan struct{}), asked: map[string]bool{}}
+		outputs: map[int]*output{}, calls: make(chan func(), 1), executed: newExecuted(), stopped: make(chan struct{}), asked: map[string]bool{}}
 	if c.Target != nil {
 		m.rules.prepare(c.Target.loader)
 		m.rules.prepare(c.Target.Path)

@@ -413,7 +413,7 @@ func TestDamagedRingIsDrained(t *testing.T) {
 
 // A recording that cannot be created is an error, and the program does not wait.
 func TestNoOutput(t *testing.T) {
-	r, err := New(Config{Slots: 8, Words: 4096}, func(string, bool) (io.WriteCloser, error) { return nil, fs.ErrPermission })
+	r, err := New(Config{Slots: 8, Words: 4096}, func(string, bool) (io.WriteCloser, string, error) { return nil, "", fs.ErrPermission })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +435,7 @@ func TestNoOutput(t *testing.T) {
 
 // The last process may end while the recorder is closed.
 func TestOverAfterClose(t *testing.T) {
-	r, err := New(Config{Slots: 8, Words: 4096}, func(string, bool) (io.WriteCloser, error) { return nil, fs.ErrPermission })
+	r, err := New(Config{Slots: 8, Words: 4096}, func(string, bool) (io.WriteCloser, string, error) { return nil, "", fs.ErrPermission })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
+
+	"github.com/lwsbt/lwsbt/internal/newfile"
 )
 
 // OutputFile is a file written under a temporary name beside its target. It replaces the
@@ -15,8 +16,9 @@ import (
 // a pipe, is written directly.
 type OutputFile struct {
 	f      *os.File
-	temp   string // "" if written directly
-	target string
+	dir    *newfile.Dir
+	temp   string // in dir; "" if written directly
+	target string // in dir
 	done   bool
 }
 
@@ -26,48 +28,38 @@ const Stdio = "-"
 // CreateOutput begins the output file path. It rejects a target that is also an input
 // file, under any name or link; Stdio is standard input.
 func CreateOutput(path string, inputs []string) (*OutputFile, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if l, err := os.Readlink(path); err == nil {
-			return nil, Failedf("%s: is a link to %s, which is not there", path, l)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a device, a pipe, or a link to it
+		if info.IsDir() {
+			return nil, Usagef("%s: is a directory, expected a file to write", path)
 		}
-		info = nil
-	case err != nil:
-		return nil, &Error{Failed, err}
-	case info.IsDir():
-		return nil, Usagef("%s: is a directory, expected a file to write", path)
-	}
-	if in, is := inputOf(info, inputs); is {
-		return nil, Usagef("%s: is the same file as the input %s; it would be lost", path, in)
-	}
-	if info != nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			return nil, &Error{Failed, err}
 		}
 		return &OutputFile{f: f, target: path}, nil
 	}
-	target := path
-	if info != nil { // replace what a link points to, not the link
-		if target, err = filepath.EvalSymlinks(path); err != nil {
-			return nil, &Error{Failed, err}
-		}
-	}
-	perm := fs.FileMode(0o666) // less the umask
-	if info != nil {
-		perm = info.Mode().Perm()
-	}
-	temp := filepath.Join(filepath.Dir(target), fmt.Sprintf(".%s.%016x.tmp", filepath.Base(target), rand.Uint64()))
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	dir, target, info, err := newfile.Target(path)
 	if err != nil {
 		return nil, failedOn(path, err)
 	}
-	removeAtInterrupt(temp)
-	if info != nil {
-		f.Chmod(perm) // the umask may have taken some of it
+	if in, is := inputOf(info, inputs); is {
+		dir.Close()
+		return nil, Usagef("%s: is the same file as the input %s; it would be lost", path, in)
 	}
-	return &OutputFile{f: f, temp: temp, target: target}, nil
+	perm := fs.FileMode(0o600)
+	if info != nil {
+		perm = info.Mode().Perm()
+	}
+	o := &OutputFile{dir: dir, temp: fmt.Sprintf(".%s.%016x.tmp", target, rand.Uint64()), target: target}
+	if o.f, err = dir.CreateMode(o.temp, perm); err != nil {
+		dir.Close()
+		return nil, failedOn(path, err)
+	}
+	removeAtInterrupt(o.f.Name())
+	if info != nil {
+		o.f.Chmod(perm) // the umask may have taken some of it
+	}
+	return o, nil
 }
 
 // failedOn returns an error that exits with Failed, and names path in place of a temporary file.
@@ -132,12 +124,12 @@ func (o *OutputFile) Commit() error {
 	if o.temp == "" {
 		return nil
 	}
-	if err := os.Rename(o.temp, o.target); err != nil {
+	if err := o.dir.Rename(o.temp, o.target); err != nil {
 		o.remove()
 		return &Error{Failed, err}
 	}
-	keepAtInterrupt(o.temp)
-	return nil
+	keepAtInterrupt(o.f.Name())
+	return o.dir.Close()
 }
 
 // Abort closes and removes the file, and leaves the target unchanged. After Commit, it
@@ -152,8 +144,9 @@ func (o *OutputFile) Abort() {
 
 func (o *OutputFile) remove() {
 	if o.temp != "" {
-		os.Remove(o.temp)
-		keepAtInterrupt(o.temp)
+		o.dir.Remove(o.temp)
+		keepAtInterrupt(o.f.Name())
+		o.dir.Close()
 	}
 }
 

@@ -445,3 +445,37 @@ func TestLimits(t *testing.T) {
 		}
 	}
 }
+
+// Where a program planted links under the names of recordings to come, the recordings of its children
+// have other names, and the target of the links is not written.
+func TestPlantedLinks(t *testing.T) {
+	dir := t.TempDir()
+	precious := filepath.Join(dir, "precious")
+	probe := exec.Command("true")
+	if err := errors.Join(os.WriteFile(precious, []byte("precious"), 0o600), probe.Run()); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "rec")
+	for i := range 20_000 {
+		if err := os.Symlink(precious, fmt.Sprintf("%s.%d", file, probe.Process.Pid+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := btrecord(t, "--children", "-o", file, "--", "sh", "-c", "ls / >/dev/null; ls / >/dev/null; :")
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if text, err := os.ReadFile(precious); string(text) != "precious" {
+		t.Errorf("the target of the links has %d bytes now, %v", len(text), err)
+	}
+	files, _ := filepath.Glob(file + ".*.2")
+	if len(files) != 2 || !strings.Contains(string(out), files[0]+":") {
+		t.Errorf("recordings %q: %s", files, out)
+	}
+	for _, name := range append(files, file) {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", name, info.Mode(), err)
+		}
+	}
+}

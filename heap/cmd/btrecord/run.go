@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -127,11 +125,11 @@ func exitFailed(err error, failed int) error {
 // record runs a program and records it.
 func (o *options) record(c *cobra.Command, args []string, t *record.Target, library string) error {
 	note := o.noter(c)
-	output, path, err := o.createOutput(args[0])
+	files, err := o.createOutput(args[0])
 	if err != nil {
 		return err
 	}
-	r, err := o.newRecorder(t, nil, output, path)
+	r, err := o.newRecorder(t, nil, files)
 	if err != nil {
 		return err
 	}
@@ -149,7 +147,7 @@ func (o *options) record(c *cobra.Command, args []string, t *record.Target, libr
 		}
 		r.Over()
 	}()
-	n, err := o.finish(r, path, note)
+	n, err := o.finish(r, files, note)
 	switch {
 	case err == nil && n == 0 && t.Hint != "":
 		err = failed(notRecorded, "nothing was recorded: the program %s", t.Hint)
@@ -181,21 +179,18 @@ func (o *options) attach(c *cobra.Command) error {
 	if err != nil {
 		return exit(err)
 	}
-	output, path, err := o.createOutput(strings.TrimSuffix(name, " (deleted)"))
+	files, err := o.createOutput(strings.TrimSuffix(name, " (deleted)"))
 	if err != nil {
 		return err
 	}
-	a, err := record.Attach(o.pid, library, func(memory *os.File) (*record.Recorder, error) { return o.newRecorder(nil, memory, output, path) })
+	a, err := record.Attach(o.pid, library, func(memory *os.File) (*record.Recorder, error) { return o.newRecorder(nil, memory, files) })
 	if err != nil {
-		output.Close()
-		if output != os.Stdout {
-			os.Remove(path)
-		}
+		files.remove()
 		return exit(err)
 	}
 	defer a.Close()
 	note := o.noter(c)
-	note("recording process %d into %s; Ctrl-C ends it", o.pid, path)
+	note("recording process %d into %s; Ctrl-C ends it", o.pid, files.path)
 	if o.duration > 0 {
 		ctx, stop = context.WithTimeout(ctx, o.duration)
 		defer stop()
@@ -205,7 +200,7 @@ func (o *options) attach(c *cobra.Command) error {
 			note("%v", err)
 		}
 	}()
-	_, err = o.finish(a.Recorder, path, note)
+	_, err = o.finish(a.Recorder, files, note)
 	return err
 }
 
@@ -218,17 +213,12 @@ func (o *options) noter(c *cobra.Command) func(format string, args ...any) {
 	}
 }
 
-// newRecorder returns a recorder that writes to output, the file at path, and to path.PID for
-// other processes. t is the program to be started, file the memory to use, or nil.
-func (o *options) newRecorder(t *record.Target, file, output *os.File, path string) (*record.Recorder, error) {
+// newRecorder returns a recorder that writes to files. t is the program to be started, memory the
+// memory to use, or nil.
+func (o *options) newRecorder(t *record.Target, memory *os.File, files *outputs) (*record.Recorder, error) {
 	r, err := record.New(record.Config{Events: o.events, Addresses: o.addresses, AtPeak: o.atPeak, Children: o.children,
-		Inherited: o.inherited, Lossy: o.lossy, StartOff: o.startOff, Sample: o.rate, Target: t, File: file,
-	}, func(name string, root bool) (io.WriteCloser, error) {
-		if root {
-			return output, nil
-		}
-		return os.Create(path + "." + name)
-	})
+		Inherited: o.inherited, Lossy: o.lossy, StartOff: o.startOff, Sample: o.rate, Target: t, File: memory,
+	}, files.create)
 	if err != nil {
 		return nil, failed(notRecorded, "%w", err)
 	}
@@ -237,15 +227,15 @@ func (o *options) newRecorder(t *record.Target, file, output *os.File, path stri
 
 // finish records until the end, and prints the results. It returns the number of recordings, and
 // an error if one is incomplete.
-func (o *options) finish(r *record.Recorder, path string, note func(string, ...any)) (n int, err error) {
+func (o *options) finish(r *record.Recorder, files *outputs, note func(string, ...any)) (n int, err error) {
 	result := r.Run(o.interval)
 	for _, text := range result.Notes {
 		note("%s", text)
 	}
 	for _, s := range result.Processes {
-		file := path
+		file := files.path
 		if !s.Root {
-			file += "." + s.Name
+			file = filepath.Join(filepath.Dir(file), s.Name)
 		}
 		if s.Text != "" {
 			note("%s: %s", file, s.Text)
@@ -282,40 +272,4 @@ func (o *options) sameAs(t *record.Target) error {
 		}
 	}
 	return nil
-}
-
-// createOutput creates an empty recording, so that a path that cannot be written is
-// reported before the program runs.
-func (o *options) createOutput(program string) (f *os.File, path string, err error) {
-	switch {
-	case o.output == cli.Stdio:
-		return os.Stdout, "standard output", nil
-	case o.output == "":
-		f, err = createNew(filepath.Base(program))
-	default:
-		if info, err := os.Stat(o.output); err == nil && info.IsDir() {
-			return nil, "", cli.Usagef("%s: is a directory, expected a file to write", o.output)
-		}
-		f, err = os.Create(o.output)
-	}
-	if err != nil {
-		return nil, "", failed(notRecorded, "%w", err)
-	}
-	path, err = filepath.Abs(f.Name())
-	return f, path, err
-}
-
-// createNew creates base.rec, or base.2.rec and so on if that exists.
-func createNew(base string) (*os.File, error) {
-	for n := 1; n < 10000; n++ {
-		name := base + ".rec"
-		if n > 1 {
-			name = fmt.Sprintf("%s.%d.rec", base, n)
-		}
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
-		}
-	}
-	return nil, fmt.Errorf("%s.rec and all its numbered names exist; see -o", base)
 }
