@@ -84,6 +84,8 @@ func AttachTarget(pid int) (*Target, error) {
 		switch {
 		case string(key) == "State" && bytes.HasPrefix(value, []byte("Z")):
 			return nil, fail(NotFound, "process %d has ended", pid)
+		case string(key) == "State" && bytes.HasPrefix(value, []byte("T")):
+			return nil, fail(NotRecorded, "process %d is stopped (SIGSTOP): continue it first, by kill -CONT %d", pid, pid)
 		case string(key) == "Tgid" && string(value) != fmt.Sprint(pid):
 			return nil, fail(BadArgument, "--pid %d: it is a thread of process %s", pid, value)
 		case string(key) == "TracerPid" && string(value) != "0":

@@ -85,7 +85,7 @@ func whyNot(pid int) string {
 	case !hasVariable(text, "LD_PRELOAD", "lwsbt"):
 		return "the LD_PRELOAD of its environment does not name the library"
 	}
-	return "it runs as another user, or in another namespace where it cannot open the library or the memory of btrecord"
+	return "it cannot open the library or the memory of btrecord: it may have a root directory without /proc"
 }
 
 // hasVariable reports whether an environment has a variable whose value contains a text.

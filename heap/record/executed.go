@@ -25,14 +25,18 @@ type executed struct {
 // execution is a program that a process executed.
 type execution struct {
 	path   string // as the process gave it
+	root   bool   // by the first process
 	stamp  uint64 // of before
 	began  time.Time
 	host   int    // the PID here, negative if it is not known
 	reason string // why it is not recorded, once it is known
 }
 
-// missed is a program that is not recorded.
-type missed struct{ path, reason string }
+// missed is a program that is not recorded. root: the first process executed it.
+type missed struct {
+	path, reason string
+	root         bool
+}
 
 func newExecuted() executed {
 	return executed{map[uint32]*execution{}, map[uint32]uint64{}, map[missed]int{}}
@@ -48,10 +52,11 @@ func (r *Recorder) executes(p *process, rec *record) {
 	}
 	e.ends(pid) // an earlier process of this PID
 	if image, ok := e.images[pid]; !ok || r.memory.clock.before(image, stamp) {
-		e.waiting[pid] = &execution{path: path, stamp: stamp, began: time.Now(), host: int(pid)}
+		x := &execution{path: path, stamp: stamp, began: time.Now(), host: int(pid)}
 		if pid == p.key.pid {
-			e.waiting[pid].host = p.host
+			x.host, x.root = p.host, p.host == r.root
 		}
+		e.waiting[pid] = x
 	}
 }
 
@@ -81,22 +86,26 @@ func (e *executed) ends(pid uint32) {
 	if x.reason == "" {
 		x.reason = whyNotFile(x.host, x.path)
 	}
-	e.missed[missed{x.path, x.reason}]++
+	e.missed[missed{x.path, x.reason, x.root}]++
 	delete(e.waiting, pid)
 }
 
 // notes returns what is to be said of programs that were not recorded. Programs that
-// just start are not among them.
-func (e *executed) notes() (list []string) {
+// just start are not among them. root is an error if the first process executed such a program.
+func (e *executed) notes() (list []string, root error) {
 	for pid, x := range e.waiting {
 		if x.reason != "" || !Running(x.host) {
 			e.ends(pid)
 		}
 	}
 	for m, n := range e.missed {
+		if m.root {
+			root = fmt.Errorf("the program executed %s, which is not recorded: %s", m.path, m.reason)
+			continue
+		}
 		list = append(list, fmt.Sprintf("%s executed %s, which is not recorded: %s", printable.Count(uint64(n), "process"), m.path, m.reason))
 	}
-	return slices.Sorted(slices.Values(list))
+	return slices.Sorted(slices.Values(list)), root
 }
 
 // whyNotFile returns the reason why a program is not recorded that a process executed by a path. The
@@ -113,5 +122,5 @@ func whyNotFile(pid int, path string) string {
 	case Running(pid):
 		return whyNot(pid)
 	}
-	return "its environment lacks LD_PRELOAD or " + ringEnv + ", or it runs as another user, in another namespace, or with another size of words"
+	return "it has another size of words, or a root directory without /proc, where it cannot open the library, or did not load it"
 }

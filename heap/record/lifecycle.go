@@ -189,7 +189,11 @@ func (r *Recorder) finish(p *process, why string) {
 		p.finish(why, p.time(r.memory.now()))
 	}
 	if p.exe.unrecorded(time.Now()) && r.executed.waiting[p.key.pid] == nil {
-		r.note("process %d executed %s, which is not recorded: %s", p.host, p.exe.other, p.exe.reason)
+		if s.Root {
+			r.unrecorded = fmt.Errorf("the program executed %s, which is not recorded: %s", p.exe.other, p.exe.reason)
+		} else {
+			r.note("process %d executed %s, which is not recorded: %s", p.host, p.exe.other, p.exe.reason)
+		}
 	}
 	r.releaseAll(p)
 	r.ended = append(r.ended, s)
@@ -214,8 +218,9 @@ func (r *Recorder) end() (result Result) {
 			result.Err = fmt.Errorf("%d events were lost: more than %d threads at once", n, r.top)
 		}
 	}
-	result.Err = cmp.Or(r.damage, result.Err)
-	for _, text := range r.executed.notes() {
+	notes, executed := r.executed.notes()
+	result.Err = cmp.Or(r.damage, result.Err, executed, r.unrecorded)
+	for _, text := range notes {
 		r.note("%s", text)
 	}
 	for _, o := range r.outputs {

@@ -36,23 +36,24 @@ type Recorder struct {
 	control net.Listener // nil if it takes no requests
 	create  Create
 
-	threads   []*thread // by slot, nil if it is free
-	top       int       // slots from here on were never taken
-	merge     []*thread // threads with records to merge, a heap by stamp
-	processes map[processKey]*process
-	outputs   map[int]*output // by host PID
-	ended     []Summary
-	root      int  // host PID, 0 if there is none
-	over      bool // the first process has ended or is detached
-	last      bool // and so have all others
-	on        bool
-	scanned   time.Time // last scan
-	notes     []string
-	damage    error           // what of the memory the program wrote over
-	calls     chan func()     // for the loop of Run
-	stopped   chan struct{}   // closed by Close
-	asked     map[string]bool // files whose rules were asked for
-	executed  executed
+	threads    []*thread // by slot, nil if it is free
+	top        int       // slots from here on were never taken
+	merge      []*thread // threads with records to merge, a heap by stamp
+	processes  map[processKey]*process
+	outputs    map[int]*output // by host PID
+	ended      []Summary
+	root       int  // host PID, 0 if there is none
+	over       bool // the first process has ended or is detached
+	last       bool // and so have all others
+	on         bool
+	scanned    time.Time // last scan
+	notes      []string
+	damage     error           // what of the memory the program wrote over
+	unrecorded error           // the first process runs another program, which is not recorded
+	calls      chan func()     // for the loop of Run
+	stopped    chan struct{}   // closed by Close
+	asked      map[string]bool // files whose rules were asked for
+	executed   executed
 
 	namespaces bool // there are processes of other PID namespaces
 	unknown    int  // processes without a host PID

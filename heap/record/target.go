@@ -37,8 +37,8 @@ type Target struct {
 	Warning string
 }
 
-// FindTarget looks at a program before it runs.
-func FindTarget(name string) (*Target, error) {
+// FindTarget looks at a program before it runs with arguments.
+func FindTarget(name string, args ...string) (*Target, error) {
 	if name == "" {
 		return nil, fail(BadArgument, "the name of the program is empty")
 	}
@@ -71,6 +71,9 @@ func FindTarget(name string) (*Target, error) {
 		return nil, err
 	}
 	t.read()
+	if program := loaded(path, args); t.loader == "" && program != "" {
+		return FindTarget(program)
+	}
 	if err := t.runsHere(); err != nil {
 		return nil, err
 	}
@@ -81,6 +84,26 @@ func FindTarget(name string) (*Target, error) {
 		t.Warning = "has file capabilities: the loader ignores preloaded libraries then; run it as root, or a copy of it"
 	}
 	return t, nil
+}
+
+// loaded returns the program that the dynamic linker at path is to load, as in "ld.so ./prog", "" if path
+// is no dynamic linker.
+func loaded(path string, args []string) string {
+	if base := filepath.Base(path); !strings.HasPrefix(base, "ld-") && !strings.HasPrefix(base, "ld.so") && !strings.HasPrefix(base, "ld64.so") {
+		return ""
+	}
+	withValue := []string{"--library-path", "--preload", "--audit", "--argv0", "--inhibit-rpath", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask"}
+	for i := 0; i < len(args); i++ {
+		switch {
+		case slices.Contains(withValue, args[i]):
+			i++
+		case args[i] == "--" && i+1 < len(args):
+			return args[i+1]
+		case !strings.HasPrefix(args[i], "--"):
+			return args[i]
+		}
+	}
+	return ""
 }
 
 // scriptInterpreter returns the interpreter of a script, "" if path is not a script.

@@ -44,7 +44,7 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if c.Flags().Changed("pid") {
 		return o.attach(c)
 	}
-	t, err := record.FindTarget(args[0])
+	t, err := record.FindTarget(args[0], args[1:]...)
 	if err != nil {
 		return exit(err)
 	}

@@ -286,7 +286,7 @@ EXPORT int lwsbt_attach(int fd)
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	start(used);
 	hooks_attach(used);
-	bool started = process_start(path);
+	bool started = process_start(path, true);
 	close(fd);
 	if (!started)
 		return -2;

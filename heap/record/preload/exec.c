@@ -1,14 +1,23 @@
 /*
- * Programs that the process executes. The new program may not load the library: a static one, one
- * that gains privileges, one in another namespace. So the old one says what it executes, and
- * btrecord compares this with the programs that begin. This also runs in the child of a vfork,
- * which has the memory of its parent.
+ * Programs that the process executes. They get the environment that the library needs, even if the
+ * program clears it, and the two files that it needs stay open, in case that the new program cannot open
+ * them by their names: with another root, or as another user.
+ *
+ * A new program may not load the library: a static one, one that gains privileges. So the old one says
+ * what it executes, and btrecord compares this with the programs that begin. This also runs in the
+ * child of a vfork, which has the memory of its parent.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "process.h"
@@ -36,6 +45,134 @@ static inline bool recording(void)
 	return (gate->ring || begin()) && !self.strict;
 }
 
+/* ---------------------------------------------------------------- what a program needs */
+
+#define BY_NUMBER "/proc/self/fd/"
+#define NUMBER_SPACE (sizeof BY_NUMBER + 10)
+
+/* A file that stays open. The program may close it. */
+struct open_file {
+	const char *name;	/* NULL: it is not passed on */
+	int fd;
+	dev_t device;
+	ino_t inode;
+};
+static struct open_file memory = {.fd = -1}, library = {.fd = -1};
+
+int exec_inherited(const char *name)
+{
+	return strncmp(name, BY_NUMBER, sizeof BY_NUMBER - 1) ? -1 : atoi(name + sizeof BY_NUMBER - 1);
+}
+
+/* keep_open takes a descriptor, and keeps the file open with a large number, where no program looks. */
+static void keep_open(struct open_file *k, const char *name, int f)
+{
+	struct rlimit limit;
+	struct stat info;
+
+	k->name = name;
+	if (f < 0 || fstat(f, &info) || getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	k->device = info.st_dev;
+	k->inode = info.st_ino;
+	if (exec_inherited(name) < 0)
+		f = fcntl(f, F_DUPFD_CLOEXEC, (int)(limit.rlim_cur < 1000 ? limit.rlim_cur / 2 : 900));
+	else
+		fcntl(f, F_SETFD, FD_CLOEXEC);
+	k->fd = f;
+}
+
+void exec_keep(const char *memory_name, int file, const char *library_name)
+{
+	int f = exec_inherited(library_name), opened = f < 0 ? open(library_name, O_RDONLY | O_CLOEXEC) : -1;
+
+	keep_open(&memory, memory_name, exec_inherited(memory_name) < 0 ? file : exec_inherited(memory_name));
+	keep_open(&library, library_name, f < 0 ? opened : f);
+	if (opened >= 0)
+		close(opened);
+}
+
+/* name_for_next returns a name by which the next program finds a file. */
+static const char *name_for_next(const struct open_file *k, int mode, char *space)
+{
+	struct stat info;
+	unsigned n = 0, at = NUMBER_SPACE;
+	char digits[NUMBER_SPACE];
+
+	if ((exec_inherited(k->name) < 0 && !access(k->name, mode)) || k->fd < 0 || fstat(k->fd, &info) ||
+	    info.st_dev != k->device || info.st_ino != k->inode)
+		return k->name;
+	fcntl(k->fd, F_SETFD, 0);
+	digits[--at] = 0;
+	for (n = (unsigned)k->fd; n || !digits[at]; n /= 10)
+		digits[--at] = (char)('0' + n % 10);
+	strcpy(space, BY_NUMBER);
+	strcpy(space + sizeof BY_NUMBER - 1, digits + at);
+	return space;
+}
+
+static void close_at_exec(void)
+{
+	if (memory.fd >= 0)
+		fcntl(memory.fd, F_SETFD, FD_CLOEXEC);
+	if (library.fd >= 0)
+		fcntl(library.fd, F_SETFD, FD_CLOEXEC);
+}
+
+#define PRELOAD "LD_PRELOAD="
+#define RING RING_ENV "="
+
+static size_t count(char *const envp[])
+{
+	size_t n = 0;
+
+	while (envp && envp[n])
+		n++;
+	return n;
+}
+
+static const char *value(char *const envp[], const char *name)
+{
+	for (; envp && *envp; envp++)
+		if (!strncmp(*envp, name, strlen(name)))
+			return *envp + strlen(name);
+	return "";
+}
+
+/* fill_environment makes list of envp, with the two variables. */
+static void fill_environment(char **list, char *const envp[], char *ring, char *preload)
+{
+	char space[NUMBER_SPACE];
+	const char *old = value(envp, PRELOAD), *name = name_for_next(&library, R_OK, space);
+
+	size_t known = strlen(library.name);
+
+	if (!strncmp(old, library.name, known) && (!old[known] || old[known] == ':')) /* a name that cannot be opened is an error */
+		old += known + (old[known] == ':');
+	strcpy(preload, PRELOAD);
+	strcat(preload, name);
+	if (*old)
+		strcat(preload, ":");
+	strcat(preload, old);
+	strcpy(ring, RING);
+	strcat(ring, name_for_next(&memory, R_OK | W_OK, space));
+	for (; envp && *envp; envp++)
+		if (strncmp(*envp, PRELOAD, sizeof PRELOAD - 1) && strncmp(*envp, RING, sizeof RING - 1))
+			*list++ = *envp;
+	*list++ = preload;
+	*list++ = ring;
+	*list = NULL;
+}
+
+/* ENVIRONMENT declares list, the environment of the next program, from envp. */
+#define LENGTH(k) (strlen((k).name) + NUMBER_SPACE)
+#define ENVIRONMENT(list, envp) \
+	char *list[count(envp) + 3], ring_[sizeof RING + LENGTH(memory)], \
+		preload_[sizeof PRELOAD + LENGTH(library) + 1 + strlen(value(envp, PRELOAD))]; \
+	fill_environment(list, envp, ring_, preload_)
+
+/* ---------------------------------------------------------------- exec */
+
 /* enters says that this process is about to execute a program. It returns the process, 0 if it is
  * not recorded. */
 static pid_t enters(const char *path)
@@ -51,8 +188,13 @@ static pid_t enters(const char *path)
 /* failed says that it did not, and returns what exec returns. */
 static int failed(pid_t pid, int r)
 {
-	if (pid)
+	int e = errno;
+
+	if (pid) {
 		record_exec(pid, "", 0);
+		close_at_exec();
+	}
+	errno = e;
 	return r;
 }
 
@@ -67,7 +209,10 @@ EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 	if (!real_execve)
 		return missing();
 	pid_t pid = enters(path);
-	return failed(pid, real_execve(path, argv, envp));
+	if (!pid || !library.name)
+		return failed(pid, real_execve(path, argv, envp));
+	ENVIRONMENT(list, envp);
+	return failed(pid, real_execve(path, argv, list));
 }
 
 EXPORT int execv(const char *path, char *const argv[])
@@ -80,7 +225,10 @@ EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 	if (!real_execvpe)
 		return missing();
 	pid_t pid = enters(file);
-	return failed(pid, real_execvpe(file, argv, envp));
+	if (!pid || !library.name)
+		return failed(pid, real_execvpe(file, argv, envp));
+	ENVIRONMENT(list, envp);
+	return failed(pid, real_execvpe(file, argv, list));
 }
 
 EXPORT int execvp(const char *file, char *const argv[])
@@ -93,7 +241,10 @@ EXPORT int fexecve(int f, char *const argv[], char *const envp[])
 	if (!real_fexecve)
 		return missing();
 	pid_t pid = enters("(an open file)");
-	return failed(pid, real_fexecve(f, argv, envp));
+	if (!pid || !library.name)
+		return failed(pid, real_fexecve(f, argv, envp));
+	ENVIRONMENT(list, envp);
+	return failed(pid, real_fexecve(f, argv, list));
 }
 
 /* The arguments of execl and others, up to NULL. */
@@ -144,7 +295,14 @@ static int spawn(spawn_fn real, pid_t *pid, const char *path, const posix_spawn_
 	bool told = recording() && fixed.children;
 	uint64_t before = told ? stamp() : 0;
 	pid_t child = 0;
-	int e = real ? real(&child, path, actions, attributes, argv, envp) : ENOSYS;
+	int e = ENOSYS;
+
+	if (real && told && library.name) {
+		ENVIRONMENT(list, envp);
+		e = real(&child, path, actions, attributes, argv, list);
+		close_at_exec();
+	} else if (real)
+		e = real(&child, path, actions, attributes, argv, envp);
 
 	if (!e && pid)
 		*pid = child;

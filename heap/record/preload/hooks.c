@@ -166,7 +166,7 @@ static void start(void)
 		find_allocator();
 		if (ring && *ring)
 			program_start();
-		process_start(ring);
+		process_start(ring, false);
 		state = STARTED;
 	}
 	errno = e;

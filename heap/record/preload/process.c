@@ -161,7 +161,7 @@ static bool fits(const struct ring_header *h, uint64_t bytes)
 static struct ring_header *map(const char *path, int *file)
 {
 	struct stat info;
-	int f = open(path, O_RDWR | O_CLOEXEC);
+	int inherited = exec_inherited(path), f = inherited < 0 ? open(path, O_RDWR | O_CLOEXEC) : fcntl(inherited, F_DUPFD_CLOEXEC, 0);
 
 	if (f < 0)
 		f = ring_ask(path);
@@ -215,7 +215,7 @@ static void in_child(void)
 	gate->ring = NULL; /* where the kernel did not do it */
 }
 
-bool process_start(const char *path)
+bool process_start(const char *path, bool attaching)
 {
 	int file;
 
@@ -225,6 +225,9 @@ bool process_start(const char *path)
 	madvise(ring, fixed.slot_at + fixed.slots * RING_SLOT, MADV_DONTDUMP);
 	struct gate *page = pages(PAGE);
 	modules_start();
+	struct module library;
+	if (!attaching && module_at((uintptr_t)&process_start, &library))
+		exec_keep(ring_path, file, library.name);
 	bool ok = ours() && page && slots_start(file) && walk_start() && (!fixed.sample || sample_start());
 	close(file);
 	if (!ok) {

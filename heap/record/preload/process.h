@@ -29,8 +29,9 @@ extern pid_t owner;	/* the process */
 void child_start(void);
 /* image_tell puts the record of the process into its first ring, and reports whether it did. */
 bool image_tell(struct own *o);
-/* process_start begins recording into the file at path, and reports whether it did. */
-bool process_start(const char *path);
+/* process_start begins recording into the file at path, and reports whether it did. attaching: the library
+ * was not preloaded, and programs that the process executes are not recorded. */
+bool process_start(const char *path, bool attaching);
 
 /* on reports whether events of this mode are recorded. */
 static inline bool on(uint32_t mode)
@@ -55,6 +56,10 @@ static inline void keep(void *p, size_t n, const struct regs *from)
 /* ---------------------------------------------------------------- exec.c */
 
 void exec_start(void);	/* finds the functions that the hooks call */
+/* exec_keep has programs that are executed recorded, too: the memory has a name and a descriptor. */
+void exec_keep(const char *memory_name, int file, const char *library_name);
+/* exec_inherited returns the descriptor that a name of an inherited file means, or -1. */
+int exec_inherited(const char *name);
 
 /* ---------------------------------------------------------------- program.c */
 
