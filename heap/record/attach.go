@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -32,18 +30,12 @@ type Attachment struct {
 // the memory to use.
 func Attach(pid int, library string, make func(memory *os.File) (*Recorder, error)) (*Attachment, error) {
 	a := &Attachment{attached: attached{pid: pid}}
-	root := fmt.Sprintf("/proc/%d/root", pid)
-	copied, err := copyLibrary(library, filepath.Join(root, "tmp"))
-	if err != nil {
-		return nil, fail(NotRecorded, "%w", err)
-	}
-	defer os.Remove(copied)
 	g, err := stopProcess(pid)
 	if err != nil {
 		return nil, err
 	}
 	defer g.close()
-	if err := a.load(g, strings.TrimPrefix(copied, root)); err != nil {
+	if err := a.load(g, library); err != nil {
 		return nil, fail(NotRecorded, "process %d: %w", pid, err)
 	}
 	r, err := make(a.attached.memory)
@@ -112,25 +104,6 @@ func AttachTarget(pid int) (*Target, error) {
 		return nil, fail(NotRecorded, "process %d has musl as its C library, where a library cannot be loaded later: start it under btrecord", pid)
 	}
 	return t, t.runsHere()
-}
-
-// copyLibrary copies a library into dir and returns the path of the copy: the process may have
-// another root directory, and the dynamic linker loads a file only once, but the process may have
-// been recorded before.
-func copyLibrary(library, dir string) (path string, err error) {
-	text, err := os.ReadFile(library)
-	if err != nil {
-		return "", err
-	}
-	f, err := os.CreateTemp(dir, "liblwsbt-*.so")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(0o755), f.Close()); err != nil {
-		os.Remove(f.Name())
-	}
-	return f.Name(), err
 }
 
 // load makes the process load the library and create the memory for its records, which it may be

@@ -4,6 +4,7 @@ package record
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -205,8 +206,9 @@ func (g *gdb) canCall() error {
 var threadRE = regexp.MustCompile(`id="(\d+)",target-id="[^"]*?(?:LWP|process) (\d+)`)
 
 // safe selects a thread that can call the dynamic linker: a thread that waits in the kernel, as it
-// did before, but not for a lock; otherwise the next thread that calls one of calls. Other threads
-// may hold locks of the allocator or of the dynamic linker.
+// did before, but not for a lock; or for a semaphore, a condition or the end of a thread; otherwise the
+// next thread that calls one of calls. Other threads may hold locks of the allocator or of the dynamic
+// linker.
 func (g *gdb) safe(before map[int]string) error {
 	threads, err := g.do(callLimit, "-thread-info")
 	if err != nil {
@@ -217,11 +219,40 @@ func (g *gdb) safe(before map[int]string) error {
 		_, err = g.do(callLimit, "-thread-select %s", thread)
 		return err
 	}
+	if g.waitsForEvent(threads) {
+		return nil
+	}
 	err = g.next()
 	if thread := waiting(threads, g.pid, now, waits(g.pid)); err != nil && thread != "" { // after the process was resumed
 		_, err = g.do(callLimit, "-thread-select %s", thread)
 	}
 	return err
+}
+
+// events match functions that wait for what is no lock; locks match functions that may hold one.
+var (
+	events = regexp.MustCompile(`func="[^"]*(sem_\w*wait|pthread_cond_\w*wait|pthread_\w*join|pthread_barrier_wait)`)
+	locks  = regexp.MustCompile(`func="[^"]*(malloc|calloc|realloc|free|_int_|_dl_|dlopen|dlsym|dlclose|dl_iterate_phdr|mutex_lock|lll_lock)`)
+)
+
+// waitsForEvent selects a thread that waits in one of events, if there is one.
+func (g *gdb) waitsForEvent(threads string) bool {
+	if _, err := g.do(attachLimit, `-interpreter-exec console "sharedlibrary lib(c|dl|pthread)[.-]"`); err != nil {
+		return false
+	}
+	for n, m := range threadRE.FindAllStringSubmatch(threads, -1) {
+		if n == 20 {
+			break
+		}
+		if _, err := g.do(callLimit, "-thread-select %s", m[1]); err != nil {
+			continue
+		}
+		frames, err := g.do(callLimit, "-stack-list-frames 0 30")
+		if err == nil && events.MatchString(frames) && !locks.MatchString(frames) {
+			return true
+		}
+	}
+	return false
 }
 
 // waiting returns GDB's number of a thread in the same wait as before, "" if there is none. It
@@ -302,12 +333,35 @@ func waitsFor(pid int) map[int]string {
 	return before
 }
 
-// load makes the process load a library, and returns the handle.
-func (g *gdb) load(path string) (handle string, err error) {
+// load makes the process load a library from memory that it creates, which ends with the process: nothing is
+// left behind, however btrecord ends. It returns the handle.
+func (g *gdb) load(library string) (handle string, err error) {
+	text, err := os.ReadFile(library)
+	if err != nil {
+		return "", err
+	}
 	if _, err := g.do(attachLimit, "-interpreter-exec console \"sharedlibrary lib(c|dl)[.-]\""); err != nil {
 		return "", err
 	}
-	handle, err = g.call(`((void*(*)(const char*,int))dlopen)("%s",2)`, path)
+	name, err := g.call(`((int(*)(const char*,unsigned))memfd_create)("lwsbt.so",1)`) // MFD_CLOEXEC
+	fd, notNumber := strconv.Atoi(name)
+	if err != nil || notNumber != nil || fd < 0 {
+		return "", fmt.Errorf("it cannot make memory for the library (memfd_create: %s, %w)", name, err)
+	}
+	defer g.call(`((int(*)(int))close)(%d)`, fd)
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", g.pid, fd), os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.Write(text)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return "", err
+	}
+	// GDB opens the file, too: /proc/self would be its own. The dynamic linker loads no name twice: it gets
+	// another one for each library that was loaded so.
+	maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", g.pid))
+	again := strings.Repeat("./", bytes.Count(maps, []byte("memfd:lwsbt.so")))
+	handle, err = g.call(`((void*(*)(const char*,int))dlopen)("/proc/%d/%sfd/%d",2)`, g.pid, again, fd)
 	if err != nil {
 		return "", fmt.Errorf("dlopen: %w", err)
 	}
@@ -318,5 +372,5 @@ func (g *gdb) load(path string) (handle string, err error) {
 	if _, text, ok := strings.Cut(why, " "); err == nil && ok {
 		return "", fail(Failed, "the process cannot load the library: %s", cString(text))
 	}
-	return "", fail(Failed, "the process cannot load the library %s", path)
+	return "", fail(Failed, "the process cannot load the library %s", library)
 }

@@ -88,6 +88,15 @@ func (r *Recorder) open(p *process) *output {
 	return o
 }
 
+// crowded reports whether half of the slots are taken: what ended processes have is to be freed soon.
+func (r *Recorder) crowded() bool {
+	n := 0
+	for range r.all {
+		n++
+	}
+	return n > len(r.threads)/2
+}
+
 // scan releases the slots of ended threads, and ends the recordings of ended processes.
 func (r *Recorder) scan(now time.Time) {
 	r.scanned = now
@@ -215,7 +224,7 @@ func (r *Recorder) end() (result Result) {
 	if n := r.memory.slotless.Load(); n > 0 {
 		result.Err = fmt.Errorf("%d events were lost: no ring was free for their threads or signal handlers", n)
 		if r.top == len(r.memory.slots) {
-			result.Err = fmt.Errorf("%d events were lost: more than %d threads at once", n, r.top)
+			result.Err = fmt.Errorf("%d events were lost: more than %d threads at once, with those that had just ended", n, r.top)
 		}
 	}
 	notes, executed := r.executed.notes()

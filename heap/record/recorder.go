@@ -211,7 +211,7 @@ func (r *Recorder) Run(interval time.Duration) Result {
 			}
 			next = now.Add(interval)
 		}
-		if now.Sub(r.scanned) >= scanEvery {
+		if since := now.Sub(r.scanned); since >= scanEvery || since >= scanEvery/16 && r.crowded() {
 			r.scan(now)
 		}
 		select {

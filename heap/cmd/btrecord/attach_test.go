@@ -135,6 +135,7 @@ func (a *attachment) end(why string) *profile.Dump {
 // what it did before, also of modules that it loads later, more than once, and until its end.
 func TestAttach(t *testing.T) {
 	needPtrace(t)
+	before, _ := filepath.Glob(filepath.Join(os.TempDir(), "*lwsbt*.so"))
 	module := compile(t, "gcc", "module.c", "-O2", "-fPIC", "-shared", "-DFN=of_module")
 	p := tell(t)
 	p.do("keep 30 1000")
@@ -175,8 +176,8 @@ func TestAttach(t *testing.T) {
 	if code := p.cmd.ProcessState.ExitCode(); code != 7 {
 		t.Errorf("the program ended with %d, want 7", code)
 	}
-	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "liblwsbt-[0-9]*.so")); len(left) > 0 {
-		t.Errorf("left over: %v", left)
+	if now, _ := filepath.Glob(filepath.Join(os.TempDir(), "*lwsbt*.so")); len(now) > len(before) {
+		t.Errorf("left over: %v, before %v", now, before)
 	}
 }
 
@@ -321,5 +322,39 @@ func TestAttachErrors(t *testing.T) {
 		if code := c.ProcessState.ExitCode(); code != test.code || !strings.Contains(string(out), test.text) {
 			t.Errorf("%v: exit status %d, want %d: %s", test.args, code, test.code, out)
 		}
+	}
+}
+
+// A process all of whose threads wait for a semaphore is recorded; a process that is stopped is not, and the
+// message says why.
+func TestAttachWaiting(t *testing.T) {
+	needPtrace(t)
+	start := func() *exec.Cmd {
+		c := exec.Command(compile(t, "gcc", "semaphore.c", "-O1", "-pthread"))
+		out, err := c.StdoutPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+		bufio.NewReader(out).ReadString('\n')
+		return c
+	}
+	c := start()
+	a := attachTo(t, c.Process.Pid)
+	c.Process.Signal(syscall.SIGUSR1)
+	c.Wait()
+	if got := through(a.end("exit"), "allocate"); got != (profile.Value{Bytes: 7700, Count: 100}) {
+		t.Errorf("%+v, want 100 blocks of 77 bytes", got)
+	}
+	c = start()
+	c.Process.Signal(syscall.SIGSTOP)
+	for status := []byte{}; !bytes.Contains(status, []byte("T (stopped)")); {
+		status, _ = os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Process.Pid))
+	}
+	if r := recorded(t, "--pid", fmt.Sprint(c.Process.Pid)); r.code != 125 || !strings.Contains(r.errs, "is stopped") {
+		t.Errorf("exit status %d: %s", r.code, r.errs)
 	}
 }
