@@ -67,8 +67,9 @@ func Compare(p *profile.Profile, n int) *Comparisons {
 		return s
 	}
 	var unnamed [2]bool // a call path before, or after, has an address without a name
+	same := !l.timeline.versions && len(l.Dumps) > 0 && version(l.Dumps[0].Dump) != ""
 	for row := range p.Rows() {
-		if l.timeline.versions && slices.ContainsFunc(row.Stack(), profile.Site.Nameless) {
+		if !same && slices.ContainsFunc(row.Stack(), profile.Site.Nameless) {
 			unnamed[0] = unnamed[0] || !sum(row, 0, n).IsZero()
 			unnamed[1] = unnamed[1] || !sum(row, n, len(l.Dumps)).IsZero()
 		}
@@ -77,7 +78,7 @@ func Compare(p *profile.Profile, n int) *Comparisons {
 		s := l.series(l.timeline, []profile.Row{row})
 		x := Comparison{Row: row, Before: leak.Judge(side(s, false)), After: leak.Judge(side(s, true))}
 		if x.Before.Verdict == leak.Leak || x.After.Verdict == leak.Leak {
-			x.decide(sum(row, 0, n), sum(row, n, len(l.Dumps)), unnamed)
+			x.decide(sum(row, 0, n), sum(row, n, len(l.Dumps)), unnamed, l.timeline.versions)
 			c.List = append(c.List, x)
 		} else {
 			c.Bound = math.Max(c.Bound, x.After.Bound)
@@ -106,11 +107,12 @@ func sum(row profile.Row, first, end int) (v profile.Value) {
 }
 
 // decide sets the fate of a call path from its two judgements, and from what it holds before and after the
-// update. unnamed reports on which side other call paths have addresses without a name.
-func (x *Comparison) decide(held, after profile.Value, unnamed [2]bool) {
+// update. unnamed reports on which side other call paths have addresses without a name, versions whether the builds
+// are known to differ.
+func (x *Comparison) decide(held, after profile.Value, unnamed [2]bool, versions bool) {
 	const nameless = "an address without a name is another function in another build"
 	switch before, now := &x.Before, &x.After; {
-	case (unnamed[0] || unnamed[1]) && slices.ContainsFunc(x.Stack(), profile.Site.Nameless), unnamed[1] && after.IsZero(), unnamed[0] && held.IsZero():
+	case versions && slices.ContainsFunc(x.Stack(), profile.Site.Nameless), unnamed[1] && after.IsZero(), unnamed[0] && held.IsZero():
 		x.Fate, x.Why = FateUnknown, nameless
 	case before.Verdict == leak.Leak && now.Verdict == leak.Leak:
 		x.Fate = FateStill

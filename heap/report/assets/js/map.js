@@ -123,12 +123,16 @@ function newMapChart(map, picked) {
     const max = Math.max(...series.map(s => Math.max(s.used, s.free)), 1), yTicks = byteTicks(max, 3);
     const y = v => top + (height - top - bottom) * (1 - v / Math.max(max, yTicks[yTicks.length - 1])), parts = [];
     for (const v of yTicks) parts.push(svg("line", {class: "grid", x1: left, x2: width - right, y1: y(v), y2: y(v)}), svg("text", {x: left - 6, y: y(v) + 4, "text-anchor": "end"}, short(v, BYTES)));
+    let free = 0; // from where the axis has no label yet: one of each boot, and the last moment
     for (const p of scale.parts) {
       for (const kind of ["used", "free", "largest"]) parts.push(svg("polyline", {class: "line " + kind, points: p.list.map(i => `${px(i).toFixed(1)},${y(series[i][kind]).toFixed(1)}`).join(" ")}));
       const first = p.list[0], last = p.list[p.list.length - 1], late = p.first > 50 * p.span;
       const text = i => !scale.timed ? String(i + 1) : late && i > first ? "+" + duration(moments[i].time - p.first) : duration(moments[i].time);
-      parts.push(svg("text", {x: px(first), y: height - 7, "text-anchor": "middle"}, text(first)));
-      if (px(last) - px(first) > 60) parts.push(svg("text", {x: px(last), y: height - 7, "text-anchor": last === moments.length - 1 ? "end" : "middle"}, text(last)));
+      if (px(first) >= free) {
+        parts.push(svg("text", {x: px(first), y: height - 7, "text-anchor": "middle"}, text(first)));
+        free = px(first) + 60;
+      }
+      if (p === scale.parts[scale.parts.length - 1] && px(last) >= free) parts.push(svg("text", {x: px(last), y: height - 7, "text-anchor": last === moments.length - 1 ? "end" : "middle"}, text(last)));
     }
     parts.push(svg("g", {class: "cursor now"}, svg("line", {x1: px(at), x2: px(at), y1: top - 4, y2: height - bottom}), svg("circle", {cx: px(at), cy: y(series[at].largest), r: 5})));
     box.replaceChildren(svg("svg", {width, height, "aria-hidden": "true"}, parts));
