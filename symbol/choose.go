@@ -249,7 +249,10 @@ func (c *chooser) byFit() {
 			continue
 		}
 		best := c.best(rivals)
-		if _, placed := o.bias(o.file); best < 0 && !placed && c.e.Own == nil {
+		if best < 0 && c.e.Own == nil && !slices.ContainsFunc(rivals, func(k int) bool {
+			_, placed := c.p.added[k].bias(c.p.added[k].file)
+			return placed || !c.fits[k].unknown
+		}) {
 			continue // no base could be inferred, which is said elsewhere
 		}
 		for _, k := range rivals {
