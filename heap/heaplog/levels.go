@@ -2,13 +2,17 @@ package heaplog
 
 import (
 	"cmp"
+	"context"
+	"io"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lwsbt/lwsbt/heap/heaplog/internal/forms"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
+	"github.com/lwsbt/lwsbt/internal/input"
 )
 
 // lineClock is that of the times of lines, in which days and years are counted on.
@@ -29,7 +33,9 @@ func (p *pass) findHeaps() {
 	})
 	p.tally.Refusal = ""
 	if len(heaps) == 0 {
-		p.tally.Refusal = p.levels.Refusal(refused)
+		if text := p.levels.Refusal(refused); text != forms.Nothing {
+			p.tally.Refusal = text
+		}
 	}
 }
 
@@ -88,4 +94,23 @@ func apart(list, own []growth.HeapSeries) []growth.HeapSeries {
 		}
 	}
 	return list
+}
+
+// firstBytes is the number of bytes in which FirstDate looks.
+const firstBytes = 64 << 10
+
+// FirstDate returns the first date and time that lines of a log begin with. ok is false if there is none
+// in its first 64 KiB.
+func FirstDate(path string) (at time.Time, ok bool) {
+	in, err := input.File(path)
+	if err != nil || in.Stream != nil {
+		return at, false
+	}
+	src, err := in.Open(&input.Hooks{Ctx: context.Background(), Survey: true})
+	if err != nil {
+		return at, false
+	}
+	defer src.Close()
+	text, _ := io.ReadAll(io.LimitReader(src, firstBytes))
+	return forms.FirstDate(text)
 }

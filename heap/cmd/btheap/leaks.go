@@ -150,6 +150,10 @@ func (l *leaks) writeOne(w io.Writer, why error) error {
 // find reads the logs and looks for leaks. Logs need dumps or reports of allocators.
 func (l *leaks) find() (*growth.Leaks, error) {
 	var p *profile.Profile
+	files, told := inOrder(l.files)
+	if l.files = files; !told {
+		l.note("%d logs, in the order given: neither dates in lines nor numbers in names tell it", len(files))
+	}
 	switch err := l.readSeries(); {
 	case errors.Is(err, errOnlyHeaps):
 	case err != nil && len(l.heaps()) > 0 && l.undecided() != nil: // the reports need no dumps

@@ -249,19 +249,22 @@ func (s *session) end() error {
 		return nil
 	}
 	if none && cli.Code(s.outcome) == cli.Usage && s.reader.Summary().Dumps == 0 && s.HeapLine == nil && s.c.Flags().Lookup("heap-line") != nil {
-		return fmt.Errorf("%w; %s", s.outcome, heapLineHint(s.reader.Summary()))
+		if refusal := s.reader.Summary().Refusal; refusal != "" {
+			return &refused{s.Inputs(s.files)[0] + ": " + printable.Text(refusal), s.outcome}
+		}
+		return fmt.Errorf("%w; --heap-line names lines that say what is free or used", s.outcome)
 	}
 	return s.outcome
 }
 
-// heapLineHint is the advice for a log without records: what is missing in its numbers, and an expression
-// that reads them.
-func heapLineHint(sum heaplog.Summary) string {
-	if sum.Refusal == "" {
-		return "--heap-line names lines that say what is free or used"
-	}
-	return printable.Text(sum.Refusal)
+// refused is the error for a log whose numbers are no levels.
+type refused struct {
+	text    string
+	outcome error
 }
+
+func (r *refused) Error() string { return r.text }
+func (r *refused) Unwrap() error { return r.outcome }
 
 // heaps returns what the allocator reported in the logs, nil if only some dumps of them are selected.
 func (s *session) heaps() []growth.HeapSeries {

@@ -32,12 +32,12 @@ VmRSS: leak, 99 %, +102,400 bytes per report
 	"Node.js": {func(i int) string {
 		return fmt.Sprintf("{\n  rss: %d,\n  heapTotal: %d,\n  heapUsed: %d,\n  external: 49879,\n  arrayBuffers: 9386\n}\n", 40960000+4096*(i%3), 1826816+262144*i, 650472+1000*i)
 	}, 8, nil, `memory leaks in 16 reports of what is used
-rss: none above 0.9 bytes per report
-  ▁▄█▁▄█▁▄
-  used 40,960,000 → 40,964,096
 heapUsed: leak, 96 %, +1,000 bytes per report (999 to 1,001)
   ▁▂▃▄▅▆▇█
   used 650,472 → 657,472
+rss: none above 0.9 bytes per report
+  ▁▄█▁▄█▁▄
+  used 40,960,000 → 40,964,096
 `},
 	"too few": {func(i int) string { return fmt.Sprintf("heap used: %d\n", 12000+100*i) }, 4, nil, `memory leaks in 4 reports of what is used
 heap used: leak, 69 %, +100 bytes per report (98.1 to 102)

@@ -49,6 +49,9 @@ func Exhaustion(found *growth.Leaks) string {
 		at = found.Heaps[i].Span
 		if found.Heaps[i].Last.OnlyUsed() {
 			in = " (--heap less " + HeapName(&found.Heaps[i]) + ")"
+			if found.Heaps[i].Last.Size.Known {
+				in = " (the limit less " + HeapName(&found.Heaps[i]) + ")"
+			}
 		}
 	}
 	return fmt.Sprintf("free %s bytes%s: exhausted in %s at %s", printable.Number(x.Free), in, Left(x), Rate(x.Per, at, x.Rate, x.Low, x.High))
@@ -252,7 +255,7 @@ func HeapHeadline(found *growth.Leaks) string {
 		reports, boots, span = reports+t.Reports, max(boots, t.Boots), max(span, t.Span.Hours())
 	}
 	of := " of the allocator"
-	used := len(found.Heaps) > 0 && found.Heaps[0].Last.OnlyUsed() // all, or none
+	used := len(found.Heaps) > 0 && !slices.ContainsFunc(found.Heaps, func(t growth.HeapTrend) bool { return !t.Last.OnlyUsed() })
 	if used {
 		of = " of what is used"
 	}

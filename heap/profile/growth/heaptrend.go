@@ -83,7 +83,7 @@ func newHeapTrend(s *HeapSeries, dumps []LeakDump, size uint64) HeapTrend {
 	t.Last = s.Reports[len(s.Reports)-1]
 	reports := 0 // of the last boot
 	for _, r := range s.Reports {
-		if r.File != t.Last.File || r.Boot != t.Last.Boot {
+		if r.At == 0 && r.File != t.Last.File || r.Boot != t.Last.Boot { // boots of lines of text are those of all logs
 			continue
 		}
 		if reports++; reports == 1 {
@@ -93,6 +93,9 @@ func newHeapTrend(s *HeapSeries, dumps []LeakDump, size uint64) HeapTrend {
 	t.Fragmenting = reports >= minBootDumps && fragmenting(&t.First.Heap, &t.Last.Heap)
 	t.judge(timed(s.Reports, dumps))
 	free := t.Last.Free
+	if size == 0 && t.Last.Size.Known { // the limit of a process, a container or a heap
+		size = t.Last.Size.Bytes
+	}
 	if t.Last.OnlyUsed() && size > 0 {
 		free = profile.Amount{Bytes: size - min(size, t.Last.Used.Bytes), Known: true}
 	}
@@ -142,7 +145,7 @@ func (t *HeapTrend) judge(reports []HeapReport) {
 		if !r.Free.Known && !r.Used.Known {
 			continue
 		}
-		d := &profile.Dump{DumpInfo: profile.DumpInfo{File: r.File, Line: r.Line, Index: i, Boot: r.Boot, Time: r.Time, Timed: r.Timed, Stamps: r.Stamps,
+		d := &profile.Dump{DumpInfo: profile.DumpInfo{File: fileOf(reports, i), Line: r.Line, Index: i, Boot: r.Boot, Time: r.Time, Timed: r.Timed, Stamps: r.Stamps,
 			Build: r.Build, Firmware: r.Firmware}, Ended: true}
 		if r.Size.Known {
 			d.Total.Bytes = r.Size.Bytes - min(r.Size.Bytes, r.Free.Bytes)
@@ -360,4 +363,13 @@ func (l *Leaks) leakingHeap() (least *HeapTrend) {
 		}
 	}
 	return least
+}
+
+// fileOf returns the log of a report, or of the first one if these are lines of text: their boots are numbered over
+// all logs.
+func fileOf(reports []HeapReport, i int) string {
+	if reports[i].At > 0 {
+		i = 0
+	}
+	return reports[i].File
 }

@@ -194,8 +194,20 @@ func Judge(p *profile.Profile, o Options) *Leaks {
 	for i := range series {
 		l.Heaps = append(l.Heaps, newHeapTrend(&series[i], l.Dumps, o.Heap))
 	}
+	slices.SortStableFunc(l.Heaps, func(a, b HeapTrend) int { return cmp.Compare(urgency(&b), urgency(&a)) })
 	l.exhaust(o.Heap)
 	return l
+}
+
+// urgency orders heaps: those that leak first, and of these the one that is exhausted first.
+func urgency(t *HeapTrend) float64 {
+	switch {
+	case t.Verdict != leak.Leak:
+		return 0
+	case t.Exhaustion == nil:
+		return 1
+	}
+	return 1 + 1/max(t.Exhaustion.In, 1e-3)
 }
 
 // leastChange is what may be lost in a log although no call path grows, in bytes.

@@ -211,6 +211,11 @@ func (s *Series) heap(parts []*Series) Heap {
 		}
 		h.Reports = append(h.Reports, r)
 	}
+	if h.Used && !s.limited(parts) {
+		for i := range h.Reports {
+			h.Reports[i].Size = -1
+		}
+	}
 	sized := !slices.ContainsFunc(h.Reports, func(r Report) bool { return r.Size >= 0 && r.Size <= r.Free }) // else it is the total of something else
 	for i := range h.Reports {
 		h.Reports[i].complete(sized)
@@ -219,6 +224,17 @@ func (s *Series) heap(parts []*Series) Heap {
 		h.Name = h.Words()
 	}
 	return h
+}
+
+// limited reports whether the size beside what is used is a limit, or never changes: not what a process has
+// taken from the system so far.
+func (s *Series) limited(parts []*Series) bool {
+	for _, p := range parts {
+		if p.Quantity == Limit || p.Quantity == Total && !s.ofProcess() && len(p.Values) > few && slices.Min(p.Values) == slices.Max(p.Values) {
+			return true
+		}
+	}
+	return false
 }
 
 // of returns the value of a quantity.

@@ -192,8 +192,11 @@ func (l *Levels) nothing() string {
 			return fmt.Sprintf("%q is a %s: no number is what is free or used", clean(r.label), r.class.q)
 		}
 	}
-	return "no line says how many bytes are free or used"
+	return Nothing
 }
+
+// Nothing is the Refusal of a log in which no number looks like one of memory.
+const Nothing = "no line says how many bytes are free or used"
 
 // bareText describes rows of numbers.
 func (l *Levels) bareText() string {

@@ -397,3 +397,19 @@ func hostOf(b []byte) (host, rest []byte) {
 	}
 	return nil, b
 }
+
+// FirstDate returns the first date and time that a line begins with. ok is false if there is none.
+func FirstDate(text []byte) (at time.Time, ok bool) {
+	l := NewLevels(nil)
+	for line := range bytes.Lines(text) {
+		if s := l.stamp(bytes.TrimSpace(plain(line))); s.wall.clock == dateTime {
+			return time.Unix(0, int64(s.wall.at*1e9)).UTC(), true
+		}
+		if f := bytes.FieldsFunc(line, func(c rune) bool { return c == ',' || c == ';' || c == '\t' }); len(f) > 1 { // a row of a table
+			if s := l.stamp(bytes.Trim(f[0], `" `)); s.wall.clock == dateTime {
+				return time.Unix(0, int64(s.wall.at*1e9)).UTC(), true
+			}
+		}
+	}
+	return at, false
+}

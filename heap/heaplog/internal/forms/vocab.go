@@ -134,7 +134,7 @@ var lineForms = []struct{ hint, expr string }{
 	{`"Heap":`, `"Heap":(?P<free_KiB>\d+),"ProgramFlashSize"`},                                                 // Tasmota, STATUS4
 	{"MEM ", `^MEM (?P<used_MiB>[\d.]+) (?P<epoch>\d{9,}\.?\d*)$`},                                             // mprof
 	{"Memory: ", `^Memory: (?P<used>[\d.]+[BKMGT])(?: \(|$)`},                                                  // systemctl status
-	{"->", `(?:Pause|GC)\b.* \d+[KMG]->(?P<used>\d+[KMG])\((?P<total>\d+[KMG])\)`},                             // the JVM
+	{"->", `(?:Pause|GC)\b.* \d+[KMG]->(?P<used>\d+[KMG])\((?P<limit>\d+[KMG])\)`},                             // the JVM
 }
 
 // banners are texts that devices print when they boot.
