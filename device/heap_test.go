@@ -56,8 +56,7 @@ func options(t *testing.T) []string {
 // The heap without what options leave out: without all, without all but one, and without one.
 func TestHeapOptions(t *testing.T) {
 	cmdtest.Long(t)
-	sets := []string{"-DLWSBT_TINY", "-DLWSBT_PACKED=1", "-DLWSBT_WHOLE_CHUNKS=0", "-DLWSBT_QUARANTINE=5",
-		"-DLWSBT_PACKED=1 -DLWSBT_TINY", "-DLWSBT_PACKED=1 -DLWSBT_EXTRAS=0 -DLWSBT_QUARANTINE=3"}
+	sets := []string{"-DLWSBT_TINY", "-DLWSBT_WHOLE_CHUNKS=0", "-DLWSBT_QUARANTINE=5", "-DLWSBT_EXTRAS=0 -DLWSBT_QUARANTINE=3"}
 	for i, name := range options(t) {
 		if cmdtest.All() {
 			sets = append(sets, "-D"+name+"=0", "-DLWSBT_TINY -D"+name+"=1")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"os/exec"
 	"slices"
@@ -398,26 +397,6 @@ func TestSums(t *testing.T) {
 	})
 }
 
-// Packed stacks, of frames inside and outside the code, are those that the model has, and take less than blobs.
-func TestPackedStacks(t *testing.T) {
-	cmdtest.Long(t)
-	eachHeap(t, func(t *testing.T, b build) {
-		packed := b
-		packed.cflags += " -DLWSBT_PACKED=1"
-		for seed := range 4 {
-			r := sums(uint64(seed), 20+60*seed)
-			for i, d := range r.run(t, packed, 0, 0, 0, 120) {
-				if !maps.Equal(d.held, r.want[i]) {
-					t.Fatalf("seed %d, dump %d:\n got %v\nwant %v", seed, i, d.held, r.want[i])
-				}
-			}
-			if p, u := r.overhead(t, packed), r.overhead(t, b); p >= u {
-				t.Errorf("seed %d: packed stacks take %d bytes, blobs %d", seed, p, u)
-			}
-		}
-	})
-}
-
 // Packets are as long as whole lines allow, and together the text.
 func TestPackets(t *testing.T) {
 	program := builds[0].make(t, "profile")
@@ -615,7 +594,7 @@ func TestProfileFigures(t *testing.T) {
 	var r tableRun
 	r.model = map[string]held{}
 	r.Rand = rand.New(rand.NewPCG(1, 21))
-	lws, blobBytes, packedBits := 0, 0, 0
+	lws, blobBytes := 0, 0
 	for _, s := range model.Program(7).Stacks(2000) {
 		blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &s, nil)
 		if err != nil {
@@ -623,7 +602,6 @@ func TestProfileFigures(t *testing.T) {
 		}
 		lws += len(codec.AppendLine(nil, blob)) + 1
 		blobBytes += len(blob)
-		packedBits += 12 + bits.Len64(s.Size) + 18*len(s.PCs) // see packed.c; the code has 2^17 to 2^18 units
 		frames := slices.Clone(s.PCs)
 		for i := range frames {
 			frames[i] &^= 1
@@ -693,20 +671,9 @@ func TestProfileFigures(t *testing.T) {
 	}
 	r.script.Reset()
 	r.script.WriteString(counts)
-	packed := b
-	packed.cflags += " -DLWSBT_PACKED=1"
-	blobs, short := r.overhead(t, b), r.overhead(t, packed)
+	blobs := r.overhead(t, b)
 	t.Logf("| a block with a blob in front of it | %.1f |", float64(blobs)/2000)
-	t.Logf("| a block with a packed stack in front of it | %.1f |", float64(short)/2000)
 	t.Logf("| of these, the blob | %.1f |", float64(blobBytes)/2000)
-	t.Logf("| of these, the packed stack | %.1f |", float64(packedBits)/8/2000)
-	// The node has 12 bytes, and the length of a packed stack 2; up to 8 bits and 7 bytes fill the rest.
-	if rest := short - packedBits/8; rest < 14*2000 || rest > 22*2000 {
-		t.Errorf("%d bytes beside the packed stacks, want 14 to 22 per block", rest/2000)
-	}
-	if short > 43*2000 || blobs < 55*2000 {
-		t.Errorf("%d bytes of packed stacks, %d of blobs; want at most 43 per block, at least 55", short, blobs)
-	}
 	if memory > 4608 {
 		t.Errorf("the table takes %d bytes, want at most 4.5 KB", memory)
 	}

@@ -1,10 +1,10 @@
 /*
  * lwsbt_wrap_begin and lwsbt_wrap_dump, for a program with one stack, or whose port has stack. Limits are those
- * of the linker script: of each list, the first symbol that the script has. A script that has none of
- * a list gets them by the linker, for example
- *
- *   -Wl,--defsym=lwsbt_code_lo='ADDR(.text)',--defsym=lwsbt_code_hi='ADDR(.rodata)+SIZEOF(.rodata)'
+ * of the linker script: of each list, the first symbol that the script has; on a Cortex-M also those of the vector table.
+ * Without limits, lwsbt_wrap_begin says so in the log.
  */
+#include <string.h>
+
 #include "lwsbt.h"
 
 #define SYMBOL(name) extern char name[] __attribute__((weak))
@@ -29,8 +29,11 @@ SYMBOL(_sidata);		/* STM32Cube: the initial values of variables are behind the c
 SYMBOL(__etext);
 SYMBOL(_etext);
 SYMBOL(etext);
+SYMBOL(__fini_array_end);	/* of any script for newlib, behind code and constants */
+SYMBOL(__init_array_end);
+SYMBOL(__exidx_end);
 static char *const code_hi[] = { lwsbt_code_hi, __flash_binary_end, __rodata_region_end, _eronly, _sidata, __etext,
-	_etext, etext };
+	_etext, etext, __fini_array_end, __init_array_end, __exidx_end };
 
 SYMBOL(lwsbt_stack_hi);
 SYMBOL(__StackTop);		/* CMSIS, Pico SDK */
@@ -47,6 +50,8 @@ SYMBOL(_ebss);
 SYMBOL(__StackLimit);
 static char *const stack_lo[] = { lwsbt_stack_lo, end, _end, __end__, _ebss, __StackLimit };
 
+SYMBOL(__start_gnu_build_id_start); /* where a script that places .note.gnu.build-id often says so */
+
 #pragma weak lwsbt_wrap_out
 
 /* limit sets *to, unless it is set, to the first of n symbols that is there, from least to most. */
@@ -57,12 +62,51 @@ static void limit(uintptr_t *to, char *const *list, size_t n, uintptr_t least, u
 			*to = (uintptr_t)*list;
 }
 
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#define CODE_FROM_0 1	/* the code may begin at address 0 */
+
+/* The vector table of a Cortex-M begins with the initial stack pointer, and is before the code: for a linker script
+ * with other names. VTOR is 0 at reset, and always where there is none. */
+static void vectors(uintptr_t *code, uintptr_t *stack, uintptr_t here)
+{
+	const uintptr_t *table = (const uintptr_t *)*(const volatile uintptr_t *)0xe000ed08;
+
+	if (*code == 0 && table)
+		*code = (uintptr_t)table;
+	if (*stack == 0 && *(const volatile uintptr_t *)table >= here)
+		*stack = *(const volatile uintptr_t *)table;
+}
+
+#else
+#define CODE_FROM_0 0
+#endif
+
+#if !defined(LWSBT_TINY) || LWSBT_EXTRAS
+
+/* build_id returns the note with the GNU build ID, which -Wl,--build-id makes, or NULL: at a symbol, or among the words
+ * from lo to hi. */
+static const void *build_id(uintptr_t lo, uintptr_t hi)
+{
+	const uint32_t *p = (const uint32_t *)((lo + 3) & ~(uintptr_t)3);
+
+	if (__start_gnu_build_id_start)
+		return __start_gnu_build_id_start;
+	if ((lo == 0 && !CODE_FROM_0) || hi < lo || hi - lo < 36)
+		return NULL;
+	for (; (uintptr_t)p + 16 + 20 <= hi; p++)
+		if (p[0] == 4 && p[2] == 3 && p[1] >= 8 && p[1] <= 20 && memcmp(p + 3, "GNU", 4) == 0)
+			return p;
+	return NULL;
+}
+
+#endif
+
 void lwsbt_wrap_begin(const char *prog, const char *fw)
 {
 	struct lwsbt_capture_ctx *ctx = &lwsbt_wrapped.ctx;
 	struct lwsbt_device device = { prog, NULL, fw, NULL, { NULL, 0, 0 }, { 0, 0 } };
 	uintptr_t here = (uintptr_t)&device, most = UINTPTR_MAX;
-#if defined(LWSBT_WRAP_NODES) || LWSBT_PACKED
+#ifdef LWSBT_WRAP_NODES
 	static struct lwsbt_range code;
 #endif
 
@@ -70,20 +114,33 @@ void lwsbt_wrap_begin(const char *prog, const char *fw)
 	limit(&ctx->code_hi, code_hi, COUNT(code_hi), ctx->code_lo, most);
 	limit(&ctx->hi, stack_hi, COUNT(stack_hi), here, most);
 	limit(&ctx->lo, stack_lo, COUNT(stack_lo), 0, here);
+#if CODE_FROM_0
+	vectors(&ctx->code_lo, &ctx->hi, here);
+#endif
 	if (!ctx->functions)
 		ctx->functions = lwsbt_function_table();
-#if defined(LWSBT_WRAP_NODES) || LWSBT_PACKED
+#ifdef LWSBT_WRAP_NODES
 	code.start = ctx->code_lo;
 	code.end = ctx->code_hi & ~(((uintptr_t)1 << LWSBT_CODE_SHIFT) - 1);
-	device.code.range = &code;
-	device.code.count = 1;
-	device.code.shift = LWSBT_CODE_SHIFT;
-#ifdef LWSBT_WRAP_NODES
-	lwsbt_wrapped_profile.code = device.code;
+	if (code.start < code.end) { /* else frames are addresses */
+		device.code.range = &code;
+		device.code.count = 1;
+		device.code.shift = LWSBT_CODE_SHIFT;
+		lwsbt_wrapped_profile.code = device.code;
+	}
 #endif
+#if !defined(LWSBT_TINY) || LWSBT_EXTRAS
+	device.build = build_id(ctx->code_lo, ctx->code_hi);
 #endif
-	if (&lwsbt_wrap_out)
-		lwsbt_head_device(&lwsbt_wrap_out, &device);
+	if (!&lwsbt_wrap_out)
+		return;
+	lwsbt_head_device(&lwsbt_wrap_out, &device);
+	if (lwsbt_wrapped.capture && (ctx->code_hi <= ctx->code_lo || ctx->hi == 0)) {
+		static const char text[] = "lwsbt: stacks have one frame: the linker script has no known name for the limits of "
+			"code or stack; see lwsbt_code_hi and lwsbt_stack_hi in docs/device.md\n";
+
+		lwsbt_wrap_out.put(lwsbt_wrap_out.arg, text, sizeof text - 1);
+	}
 }
 
 void lwsbt_wrap_dump(const char *why)

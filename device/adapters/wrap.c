@@ -160,13 +160,16 @@ static const struct lwsbt_allocator real = {
 #endif
 };
 
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void __wrap_free(void *p);
-void *__wrap_memalign(size_t align, size_t size);
-void *__wrap_aligned_alloc(size_t align, size_t size);
-int __wrap_posix_memalign(void **p, size_t align, size_t size);
+/* With -flto, the linker learns of calls that the compiler adds, as of calloc, only after it has chosen what to keep. */
+#define WRAPPER __attribute__((used))
+
+WRAPPER void *__wrap_malloc(size_t size);
+WRAPPER void *__wrap_calloc(size_t n, size_t size);
+WRAPPER void *__wrap_realloc(void *p, size_t size);
+WRAPPER void __wrap_free(void *p);
+WRAPPER void *__wrap_memalign(size_t align, size_t size);
+WRAPPER void *__wrap_aligned_alloc(size_t align, size_t size);
+WRAPPER int __wrap_posix_memalign(void **p, size_t align, size_t size);
 
 #define CALLER __builtin_return_address(0)
 

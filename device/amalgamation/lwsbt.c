@@ -39,14 +39,6 @@
 #define LWSBT_UNSET 1
 #endif
 
-#if LWSBT_PACKED
-#if LWSBT_FIELDS
-#error "LWSBT_PACKED has no LWSBT_FIELDS"
-#endif
-#undef LWSBT_FIELDS
-#define LWSBT_FIELDS 0
-#endif
-
 #ifndef LWSBT_FIELDS	/* user fields and events; times in ~h# lines, and %XX */
 #define LWSBT_FIELDS LWSBT_UNSET
 #endif
@@ -1022,6 +1014,19 @@ void lwsbt_head_lost(const struct lwsbt_out *out, uint64_t events)
 	lwsbt_text(out, "\n");
 }
 
+void lwsbt_head_heap(const struct lwsbt_out *out, const struct lwsbt_numbers *n, uint64_t time)
+{
+	lwsbt_text(out, "~h#heap");
+	if (LWSBT_FIELDS && time != LWSBT_NONE)
+		lwsbt_key(out, " t=", (lwsbt_number)time);
+	lwsbt_escaped(out, " name=", n->name);
+	lwsbt_key(out, " size=", n->size);
+	lwsbt_key(out, " free=", n->free);
+	lwsbt_key(out, " largest=", n->largest);
+	lwsbt_key(out, " min=", n->least);
+	lwsbt_text(out, "\n");
+}
+
 /* src/event.c ------------------------------------------------------------------------------- */
 
 /*
@@ -1310,7 +1315,7 @@ void lwsbt_packet_flush(struct lwsbt_packet *p)
 /* src/device.c ------------------------------------------------------------------------------ */
 
 /*
- * The ~h# lines of a device: boot, threads, what the allocator says.
+ * The ~h# lines of a device: boot and threads.
  */
 
 /* range writes START+LEN after name. [BT-CODE-1] */
@@ -1349,19 +1354,6 @@ void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d
 		lwsbt_key(out, " shift=", d->code.shift);
 	if (LWSBT_EXTRAS && d->heap.end)
 		range(out, " heap=", &d->heap);
-	lwsbt_text(out, "\n");
-}
-
-void lwsbt_head_heap(const struct lwsbt_out *out, const struct lwsbt_numbers *n, uint64_t time)
-{
-	lwsbt_text(out, "~h#heap");
-	if (LWSBT_FIELDS && time != LWSBT_NONE)
-		lwsbt_key(out, " t=", (lwsbt_number)time);
-	lwsbt_escaped(out, " name=", n->name);
-	lwsbt_key(out, " size=", n->size);
-	lwsbt_key(out, " free=", n->free);
-	lwsbt_key(out, " largest=", n->largest);
-	lwsbt_key(out, " min=", n->least);
 	lwsbt_text(out, "\n");
 }
 
@@ -1412,28 +1404,12 @@ struct lwsbt_found {
 	lwsbt_word size;
 };
 
-#if LWSBT_PACKED
-
-/* lwsbt_pack writes depth, size and frames of s. c is the code, or NULL. */
-void lwsbt_pack(struct lwsbt_writer *w, const struct lwsbt_code *c, const struct lwsbt_stack *s);
-
-/* lwsbt_unpack reads these from r. It returns 0 if they make no sense. */
-int lwsbt_unpack(struct lwsbt_reader *r, const struct lwsbt_code *c, struct lwsbt_stack *s);
-
-#endif
-
 /* lwsbt_stack_of reads the stack that was found before a node of h. */
 static inline enum lwsbt_result lwsbt_stack_of(const struct lwsbt_heap *h, const struct lwsbt_found *f,
 	struct lwsbt_stack *s)
 {
-#if LWSBT_PACKED
-	struct lwsbt_reader r = lwsbt_reader_of(f->blob, f->bits, LWSBT_WORD_BITS);
-
-	return lwsbt_unpack(&r, h->code, s) ? LWSBT_OK : LWSBT_TRUNCATED;
-#else
 	(void)h;
 	return lwsbt_decode(s, f->blob, f->len, LWSBT_WORD_BITS);
-#endif
 }
 
 /* lwsbt_walk_stack reads the stack of the next block of a walk. It returns 0 after the last. */
@@ -1682,12 +1658,8 @@ static void put_kept(struct lwsbt_writer *w, const struct lwsbt_heap *h, const s
 /* put_bits writes what m has, up to the filling. */
 static void put_bits(struct lwsbt_writer *w, const struct lwsbt_heap *h, const struct lwsbt_meta *m)
 {
-#if LWSBT_PACKED
-	lwsbt_pack(w, h->code, &m->stack);
-#else
 	lwsbt_put_forms(w, m->stack.pc, m->stack.depth, h->how, m->form);
 	lwsbt_put_value(w, m->stack.size, h->how);
-#endif
 	if (KEEP)
 		put_kept(w, h, m);
 }
@@ -1695,18 +1667,12 @@ static void put_bits(struct lwsbt_writer *w, const struct lwsbt_heap *h, const s
 size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t align, size_t least)
 {
 	size_t bits, total;
-#if LWSBT_FIELDS || LWSBT_PACKED
+#if LWSBT_FIELDS
 	struct lwsbt_writer w;
 #endif
 
-#if LWSBT_PACKED
-	lwsbt_writer_init(&w, NULL, 0);
-	lwsbt_pack(&w, h->code, &m->stack);
-	bits = lwsbt_bits(&w);
-#else
 	bits = lwsbt_choose(m->stack.pc, m->stack.depth, h->how, m->form) +
 		COUNT_BITS + lwsbt_significant(m->stack.size) + SPILL;
-#endif
 #if LWSBT_FIELDS
 	lwsbt_writer_init(&w, NULL, 0);
 	put_kept(&w, h, m);
@@ -1902,13 +1868,6 @@ static void check_end(const struct lwsbt_node *n, struct lwsbt_found *f)
  * no sense. */
 static LWSBT_NOINLINE int read_bits(const struct lwsbt_heap *h, struct lwsbt_reader *r, lwsbt_word *size)
 {
-#if LWSBT_PACKED
-	struct lwsbt_stack s;
-	int ok = lwsbt_unpack(r, h->code, &s);
-
-	*size = s.size;
-	return ok;
-#else
 	unsigned depth = (unsigned)lwsbt_next(r, DEPTH_BITS) >> SPILL, count;
 
 	for (unsigned i = 0; i < depth; i++) {
@@ -1945,7 +1904,6 @@ static LWSBT_NOINLINE int read_bits(const struct lwsbt_heap *h, struct lwsbt_rea
 		r->pos += count + SPILL;
 	}
 	return r->fault == LWSBT_OK;
-#endif
 }
 
 int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, struct lwsbt_found *f)
@@ -2318,13 +2276,6 @@ struct reader {
 static size_t copy_record(struct lwsbt_node *n, const struct lwsbt_found *f, const struct reader *to)
 {
 	size_t len;
-#if LWSBT_PACKED
-	struct lwsbt_stack s;
-
-	if (lwsbt_stack_of(n->owner, f, &s) != LWSBT_OK)
-		return 0;
-	len = lwsbt_encode(to->buf, to->cap, &s, n->owner->how);
-#else
 	size_t bytes = f->bits / 8;
 	struct lwsbt_writer w;
 
@@ -2342,7 +2293,6 @@ static size_t copy_record(struct lwsbt_node *n, const struct lwsbt_found *f, con
 	if (to->flags & KEEP_ADDRESS)
 		lwsbt_put_user(&w, LWSBT_TAG_ADDRESS, (uintptr_t)lwsbt_program_pointer(n));
 	len = lwsbt_finish(&w);
-#endif
 	return len <= to->cap ? len : 0;
 }
 
@@ -2421,6 +2371,14 @@ static void begin_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32
 		lwsbt_text(out, " u=1");
 	lwsbt_escaped(out, " why=", why);
 	lwsbt_text(out, "\n");
+#if LWSBT_EXTRAS
+	if (h->port && h->port->numbers) {
+		struct lwsbt_numbers n = { 0, 0, 0, 0, NULL };
+
+		if (h->port->numbers(h->port->arg, &n))
+			lwsbt_head_heap(out, &n, LWSBT_NONE);
+	}
+#endif
 }
 
 void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
@@ -2443,86 +2401,6 @@ void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t numb
 	counts(out, records, bytes);
 	lwsbt_text(out, "\n");
 }
-
-/* src/packed.c ------------------------------------------------------------------------------ */
-
-/*
- * Packed stacks, with LWSBT_PACKED: what heaps have in front of blocks in place of a blob.
- *
- *   | depth | short | count of the size | size  | frame | frame | ...
- *     5 bits  1       6                   count   width   width
- *
- * With short, a frame is its offset in the code [BT-CODE-1], in as many bits as the length of the code takes. All
- * ones are no offset: the address follows. Without short, frames are addresses; blocks that were allocated before
- * the code was set have these. There are no spill bits. Readers of memory images need the code ranges.
- */
-
-#if LWSBT_PACKED
-
-enum { WIDTH_MAX = 28 };	/* offsets are below 2^27 */
-
-/* units returns the length of the code; more than any offset. */
-static lwsbt_word units(const struct lwsbt_code *c)
-{
-	lwsbt_word sum = 0;
-
-	for (unsigned i = 0; i < c->count; i++)
-		sum += c->range[i].end - c->range[i].start;
-	return sum >> c->shift;
-}
-
-static unsigned width_of(const struct lwsbt_code *c)
-{
-	unsigned width = lwsbt_significant(units(c));
-
-	return width < WIDTH_MAX ? width : WIDTH_MAX;
-}
-
-void lwsbt_pack(struct lwsbt_writer *w, const struct lwsbt_code *c, const struct lwsbt_stack *s)
-{
-	unsigned count = lwsbt_significant(s->size), width = c ? width_of(c) : 0;
-
-	lwsbt_put(w, s->depth << 7 | (c ? 1u : 0u) << 6 | (count & 63), 5 + 1 + 6);
-	lwsbt_put(w, s->size, count);
-	for (unsigned i = 0; i < s->depth; i++) {
-		uint32_t x = c ? lwsbt_offset(c, s->pc[i]) : LWSBT_NO_OFFSET;
-
-		lwsbt_put(w, x, width); /* of LWSBT_NO_OFFSET all are ones */
-		if (x == LWSBT_NO_OFFSET)
-			lwsbt_put(w, s->pc[i], LWSBT_WORD_BITS);
-	}
-}
-
-int lwsbt_unpack(struct lwsbt_reader *r, const struct lwsbt_code *c, struct lwsbt_stack *s)
-{
-	unsigned head = (unsigned)lwsbt_next(r, 5 + 1 + 6), width = 0, count = lwsbt_full_count(head & 63);
-	lwsbt_word limit = 0;
-	int offsets = head >> 6 & 1;
-
-	s->depth = head >> 7;
-	s->end = 0;
-	s->size = 0;
-	if (count > LWSBT_WORD_BITS || (offsets && !c))
-		return 0;
-	s->size = lwsbt_next(r, count);
-	if (offsets) {
-		width = width_of(c);
-		limit = units(c);
-	}
-	for (unsigned i = 0; i < s->depth; i++) {
-		lwsbt_word v = lwsbt_next(r, width);
-
-		if (v == ((lwsbt_word)1 << width) - 1)
-			s->pc[i] = lwsbt_next(r, LWSBT_WORD_BITS);
-		else if (v < limit)
-			s->pc[i] = lwsbt_address(c, (uint32_t)v);
-		else
-			return 0;
-	}
-	return r->fault == LWSBT_OK;
-}
-
-#endif
 
 /* src/paths_head.c -------------------------------------------------------------------------- */
 
@@ -6610,13 +6488,16 @@ static const struct lwsbt_allocator real = {
 #endif
 };
 
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void __wrap_free(void *p);
-void *__wrap_memalign(size_t align, size_t size);
-void *__wrap_aligned_alloc(size_t align, size_t size);
-int __wrap_posix_memalign(void **p, size_t align, size_t size);
+/* With -flto, the linker learns of calls that the compiler adds, as of calloc, only after it has chosen what to keep. */
+#define WRAPPER __attribute__((used))
+
+WRAPPER void *__wrap_malloc(size_t size);
+WRAPPER void *__wrap_calloc(size_t n, size_t size);
+WRAPPER void *__wrap_realloc(void *p, size_t size);
+WRAPPER void __wrap_free(void *p);
+WRAPPER void *__wrap_memalign(size_t align, size_t size);
+WRAPPER void *__wrap_aligned_alloc(size_t align, size_t size);
+WRAPPER int __wrap_posix_memalign(void **p, size_t align, size_t size);
 
 #define CALLER __builtin_return_address(0)
 
@@ -6668,11 +6549,11 @@ int __wrap_posix_memalign(void **p, size_t align, size_t size)
 
 /*
  * lwsbt_wrap_begin and lwsbt_wrap_dump, for a program with one stack, or whose port has stack. Limits are those
- * of the linker script: of each list, the first symbol that the script has. A script that has none of
- * a list gets them by the linker, for example
- *
- *   -Wl,--defsym=lwsbt_code_lo='ADDR(.text)',--defsym=lwsbt_code_hi='ADDR(.rodata)+SIZEOF(.rodata)'
+ * of the linker script: of each list, the first symbol that the script has; on a Cortex-M also those of the vector table.
+ * Without limits, lwsbt_wrap_begin says so in the log.
  */
+#include <string.h>
+
 
 #define SYMBOL(name) extern char name[] __attribute__((weak))
 #define COUNT(list) (sizeof(list) / sizeof *(list))
@@ -6696,8 +6577,11 @@ SYMBOL(_sidata);		/* STM32Cube: the initial values of variables are behind the c
 SYMBOL(__etext);
 SYMBOL(_etext);
 SYMBOL(etext);
+SYMBOL(__fini_array_end);	/* of any script for newlib, behind code and constants */
+SYMBOL(__init_array_end);
+SYMBOL(__exidx_end);
 static char *const code_hi[] = { lwsbt_code_hi, __flash_binary_end, __rodata_region_end, _eronly, _sidata, __etext,
-	_etext, etext };
+	_etext, etext, __fini_array_end, __init_array_end, __exidx_end };
 
 SYMBOL(lwsbt_stack_hi);
 SYMBOL(__StackTop);		/* CMSIS, Pico SDK */
@@ -6714,6 +6598,8 @@ SYMBOL(_ebss);
 SYMBOL(__StackLimit);
 static char *const stack_lo[] = { lwsbt_stack_lo, end, _end, __end__, _ebss, __StackLimit };
 
+SYMBOL(__start_gnu_build_id_start); /* where a script that places .note.gnu.build-id often says so */
+
 #pragma weak lwsbt_wrap_out
 
 /* limit sets *to, unless it is set, to the first of n symbols that is there, from least to most. */
@@ -6724,12 +6610,51 @@ static void limit(uintptr_t *to, char *const *list, size_t n, uintptr_t least, u
 			*to = (uintptr_t)*list;
 }
 
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#define CODE_FROM_0 1	/* the code may begin at address 0 */
+
+/* The vector table of a Cortex-M begins with the initial stack pointer, and is before the code: for a linker script
+ * with other names. VTOR is 0 at reset, and always where there is none. */
+static void vectors(uintptr_t *code, uintptr_t *stack, uintptr_t here)
+{
+	const uintptr_t *table = (const uintptr_t *)*(const volatile uintptr_t *)0xe000ed08;
+
+	if (*code == 0 && table)
+		*code = (uintptr_t)table;
+	if (*stack == 0 && *(const volatile uintptr_t *)table >= here)
+		*stack = *(const volatile uintptr_t *)table;
+}
+
+#else
+#define CODE_FROM_0 0
+#endif
+
+#if !defined(LWSBT_TINY) || LWSBT_EXTRAS
+
+/* build_id returns the note with the GNU build ID, which -Wl,--build-id makes, or NULL: at a symbol, or among the words
+ * from lo to hi. */
+static const void *build_id(uintptr_t lo, uintptr_t hi)
+{
+	const uint32_t *p = (const uint32_t *)((lo + 3) & ~(uintptr_t)3);
+
+	if (__start_gnu_build_id_start)
+		return __start_gnu_build_id_start;
+	if ((lo == 0 && !CODE_FROM_0) || hi < lo || hi - lo < 36)
+		return NULL;
+	for (; (uintptr_t)p + 16 + 20 <= hi; p++)
+		if (p[0] == 4 && p[2] == 3 && p[1] >= 8 && p[1] <= 20 && memcmp(p + 3, "GNU", 4) == 0)
+			return p;
+	return NULL;
+}
+
+#endif
+
 void lwsbt_wrap_begin(const char *prog, const char *fw)
 {
 	struct lwsbt_capture_ctx *ctx = &lwsbt_wrapped.ctx;
 	struct lwsbt_device device = { prog, NULL, fw, NULL, { NULL, 0, 0 }, { 0, 0 } };
 	uintptr_t here = (uintptr_t)&device, most = UINTPTR_MAX;
-#if defined(LWSBT_WRAP_NODES) || LWSBT_PACKED
+#ifdef LWSBT_WRAP_NODES
 	static struct lwsbt_range code;
 #endif
 
@@ -6737,20 +6662,33 @@ void lwsbt_wrap_begin(const char *prog, const char *fw)
 	limit(&ctx->code_hi, code_hi, COUNT(code_hi), ctx->code_lo, most);
 	limit(&ctx->hi, stack_hi, COUNT(stack_hi), here, most);
 	limit(&ctx->lo, stack_lo, COUNT(stack_lo), 0, here);
+#if CODE_FROM_0
+	vectors(&ctx->code_lo, &ctx->hi, here);
+#endif
 	if (!ctx->functions)
 		ctx->functions = lwsbt_function_table();
-#if defined(LWSBT_WRAP_NODES) || LWSBT_PACKED
+#ifdef LWSBT_WRAP_NODES
 	code.start = ctx->code_lo;
 	code.end = ctx->code_hi & ~(((uintptr_t)1 << LWSBT_CODE_SHIFT) - 1);
-	device.code.range = &code;
-	device.code.count = 1;
-	device.code.shift = LWSBT_CODE_SHIFT;
-#ifdef LWSBT_WRAP_NODES
-	lwsbt_wrapped_profile.code = device.code;
+	if (code.start < code.end) { /* else frames are addresses */
+		device.code.range = &code;
+		device.code.count = 1;
+		device.code.shift = LWSBT_CODE_SHIFT;
+		lwsbt_wrapped_profile.code = device.code;
+	}
 #endif
+#if !defined(LWSBT_TINY) || LWSBT_EXTRAS
+	device.build = build_id(ctx->code_lo, ctx->code_hi);
 #endif
-	if (&lwsbt_wrap_out)
-		lwsbt_head_device(&lwsbt_wrap_out, &device);
+	if (!&lwsbt_wrap_out)
+		return;
+	lwsbt_head_device(&lwsbt_wrap_out, &device);
+	if (lwsbt_wrapped.capture && (ctx->code_hi <= ctx->code_lo || ctx->hi == 0)) {
+		static const char text[] = "lwsbt: stacks have one frame: the linker script has no known name for the limits of "
+			"code or stack; see lwsbt_code_hi and lwsbt_stack_hi in docs/device.md\n";
+
+		lwsbt_wrap_out.put(lwsbt_wrap_out.arg, text, sizeof text - 1);
+	}
 }
 
 void lwsbt_wrap_dump(const char *why)

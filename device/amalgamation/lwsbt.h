@@ -760,16 +760,6 @@ enum lwsbt_damage {
 #endif
 
 /*
- * With LWSBT_PACKED, the bits in front of blocks are no blob, which lws could read: frames are offsets in the code,
- * in fields as wide as its length, which take about two thirds of the memory. Lines are the same. Set code in struct
- * lwsbt_heap before the first allocation. It leaves out LWSBT_FIELDS of src/options.h, and cannot read
- * blocks of lws. All files of a program must have the same value.
- */
-#ifndef LWSBT_PACKED
-#define LWSBT_PACKED 0
-#endif
-
-/*
  * Functions of the platform. Every member may be NULL. All functions get arg.
  */
 struct lwsbt_port {
@@ -836,9 +826,6 @@ struct lwsbt_heap {
 	uint8_t skip;			/* innermost frames to leave out, beyond the allocator's own */
 	uint8_t post;			/* outermost frames to leave out, if there are more */
 	uint32_t mark;			/* LWSBT_MARK once anything was allocated */
-#if LWSBT_PACKED
-	const struct lwsbt_code *code;	/* NULL: frames are addresses. Do not change it later */
-#endif
 	lwsbt_capture_fn capture;	/* NULL: stacks have only the caller */
 	struct lwsbt_capture_ctx ctx;
 	const struct lwsbt_port *port;	/* or NULL */
@@ -866,8 +853,8 @@ struct lwsbt_heap {
 
 /* The mark tells readers of memory images that blocks of a struct lwsbt_heap have spare bytes;
  * blocks of lws have none. Its lowest byte is 1 if spare bytes extend to a multiple of the pointer
- * size, and LWSBT_ALIGN if they extend to the end of a chunk. The byte above it is different for packed stacks. */
-#define LWSBT_MARK (0x6c777300u + (LWSBT_PACKED ? 0x100 : 0) + (LWSBT_WHOLE_CHUNKS ? (uint32_t)LWSBT_ALIGN : 1))
+ * size, and LWSBT_ALIGN if they extend to the end of a chunk. */
+#define LWSBT_MARK (0x6c777300u + (LWSBT_WHOLE_CHUNKS ? (uint32_t)LWSBT_ALIGN : 1))
 
 /* The metadata of an allocation that is not yet made. The members are internal. */
 struct lwsbt_meta {

@@ -56,13 +56,14 @@ static int in_interrupt(void *arg)
 }
 #endif
 
-/* The calling task, without the search for its free stack. */
+/* self sets *s to the calling task, without the search for its free stack. It returns 0 before the scheduler runs:
+ * the stack is then that of main, not of the task that runs first. */
 static int self(TaskStatus_t *s)
 {
-	if (xTaskGetSchedulerState() == taskSCHEDULER_NOT_STARTED)
+	if (uxTaskGetNumberOfTasks() == 0)
 		return 0;
 	vTaskGetInfo(NULL, s, pdFALSE, eRunning);
-	return 1;
+	return (uintptr_t)s >= (uintptr_t)s->pxStackBase && (uintptr_t)s <= (uintptr_t)s->pxEndOfStack;
 }
 
 static void stack(void *arg, struct lwsbt_capture_ctx *ctx)

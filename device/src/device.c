@@ -1,5 +1,5 @@
 /*
- * The ~h# lines of a device: boot, threads, what the allocator says.
+ * The ~h# lines of a device: boot and threads.
  */
 #include "internal.h"
 
@@ -39,19 +39,6 @@ void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d
 		lwsbt_key(out, " shift=", d->code.shift);
 	if (LWSBT_EXTRAS && d->heap.end)
 		range(out, " heap=", &d->heap);
-	lwsbt_text(out, "\n");
-}
-
-void lwsbt_head_heap(const struct lwsbt_out *out, const struct lwsbt_numbers *n, uint64_t time)
-{
-	lwsbt_text(out, "~h#heap");
-	if (LWSBT_FIELDS && time != LWSBT_NONE)
-		lwsbt_key(out, " t=", (lwsbt_number)time);
-	lwsbt_escaped(out, " name=", n->name);
-	lwsbt_key(out, " size=", n->size);
-	lwsbt_key(out, " free=", n->free);
-	lwsbt_key(out, " largest=", n->largest);
-	lwsbt_key(out, " min=", n->least);
 	lwsbt_text(out, "\n");
 }
 

@@ -59,13 +59,6 @@ struct reader {
 static size_t copy_record(struct lwsbt_node *n, const struct lwsbt_found *f, const struct reader *to)
 {
 	size_t len;
-#if LWSBT_PACKED
-	struct lwsbt_stack s;
-
-	if (lwsbt_stack_of(n->owner, f, &s) != LWSBT_OK)
-		return 0;
-	len = lwsbt_encode(to->buf, to->cap, &s, n->owner->how);
-#else
 	size_t bytes = f->bits / 8;
 	struct lwsbt_writer w;
 
@@ -83,7 +76,6 @@ static size_t copy_record(struct lwsbt_node *n, const struct lwsbt_found *f, con
 	if (to->flags & KEEP_ADDRESS)
 		lwsbt_put_user(&w, LWSBT_TAG_ADDRESS, (uintptr_t)lwsbt_program_pointer(n));
 	len = lwsbt_finish(&w);
-#endif
 	return len <= to->cap ? len : 0;
 }
 
@@ -162,6 +154,14 @@ static void begin_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32
 		lwsbt_text(out, " u=1");
 	lwsbt_escaped(out, " why=", why);
 	lwsbt_text(out, "\n");
+#if LWSBT_EXTRAS
+	if (h->port && h->port->numbers) {
+		struct lwsbt_numbers n = { 0, 0, 0, 0, NULL };
+
+		if (h->port->numbers(h->port->arg, &n))
+			lwsbt_head_heap(out, &n, LWSBT_NONE);
+	}
+#endif
 }
 
 void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,

@@ -114,3 +114,16 @@ void lwsbt_head_lost(const struct lwsbt_out *out, uint64_t events)
 	key(out, " n=", events);
 	lwsbt_text(out, "\n");
 }
+
+void lwsbt_head_heap(const struct lwsbt_out *out, const struct lwsbt_numbers *n, uint64_t time)
+{
+	lwsbt_text(out, "~h#heap");
+	if (LWSBT_FIELDS && time != LWSBT_NONE)
+		lwsbt_key(out, " t=", (lwsbt_number)time);
+	lwsbt_escaped(out, " name=", n->name);
+	lwsbt_key(out, " size=", n->size);
+	lwsbt_key(out, " free=", n->free);
+	lwsbt_key(out, " largest=", n->largest);
+	lwsbt_key(out, " min=", n->least);
+	lwsbt_text(out, "\n");
+}

@@ -79,12 +79,8 @@ static void put_kept(struct lwsbt_writer *w, const struct lwsbt_heap *h, const s
 /* put_bits writes what m has, up to the filling. */
 static void put_bits(struct lwsbt_writer *w, const struct lwsbt_heap *h, const struct lwsbt_meta *m)
 {
-#if LWSBT_PACKED
-	lwsbt_pack(w, h->code, &m->stack);
-#else
 	lwsbt_put_forms(w, m->stack.pc, m->stack.depth, h->how, m->form);
 	lwsbt_put_value(w, m->stack.size, h->how);
-#endif
 	if (KEEP)
 		put_kept(w, h, m);
 }
@@ -92,18 +88,12 @@ static void put_bits(struct lwsbt_writer *w, const struct lwsbt_heap *h, const s
 size_t lwsbt_measure(const struct lwsbt_heap *h, struct lwsbt_meta *m, size_t align, size_t least)
 {
 	size_t bits, total;
-#if LWSBT_FIELDS || LWSBT_PACKED
+#if LWSBT_FIELDS
 	struct lwsbt_writer w;
 #endif
 
-#if LWSBT_PACKED
-	lwsbt_writer_init(&w, NULL, 0);
-	lwsbt_pack(&w, h->code, &m->stack);
-	bits = lwsbt_bits(&w);
-#else
 	bits = lwsbt_choose(m->stack.pc, m->stack.depth, h->how, m->form) +
 		COUNT_BITS + lwsbt_significant(m->stack.size) + SPILL;
-#endif
 #if LWSBT_FIELDS
 	lwsbt_writer_init(&w, NULL, 0);
 	put_kept(&w, h, m);

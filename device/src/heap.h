@@ -29,28 +29,12 @@ struct lwsbt_found {
 	lwsbt_word size;
 };
 
-#if LWSBT_PACKED
-
-/* lwsbt_pack writes depth, size and frames of s. c is the code, or NULL. */
-void lwsbt_pack(struct lwsbt_writer *w, const struct lwsbt_code *c, const struct lwsbt_stack *s);
-
-/* lwsbt_unpack reads these from r. It returns 0 if they make no sense. */
-int lwsbt_unpack(struct lwsbt_reader *r, const struct lwsbt_code *c, struct lwsbt_stack *s);
-
-#endif
-
 /* lwsbt_stack_of reads the stack that was found before a node of h. */
 static inline enum lwsbt_result lwsbt_stack_of(const struct lwsbt_heap *h, const struct lwsbt_found *f,
 	struct lwsbt_stack *s)
 {
-#if LWSBT_PACKED
-	struct lwsbt_reader r = lwsbt_reader_of(f->blob, f->bits, LWSBT_WORD_BITS);
-
-	return lwsbt_unpack(&r, h->code, s) ? LWSBT_OK : LWSBT_TRUNCATED;
-#else
 	(void)h;
 	return lwsbt_decode(s, f->blob, f->len, LWSBT_WORD_BITS);
-#endif
 }
 
 /* lwsbt_walk_stack reads the stack of the next block of a walk. It returns 0 after the last. */

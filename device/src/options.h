@@ -12,14 +12,6 @@
 #define LWSBT_UNSET 1
 #endif
 
-#if LWSBT_PACKED
-#if LWSBT_FIELDS
-#error "LWSBT_PACKED has no LWSBT_FIELDS"
-#endif
-#undef LWSBT_FIELDS
-#define LWSBT_FIELDS 0
-#endif
-
 #ifndef LWSBT_FIELDS	/* user fields and events; times in ~h# lines, and %XX */
 #define LWSBT_FIELDS LWSBT_UNSET
 #endif

@@ -31,13 +31,6 @@ static void check_end(const struct lwsbt_node *n, struct lwsbt_found *f)
  * no sense. */
 static LWSBT_NOINLINE int read_bits(const struct lwsbt_heap *h, struct lwsbt_reader *r, lwsbt_word *size)
 {
-#if LWSBT_PACKED
-	struct lwsbt_stack s;
-	int ok = lwsbt_unpack(r, h->code, &s);
-
-	*size = s.size;
-	return ok;
-#else
 	unsigned depth = (unsigned)lwsbt_next(r, DEPTH_BITS) >> SPILL, count;
 
 	for (unsigned i = 0; i < depth; i++) {
@@ -74,7 +67,6 @@ static LWSBT_NOINLINE int read_bits(const struct lwsbt_heap *h, struct lwsbt_rea
 		r->pos += count + SPILL;
 	}
 	return r->fault == LWSBT_OK;
-#endif
 }
 
 int lwsbt_find_blob(const struct lwsbt_heap *h, const struct lwsbt_node *n, struct lwsbt_found *f)

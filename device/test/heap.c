@@ -121,8 +121,6 @@ static size_t capture(uintptr_t *pcs, size_t max, size_t skip, const struct lwsb
 		now.pc[n] = ((uintptr_t)below(0x7fffffff) << 1 | below(2)) & ~(uintptr_t)1;
 		if (sizeof(uintptr_t) > 4 && below(2))
 			now.pc[n] |= (uintptr_t)((uint64_t)below(0x7fff) << 32);
-		if (LWSBT_PACKED && below(4))
-			now.pc[n] = 0x41000000 + 2 * below(0x400000); /* in the code, or near it */
 		if (n && below(3))
 			now.pc[n] = now.pc[below(n)] + below(4096) - 2048;
 	}
@@ -251,8 +249,6 @@ static void check_block(const struct block *b)
 	}
 	CHECK(e == LWSBT_OK);
 	CHECK(same(&s, &b->stack));
-	if (LWSBT_PACKED)
-		return;
 	/* and by the general decoder, from the end pointer */
 	e = lwsbt_decode_at_end(&s, b->p - sizeof(struct lwsbt_node), LWSBT_LENGTH_MAX,
 		LWSBT_WORD_BITS, NULL, NULL);
@@ -386,20 +382,10 @@ static void drain(void)
 	CHECK(outstanding == 0);
 }
 
-#if LWSBT_PACKED
-
-static const struct lwsbt_range ranges[] = { { 0x20000000, 0x20000400 }, { 0x41000000, 0x41500000 }, { 0x41600000, 0x41680000 } };
-static const struct lwsbt_code codes[] = { { ranges, 3, 1 }, { ranges, 1, 0 }, { ranges, 0, 0 } };
-
-#endif
-
 static void begin(unsigned flags)
 {
 	flush();
 	memset(&heap, 0, sizeof heap);
-#if LWSBT_PACKED
-	heap.code = below(8) ? &codes[below(8) ? 0 : 1 + below(2)] : NULL;
-#endif
 	heap.capture = capture;
 	heap.port = &port;
 	heap.flags = (uint8_t)flags;
@@ -519,10 +505,6 @@ static void damage(void)
 		if (kind >= 4 && damages == 0) {
 			/* another length can be one that makes sense: nothing can tell */
 			CHECK(kind == 4 && records == N);
-		} else if (LWSBT_PACKED && last_damage == LWSBT_DAMAGED_END) {
-			/* or one with a smaller size */
-			CHECK(kind >= 4 && damages == 1 && records == N);
-			damages = 0;
 		} else {
 			CHECK(damages == 1 && heap.damaged == 1);
 			CHECK(last_damage == (kind < 4 ? LWSBT_DAMAGED_LINK : LWSBT_DAMAGED_BLOB));

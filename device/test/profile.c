@@ -127,9 +127,6 @@ static void table(char **argv)
 	dump.lines.max = (uint8_t)atoi(argv[5]);
 	device.code = profile.code;
 	dump.lines.code = &profile.code;
-#if LWSBT_PACKED
-	heap.code = &profile.code;
-#endif
 	if (!print_overhead)
 		lwsbt_head_device(&out, &device);
 	while (fgets(line, sizeof line, stdin)) {

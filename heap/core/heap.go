@@ -51,17 +51,14 @@ type Owner struct {
 	Device bool
 	Align  uint64
 	Spare  uint64
-
-	packing *packing // of packed stacks, or nil
 }
 
 // Block is a live allocation.
 type Block struct {
 	Addr uint64 // as returned to the program
 	Size uint64 // requested size in bytes
-	// Blob is the compressed stack: a subslice of the image, or converted from a packed
-	// stack (LWSBT_PACKED of device/). If it was overwritten, or lws had no space for it,
-	// Blob is nil and Size is unknown.
+	// Blob is the compressed stack, a subslice of the image. If it was overwritten, or lws had no
+	// space for it, Blob is nil and Size is unknown.
 	Blob  []byte
 	Owner int // index of Heap.Owners
 	// Carved reports whether the block was found by its own bytes, because no chain of
@@ -91,10 +88,6 @@ type Search struct {
 	// Named restricts the search to Owners and Typed: memory is searched for blocks only if there are any, but none has a
 	// list.
 	Named bool
-	// Code holds the code ranges of the program, for Shift. They are used to read packed
-	// stacks if the owner's own ranges are not in the image.
-	Code  []codec.Range
-	Shift int
 	// FollowsCall, if not nil, reports whether the code before an address is known, and
 	// whether the address follows a call.
 	FollowsCall func(pc uint64) (known, follows bool)
@@ -113,8 +106,8 @@ func (m *Image) FindHeap(s Search) (*Heap, error) {
 		return nil, errors.New("raw memory does not tell its word size and byte order: give the ELF file of the program")
 	}
 	h := &Heap{}
-	f := &finder{m: m, h: h, ptr: uint64(m.PointerSize()), follows: s.FollowsCall, code: s.Code, shift: s.Shift,
-		nodes: map[uint64]*node{}, claims: map[uint64]bool{}, packings: map[uint64]*packing{}, damages: map[uint64]*Damage{}}
+	f := &finder{m: m, h: h, ptr: uint64(m.PointerSize()), follows: s.FollowsCall,
+		nodes: map[uint64]*node{}, claims: map[uint64]bool{}, damages: map[uint64]*Damage{}}
 	seen := map[uint64]bool{}
 	for _, sym := range s.Typed {
 		if o, ok := f.readOwner(sym.Addr); ok && !seen[o.Addr] && (o.Device || f.ownsBlocks(o)) {

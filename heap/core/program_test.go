@@ -6,12 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -73,7 +71,7 @@ func lwsCore(t *testing.T, build int, mode string) dead {
 func deviceCore(t *testing.T, build int, mode string, flags ...string) dead {
 	b := lwsBuilds[build]
 	cc := []string{"-DON_DEVICE", "-fexceptions", "-I", testdata(t, "../../../device/include"), testdata(t, "heap.c")}
-	for _, name := range strings.Fields("choose encode decode line head event parse paths packed heap trim alloc dump") {
+	for _, name := range strings.Fields("choose encode decode line head event parse paths heap trim alloc dump") {
 		cc = append(cc, testdata(t, "../../../device/src/"+name+".c"))
 	}
 	return die(t, b.triple, b.qemu, mode, append(cc, flags...)...)
@@ -257,67 +255,6 @@ func TestDeviceHeap(t *testing.T) {
 				return ok && h.User && numbered && gotUser == wantUser && got.Size == want.Size && slices.Equal(got.PCs, want.PCs)
 			})
 		})
-	}
-}
-
-// TestPackedHeap reads a heap of device/ with packed stacks. The blocks must equal its own dump.
-func TestPackedHeap(t *testing.T) {
-	for i, b := range lwsBuilds {
-		t.Run(b.name, func(t *testing.T) {
-			slow(t, b.triple)
-			d := deviceCore(t, i, "plain", "-DLWSBT_PACKED=1")
-			d.check(t, func(h *Heap, i int) bool {
-				var got codec.Stack
-				want, _ := fields(t, d.lines[i])
-				if err := (codec.Decoder{}).Decode(&got, nil, h.Blocks[i].Blob); err != nil {
-					t.Fatal(err)
-				}
-				return got.Size == want.Size && len(got.PCs) > 1 && slices.Equal(got.PCs, want.PCs)
-			})
-		})
-	}
-}
-
-// TestUnpack checks that each truncation of a packed stack is rejected, and offsets beyond the
-// code, too.
-func TestUnpack(t *testing.T) {
-	var ranges callpath.Ranges
-	ranges.Shift = 1
-	ranges.Add(codec.Range{Start: 0x8000000, Length: 0x600}, "")
-	p := packing{code: &ranges, units: 0x300, width: 10}
-	// depth 2, short, a size of 7 bits, 100; offset 0x2ff; all ones, and 0x20000001
-	bits := "00010" + "1" + "000111" + "1100100" + "1011111111" + "1111111111" + "00100000000000000000000000000001"
-	pack := func(bits string) []byte {
-		var b []byte
-		for at := 0; at < len(bits); at += 8 {
-			octet, err := strconv.ParseUint((bits + "1111111")[at:at+8], 2, 8)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b = append(b, byte(octet))
-		}
-		return append(b, 0, byte(len(b)+2))
-	}
-	var s codec.Stack
-	blob, err := p.unpack(&s, pack(bits), 32)
-	if err != nil || s.Size != 100 || !slices.Equal(s.PCs, []uint64{0x80005fe, 0x20000001}) {
-		t.Fatalf("%+v: %v", s, err)
-	}
-	var again codec.Stack
-	if err := (codec.Decoder{Word: 32}).Decode(&again, nil, blob); err != nil || again.Size != 100 || !slices.Equal(again.PCs, s.PCs) {
-		t.Errorf("as a blob %+v: %v", again, err)
-	}
-	whole := pack(bits)
-	for n := 2; n < len(whole); n++ {
-		if _, err := p.unpack(&s, append(slices.Clone(whole[:n-2]), 0, byte(n)), 32); err == nil {
-			t.Errorf("%d of %d bytes: no error", n, len(whole))
-		}
-	}
-	if _, err := p.unpack(&s, pack(strings.Replace(bits, "1011111111", "1100000000", 1)), 32); err == nil {
-		t.Error("an offset beyond the code: no error")
-	}
-	if _, err := (&packing{}).unpack(&s, whole, 32); err == nil {
-		t.Error("offsets without code: no error")
 	}
 }
 

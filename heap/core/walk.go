@@ -39,11 +39,7 @@ type finder struct {
 
 	damages map[uint64]*Damage // damage in all lists, by node
 	near    []span             // RAM, and addresses near it
-	code    []codec.Range      // of the program, if its ranges are not in the image
-	shift   int
-
-	packings map[uint64]*packing // by owner
-	scratch  codec.Stack
+	scratch codec.Stack
 }
 
 // link is a pointer from one node, or the owner (0), to another.
@@ -87,8 +83,7 @@ const mark = 0x6c777300
 func (f *finder) readMark(o *Owner) {
 	v, ok := f.m.Uint(o.Addr+2*f.ptr+12, 4)
 	align := v & 0xff
-	packed := v&^0xff == packedMark
-	if !ok || v&^0xff != mark && !packed || align&(align-1) != 0 {
+	if !ok || v&^0xff != mark || align&(align-1) != 0 {
 		return
 	}
 	switch {
@@ -96,9 +91,6 @@ func (f *finder) readMark(o *Owner) {
 		o.Device, o.Align = true, f.ptr
 	case align > f.ptr:
 		o.Device, o.Align, o.Spare = true, align, align-f.ptr
-	}
-	if packed {
-		o.packing = f.packing(o.Addr)
 	}
 }
 
@@ -124,7 +116,7 @@ func (f *finder) ownsBlocks(o Owner) bool {
 }
 
 // blob returns the blob that ends before a node, and the length of the stack in memory. The
-// blob is a subslice of the image, unless it spans segments or the stack is packed.
+// blob is a subslice of the image, unless it spans segments.
 func (f *finder) blob(node uint64) (blob []byte, length uint64, err error) {
 	end, ok := f.m.Bytes(node-2, 2)
 	if !ok || node < 2 {
@@ -138,10 +130,6 @@ func (f *finder) blob(node uint64) (blob []byte, length uint64, err error) {
 	mem, ok := f.m.Bytes(node-n, n)
 	if !ok || node < n {
 		return nil, 0, fmt.Errorf("length %d, more than there is before it", n)
-	}
-	if p := f.packingAt(node); p != nil {
-		b, err := p.unpack(&f.scratch, mem, f.m.Word)
-		return b, n, err
 	}
 	b, err := codec.BlobAtEnd(mem)
 	if err == nil {

@@ -224,7 +224,6 @@ func TestInstructions(t *testing.T) {
 		{"cache", "cache, no table", []string{"NO_TABLE=1"}, 800, lws / 5},
 		{"table", "table, no cache", []string{"MEASURE=-ULWSBT_WRAP_RULES"}, 800 * 12, 0}, // 800 per frame: as libgcc's unwinder
 		{"profile, cache, table", "", []string{"MEASURE=-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"}, 800, lws / 13},
-		{"packed, cache, table", "", []string{"MEASURE=-DLWSBT_PACKED=1"}, 800, lws / 4},
 		{"neither", "neither", []string{"MEASURE=-ULWSBT_WRAP_RULES", "NO_TABLE=1"}, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

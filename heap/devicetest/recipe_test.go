@@ -2,6 +2,8 @@ package devicetest
 
 import (
 	"bytes"
+	"debug/elf"
+	"encoding/hex"
 	"flag"
 	"fmt"
 	"os"
@@ -119,19 +121,127 @@ func TestRecipe(t *testing.T) {
 		{"tiny, optimized as one", "-DLWSBT_TINY -flto", "~h#boot prog=firmware w=32\n", " why=timer\n", "[leak "},
 		{"profile", "-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180", "~h#boot prog=firmware w=32 fw=1.2 code=", " k=paths l=0 why=timer\n", "[leak "},
 		{"profile, tiny", "-DLWSBT_TINY -DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180", "~h#boot prog=firmware w=32 code=", " k=paths l=0 why=timer\n", "[leak "},
-		{"packed", "-DLWSBT_PACKED=1", "~h#boot prog=firmware w=32 fw=1.2 code=", " why=timer\n", "[leak "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			elf := u.build(t, c.options)
 			uart := emulate(t, boards[0].qemu, elf)
 			begin := regexp.MustCompile(`(?m)^~h#begin 0( t=[1-9]\d*)?(.*\n)`).FindSubmatch(uart)
-			timed := !strings.Contains(c.options, "TINY") && !strings.Contains(c.options, "PACKED")
+			timed := !strings.Contains(c.options, "TINY")
 			if !bytes.HasPrefix(uart, []byte(c.boot)) || begin == nil || string(begin[2]) != c.begin || (len(begin[1]) > 0) != timed {
 				t.Errorf("the log is %q", uart)
 			}
 			got := stacks(t, uart, elf)
 			if len(got) != 1 || !strings.HasPrefix(got[0], "8 616 "+c.leaf) || !regexp.MustCompile(`\[leak .* work .* main `).MatchString(got[0]) {
 				t.Errorf("the log is %q, read as %q, want 8 blocks of 77 bytes of leak, work and main", uart, got)
+			}
+		})
+	}
+}
+
+// buildID returns the GNU build ID of an ELF file, in hexadecimal.
+func buildID(t *testing.T, path string) string {
+	t.Helper()
+	file, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	section := file.Section(".note.gnu.build-id")
+	if section == nil {
+		return ""
+	}
+	note, err := section.Data()
+	if err != nil || len(note) != 36 {
+		t.Fatalf("a note of %d bytes: %v", len(note), err)
+	}
+	return hex.EncodeToString(note[16:])
+}
+
+// The boot line has the build ID of the ELF file if the linker made one, and each dump has what the port says of the
+// heap: with stacks, with a profile, and optimized as one, where the compiler makes a calloc of malloc and memset.
+func TestRecipeBuildAndHeap(t *testing.T) {
+	cmdtest.Need(t, boards[0].tools...)
+	u := newUser(t)
+	const port = "const struct lwsbt_port lwsbt_wrap_port = { .time = now };"
+	app, err := os.ReadFile(filepath.Join(u.dir, "app.c"))
+	if err != nil || bytes.Count(app, []byte(port)) != 1 {
+		t.Fatalf("%v: app.c has no %q", err, port)
+	}
+	text := strings.Replace(string(app), port, `static int numbers(void *arg, struct lwsbt_numbers *n)
+{
+	(void)arg;
+	n->size = 40000, n->free = 30000, n->largest = 20000, n->least = 10000;
+	return 1;
+}
+const struct lwsbt_port lwsbt_wrap_port = { .time = now, .numbers = numbers };`, 1)
+	u.write(t, "app.c", strings.Replace(text, "work(77);", "work(77); kept = calloc(3, 4); free(kept); kept = 0;", 1))
+	for _, c := range []struct{ name, options string }{
+		{"stacks", "-Wl,--build-id"},
+		{"profile", "-Wl,--build-id -DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"},
+		{"optimized as one", "-Wl,--build-id -flto"},
+		{"without a build ID", "-Wl,--build-id=none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			elf := u.build(t, c.options)
+			uart := string(emulate(t, boards[0].qemu, elf))
+			boot, _, _ := strings.Cut(uart, "\n")
+			want, id := "", buildID(t, elf)
+			if id != "" {
+				want = " build=" + id
+			}
+			if got := regexp.MustCompile(` build=\w*`).FindString(boot); got != want {
+				t.Errorf("the boot line is %q, want build ID %q", boot, id)
+			}
+			heaps := regexp.MustCompile(`(?m)^~h#begin \d+ .*\n~h#heap size=40000 free=30000 largest=20000 min=10000\n`).FindAllString(uart, -1)
+			if len(heaps) != 8 {
+				t.Errorf("%d dumps begin with the numbers of the heap, want 8: %q", len(heaps), uart)
+			}
+			if got := stacks(t, []byte(uart), elf); len(got) != 1 || !strings.HasPrefix(got[0], "8 616 [leak ") {
+				t.Errorf("the log is read as %q, want 8 blocks of leak", got)
+			}
+		})
+	}
+}
+
+// A linker script with names of its own: the vector table gives the limits of a Cortex-M's stack, and what newlib asks
+// of any script those of the code. Where nothing does, the log says so, and has no range of length 0.
+func TestRecipeOwnScript(t *testing.T) {
+	cmdtest.Long(t)
+	cmdtest.Need(t, boards[0].tools...)
+	u := newUser(t)
+	script, err := os.ReadFile(filepath.Join(u.dir, "mps2.ld"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := string(script)
+	for _, name := range []string{"_stext", "_etext", "_estack"} {
+		if !strings.Contains(own, name+" = ") {
+			t.Fatalf("mps2.ld has no %s", name)
+		}
+		own = strings.ReplaceAll(own, name, "my"+name)
+	}
+	main, err := os.ReadFile(filepath.Join(u.dir, "mps2.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.write(t, "mps2.c", strings.NewReplacer("_stext", "my_stext", "_etext", "my_etext", "_estack", "my_estack").Replace(string(main)))
+	for _, c := range []struct {
+		name, code, options, leaf string
+		said                      bool
+	}{
+		{"limits of newlib's script", "	.init_array : { KEEP(*(.init_array)) __init_array_end = .; } > flash\n	.ARM.exidx", "", `^8 616 \[leak .* work .* main `, false},
+		{"no limit of the code", "	.ARM.exidx", "", `^8 616 \[leak [^ ]*\]$`, true},
+		{"no limit of the code, a profile", "	.ARM.exidx", "-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180", `^8 616 \[leak [^ ]*\]$`, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u.write(t, "mps2.ld", strings.Replace(own, "	.ARM.exidx", c.code, 1))
+			elf := u.build(t, c.options)
+			uart := emulate(t, boards[0].qemu, elf)
+			if said := bytes.Count(uart, []byte("\nlwsbt: stacks have one frame: ")); said > 1 || (said == 1) != c.said || bytes.Contains(uart, []byte("+0")) {
+				t.Errorf("the log is %q", uart)
+			}
+			if got := stacks(t, uart, elf); len(got) != 1 || !regexp.MustCompile(c.leaf).MatchString(got[0]) {
+				t.Errorf("the log is read as %q, want %s", got, c.leaf)
 			}
 		})
 	}

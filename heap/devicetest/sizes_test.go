@@ -42,7 +42,6 @@ var optionSizes = []size{
 	{"`LWSBT_SPEED`", tiny + counted + " -DLWSBT_SPEED=1", tiny + counted, 0},
 	{"`LWSBT_EXCEPTIONS`", tiny + " -DLWSBT_EXCEPTIONS=1", tiny, 0},
 	{"`LWSBT_EXTRAS`", tiny + counted + " -DLWSBT_EXTRAS=1", tiny + counted, 0},
-	{"`LWSBT_PACKED`", tiny + " -DLWSBT_PACKED=1", tiny, 0},
 	{"`LWSBT_QUARANTINE=32`", tiny + " -DLWSBT_QUARANTINE=32", tiny, 0},
 	{"`LWSBT_WRAP_RULES=64`", tiny + " -DLWSBT_SPEED=1 -DLWSBT_WRAP_RULES=64", tiny + " -DLWSBT_SPEED=1", 0},
 }

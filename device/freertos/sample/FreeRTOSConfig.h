@@ -24,7 +24,6 @@
 #define configCHECK_FOR_STACK_OVERFLOW 0
 
 #define INCLUDE_vTaskDelay 1
-#define INCLUDE_xTaskGetSchedulerState 1
 #define INCLUDE_uxTaskGetStackHighWaterMark 0
 
 #if defined(__riscv)

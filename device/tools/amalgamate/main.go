@@ -20,7 +20,7 @@ import (
 // machine's own size.
 var (
 	codec = strings.Fields("choose encode decode line parse head event paths packet device")
-	heap  = strings.Fields(`heap trim alloc dump packed paths_head sums profile profile_blocks profile_dump
+	heap  = strings.Fields(`heap trim alloc dump paths_head sums profile profile_blocks profile_dump
 	capture_fp capture_scan capture_unwind capture_functions capture_ppc capture_s390x capture_xtensa`)
 )
 

@@ -31,7 +31,6 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 	var h *core.Heap
 	search.Named = !o.carve
 	if len(profiles) == 0 || len(search.Owners)+len(search.Typed) > 0 {
-		search.Code, search.Shift = in.code()
 		h, err = in.FindHeap(search)
 	}
 	if err == nil && len(profiles) > 0 && h.Expected() == 0 && len(h.Damage)+len(h.Notes()) == 0 {

@@ -36,18 +36,9 @@ static size_t capture(uintptr_t *pcs, size_t max, size_t skip, const struct lwsb
 	return w.n;
 }
 
-#if LWSBT_PACKED
-extern char __executable_start[], etext[];
-static struct lwsbt_range code_range = { (uintptr_t)__executable_start, (uintptr_t)etext };
-static struct lwsbt_code code = { &code_range, 1, 0 };
-#endif
-
 static struct lwsbt_heap lwsbt_heap = {
 	.capture = capture,
 	.flags = LWSBT_KEEP_SEQUENCE,
-#if LWSBT_PACKED
-	.code = &code,
-#endif
 };
 static const struct lwsbt_allocator allocator = { .allocate = malloc, .resize = realloc, .release = free };
 

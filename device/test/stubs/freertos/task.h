@@ -11,10 +11,9 @@ typedef struct {
 	StackType_t *pxStackBase, *pxTopOfStack, *pxEndOfStack;
 	uint16_t usStackHighWaterMark;
 } TaskStatus_t;
-#define taskSCHEDULER_NOT_STARTED 1
 void vTaskSuspendAll(void);
 BaseType_t xTaskResumeAll(void);
-BaseType_t xTaskGetSchedulerState(void);
+UBaseType_t uxTaskGetNumberOfTasks(void);
 void vTaskGetInfo(TaskHandle_t task, TaskStatus_t *s, BaseType_t free, eTaskState state);
 TickType_t xTaskGetTickCount(void);
 UBaseType_t uxTaskGetSystemState(TaskStatus_t *list, UBaseType_t n, uint32_t *total);
