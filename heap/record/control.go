@@ -168,7 +168,7 @@ func (r *Recorder) turn(on bool) string {
 		return map[bool]string{true: "ok it is on already", false: "ok it is off already"}[on]
 	}
 	r.on = on
-	r.memory.setRecording(on, r.config.Lossy)
+	r.memory.setRecording(on)
 	if on {
 		for _, p := range r.processes {
 			if !p.idle {

@@ -22,7 +22,6 @@ type Config struct {
 	AtPeak    bool   // write a dump of the heap when it was largest
 	Inherited bool   // a child's recording begins with the blocks of its parent
 	Children  bool   // also record processes that the program starts
-	Lossy     bool   // drop events rather than let the program wait
 	Sample    uint64 // mean distance of samples in bytes; 0 records every allocation
 	StartOff  bool   // record nothing until a request On
 
@@ -87,7 +86,7 @@ func newMemory(c Config) (*memory, error) {
 		h.children = 1
 	}
 	h.clock = m.clock.kind
-	m.setRecording(!c.StartOff, c.Lossy)
+	m.setRecording(!c.StartOff)
 	m.unwatch = m.guard()
 	copy(m.seen.constants[:], m.constants())
 	m.seen.alive = m.alive.Load()
@@ -172,13 +171,10 @@ func (m *memory) release(rings int) {
 	}
 }
 
-func (m *memory) setRecording(on, lossy bool) {
+func (m *memory) setRecording(on bool) {
 	mode := uint32(0)
 	if on {
 		mode |= modeAllocs | modeFrees
-	}
-	if lossy {
-		mode |= modeLossy
 	}
 	m.seen.mode = mode
 	m.mode.Store(mode)

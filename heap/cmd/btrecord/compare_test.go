@@ -142,7 +142,7 @@ func heaptrackTotals(t *testing.T, file string) (s heapTotals) {
 const emergencyPool = 72704
 
 // TestComparison compares totals with DHAT and heaptrack, and logs them as
-// heap/docs/btrecord-compared.md has them; most programs only if LWSBT_FULL is all. Variables of the environment that a tool adds make
+// heap/FIGURES.md has their cost; most programs only if LWSBT_FULL is all. Variables of the environment that a tool adds make
 // differences of up to one in a thousand: programs copy the environment.
 func TestComparison(t *testing.T) {
 	cmdtest.Long(t)

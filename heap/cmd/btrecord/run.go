@@ -26,11 +26,11 @@ const (
 )
 
 type options struct {
-	output, library, cc, sample                                                     string
-	events, addresses, atPeak, children, inherited, lossy, startOff, quiet, verbose bool
-	interval, duration                                                              time.Duration
-	pid                                                                             int
-	rate                                                                            uint64
+	output, library, cc, sample                                              string
+	events, addresses, atPeak, children, inherited, startOff, quiet, verbose bool
+	interval, duration                                                       time.Duration
+	pid                                                                      int
+	rate                                                                     uint64
 }
 
 func (o *options) run(c *cobra.Command, args []string) error {
@@ -217,7 +217,7 @@ func (o *options) noter(c *cobra.Command) func(format string, args ...any) {
 // memory to use, or nil.
 func (o *options) newRecorder(t *record.Target, memory *os.File, files *outputs) (*record.Recorder, error) {
 	r, err := record.New(record.Config{Events: o.events, Addresses: o.addresses, AtPeak: o.atPeak, Children: o.children,
-		Inherited: o.inherited, Lossy: o.lossy, StartOff: o.startOff, Sample: o.rate, Target: t, File: memory,
+		Inherited: o.inherited, StartOff: o.startOff, Sample: o.rate, Target: t, File: memory,
 	}, files.create)
 	if err != nil {
 		return nil, failed(notRecorded, "%w", err)

@@ -25,7 +25,16 @@
  * fork. So in a hook there is no lock and no allocation. The only system calls are those
  * that allocators make: mprotect, mremap and munmap where a ring is taken, and futex
  * where it is full, or where memory that was not read before has to be checked. The
- * program may have a filter that kills it for any other. heap/docs/btrecord-internals.md lists them.
+ * program may have a filter that kills it for any other:
+ *
+ *   the start                  openat, read, fstat, mmap, madvise, fcntl, close, readlink and others
+ *   a thread's first event     mprotect, mmap; for each eighth thread mremap and munmap
+ *   half a ring is full        futex, to wake btrecord; all of it: futex, to wait
+ *   other threads' stacks      futex for each page that was not read before
+ *   dlopen                     mprotect
+ *   exec, posix_spawn          getpid, access, fstat, fcntl
+ *
+ * A process in another mount namespace with its own /proc gets the memory through an abstract socket.
  */
 #ifndef LWSBT_PRELOAD_H
 #define LWSBT_PRELOAD_H
