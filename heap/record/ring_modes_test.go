@@ -270,7 +270,7 @@ func TestRingGone(t *testing.T) {
 func ringKilled(t *testing.T, library, program string) {
 	r := newRing(t, ringConfig{words: 4096})
 	r.pause.Store(true)
-	*r.u32(60) = 0x40000000 | uint32(os.Getpid()) // as the kernel sets it
+	*r.u32(60) = 0x40000000 | uint32(os.Getpid())                            // as the kernel sets it
 	out, err := runRing(t, library, r, nil, "", program, "threads", "10000") // which ends
 	if err != nil || ringSum(t, out) != 160000 {
 		t.Fatal(out, err)
