@@ -76,6 +76,11 @@ func (o *heapOptions) findForeign(in *input, kinds []alloc.Kind) (*core.Heap, er
 		return nil, err
 	}
 	o.arenas = arenas
+	if len(unproven(arenas)) > 0 || slices.ContainsFunc(arenas, func(h *alloc.Heap) bool { return len(h.Damage) > 0 }) {
+		if err := in.noteStopped(); err != nil {
+			return nil, err
+		}
+	}
 	if n := unproven(arenas); len(n) > 0 && o.only != "" && o.only != "damaged" {
 		return nil, cli.Usagef("--only %s: %s", o.only, n[0])
 	}

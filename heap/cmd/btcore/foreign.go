@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/heap/core/alloc"
 	"github.com/lwsbt/lwsbt/internal/cli"
@@ -102,4 +104,30 @@ func describe(c *cobra.Command, heaps []*alloc.Heap) {
 			say(c, "proven: "+strings.Join(checks, "; "))
 		}
 	}
+}
+
+// allocatorFunctions matches the functions that change the structures of allocators.
+var allocatorFunctions = regexp.MustCompile(`^(__libc_|_int_|__|_)?(malloc|free|calloc|realloc|memalign|cfree)(_r|_consolidate)?$|` +
+	`^(pvPortMalloc|vPortFree|prvInsertBlockIntoFreeList|unlink_chunk|sysmalloc|systrim|malloc_consolidate|alloc_slot|alloc_group|nontrivial_free)|` +
+	`^(tcache_|tlsf_|multi_heap_|mm_malloc|mm_free|_tx_byte_|sys_heap_|chunk_|free_chunk)`)
+
+// noteStopped adds a note for each thread that stopped in a function of an allocator: its structures may be between two
+// states then.
+func (in *input) noteStopped() error {
+	names, err := in.symbols()
+	if err != nil {
+		return err
+	}
+	defer names.Close()
+	for i := range in.Threads {
+		t := &in.Threads[i]
+		for _, a := range names.Resolve(nil, &codec.Stack{PCs: []uint64{t.PC + 1}}, nil) { // an address before the next one
+			for _, f := range a.Frames() {
+				if allocatorFunctions.MatchString(f.Name) {
+					in.note("thread %d stopped in %s: what looks like damage may be a change that was not finished", t.ID, f.Name)
+				}
+			}
+		}
+	}
+	return nil
 }

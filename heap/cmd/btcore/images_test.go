@@ -121,3 +121,17 @@ func TestOverview(t *testing.T) {
 		t.Errorf("%d blocks", n)
 	}
 }
+
+// TestStoppedInTheAllocator checks the note if the program counter is in a function of the allocator.
+func TestStoppedInTheAllocator(t *testing.T) {
+	dir, regs := filepath.Join("testdata", "images"), filepath.Join(t.TempDir(), "regs.txt")
+	for pc, stopped := range map[string]bool{"0xce4": true, "0xa1c": false} { // in vPortFree, in reset
+		if err := os.WriteFile(regs, []byte("pc "+pc+"\nsp 0x2003f000\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, errs := execute("heap", "--ram", "0x20000000="+filepath.Join(dir, "uaf.bin.gz"), "-e", filepath.Join(dir, "uaf.elf"), "--regs", regs)
+		if strings.Contains(errs, " stopped in vPortFree: ") != stopped {
+			t.Errorf("pc %s: %s", pc, errs)
+		}
+	}
+}

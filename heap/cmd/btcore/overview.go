@@ -56,11 +56,14 @@ func (o *heapOptions) overview(w io.Writer, in *input, h *core.Heap) error {
 	return nil
 }
 
-// growth says where more memory may come from: allocators of processes get it from the system.
+// growth says where more memory may come from: allocators of C libraries get it from the system, or by sbrk.
 func growth(arenas []*alloc.Heap) string {
 	for _, a := range arenas {
-		if a.Kind == alloc.Glibc || a.Kind == alloc.MuslNG {
+		switch a.Kind {
+		case alloc.Glibc, alloc.MuslNG:
 			return ", unless the system gives more memory"
+		case alloc.Newlib, alloc.NewlibNano, alloc.Picolibc:
+			return ", unless sbrk gives more memory"
 		}
 	}
 	return ""

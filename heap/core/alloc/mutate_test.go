@@ -3,15 +3,19 @@ package alloc
 import (
 	"bytes"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
+
+var update = flag.Bool("update", false, "write the table of damage in heap/docs/any-heap.md")
 
 // mutations counts the effects of damage on what is reported, beside the truth.
 type mutations struct {
@@ -237,19 +241,50 @@ func TestDamage(t *testing.T) {
 	case cmdtest.Full():
 		runs = 600
 	}
-	for k, s := range list {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			x := mutableImage(t, s)
-			r := rand.New(rand.NewPCG(1, uint64(k)))
-			var o mutations
-			for range runs {
-				x.run(t, r, &o)
+	results := make([]mutations, len(list))
+	t.Run("images", func(t *testing.T) {
+		for k, s := range list {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				x := mutableImage(t, s)
+				r := rand.New(rand.NewPCG(1, uint64(k)))
+				var o mutations
+				for range runs {
+					x.run(t, r, &o)
+				}
+				results[k] = o
+				t.Logf("%+v", o)
+				if o.leaks > runs/1000 || o.silent > runs/30 || o.runs < runs/2 {
+					t.Errorf("%+v", o)
+				}
+			})
+		}
+	})
+	if !*update {
+		return
+	}
+	const document, begin, end = "../../docs/any-heap.md", "<!-- damage -->\n", "<!-- /damage -->\n"
+	text, err := os.ReadFile(document)
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if err != nil || !ok || !closed {
+		t.Fatalf("%s: no %s; %v", document, begin, err)
+	}
+	table := "| allocator | images | runs | detected | false leaks | silent |\n| --- | ---: | ---: | ---: | ---: | ---: |\n"
+	for k := range kinds {
+		var sum mutations
+		n := 0
+		for i, s := range list {
+			if o := results[i]; s.kind == k {
+				n++
+				sum.runs, sum.detected, sum.leaks, sum.silent = sum.runs+o.runs, sum.detected+o.detected, sum.leaks+o.leaks, sum.silent+o.silent
 			}
-			t.Logf("| %s | %d | %d | %d | %d | %d |", s.name, o.runs, o.detected, o.lost, o.leaks, o.silent)
-			if o.leaks > runs/1000 || o.silent > runs/30 || o.runs < runs/2 {
-				t.Errorf("%+v", o)
-			}
-		})
+		}
+		if n > 0 {
+			table += fmt.Sprintf("| %v | %d | %d | %d | %d | %d |\n", k, n, sum.runs, sum.detected, sum.leaks, sum.silent)
+		}
+	}
+	if err := os.WriteFile(document, []byte(before+begin+table+end+after), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

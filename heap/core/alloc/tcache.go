@@ -75,7 +75,6 @@ func (g *glibc) inside(at uint64) bool {
 type cutList struct {
 	size uint64 // of its chunks, the smallest if it has several
 	at   uint64 // of the link
-	left uint64 // blocks behind the link
 }
 
 // threadCache is what was found in a cache.
@@ -86,7 +85,7 @@ type threadCache struct {
 }
 
 // lost finds the blocks behind a link that was overwritten. Blocks in caches have a key behind their link, since 2.29,
-// until they are allocated again. If there are others than the cache counts, any block of the size may be free.
+// until they are allocated again.
 func (g *glibc) lost(h *Heap, c *threadCache, l cutList) {
 	g.home(l.at, h).freed(l.at, g.link(l.at, !g.plain), "the link of the thread's cache")
 	keys, key := map[uint64]int{}, uint64(0)
@@ -96,33 +95,10 @@ func (g *glibc) lost(h *Heap, c *threadCache, l cutList) {
 			key = k
 		}
 	}
-	var found []*Block
 	for _, b := range g.all {
 		if k, _ := g.m.Pointer(b.Addr + g.ptr); b.State == Used && b.Size+g.ptr == l.size && keys[key] > 1 && k == key && k != 0 {
-			found = append(found, b)
+			b.State = Cached
 		}
-	}
-	for _, b := range found {
-		b.State = Cached
-	}
-	if uint64(len(found)) < l.left {
-		g.doubtSize(l.size)
-	}
-}
-
-// doubtSize makes the used blocks of a size of chunk doubtful: they may be in a list of free blocks that was cut.
-func (g *glibc) doubtSize(size uint64) {
-	for _, b := range g.all {
-		if b.State == Used && b.Size+g.ptr == size {
-			b.Doubt = true
-		}
-	}
-}
-
-// doubtFast makes the used blocks doubtful that can be in a fast bin.
-func (g *glibc) doubtFast() {
-	for size := 4 * g.ptr; size <= maxFast*g.ptr; size += g.align {
-		g.doubtSize(size)
 	}
 }
 
@@ -197,9 +173,9 @@ func (g *glibc) cache(addr, count uint64, mangled bool) (c threadCache, ok bool)
 			return c, false
 		}
 		size := 4*g.ptr + i*g.align
-		passed, cut := g.cached(&c, head, at, n, mangled, func(b *Block) bool { return b.Size+g.ptr == size })
+		_, cut := g.cached(&c, head, at, n, mangled, func(b *Block) bool { return b.Size+g.ptr == size })
 		if cut != 0 {
-			c.cut = append(c.cut, cutList{size, cut, n - passed})
+			c.cut = append(c.cut, cutList{size, cut})
 		}
 	}
 	return c, len(c.cut) <= mostCut
@@ -283,7 +259,7 @@ func (g *glibc) cacheOfSlots(addr uint64) (c threadCache, ok bool) {
 			if at == 0 {
 				at = addr + 2*uint64(i) // the number
 			}
-			c.cut = append(c.cut, cutList{4*g.ptr + uint64(min(i, cacheBins))*g.align, at, places - min(places, n)})
+			c.cut = append(c.cut, cutList{4*g.ptr + uint64(min(i, cacheBins))*g.align, at})
 		}
 	}
 	return c, true
@@ -317,9 +293,6 @@ func (g *glibc) fastBins(h *Heap, start, top uint64) {
 			if b == nil || b.State != Used || !b.Doubt && (b.Size > maxFast*g.ptr || size != 0 && b.Size+g.ptr != size) {
 				if n > 0 { // else these words are no heads of lists
 					g.home(link, h).freed(link, next, "the link of the list of free blocks")
-					if g.doubtSize(size); size == 0 {
-						g.doubtFast()
-					}
 				}
 				break
 			}
