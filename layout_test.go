@@ -47,7 +47,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/process":            {packages: "codec codec/callpath codec/recording symbol internal/input internal/printable"},
 	"heap/internal/worlds":        {}, // tests import it
 	"heap/internal/heapmap":       {packages: "codec heap/profile heap/profile/replay"},
-	"heap/report":                 {packages: "heap/profile heap/profile/growth heap/internal/heapmap internal/printable heap/internal/leaktext"},
+	"heap/report":                 {packages: "heap/leak heap/profile heap/profile/growth heap/internal/heapmap internal/printable heap/internal/leaktext"},
 	"stats":                       {packages: "codec internal/cli internal/printable"},
 	"heap/profile":                {packages: "symbol internal/printable"},
 	"heap/profile/growth":         {packages: "heap/leak heap/profile internal/printable"},

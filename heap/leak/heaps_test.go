@@ -72,7 +72,7 @@ func heapWorld(rng *rand.Rand, kind string, n int, startUp bool) *heapLog {
 	up := rng.IntN(4)
 	fall := uniform(rng, 0.02, 0.1) // of the heap: what a quantised leak loses at once
 	lateBoot := rng.IntN(3)
-	burst := make([]float64, 5)
+	burst := make([]float64, 20)
 	for i := range burst {
 		burst[i] = rng.Float64()
 	}

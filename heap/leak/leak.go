@@ -12,25 +12,25 @@ import (
 
 // Series has the values of one call path, heap or other memory over the boots of a device.
 type Series struct {
-	Boots []Boot // the oldest first
-	Kind  Kind
+	Boots []Boot `json:"boots"` // the oldest first
+	Kind  Kind   `json:"kind"`
 	// Quantum is the least change of Value that is one: the size of a block, or the alignment of the
 	// allocator. 0 is 8.
-	Quantum float64
+	Quantum float64 `json:"quantum"`
 	// Per is the unit of Boot.At, such as "hour" or "dump". It is copied to Judgement.Per.
-	Per string
+	Per string `json:"per"`
 }
 
 // Boot has the values of a boot. Judge leaves out a point whose time is not after that of the point
 // before, and one that has a number that is not finite.
 type Boot struct {
-	At    []float64 // time since the boot in units of Series.Per
-	Value []float64 // bytes in use; as many as At
+	At    []float64 `json:"at"`    // time since the boot in units of Series.Per
+	Value []float64 `json:"value"` // bytes in use; as many as At
 	// Kept is the part of the blocks of each value that the log has, more than 0, at most 1. A value
 	// is divided by it. nil is 1 for all.
-	Kept []float64
+	Kept []float64 `json:"kept,omitempty"`
 	// Version is the firmware, "" if it is not known.
-	Version string
+	Version string `json:"version,omitempty"`
 }
 
 // Kind is what a series is of. It decides how likely a leak is before the series is seen.
@@ -40,6 +40,25 @@ const (
 	Path Kind = iota // a call path, one of some hundred
 	Heap             // a whole heap, or the sum of many paths
 )
+
+var kinds = [...]string{"path", "heap"}
+
+// String returns "path" or "heap".
+func (k Kind) String() string { return kinds[min(int(k), len(kinds)-1)] }
+
+// MarshalText returns the text of String, for JSON.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads a text of String.
+func (k *Kind) UnmarshalText(text []byte) error {
+	for i, s := range kinds {
+		if s == string(text) {
+			*k = Kind(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("leak: kind %q, expected path or heap", text)
+}
 
 // Verdict is the answer to a series.
 type Verdict uint8
@@ -128,12 +147,12 @@ const (
 // prior is the logarithm of the odds of a leak before a series is seen, of a path that grows and of a
 // heap that somebody asks about, and by how much the logarithm of the odds grows faster than the weight
 // from a weight on: call paths are more unlike than heaps.
-var prior = [...]struct{ odds, from, faster float64 }{Path: {-5, 4.4, 1.3}, Heap: {-1, 99, 0}}
+var prior = [...]struct{ odds, from, faster float64 }{Path: {-5.7, 2.4, 0.85}, Heap: {-1.25, 99, 0}}
 
 // Probability returns the probability of a leak for a weight, or for the sum of the weights of
 // several devices.
 func (k Kind) Probability(weight float64) float64 {
-	p := prior[k]
+	p := prior[min(int(k), len(prior)-1)]
 	return logistic(weight + p.odds + p.faster*math.Max(0, weight-p.from))
 }
 
@@ -147,12 +166,58 @@ const minPoints = 3
 const preferMore = 0.3
 
 // Judge judges a series: its last boot, the last two, four ... boots, and all of them. It keeps what is
-// most certain. If the firmware changed, and the boots of the present one exclude the former rate,
-// only these count.
+// most certain. If the boots of the present firmware, or the last boot, exclude the former rate, only these
+// count. What is not sure is judged by every second, fourth and eighth point, too: more points are never less
+// certain.
 func Judge(s Series) Judgement {
 	if s.Quantum <= 0 {
 		s.Quantum = 8
 	}
+	j := judge(&s)
+	for every := 2; every <= maxThin && j.Probability < Sure && (s.Kind == Heap || j.Rate > 0 && j.Probability > uncertain); every *= 2 {
+		if t := thin(&s, every); t != nil {
+			if o := judge(t); o.Probability > j.Probability {
+				j = o
+			}
+		}
+	}
+	j.Per = s.Per
+	j.answer()
+	return j
+}
+
+// Limits of thinning: the largest step, the least number of points, and the probability below which a path, of
+// which there are many, is not examined.
+const (
+	maxThin   = 8
+	minThin   = 12
+	uncertain = 0.05
+)
+
+// thin returns every n-th point of each boot, from the first on; nil if no boot has enough.
+func thin(s *Series, n int) *Series {
+	out := *s
+	out.Boots = make([]Boot, len(s.Boots))
+	enough := false
+	for i, b := range s.Boots {
+		t := &out.Boots[i]
+		t.Version = b.Version
+		for k := 0; k < min(len(b.At), len(b.Value)); k += n {
+			t.At, t.Value = append(t.At, b.At[k]), append(t.Value, b.Value[k])
+			if k < len(b.Kept) {
+				t.Kept = append(t.Kept, b.Kept[k])
+			}
+		}
+		enough = enough || len(t.At) >= minThin
+	}
+	if !enough {
+		return nil
+	}
+	return &out
+}
+
+// judge judges the points of a series.
+func judge(s *Series) Judgement {
 	var all []*boot
 	for i := range s.Boots {
 		if b := reduce(&s.Boots[i], i, s.Quantum); b != nil {
@@ -160,22 +225,35 @@ func Judge(s Series) Judgement {
 		}
 	}
 	if len(all) == 0 {
-		return Judgement{Low: math.Inf(-1), High: math.Inf(1), Per: s.Per, Why: "too short: no boot has 3 points"}
+		return Judgement{Low: math.Inf(-1), High: math.Inf(1), Why: "too short: no boot has 3 points"}
 	}
-	j := judgeSets(all, s.Quantum, &s)
+	j := judgeSets(all, s.Quantum, s)
 	present, before := latest(all)
-	if len(before) > 0 && j.Rate > 0 {
-		if now := judgeSets(present, s.Quantum, &s); now.evidence.Points >= minEnded && now.High < j.Rate/2 {
-			was := judgeSets(before, s.Quantum, &s)
-			if j = now; j.Until == nil && was.Weight >= endedWeight && was.Rate > 0 {
-				j.Until, j.Former, j.Since = &Moment{present[0].index, present[0].at[0]}, was.Rate, was.Since
-			}
-		}
+	if !j.excluded(present, before, minEnded, s) && len(all) > 1 {
+		j.excluded(all[len(all)-1:], all[:len(all)-1], minQuiet, s)
 	}
-	j.Per = s.Per
 	j.Probability = s.Kind.Probability(j.Weight)
-	j.answer()
 	return j
+}
+
+// minQuiet is the least number of intervals of a last boot that excludes the rate of the boots before.
+const minQuiet = 10
+
+// excluded reports whether boots exclude the rate of all. Then the judgement is that of these boots, and the
+// growth of those before has ended.
+func (j *Judgement) excluded(present, before []*boot, points float64, s *Series) bool {
+	if len(before) == 0 || j.Rate <= 0 || j.Weight < endedWeight {
+		return false
+	}
+	now := judgeSets(present, s.Quantum, s)
+	if now.evidence.Points < points || now.High >= j.Rate/2 {
+		return false
+	}
+	was := judgeSets(before, s.Quantum, s)
+	if *j = now; j.Until == nil && was.Weight >= endedWeight && was.Rate > 0 {
+		j.Until, j.Former, j.Since = &Moment{present[0].index, present[0].at[0]}, was.Rate, was.Since
+	}
+	return true
 }
 
 // latest returns the boots of the version of the last boot, and the others.
@@ -205,12 +283,14 @@ func judgeSets(all []*boot, quantum float64, s *Series) (best Judgement) {
 			break
 		}
 	}
-	if found > 0 && best.evidence.Share < 1 && best.contrasts(all[:found], all[len(all)-1], quantum) {
+	if found > 0 && best.Rate > 0 && best.evidence.Share < 1 && best.contrasts(all[:found], all[len(all)-1], quantum) {
 		best.evidence.Share = 1
 		best.Weight = weigh(&best.evidence)
 	}
-	if s.Kind == Heap { // of a heap, the first points are a start-up
-		best.Weight = math.Min(best.Weight, perPoint*best.evidence.Points)
+	if e := &best.evidence; s.Kind == Heap { // of a heap, the first points are a start-up
+		best.Weight = math.Min(best.Weight, perPoint*e.Points)
+	} else if e.Points < shortBoot*e.Boots { // and so are boots of few dumps
+		best.Weight = math.Min(best.Weight, mostShort)
 	}
 	best.began(all, found, quantum, s.Kind)
 	return best
@@ -218,6 +298,13 @@ func judgeSets(all []*boot, quantum float64, s *Series) (best Judgement) {
 
 // perPoint is the most that an interval adds to the weight of a heap.
 const perPoint = 0.6
+
+// shortBoot is the number of intervals below which a boot may be its start-up, and mostShort the largest weight
+// of a path in such boots.
+const (
+	shortBoot = 4
+	mostShort = 5.3
+)
 
 // slower is the ratio of the slopes before and after a begin.
 const slower = 0.2
@@ -257,7 +344,7 @@ func enough(set []*boot) bool {
 func (j *Judgement) began(all []*boot, from int, quantum float64, k Kind) {
 	first := all[from]
 	j.Since.Boot = first.index
-	if j.Rate <= 0 || j.Weight < -prior[k].odds-4 || j.Since.At > first.at[0]+0.15*first.span() {
+	if j.Rate <= 0 || j.Weight < 0 || j.Since.At > first.at[0]+0.15*first.span() {
 		return
 	}
 	whole := from
@@ -312,12 +399,12 @@ func (s *set) judge() (j Judgement) {
 
 // flat is the result of boots whose floor does not rise.
 func (s *set) flat() Judgement {
-	least := s.quantum
+	least, points := s.quantum, 0.0
 	for _, b := range s.boots {
-		least = math.Max(least, b.fallback)
+		least, points = math.Max(least, b.fallback), points+float64(len(b.at)-1)
 	}
 	most := (least + 2*s.lost) / math.Max(s.span, 1e-9)
-	return Judgement{Weight: -12, Low: -most, High: most, Since: Moment{s.boots[0].index, s.t0}, evidence: evidence{Points: s.points}}
+	return Judgement{Weight: -12, Low: -most, High: most, Since: Moment{s.boots[0].index, s.t0}, evidence: evidence{Points: points}}
 }
 
 // Limits of a growth that ended.
@@ -350,14 +437,15 @@ func (j *Judgement) answer() {
 		j.Verdict, j.Until, j.Former = Leak, nil, 0
 	case j.Until != nil, j.Probability < hardly && j.Low <= 0 && e.Points >= minNone:
 		j.Verdict, j.Bound = None, math.Max(j.High, 0)
+	case j.Why != "":
 	case e.Points < 8:
 		j.Why = fmt.Sprintf("too short: %.0f points after the first; about 8 decide", e.Points)
 	case j.Probability < hardly && e.Share >= 0.7:
-		j.Why = "it grows unevenly, as a leak seldom does; a longer log decides"
+		j.Why = "the growth is uneven; a longer log decides"
 	case e.Share < 0.7 && e.Z > 3:
 		j.Why = "it grew only since some time: a leak that began late, or a cache that fills; another boot decides"
 	case e.Late < 0.42 && e.Z > 3:
-		j.Why = "it grows ever more slowly: a leak, or a cache that fills; a longer log decides"
+		j.Why = "the growth slowed down: a cache that fills, or a leak; a longer log decides"
 	case e.Below > 0.5:
 		j.Why = "it was as high before; a longer log decides"
 	default:

@@ -8,11 +8,12 @@ import (
 
 // Limits of the load.
 const (
-	minLoadPaths = 8
-	maxLoadPaths = 256
-	loadGrowth   = 0.1 // a load that grows less is none
-	loadEvidence = -1  // and one of which the weight is less
-	loadMargin   = 4   // the load itself is uncertain: what is left of the weight counts so much more
+	minLoadPaths  = 8
+	maxLoadPaths  = 256
+	loadGrowth    = 0.1 // a load that grows less is none
+	loadEvidence  = -1  // and one of which the weight is less
+	minLoadWeight = 2   // a path of less weight is not compared with it
+	loadMargin    = 3   // the load itself is uncertain: what is left of the weight counts so much more
 )
 
 // JudgeAll judges the call paths of a program, whose boots have the same times. If what most of them have
@@ -23,7 +24,7 @@ func JudgeAll(paths iter.Seq[Series]) (list []Judgement) {
 	kept := map[int]Series{}
 	for s := range paths {
 		j := Judge(s)
-		if j.Weight+prior[s.Kind].odds > -3 {
+		if j.Weight > minLoadWeight {
 			kept[len(list)] = s
 		}
 		list = append(list, j)
@@ -40,9 +41,10 @@ func JudgeAll(paths iter.Seq[Series]) (list []Judgement) {
 		j := &list[i]
 		s.Boots = divide(s.Boots, load)
 		if most := Judge(s).Weight + loadMargin; most < j.Weight {
-			j.Weight, j.Probability, j.Verdict = most, s.Kind.Probability(most), Unknown
-			if j.answer(); j.Verdict == Unknown {
-				j.Why = "it grows as most call paths do, with the load; a longer log decides"
+			j.Weight, j.Probability, j.Verdict, j.Bound = most, s.Kind.Probability(most), Unknown, 0
+			j.Why = "most call paths grew as much: the load, or a leak; a longer log decides"
+			if j.answer(); j.Verdict != Unknown {
+				j.Why = ""
 			}
 		}
 	}

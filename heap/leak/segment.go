@@ -142,6 +142,32 @@ func (s *set) fit(from, to int) (f fit) {
 	return f
 }
 
+// rest is that of fit.
+func (s *set) rest(from, to int) float64 {
+	if to-from < 3 && len(s.sums) == 1 {
+		return 0
+	}
+	var sxx, sxy, syy float64
+	for b := range s.sums {
+		p, q := &s.sums[b][to], &s.sums[b][from]
+		n := p.n - q.n
+		if n < 2 {
+			continue
+		}
+		x, y := p.x-q.x, p.y-q.y
+		sxx += p.xx - q.xx - x*x/n
+		sxy += p.xy - q.xy - x*y/n
+		syy += p.yy - q.yy - y*y/n
+	}
+	if sxx > 1e-9 {
+		syy -= sxy * sxy / sxx
+	}
+	if syy < 0 {
+		return 0
+	}
+	return syy
+}
+
 // segment cuts the uptime into segments of constant slope by dynamic programming: it minimizes the sum of
 // the squared distances and of a price for each segment.
 func (s *set) segment() {
@@ -153,14 +179,14 @@ func (s *set) segment() {
 		begins = append(begins, to-1)
 		best[to] = math.Inf(1)
 		for k, i := range begins {
-			costs[k] = best[i] + s.fit(i, to).rest
-			if c := costs[k] + price; c < best[to] {
+			costs[k] = best[i] + s.rest(i, to)
+			if c := costs[k] + price; c < best[to]*(1-1e-6) { // not by rounding
 				best[to], from[to] = c, i
 			}
 		}
 		n := 0
 		for k, i := range begins { // what costs more already without its next segment never is
-			if costs[k] <= best[to] {
+			if costs[k] <= best[to]*(1+1e-6) {
 				begins[n] = i
 				n++
 			}

@@ -283,7 +283,7 @@ type fitRow struct {
 func fitWeights(rows []fitRow) string {
 	var n [2][2]float64
 	for _, r := range rows {
-		n[flag(r.heap)][flag(r.leaks)]++
+		n[indexOf(r.heap)][indexOf(r.leaks)]++
 	}
 	const k = len(weights)
 	var w [k]float64
@@ -294,13 +294,13 @@ func fitWeights(rows []fitRow) string {
 		loss = 0
 		for i := range rows {
 			r := &rows[i]
-			c := n[flag(r.heap)]
+			c := n[indexOf(r.heap)]
 			s := math.Log(c[1] / c[0])
 			for a, x := range r.x {
 				s += w[a] * x
 			}
 			p := logistic(s)
-			y := float64(flag(r.leaks))
+			y := float64(indexOf(r.leaks))
 			loss -= y*math.Log(p+1e-300) + (1-y)*math.Log(1-p+1e-300)
 			q := math.Max(p*(1-p), 1e-6)
 			for a, x := range r.x {
@@ -342,7 +342,7 @@ func fitWeights(rows []fitRow) string {
 	return s
 }
 
-func flag(b bool) int {
+func indexOf(b bool) int {
 	if b {
 		return 1
 	}

@@ -18,12 +18,11 @@ func (e *evidence) terms() [28]float64 {
 	below := math.Min(2, e.Below)
 	steep := math.Min(3, e.Steep)
 	certain := math.Min(1, z/15)
-	var late, bend, curve, short float64 // of several boots: a cache fills at the same uptime, each start-up bends
+	var late, bend, curve float64 // of several boots: a cache fills at the same uptime, each start-up bends
 	if e.Boots >= 2 {
 		late = math.Max(0, 0.88-e.Share)
 		bend = math.Max(0, math.Abs(e.Late-0.5)-0.06) * math.Log(math.Min(8, e.Boots))
 		curve = math.Max(0, math.Min(6, math.Abs(e.Curve))-1.2)
-		short = math.Max(0, 5-e.Points/e.Boots)
 	}
 	return [...]float64{1,
 		math.Log1p(z),
@@ -49,11 +48,11 @@ func (e *evidence) terms() [28]float64 {
 		math.Log(math.Max(1, e.Boots)),
 		late,
 		bend,
-		short,
+		math.Max(0, 1-e.Bend/0.03) * math.Max(0, 10*e.Share-9), // a straight line from the begin on
 		curve,
 		math.Log(math.Max(1, e.Points)),
 		math.Log1p(math.Min(20, e.Jumps)),
 	}
 }
 
-var weights = [...]float64{-1.94, 1.99, 0.349, -0.707, -3.48, -0.535, -4.59, -0.93, -1.96, 0.777, -2.21, -7.75, -2.86, -6.77, -3.44, -1.06, -0.425, -1.74, -0.196, -3.4, -5.47, 0.349, 0.12, -0.582, -0.155, -0.334, -0.698, -0.263}
+var weights = [...]float64{-1.24, 1.81, 0.353, -0.498, -3.26, 0.218, -5.48, -0.659, -2, 0.616, -1.58, -7.22, -2.71, -5.84, -3.04, -0.682, -0.237, -1.75, 0.71, -2.4, -2.57, 0.42, 0.474, -1.33, 0.593, -0.312, -0.708, -0.216}

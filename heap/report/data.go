@@ -67,6 +67,7 @@ type cost struct {
 type leaks struct {
 	Summary []string `json:"summary"`
 	Rows    []leak   `json:"rows"`
+	Heaps   []Heap   `json:"heaps,omitempty"`
 }
 
 type leak struct {
@@ -197,11 +198,27 @@ func (d *data) addLeaks(l *Leaks) {
 	for _, s := range l.Summary {
 		d.Leaks.Summary = append(d.Leaks.Summary, printable.Text(s))
 	}
+	for _, h := range l.Heaps {
+		h.Name, h.Verdict, h.Lines = printable.Text(h.Name), printable.Text(h.Verdict), printed(h.Lines)
+		d.Leaks.Heaps = append(d.Leaks.Heaps, h)
+	}
 	for _, r := range l.Rows {
 		stack := d.stack(r.Stack)
 		r.Rate, r.Text, r.Points = printable.Text(r.Rate), printable.Text(r.Text), append([]uint64{}, r.Points...)
+		for i, part := range r.Parts {
+			r.Parts[i] = printed(part)
+		}
 		d.Leaks.Rows = append(d.Leaks.Rows, leak{r, stack, d.find(stack)})
 	}
+}
+
+// printed returns texts that can be shown.
+func printed(texts []string) []string {
+	list := make([]string, len(texts))
+	for i, s := range texts {
+		list[i] = printable.Text(s)
+	}
+	return list
 }
 
 // stack returns the numbers of sites, which it adds if they are new, innermost first.

@@ -114,18 +114,31 @@ type Cost struct {
 type Leaks struct {
 	Summary []string // result and omissions; the first line is the answer
 	Rows    []Leak   // the surest first
+	Heaps   []Heap   // what the allocator reported
 }
 
 // Leak is a call path that may leak.
 type Leak struct {
-	Verdict string         `json:"verdict"` // "leak", "probably", "grows" or "no evidence"
-	Stack   []profile.Site `json:"-"`       // innermost first
-	Rate    string         `json:"rate"`    // such as "+69.3 ± 6.5 bytes per dump"
-	Grows   bool           `json:"grows"`   // Rate is above 0
+	Verdict string         `json:"verdict"` // such as "leak, 97 %", "cannot tell" or "none"
+	Sure    bool           `json:"sure"`
+	Stack   []profile.Site `json:"-"`     // innermost first
+	Rate    string         `json:"rate"`  // such as "+69.3 bytes per dump (62.8 to 75.8)"
+	Grows   bool           `json:"grows"` // Rate is above 0
 	First   profile.Value  `json:"first"`
 	Last    profile.Value  `json:"last"`
 	Points  []uint64       `json:"points"` // over the dumps that were compared
-	Text    string         `json:"text"`   // the evidence
+	Text    string         `json:"text"`   // what else is known
+	Picture *Picture       `json:"picture,omitempty"`
+	Parts   [][]string     `json:"parts,omitempty"` // of several call paths by one bug: frames and rate of each
+}
+
+// Heap is what the allocator reported of a heap.
+type Heap struct {
+	Name    string   `json:"name"`
+	Verdict string   `json:"verdict"`
+	Sure    bool     `json:"sure"`
+	Lines   []string `json:"lines"`
+	Picture *Picture `json:"picture,omitempty"`
 }
 
 // Write writes the page of a profile, which has 1 to MaxDumps dumps. The page opens

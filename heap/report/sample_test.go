@@ -104,14 +104,14 @@ func (s sample) profile(t testing.TB) *profile.Profile {
 
 // sampleLeaks are leaks of the sample, the first of its leaking call path.
 var sampleLeaks = &report.Leaks{
-	Summary: []string{"1 leak in 39 dumps of 2 boots over 9.25 h", "free 1,048,576 bytes: exhausted in 3 days (3 to 4) at +13,184 ± 120 bytes per hour", "left out: dump 11 (has no end)"},
+	Summary: []string{"1 leak in 39 dumps of 2 boots over 9.25 h", "free 1,048,576 bytes: exhausted in 3 days (3 to 4) at +13,184 bytes per hour", "left out: dump 11 (has no end)"},
 	Rows: []report.Leak{
-		{Verdict: "leak", Stack: []profile.Site{{Func: "dup_header", File: "src/upload.c", Line: 85, Module: "sensord"}, {Func: "parse_header", File: "src/session.c", Line: 72, Module: "sensord"},
+		{Verdict: "leak, 98 %", Stack: []profile.Site{{Func: "dup_header", File: "src/upload.c", Line: 85, Module: "sensord"}, {Func: "parse_header", File: "src/session.c", Line: 72, Module: "sensord"},
 			{Func: "session_open", File: "src/upload.c", Line: 46, Module: "sensord"}, {Func: "event_loop", File: "src/session.c", Line: 33, Module: "sensord"}, {Func: "main", File: "src/main.c", Line: 20, Module: "sensord"}},
-			Rate: "+13,184 ± 120 bytes per hour", Grows: true, First: v(3708, 9), Last: v(66332, 161), Points: []uint64{3708, 7004, 10300, 13596, 17304, 20600},
-			Text: "kept memory grew in 37 of 37 intervals (6 expected in random order), in both halves of the log, steadily"},
-		{Verdict: "grows", Stack: []profile.Site{{Func: hostile[1]}}, Rate: "+12 ± 9 bytes per hour", Grows: true, First: v(100, 1), Last: v(200, 2), Points: []uint64{100, 100, 150, 200}, Text: hostile[0]},
-		{Verdict: "probably", Rate: "+1 ± 1 bytes per hour", Points: []uint64{1, 2}}, // no frame is known
+			Sure: true, Rate: "+13,184 bytes per hour (13,064 to 13,304)", Grows: true, First: v(3708, 9), Last: v(66332, 161), Points: []uint64{3708, 7004, 10300, 13596, 17304, 20600},
+			Text: "since about dump 3"},
+		{Verdict: "cannot tell", Stack: []profile.Site{{Func: hostile[1]}}, Rate: "+12 bytes per hour (3 to 21)", Grows: true, First: v(100, 1), Last: v(200, 2), Points: []uint64{100, 100, 150, 200}, Text: hostile[0]},
+		{Verdict: "leak, 61 %", Rate: "+1 bytes per hour (0 to 2)", Points: []uint64{1, 2}}, // no frame is known
 	},
 }
 

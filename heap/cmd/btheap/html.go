@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -31,7 +32,8 @@ func htmlCommand() *cobra.Command {
 a flame graph of each moment and of the difference between two, callers and
 callees of each function, with --sources its source lines, and the heap map if
 the log has addresses of blocks. For a recording with events, it has 40 moments,
-and the memory that was live at the peak, ever allocated, and temporary.`,
+and the memory that was live at the peak, ever allocated, and temporary. For a
+log with only what the allocator reports, it draws each heap.`,
 		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --sources src --heap 256K -o heap.html device.log",
 		RunE: func(c *cobra.Command, files []string) error {
 			if h.output == "" && cli.IsTerminal(c.OutOrStdout()) {
@@ -41,7 +43,11 @@ and the memory that was live at the peak, ever allocated, and temporary.`,
 				if h.label == heaplog.ByThread { // the page has the call paths of each thread
 					h.label, h.view.By = heaplog.ByThreadPath, profile.ByLine
 				}
-				if err := h.readSeries(); err != nil {
+				err := h.readSeries()
+				if errors.Is(err, errOnlyHeaps) {
+					return h.writeHeaps(w)
+				}
+				if err != nil {
 					return err
 				}
 				return h.write(w)
@@ -152,10 +158,16 @@ func (h *html) leaks() (*report.Leaks, error) {
 		return nil, err
 	}
 	found := growth.Judge(p, growth.Options{Heap: uint64(h.heap), Heaps: h.heaps()})
-	if found.Used == 0 {
+	if found.Used == 0 && len(found.Heaps) == 0 {
 		return nil, nil
 	}
 	return report.NewLeaks(found), nil
+}
+
+// writeHeaps writes the page of a log that has only what the allocator reports.
+func (h *html) writeHeaps(w io.Writer) error {
+	found := growth.Judge(nil, growth.Options{Heap: uint64(h.heap), Heaps: h.heaps()})
+	return report.WriteHeaps(w, report.NewLeaks(found), h.title, strings.Join(h.files, ", "))
 }
 
 // subtitle names the first and the last dump, and their log once if it is the same.

@@ -302,7 +302,11 @@ func (l *leaks) writeText(w io.Writer, found *growth.Leaks) {
 		}
 	}
 	if len(unknown) > 0 {
-		fmt.Fprintf(w, "\ncannot tell of %s:\n", cli.Count(len(found.Unknown()), "call path"))
+		text := "\ncannot tell of " + cli.Count(len(found.Unknown()), "call path")
+		if x := found.IfLeak(unknown...); x != nil && len(unknown) > 1 {
+			text += fmt.Sprintf(" (if the first %d leak, the heap is\nexhausted in %s)", len(unknown), leaktext.Left(x))
+		}
+		fmt.Fprintln(w, text+":")
 		l.writeLeaks(w, found, unknown)
 	}
 	if len(ended) > 0 {

@@ -52,7 +52,7 @@ func TestLiveJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, errs, code := command(device(t, 20, 1), "live", "--json", "--heap", "64K", "--fail-over", "1/h", "-")
+	out, errs, code := command(device(t, 30, 0), "live", "--json", "--heap", "64K", "--fail-over", "1/h", "-")
 	if code != 1 || !strings.Contains(errs, "1/h") && !strings.Contains(errs, "--fail-over") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
@@ -71,7 +71,7 @@ func TestLiveJSON(t *testing.T) {
 			t.Errorf("line %d: %d dumps", i+1, n)
 		}
 	}
-	if len(lines) < 20 || last["alarm"] == nil || last["exhaustion"] == nil || len(last["leaks"].([]any)) != 1 {
+	if len(lines) < 30 || last["alarm"] == nil || last["exhaustion"] == nil || len(last["leaks"].([]any)) != 1 {
 		t.Errorf("%d lines, the last: %v", len(lines), last)
 	}
 	delete(last, "alarm")

@@ -17,7 +17,7 @@ var usedLogs = map[string]struct {
 	"VmRSS": {func(i int) string {
 		return fmt.Sprintf("2026-01-02T%02d:00:00Z\nVmPeak:\t   90000 kB\nVmRSS:\t%8d kB\n", i, 8120+100*i)
 	}, 10, nil, `memory leaks in 10 reports of what is used over 9 h
-VmRSS: leak, 99 %, +102,400 bytes per hour
+VmRSS: leak, N %, +102,400 bytes per hour
   ▁▁▂▃▄▄▅▆▇█
   used 8,314,880 → 9,236,480
 `},
@@ -25,14 +25,14 @@ VmRSS: leak, 99 %, +102,400 bytes per hour
 		`memory leaks in 10 reports of what is used
 free 7,540,736 bytes (--heap less VmRSS): exhausted in 74 reports at +102,400
     bytes per report
-VmRSS: leak, 99 %, +102,400 bytes per report
+VmRSS: leak, N %, +102,400 bytes per report
   ▁▁▂▃▄▄▅▆▇█
   used 8,314,880 → 9,236,480
 `},
 	"Node.js": {func(i int) string {
 		return fmt.Sprintf("{\n  rss: %d,\n  heapTotal: %d,\n  heapUsed: %d,\n  external: 49879,\n  arrayBuffers: 9386\n}\n", 40960000+4096*(i%3), 1826816+262144*i, 650472+1000*i)
 	}, 8, nil, `memory leaks in 16 reports of what is used
-heapUsed: leak, 96 %, +1,000 bytes per report (999 to 1,001)
+heapUsed: leak, N %, +1,000 bytes per report (999 to 1,001)
   ▁▂▃▄▅▆▇█
   used 650,472 → 657,472
 rss: none above 0.9 bytes per report
@@ -40,21 +40,21 @@ rss: none above 0.9 bytes per report
   used 40,960,000 → 40,964,096
 `},
 	"too few": {func(i int) string { return fmt.Sprintf("heap used: %d\n", 12000+100*i) }, 4, nil, `memory leaks in 4 reports of what is used
-heap used: leak, 69 %, +100 bytes per report (98.1 to 102)
+heap used: leak, N %, +100 bytes per report (98.1 to 102)
   ▁▃▅█
   used 12,000 → 12,300
 `},
 	"what is free counts": {func(i int) string { return fmt.Sprintf("heap used: %d\nFree heap: %d\n", 12000+100*i, 40000-100*i) }, 8, nil, `the heap leaks in 8 reports of the allocator
 free 39,300 bytes: exhausted in 393 reports (391 to 396) at +100 bytes per
     report (99.4 to 101)
-heap: leak, 96 %, +100 bytes per report (99.4 to 101)
+heap: leak, N %, +100 bytes per report (99.4 to 101)
   ▁▂▃▄▅▆▇█
   used 12,000 → 12,700, free 40,000 → 39,300 of 52,000
 `},
 	"RSS beside what is free": {func(i int) string { return fmt.Sprintf("RSS: %d kB\nok\nFree heap: %d\n", 9000, 40000-100*i) }, 8, nil, `1 of 2 heaps leaks in 16 reports of the allocator
 free 39,300 bytes: exhausted in 393 reports (391 to 396) at +100 bytes per
     report (99.4 to 101)
-heap: leak, 96 %, +100 bytes per report (99.4 to 101)
+heap: leak, N %, +100 bytes per report (99.4 to 101)
   ▁▂▃▄▅▆▇█
   free 40,000 → 39,300
 RSS: none above 1.1 bytes per report
@@ -62,7 +62,7 @@ RSS: none above 1.1 bytes per report
   used 9,216,000
 `},
 	"named by --heap-line": {func(i int) string { return fmt.Sprintf("step %d: mem after %d KB\n", i, 5000+10*i) }, 8, []string{"--heap-line", `after (?P<used>\d+ KB)`}, `memory leaks in 8 reports of what is used
-heap: leak, 96 %, +10,240 bytes per report (10,239 to 10,241)
+heap: leak, N %, +10,240 bytes per report (10,239 to 10,241)
   ▁▂▃▄▅▆▇█
   used 5,120,000 → 5,191,680
 `},

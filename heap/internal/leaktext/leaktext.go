@@ -28,11 +28,11 @@ func Headline(found *growth.Leaks) string {
 		switch {
 		case sure == len(leaks):
 		case len(leaks) == 1:
-			s += ", " + percent(leaks[0].Probability) + ","
+			s += " (" + percent(leaks[0].Probability) + ")"
 		case sure == 0:
-			s += ", none of them sure,"
+			s += " (none of them sure)"
 		default:
-			s += fmt.Sprintf(", %d of them sure,", sure)
+			s += fmt.Sprintf(" (%d of them sure)", sure)
 		}
 		return s
 	case unknown > 0:

@@ -212,6 +212,9 @@ func (t *HeapTrend) judgeBy(line *timeline, reports []*HeapReport, value func(*H
 	return leak.Judge(s), s
 }
 
+// Series returns the values that were judged.
+func (t *HeapTrend) Series() leak.Series { return t.series }
+
 // Values returns the values that were judged, of all boots, and the index of the one since which they grow, 0 if
 // that is the first.
 func (t *HeapTrend) Values() (list []float64, begin int) {
@@ -262,7 +265,7 @@ func (l *Leaks) exhaust(size uint64) {
 	}
 	rate, low, high := leak.Sum(l.judgements())
 	l.Rate, l.Low, l.High = rate*l.perByte, low*l.perByte, high*l.perByte
-	if x := l.exhaustion(nil); x != nil && (l.Exhaustion == nil || x.sooner(l.Exhaustion)) {
+	if x := l.exhaustion(); x != nil && (l.Exhaustion == nil || x.sooner(l.Exhaustion)) {
 		l.Exhaustion = x
 	}
 }
@@ -283,13 +286,14 @@ func (l *Leaks) judgements() (list []leak.Judgement) {
 	return list
 }
 
-// exhaustion returns when the heap of the call paths is full by what leaks, and by r if it is not nil.
-func (l *Leaks) exhaustion(r *Leak) *Exhaustion {
+// exhaustion returns when the heap of the call paths is full by what leaks, and by rows of which that is not
+// known.
+func (l *Leaks) exhaustion(rows ...*Leak) *Exhaustion {
 	if l.free == nil {
 		return nil
 	}
 	list := l.judgements()
-	if r != nil {
+	for _, r := range rows {
 		j := r.Judgement
 		j.Verdict = leak.Leak
 		list = append(list, j)
@@ -297,13 +301,13 @@ func (l *Leaks) exhaustion(r *Leak) *Exhaustion {
 	return newExhaustion(l.free.name, l.Per, l.free.bytes, l.perByte, leak.Judgement{}, list)
 }
 
-// IfLeak returns when the heap is full if r, of which it is not known whether it leaks, does. It returns nil
-// if the free memory is not known.
-func (l *Leaks) IfLeak(r *Leak) *Exhaustion {
-	if r.Verdict != leak.Unknown {
+// IfLeak returns when the heap is full if rows, of which it is not known whether they leak, do, besides what
+// leaks. It returns nil if the free memory is not known.
+func (l *Leaks) IfLeak(rows ...*Leak) *Exhaustion {
+	if len(rows) == 0 || rows[0].Verdict != leak.Unknown {
 		return nil
 	}
-	return l.exhaustion(r)
+	return l.exhaustion(rows...)
 }
 
 // maxPerByte is the largest number of bytes of the allocator for a byte of a call path that is taken from a

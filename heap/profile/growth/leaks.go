@@ -136,6 +136,14 @@ func (l *Leak) Points() []profile.Value {
 	return list
 }
 
+// Series returns the values that were judged.
+func (l *Leak) Series() leak.Series {
+	if len(l.rows) == 0 {
+		return leak.Series{}
+	}
+	return l.leaks.series(l.leaks.timeline, l.rows)
+}
+
 // LeakDump is a dump, and whether [Judge] used it.
 type LeakDump struct {
 	*profile.Dump
@@ -164,7 +172,7 @@ const (
 )
 
 // listed is the least probability of a leak with which a call path is a row although its verdict is unknown.
-const listed = 0.02
+const listed = 0.002
 
 // Judge judges what grows by heap/leak. It uses dumps that lost up to a fifth of their blocks. It leaves out
 // dumps without an end, and dumps that programs write when they exit. If there are three or more dumps, and
@@ -258,7 +266,7 @@ func (l *Leaks) addLeaks() {
 		if j.Verdict == leak.Leak || j.Until != nil || j.Verdict == leak.Unknown && j.Rate > 0 && j.Probability >= listed {
 			l.Rows = append(l.Rows, l.newLeak(j, []profile.Row{row}, nil))
 		} else {
-			l.Bound = math.Max(l.Bound, j.Bound)
+			l.Bound = math.Max(l.Bound, math.Min(j.High, math.MaxFloat64))
 		}
 	}
 	l.Bound = math.Max(l.Bound, leastChange/l.timeline.length())

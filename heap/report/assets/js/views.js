@@ -226,22 +226,36 @@ function openPath(ctx, row) {
   if (row.node > 0) ctx.set({tab: "flame", invert: false, cost: "live", search: "", only: false, module: "", thread: "", group: ctx.state.group, zoom: String(row.node)});
 }
 
+// badge returns the classes of a verdict: red if it is sure, yellow if it is a leak.
+const badge = x => "badge " + (x.sure ? "leak" : x.verdict.startsWith("leak") ? "likely" : "");
+
+// growthPicture draws a growth: values, floor, segments, begin, and the way to exhaustion.
+function growthPicture(p) {
+  return p && svg("svg", {class: "growth", viewBox: "0 0 640 180", role: "img", "aria-label": p.label},
+    p.shapes.map(s => svg("path", {class: s.class, d: s.d})), p.texts.map(t => svg("text", {x: t.x, y: t.y, "text-anchor": t.anchor}, t.text)));
+}
+
 // drawLeaks draws the ranked leaks, as btheap leaks lists them.
 function drawLeaks(ctx, panel) {
   const {m} = ctx, {leaks} = m.data;
   panel.append(el("div", {class: "verdict"}, leaks.summary.map((s, i) => el("p", {class: i ? "muted" : "lead"}, s))));
+  for (const h of leaks.heaps || []) {
+    panel.append(el("div", {class: "heap"}, el("span", {class: badge(h)}, h.verdict), el("div", {class: "what"}, h.lines.map((s, i) => el("p", {class: i ? "muted" : "lead"}, s)), growthPicture(h.picture))));
+  }
   const rows = leaks.rows.filter(r => !ctx.hits || r.stack.some(s => ctx.hits[ctx.keys[s]]));
   if (!rows.length) {
     if (ctx.hits) panel.append(el("p", {class: "empty"}, "No leak matches the search."));
     return {resize() {}, redraw() {}};
   }
   panel.append(el("ol", {class: "leaks"}, rows.map(r => el("li", {},
-    el("span", {class: "badge " + r.verdict.replace(/ /g, "-")}, r.verdict),
+    el("span", {class: badge(r)}, r.verdict),
     el("div", {class: "what"},
       el("button", {type: "button", class: "link", disabled: r.node <= 0, onclick: () => openPath(ctx, r), title: "open in the flame graph"}, nameOf(m.sites[r.stack[0]] || ["(no frames)", "", 0, ""], "function")),
       el("span", {class: "where"}, r.stack.length ? shortPlace(m.sites[r.stack[0]]) : ""),
       el("div", {class: "chain", title: r.stack.map(s => m.sites[s][0]).join("\n")}, r.stack.slice(1).map(s => "← " + nameOf(m.sites[s], "function")).join(" ")),
-      el("div", {class: "muted"}, r.text)),
+      el("div", {class: "muted"}, r.text),
+      (r.parts || []).map(([frames, rate]) => el("div", {class: "chain"}, frames + "  " + rate)),
+      growthPicture(r.picture)),
     el("div", {class: "rate"}, el("b", {class: r.grows ? "gain" : ""}, r.rate),
       el("div", {class: "muted"}, `${grouped(r.first.count)} → ${grouped(r.last.count)} blocks, ${grouped(r.first.bytes)} → ${grouped(r.last.bytes)} bytes`)),
     sparkline(r.points, r.points.map(grouped).join(", "), 160)))));

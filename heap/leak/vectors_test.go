@@ -1,0 +1,248 @@
+package leak
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the vectors")
+
+// vector is a series with what is true of it by construction.
+type vector struct {
+	Name   string  `json:"name"`
+	Series Series  `json:"series"`
+	Want   wanting `json:"want"`
+}
+
+// wanting is the answer that is right, within tolerances.
+type wanting struct {
+	Verdicts []Verdict `json:"verdicts"`        // any of these
+	Sure     bool      `json:"sure,omitempty"`  // at least 0.95
+	Rate     float64   `json:"rate,omitempty"`  // of a leak, within a tenth; the interval has it
+	Bound    float64   `json:"bound,omitempty"` // of none: it is at least this, and at most ten times as much
+	Since    *Moment   `json:"since,omitempty"` // within a tenth of the boot
+	Until    *Moment   `json:"until,omitempty"`
+}
+
+// shape is a boot of n points, an hour apart.
+func shape(n int, f func(i float64) float64) (b Boot) {
+	for i := range n {
+		b.At, b.Value = append(b.At, float64(i+1)), append(b.Value, math.Round(f(float64(i))))
+	}
+	return b
+}
+
+func ramp(i float64) float64 { return 40000 + 50*i }
+
+func starting(i float64) float64 { return ramp(i) - 20000*math.Exp(-i/2) }
+
+// noise is the same each time, between 0 and 1.
+func noise(i float64) float64 {
+	_, f := math.Modf(math.Abs(math.Sin(i*12.9898)) * 43758.5453)
+	return f
+}
+
+func pick(yes bool, a, b float64) float64 {
+	if yes {
+		return a
+	}
+	return b
+}
+
+// vectors returns the vectors of heaps, of which each breaks one wrong idea of growth.
+func vectors() []vector {
+	h := func(boots ...Boot) Series { return Series{Boots: boots, Kind: Heap, Quantum: 8, Per: "hour"} }
+	p := func(boots ...Boot) Series { return Series{Boots: boots, Kind: Path, Quantum: 50, Per: "dump"} }
+	version := func(v string, b Boot) Boot { b.Version = v; return b }
+	leaks := wanting{Verdicts: []Verdict{Leak}, Sure: true, Rate: 50}
+	likely := wanting{Verdicts: []Verdict{Leak}, Rate: 50}
+	none := wanting{Verdicts: []Verdict{None}}
+	lossy := shape(60, func(i float64) float64 { return ramp(i) * (0.9 + 0.05*noise(i)) })
+	for i := range lossy.At {
+		lossy.Kept = append(lossy.Kept, 0.9+0.05*noise(float64(i)))
+	}
+	return []vector{
+		{"straight", h(shape(60, ramp)), leaks},
+		{"the first report is from before the start-up", h(shape(60, func(i float64) float64 { return pick(i == 0, 20000, ramp(i)) })), leaks},
+		{"an exponential start-up", h(shape(100, starting)), leaks},
+		{"one step", h(shape(200, func(i float64) float64 { return ramp(i) + pick(i > 60, 20000, 0) })), likely},
+		{"two levels by turns", h(shape(200, func(i float64) float64 { return ramp(i) + pick(math.Mod(i, 2) == 1, 20000, 0) })), leaks},
+		{"a collected heap", h(shape(200, func(i float64) float64 { return ramp(i) + 4000*math.Mod(i, 12)/12 })), likely},
+		{"spikes", h(shape(200, func(i float64) float64 { return ramp(i) + pick(math.Mod(i, 10) == 3, 30000, 0) })), leaks},
+		{"a lost digit", h(shape(200, func(i float64) float64 { return pick(i == 150, 4000, ramp(i)) })), leaks},
+		{"noise", h(shape(200, func(i float64) float64 { return ramp(i) + 600*noise(i) })), leaks},
+		{"dense noise", h(shape(1440, func(i float64) float64 { return ramp(i) + 3000*noise(i) })), leaks},
+		{"three boots, each starts up", h(shape(100, starting), shape(100, starting), shape(80, starting)), leaks},
+		{"late in the only boot", h(shape(200, func(i float64) float64 { return 40000 + 50*math.Max(0, i-60) })), wanting{Verdicts: []Verdict{Leak, Unknown}, Rate: 50, Since: &Moment{0, 61}}},
+		{"late in the second boot", h(shape(40, func(float64) float64 { return 40000 }), shape(40, func(i float64) float64 { return 40000 + 50*math.Max(0, i-16) })), wanting{Verdicts: []Verdict{Leak}, Rate: 50, Since: &Moment{1, 17}}},
+		{"began with the second firmware", h(version("1", shape(30, func(float64) float64 { return 40000 })), version("2", shape(30, ramp))), wanting{Verdicts: []Verdict{Leak}, Sure: true, Rate: 50, Since: &Moment{1, 1}}},
+		{"mended by the second firmware", h(version("1", shape(30, ramp)), version("2", shape(30, func(float64) float64 { return 40000 }))), wanting{Verdicts: []Verdict{None}, Until: &Moment{1, 1}}},
+		{"a full cache", h(shape(100, func(i float64) float64 { return 40000 + 50*math.Min(40, i) })), wanting{Verdicts: []Verdict{None}, Until: &Moment{0, 41}}},
+		{"flat", h(shape(60, func(float64) float64 { return 40000 })), wanting{Verdicts: []Verdict{None}, Bound: 0.05}},
+		{"flat and noisy", h(shape(60, func(i float64) float64 { return 40000 + 600*noise(i) })), none},
+		{"shrinks", h(shape(60, func(i float64) float64 { return 40000 - 50*i })), none},
+		{"daily cycle", h(shape(96, func(i float64) float64 { return 40000 + 3000*math.Sin(i*math.Pi/12) })), none},
+		{"three points", h(shape(3, ramp)), wanting{Verdicts: []Verdict{Unknown, Leak}}},
+		{"two points", h(shape(2, ramp)), wanting{Verdicts: []Verdict{Unknown}}},
+		{"no points", h(), wanting{Verdicts: []Verdict{Unknown}}},
+		{"a call path, a block in each dump", p(shape(20, ramp)), leaks},
+		{"a call path of which a tenth is lost", Series{Boots: []Boot{lossy}, Kind: Path, Quantum: 50, Per: "dump"}, wanting{Verdicts: []Verdict{Leak, Unknown}}},
+	}
+}
+
+func fileOf(name string) string {
+	return filepath.Join("vectors", strings.ReplaceAll(strings.ReplaceAll(name, ",", ""), " ", "-")+".json")
+}
+
+// The vectors are as they were constructed, and Judge agrees with what is true of them.
+func TestVectors(t *testing.T) {
+	files, err := filepath.Glob("vectors/*.json")
+	if err != nil || len(files) != len(vectors()) && !*update {
+		t.Errorf("%d files, %v", len(files), err)
+	}
+	for _, v := range vectors() {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, '\n')
+		if *update {
+			if err := os.WriteFile(fileOf(v.Name), text, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if have, err := os.ReadFile(fileOf(v.Name)); err != nil || !bytes.Equal(have, text) {
+			t.Errorf("%s differs: %v (go test ./heap/leak -run Vectors -update)", fileOf(v.Name), err)
+		}
+		v.check(t)
+	}
+}
+
+func (v *vector) check(t *testing.T) {
+	j, w := Judge(v.Series), &v.Want
+	near := func(got, want *Moment) bool {
+		at := v.Series.Boots[want.Boot].At
+		return got != nil && got.Boot == want.Boot && math.Abs(got.At-want.At) <= 0.1*(at[len(at)-1]-at[0])
+	}
+	switch {
+	case !slices.Contains(w.Verdicts, j.Verdict), w.Sure && !j.Sure():
+		t.Errorf("%s: %v, probability %.3f, %s, want %v", v.Name, j.Verdict, j.Probability, j.Why, w.Verdicts)
+	case w.Rate > 0 && (math.Abs(j.Rate/w.Rate-1) > 0.1 || j.Low > w.Rate || j.High < w.Rate):
+		t.Errorf("%s: rate %v (%v to %v), want %v", v.Name, j.Rate, j.Low, j.High, w.Rate)
+	case w.Since != nil && !near(&j.Since, w.Since), w.Until != nil && !near(j.Until, w.Until), w.Until == nil && j.Until != nil:
+		t.Errorf("%s: since %v until %v, want %v, %v", v.Name, j.Since, j.Until, w.Since, w.Until)
+	case j.Verdict == None && (j.Bound < w.Bound || w.Bound > 0 && j.Bound > 10*w.Bound):
+		t.Errorf("%s: bound %v, want %v", v.Name, j.Bound, w.Bound)
+	}
+}
+
+// A second implementation, in Python, gives the same numbers for the vectors and for series that reach each
+// constant of the model.
+func TestSecondImplementation(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3")
+	}
+	var all []Series
+	for _, v := range vectors() {
+		if len(v.Series.Boots) > 0 {
+			all = append(all, v.Series)
+		}
+	}
+	all = append(all, varied()...)
+	var in bytes.Buffer
+	e := json.NewEncoder(&in)
+	for _, s := range all {
+		if err := e.Encode(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := json.Marshal(weights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(python, "testdata/growth.py", string(text))
+	cmd.Stdin, cmd.Stderr = &in, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(out))
+	for i, s := range all {
+		var o struct {
+			Verdict                   Verdict
+			Probability, Rate, Weight float64
+			Low, High                 *float64
+			Since                     [2]float64
+			Until                     *[2]float64
+		}
+		if err := d.Decode(&o); err != nil {
+			t.Fatalf("series %d: %v", i, err)
+		}
+		j := Judge(s)
+		same := func(what string, got, want float64) {
+			if math.Abs(got-want) > 1e-6*(1+math.Abs(want)) {
+				t.Errorf("series %d of %d: %s %v, of the second implementation %v", i, len(all), what, got, want)
+			}
+		}
+		if j.Verdict != o.Verdict || (j.Until == nil) != (o.Until == nil) {
+			t.Errorf("series %d: %v until %v, of the second implementation %v until %v", i, j.Verdict, j.Until, o.Verdict, o.Until)
+			continue
+		}
+		same("probability", j.Probability, o.Probability)
+		same("rate", j.Rate, o.Rate)
+		same("weight", j.Weight, o.Weight)
+		same("since", j.Since.At, o.Since[1])
+		same("since boot", float64(j.Since.Boot), o.Since[0])
+		if o.Low != nil && o.High != nil {
+			same("low", j.Low, *o.Low)
+			same("high", j.High, *o.High)
+		}
+	}
+}
+
+// varied returns series of the simulated logs, short ones, with loss and damage.
+func varied() (list []Series) {
+	for k, kind := range slices.Concat(heapKinds, harmless, moreLeaks, moreHarmless) {
+		for _, n := range []int{20, 41, 70, 150}[k%2:][:3] {
+			h := heapWorld(rand.New(rand.NewPCG(5, uint64(k)<<32|uint64(n))), kind, n, k%3 > 0)
+			s := Series{Boots: h.boots, Kind: Heap, Quantum: 8, Per: "hour"}
+			if k%5 == 4 && len(s.Boots) > 1 {
+				s.Boots[len(s.Boots)-1].Version = "2"
+			}
+			list = append(list, s)
+		}
+	}
+	for k, w := range pathWorlds() {
+		if w.dumps > 120 {
+			continue
+		}
+		sim := simulateWorld(rand.New(rand.NewPCG(6, uint64(k))), w, true)
+		list = append(list, sim.series(sim.leak), sim.series((sim.leak+1)%len(sim.seen)))
+	}
+	return list
+}
+
+// Kept and versions of vectors are read as they are written.
+func TestVectorJSON(t *testing.T) {
+	for _, v := range vectors() {
+		text, err := os.ReadFile(fileOf(v.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var o vector
+		if err := json.Unmarshal(text, &o); err != nil || fmt.Sprint(o.Series) != fmt.Sprint(v.Series) || o.Want.Rate != v.Want.Rate {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+	}
+}
