@@ -13,6 +13,7 @@ import (
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/input"
+	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // lineClock is that of the times of lines, in which days and years are counted on.
@@ -25,8 +26,14 @@ func (p *pass) findHeaps() {
 	}
 	heaps, refused := p.levels.Heaps()
 	p.heaps, p.sampled = nil, p.levels.Samples()
+	dropped := 0
 	for i := range heaps {
 		p.heaps = append(p.heaps, p.seriesOf(&heaps[i]))
+		dropped += heaps[i].Dropped
+	}
+	p.lost = p.levels.Losses()
+	if dropped > 0 {
+		p.lost = append(p.lost, printable.Count(int64(dropped), "number")+" not used: damaged, or negative and written unsigned")
 	}
 	slices.SortStableFunc(p.heaps, func(a, b growth.HeapSeries) int { // what is free first
 		return cmp.Compare(rank(&a), rank(&b))

@@ -60,6 +60,9 @@ func (p *pass) notes(s *Summary, r *report) []Note {
 	}
 	p.symbolNotes(&list)
 	list = append(list, r.notes...)
+	for _, text := range p.lost {
+		list.add(NoteLoss, "%s", printable.Text(text))
+	}
 	t.pathNotes(&list, r)
 	p.passNotes(&list, r)
 	return list

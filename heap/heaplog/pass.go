@@ -31,6 +31,7 @@ type pass struct {
 	tally   tally
 	levels  *forms.Levels       // nil in a survey
 	heaps   []growth.HeapSeries // that levels has found so far
+	lost    []string            // numbers of lines that are not used
 	sampled int                 // the samples that these have
 	yield   func(*placed) bool  // returns false once the caller wants no more items
 

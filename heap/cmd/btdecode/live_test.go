@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -250,11 +251,18 @@ func TestPanicAddrs(t *testing.T) {
 		"E: Faulting instruction address (r15/pc): 0x00001a2c":                "[1a2c]",
 		"PC      : 0x400d1234  PS      : 0x00060030":                          "[400d1234]",
 		"MEPC    : 0x420070e6  RA      : 0x420070da  SP      : 0x3fc8f4f0":    "[420070e6 420070da]",
-		"I (12) heap: at 0x3ffb0000 len 0x00030000":                           "[]",
-		"wifi: 0x400d1234":                   "[]",
-		"no address at all, backtrace: none": "[]",
+		"abort() was called at PC 0x400d1234 on core 0":                       "[400d1234]",
+		"  epc1=0x40220c0c epc2=0x00000000 epc3=0x00000000 excvaddr=0x0000":   "[40220c0c]",
+		"3ffffdb0:  40242ffc 3ffefe20 00000020 40242f20":                      "[40242ffc 40242f20]",
+		"PC   : 080012AC": "[80012ac]",
+		"HardFault: PC = 0x08001234, LR = 0x08005679": "[8001234 8005679]",
+		"./app(serve+0x12)[0x5581c0de1234]":           "[5581c0de1234]",
+		"crash at 0800abcd, code 3":                   "[800abcd]",
+		"I (12) heap: at 0x3ffb0000 len 0x00030000":   "[]",
+		"wifi: 0x400d1234":                            "[]",
+		"no address at all, backtrace: none":          "[]",
 	} {
-		if got := fmt.Sprintf("%x", panicAddrs(nil, []byte(line))); got != want {
+		if got := fmt.Sprintf("%x", panicAddrs(nil, []byte(line), regexp.MustCompile(`^crash at (\w+)`))); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}

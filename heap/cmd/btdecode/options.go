@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,6 +42,8 @@ type options struct {
 	output      string
 	color       string
 	passthrough bool
+	panicText   string
+	panicLine   *regexp.Regexp
 	searchName  string
 	convertTo   string
 
@@ -68,6 +71,7 @@ func newCommand() *cobra.Command {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text or jsonl; btheap export has formats of sums")
 	f.BoolVar(&o.passthrough, "passthrough", false, "also print all other text, with the records decoded in place, and the frames of panic backtraces")
+	f.StringVar(&o.panicText, "panic-line", "", "with --passthrough, name the addresses in the last group of `REGEX`, too: 'crash at (\\w+)'")
 	f.StringVar(&o.convertTo, "convert", "", "write the dumps as `WHAT`: paths (~p# lines), or records (~m# lines)")
 	f.StringVar(&o.searchName, "search", "lws", "with --convert records, encode as `NAME`: lws, or best, for the shortest records")
 	f.StringVar(&o.color, "color", "auto", "colour the output `WHEN`: auto, always, or never")
@@ -94,7 +98,14 @@ func (o *options) check(f *pflag.FlagSet) (err error) {
 	if o.search, err = codec.ParseSearch(o.searchName); err != nil {
 		return fmt.Errorf("--search: %w", err)
 	}
+	if o.panicText != "" {
+		if o.panicLine, err = regexp.Compile(o.panicText); err != nil {
+			return fmt.Errorf("--panic-line: %w", err)
+		}
+	}
 	switch {
+	case o.panicLine != nil && (o.panicLine.NumSubexp() == 0 || !o.passthrough):
+		return fmt.Errorf("--panic-line needs a group with the address, and --passthrough")
 	case !slices.Contains([]string{"auto", "always", "never"}, o.color):
 		return fmt.Errorf("--color %q, expected auto, always or never", o.color)
 	case o.passthrough && o.format != "text":

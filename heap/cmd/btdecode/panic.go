@@ -8,47 +8,80 @@ import (
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
-// Patterns for the backtraces that firmware prints in a panic: the words before the addresses,
-// and each address. ESP-IDF has "Backtrace: 0xPC:0xSP 0xPC:0xSP", NuttX "backtrace|
-// 0: 0xPC 0xPC" and "[CPU0] backtrace: 0xPC", Zephyr "#0 : ra: 0xPC", "0: fp: 0x… ra:
-// 0xPC" and "Faulting instruction address (r15/pc): 0xPC", ESP32's registers "PC : 0xPC".
+// panicForms are the lines that firmware and programs print in a panic: a text that is in each, and an
+// expression whose last group is an address, or several with other text between them. An address without 0x has
+// 8 digits.
+var panicForms = []struct {
+	text string
+	expr *regexp.Regexp
+}{
+	{"acktrace", regexp.MustCompile(`(?i)\bbacktrace\s*[:|](.*)$`)},                                                                                              // ESP-IDF, NuttX
+	{"PC", regexp.MustCompile(`abort\(\) was called at PC (0x[0-9a-f]{8})`)},                                                                                     // ESP-IDF
+	{"epc1=", regexp.MustCompile(`\bepc1=(0x[0-9a-f]{8})`)},                                                                                                      // ESP8266
+	{"4", regexp.MustCompile(`^[ >]*3fff[0-9a-f]{4}:((?: +[0-9a-f]{8}){4})`)},                                                                                    // its stack
+	{"(", regexp.MustCompile(`\((?:\w+)?\+0x[0-9a-f]+\) ?\[(0x[0-9a-f]{5,16})\]`)},                                                                               // glibc's backtrace_symbols
+	{"0x", regexp.MustCompile(`(?:^|[\s:])(?:#\d+|\d{1,3}:)\s*:?\s*(?:fp:\s*0x[0-9a-fA-F]+\s*)?(?:[rR][aA]:?\s*|[pP][cC]:?\s*)?(?:\[?)(0x[0-9a-fA-F]{5,16})\b`)}, // Zephyr, gdb
+	{"", regexp.MustCompile(`(?i)(?:faulting instruction address[^:]*:|\b(?:PC|LR|RA|MEPC|EPC1)\s*[:=])\s*((?:0x[0-9a-f]{5,16}|[0-9a-f]{8})\b)`)},                // registers: Zephyr, ESP32, Mbed, HardFault handlers
+}
+
 var (
-	listed    = regexp.MustCompile(`(?i)\bbacktrace\s*[:|]`)
-	numbered  = regexp.MustCompile(`(?:^|[\s:])(?:#\d+|\d{1,3}:)\s*:?\s*(?:fp:\s*0x[0-9a-fA-F]+\s*)?(?:[rR][aA]:?\s*|[pP][cC]:?\s*)?(?:\[?)(0x[0-9a-fA-F]{5,16})\b`)
-	faulting  = regexp.MustCompile(`(?i)(?:faulting instruction address[^:]*:|\b(?:PC|LR|RA|MEPC|EPC1)\s*:)\s*(0x[0-9a-f]{5,16})\b`)
-	addresses = regexp.MustCompile(`(0x[0-9a-fA-F]{5,16})(?::0x[0-9a-fA-F]+)?`)
+	address  = regexp.MustCompile(`0x([0-9a-fA-F]{5,16})(?::0x[0-9a-fA-F]+)?`)
+	bare     = regexp.MustCompile(`\b([0-9a-fA-F]{8})\b`)
+	code8266 = regexp.MustCompile(`\b(40[0-2][0-9a-f]{5})\b`) // in a stack of the ESP8266
 )
 
 // maxPanic is the longest examined line, in bytes.
 const maxPanic = 4096
 
-// panicAddrs returns the code addresses in a line of a panic, nil in other lines.
-func panicAddrs(dst []uint64, line []byte) []uint64 {
-	if len(line) > maxPanic || !bytes.Contains(line, []byte("0x")) {
+// maxPanicAddrs is the number of addresses of a line.
+const maxPanicAddrs = 128
+
+// panicAddrs returns the code addresses in a line of a panic, nil in other lines. own is the expression
+// of --panic-line, or nil.
+func panicAddrs(dst []uint64, line []byte, own *regexp.Regexp) []uint64 {
+	if len(line) > maxPanic {
 		return dst
 	}
-	add := func(m [][][]byte) {
-		for _, a := range m {
-			if v, err := strconv.ParseUint(string(a[1][2:]), 16, 64); err == nil {
+	if own != nil {
+		if dst = appendAddrs(dst, own.FindAllSubmatch(line, maxPanicAddrs)); len(dst) > 0 {
+			return dst
+		}
+	}
+	for _, f := range panicForms {
+		if f.text == "" && !bytes.ContainsAny(line, ":=") || !bytes.Contains(line, []byte(f.text)) {
+			continue
+		}
+		if dst = appendAddrs(dst, f.expr.FindAllSubmatch(bytes.TrimRight(line, "\r\n"), 4)); len(dst) > 0 {
+			break
+		}
+	}
+	return dst
+}
+
+// appendAddrs appends the addresses in the last groups of matches.
+func appendAddrs(dst []uint64, matches [][][]byte) []uint64 {
+	for _, m := range matches {
+		text := m[len(m)-1]
+		list := address.FindAllSubmatch(text, maxPanicAddrs)
+		switch {
+		case list != nil:
+		case len(text) > 16:
+			list = code8266.FindAllSubmatch(text, maxPanicAddrs)
+		default:
+			list = bare.FindAllSubmatch(text, 1)
+		}
+		for _, a := range list {
+			if v, err := strconv.ParseUint(string(a[1]), 16, 64); err == nil {
 				dst = append(dst, v)
 			}
 		}
 	}
-	if at := listed.FindIndex(line); at != nil {
-		add(addresses.FindAllSubmatch(line[at[1]:], 128))
-		return dst
-	}
-	if m := numbered.FindAllSubmatch(line, 4); m != nil {
-		add(m)
-		return dst
-	}
-	add(faulting.FindAllSubmatch(line, 4))
 	return dst
 }
 
 // appendPanic appends the frames of the addresses in a line of a panic.
 func (t *textSink) appendPanic(b, line []byte) []byte {
-	t.pcs = panicAddrs(t.pcs[:0], line)
+	t.pcs = panicAddrs(t.pcs[:0], line, t.panicLine)
 	if len(t.pcs) == 0 {
 		return b
 	}
@@ -68,7 +101,8 @@ func (t *textSink) appendPanic(b, line []byte) []byte {
 
 // panicFinder looks for a line of a panic in the first megabyte of text.
 type panicFinder struct {
-	line  []byte // unfinished line
+	own   *regexp.Regexp // of --panic-line
+	line  []byte         // unfinished line
 	read  int
 	found bool
 }
@@ -95,7 +129,7 @@ func (f *panicFinder) text(p []byte) {
 
 // end examines the line.
 func (f *panicFinder) end() {
-	f.found = f.found || len(panicAddrs(nil, f.line)) > 0
+	f.found = f.found || len(panicAddrs(nil, f.line, f.own)) > 0
 	f.line = f.line[:0]
 }
 

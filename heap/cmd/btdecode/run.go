@@ -73,7 +73,7 @@ func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outc
 	}
 	frames := newFrames(o, r)
 	s := o.newSink(w, r, frames, stdout)
-	var panics panicFinder
+	panics := panicFinder{own: o.panicLine}
 	for it, err := range r.Items() {
 		switch {
 		case err != nil:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/bits"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -33,14 +34,15 @@ type textSink struct {
 	stack       codec.Stack
 	below       []byte // frames to write after the end of the log's line
 
-	locate func(pc uint64) symbol.Addr // names the addresses of panics, or nil
-	panics int                         // lines with addresses that have names
-	line   []byte                      // unfinished line of text
-	pcs    []uint64
+	locate    func(pc uint64) symbol.Addr // names the addresses of panics, or nil
+	panicLine *regexp.Regexp              // of --panic-line, or nil
+	panics    int                         // lines with addresses that have names
+	line      []byte                      // unfinished line of text
+	pcs       []uint64
 }
 
 func newTextSink(w *bufio.Writer, o *options, f *frames, stdout io.Writer) *textSink {
-	t := &textSink{w: w, passthrough: o.passthrough, file: o.file, frames: f}
+	t := &textSink{w: w, panicLine: o.panicLine, passthrough: o.passthrough, file: o.file, frames: f}
 	f.render = t.render
 	if o.color == "always" || o.output == "" && cli.Color(o.color, stdout) {
 		t.color = newPalette()

@@ -2,6 +2,7 @@ package forms
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -304,4 +305,21 @@ func distinguish(heaps []Heap) {
 // Words returns the words before the numbers.
 func (h *Heap) Words() string {
 	return strings.Join(strings.FieldsFunc(h.Label, func(c rune) bool { return strings.ContainsRune(" \t:=\"'{}[](),", c) }), " ")
+}
+
+// Losses returns what of the lines is not used.
+func (l *Levels) Losses() (list []string) {
+	for _, x := range []struct {
+		n    int
+		text string
+	}{
+		{l.dropped, "numbers in lines like no other: damaged, and not used"},
+		{l.tooLong, "lines longer than 64 KiB, which are not read"},
+		{l.overfull, "numbers beyond 4,096 series, which are not read"},
+	} {
+		if x.n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", x.n, x.text))
+		}
+	}
+	return list
 }

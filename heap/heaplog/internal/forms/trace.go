@@ -54,7 +54,7 @@ func (t *trace) header(h codec.Header, keys []key, text ...string) {
 // add adds an item of the current line.
 func (t *trace) add(it *recording.Item) {
 	it.Place = t.place
-	t.out = append(t.out, Item{Item: it})
+	t.out = append(t.out, Item{Item: &recording.Item{Place: t.place, Text: []byte(" ")}}, Item{Item: it}) // between the text and the record
 }
 
 // maxOthers is the number of other lines that may stand between those of a dump.
