@@ -15,17 +15,19 @@ import (
 var clauseID = regexp.MustCompile(`BT-[A-Z0-9]+-[0-9]+`)
 
 // name names the clause that decides a finding: that of the codec's rejection; else that whose vectors
-// fail with the mutants that give the same wrong answer; else that of the field that differs.
-func (x *Finding) name() {
+// fail with the mutants that give the same wrong answer, unless it is late; else that of the field that differs.
+func (x *Finding) name(late bool) {
 	if x.Want.Outcome == conformance.Reject {
 		if list := clauseID.FindAllString(x.Want.Text, -1); len(list) > 0 {
 			x.Clause, x.Certain = list[len(list)-1], true
 			return
 		}
 	}
-	if x.Clause = x.clauseOfMutants(); x.Clause != "" {
-		x.Certain = true
-		return
+	if !late && !x.Got.Trouble() {
+		if x.Clause = x.clauseOfMutants(); x.Clause != "" {
+			x.Certain = true
+			return
+		}
 	}
 	if x.Clause, _ = conformance.ClauseOf(x.Request.Op, x.Field); x.Clause == "" {
 		x.Clause = "BT-REJ-1"

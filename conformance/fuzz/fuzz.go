@@ -34,6 +34,8 @@ type Finding struct {
 	Asked     int    // requests before it
 	After     time.Duration
 	Steps     int // requests to shrink it
+
+	found time.Time
 }
 
 // Form returns the form of the request, a short text.
@@ -115,9 +117,9 @@ func (f *fuzzer) run(ctx context.Context) error {
 			if field := batch[i].r.Compare(batch[i].want, a); field != "" && f.take(&batch[i], a, field) && f.First {
 				return nil
 			}
-		}
-		if f.over() {
-			return nil
+			if f.over() {
+				return nil
+			}
 		}
 		batch = slices.DeleteFunc(next, func(q question) bool { return slices.Contains(f.report.Hung, q.r.Op) })
 		if len(batch) == 0 {
@@ -135,7 +137,7 @@ func (f *fuzzer) over() bool {
 // hangs, too, its operation is not asked any more.
 func (f *fuzzer) ask(batch []question) ([]conformance.Answer, error) {
 	answers := make([]conformance.Answer, 0, len(batch))
-	for len(answers) < len(batch) {
+	for len(answers) < len(batch) && !f.over() { // one that crashes each time is slow
 		var list []conformance.Request
 		for _, q := range batch[len(answers):] {
 			if slices.Contains(f.report.Hung, q.r.Op) {
@@ -178,10 +180,10 @@ func (f *fuzzer) batch() (batch []question) {
 // take shrinks and reports a difference, unless there were enough like it.
 func (f *fuzzer) take(q *question, got conformance.Answer, field string) bool {
 	class := string(q.r.Op) + " " + field
-	if f.tried[class]++; f.tried[class] > triedPerClass {
+	if f.tried[class]++; f.tried[class] > triedPerClass || got.Trouble() && f.tried[class] > perClass {
 		return false
 	}
-	x := &Finding{Request: q.r, Want: q.want, Got: got, Field: field, From: q.from, Asked: f.report.Asked, After: time.Since(f.begun)}
+	x := &Finding{Request: q.r, Want: q.want, Got: got, Field: field, From: q.from, Asked: f.report.Asked, After: time.Since(f.begun), found: time.Now()}
 	if got.Outcome != conformance.Hang {
 		f.shrink(x)
 		f.descend(x)
@@ -195,7 +197,7 @@ func (f *fuzzer) take(q *question, got conformance.Answer, field string) bool {
 	}
 	f.shapes[shape] = true
 	f.tried["reported "+class]++
-	x.name()
+	x.name(f.For > 0 && time.Since(f.begun) > f.For+shrinkTime)
 	if f.report.Findings++; f.Found != nil {
 		f.Found(x)
 	}

@@ -11,14 +11,20 @@ import (
 // Limits of shrinking one finding.
 const (
 	shrinkRequests = 6000
-	crashRequests  = 400 // each may cost a start
+	crashRequests  = 60 // each may cost a start
 	shrinkTime     = 8 * time.Second
 )
+
+// spent reports whether a finding is made no smaller: its requests, its time or that of the run are used up.
+func (f *fuzzer) spent(x *Finding) bool {
+	since := time.Since(x.found)
+	return x.Steps > shrinkRequests || x.Got.Trouble() && x.Steps > crashRequests || since > shrinkTime ||
+		f.For > 0 && time.Since(f.begun) > f.For+shrinkTime
+}
 
 // shrink makes the request of a finding smaller, as long as the answers differ in the same way. Forms are
 // ordered: shorter ones first, then those of lower characters, so that it ends.
 func (f *fuzzer) shrink(x *Finding) {
-	begin := time.Now()
 	simpler := x.Request
 	simpler.Word, simpler.Lenient = max(simpler.Word, 64*b2i(simpler.Word > 0)), false
 	f.firstOf(x, []conformance.Request{simpler})
@@ -26,7 +32,7 @@ func (f *fuzzer) shrink(x *Finding) {
 		changed = false
 		for _, edit := range edits {
 			for at := 0; at >= 0; {
-				if x.Steps > shrinkRequests || time.Since(begin) > shrinkTime || x.Got.Trouble() && x.Steps > crashRequests {
+				if f.spent(x) {
 					return
 				}
 				var ok bool
@@ -48,7 +54,7 @@ func b2i(b bool) int {
 // which to go on with the same edit; -1 if none is left.
 func (f *fuzzer) try(x *Finding, forms []string, at int) (next int, ok bool) {
 	text := form(&x.Request)
-	for at < len(forms) && x.Steps <= shrinkRequests {
+	for at < len(forms) && !f.spent(x) {
 		var list []conformance.Request
 		var numbers []int
 		for ; at < len(forms) && len(list) < conformance.Batch; at++ {
@@ -80,7 +86,7 @@ func simplerForm(a, b string) bool {
 // firstOf asks requests, takes the first whose answers differ as those of the finding do, and returns its
 // number; -1 if none does.
 func (f *fuzzer) firstOf(x *Finding, list []conformance.Request) int {
-	for len(list) > 0 {
+	for len(list) > 0 && !f.spent(x) {
 		answers, err := f.testee.Ask(list)
 		if err != nil || len(answers) == 0 {
 			return -1
