@@ -62,12 +62,12 @@ func compareOutput(t *testing.T, code, wantCode int, out string, want, not []str
 }
 
 // dumped compiles a program of testdata/programs, which aborts, and returns the core file of the kernel.
-func dumped(t *testing.T, compiler, name string, args ...string) (core, exe string) {
+func dumped(t *testing.T, compiler, name string, flags []string, args ...string) (core, exe string) {
 	t.Helper()
 	cmdtest.Need(t, compiler, "bash")
 	dir := t.TempDir()
 	exe = filepath.Join(dir, "app")
-	tool(t, compiler, "-g", "-O1", "-w", "-o", exe, filepath.Join("testdata", "programs", name))
+	tool(t, compiler, append([]string{"-g", "-O1", "-w", "-o", exe, filepath.Join("testdata", "programs", name)}, flags...)...)
 	c := exec.Command("bash", "-c", "ulimit -c unlimited; exec ./app "+strings.Join(args, " "))
 	c.Dir = dir
 	c.Env = append(os.Environ(), "GLIBC_TUNABLES=glibc.malloc.tcache_count=7")
@@ -96,7 +96,7 @@ func TestDamagedPrograms(t *testing.T) {
 		{"gcc", "absent.c", "", cli.OK, []string{"20 blocks leaked, 2,080 bytes", "20 blocks reachable"}, []string{"uncertain"}},
 	} {
 		t.Run(c.name+" "+c.args, func(t *testing.T) {
-			core, exe := dumped(t, c.compiler, c.name, strings.Fields(c.args)...)
+			core, exe := dumped(t, c.compiler, c.name, nil, strings.Fields(c.args)...)
 			code, out, errs := execute("heap", "--leaks", "--damage", core, "-e", exe)
 			compareOutput(t, code, c.code, out+errs, c.want, c.not)
 		})
@@ -134,4 +134,43 @@ func TestStoppedInTheAllocator(t *testing.T) {
 			t.Errorf("pc %s: %s", pc, errs)
 		}
 	}
+}
+
+// TestEndsOfStacks checks stacks through calls whose return address or target is in no code.
+func TestEndsOfStacks(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		code  int
+		flags []string
+		want  []string
+	}{
+		{"noreturn.c", cli.OK, []string{"-O2", "-fno-reorder-functions", "-fno-toplevel-reorder"}, []string{" die  ", " work  ", " _start\n"}},
+		{"calldata.c", cli.OK, nil, []string{", which was read, but has no code there)", " prologue      f  ", " g  ", " main  "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			core, exe := dumped(t, "gcc", c.name, c.flags)
+			code, out, errs := execute("stacks", core, "-e", exe)
+			compareOutput(t, code, c.code, out+errs, c.want, []string{"scan?", "give it by -e"})
+		})
+	}
+}
+
+// TestGoWithoutTheProgram checks the note on a program of Go: it has no build ID, so that its file is not opened.
+func TestGoWithoutTheProgram(t *testing.T) {
+	cmdtest.Long(t)
+	cmdtest.Need(t, "go", "bash")
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "g.go"), []byte("package main\n\nfunc f(n int) int {\n\tif n == 0 {\n\t\tpanic(\"x\")\n\t}\n\treturn f(n-1) + 1\n}\n\nfunc main() { f(20) }\n"))
+	tool(t, "go", "build", "-o", filepath.Join(dir, "g"), filepath.Join(dir, "g.go"))
+	c := exec.Command("bash", "-c", "ulimit -c unlimited; GOTRACEBACK=crash exec ./g")
+	c.Dir = dir
+	out, _ := c.CombinedOutput() // it aborts
+	list, _ := filepath.Glob(filepath.Join(dir, "core*"))
+	if len(list) != 1 {
+		t.Skipf("the kernel writes no core file here: %.200s", out)
+	}
+	code, text, errs := execute("stacks", list[0])
+	compareOutput(t, code, cli.Short, text+errs, []string{"/g, which was not read: give it by -e"}, nil)
+	code, text, errs = execute("stacks", list[0], "-e", filepath.Join(dir, "g"))
+	compareOutput(t, code, cli.OK, text+errs, []string{"main.f"}, []string{"give it by -e"})
 }

@@ -57,3 +57,22 @@ func TestNamesOfKinds(t *testing.T) {
 		t.Error("dlmalloc is no allocator")
 	}
 }
+
+// A block between two small holes is not in the way of the largest one.
+func TestInTheWayLargerHoleApart(t *testing.T) {
+	h := Heap{Blocks: []Block{
+		{Addr: 0x1008, Size: 56, Header: 8, State: Free}, {Addr: 0x1048, Size: 24, Header: 8, State: Used},
+		{Addr: 0x1068, Size: 88, Header: 8, State: Free}, {Addr: 0x10c8, Size: 24, Header: 8, State: Used},
+		{Addr: 0x10e8, Size: 24, Header: 8, State: Used}, {Addr: 0x1108, Size: 1000, Header: 8, State: Free},
+	}}
+	if w, ok := h.InTheWay(); ok {
+		t.Errorf("%#x, hole of %d", w.Block.Addr, w.Hole)
+	}
+	n, bytes := h.Count(Free)
+	if h.Drop(); h.Blocks != nil || h.Largest() != 1000 {
+		t.Errorf("without blocks: %d bytes in the largest hole", h.Largest())
+	}
+	if k, sum := h.Count(Free); k != n || sum != bytes {
+		t.Errorf("without blocks: %d holes of %d bytes, want %d of %d", k, sum, n, bytes)
+	}
+}
