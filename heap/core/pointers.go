@@ -1,5 +1,10 @@
 package core
 
+import (
+	"slices"
+	"sort"
+)
+
 // Pointers finds the pointers to the blocks of a heap. An aligned word counts as a pointer if it
 // holds the address of any byte of a block.
 type Pointers struct {
@@ -32,3 +37,174 @@ func (p *Pointers) In(block int, visit func(at uint64, to int)) {
 
 // Block returns the block that holds an address.
 func (p *Pointers) Block(addr uint64) (block int, ok bool) { return p.g.find(addr) }
+
+// graph finds the blocks that memory points to.
+type graph struct {
+	m     *Image
+	h     *Heap
+	addr  []uint64 // of blocks, ascending
+	end   []uint64
+	index []int32 // of Heap.Blocks
+	work  []int32
+	used  []span   // blocks with their metadata
+	past  []int32  // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
+	links []uint64 // bits of the blocks that were in past
+}
+
+// maxUnsized is the number of bytes of a block of unknown size that are searched.
+const maxUnsized = 64 << 10
+
+func newGraph(m *Image, h *Heap) *graph {
+	g := &graph{m: m, h: h, index: h.sorted(), links: make([]uint64, len(h.Blocks)/64+1)}
+	ptr := uint64(m.PointerSize())
+	inside := normal(h.inside) // of an arena: few ranges for all its blocks
+	g.addr, g.end = make([]uint64, 0, len(g.index)), make([]uint64, 0, len(g.index))
+	for i, at := range g.index {
+		b := &h.Blocks[at]
+		end := addSize(b.Addr, max(b.Size, 1))
+		if b.Blob == nil {
+			end = addSize(b.Addr, maxUnsized)
+		}
+		if i+1 < len(g.index) {
+			next := &h.Blocks[g.index[i+1]]
+			end = min(end, max(b.Addr+1, next.Addr-h.headerSize(next, ptr)))
+		}
+		g.addr, g.end = append(g.addr, b.Addr), append(g.end, end)
+		if k := sort.Search(len(inside), func(k int) bool { return inside[k].end >= end }); k == len(inside) || inside[k].start > b.Addr {
+			g.used = append(g.used, span{b.Addr - min(b.Addr, h.headerSize(b, ptr)), end})
+		}
+	}
+	g.used = normal(append(g.used, inside...))
+	return g
+}
+
+// find returns the index of the block that holds an address, or, if ok is false, of that before it, -1 if there is none.
+func (g *graph) find(v uint64) (block int, ok bool) {
+	i, found := slices.BinarySearch(g.addr, v)
+	if !found {
+		i--
+	}
+	if i < 0 {
+		return -1, false
+	}
+	return int(g.index[i]), v < g.end[i]
+}
+
+// ends records block if it ends at v, an address in no block.
+func (g *graph) ends(v uint64, block int) {
+	if block >= 0 {
+		if b := &g.h.Blocks[block]; b.Blob != nil && b.Size > 0 && b.Addr+b.Size == v {
+			g.maybe(block)
+		}
+	}
+}
+
+// isLink reports whether an address in a block is one that old links hold.
+func (b *Block) isLink(v uint64) bool { return b.tail > 0 && v == b.Addr+b.Size-uint64(b.tail) }
+
+// maybe records, once, a block with a pointer past its end, or one that may be an old link of the allocator.
+func (g *graph) maybe(block int) {
+	if bit := uint64(1) << (block % 64); g.links[block/64]&bit == 0 {
+		g.links[block/64] |= bit
+		g.past = append(g.past, int32(block))
+	}
+}
+
+// pointers calls visit for each pointer to a block in a span.
+func (g *graph) pointers(s span, visit func(int)) {
+	g.pointersAt(s, func(_ uint64, block int) { visit(block) })
+}
+
+// pointersAt is like pointers; visit has the address of the pointer, too.
+func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
+	if len(g.addr) == 0 {
+		return
+	}
+	size, order := g.m.PointerSize(), g.m.ByteOrder()
+	low, high := g.addr[0], g.end[len(g.end)-1]
+	segs := g.m.Segments()
+	for i := sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= s.start }); i < len(segs) && segs[i].Addr < s.end; i++ {
+		seg := &segs[i]
+		if seg.ELF {
+			continue
+		}
+		from := max(s.start, seg.Addr) - seg.Addr
+		to := min(s.end-seg.Addr, uint64(len(seg.Data)))
+		part := Segment{Addr: seg.Addr + from, Data: seg.Data[from:to], src: seg.src, off: seg.off + int64(from)}
+		for off, b := range part.extents() {
+			at := int(-(part.Addr + uint64(off)) & uint64(size-1))
+			for ; at+size <= len(b); at += size {
+				v := uintOf(b[at:][:size], order)
+				if v < low || v > high {
+					continue
+				}
+				switch i, ok := g.find(v); {
+				case !ok:
+					g.ends(v, i)
+				case g.h.Foreign && g.h.Blocks[i].isLink(v):
+					g.maybe(i)
+				case g.h.Foreign || !g.isFreeList(part.Addr+uint64(off+at), v, i):
+					visit(part.Addr+uint64(off+at), i)
+				}
+			}
+		}
+	}
+}
+
+// isFreeList reports whether the word v at an address is a link in an allocator's list of free
+// memory, although v is an address in a block. The links of glibc and newlib point to the
+// headers of free chunks,
+//
+//	│ … block, its last word │ size of free chunk │ next │ previous │ … │ size again │
+//	  ↑ the header begins here
+//
+// which overlap the last word of the preceding block. glibc also links small chunks of
+// the same size by next ^ address>>12, which may equal any address.
+func (g *graph) isFreeList(at, v uint64, block int) bool {
+	ptr := uint64(g.m.PointerSize())
+	if v&(2*ptr-1) == 0 && v != g.h.Blocks[block].Addr && g.content(block).end-v <= ptr {
+		size, ok := g.chunk(v + 2*ptr)
+		again, there := g.m.Pointer(v + size)
+		return ok && there && again == size
+	}
+	if next := v ^ at>>12; at&(2*ptr-1) == 0 && next != v {
+		size, ok := g.chunk(at)
+		other, same := g.chunk(next)
+		return ok && same && size == other
+	}
+	return false
+}
+
+// chunk returns the size in the allocator's header before the memory at addr. ok is false if
+// addr is in a block or the header is not valid.
+func (g *graph) chunk(addr uint64) (size uint64, ok bool) {
+	ptr := uint64(g.m.PointerSize())
+	if addr&(2*ptr-1) != 0 || g.inUse(addr) {
+		return 0, false
+	}
+	size, ok = g.m.Pointer(addr - ptr)
+	size &^= 7 // flags
+	return size, ok && size >= 4*ptr && size&(2*ptr-1) == 0 && !g.inUse(addr+size-2*ptr-1)
+}
+
+// inUse reports whether an address is in a block or its metadata.
+func (g *graph) inUse(addr uint64) bool {
+	i := sort.Search(len(g.used), func(i int) bool { return g.used[i].end > addr })
+	return i < len(g.used) && g.used[i].start <= addr
+}
+
+// content returns the memory of a block, given by its index in Heap.Blocks.
+func (g *graph) content(block int) span {
+	addr := g.h.Blocks[block].Addr
+	i := sort.Search(len(g.addr), func(i int) bool { return g.addr[i] >= addr })
+	return span{addr, g.end[i]}
+}
+
+// spread follows the pointers in marked blocks.
+func (g *graph) spread(mark func(int)) {
+	for len(g.work) > 0 {
+		at := g.work[len(g.work)-1]
+		g.work = g.work[:len(g.work)-1]
+		g.pointers(g.content(int(at)), mark)
+	}
+}

@@ -174,3 +174,15 @@ func TestGoWithoutTheProgram(t *testing.T) {
 	code, text, errs = execute("stacks", list[0], "-e", filepath.Join(dir, "g"))
 	compareOutput(t, code, cli.OK, text+errs, []string{"main.f"}, []string{"give it by -e"})
 }
+
+// TestAnotherBuild checks what is said if the ELF file is that of another build.
+func TestAnotherBuild(t *testing.T) {
+	dir := filepath.Join("testdata", "images")
+	for _, c := range []struct{ ram, elf, want, not string }{
+		{"ccm", "uaf", "pxEnd is 0x5050505, but ucHeap is at 0x2000fad0 to 0x2003f2d0: the ELF file is not that of this image", "is not in this image"},
+		{"heap5", "uaf", "Leaks: cannot tell: FreeRTOS heap_4 is unproven: pxEnd is the end of ucHeap", "A larger request fails"},
+	} {
+		code, out, errs := execute("heap", "--ram", "0x20000000="+filepath.Join(dir, c.ram+".bin.gz"), "-e", filepath.Join(dir, c.elf+".elf"))
+		compareOutput(t, code, cli.Short, out+errs, []string{c.want}, []string{c.not})
+	}
+}

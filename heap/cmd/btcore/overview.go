@@ -34,16 +34,20 @@ func (o *heapOptions) overview(w io.Writer, in *input, h *core.Heap) error {
 	if len(o.arenas) > 0 {
 		fmt.Fprintf(w, "; %s free in %s", cli.Count(free, "byte"), cli.Count(holes, "hole"))
 	}
+	sure := len(unproven(o.arenas)) == 0
+	if !sure {
+		fmt.Fprint(w, ", as far as found")
+	}
 	fmt.Fprintln(w)
 	leaked, err := o.leakLines(w, in, h)
 	if err != nil {
 		return err
 	}
-	if holes > 0 {
+	if holes > 0 && sure {
 		fmt.Fprintf(w, "\nLargest hole: %s, %.1f %% of the free memory.\n  A larger request fails%s.\n",
 			cli.Count(largest, "byte"), 100*float64(largest)/float64(max(free, 1)), growth(o.arenas))
 	}
-	if way.Hole > largest {
+	if way.Hole > largest && sure {
 		fmt.Fprintf(w, "  In the way: %#x, %s, %s. Without it: %s.\n", way.Block.Addr, cli.Count(way.Block.Size, "byte"), holderOf(g, way.Block.Addr, leaked), cli.Number(way.Hole))
 	}
 	fmt.Fprintln(w)

@@ -11,11 +11,9 @@
 package alloc
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 
 	"github.com/lwsbt/lwsbt/heap/core"
 )
@@ -84,16 +82,6 @@ type Block struct {
 	// have another size, a free one may be in use.
 	Doubt bool
 	Stack []uint64 // return addresses, if the allocator stores them
-}
-
-// Damage is a part of the allocator's structures that was overwritten.
-type Damage struct {
-	Addr   uint64     // of the header, link or canary
-	Part   core.Parts // DamagedNode: a header; DamagedEnd: bytes behind the block Before; DamagedFreed: a link in a free block, or in a variable
-	What   string     // what was found, and what was expected
-	Before int        // index of the block before the header if the same bytes are before and behind its end, else -1
-	Block  int        // index of the block of the header or link; -1 if a variable has it
-	Lost   uint64     // bytes from the header to the next intact one
 }
 
 // Proof is a property of a heap that the allocator's variables and the blocks must agree in.
@@ -191,94 +179,6 @@ func (h *Heap) sort() {
 			d.Before = after[d.Before]
 		}
 	}
-}
-
-// doubt adds damage that needs no search for the next header. The blocks are those that it makes doubtful.
-func (h *Heap) doubt(d Damage, blocks ...int) {
-	h.Damage = append(h.Damage, d)
-	for _, i := range blocks {
-		h.Blocks[i].Doubt = true
-	}
-}
-
-// block returns the index of the block that holds an address, -1 if there is none. The blocks must be sorted.
-func (h *Heap) block(addr uint64) int {
-	i := sort.Search(len(h.Blocks), func(i int) bool { return h.Blocks[i].Addr+h.Blocks[i].Size > addr })
-	if i < len(h.Blocks) && addr >= h.Blocks[i].Addr-h.Blocks[i].Header {
-		return i
-	}
-	return -1
-}
-
-// freed adds damage of a link at an address, which was found to be v.
-func (h *Heap) freed(at, v uint64, what string) {
-	text := fmt.Sprintf("%s is %#x", what, v)
-	h.Damage = append(h.Damage, Damage{Addr: at, Part: core.DamagedFreed, What: text, Before: -1, Block: -1})
-}
-
-// finish completes the damage of a heap: links get their blocks, and blocks are named as overrun only if the bytes
-// show it.
-func (f *finder) finish(h *Heap) {
-	h.sort()
-	for i := range h.Damage {
-		d := &h.Damage[i]
-		if d.Part == core.DamagedFreed && d.Block < 0 {
-			if d.Block = h.block(d.Addr); d.Block >= 0 {
-				h.Blocks[d.Block].Doubt = true
-				d.Before = d.Block - 1
-			}
-			if text := f.text(d.Addr); text != "" {
-				d.What += fmt.Sprintf("; the text %q is there", text)
-			}
-		}
-		if d.Part != core.DamagedEnd && d.Before >= 0 && !f.runsOver(h.Blocks[d.Before].Addr+h.Blocks[d.Before].Size, d.Addr) {
-			d.Before = -1
-		}
-	}
-	slices.SortStableFunc(h.Damage, func(a, b Damage) int { return cmp.Compare(a.Addr, b.Addr) })
-	h.Damage = slices.CompactFunc(h.Damage, func(a, b Damage) bool {
-		return a.Part == b.Part && (a.Addr == b.Addr || a.Part == core.DamagedFreed && a.Block == b.Block && a.Block >= 0)
-	})
-}
-
-// text returns the text at an address, of 4 to 32 bytes, "" if there is none.
-func (f *finder) text(addr uint64) string {
-	var b [32]byte
-	n := 0
-	for f.m.Read(b[n:n+1], addr+uint64(n)) == 1 && b[n] >= ' ' && b[n] <= '~' {
-		if n++; n == len(b) {
-			break
-		}
-	}
-	if n < 4 {
-		return ""
-	}
-	return string(b[:n])
-}
-
-// runsOver reports whether the bytes before the end of a block go on behind it, up to an address at least: text with
-// its end, or the same byte again and again.
-func (f *finder) runsOver(end, at uint64) bool {
-	n := max(at+1, end+1) - end
-	before, ok := f.m.Bytes(end-4, 4)
-	behind, there := f.m.Bytes(end, n)
-	if !ok || !there || n > 64 {
-		return false
-	}
-	text := func(c byte) bool { return c >= ' ' && c <= '~' || c == '\n' || c == '\t' }
-	same := func(c byte) bool { return c == before[3] }
-	switch {
-	case !slices.ContainsFunc(before, func(c byte) bool { return !text(c) }):
-		for i, c := range behind {
-			if !text(c) && (c != 0 || i < len(behind)-1) {
-				return false
-			}
-		}
-		return true
-	case before[3] == 0: // memory is often 0
-		return false
-	}
-	return !slices.ContainsFunc(append(slices.Clone(before), behind...), func(c byte) bool { return !same(c) })
 }
 
 func (h *Heap) prove(check string, want, got uint64) {
@@ -401,61 +301,6 @@ func (f *finder) pointer(h *Heap, name string) (uint64, bool) {
 	}
 	h.own(s.Addr, f.ptr)
 	return f.m.Pointer(s.Addr)
-}
-
-// Core returns the used blocks of heaps as a heap of package core.
-func Core(m *core.Image, heaps []*Heap) *core.Heap {
-	var arenas []core.Arena
-	for _, h := range heaps {
-		a := core.Arena{Name: h.Name, Addr: h.Addr, Ranges: h.Ranges}
-		a.Count, _ = h.Count(Used)
-		a.Blocks = func(yield func(core.ArenaBlock) bool) {
-			for i := range h.Blocks {
-				b := &h.Blocks[i]
-				size := b.Size - b.Unused
-				if b.Min == b.Max {
-					size = b.Max
-				}
-				if b.State == Used && !yield(core.ArenaBlock{Addr: b.Addr, Size: size, Header: b.Header, Link: h.link(b), Damaged: b.Damaged, Doubtful: b.Doubt, Stack: b.Stack}) {
-					return
-				}
-			}
-		}
-		index := make([]int32, len(h.Blocks)) // of the arena's block at or before a block
-		used := int32(0)
-		for i := range h.Blocks {
-			b := &h.Blocks[i]
-			if b.State == Used {
-				used++
-			} else if b.State == Free && b.Size > 0 {
-				a.Free = append(a.Free, core.Map{Start: b.Addr, End: b.Addr + b.Size, Write: true})
-			}
-			if b.State != Used && (b.Damaged || b.Doubt) {
-				a.Doubtful = append(a.Doubtful, core.Map{Start: b.Addr - b.Header, End: b.Addr + b.Size, Write: true})
-			}
-			index[i] = used - 1
-		}
-		for _, d := range h.Damage {
-			x := core.ArenaDamage{Addr: d.Addr, At: d.Addr, Part: d.Part, What: d.What, Suspect: -1}
-			if d.Block >= 0 {
-				x.Addr = h.Blocks[d.Block].Addr
-			}
-			if d.Before >= 0 && h.Blocks[d.Before].State == Used {
-				x.Suspect = int(index[d.Before])
-			}
-			a.Damage = append(a.Damage, x)
-		}
-		arenas = append(arenas, a)
-	}
-	return m.NewHeap(arenas)
-}
-
-// link returns the address in a block that links to a free chunk behind it would hold, 0 if there is none.
-func (h *Heap) link(b *Block) uint64 {
-	if h.overlap == 0 || b.Size < 2*h.overlap {
-		return 0
-	}
-	return b.Addr + b.Size - h.overlap
 }
 
 func up(v, align uint64) uint64 { return (v + align - 1) &^ (align - 1) }

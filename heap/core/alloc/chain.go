@@ -86,27 +86,7 @@ func (c *chain) walk() uint64 {
 			}
 		}
 		if why == "" {
-			c.add(x.block)
-			n, odd := len(c.h.Blocks)-1, false // of the next header
-			if x.odd != "" {
-				d := Damage{Addr: x.oddAt, Part: core.DamagedNode, What: x.odd, Before: n, Block: n}
-				switch {
-				case x.link:
-					d.Part, d.Block = core.DamagedFreed, -1
-				case x.oddAt < at+x.size:
-					d.Before--
-				default:
-					odd = true
-				}
-				c.h.doubt(d, n)
-			}
-			if c.wary > 0 {
-				c.wary--
-				c.h.Blocks[n].Doubt = true
-			}
-			if odd {
-				c.wary = doubtful
-			}
+			c.accept(at, &x)
 			at += x.size
 			continue
 		}
@@ -127,6 +107,29 @@ func (c *chain) walk() uint64 {
 		at = next
 	}
 	return c.end
+}
+
+// accept adds the block of a chunk whose header is intact, and what contradicts it.
+func (c *chain) accept(at uint64, x *chunk) {
+	c.add(x.block)
+	n := len(c.h.Blocks) - 1
+	if c.wary > 0 {
+		c.wary--
+		c.h.Blocks[n].Doubt = true
+	}
+	if x.odd == "" {
+		return
+	}
+	d := Damage{Addr: x.oddAt, Part: core.DamagedNode, What: x.odd, Before: n, Block: n}
+	switch {
+	case x.link:
+		d.Part, d.Block = core.DamagedFreed, -1
+	case x.oddAt < at+x.size:
+		d.Before--
+	default: // the next header: it may be no header
+		c.wary = doubtful
+	}
+	c.h.doubt(d, n)
 }
 
 // parts is walk for chunks in parts, with memory of others between them. Each part but the last ends with some bytes of
