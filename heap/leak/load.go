@@ -13,6 +13,7 @@ const (
 	loadGrowth    = 0.1 // a load that grows less is none
 	loadEvidence  = -1  // and one of which the weight is less
 	minLoadWeight = 2   // a path of less weight is not compared with it
+	loadRatio     = 3   // what grows more than so many times as much is no load
 	loadMargin    = 3   // the load itself is uncertain: what is left of the weight counts so much more
 )
 
@@ -37,11 +38,15 @@ func JudgeAll(paths iter.Seq[Series]) (list []Judgement) {
 	if j := Judge(Series{Boots: load, Kind: Heap, Quantum: 0.01}); j.Weight < loadEvidence || j.Gain < loadGrowth {
 		return list
 	}
+	most := growthOf(load) * loadRatio
 	for i, s := range kept {
 		j := &list[i]
+		if growthOf(divide(s.Boots, nil)) > most {
+			continue
+		}
 		s.Boots = divide(s.Boots, load)
-		if most := Judge(s).Weight + loadMargin; most < j.Weight {
-			j.Weight, j.Probability, j.Verdict, j.Bound = most, s.Kind.Probability(most), Unknown, 0
+		if w := Judge(s).Weight + loadMargin; w < j.Weight {
+			j.Weight, j.Probability, j.Verdict, j.Bound = w, s.Kind.Probability(w), Unknown, 0
 			j.Why = "most call paths grew as much: the load, or a leak; a longer log decides"
 			if j.answer(); j.Verdict != Unknown {
 				j.Why = ""
@@ -49,6 +54,15 @@ func JudgeAll(paths iter.Seq[Series]) (list []Judgement) {
 		}
 	}
 	return list
+}
+
+// growthOf returns the growth in the last boot as a part of its first value.
+func growthOf(boots []Boot) float64 {
+	v := boots[len(boots)-1].Value
+	if len(v) == 0 || v[0] <= 0 {
+		return math.Inf(1)
+	}
+	return v[len(v)-1]/v[0] - 1
 }
 
 // load has the values of the first call paths that vary, as multiples of their mean.

@@ -223,6 +223,34 @@ func varied() (list []Series) {
 			list = append(list, s)
 		}
 	}
+	return append(list, beside()...)
+}
+
+// beside returns series on both sides of constants that the simulated logs seldom reach.
+func beside() (list []Series) {
+	add := func(k Kind, boots ...Boot) {
+		list = append(list, Series{Boots: boots, Kind: k, Quantum: 8, Per: "hour"})
+	}
+	flat := func(n int) Boot { return shape(n, func(float64) float64 { return 40000 }) }
+	for n := 1; n < 14; n++ { // minNone, perPoint, minQuiet
+		add(Heap, flat(n))
+		add(Heap, shape(n, ramp))
+		add(Heap, shape(40, ramp), flat(n+6))
+		add(Path, shape(40, ramp), flat(n+6))
+	}
+	for n := 4; n < 9; n++ { // shortBoot, mostShort
+		boots := make([]Boot, 16)
+		for i := range boots {
+			boots[i] = shape(n, ramp)
+		}
+		add(Path, boots...)
+	}
+	for i := range 30 { // tolerance: a bend that is hardly one; hardly, uncertain: noise of all sizes
+		bend := float64(i) / 30
+		add(Heap, shape(64, func(x float64) float64 { return 40000 + 50*x + bend*20*math.Max(0, x-32) }))
+		add(Heap, shape(60, func(x float64) float64 { return 40000 + 2*x + 30*float64(i)*noise(x) }))
+		add(Path, shape(90, func(x float64) float64 { return 40000 + 20*x + 100*float64(i)*noise(x+float64(i)) }))
+	}
 	for k, w := range pathWorlds() {
 		if w.dumps > 120 {
 			continue
@@ -243,6 +271,28 @@ func TestVectorJSON(t *testing.T) {
 		var o vector
 		if err := json.Unmarshal(text, &o); err != nil || fmt.Sprint(o.Series) != fmt.Sprint(v.Series) || o.Want.Rate != v.Want.Rate {
 			t.Errorf("%s: %v", v.Name, err)
+		}
+	}
+}
+
+// A path that grows as most others do follows the load; what grows more is a leak. Fewer than eight paths have no load.
+func TestLoad(t *testing.T) {
+	paths := func(n int, growth, other float64) (list []Series) {
+		for i := range n {
+			list = append(list, Series{Boots: []Boot{shape(60, func(x float64) float64 {
+				return 10000*(1+growth*x/60) + 60*noise(x*float64(i+1))
+			})}, Quantum: 8})
+		}
+		return append(list, Series{Boots: []Boot{shape(60, func(x float64) float64 { return 10000 * (1 + other*x/60) })}, Quantum: 8})
+	}
+	for _, c := range []struct {
+		n             int
+		growth, other float64
+		follows       bool // the last path
+	}{{12, 0.5, 0.5, true}, {12, 0.15, 0.15, true}, {12, 0.05, 0.05, false}, {12, 0.5, 4, false}, {7, 0.5, 0.5, true}, {6, 0.5, 0.5, false}, {12, 0, 0.5, false}} {
+		list := JudgeAll(slices.Values(paths(c.n, c.growth, c.other)))
+		if j := list[len(list)-1]; (j.Verdict != Leak) != c.follows {
+			t.Errorf("%d paths grow by %v, one by %v: %v %.3f %s", c.n, c.growth, c.other, j.Verdict, j.Probability, j.Why)
 		}
 	}
 }
