@@ -226,26 +226,9 @@ const minChanges = 3
 
 // addLeaks judges all call paths.
 func (l *Leaks) addLeaks() {
-	var list []leak.Judgement
-	judge := func(t *timeline) (all []leak.Judgement, most float64) {
-		all = leak.JudgeAll(func(yield func(leak.Series) bool) {
-			for row := range l.profile.Rows() {
-				if !l.Intervals && t.complete && row.Changes(minChanges) < minChanges {
-					continue
-				}
-				if !yield(l.series(t, []profile.Row{row})) {
-					return
-				}
-			}
-		})
-		for i := range all {
-			most = math.Max(most, all[i].Probability)
-		}
-		return all, most
-	}
-	list, most := judge(l.timeline)
+	list, most := l.judgeRows(l.timeline)
 	if t := l.timeline.byNumber(); most < leak.Sure && l.timeline.pauses() { // work that is not done in a pause
-		if other, more := judge(t); more > most {
+		if other, more := l.judgeRows(t); more > most {
 			list, l.timeline = other, t
 		}
 	}
@@ -279,6 +262,24 @@ func (l *Leaks) addLeaks() {
 	slices.SortStableFunc(l.Rows, func(a, b *Leak) int {
 		return cmp.Or(cmp.Compare(rank[a.Verdict], rank[b.Verdict]), cmp.Compare(b.ended(), a.ended()), cmp.Compare(b.Score(), a.Score()))
 	})
+}
+
+// judgeRows judges the call paths that change often enough, and returns the largest probability.
+func (l *Leaks) judgeRows(t *timeline) (all []leak.Judgement, most float64) {
+	all = leak.JudgeAll(func(yield func(leak.Series) bool) {
+		for row := range l.profile.Rows() {
+			if !l.Intervals && t.complete && row.Changes(minChanges) < minChanges {
+				continue
+			}
+			if !yield(l.series(t, []profile.Row{row})) {
+				return
+			}
+		}
+	})
+	for i := range all {
+		most = math.Max(most, all[i].Probability)
+	}
+	return all, most
 }
 
 // ended returns by how much a row grew before it ended, 0 if it did not.
