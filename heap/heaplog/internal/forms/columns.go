@@ -88,14 +88,7 @@ func (l *Levels) header(b []byte) bool {
 	}
 	all := string(b)
 	if t.separator == 0 {
-		above := l.heading
-		l.heading = slices.Clone(names)
-		all += " " + strings.Join(above, " ")
-		if len(above) == len(names) { // two lines of names
-			for i := range names {
-				names[i] = above[i] + " " + names[i]
-			}
-		}
+		all += l.joinHeading(names)
 		wide := &table{wide: true}
 		if w := wide.split(b); len(w) >= 3 && len(w) != len(names) && wide.name(w, string(b)) {
 			t.other = wide
@@ -111,6 +104,18 @@ func (l *Levels) header(b []byte) bool {
 		l.table = t
 	}
 	return t != nil
+}
+
+// joinHeading joins the names of a second line to those above, which it returns.
+func (l *Levels) joinHeading(names []string) (all string) {
+	above := l.heading
+	l.heading = slices.Clone(names)
+	if len(above) == len(names) {
+		for i := range names {
+			names[i] = above[i] + " " + names[i]
+		}
+	}
+	return " " + strings.Join(above, " ")
 }
 
 // name classifies the columns. It reports whether they are those of a table of levels.

@@ -49,7 +49,7 @@ const (
 	// maxIdentities is the number of series of all logs together, maxSamples that of the samples that a
 	// series keeps.
 	maxIdentities = 4096
-	maxSamples    = 1 << 16
+	maxSamples    = 1 << 14
 )
 
 // store keeps samples by their identity.
