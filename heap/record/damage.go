@@ -41,6 +41,9 @@ func (r *Recorder) damaged(format string, args ...any) {
 
 // inspect compares the memory with what it must be.
 func (r *Recorder) inspect() {
+	if r.detached { // threads may end what they began to record
+		return
+	}
 	m, s := r.memory, &r.memory.seen
 	if root := m.root.Load(); s.root == 0 {
 		s.root = root
@@ -85,7 +88,7 @@ func (r *Recorder) inspectSlot(i int) {
 // readOn reads the record behind the head of an ended thread, which was killed before it could publish
 // it, if there is one. Then the head must be where the thread left it.
 func (r *Recorder) readOn(t *thread) {
-	if t.bad {
+	if t.bad || r.detached {
 		return
 	}
 	var rec record

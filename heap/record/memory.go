@@ -223,8 +223,6 @@ func newClock() clock {
 	c := clock{kind: clockCount, bits: 32, start: time.Now()}
 	if haveCycles && kernelUsesCycles() {
 		c.kind, c.bits, c.base = clockCycles, ringStampBits, cycles()&stampMask
-		time.Sleep(2 * time.Millisecond)
-		c.measure()
 	}
 	return c
 }

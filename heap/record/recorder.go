@@ -49,6 +49,7 @@ type Recorder struct {
 	scanned    time.Time // last scan
 	notes      []string
 	damage     error           // what of the memory the program wrote over
+	detached   bool            // the processes go on
 	unrecorded error           // the first process runs another program, which is not recorded
 	calls      chan func()     // for the loop of Run
 	stopped    chan struct{}   // closed by Close
@@ -81,7 +82,9 @@ func New(c Config, create Create) (*Recorder, error) {
 		threads: make([]*thread, len(m.slots)), processes: map[processKey]*process{},
 		outputs: map[int]*output{}, calls: make(chan func(), 1), executed: newExecuted(), stopped: make(chan struct{}), asked: map[string]bool{}}
 	if c.Target != nil {
-		m.rules.prepare(c.Target.loader)
+		if c.Target.musl {
+			m.rules.prepare(c.Target.loader)
+		}
 		m.rules.prepare(c.Target.Path)
 	}
 	if r.control, err = net.Listen("unix", socketName(os.Getpid())); err != nil {
@@ -114,6 +117,8 @@ func (r *Recorder) Over() { r.call(func() { r.over, r.last = true, true }) }
 func (r *Recorder) Detached() {
 	r.call(func() {
 		r.turn(false)
+		r.inspect()
+		r.detached = true
 		r.goneAll()
 		r.memory.release(r.top)
 		r.over = true

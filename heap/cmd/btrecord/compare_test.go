@@ -16,6 +16,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/internal/figures"
 )
 
 // comparedProgram is a program of the system whose allocations are the same in each run.
@@ -186,31 +187,58 @@ func TestComparison(t *testing.T) {
 	t.Logf("| program | tool | allocations | frees | bytes | peak | left at the end |\n| --- | --- | --- | --- | --- | --- | --- |\n%s", table)
 }
 
-// BenchmarkCost measures the CPU time of a program and of the tool that records it: the least
-// of b.N runs.
-func BenchmarkCost(b *testing.B) {
-	cmdtest.Need(b, "heaptrack")
-	file := filepath.Join(b.TempDir(), "out")
-	record := []string{os.Args[0], "-q", "-o", file}
-	for _, p := range append(comparedPrograms(b), comparedProgram{name: "cat", args: []string{"cat", "/dev/null"}}) {
-		for _, tool := range []struct {
-			name string
-			args []string
-		}{
-			{"alone", nil},
-			{"btrecord", append(record, "--")},
-			{"events", append(record, "--events", "--")},
-			{"sample", append(record, "--sample", "512K", "--")},
-			{"heaptrack", []string{"heaptrack", "-o", file}},
-		} {
-			b.Run(p.name+"/"+tool.name, func(b *testing.B) {
-				least := 1e9
-				for b.Loop() {
-					_, cpu := p.under(b, tool.args...)
-					least = min(least, cpu)
-				}
-				b.ReportMetric(1000*least, "least-CPU-ms")
-			})
-		}
+// costPrograms are programs of different kind.
+func costPrograms(t *testing.T) []comparedProgram {
+	return append(comparedPrograms(t),
+		comparedProgram{name: "a server", args: []string{compile(t, "gcc", "../../../examples/server/server.c", "-O2", "-g"), "20000"}},
+		comparedProgram{name: "8 threads", args: []string{compile(t, "gcc", "linux/threads.c", "-O2", "-pthread"), "2000", "8"}},
+		comparedProgram{name: "4,096 call paths", args: []string{compile(t, "gcc", "paths.c", "-O0", "-g"), "12"}},
+		comparedProgram{name: "an interpreter", args: []string{compile(t, "gcc", "musl/interpreter.c", "-O2", "-g"), "5000"}},
+	)
+}
+
+// TestCost writes the table of cost in FIGURES.md: one run of each program alone, under btrecord, with events,
+// and under heaptrack, and of each tool's analysis. What a tool adds is CPU time of all processes.
+func TestCost(t *testing.T) {
+	if !figures.Update() {
+		t.Skip("writes a table with -update: its numbers vary with the machine")
 	}
+	cmdtest.Need(t, "heaptrack", "heaptrack_print")
+	dir := t.TempDir()
+	btheap := filepath.Join(dir, "btheap")
+	if out, err := exec.Command("go", "build", "-o", btheap, "../btheap").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var table strings.Builder
+	table.WriteString("| program | events | btrecord | `--events` | bytes per event | heaptrack | `top` | `leaks` |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	for _, p := range costPrograms(t) {
+		if _, err := exec.LookPath(p.args[0]); err != nil {
+			t.Logf("left out: %v", err)
+			continue
+		}
+		sums, events, track := filepath.Join(dir, "sums"), filepath.Join(dir, "events"), filepath.Join(dir, "track")
+		_, alone := p.under(t)
+		_, ours := p.under(t, os.Args[0], "-q", "-o", sums, "--")
+		_, each := p.under(t, os.Args[0], "-q", "--events", "-o", events, "--")
+		_, theirs := p.under(t, "heaptrack", "-o", track)
+		size := func(file string) float64 {
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return float64(info.Size())
+		}
+		totals := recordedTotals(t, sums)
+		n := float64(totals.allocs + totals.frees)
+		analyze := func(args ...string) float64 {
+			_, cpu := comparedProgram{args: args}.under(t)
+			return cpu
+		}
+		print := analyze("heaptrack_print", track+".zst")
+		top, leaks := analyze(btheap, "top", "-q", "--no-fold", events), analyze(btheap, "leaks", "-q", events)
+		added := func(cpu float64) float64 { return max(0, cpu-alone) / (theirs - alone) }
+		fmt.Fprintf(&table, "| %s | %.0f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", p.name, n, added(ours), added(each), size(events)/n,
+			size(track+".zst")/n, top/print, leaks/print)
+	}
+	figures.Check(t, "../../FIGURES.md", "recording", table.String())
 }
