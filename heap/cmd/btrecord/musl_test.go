@@ -64,3 +64,10 @@ func TestMusl(t *testing.T) {
 		})
 	}
 }
+
+func TestMuslStatic(t *testing.T) {
+	program := compile(t, "musl-gcc", "lifetimes.c", "-O1", "-w", "-static")
+	if r := recorded(t, "-q", "--", program); r.code != 125 || !strings.Contains(r.errs, "is a static program") {
+		t.Errorf("exit status %d: %s", r.code, r.errs)
+	}
+}
