@@ -209,6 +209,7 @@ func TestCost(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", btheap, "../btheap").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	comparedProgram{args: []string{"true"}}.under(t, os.Args[0], "-q", "-o", filepath.Join(dir, "first"), "--") // builds the library
 	var table strings.Builder
 	table.WriteString("| program | events | btrecord | `--events` | bytes per event | heaptrack | `top` | `leaks` |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, p := range costPrograms(t) {
