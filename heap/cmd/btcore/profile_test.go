@@ -106,7 +106,7 @@ func TestHeapByPaths(t *testing.T) {
 		args string
 		want int
 	}{{"--paths", len(blocks["kept"]) + len(blocks["leaked"])}, {"--paths --only leaked", len(blocks["leaked"])}} {
-		_, records, _ := execute(append([]string{"heap", core}, strings.Fields(strings.TrimPrefix(c.args, "--paths"))...)...)
+		_, records, _ := execute(append([]string{"heap", core}, strings.Fields(strings.Replace(c.args, "--paths", "--record", 1))...)...)
 		var end codec.Header
 		if err := codec.ParseHeader(&end, []byte(records[strings.LastIndex(records, "~h#end"):len(records)-1])); err != nil {
 			t.Fatal(err)
