@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -136,6 +137,13 @@ func number(t *testing.T, text string) float64 {
 	return x
 }
 
+// leaksOf returns what btheap leaks prints of a log, with the probabilities, which command leaves out.
+func leaksOf(log string) (stdout, stderr string, code int) {
+	var out, errs bytes.Buffer
+	code = run([]string{"leaks", "-q", "-n", "0", "-"}, strings.NewReader(log), &out, &errs)
+	return out.String(), errs.String(), code
+}
+
 // TestSentencesOfHeaps holds what is said of a heap's free memory.
 func TestSentencesOfHeaps(t *testing.T) {
 	every, seeds := 5, 1 // all worlds take half a minute
@@ -154,7 +162,7 @@ func TestSentencesOfHeaps(t *testing.T) {
 				if truth.Blind {
 					continue
 				}
-				out, errs, code := command(heapText(log), "leaks", "-q", "-")
+				out, errs, code := leaksOf(heapText(log))
 				if code != 0 {
 					t.Fatalf("%s/%d/%d: exit %d: %s", w.Name, n, heldOut+seed, code, errs)
 				}
@@ -207,7 +215,7 @@ func TestSentencesOfPaths(t *testing.T) {
 				if log.Kept < 1 { // its values are thinned already
 					continue
 				}
-				out, errs, code := command(pathText(t, log, kept), "leaks", "-q", "-n", "0", "-")
+				out, errs, code := leaksOf(pathText(t, log, kept))
 				if code != 0 {
 					t.Fatalf("%s/%d: exit %d: %s", w.Name, heldOut+seed, code, errs)
 				}
