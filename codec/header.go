@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Verbs of headers. Other verbs are accepted but have no meaning. (BT-HEAD-2)
@@ -95,6 +96,11 @@ func numberFault(key, value string) (expected string) {
 			return "expected 1 or more"
 		}
 	case "code", "heap":
+		for _, x := range strings.Split(value, ",") {
+			if _, length, _ := strings.Cut(x, "+"); length != "" && strings.Trim(length, "0") == "" {
+				return "the length is 0, expected 1 or more"
+			}
+		}
 		if _, ok := ParseRanges(value); !ok {
 			return "expected ranges START+LENGTH in hexadecimal, with commas between"
 		}

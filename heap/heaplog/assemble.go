@@ -174,13 +174,13 @@ func (a *assembler) item(at *placed) {
 // reconciles reports whether the records of the current dump are reconciled with its headers.
 func (a *assembler) reconciles() bool {
 	d := a.current
-	return d != nil && d.marked() && !d.ended() && !d.isPaths && a.selects(a.begun)
+	return d != nil && d.marked() && !d.ended() && !d.isPaths
 }
 
 // reconcile decides on the records of the current dump that may be damaged.
 func (a *assembler) reconcile() {
 	d := a.current
-	if !d.marked() || d.isPaths || !a.selects(a.begun) {
+	if !d.marked() || d.isPaths {
 		return
 	}
 	var list []announced
@@ -192,7 +192,7 @@ func (a *assembler) reconcile() {
 			list = append(list, x)
 		}
 	}
-	counts, said, restored, left := a.records.end(list, d.written, d.heapSize())
+	counts, said, restored, left := a.records.end(list, d.heapSize())
 	d.said = &said
 	d.loss.Restored += restored
 	d.loss.Unreadable += left

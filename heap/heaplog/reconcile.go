@@ -30,7 +30,7 @@ type kindText struct {
 	prefix []byte
 	length int  // of a text
 	varied bool // the records have user fields
-	votes  int  // of texts that are equal to prefix, less the others
+	votes  int  // of texts that have the prefix, less the others, at most maxVotes
 	count  int  // records of the boot
 }
 
@@ -61,9 +61,10 @@ type reconciler struct {
 	facts   []fact
 	present map[string]bool // texts of facts
 	held    []heldRecord
-	line    []byte // text that may be a damaged record
-	open    bool   // the last held record goes on in the text that follows
-	work    int    // comparisons
+	have    profile.Value // of the records that count so far
+	line    []byte        // text that may be a damaged record
+	open    bool          // the last held record goes on in the text that follows
+	work    int           // comparisons
 }
 
 const (
@@ -71,7 +72,8 @@ const (
 	maxHeld   = 1 << 16 // of a dump: others count at once
 	maxKinds  = 1 << 12
 	maxWork   = 1 << 19 // comparisons of a dump
-	minText   = 10      // characters of a line that is compared
+	maxVotes  = 8
+	minText   = 10 // characters of a line that is compared
 	maxText   = 400
 	endText   = 8  // characters of the end of a text
 	innerText = 6  // and of the part before
@@ -100,6 +102,7 @@ func (r *reconciler) begin(boot int) {
 		}
 	}
 	r.facts, r.held, r.present, r.line, r.open, r.work = nil, nil, map[string]bool{}, nil, false, 0
+	r.have = profile.Value{}
 }
 
 // editsOf returns how many characters of a text of n may be damaged for it to be restored.
@@ -122,6 +125,7 @@ func (r *reconciler) record(it *recording.Item, h *pendingRecord) (counts bool) 
 	r.line, r.open = r.line[:0], false
 	if it.Err == nil && (r.eager || r.kinds[kind{h.path, h.Bytes}] != nil) || len(r.held) >= maxHeld {
 		r.fact(it.Text, h)
+		r.have.Add(h.Value)
 		return true
 	}
 	r.hold(it, h)
@@ -187,20 +191,15 @@ func (r *reconciler) fact(text []byte, h *pendingRecord) {
 		r.kinds[key] = k
 	}
 	k.count++
-	switch same := bytes.Equal(k.prefix, text); {
-	case same:
-		k.votes++
-	case h.user && len(text) == k.length:
-		n := 0
-		for n < len(k.prefix) && k.prefix[n] == text[n] {
-			n++
-		}
-		k.prefix = k.prefix[:n]
-	case h.user:
-	case k.votes == 0:
-		k.prefix, k.length = bytes.Clone(text), len(text)
-	default:
+	switch n := common(k.prefix, text); { // a text with other bits that decoders ignore is rare
+	case n == len(k.prefix) && (h.user || n == len(text)):
+		k.votes = min(k.votes+1, maxVotes)
+	case k.votes > 0:
 		k.votes--
+	case h.user:
+		k.prefix = k.prefix[:n]
+	default:
+		k.prefix, k.length = bytes.Clone(text), len(text)
 	}
 	if len(r.facts) < maxFacts && !r.present[string(text)] {
 		c := *h
@@ -208,6 +207,14 @@ func (r *reconciler) fact(text []byte, h *pendingRecord) {
 		r.facts = append(r.facts, fact{s, &c})
 		r.present[s] = true
 	}
+}
+
+// common returns the length of the common beginning of two texts.
+func common(a, b []byte) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // lostInside reports whether a record of base64 that is too short lost a character before its end: its end has
@@ -241,8 +248,8 @@ type announced struct {
 
 // end returns the held records that count. most is the size of the heap, the largest number if it is not
 // known. restored is the number of damaged records that count as others, and left the number of those left out.
-func (r *reconciler) end(list []announced, have profile.Value, most uint64) (counts []pendingRecord, said announced, restored, left int64) {
-	held := r.held
+func (r *reconciler) end(list []announced, most uint64) (counts []pendingRecord, said announced, restored, left int64) {
+	held, have := r.held, r.have
 	r.held = nil
 	damaged := 0
 	for i := range held {
@@ -348,21 +355,22 @@ func (r *reconciler) settle(held []heldRecord, said announced, most uint64, have
 	}
 	slices.SortStableFunc(order, func(a, b *heldRecord) int { return frequent(b) - frequent(a) })
 	var rest []*heldRecord
+	like := map[*heldRecord]bool{} // that are like a much more frequent kind
 	for _, x := range order {
 		n := frequent(x)
 		if n > 0 && x.Bytes > most {
 			n = 0 // as if it could not be read
 		}
-		var h pendingRecord
-		ok := false
-		if n == 0 || changed >= n {
-			h, ok = r.restore(x, n)
-		}
+		h, text, ok := r.restore(x, n)
 		switch {
-		case ok && fits(&h):
+		case ok && fits(&h) && (n == 0 || changed >= n):
 			restored++
 			changed -= n
+			r.restored(&h, text)
 			take(h)
+		case ok && n > 0: // too many of them to be damaged, or it does not fit
+			like[x] = true
+			rest = append(rest, x)
 		case n > 1 && fits(&x.pendingRecord):
 			r.fact(x.text, &x.pendingRecord)
 			take(x.pendingRecord)
@@ -385,7 +393,7 @@ func (r *reconciler) settle(held []heldRecord, said announced, most uint64, have
 			changed -= min(changed, frequent(x))
 			continue
 		}
-		if !x.err && seen {
+		if !x.err && seen && !like[x] {
 			r.fact(x.text, &x.pendingRecord)
 		} else if !x.err {
 			single = append(single, len(counts))
@@ -417,13 +425,14 @@ func (r *reconciler) knows(p profile.Path) bool {
 // restore returns the record of the boot that a damaged one was: a block of the dump before that this dump lacks,
 // or else a kind, from whose text it alone differs by the fewest characters lost, added or changed.
 // times is how often the dump has the kind of a record that may be right as it is, 0 for others.
-func (r *reconciler) restore(x *heldRecord, times int) (h pendingRecord, ok bool) {
-	best, same, text := maxEdits+1, true, ""
+// text is that of the block.
+func (r *reconciler) restore(x *heldRecord, times int) (h pendingRecord, text string, ok bool) {
+	best, same := maxEdits+1, true
 	limit := editsOf(len(x.text))
 	for _, key := range []string{end(x.text), inner(x.text, 0), inner(x.text, 1), inner(x.text, -1)} {
 		for _, f := range r.last[key] {
 			if r.work++; r.work > maxWork {
-				return h, false
+				return h, "", false
 			}
 			if !f.addressed || r.present[f.text] || f.text == text {
 				continue
@@ -441,17 +450,18 @@ func (r *reconciler) restore(x *heldRecord, times int) (h pendingRecord, ok bool
 	if best > maxEdits {
 		best, same, h = r.restoreKind(x, times)
 	}
-	if best > maxEdits || !same {
-		return pendingRecord{}, false
-	}
+	h.cut, h.noSize, h.restored = 0, 0, true
+	return h, text, best <= maxEdits && same
+}
+
+// restored counts a record that a damaged one was.
+func (r *reconciler) restored(h *pendingRecord, text string) {
 	if text != "" {
 		r.present[text] = true
 	}
 	if k := r.kinds[kind{h.path, h.Bytes}]; k != nil {
 		k.count++
 	}
-	h.cut, h.noSize, h.restored = 0, 0, true
-	return h, true
 }
 
 // restoreKind returns the kind of record that a damaged one was. Where the records of a kind differ, as by
