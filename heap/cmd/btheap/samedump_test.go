@@ -39,7 +39,9 @@ func TestDamagedSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var data struct{ Dumps []struct{ Bytes, Count uint64 } }
+	var data struct {
+		Dumps []struct{ Bytes, Count uint64 }
+	}
 	pageData(t, string(text), &data)
 	for i, d := range data.Dumps {
 		if d.Bytes != 640 || d.Count != 20 {
@@ -72,7 +74,9 @@ func TestSameDump(t *testing.T) {
 			log = damagedLog(log, seed)
 		}
 		file := logFile(t, fmt.Sprintf("%d.log", seed), log)
-		var dumps struct{ Dumps []struct{ Bytes, Count uint64 } }
+		var dumps struct {
+			Dumps []struct{ Bytes, Count uint64 }
+		}
 		out, errs, _ := command("", "dumps", "--json", "-q", file)
 		if err := json.Unmarshal([]byte(out), &dumps); err != nil {
 			t.Fatal(err, errs)
@@ -103,7 +107,9 @@ func TestSameDump(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var data struct{ Dumps []struct{ Bytes, Count uint64 } }
+		var data struct {
+			Dumps []struct{ Bytes, Count uint64 }
+		}
 		pageData(t, string(text), &data)
 		if len(data.Dumps) != len(dumps.Dumps) {
 			t.Fatalf("seed %d: the page has %d dumps, the list %d", seed, len(data.Dumps), len(dumps.Dumps))
