@@ -227,7 +227,7 @@ func TestSentencesOfPaths(t *testing.T) {
 }
 
 // noneAbovePaths is the share of logs of which "none above" is known to be untrue. It is to be 0.01.
-const noneAbovePaths = 0.1
+const noneAbovePaths = 0.02
 
 // holdPaths holds one output to the truth of its log. A card begins with its verdict, and ends with its frames.
 func holdPaths(t *testing.T, said claims, name string, log worlds.Log, out string) {
