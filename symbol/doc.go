@@ -35,13 +35,10 @@
 // # Why not debug/dwarf
 //
 // The standard library's reader, with a simple index on top, finds the same functions,
-// inlined calls and lines: a test of internal/dwarf compares 10,000 addresses of each of
-// 20 real programs. It takes four to eight times as long, and five times the memory: for the C
-// library 3.2 s and 224 MB, where this package takes 0.4 s and 47 MB; for the Go linker
-// 0.54 s and 129 MB, where it takes 0.12 s and 27 MB.
+// inlined calls and lines, in four to eight times the time and five times the memory:
 //
 //	LWSBT_FULL=1 go test -run DebugDwarf -v ./symbol/internal/dwarf
 //
-// It also lacks what this package needs: a bound on memory and time for hostile files and
-// the names that dwz moves to another file.
+// It also has no bound on memory and time for hostile files, and does not read the names that
+// dwz moves to another file.
 package symbol

@@ -23,14 +23,6 @@
 // Each call of one of these methods is a pass over the log. A pass runs in the caller's
 // goroutine. Only one goroutine may use a Reader, for one pass at a time.
 //
-// In a pass, data flows one way, each stage gives the next one a value, and no stage knows the ones
-// behind it:
-//
-//	bytes → recording.Reader → items → places → items with boot and dump → names → fold
-//
-// The fold is that of the method: views (Items), events, assembler (Dumps), or surveyor, which finds
-// what a pass needs to know before its first item.
-//
 // # Inference
 //
 // A dump begins at a ~h#begin line, at a boot, at a line that matches [Split], or where
