@@ -134,15 +134,7 @@ func (c *chooser) fit(o *object) (f fit) {
 		}
 	}
 	if !known && c.e.Own == nil && len(c.p.added) > 1 {
-		seen := distinct(slices.Collect(maps.Keys(c.e.Memory)))
-		if b := o.file.vote(seen); b.Sound() {
-			f.unknown = false
-			for _, a := range seen {
-				if pc, ok := o.file.own(b.Bias, a.PC); ok {
-					add(pc, 1)
-				}
-			}
-		}
+		f.unknown = !c.anywhere(o.file, add)
 	}
 	f.own = slices.Sorted(maps.Keys(own))
 	for _, pc := range f.own {
@@ -151,6 +143,18 @@ func (c *chooser) fit(o *object) (f fit) {
 		}
 	}
 	return f
+}
+
+// anywhere adds the addresses of a file at the load base that they vote for. It reports whether there is one.
+func (c *chooser) anywhere(f *File, add func(pc uint64, n int)) bool {
+	seen := distinct(slices.Collect(maps.Keys(c.e.Memory)))
+	b := f.vote(seen)
+	for _, a := range seen {
+		if pc, ok := f.own(b.Bias, a.PC); ok && b.Sound() {
+			add(pc, 1)
+		}
+	}
+	return b.Sound()
 }
 
 // byBuild excludes the programs that do not have the build ID of the boot. It reports whether one has it.

@@ -8,7 +8,6 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
-	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
 
 // This file reconciles the records of a dump with what its headers announce: how many there are (n=) and the
@@ -274,14 +273,8 @@ func (r *reconciler) end(list []announced, most uint64) (counts []pendingRecord,
 		}
 	}
 	said = nearest(list, all.Count+uint64(damaged))
-	if !said.hasN { // nothing tells what is missing
-		for i := range held {
-			if x := &held[i]; !x.prose && (!x.err || x.readable()) && x.Bytes <= most {
-				counts = r.accept(counts, x)
-			} else if !x.prose && x.Bytes > most {
-				left++
-			}
-		}
+	if !said.hasN {
+		counts, left = r.plausible(held, most)
 		return counts, said, 0, left
 	}
 	if said.n < all.Count { // the header may be the damaged one
@@ -292,6 +285,18 @@ func (r *reconciler) end(list []announced, most uint64) (counts []pendingRecord,
 		most = min(most, said.b)
 	}
 	return r.settle(held, said, most, have)
+}
+
+// plausible returns the held records that can be in a heap of a size, where nothing tells what is missing.
+func (r *reconciler) plausible(held []heldRecord, most uint64) (counts []pendingRecord, left int64) {
+	for i := range held {
+		if x := &held[i]; !x.prose && (!x.err || x.readable()) && x.Bytes <= most {
+			counts = r.accept(counts, x)
+		} else if !x.prose && x.Bytes > most {
+			left++
+		}
+	}
+	return counts, left
 }
 
 // readable reports whether a cut record counts where nothing says that it is damaged.
@@ -323,18 +328,39 @@ func nearest(list []announced, records uint64) (best announced) {
 	return best
 }
 
-// settle decides on the held records of a dump that does not add up.
-func (r *reconciler) settle(held []heldRecord, said announced, most uint64, have profile.Value) (counts []pendingRecord, _ announced, restored, left int64) {
-	times := map[kind]int{}
-	changed := 0 // records that a damaged line shows to be possible although they can be read
+// possible returns the largest number for a size that is possible, else 0.
+func possible(bytes, most uint64) int {
+	if bytes > most {
+		return 0
+	}
+	return math.MaxInt
+}
+
+// kind returns the kind of a record that can be read, the zero kind for others.
+func (x *heldRecord) kind() kind {
+	if x.err {
+		return kind{}
+	}
+	return kind{x.path, x.Bytes}
+}
+
+// countKinds counts the kinds of the records that can be read. changed is how many of these may be damaged.
+func countKinds(held []heldRecord) (times map[kind]int, changed int) {
+	times = map[kind]int{}
 	for i := range held {
 		switch x := &held[i]; {
 		case !x.err:
-			times[kind{x.path, x.Bytes}]++
+			times[x.kind()]++
 		case x.inside && !x.prose:
 			changed += changedPerLost
 		}
 	}
+	return times, changed
+}
+
+// settle decides on the held records of a dump that does not add up.
+func (r *reconciler) settle(held []heldRecord, said announced, most uint64, have profile.Value) (counts []pendingRecord, _ announced, restored, left int64) {
+	times, changed := countKinds(held)
 	sum := have
 	fits := func(h *pendingRecord) bool {
 		return sum.Count < said.n && (!said.hasB || sum.Bytes+h.Bytes <= said.b) && h.Bytes <= most
@@ -343,12 +369,7 @@ func (r *reconciler) settle(held []heldRecord, said announced, most uint64, have
 		counts = append(counts, h)
 		sum.Add(h.Value)
 	}
-	frequent := func(x *heldRecord) int {
-		if x.err {
-			return 0
-		}
-		return times[kind{x.path, x.Bytes}]
-	}
+	frequent := func(x *heldRecord) int { return times[x.kind()] }
 	order := make([]*heldRecord, len(held))
 	for i := range held {
 		order[i] = &held[i]
@@ -357,10 +378,7 @@ func (r *reconciler) settle(held []heldRecord, said announced, most uint64, have
 	var rest []*heldRecord
 	like := map[*heldRecord]bool{} // that are like a much more frequent kind
 	for _, x := range order {
-		n := frequent(x)
-		if n > 0 && x.Bytes > most {
-			n = 0 // as if it could not be read
-		}
+		n := min(frequent(x), possible(x.Bytes, most)) // 0 as if it could not be read
 		h, text, ok := r.restore(x, n)
 		switch {
 		case ok && fits(&h) && (n == 0 || changed >= n):
@@ -404,12 +422,19 @@ func (r *reconciler) settle(held []heldRecord, said announced, most uint64, have
 		one.Bytes, one.cut, one.noSize, one.restored = said.b-sum.Bytes, 0, 0, true
 		take(one.pendingRecord)
 		restored, left = restored+1, 0
-	} else if len(single) == 1 && sum.Count == said.n && said.hasB && sum.Bytes != said.b { // its size was changed
-		h := &counts[single[0]]
-		h.Bytes, h.restored = h.Bytes+said.b-sum.Bytes, true
-		restored++
+	} else if len(single) == 1 && sum.Count == said.n {
+		restored += counts[single[0]].resize(said, sum)
 	}
 	return counts, said, restored, left
+}
+
+// resize gives a record whose size was changed the size that the sum says. It returns the number of restored records.
+func (h *pendingRecord) resize(said announced, sum profile.Value) int64 {
+	if !said.hasB || sum.Bytes == said.b {
+		return 0
+	}
+	h.Bytes, h.restored = h.Bytes+said.b-sum.Bytes, true
+	return 1
 }
 
 // knows reports whether accepted records of the boot have a call path.
@@ -420,148 +445,4 @@ func (r *reconciler) knows(p profile.Path) bool {
 		}
 	}
 	return false
-}
-
-// restore returns the record of the boot that a damaged one was: a block of the dump before that this dump lacks,
-// or else a kind, from whose text it alone differs by the fewest characters lost, added or changed.
-// times is how often the dump has the kind of a record that may be right as it is, 0 for others.
-// text is that of the block.
-func (r *reconciler) restore(x *heldRecord, times int) (h pendingRecord, text string, ok bool) {
-	best, same := maxEdits+1, true
-	limit := editsOf(len(x.text))
-	for _, key := range []string{end(x.text), inner(x.text, 0), inner(x.text, 1), inner(x.text, -1)} {
-		for _, f := range r.last[key] {
-			if r.work++; r.work > maxWork {
-				return h, "", false
-			}
-			if !f.addressed || r.present[f.text] || f.text == text {
-				continue
-			}
-			switch d := distance(x.text, f.text, limit, false); {
-			case d > limit:
-			case d < best:
-				best, same, h, text = d, true, *f.pendingRecord, f.text
-			case d == best:
-				same = same && f.path == h.path && f.Bytes == h.Bytes
-				h.addressed, h.placed, h.block, text = false, false, replay.Block{}, "" // which block is not known
-			}
-		}
-	}
-	if best > maxEdits {
-		best, same, h = r.restoreKind(x, times)
-	}
-	h.cut, h.noSize, h.restored = 0, 0, true
-	return h, text, best <= maxEdits && same
-}
-
-// restored counts a record that a damaged one was.
-func (r *reconciler) restored(h *pendingRecord, text string) {
-	if text != "" {
-		r.present[text] = true
-	}
-	if k := r.kinds[kind{h.path, h.Bytes}]; k != nil {
-		k.count++
-	}
-}
-
-// restoreKind returns the kind of record that a damaged one was. Where the records of a kind differ, as by
-// their addresses, only what they have in common is compared.
-func (r *reconciler) restoreKind(x *heldRecord, times int) (best int, same bool, h pendingRecord) {
-	best = maxEdits + 1
-	second := maxEdits + 2
-	for key, k := range r.kinds {
-		if r.work++; r.work > maxWork {
-			return maxEdits + 1, false, h
-		}
-		limit := editsOf(len(k.prefix))
-		if k.count < often*times || len(k.prefix) < minPrefix || x.prose && len(k.prefix) < minProse {
-			continue
-		}
-		if d := len(x.text) - k.length; d < -limit || d > limit {
-			continue
-		}
-		switch d := distance(x.text, string(k.prefix), limit, k.varied); {
-		case d > limit:
-		case d < best:
-			best, second = d, best
-			h = pendingRecord{path: key.path, Value: profile.Value{Bytes: key.bytes, Count: 1}}
-		default:
-			second = min(second, d)
-		}
-	}
-	same = second > best && (best <= 2 || second > best+1)
-	return best, same, h
-}
-
-// distance returns how many characters must be lost, added or changed to make text from right, limit+1 if it is
-// more than limit. With head, only the beginning of text must be made.
-func distance(text []byte, right string, limit int, head bool) int {
-	n, m := len(text), len(right)
-	if d := n - m; d < -limit || d > limit && !head || m > maxText {
-		return limit + 1
-	}
-	same := 0
-	for same < min(n, m) && text[same] == right[same] {
-		same++
-	}
-	text, right = text[same:], right[same:]
-	n, m = n-same, m-same
-	if !head {
-		for n > 0 && m > 0 && text[n-1] == right[m-1] {
-			n, m = n-1, m-1
-		}
-		if n == 0 || m == 0 {
-			return min(max(n, m), limit+1)
-		}
-	}
-	const band = 2*maxEdits + 1
-	// row[k] is the distance of right[:i] and text[:i+k-maxEdits].
-	var row, next [band]int
-	for k := range row {
-		if row[k] = k - maxEdits; row[k] < 0 || row[k] > n {
-			row[k] = limit + 1
-		}
-	}
-	for i := 1; i <= m; i++ {
-		least := limit + 1
-		for k := range next {
-			j := i + k - maxEdits
-			v := limit + 1
-			switch {
-			case j < 0 || j > n:
-			case j == 0:
-				v = i
-			default:
-				v = row[k]
-				if text[j-1] != right[i-1] {
-					v++
-				}
-				if k > 0 {
-					v = min(v, next[k-1]+1)
-				}
-				if k+1 < band {
-					v = min(v, row[k+1]+1)
-				}
-			}
-			next[k] = v
-			least = min(least, v)
-		}
-		if least > limit {
-			return limit + 1
-		}
-		row = next
-	}
-	if head {
-		least := limit + 1
-		for k, v := range row {
-			if j := m + k - maxEdits; j >= 0 && j <= n {
-				least = min(least, v)
-			}
-		}
-		return least
-	}
-	if k := n - m + maxEdits; k >= 0 && k < band {
-		return min(row[k], limit+1)
-	}
-	return limit + 1
 }

@@ -1,0 +1,154 @@
+package heaplog
+
+import (
+	"slices"
+
+	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/replay"
+)
+
+// restore returns the record of the boot that a damaged one was: a block of the dump before that this dump lacks,
+// or else a kind, from whose text it alone differs by the fewest characters lost, added or changed.
+// times is how often the dump has the kind of a record that may be right as it is, 0 for others.
+// text is that of the block.
+func (r *reconciler) restore(x *heldRecord, times int) (h pendingRecord, text string, ok bool) {
+	best, same := maxEdits+1, true
+	limit := editsOf(len(x.text))
+	for _, key := range []string{end(x.text), inner(x.text, 0), inner(x.text, 1), inner(x.text, -1)} {
+		for _, f := range r.last[key] {
+			if r.work++; r.work > maxWork {
+				return h, "", false
+			}
+			if !f.addressed || r.present[f.text] || f.text == text {
+				continue
+			}
+			switch d := distance(x.text, f.text, limit, false); {
+			case d > limit:
+			case d < best:
+				best, same, h, text = d, true, *f.pendingRecord, f.text
+			case d == best:
+				same = same && f.path == h.path && f.Bytes == h.Bytes
+				h.addressed, h.placed, h.block, text = false, false, replay.Block{}, "" // which block is not known
+			}
+		}
+	}
+	if best > maxEdits {
+		best, same, h = r.restoreKind(x, times)
+	}
+	h.cut, h.noSize, h.restored = 0, 0, true
+	return h, text, best <= maxEdits && same
+}
+
+// restored counts a record that a damaged one was.
+func (r *reconciler) restored(h *pendingRecord, text string) {
+	if text != "" {
+		r.present[text] = true
+	}
+	if k := r.kinds[kind{h.path, h.Bytes}]; k != nil {
+		k.count++
+	}
+}
+
+// restoreKind returns the kind of record that a damaged one was. Where the records of a kind differ, as by
+// their addresses, only what they have in common is compared.
+func (r *reconciler) restoreKind(x *heldRecord, times int) (best int, same bool, h pendingRecord) {
+	best = maxEdits + 1
+	second := maxEdits + 2
+	for key, k := range r.kinds {
+		if r.work++; r.work > maxWork {
+			return maxEdits + 1, false, h
+		}
+		limit := editsOf(len(k.prefix))
+		if k.count < often*times || len(k.prefix) < minPrefix || x.prose && len(k.prefix) < minProse {
+			continue
+		}
+		if d := len(x.text) - k.length; d < -limit || d > limit {
+			continue
+		}
+		switch d := distance(x.text, string(k.prefix), limit, k.varied); {
+		case d > limit:
+		case d < best:
+			best, second = d, best
+			h = pendingRecord{path: key.path, Value: profile.Value{Bytes: key.bytes, Count: 1}}
+		default:
+			second = min(second, d)
+		}
+	}
+	same = second > best && (best <= 2 || second > best+1)
+	return best, same, h
+}
+
+// distance returns how many characters must be lost, added or changed to make text from right, limit+1 if it is
+// more than limit. With head, only the beginning of text must be made.
+func distance(text []byte, right string, limit int, head bool) int {
+	n, m := len(text), len(right)
+	if d := n - m; d < -limit || d > limit && !head || m > maxText {
+		return limit + 1
+	}
+	same := 0
+	for same < min(n, m) && text[same] == right[same] {
+		same++
+	}
+	text, right = text[same:], right[same:]
+	n, m = n-same, m-same
+	if !head {
+		for n > 0 && m > 0 && text[n-1] == right[m-1] {
+			n, m = n-1, m-1
+		}
+		if n == 0 || m == 0 {
+			return min(max(n, m), limit+1)
+		}
+	}
+	return banded(text[:n], right[:m], limit, head)
+}
+
+// band is the number of diagonals that distance examines.
+const band = 2*maxEdits + 1
+
+// banded is distance by a row of the table after the other.
+func banded(text []byte, right string, limit int, head bool) int {
+	n, m := len(text), len(right)
+	// row[k] is the distance of right[:i] and text[:i+k-maxEdits].
+	var row, next [band]int
+	for k := range row {
+		if row[k] = k - maxEdits; row[k] < 0 || row[k] > n {
+			row[k] = limit + 1
+		}
+	}
+	for i := 1; i <= m; i++ {
+		least := limit + 1
+		for k := range next {
+			j := i + k - maxEdits
+			v := limit + 1
+			switch {
+			case j < 0 || j > n:
+			case j == 0:
+				v = i
+			default:
+				v = row[k]
+				if text[j-1] != right[i-1] {
+					v++
+				}
+				if k > 0 {
+					v = min(v, next[k-1]+1)
+				}
+				if k+1 < band {
+					v = min(v, row[k+1]+1)
+				}
+			}
+			next[k] = v
+			least = min(least, v)
+		}
+		if least > limit {
+			return limit + 1
+		}
+		row = next
+	}
+	if head {
+		return slices.Min(append(row[max(0, maxEdits-m):max(0, maxEdits-m, min(band, n-m+maxEdits+1))], limit+1))
+	}
+	if k := n - m + maxEdits; k >= 0 && k < band {
+		return min(row[k], limit+1)
+	}
+	return limit + 1
+}
