@@ -35,11 +35,16 @@ func Headline(found *growth.Leaks) string {
 			s += fmt.Sprintf(" (%d of them sure)", sure)
 		}
 		return s
+	case found.Used < minDumps:
+		return fmt.Sprintf("cannot tell (that takes at least %d dumps)", minDumps)
 	case unknown > 0:
 		return "cannot tell of " + printable.Count(unknown, "call path") + "; none of the others above " + bound(found)
 	}
 	return "none above " + bound(found)
 }
+
+// minDumps is the least number of dumps that say that nothing grows: four intervals (heap/docs/leaks.md).
+const minDumps = 5
 
 func bound(found *growth.Leaks) string {
 	most := found.Bound
@@ -49,8 +54,14 @@ func bound(found *growth.Leaks) string {
 	return BytesPer(found.Per, found.Span, most)
 }
 
-// percent writes a probability, such as "97 %". It never says 100 %.
-func percent(p float64) string { return fmt.Sprintf("%d %%", min(99, int(100*p+0.5))) }
+// percent writes a probability, such as "97 %". It never says 100 %, nor 95 % of a leak that is not sure.
+func percent(p float64) string {
+	n := min(99, int(100*p+0.5))
+	if sure := int(100 * leak.Sure); p < leak.Sure {
+		n = min(n, sure-1)
+	}
+	return fmt.Sprintf("%d %%", n)
+}
 
 // Verdict writes an answer, such as "leak, 97 %" or "none above 3 bytes per hour".
 func Verdict(j *leak.Judgement, per growth.Unit, span time.Duration) string {
