@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/lwsbt/lwsbt/corpus"
 )
@@ -96,18 +95,6 @@ func sum(lens []int) (n uint64) {
 		n += uint64(l)
 	}
 	return n
-}
-
-// nearest returns a percentile by nearest rank: the smallest length such that at least
-// percent of all lengths are not larger.
-func nearest(lens []int, percent int) int {
-	sorted := slices.Sorted(slices.Values(lens))
-	for i, l := range sorted {
-		if (i+1)*100 >= percent*len(sorted) {
-			return l
-		}
-	}
-	return 0
 }
 
 func pathOf(pcs []uint64) string { return fmt.Sprintf("%x", pcs) }

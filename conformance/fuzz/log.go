@@ -251,71 +251,86 @@ func (m *maker) values(flags int) string {
 	return t
 }
 
+// An eventLine is the form of a ~v# line that is being made.
+type eventLine struct {
+	*maker
+	flags, next, table uint64 // next allocation; paths in the table
+	t                  string
+}
+
 // events returns the form of a ~v# line.
 func (m *maker) events() string {
-	flags := pick(m, 0, 0, 1, 1, m.IntN(64))
-	t := fixed(uint64(flags), 1) + fixed(m.Uint64(), 3)
-	if flags&1 != 0 {
-		t += fixed(m.unit(), 1)
+	l := &eventLine{maker: m, flags: uint64(pick(m, 0, 0, 1, 1, m.IntN(64)))}
+	l.t = fixed(l.flags, 1) + fixed(m.Uint64(), 3)
+	if l.flags&1 != 0 {
+		l.t += fixed(m.unit(), 1)
 	}
-	next, table := m.num(), uint64(0)
-	t += m.number(m.num()) + m.number(m.num()) + m.number(next)
-	age := func(top uint64) uint64 {
-		if m.broken() || next == 0 {
-			return pick(m, 0, next+1, m.num())
-		}
-		return 1 + pick(m, 0, next-1, m.num())%min(next, top)
-	}
-	block := func() {
-		if flags&1 != 0 {
-			t += m.number(m.num())
-		}
-	}
+	l.next = m.num()
+	l.t += m.number(m.num()) + m.number(m.num()) + m.number(l.next)
 	for range m.few() + m.few() {
 		switch kind := m.IntN(7); kind {
-		case 0, 1, 2, 3:
-			k, a := uint64(kind/2*2), uint64(m.IntN(int(table)+1))
-			if k == 2 && next == 0 && !m.broken() {
-				continue
-			}
-			if m.broken() {
-				a = pick(m, table+1, m.num())
-			}
-			if t += m.number(4*a + k); a == 0 {
-				p := m.named()
-				name := uint64(p.Outer)
-				if m.broken() {
-					name += 1 << 32
-				}
-				t += fixed(name, 6)
-				table++
-			}
-			if k == 2 {
-				t += m.number(age(1<<64 - 1))
-			}
-			t += m.number(m.num())
-			block()
-			next++
 		case 4:
-			if a := age(1<<62 - 1); next > 0 || m.broken() {
-				t += m.number(4*a + 1)
+			if a := l.age(1<<62 - 1); l.next > 0 || m.broken() {
+				l.t += m.number(4*a + 1)
 			}
 		case 5:
 			a := uint64(m.IntN(4))
-			if t += m.number(4*a + 3); a == 2 {
-				block()
+			if l.t += m.number(4*a + 3); a == 2 {
+				l.block()
 			} else {
-				t += m.number(m.num())
+				l.t += m.number(m.num())
 			}
 		case 6:
 			k := uint64(m.few())
-			t += m.number(4*(4+uint64(m.few()))+3) + m.number(pick(m, k, k, k, m.num())) + strings.Repeat("g", int(k))
+			l.t += m.number(4*(4+uint64(m.few()))+3) + m.number(pick(m, k, k, k, m.num())) + strings.Repeat("g", int(k))
+		default:
+			l.allocation(uint64(kind / 2 * 2))
 		}
 	}
 	if m.broken() {
-		t = t[:m.IntN(len(t)+1)]
+		l.t = l.t[:m.IntN(len(l.t)+1)]
 	}
-	return "~v#{" + t + "}"
+	return "~v#{" + l.t + "}"
+}
+
+// allocation adds an allocation, kind 0, or a realloc, kind 2.
+func (l *eventLine) allocation(kind uint64) {
+	a := uint64(l.IntN(int(l.table) + 1))
+	if kind == 2 && l.next == 0 && !l.broken() {
+		return
+	}
+	if l.broken() {
+		a = pick(l.maker, l.table+1, l.num())
+	}
+	if l.t += l.number(4*a + kind); a == 0 {
+		name := uint64(l.named().Outer)
+		if l.broken() {
+			name += 1 << 32
+		}
+		l.t += fixed(name, 6)
+		l.table++
+	}
+	if kind == 2 {
+		l.t += l.number(l.age(1<<64 - 1))
+	}
+	l.t += l.number(l.num())
+	l.block()
+	l.next++
+}
+
+// age returns how many allocations ago one was, at most top.
+func (l *eventLine) age(top uint64) uint64 {
+	if l.broken() || l.next == 0 {
+		return pick(l.maker, 0, l.next+1, l.num())
+	}
+	return 1 + pick(l.maker, 0, l.next-1, l.num())%min(l.next, top)
+}
+
+// block adds the address of a block, if the line has addresses.
+func (l *eventLine) block() {
+	if l.flags&1 != 0 {
+		l.t += l.number(l.num())
+	}
 }
 
 // otherLines are lines of a log that are no records, or are rejected.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/store"
-	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // byHand describes a device: the number of blocks of a path, 16 bytes each, in dumps an hour apart.
@@ -324,14 +323,4 @@ func TestSince(t *testing.T) {
 			t.Errorf("%+v: since %v, want %v", c.byHand, l.Rows[0].Since, want)
 		}
 	}
-}
-
-// changes returns in how many dumps the values are not those of the dump before.
-func changes(values []profile.Value) (n int) {
-	for i := 1; i < len(values); i++ {
-		if values[i] != values[i-1] {
-			n++
-		}
-	}
-	return n
 }

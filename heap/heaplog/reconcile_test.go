@@ -115,7 +115,7 @@ func damage(lines []string, part float64, headers bool, r *rand.Rand) []byte {
 // A week's log with damaged characters: the leak keeps its call path, and its true rate is inside the margins.
 func TestDamagedWeek(t *testing.T) {
 	seeds, parts := uint64(2), []float64{0.005, 0.02}
-	if cmdtest.Full() {
+	if cmdtest.All() {
 		seeds, parts = 20, []float64{0, 0.005, 0.02, 0.05}
 	}
 	for _, addressed := range []bool{true, false} {
@@ -176,7 +176,7 @@ func TestDamagedWeek(t *testing.T) {
 				if headers { // the times and the sums are damaged, too
 					least = 7
 				}
-				if 10*named < least*int(seeds) || !headers && part < 0.05 && named < int(seeds) || 10*inside < least*int(seeds) && cmdtest.Full() {
+				if 10*named < least*int(seeds) || !headers && part < 0.05 && named < int(seeds) || 10*inside < least*int(seeds) && cmdtest.All() {
 					t.Errorf("%s: named %d, rate inside %d of %d", name, named, inside, seeds)
 				}
 			}

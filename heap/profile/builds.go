@@ -199,17 +199,3 @@ func (b *builds) frame(f symbol.Frame, a *symbol.Addr) symbol.Frame {
 func (s Site) Nameless() bool {
 	return strings.HasPrefix(s.Func, "0x") || s.File == "" && strings.Contains(s.Func, "+0x")
 }
-
-// CodeKey returns what the call paths of different builds of a program have in common if they are the same: the
-// functions from the innermost frame outward, without the names that compilers give to their parts. ok is false if
-// a function is not known: then it cannot be told.
-func CodeKey(stack []Site) (key string, ok bool) {
-	var names []string
-	for _, s := range stack {
-		if s.Nameless() || s.Func == "" {
-			return "", false
-		}
-		names = append(names, plainName(s.Func))
-	}
-	return strings.Join(names, "\n"), len(names) > 0
-}

@@ -7,13 +7,6 @@ import (
 	"github.com/lwsbt/lwsbt/conformance"
 )
 
-func notZero(pc uint64) bool { return pc != 0 }
-
-func pcsText(pcs []uint64) string {
-	_, text, _ := strings.Cut(conformance.Value{PCs: pcs}.String(), "pcs=")
-	return text
-}
-
 // signatures returns the loss signatures of a value in a field of count bits. (BT-LOSS-2)
 func (b impl) signatures(v uint64, count int) (wide, wrap, zero bool) {
 	limit := 32

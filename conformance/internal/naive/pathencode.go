@@ -177,35 +177,23 @@ func (w *pathWriter) path(e entry) string {
 	return string(p.text)
 }
 
-func (w *pathWriter) entry(word string) error {
+// checkOffsets returns an error if an offset is over 27 bits.
+func (b impl) checkOffsets(frames []frame) error {
+	for i, f := range frames {
+		if f.escaped || f.x>>27 == 0 {
+			continue
+		}
+		if !b.has("w-frame-over-27-bits") {
+			return errFrame
+		}
+		frames[i].x &= 1<<27 - 1
+	}
+	return nil
+}
+
+// defineOuter writes definitions of outer parts until the rest of a path fits a line, and returns the rest.
+func (w *pathWriter) defineOuter(e entry) entry {
 	b := w.b
-	pathWord, values, _ := strings.Cut(word, ";")
-	e := parsePath(pathWord)
-	if len(e.frames) > 1024 && !b.has("w-depth-over-1024") {
-		return errDepth
-	}
-	for i, f := range e.frames {
-		if !f.escaped && f.x>>27 != 0 {
-			if !b.has("w-frame-over-27-bits") {
-				return errFrame
-			}
-			e.frames[i].x &= 1<<27 - 1
-		}
-	}
-	v := keys(keyValues(strings.Split(values, ";")))
-	if v.number("live") == 1<<64-1 && !b.has("w-live-wraps") {
-		return errNumber
-	}
-	var blocks []string
-	if text := v["blocks"]; text != "" && text != "-" {
-		blocks = strings.Split(text, ",")
-	}
-	for _, block := range blocks {
-		address, _, _ := strings.Cut(block, "+")
-		if a, _ := strconv.ParseUint(address, 16, 64); a&(1<<w.unit-1) != 0 && !b.has("w-address-rounded-down") {
-			return errUnit
-		}
-	}
 	for len(e.frames) > w.longest/2 || len(w.path(e)) > w.longest-80 { // define the outer part, and refer to it by name
 		n := 1
 		for n < len(e.frames) && len(w.path(entry{base: e.base, name: e.name, frames: e.frames[:n+1]})) <= w.longest-12 {
@@ -232,6 +220,34 @@ func (w *pathWriter) entry(word string) error {
 			e.base = 1
 		}
 	}
+	return e
+}
+
+func (w *pathWriter) entry(word string) error {
+	b := w.b
+	pathWord, values, _ := strings.Cut(word, ";")
+	e := parsePath(pathWord)
+	if len(e.frames) > 1024 && !b.has("w-depth-over-1024") {
+		return errDepth
+	}
+	if err := b.checkOffsets(e.frames); err != nil {
+		return err
+	}
+	v := keys(keyValues(strings.Split(values, ";")))
+	if v.number("live") == 1<<64-1 && !b.has("w-live-wraps") {
+		return errNumber
+	}
+	var blocks []string
+	if text := v["blocks"]; text != "" && text != "-" {
+		blocks = strings.Split(text, ",")
+	}
+	for _, block := range blocks {
+		address, _, _ := strings.Cut(block, "+")
+		if a, _ := strconv.ParseUint(address, 16, 64); a&(1<<w.unit-1) != 0 && !b.has("w-address-rounded-down") {
+			return errUnit
+		}
+	}
+	e = w.defineOuter(e)
 	if values == "def" {
 		w.put(func() string { return w.path(e) + "A" })
 		return nil
@@ -268,24 +284,30 @@ func (w *pathWriter) valued(e entry, v keys, blocks []string) {
 			if flags&1 == 0 {
 				p.number(v.number("bytes"))
 			}
-			ever, peak := v["ever"], v.number("peak")
-			if !first && !b.has("w-values-of-each-part") {
-				ever, peak = "0,0", 0
-			}
-			allocs, bytes, _ := strings.Cut(ever, ",")
-			two := keys{"a": allocs, "b": bytes}
-			if flags&4 != 0 && b.has("w-peak-first") {
-				p.number(peak)
-			}
-			if flags&2 != 0 {
-				p.number(two.number("a"))
-				p.number(two.number("b"))
-			}
-			if flags&4 != 0 && !b.has("w-peak-first") {
-				p.number(peak)
-			}
+			w.history(p, v, first)
 			return string(p.text)
 		})
+	}
+}
+
+// history writes the sums since the boot and the peak, of the first part of an entry.
+func (w *pathWriter) history(p *putter, v keys, first bool) {
+	b, flags := w.b, w.head.number("flags")
+	ever, peak := v["ever"], v.number("peak")
+	if !first && !b.has("w-values-of-each-part") {
+		ever, peak = "0,0", 0
+	}
+	allocs, bytes, _ := strings.Cut(ever, ",")
+	two := keys{"a": allocs, "b": bytes}
+	if flags&4 != 0 && b.has("w-peak-first") {
+		p.number(peak)
+	}
+	if flags&2 != 0 {
+		p.number(two.number("a"))
+		p.number(two.number("b"))
+	}
+	if flags&4 != 0 && !b.has("w-peak-first") {
+		p.number(peak)
 	}
 }
 

@@ -33,12 +33,10 @@ type trend struct {
 // leakTrend examines call paths, one after the other, over a whole log.
 type leakTrend struct {
 	trend
-	timed    bool
-	line     *growth.Timeline
-	complete bool        // no dump lacks blocks: only the program changes the values
-	unscaled bool        // no values are corrected for lost blocks, other than by fill, which adds no changes
-	scale    float64     // bytes per unit of the floors of the call path
-	steps    []floorStep // of the call path
+	timed bool
+	line  *growth.Timeline
+	scale float64     // bytes per unit of the floors of the call path
+	steps []floorStep // of the call path
 }
 
 // newLeakTrend returns the trend over the boots of a timeline, backward in time if reverse is set.

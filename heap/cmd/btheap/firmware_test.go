@@ -186,7 +186,7 @@ func TestFirmwarePairs(t *testing.T) {
 	}
 	boots := []string{"build=BUILD fw=%s", "fw=%s"}
 	levels := []string{"-O2"}
-	if cmdtest.Full() {
+	if cmdtest.All() {
 		boots, levels = append(boots, ""), []string{"-O2", "-Os -fno-inline-small-functions", "-O1"}
 	}
 	pairs := 0
@@ -199,7 +199,7 @@ func TestFirmwarePairs(t *testing.T) {
 				return boot
 			}
 			for name, c := range changes {
-				if i > 0 && !cmdtest.Full() && name != "moved" && name != "a new leak" {
+				if i > 0 && !cmdtest.All() && name != "moved" && name != "a new leak" {
 					continue
 				}
 				pairs++

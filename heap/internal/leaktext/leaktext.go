@@ -122,11 +122,6 @@ func RateOf(found *growth.Leaks, r *growth.Leak) string {
 	return Rate(found.Per, found.Span, r.Rate, r.Low, r.High)
 }
 
-// VerdictOf writes the verdict of a row.
-func VerdictOf(found *growth.Leaks, r *growth.Leak) string {
-	return Verdict(&r.Judgement, found.Per, found.Span)
-}
-
 // Short writes a verdict in a word or two: "leak, 97 %", "cannot tell", "none".
 func Short(j *leak.Judgement) string {
 	switch j.Verdict {

@@ -84,7 +84,6 @@ type stampParser struct {
 	hour, min, sec   float64
 	fraction, zone   float64
 	number           float64
-	numbered         bool // number is the time
 }
 
 // matchStamp reads a time of a form at the beginning of text, and returns its length.
