@@ -31,9 +31,8 @@ SYMBOL(_etext);
 SYMBOL(etext);
 SYMBOL(__fini_array_end);	/* of any script for newlib, behind code and constants */
 SYMBOL(__init_array_end);
-SYMBOL(__exidx_end);
 static char *const code_hi[] = { lwsbt_code_hi, __flash_binary_end, __rodata_region_end, _eronly, _sidata, __etext,
-	_etext, etext, __fini_array_end, __init_array_end, __exidx_end };
+	_etext, etext, __fini_array_end, __init_array_end };
 
 SYMBOL(lwsbt_stack_hi);
 SYMBOL(__StackTop);		/* CMSIS, Pico SDK */
@@ -136,8 +135,7 @@ void lwsbt_wrap_begin(const char *prog, const char *fw)
 		return;
 	lwsbt_head_device(&lwsbt_wrap_out, &device);
 	if (lwsbt_wrapped.capture && (ctx->code_hi <= ctx->code_lo || ctx->hi == 0)) {
-		static const char text[] = "lwsbt: stacks have one frame: the linker script has no known name for the limits of "
-			"code or stack; see lwsbt_code_hi and lwsbt_stack_hi in docs/device.md\n";
+		static const char text[] = "lwsbt: stacks have one frame: the limits of code or stack are not known\n";
 
 		lwsbt_wrap_out.put(lwsbt_wrap_out.arg, text, sizeof text - 1);
 	}

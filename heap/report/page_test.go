@@ -307,7 +307,7 @@ func TestLeaks(t *testing.T) {
 		t.Errorf("the page opens on %q", got)
 	}
 	wantText(t, ctx, "#panel", "1 leak in 39 dumps of 2 boots over 9.25 h", "exhausted in 3 days", "left out: dump 11",
-		"leak", "+13,184 ± 120 bytes per hour", "dup_header", "src/upload.c:85", "← ", "9 → 161 blocks, 3,708 → 66,332 bytes", "grows", hostile[1])
+		"leak", "+13,184 bytes per hour (13,064 to 13,304)", "dup_header", "src/upload.c:85", "← ", "9 → 161 blocks, 3,708 → 66,332 bytes", hostile[1])
 	if n := eval[int](t, ctx, `document.querySelectorAll(".leaks li").length`); n != 3 {
 		t.Errorf("%d rows, want 3", n)
 	}

@@ -17,6 +17,9 @@ func TestNoise(t *testing.T) {
 	program := linux("noise.c")(t)
 	runs := 2
 	if cmdtest.Full() {
+		runs = 10
+	}
+	if cmdtest.All() {
 		runs = 100
 	}
 	totals := regexp.MustCompile(`([\d,]+) allocations?, [\d,]+ frees?, peak ([\d,]+) bytes?, ([\d,]+) bytes? in`)
@@ -27,7 +30,7 @@ func TestNoise(t *testing.T) {
 			r := recorded(t, "--", program, fmt.Sprint(bytes), fmt.Sprint(seed*31+1))
 			m := totals.FindStringSubmatch(r.errs)
 			switch {
-			case r.code == 125 && strings.Contains(r.errs, "shared memory"):
+			case r.code == 125: // damage, events lost, or nothing recorded
 				told++
 			case r.code == 0 && m != nil && number(m[1]) >= 5050 && number(m[2]) < 70_000 && number(m[3]) >= 50_000 && number(m[3]) < 64_000:
 				right++

@@ -233,7 +233,7 @@ func TestExecOfStatic(t *testing.T) {
 	time.Sleep(3 * time.Second)
 	in.Close() // ends the program with 7
 	c.Wait()
-	if code := c.ProcessState.ExitCode(); code != 7 || !strings.Contains(errs.String(), "executed "+program) {
+	if code := c.ProcessState.ExitCode(); code != 125 || !strings.Contains(errs.String(), "executed "+program) || !strings.Contains(errs.String(), "ended with status 7") {
 		t.Errorf("exit status %d: %s", code, errs.String())
 	}
 	if r := recorded(t, "--", "env", "sh", "-c", "exec sleep 2"); strings.Contains(r.errs, "executed") {
