@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,7 +21,7 @@ func TestCallRulesAreThoseOfTables(t *testing.T) {
 			}
 			continue
 		}
-		w := &walker{Unwinder: &Unwinder{Memory: noMemory{}}, arch: o.arch, left: 1 << 40}
+		w := &walker{Unwinder: &Unwinder{Memory: noMemory{}}, arch: o.arch, left: math.MaxInt}
 		same, other := 0, 0
 		for _, r := range o.CallRules() {
 			f := o.eh.find(r.After - 1)
