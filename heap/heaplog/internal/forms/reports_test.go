@@ -34,7 +34,7 @@ func TestReports(t *testing.T) {
 			right++
 		} else if refused++; res.Refusal == "" {
 			mute++
-			t.Logf("%s: refused without a word", name)
+			t.Logf("%s: refused without a reason", name)
 		}
 		for _, w := range strings.Split(want, ";") {
 			if !reportHas(res.Heaps, w) {
@@ -46,7 +46,7 @@ func TestReports(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d forms: %d read, %d refused, %d of these without a word", len(blocks), right, refused, mute)
+	t.Logf("%d forms: %d read, %d refused, %d of these without a reason", len(blocks), right, refused, mute)
 	if mute*10 > refused {
 		t.Errorf("%d of %d refusals have no word", mute, refused)
 	}

@@ -75,7 +75,7 @@ func TestSpellings(t *testing.T) {
 			if len(lv) == 0 {
 				good++
 				if res.Refusal == "" {
-					t.Logf("%s: refused without a word", c.name)
+					t.Logf("%s: refused without a reason", c.name)
 				}
 			} else {
 				wrong++
