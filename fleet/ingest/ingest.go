@@ -23,7 +23,6 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
-	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/decompress"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -247,7 +246,9 @@ func (u *Upload) read(ctx context.Context, s *State, limit *Limits) (c contents,
 			return c, err
 		}
 	}
-	addReports(c.dumps, r.Heaps())
+	for _, d := range c.dumps {
+		d.Heaps = r.HeapsOf(d)
+	}
 	c.Paths, c.end = len(c.seen), r.Summary()
 	if c.end.BootHeader != "" { // of a boot that may have no dump
 		h := parse(c.end.BootHeader)
@@ -494,23 +495,6 @@ func address(a symbol.Addr) string {
 		return fmt.Sprintf("code+%#x", offset)
 	}
 	return a.String()
-}
-
-// addReports gives dumps without a ~h#heap line what lines of text say of the heaps: the first report on each, from the
-// beginning of a dump to that of the next one.
-func addReports(dumps []*profile.Dump, list []growth.HeapSeries) {
-	for i, d := range dumps {
-		end := int64(math.MaxInt64)
-		if i+1 < len(dumps) {
-			end = dumps[i+1].Line
-		}
-		for _, s := range list {
-			at := slices.IndexFunc(s.Reports, func(r growth.HeapReport) bool { return r.Foreign && r.Line >= d.Line && r.Line < end })
-			if at >= 0 {
-				d.Heaps = append(d.Heaps, s.Reports[at].Heap)
-			}
-		}
-	}
 }
 
 // heap returns the sums over the heaps of a device, and the largest free block of any; -1 for what a heap

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
@@ -30,6 +31,13 @@ type Reader struct {
 	replay   *replay.Replay
 	replayed bool // replay has all events
 	heaps    []growth.HeapSeries
+	begins   []position // of the dumps of the last pass, by their Index
+}
+
+// position is that of a line in a log.
+type position struct {
+	file string
+	line int64
 }
 
 // Open opens the logs that the options name. When ctx is done, every pass ends. An error in
@@ -128,7 +136,7 @@ type counts struct{ dumps, reports, errs int }
 func (r *Reader) assemble(before counts, blocks, updates bool, yield func(*yielded) bool) (n counts, stopped bool) {
 	a := newAssembler(&r.config, r.frames, blocks)
 	a.updates = updates
-	r.report, r.replay, r.replayed, r.heaps = a.notes, a.replay, false, nil
+	r.report, r.replay, r.replayed, r.heaps, r.begins = a.notes, a.replay, false, nil, nil
 	wanted := func(d *yielded) bool {
 		switch {
 		case r.regroups():
@@ -146,6 +154,9 @@ func (r *Reader) assemble(before counts, blocks, updates bool, yield func(*yield
 pass:
 	for at := range r.items {
 		for _, d := range a.add(at) {
+			if d.Dump != nil {
+				r.begins = append(r.begins[:min(d.Index, len(r.begins))], position{d.File, d.Line})
+			}
 			if stopped = wanted(&d) && !yield(&d); stopped || d.err != nil && at.item != nil {
 				break pass
 			}
@@ -183,6 +194,31 @@ func (r *Reader) Replay() *replay.Replay {
 // Heaps returns what allocators and lines of text reported in the last pass of Dumps: a series for each
 // heap of each device or process.
 func (r *Reader) Heaps() []growth.HeapSeries { return r.heaps }
+
+// HeapsOf returns what the log says of each heap at a dump of the last pass of Dumps, when the pass has ended:
+// the Heaps of the dump, and of other heaps the first report that lines of text have from the
+// beginning of the dump to that of the next one.
+func (r *Reader) HeapsOf(d *profile.Dump) []profile.Heap {
+	end := int64(math.MaxInt64)
+	if next := d.Index + 1; next < len(r.begins) && r.begins[next].file == d.File {
+		end = r.begins[next].line
+	}
+	list := slices.Clone(d.Heaps)
+	for i := range r.heaps {
+		reports := r.heaps[i].Reports
+		at := slices.IndexFunc(reports, func(h growth.HeapReport) bool {
+			return h.Foreign && h.File == d.File && h.Line >= d.Line && h.Line < end
+		})
+		if at < 0 {
+			continue
+		}
+		h := &reports[at].Heap
+		if !slices.ContainsFunc(d.Heaps, func(o profile.Heap) bool { return o.Name == h.Name && o.OnlyUsed() == h.OnlyUsed() }) {
+			list = append(list, *h)
+		}
+	}
+	return list
+}
 
 // Events yields the allocation events of a recording: allocations, frees, moves. An Event
 // is valid until the next one is yielded.

@@ -123,6 +123,33 @@ func TestBootsOfReports(t *testing.T) {
 	}
 }
 
+// A dump has the first report of each heap from its beginning to that of the next dump.
+func TestHeapsOf(t *testing.T) {
+	const record = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n"
+	log := "Free heap: 90000\nFree PSRAM: 900000\n"
+	for d := range 4 {
+		log += fmt.Sprintf("~h#begin %d\n%s~h#end %d\n", d, record, d)
+		for k := range 2 {
+			log += fmt.Sprintf("Free heap: %d\nFree PSRAM: %d\n", 80000-1000*d-k, 800000-1000*d-k)
+		}
+	}
+	log += "~h#begin 4\n~h#heap free=5 name=main\n" + record + "~h#end 4\n"
+	dumps, r := pathDumps(t, log)
+	for i, d := range dumps {
+		var got []string
+		for _, h := range r.HeapsOf(d) {
+			got = append(got, fmt.Sprint(h.Name, " ", h.Free.Bytes))
+		}
+		want := fmt.Sprintf("heap %d, PSRAM %d", 80000-1000*i, 800000-1000*i)
+		if i == 4 {
+			want = "main 5"
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("dump %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
 // Updates yields each report when it is read, and the dumps as Dumps does.
 func TestUpdates(t *testing.T) {
 	const record = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n"
