@@ -38,7 +38,7 @@ type Boot struct {
 }
 
 // maxBases is the number of dumps that are kept, since a later dump may be a difference from one
-// of them.
+// of them. (BT-DUMP-3)
 const maxBases = 64
 
 // Entry is an entry of a line of call paths. Its Frames are nil: they are those of ID in the

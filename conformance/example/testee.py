@@ -785,7 +785,8 @@ class Dump:
                 total[2] = [total[2][0] + live / chance, total[2][1] + size / chance]
         self.lose()
         if self.begin.get("k") == "diff":
-            bases = [d for d in earlier if d.boot == self.boot and int(d.number) == int(self.begin.get("base", "-1"))]
+            bases = [d for d in earlier if d.boot == self.boot][-64:]  # BT-DUMP-3
+            bases = [d for d in bases if int(d.number) == int(self.begin.get("base", "-1"))]
             self.no_base = not bases or not bases[-1].complete()
             for key, total in bases[-1].sums.items() if bases else []:
                 self.sums.setdefault(key, total)  # BT-DUMP-3

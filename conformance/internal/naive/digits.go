@@ -134,7 +134,7 @@ func (b impl) pathLine(of byte, text string, least, crcDigits int, crc func(stri
 	case b.has("p-lead-in-searched") && strings.Contains(text, lead):
 		text = text[strings.Index(text, lead):]
 	case b.has("p-lead-in-optional") && !strings.HasPrefix(text, "~"), b.has("p-lead-in-of-any-letter") && len(text) > 3 && text[0] == '~' && text[2] == '#':
-		text = lead + strings.TrimPrefix(text, text[:min(len(text), 3*strings.Count(text[:1], "~"))])
+		text = lead + strings.TrimPrefix(text, text[:min(len(text), 3*strings.Count(text[:min(len(text), 1)], "~"))])
 	case b.has("p-lead-in-of-any-case"):
 		text = strings.Replace(strings.Replace(text, "~P#", "~p#", 1), "~V#", "~v#", 1)
 	}

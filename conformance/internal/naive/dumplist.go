@@ -82,6 +82,7 @@ var dumpMutants = []Mutant{
 	{Name: "dumps-diff-of-any-boot", Bug: "the base may be of an earlier boot"},
 	{Name: "dumps-diff-mod-64", Bug: "the base is found by its number mod 64"},
 	{Name: "dumps-diff-not-of-own-number", Bug: "a difference cannot have a base of its own number"},
+	{Name: "dumps-base-from-further-back", Bug: "the base may be further back than 64 dumps"},
 	{Name: "dumps-diff-of-complete", Bug: "the base is the last complete dump of its number"},
 	{Name: "dumps-0-blocks-left-out", Bug: "a path of bytes and no blocks is left out"},
 	{Name: "dumps-base-scaled-by-own-sample", Bug: "values of the base are scaled with the sample of the difference"},

@@ -132,7 +132,14 @@ func (d *dumpReader) apply(p *pathDump, earlier []*pathDump) {
 		earlier = slices.Clone(earlier)
 		slices.Reverse(earlier)
 	}
+	inBoot := 0
 	for _, base := range slices.Backward(earlier) {
+		if base.boot == p.boot {
+			inBoot++
+		}
+		if inBoot > 64 && !d.has("dumps-base-from-further-back") {
+			break
+		}
 		if !isDiff || d.has("dumps-diff-alone") {
 			break
 		}
