@@ -234,7 +234,7 @@ bool process_start(const char *path, bool attaching)
 		ring = NULL;
 		return false;
 	}
-	madvise(page, PAGE, MADV_WIPEONFORK);
+	madvise(page, PAGE, MADV_WIPEONFORK); /* before Linux 4.14, only forks of the C library are known: in_child */
 	gate = page;
 	parent = getppid();
 	keyed = !pthread_key_create(&key, thread_ends);

@@ -447,7 +447,7 @@ int main(int argc, char **argv)
 		reap(pid);
 		churn(amount);
 	} else if (!strcmp(mode, "fork")) { /* by the C library, and by the kernel alone */
-		for (int i = 0; i < 2; i++) {
+		for (int i = 0; i < (argc > 3 ? 1 : 2); i++) { /* with another argument, not by the kernel alone */
 			churn(amount);
 			fflush(stdout);
 			pid_t pid = i ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
