@@ -60,8 +60,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"conformance/btv":                {packages: "codec codec/callpath conformance/internal/words internal/bitstring"},
 	"conformance/internal/words":     {packages: "codec codec/callpath"},
 	"conformance/vectors":            {},
-	"conformance/internal/naive":     {packages: "codec conformance internal/bitstring"},
-	"conformance/fuzz":               {packages: "codec codec/callpath codec/recording conformance conformance/internal/naive conformance/internal/words internal/bitstring"},
+	"conformance/fuzz":               {packages: "codec codec/callpath codec/recording conformance conformance/internal/words internal/bitstring"},
 	"cmd/btconform/internal/interop": {packages: "codec gen conformance"},
 	"cmd/btconform/internal/render":  {packages: "codec codec/callpath conformance cmd/btconform/internal/interop internal/bitstring internal/cli"},
 

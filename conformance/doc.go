@@ -12,6 +12,5 @@
 // tool of lws. README.md describes BTP/1, and btv/README.md the form of vectors.
 //
 // The runner uses package codec to find fields and spill bits, and to read the lines that an
-// implementation writes. Tests compare the codec with an independent implementation, package
-// naive.
+// implementation writes. Tests compare the codec with example/testee.py, which is written from the text alone.
 package conformance

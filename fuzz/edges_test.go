@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // edges are addresses at which the result of an encoder's computation may change: where a
@@ -11,41 +13,49 @@ import (
 // of the search, and where two differences are equal.
 var edges = []uint64{0, 1, 1<<31 - 1, 1 << 32, 1<<61 - 1, 1 << 61, 1<<63 - 1, 1 << 63, 1<<63 + 1, 1<<64 - 1}
 
-// Every stack of four edges is encoded as by the naive codec. The edges follow a frame 0,
+// Stacks of four edges are encoded as by testee.py; without LWSBT_FULL, every 7th. The edges follow a frame 0,
 // which search lws cannot use as a base.
-func TestEdgesAreWrittenAsNaively(t *testing.T) {
-	n := len(edges)
+func TestEdgesAreWrittenAlike(t *testing.T) {
+	n, step := len(edges), 7
+	if cmdtest.Full() {
+		step = 1
+	}
 	s := codec.Stack{PCs: make([]uint64, 5), Size: 1}
 	for _, s.PCs[0] = range []uint64{0, 1 << 40} {
-		for i := range n * n * n * n {
+		var list []conformance.Request
+		for i := 0; i < n*n*n*n; i += step {
 			for f, k := 1, i; f < 5; f, k = f+1, k/n {
 				s.PCs[f] = edges[k%n]
 			}
-			compareEncode(t, &s, codec.MachineExact64)
-			if i%7 == 0 { // a sample: the choice does not depend on the bits that the machine loses
-				compareEncode(t, &s, codec.MachineWrap64)
-				compareEncode(t, &s, codec.MachineZero64)
+			list = appendEncode(list, &s, codec.MachineExact64)
+			if i%49 == 0 { // a sample: the choice does not depend on the bits that the machine loses
+				list = appendEncode(list, &s, codec.MachineWrap64)
+				list = appendEncode(list, &s, codec.MachineZero64)
 			}
 		}
+		compareAll(t, list)
 	}
 }
 
-// The codec chooses between literal and delta as the naive codec does, for every
+// The codec chooses between literal and delta as testee.py does, for every
 // difference between their numbers of significant bits.
-func TestDeltaOrLiteralAsNaively(t *testing.T) {
+func TestDeltaOrLiteralAlike(t *testing.T) {
+	var list []conformance.Request
 	for literal := 1; literal <= 64; literal++ {
 		for delta := 1; delta < literal; delta++ {
 			v, d := uint64(1)<<(literal-1), uint64(1)<<(delta-1)
 			for _, pcs := range [][]uint64{{0, v - d, v}, {0, v, v, v - d}, {v - d, v}, {1 << 63, v + d, v}} {
-				compareEncode(t, &codec.Stack{PCs: pcs}, codec.MachineExact64)
+				list = appendEncode(list, &codec.Stack{PCs: pcs}, codec.MachineExact64)
 			}
 		}
 	}
+	compareAll(t, list)
 }
 
-// The codec chooses the same base as the naive codec if the nearest frame is near the limit of
+// The codec chooses the same base as testee.py if the nearest frame is near the limit of
 // eight frames back: before the limit, at it, or beyond it.
-func TestFarthestBaseIsFoundAsNaively(t *testing.T) {
+func TestFarthestBaseIsFoundAlike(t *testing.T) {
+	var list []conformance.Request
 	for depth := 2; depth <= codec.MaxDepth; depth++ {
 		for near := range depth - 1 {
 			for _, apart := range []uint64{1 << 20, 1 << 59} { // within the arithmetic of rank, and beyond it
@@ -55,9 +65,10 @@ func TestFarthestBaseIsFoundAsNaively(t *testing.T) {
 				}
 				s.PCs[depth-1] = s.PCs[near] + 5
 				for _, m := range []codec.Machine{codec.MachineExact64, codec.MachineWrap64} {
-					compareEncode(t, &s, m)
+					list = appendEncode(list, &s, m)
 				}
 			}
 		}
 	}
+	compareAll(t, list)
 }

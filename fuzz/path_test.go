@@ -11,12 +11,12 @@ import (
 )
 
 // FuzzPathLine reads any line as a ~p# and as a ~v# line, both unchanged and with valid digits
-// and a correct CRC, as the naive codec does. Accepted lines are written again.
+// and a correct CRC, as testee.py does. Accepted lines are written again.
 func FuzzPathLine(f *testing.F) {
 	seed(f, pathSeeds())
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if len(line) > 4000 {
-			return // the naive codec is slow
+			return // testee.py is slow
 		}
 		for _, data := range [][]byte{line, withCRC(callpath.LeadIn, line), withCRC(callpath.LeadInEvents, line)} {
 			checkPaths(t, data)
@@ -103,9 +103,9 @@ func checkPaths(t *testing.T, line []byte) {
 	compareOperation(t, conformance.Request{Op: conformance.OpPline, Data: text})
 }
 
-// TestVectorLinesAsNaive compares both codecs on the lines of all vectors, and on these lines
+// TestVectorLinesAlike compares both codecs on the lines of all vectors, and on these lines
 // written again.
-func TestVectorLinesAsNaive(t *testing.T) {
+func TestVectorLinesAlike(t *testing.T) {
 	set, err := conformance.Builtin()
 	if err != nil {
 		t.Fatal(err)

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/binary"
 	"math/rand/v2"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -56,17 +58,19 @@ func checkRequests(t testing.TB, data []byte) {
 		t.Fatal(err)
 	}
 	g.Use(newSource(data))
+	var list []conformance.Request
 	for range 4 {
 		r, _, ok := g.Next()
 		if !ok {
 			t.Fatal("no request")
 		}
-		compareOperation(t, r)
+		list = append(list, r)
 	}
+	compareAll(t, list)
 }
 
-// FuzzRequests makes up requests as btconform fuzz does, from any bytes: the codec and the second codec must give the
-// same answer.
+// FuzzRequests makes up requests as btconform fuzz does, from any bytes: the codec and testee.py must give the same
+// answer.
 func FuzzRequests(f *testing.F) {
 	seed(f, [][]byte{{}, []byte("requests"), make([]byte, 200), {255, 1, 254, 2, 253, 3, 252, 4, 251, 5, 250, 6, 249, 7}})
 	f.Fuzz(func(t *testing.T, data []byte) { checkRequests(t, data) })
@@ -84,28 +88,50 @@ func TestRequestsAlike(t *testing.T) {
 	}
 }
 
-// compareOperation compares the answers of the codec and of the second codec, the reasons of rejections included, and
-// returns them.
-func compareOperation(t testing.TB, r conformance.Request) conformance.Answer {
-	ours, other := answer(t, conformance.Codec, r), answer(t, fuzz.Second, r)
-	placed := r.Op == conformance.OpDecode && ours.Outcome == conformance.Reject
-	if field := r.Compare(ours, other); field != "" || ours.Reason != other.Reason || placed && ours.Bit != other.Bit {
-		t.Fatalf("%s: %s\n the codec: %s, bit %d\n the second codec: %s, bit %d", r.Describe(), field,
-			ours.Describe(r.Op), ours.Bit, other.Describe(r.Op), other.Bit)
+// second starts testee.py, the second implementation, written from SPEC.md alone; nil without Python.
+var second = sync.OnceValues(func() (conformance.Testee, error) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		return nil, nil
 	}
-	return ours
+	return conformance.Process([]string{"python3", "../conformance/example/testee.py"}, time.Minute)(context.Background())
+})
+
+// compareOperation compares the codec's answer with that of testee.py, and returns it.
+func compareOperation(t testing.TB, r conformance.Request) conformance.Answer {
+	return compareAll(t, []conformance.Request{r})[0]
 }
 
-func answer(t testing.TB, start conformance.Starter, r conformance.Request) conformance.Answer {
-	testee, err := start(t.Context())
+// compareAll compares the answers of the codec and of testee.py, the reasons of rejections included, and returns them.
+// Without Python, the codec is asked alone.
+func compareAll(t testing.TB, list []conformance.Request) []conformance.Answer {
+	codec, err := conformance.Codec(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers, err := testee.Ask([]conformance.Request{r})
-	if err != nil || len(answers) != 1 {
-		t.Fatalf("%d answers, %v", len(answers), err)
+	answers, err := codec.Ask(list)
+	if err != nil || len(answers) != len(list) {
+		t.Fatalf("%d answers of the codec, %v", len(answers), err)
 	}
-	return answers[0]
+	testee, err := second()
+	if err != nil || testee == nil {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answers
+	}
+	others, err := testee.Ask(list)
+	if err != nil || len(others) != len(list) {
+		t.Fatalf("%d answers of testee.py, %v", len(others), err)
+	}
+	for i, r := range list {
+		ours, other := answers[i], others[i]
+		placed := r.Op == conformance.OpDecode && ours.Outcome == conformance.Reject
+		if field := r.Compare(ours, other); field != "" || ours.Reason != other.Reason || placed && ours.Bit != other.Bit {
+			t.Fatalf("%s: %s\n the codec: %s, bit %d\n testee.py: %s, bit %d", r.Describe(), field,
+				ours.Describe(r.Op), ours.Bit, other.Describe(r.Op), other.Bit)
+		}
+	}
+	return answers
 }
 
 // withCRC returns a line with its lead-in, digits alone, and their CRC.

@@ -8,7 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/conformance"
 )
 
-// FuzzLine reads any line in its forms, as the naive codec does, and writes accepted ones again.
+// FuzzLine reads any line in its forms, as testee.py does, and writes accepted ones again.
 func FuzzLine(f *testing.F) {
 	seed(f, lineSeeds(f))
 	f.Fuzz(func(t *testing.T, line []byte) {

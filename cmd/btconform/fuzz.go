@@ -21,19 +21,19 @@ func newFuzz() *cobra.Command {
 	var file string
 	var timeout time.Duration
 	c := &cobra.Command{
-		Use:   "fuzz [flags] [-- TESTEE args...]",
+		Use:   "fuzz [flags] -- TESTEE args...",
 		Short: "compare answers to requests that no vector has",
 		Long: `fuzz makes up requests, by a model of the format and from the vectors, and
 compares the answers of TESTEE with those of the codec of this module. Each
 request whose answers differ is made as short as it can be, printed as a
 failure, and appended to a file of vectors. What SPEC.md leaves open is not
-asked. Without TESTEE, the second codec of this module is compared.`,
+asked.`,
 		Example: `btconform fuzz -- ./mine
 btconform fuzz --for 5m --ops dumps,log --seed 7 -- ./mine
 btconform found.btv -- ./mine`,
 		RunE: func(c *cobra.Command, args []string) error {
 			paths, testee, given := testeeOf(c, args)
-			if len(paths) > 0 || given && len(testee) == 0 {
+			if len(paths) > 0 || !given || len(testee) == 0 {
 				return cli.BadArgsf("expected the command of the testee after --")
 			}
 			if !c.Flags().Changed("seed") {
@@ -61,10 +61,6 @@ btconform found.btv -- ./mine`,
 }
 
 func runFuzz(c *cobra.Command, testee []string, o fuzz.Options, file string, timeout time.Duration) error {
-	start := conformance.Starter(fuzz.Second)
-	if len(testee) > 0 {
-		start = conformance.Process(testee, timeout)
-	}
 	if o.Requests > 0 && !c.Flags().Changed("for") {
 		o.For = 0
 	}
@@ -86,7 +82,7 @@ func runFuzz(c *cobra.Command, testee []string, o fuzz.Options, file string, tim
 		v.File, v.Row = file, 0
 		render.Failure(out, v.Failure(x.Request.Op, x.Got, conformance.Repeat{Vectors: []string{file}, Testee: testee}), false)
 	}
-	r, err := fuzz.Run(ctx, start, o)
+	r, err := fuzz.Run(ctx, conformance.Process(testee, timeout), o)
 	if err != nil && r == nil {
 		return failed(err)
 	}

@@ -30,7 +30,7 @@ type Finding struct {
 	Field     string // what differs, as [conformance.Request.Compare] names it
 	From      string // what made the first request: model or mutation
 	Clause    string // that decides
-	Certain   bool   // the codec rejects by it, or a mutant with a fault of it gives the same wrong answer
+	Certain   bool   // the codec rejects by it
 	Asked     int    // requests before it
 	After     time.Duration
 	Steps     int // requests to shrink it
@@ -197,7 +197,7 @@ func (f *fuzzer) take(q *question, got conformance.Answer, field string) bool {
 	}
 	f.shapes[shape] = true
 	f.tried["reported "+class]++
-	x.name(f.For > 0 && time.Since(f.begun) > f.For+shrinkTime)
+	x.name()
 	if f.report.Findings++; f.Found != nil {
 		f.Found(x)
 	}

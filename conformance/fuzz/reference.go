@@ -7,11 +7,7 @@ import (
 	"context"
 
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/conformance/internal/naive"
 )
-
-// Second starts the second codec of this module: slow, simple, and without code of the first.
-func Second(ctx context.Context) (conformance.Testee, error) { return naive.Codec(ctx) }
 
 var reference, _ = conformance.Codec(context.Background())
 
