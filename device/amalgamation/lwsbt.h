@@ -48,6 +48,10 @@
  *   malloc and free adapters/       lwsbt_wrapped, lwsbt_wrap_begin, lwsbt_wrap_dump
  *   of a program    wrap.c begin.c
  *
+ *   lwsbt/crash.h
+ *   a crash         adapters/       lwsbt_crash_handler, lwsbt_crash, lwsbt_crash_task
+ *                   crash.c
+ *
  * Unless its comment says otherwise, a function uses only its arguments: it may be
  * called from several threads at a time, and from interrupts.
  */
@@ -1162,6 +1166,61 @@ void lwsbt_wrap_dump(const char *why);
 
 extern struct lwsbt_heap lwsbt_wrapped;			/* the heap */
 extern struct lwsbt_profile lwsbt_wrapped_profile;	/* with LWSBT_WRAP_NODES */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+
+/* include/lwsbt/crash.h --------------------------------------------------------------------- */
+
+/*
+ * lwsbt/crash.h: what a crash leaves behind, as lines of text. See lwsbt.h; adapters/crash.c has the lines.
+ */
+#ifndef LWSBT_INCLUDE_CRASH_H
+#define LWSBT_INCLUDE_CRASH_H
+
+#include <stdint.h>
+
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * The program defines lwsbt_crash_port. The handler runs on a stack of its own with interrupts off, and calls no
+ * function but put and end: put waits for the port instead of an interrupt.
+ */
+struct lwsbt_crash_port {
+	struct lwsbt_out out;
+	const struct lwsbt_range *ram;	/* memory that may be read, in order of importance */
+	uint8_t ram_count;
+	uint8_t all;			/* 0: stacks; 1: after the stacks, all of ram */
+	const void *stack_end;		/* of the stack of main and interrupts; NULL: by the vector table of a Cortex-M,
+					 * else LWSBT_CRASH_MOST bytes are shown */
+	void (*end)(void *arg);		/* resets the device; NULL: the handler does not return */
+};
+extern const struct lwsbt_crash_port lwsbt_crash_port;
+
+/* Reasons, as in Zephyr. */
+enum lwsbt_crash_reason {
+	LWSBT_CRASH_EXCEPTION,
+	LWSBT_CRASH_STACK = 2,		/* stack overflow */
+	LWSBT_CRASH_PANIC = 4		/* failed assertion, abort */
+};
+
+/* lwsbt_crash ends the program as a crash in its caller: for assertions, and the kernel's hook for stack overflows. */
+void lwsbt_crash(enum lwsbt_crash_reason reason);
+
+/* lwsbt_crash_task notes a task, so that a crash shows its stack, which is from start to end: a kernel calls it
+ * when it makes the task, and with end = NULL when it deletes it. The first word at task is the saved stack pointer. name
+ * stays valid. Calls exclude each other. */
+void lwsbt_crash_task(const void *task, const void *start, const void *end, const char *name);
+
+/* The handler: in place of HardFault_Handler (and of the handlers of other faults, if they are enabled) in the vector
+ * table of a Cortex-M; in mtvec of a RISC-V. */
+void lwsbt_crash_handler(void);
 
 #ifdef __cplusplus
 }

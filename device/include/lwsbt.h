@@ -47,6 +47,10 @@
  *   malloc and free adapters/       lwsbt_wrapped, lwsbt_wrap_begin, lwsbt_wrap_dump
  *   of a program    wrap.c begin.c
  *
+ *   lwsbt/crash.h
+ *   a crash         adapters/       lwsbt_crash_handler, lwsbt_crash, lwsbt_crash_task
+ *                   crash.c
+ *
  * Unless its comment says otherwise, a function uses only its arguments: it may be
  * called from several threads at a time, and from interrupts.
  */
@@ -60,5 +64,6 @@
 #include "lwsbt/heap.h"
 #include "lwsbt/profile.h"
 #include "lwsbt/wrap.h"
+#include "lwsbt/crash.h"
 
 #endif

@@ -24,8 +24,10 @@ static void halt(void)
 		;
 }
 
+void HardFault_Handler(void) __attribute__((weak, alias("halt")));
+
 __attribute__((section(".vectors"), used)) static const void *const vectors[16] = {
-	_estack, (const void *)reset, (const void *)halt, (const void *)halt,
+	_estack, (const void *)reset, (const void *)halt, (const void *)HardFault_Handler,
 	(const void *)halt, (const void *)halt, (const void *)halt,
 };
 

@@ -23,6 +23,7 @@ void stop(int code)
 }
 
 static void fault(void) { stop(2); }
+void HardFault_Handler(void) __attribute__((weak, alias("fault")));
 
 void put(void *arg, const char *text, size_t len)
 {
@@ -49,6 +50,6 @@ void reset(void)
 }
 
 __attribute__((section(".vectors"), used)) static const void *const vectors[16] = {
-	_estack, (void *)reset, (void *)fault, (void *)fault, (void *)fault, (void *)fault, (void *)fault,
+	_estack, (void *)reset, (void *)fault, (void *)HardFault_Handler, (void *)fault, (void *)fault, (void *)fault,
 	NULL, NULL, NULL, NULL, (void *)SVC_Handler, (void *)fault, NULL, (void *)PendSV_Handler, (void *)SysTick_Handler,
 };

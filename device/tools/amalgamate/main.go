@@ -86,7 +86,7 @@ func Source(tree fs.FS) (string, error) {
 	for _, name := range wrap {
 		out += a.part("adapters/" + name + ".c")
 	}
-	out += "\n#endif\n\n#elif defined(LWSBT_WRAP)\n#error \"LWSBT_WRAP needs LWSBT_WORD_BITS to be those of an address\"\n#endif\n"
+	out += "\n#endif\n\n#ifdef LWSBT_CRASH\n" + a.part("adapters/crash.c") + "\n#endif\n\n#elif defined(LWSBT_WRAP)\n#error \"LWSBT_WRAP needs LWSBT_WORD_BITS to be those of an address\"\n#endif\n"
 	all, err := fs.Glob(tree, "src/*.c")
 	if err != nil {
 		return "", err
