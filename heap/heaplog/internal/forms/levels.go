@@ -30,6 +30,7 @@ type Levels struct {
 	table     *table
 	asked     []byte   // the line before, if it is a command that may be answered by a number
 	heading   []string // the words of the line before, if it may be the first of two lines of names
+	query     query
 	refusals
 }
 
@@ -67,6 +68,7 @@ const maxBetween = 8
 // NewLog begins a log.
 func (l *Levels) NewLog() {
 	l.lastUp = moment{}
+	l.query = query{}
 	l.now, l.context, l.owner, l.indent, l.table, l.heading = moment{}, "", "", -1, nil, nil
 	l.clocks.reset()
 	l.file++
@@ -84,7 +86,7 @@ func (l *Levels) Boot() {
 func (l *Levels) Line(line Line) (n int) {
 	l.line = line.Number
 	l.order++
-	if len(line.Text) > maxLine {
+	if len(line.Text) > maxLine && !bytes.HasPrefix(line.Text, []byte(queryStart)) {
 		l.tooLong++
 		return 0
 	}
@@ -106,6 +108,9 @@ func (l *Levels) Line(line Line) (n int) {
 
 // read reads a line that is not empty.
 func (l *Levels) read(b []byte) {
+	if l.answers(b) {
+		return
+	}
 	if l.table != nil && l.table.separator != 0 && l.row(b, &stamped{}) || l.header(b) {
 		return
 	}
@@ -342,7 +347,11 @@ func (l *Levels) heads(b []byte) bool {
 		l.context = string(f[len(f)-1])
 		return true
 	}
-	if b[len(b)-1] == ':' && len(c.fields) == 0 && c.tokens <= 6 {
+	last := b[len(b)-1]
+	if last == '{' || last == '}' {
+		l.context = ""
+	}
+	if (last == ':' || last == '{') && len(c.fields) == 0 && c.tokens <= 6 {
 		if k := l.classify(b); k.hit && k.q == unknown {
 			l.context = heapIn(string(b))
 			if l.context == "" {

@@ -2,6 +2,7 @@ package forms
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ type moment struct {
 }
 
 // stamps are the times at the beginning of a line. %Y %m %d %H %M %S %y are digits, %b %a names, %f a
-// fraction or nothing, %z a zone or nothing, %Z a word, %i an integer, %F a number with a point, %E a
+// fraction or nothing, %p AM or PM, %z a zone or nothing, %Z a word, %i an integer, %6 one of six digits or more, %U a word in brackets of capitals, %F a number with a point, %E a
 // time since 1970, %L a letter, %w anything but a bracket, _ spaces or none.
 var stamps = []struct {
 	form  string
@@ -49,6 +50,7 @@ var stamps = []struct {
 	{"%m-%d %H:%M:%S%f ", yearTime, 0, false},
 	{"[%H:%M:%S%f,%i]", bootTime, 0, false},
 	{"[%H:%M:%S%f]", dayTime, 0, false},
+	{"%H:%M:%S%p ", dayTime, 0, false},
 	{"%H:%M:%S%f -> ", dayTime, 0, false},
 	{"%H:%M:%S%f ", dayTime, 0, false},
 	{"%H:%M:%S%f: ", dayTime, 0, false},
@@ -58,6 +60,7 @@ var stamps = []struct {
 	{"%L (%y-%m-%d %H:%M:%S%f) ", dateTime, 0, false},
 	{"[_%F]", bootTime, 1, false},
 	{"(_%F)", bootTime, 1, false},
+	{"[%6] [%U] ", bootTime, 1e-3, false}, // of ESPurna
 	{"[_%i]", noUnit, 1, false},
 	{"(_%i)", noUnit, 1, false},
 	{"# %Y-%m-%dT%H:%M:%S%f%z", dateTime, 0, true},
@@ -175,6 +178,8 @@ func (p *stampParser) date(verb byte) bool {
 		return p.two(&p.min, 0, 59)
 	case 'S':
 		return p.two(&p.sec, 0, 60)
+	case 'p':
+		return p.noon()
 	case 'b', 'a':
 		return p.name(verb)
 	case 'f':
@@ -209,6 +214,19 @@ func (p *stampParser) name(verb byte) bool {
 	return true
 }
 
+// noon reads AM or PM.
+func (p *stampParser) noon() bool {
+	text := p.text[min(p.n, len(p.text)):]
+	if len(text) < 3 || text[0] != ' ' || text[1] != 'A' && text[1] != 'P' || text[2] != 'M' || p.hour < 1 || p.hour > 12 {
+		return false
+	}
+	p.n += 3
+	if p.hour = math.Mod(p.hour, 12); text[1] == 'P' {
+		p.hour += 12
+	}
+	return true
+}
+
 // offset reads a zone, if there is one: Z, +01:00, -0500.
 func (p *stampParser) offset() {
 	sign := 1.0
@@ -237,7 +255,7 @@ func (p *stampParser) offset() {
 func (p *stampParser) other(verb byte) bool {
 	from := p.n
 	switch verb {
-	case 'Z':
+	case 'Z', 'U':
 		for isUpper(p.peek()) {
 			p.n++
 		}
@@ -249,10 +267,10 @@ func (p *stampParser) other(verb byte) bool {
 		k := bytes.IndexByte(p.text[p.n:], ']')
 		p.n += max(k, 0)
 		return k >= 0 && k < 40
-	case 'i':
+	case 'i', '6':
 		v, k := p.digits(20)
 		p.number = v
-		return k > 0
+		return k > 0 && (verb == 'i' || k >= 6)
 	case 'E':
 		return p.epoch()
 	case 'F':
