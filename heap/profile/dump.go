@@ -336,7 +336,6 @@ func builderOn(dumps []*Dump) *Builder {
 
 // Clock is a source of the times of dumps.
 type Clock struct {
-	Name string
 	// Wraps are the times after which the clock may begin again at 0 although the device runs on.
 	Wraps []time.Duration
 	// Wall is set for the time of day or the date, which a reboot does not set back to 0.

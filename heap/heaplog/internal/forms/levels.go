@@ -19,7 +19,7 @@ type Levels struct {
 	classes   map[string]*class
 	named     []*regexp.Regexp // lines that the user names
 	forms     []*regexp.Regexp
-	lastStamp int    // the form of the last time of a wall clock
+	stamper
 	now       moment // the last time that lines above say
 	clocks           // since the boot
 	lastUp    moment // of a line above
