@@ -15,22 +15,22 @@ import (
 // lines before it say of whose it is. See [Levels.Heaps].
 type Levels struct {
 	store
-	scan      scan
-	classes   map[string]*class
-	named     []*regexp.Regexp // lines that the user names
-	forms     []*regexp.Regexp
+	scan    scan
+	classes map[string]*class
+	named   []*regexp.Regexp // lines that the user names
+	forms   []*regexp.Regexp
 	stamper
-	now       moment // the last time that lines above say
-	clocks           // since the boot
-	lastUp    moment // of a line above
-	lastUpAt  int64  // the order of that line
-	context   string // of the lines that follow, as a heading says
-	owner     string // of lines that are indented more
-	indent    int    // of the line of owner, -1 if there is none
-	table     *table
-	asked     []byte   // the line before, if it is a command that may be answered by a number
-	heading   []string // the words of the line before, if it may be the first of two lines of names
-	query     query
+	now      moment // the last time that lines above say
+	clocks          // since the boot
+	lastUp   moment // of a line above
+	lastUpAt int64  // the order of that line
+	context  string // of the lines that follow, as a heading says
+	owner    string // of lines that are indented more
+	indent   int    // of the line of owner, -1 if there is none
+	table    *table
+	asked    []byte   // the line before, if it is a command that may be answered by a number
+	heading  []string // the words of the line before, if it may be the first of two lines of names
+	query    query
 	refusals
 }
 

@@ -222,7 +222,7 @@ func (l *Levels) bareText() string {
 func nearest(refused []*Series) (best *candidate) {
 	most := 0
 	for _, s := range refused {
-		n := len(s.raw.samples)
+		n := s.raw.total
 		if s.Quantity != none || s.raw.refused.q.level() {
 			n *= 4
 		}
