@@ -15,7 +15,8 @@ const (
 	TagEvent      Tag = 5 // EventAllocated, EventFreed or EventMoved
 	TagOldAddress Tag = 6 // address of the block before realloc; required for EventMoved
 
-	tagEnd Tag = 0 // ends the list; padding reads as this tag (BT-UF-2)
+	tagEnd   Tag = 0 // ends the list; padding reads as this tag (BT-UF-2)
+	tagCheck Tag = 7 // User.Check (BT-UF-4)
 )
 
 // tagsUsed is one more than the largest tag above.
@@ -47,7 +48,38 @@ func (t Tag) String() string {
 //	└────────┴─────────┴─────────┴───
 type User struct {
 	present uint16 // bit n: the field of tag n is present
+	check   Check
 	values  [tagsUsed]uint64
+}
+
+// Check is the result of the check of a blob. (BT-UF-4)
+type Check uint8
+
+const (
+	CheckNone  Check = iota // the blob has none
+	CheckRight              // the blob is as it was written
+	CheckWrong              // the blob is damaged
+)
+
+// Check returns the result of the check of the blob that u was read from.
+func (u *User) Check() Check { return u.check }
+
+// AddCheck has writers add the check as the last field. (BT-UF-4)
+func (u *User) AddCheck() { u.check = CheckRight }
+
+// crc16 returns the CRC-16/IBM-3740 of the first bits of b, as if the rest of the last byte were 0. (BT-UF-4)
+func crc16(b []byte, bits int) uint64 {
+	crc := uint16(0xffff)
+	for at := 0; at < bits; at += 8 {
+		c := b[at/8]
+		if bits-at < 8 {
+			c &= 0xff << (8 - (bits - at))
+		}
+		x := byte(crc>>8) ^ c
+		x ^= x >> 4
+		crc = crc<<8 ^ uint16(x)<<12 ^ uint16(x)<<5 ^ uint16(x)
+	}
+	return uint64(crc)
 }
 
 // Set sets the field of tag t. It panics if t is not one of the tags above.
@@ -74,8 +106,11 @@ func (u *User) Reset() { *u = User{} }
 // padding ends the list: it has at least 4 zero bits, or too few bits for a tag. (BT-UF-1,
 // BT-UF-2)
 func (u *User) write(buf *buffer, w bitWriter) bitWriter {
-	for t := tagEnd + 1; t < tagsUsed; t++ {
+	for t := tagEnd + 1; t <= tagCheck; t++ {
 		v, ok := u.Get(t)
+		if t == tagCheck && u.check != CheckNone {
+			v, ok = crc16(buf[:], int(8*w.next+w.n)), true
+		}
 		if !ok {
 			continue
 		}
@@ -113,8 +148,14 @@ func (u *User) read(b []byte, pos, end int) error {
 			e.Clause = "BT-UF-2"
 			return e
 		}
-		if t < tagsUsed && u.present>>t&1 == 0 {
-			u.Set(t, bitsAt(b, at+countBits, count))
+		v := bitsAt(b, at+countBits, count)
+		switch {
+		case t < tagsUsed && u.present>>t&1 == 0:
+			u.Set(t, v)
+		case t == tagCheck && u.check == CheckNone:
+			if u.check = CheckWrong; crc16(b, pos) == v {
+				u.check = CheckRight
+			}
 		}
 		pos = at + need
 	}

@@ -3,7 +3,9 @@ package codec_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"testing"
@@ -421,5 +423,90 @@ func TestAppendUser(t *testing.T) {
 	}
 	if out, err := codec.AppendUser([]byte("x"), []byte{0, 0}, &want); err == nil || string(out) != "x" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// A check tells each change of one bit or two in the bits before it, and of its own value. (BT-UF-4)
+func TestCheck(t *testing.T) {
+	s := codec.Stack{Size: 7520, PCs: []uint64{0x406651, 0x406852, 0x406c1b, 0x406294}}
+	var u codec.User
+	u.Set(codec.TagAddress, 0x20001000)
+	plain, err := codec.Encoder{}.AppendBlob(nil, &s, &u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.AddCheck()
+	blob, err := codec.Encoder{}.AppendBlob(nil, &s, &u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if more := len(blob) - len(plain); more != 3 && more != 4 {
+		t.Errorf("a check takes %d bytes", more)
+	}
+	read := func(b []byte) (codec.User, error) {
+		var got codec.User
+		err := codec.Decoder{}.Decode(&codec.Stack{}, &got, b)
+		return got, err
+	}
+	if got, err := read(plain); err != nil || got.Check() != codec.CheckNone {
+		t.Errorf("without a check: %v, %v", got.Check(), err)
+	}
+	if got, err := read(blob); err != nil || got.Check() != codec.CheckRight || got != u {
+		t.Errorf("with a check: %+v, %v", got, err)
+	}
+	stack, err := codec.Encoder{}.Bits(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bits := stack + 5 + 7 + 30 + 1 // and the address
+	for i := range bits {
+		for j := i; j < bits; j++ {
+			damaged := bytes.Clone(blob)
+			damaged[i/8] ^= 0x80 >> (i % 8)
+			if j > i {
+				damaged[j/8] ^= 0x80 >> (j % 8)
+			}
+			if bytes.Equal(damaged[:len(plain)-2], blob[:len(plain)-2]) {
+				t.Fatal("not damaged")
+			}
+			if got, err := read(damaged); err == nil && got.Check() == codec.CheckRight {
+				t.Errorf("bits %d and %d changed: %+v", i, j, got)
+			}
+		}
+	}
+}
+
+// The CRC is that of BT-PLINE-2, whose check value is 0x29b1, here of a blob by hand: the depth, a size, and a check.
+func TestCheckValue(t *testing.T) {
+	// depth 0, size 1: 000000 0000010 10; tag 7: 01110; then the count and the value
+	crc := func(b ...byte) uint16 {
+		v := uint16(0xffff)
+		for _, c := range b {
+			v ^= uint16(c) << 8
+			for range 8 {
+				v = v<<1 ^ 0x1021*(v>>15)
+			}
+		}
+		return v
+	}
+	if crc([]byte("123456789")...) != 0x29b1 {
+		t.Fatal("the test's CRC is another")
+	}
+	s := codec.Stack{Size: 1}
+	var u codec.User
+	u.AddCheck()
+	blob, err := codec.Encoder{}.AppendBlob(nil, &s, &u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := crc(0b00000000, 0b00010100) // the 15 bits of depth and size, and a 0
+	want := "00000.0" + "000001.0" + "1.0" + "0111.0" + fmt.Sprintf("%06b.0%b.0", bits.Len16(value), value)
+	want = strings.ReplaceAll(want, ".", "")
+	got := ""
+	for _, b := range blob[:len(blob)-2] {
+		got += fmt.Sprintf("%08b", b)
+	}
+	if !strings.HasPrefix(got, want) || strings.Trim(got[len(want):], "0") != "" {
+		t.Errorf("the bits are %s, want %s", got, want)
 	}
 }

@@ -3,8 +3,6 @@
  * of the linker script: of each list, the first symbol that the script has; on a Cortex-M also those of the vector table.
  * Without limits, lwsbt_wrap_begin says so in the log.
  */
-#include <string.h>
-
 #include "lwsbt.h"
 
 #define SYMBOL(name) extern char name[] __attribute__((weak))
@@ -92,9 +90,12 @@ static const void *build_id(uintptr_t lo, uintptr_t hi)
 		return __start_gnu_build_id_start;
 	if ((lo == 0 && !CODE_FROM_0) || hi < lo || hi - lo < 36)
 		return NULL;
-	for (; (uintptr_t)p + 16 + 20 <= hi; p++)
-		if (p[0] == 4 && p[2] == 3 && p[1] >= 8 && p[1] <= 20 && memcmp(p + 3, "GNU", 4) == 0)
+	for (; (uintptr_t)p + 16 + 20 <= hi; p++) {
+		const char *name = (const char *)(p + 3);
+
+		if (p[0] == 4 && p[2] == 3 && p[1] >= 8 && p[1] <= 20 && name[0] == 'G' && name[1] == 'N' && name[2] == 'U' && !name[3])
 			return p;
+	}
 	return NULL;
 }
 
@@ -154,7 +155,7 @@ void lwsbt_wrap_dump(const char *why)
 	state.lines.out = &lwsbt_wrap_out;
 	lwsbt_profile_dump(&lwsbt_wrapped_profile, &state, number, why, LWSBT_SORT | (number % 16 ? LWSBT_DIFF : 0));
 #else
-	lwsbt_dump(&lwsbt_wrapped, &lwsbt_wrap_out, number, why, LWSBT_KEEP_ADDRESS);
+	lwsbt_dump(&lwsbt_wrapped, &lwsbt_wrap_out, number, why, LWSBT_KEEP_ADDRESS | LWSBT_KEEP_CHECK);
 #endif
 	number++;
 }

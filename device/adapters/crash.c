@@ -34,6 +34,7 @@
 #include <string.h>
 
 #include "lwsbt.h"
+#include "../src/internal.h"
 
 #ifndef LWSBT_CRASH_HANDLER
 #define LWSBT_CRASH_HANDLER lwsbt_crash_handler
@@ -82,17 +83,14 @@ static void crash_digits(unsigned byte)
 
 static void crash_end_line(void)
 {
-	unsigned crc = 0xffff, n = crash_line.used + 2u;
+	uint32_t crc;
+	unsigned n = crash_line.used + 2u;
 
 	if (n == 2)
 		return;
 	crash_line.bytes[0] = (uint8_t)(crash_line.number >> 8);
 	crash_line.bytes[1] = (uint8_t)crash_line.number;
-	for (unsigned i = 0; i < n; i++) {
-		crc ^= (unsigned)crash_line.bytes[i] << 8;
-		for (unsigned bit = 0; bit < 8; bit++)
-			crc = crc << 1 ^ (crc & 0x8000 ? 0x11021u : 0);
-	}
+	crc = lwsbt_crc16(0xffff, crash_line.bytes, n);
 	crash_digits(crash_line.bytes[0]);
 	crash_digits(crash_line.bytes[1]);
 	crash_digits(crc >> 8);

@@ -138,6 +138,9 @@ lwsbt_word lwsbt_next(struct lwsbt_reader *r, unsigned width);
 #define WORD_TEXT "32"
 #endif
 
+/* lwsbt_crc16 continues a CRC-16/IBM-3740, which begins with 0xffff, over len bytes. [BT-PLINE-2] */
+uint32_t lwsbt_crc16(uint32_t crc, const void *bytes, size_t len);
+
 /* lwsbt_digit returns the base64 character of the lowest 6 bits of v. */
 char lwsbt_digit(unsigned v);
 
@@ -151,6 +154,10 @@ void lwsbt_text(const struct lwsbt_out *out, const char *s);
 void lwsbt_key(const struct lwsbt_out *out, const char *name, lwsbt_number v);
 void lwsbt_digits(const struct lwsbt_out *out, const char *name, lwsbt_number v, unsigned base); /* 10 or 16 */
 void lwsbt_escaped(const struct lwsbt_out *out, const char *name, const char *v); /* NULL: nothing */
+
+/* Of a dump: "~h#begin " with its number and time; and "why=", the line end and the numbers of the allocator. */
+void lwsbt_head_opens(const struct lwsbt_out *out, const struct lwsbt_port *port, uint32_t number);
+void lwsbt_head_why(const struct lwsbt_out *out, const struct lwsbt_port *port, const char *why);
 
 /* lwsbt_rotate returns v >> shift, 0 to 4, with the bits below as the highest: what is no multiple is large. */
 static inline lwsbt_word lwsbt_rotate(lwsbt_word v, unsigned shift)
@@ -687,6 +694,17 @@ static LWSBT_NOINLINE void group(const struct lwsbt_out *out, const uint8_t *p, 
 	emit(out, text, 4);
 }
 
+uint32_t lwsbt_crc16(uint32_t crc, const void *bytes, size_t len)
+{
+	for (const uint8_t *p = bytes; len > 0; len--) {
+		uint32_t x = (crc >> 8 ^ *p++) & 0xff;
+
+		x ^= x >> 4;
+		crc = (crc << 8 ^ x << 12 ^ x << 5 ^ x) & 0xffff;
+	}
+	return crc;
+}
+
 void lwsbt_base64_begin(struct lwsbt_base64 *b, const struct lwsbt_out *out)
 {
 	b->out = out;
@@ -999,6 +1017,31 @@ void lwsbt_head_begin(const struct lwsbt_out *out, const struct lwsbt_head *h)
 	lwsbt_text(out, "\n");
 }
 
+void lwsbt_head_opens(const struct lwsbt_out *out, const struct lwsbt_port *port, uint32_t number)
+{
+	lwsbt_key(out, "~h#begin ", number);
+	(void)port;
+#if LWSBT_FIELDS
+	if (port && port->time)
+		lwsbt_key(out, " t=", port->time(port->arg));
+#endif
+}
+
+void lwsbt_head_why(const struct lwsbt_out *out, const struct lwsbt_port *port, const char *why)
+{
+	lwsbt_escaped(out, " why=", why);
+	lwsbt_text(out, "\n");
+	(void)port;
+#if LWSBT_EXTRAS
+	if (port && port->numbers) {
+		struct lwsbt_numbers n = { 0, 0, 0, 0, NULL };
+
+		if (port->numbers(port->arg, &n))
+			lwsbt_head_heap(out, &n, LWSBT_NONE);
+	}
+#endif
+}
+
 void lwsbt_head_end(const struct lwsbt_out *out, const struct lwsbt_head *h)
 {
 	lwsbt_key(out, "~h#end ", h->number);
@@ -1259,17 +1302,9 @@ void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *path, const
 
 void lwsbt_paths_flush(struct lwsbt_paths *w)
 {
-	uint32_t crc = 0xffff;
-
 	if (w->len == 0)
 		return;
-	for (const char *c = w->text + 3; c < w->text + w->len; c++) { /* CRC-16/IBM-3740 [BT-PLINE-2] */
-		uint32_t x = (crc >> 8 ^ (unsigned char)*c) & 0xff;
-
-		x ^= x >> 4;
-		crc = crc << 8 ^ x << 12 ^ x << 5 ^ x;
-	}
-	fixed(w, crc & 0xffff, CRC_DIGITS);
+	fixed(w, lwsbt_crc16(0xffff, w->text + 3, w->len - 3u), CRC_DIGITS); /* [BT-PLINE-2] */
 	w->text[w->len] = '\n';
 	w->out->put(w->out->arg, w->text, w->len + 1u);
 	w->lines++;
@@ -1390,9 +1425,11 @@ typedef char lwsbt_word_is_uintptr[sizeof(lwsbt_word) == sizeof(uintptr_t) ? 1 :
 #if LWSBT_FIELDS
 #define KEEP ((unsigned)(LWSBT_KEEP_SEQUENCE | LWSBT_KEEP_THREAD | LWSBT_KEEP_TIME))
 #define KEEP_ADDRESS ((unsigned)LWSBT_KEEP_ADDRESS)
+#define KEEP_CHECK ((unsigned)LWSBT_KEEP_CHECK)
 #else
 #define KEEP 0u
 #define KEEP_ADDRESS 0u
+#define KEEP_CHECK 0u
 #endif
 
 /* What there is to know of the metadata before a node. */
@@ -2269,9 +2306,17 @@ struct reader {
 	unsigned flags;
 };
 
+/* put_check writes the check of what was written. [BT-UF-4] */
+static void put_check(struct lwsbt_writer *w)
+{
+	const uint8_t rest = (uint8_t)(w->acc << (8 - w->n));
+
+	lwsbt_put_user(w, LWSBT_TAG_CHECK, lwsbt_crc16(lwsbt_crc16(0xffff, w->buf, w->len), &rest, w->n > 0));
+}
+
 /*
- * copy_record writes the blob of n, without what aligns memory, and with its address if
- * flags say so. It returns 0 if it does not fit.
+ * copy_record writes the blob of n, without what aligns memory, and with its address and a check
+ * if flags say so. It returns 0 if it does not fit.
  */
 static size_t copy_record(struct lwsbt_node *n, const struct lwsbt_found *f, const struct reader *to)
 {
@@ -2292,6 +2337,8 @@ static size_t copy_record(struct lwsbt_node *n, const struct lwsbt_found *f, con
 	w.acc = (uint32_t)f->blob[bytes] >> (8 - w.n);
 	if (to->flags & KEEP_ADDRESS)
 		lwsbt_put_user(&w, LWSBT_TAG_ADDRESS, (uintptr_t)lwsbt_program_pointer(n));
+	if ((to->flags & KEEP_CHECK) && w.len < to->cap)
+		put_check(&w);
 	len = lwsbt_finish(&w);
 	return len <= to->cap ? len : 0;
 }
@@ -2356,31 +2403,6 @@ static void counts(const struct lwsbt_out *out, uint32_t records, size_t bytes)
 	lwsbt_key(out, " b=", bytes);
 }
 
-static void begin_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
-	const char *why, int user)
-{
-	lwsbt_key(out, "~h#begin ", number);
-	(void)h;
-#if LWSBT_FIELDS
-	if (h->port && h->port->time)
-		lwsbt_key(out, " t=", h->port->time(h->port->arg));
-	if (!h->port || !h->port->lock) /* else others may free meanwhile */
-		counts(out, h->count, h->bytes);
-#endif
-	if (user)
-		lwsbt_text(out, " u=1");
-	lwsbt_escaped(out, " why=", why);
-	lwsbt_text(out, "\n");
-#if LWSBT_EXTRAS
-	if (h->port && h->port->numbers) {
-		struct lwsbt_numbers n = { 0, 0, 0, 0, NULL };
-
-		if (h->port->numbers(h->port->arg, &n))
-			lwsbt_head_heap(out, &n, LWSBT_NONE);
-	}
-#endif
-}
-
 void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
 	const char *why, unsigned flags)
 {
@@ -2389,7 +2411,14 @@ void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t numb
 	size_t bytes = 0, len;
 	uint8_t buf[LWSBT_RECORD_MAX];
 
-	begin_dump(h, out, number, why, (flags & KEEP_ADDRESS) || (h->flags & KEEP));
+	lwsbt_head_opens(out, h->port, number);
+#if LWSBT_FIELDS
+	if (!h->port || !h->port->lock) /* else others may free meanwhile */
+		counts(out, h->count, h->bytes);
+#endif
+	if ((flags & (KEEP_ADDRESS | KEEP_CHECK)) || (h->flags & KEEP))
+		lwsbt_text(out, " u=1");
+	lwsbt_head_why(out, h->port, why);
 	lwsbt_walk_begin(h, &w);
 	while ((len = lwsbt_walk_next(h, &w, buf, sizeof buf, flags)) > 0) {
 		lwsbt_line(out, buf, len);
@@ -2411,20 +2440,13 @@ void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t numb
 void lwsbt_head_paths(const struct lwsbt_out *out, const struct lwsbt_port *port, uint32_t number, uint32_t lines,
 	const uint32_t *base, uint32_t sample, const char *why)
 {
-	struct lwsbt_numbers n = { 0, 0, 0, 0, NULL };
-
-	lwsbt_key(out, "~h#begin ", number);
-	if (LWSBT_FIELDS && port && port->time)
-		lwsbt_key(out, " t=", (lwsbt_number)port->time(port->arg));
+	lwsbt_head_opens(out, port, number);
 	if (LWSBT_EXTRAS && base)
 		lwsbt_key(out, " k=diff base=", *base);
 	lwsbt_key(out, LWSBT_EXTRAS && base ? " l=" : " k=paths l=", lines);
 	if (LWSBT_EXTRAS && sample)
 		lwsbt_key(out, " sample=", sample);
-	lwsbt_escaped(out, " why=", why);
-	lwsbt_text(out, "\n");
-	if (LWSBT_EXTRAS && port && port->numbers && port->numbers(port->arg, &n))
-		lwsbt_head_heap(out, &n, LWSBT_NONE);
+	lwsbt_head_why(out, port, why);
 }
 
 void lwsbt_tail_paths(const struct lwsbt_out *out, uint32_t number, uint32_t blocks, size_t bytes, uint32_t lines,
@@ -6552,8 +6574,6 @@ int __wrap_posix_memalign(void **p, size_t align, size_t size)
  * of the linker script: of each list, the first symbol that the script has; on a Cortex-M also those of the vector table.
  * Without limits, lwsbt_wrap_begin says so in the log.
  */
-#include <string.h>
-
 
 #define SYMBOL(name) extern char name[] __attribute__((weak))
 #define COUNT(list) (sizeof(list) / sizeof *(list))
@@ -6640,9 +6660,12 @@ static const void *build_id(uintptr_t lo, uintptr_t hi)
 		return __start_gnu_build_id_start;
 	if ((lo == 0 && !CODE_FROM_0) || hi < lo || hi - lo < 36)
 		return NULL;
-	for (; (uintptr_t)p + 16 + 20 <= hi; p++)
-		if (p[0] == 4 && p[2] == 3 && p[1] >= 8 && p[1] <= 20 && memcmp(p + 3, "GNU", 4) == 0)
+	for (; (uintptr_t)p + 16 + 20 <= hi; p++) {
+		const char *name = (const char *)(p + 3);
+
+		if (p[0] == 4 && p[2] == 3 && p[1] >= 8 && p[1] <= 20 && name[0] == 'G' && name[1] == 'N' && name[2] == 'U' && !name[3])
 			return p;
+	}
 	return NULL;
 }
 
@@ -6702,7 +6725,7 @@ void lwsbt_wrap_dump(const char *why)
 	state.lines.out = &lwsbt_wrap_out;
 	lwsbt_profile_dump(&lwsbt_wrapped_profile, &state, number, why, LWSBT_SORT | (number % 16 ? LWSBT_DIFF : 0));
 #else
-	lwsbt_dump(&lwsbt_wrapped, &lwsbt_wrap_out, number, why, LWSBT_KEEP_ADDRESS);
+	lwsbt_dump(&lwsbt_wrapped, &lwsbt_wrap_out, number, why, LWSBT_KEEP_ADDRESS | LWSBT_KEEP_CHECK);
 #endif
 	number++;
 }
@@ -6796,17 +6819,14 @@ static void crash_digits(unsigned byte)
 
 static void crash_end_line(void)
 {
-	unsigned crc = 0xffff, n = crash_line.used + 2u;
+	uint32_t crc;
+	unsigned n = crash_line.used + 2u;
 
 	if (n == 2)
 		return;
 	crash_line.bytes[0] = (uint8_t)(crash_line.number >> 8);
 	crash_line.bytes[1] = (uint8_t)crash_line.number;
-	for (unsigned i = 0; i < n; i++) {
-		crc ^= (unsigned)crash_line.bytes[i] << 8;
-		for (unsigned bit = 0; bit < 8; bit++)
-			crc = crc << 1 ^ (crc & 0x8000 ? 0x11021u : 0);
-	}
+	crc = lwsbt_crc16(0xffff, crash_line.bytes, n);
 	crash_digits(crash_line.bytes[0]);
 	crash_digits(crash_line.bytes[1]);
 	crash_digits(crc >> 8);

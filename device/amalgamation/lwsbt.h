@@ -172,7 +172,8 @@ enum lwsbt_tag {
 	LWSBT_TAG_THREAD = 3,
 	LWSBT_TAG_SEQUENCE = 4,	/* number of the allocation since boot */
 	LWSBT_TAG_EVENT = 5,	/* enum lwsbt_event_kind */
-	LWSBT_TAG_OLD = 6	/* old address of a moved block */
+	LWSBT_TAG_OLD = 6,	/* old address of a moved block */
+	LWSBT_TAG_CHECK = 7	/* CRC-16 of the bits before it [BT-UF-4] */
 };
 
 /*
@@ -812,7 +813,8 @@ enum {
 	/* Search the list before freed memory is treated as memory without metadata, to
 	 * detect a node whose owner was overwritten. Slow if much memory without metadata
 	 * is freed. */
-	LWSBT_CHECK_UNTRACKED = 16
+	LWSBT_CHECK_UNTRACKED = 16,
+	LWSBT_KEEP_CHECK = 32	/* for lwsbt_dump: readers can tell a damaged line [BT-UF-4] */
 };
 
 /*
@@ -923,9 +925,9 @@ void lwsbt_heap_free(struct lwsbt_heap *h, const struct lwsbt_allocator *a, void
 /* ------------------------------------------------------------------- dumps */
 
 /* The longest record of a heap, in bytes: a blob of LWSBT_HEAP_DEPTH frames, in bits
- * 11 and a word for each, and the user fields of what is kept and the address. */
+ * 11 and a word for each, and the user fields of what is kept, the address and the check. */
 #define LWSBT_RECORD_MAX ((6 + LWSBT_HEAP_DEPTH * (11 + LWSBT_WORD_BITS) + 8 + LWSBT_WORD_BITS + 7) / 8 + 2 + \
-	(77 + 3 * (13 + LWSBT_WORD_BITS) + 7) / 8)
+	(77 + 3 * (13 + LWSBT_WORD_BITS) + 29 + 7) / 8)
 
 /* A walk through the live allocations, the oldest first. Other threads may allocate
  * and free meanwhile; blocks allocated after the beginning of the walk are left out. */
@@ -940,7 +942,7 @@ void lwsbt_walk_begin(struct lwsbt_heap *h, struct lwsbt_walk *w);
 
 /* lwsbt_walk_next writes the next record, a blob, to buf and returns its length; 0
  * after the last. flags is LWSBT_KEEP_ADDRESS, to add the address to the user
- * fields, or 0. A blob that is damaged, or longer than cap, is reported and left
+ * fields, LWSBT_KEEP_CHECK, both or 0. A blob that is damaged, or longer than cap, is reported and left
  * out; a damaged link ends the walk. No record is longer than LWSBT_RECORD_MAX. */
 size_t lwsbt_walk_next(struct lwsbt_heap *h, struct lwsbt_walk *w, void *buf, size_t cap,
 	unsigned flags);

@@ -113,7 +113,7 @@ void lwsbt_esp_idf_dump(const char *why)
 {
 	static uint32_t number;
 
-	lwsbt_dump(&lwsbt_wrapped, &console, number++, why, LWSBT_KEEP_ADDRESS);
+	lwsbt_dump(&lwsbt_wrapped, &console, number++, why, LWSBT_KEEP_ADDRESS | LWSBT_KEEP_CHECK);
 	printf("~h#heap size=%zu free=%zu largest=%zu min=%zu\n", heap_caps_get_total_size(MALLOC_CAP_DEFAULT),
 		heap_caps_get_free_size(MALLOC_CAP_DEFAULT), heap_caps_get_largest_free_block(MALLOC_CAP_DEFAULT),
 		heap_caps_get_minimum_free_size(MALLOC_CAP_DEFAULT));

@@ -213,6 +213,6 @@ void lwsbt_freertos_dump(const char *why)
 	if (!output)
 		return;
 	tasks();
-	lwsbt_dump(&lwsbt_freertos_heap, output, dump++, why, LWSBT_KEEP_ADDRESS);
+	lwsbt_dump(&lwsbt_freertos_heap, output, dump++, why, LWSBT_KEEP_ADDRESS | LWSBT_KEEP_CHECK);
 	statistics();
 }

@@ -98,7 +98,7 @@ void lwsbt_nuttx_dump(const char *why)
 	static uint32_t number;
 	struct mallinfo info;
 
-	lwsbt_dump(&lwsbt_wrapped, &console, number++, why, LWSBT_KEEP_ADDRESS);
+	lwsbt_dump(&lwsbt_wrapped, &console, number++, why, LWSBT_KEEP_ADDRESS | LWSBT_KEEP_CHECK);
 	info = mallinfo();
 	printf("~h#heap size=%ju free=%ju largest=%ju\n", (uintmax_t)info.arena, (uintmax_t)info.fordblks, (uintmax_t)info.mxordblk);
 }

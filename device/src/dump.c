@@ -52,9 +52,17 @@ struct reader {
 	unsigned flags;
 };
 
+/* put_check writes the check of what was written. [BT-UF-4] */
+static void put_check(struct lwsbt_writer *w)
+{
+	const uint8_t rest = (uint8_t)(w->acc << (8 - w->n));
+
+	lwsbt_put_user(w, LWSBT_TAG_CHECK, lwsbt_crc16(lwsbt_crc16(0xffff, w->buf, w->len), &rest, w->n > 0));
+}
+
 /*
- * copy_record writes the blob of n, without what aligns memory, and with its address if
- * flags say so. It returns 0 if it does not fit.
+ * copy_record writes the blob of n, without what aligns memory, and with its address and a check
+ * if flags say so. It returns 0 if it does not fit.
  */
 static size_t copy_record(struct lwsbt_node *n, const struct lwsbt_found *f, const struct reader *to)
 {
@@ -75,6 +83,8 @@ static size_t copy_record(struct lwsbt_node *n, const struct lwsbt_found *f, con
 	w.acc = (uint32_t)f->blob[bytes] >> (8 - w.n);
 	if (to->flags & KEEP_ADDRESS)
 		lwsbt_put_user(&w, LWSBT_TAG_ADDRESS, (uintptr_t)lwsbt_program_pointer(n));
+	if ((to->flags & KEEP_CHECK) && w.len < to->cap)
+		put_check(&w);
 	len = lwsbt_finish(&w);
 	return len <= to->cap ? len : 0;
 }
@@ -139,31 +149,6 @@ static void counts(const struct lwsbt_out *out, uint32_t records, size_t bytes)
 	lwsbt_key(out, " b=", bytes);
 }
 
-static void begin_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
-	const char *why, int user)
-{
-	lwsbt_key(out, "~h#begin ", number);
-	(void)h;
-#if LWSBT_FIELDS
-	if (h->port && h->port->time)
-		lwsbt_key(out, " t=", h->port->time(h->port->arg));
-	if (!h->port || !h->port->lock) /* else others may free meanwhile */
-		counts(out, h->count, h->bytes);
-#endif
-	if (user)
-		lwsbt_text(out, " u=1");
-	lwsbt_escaped(out, " why=", why);
-	lwsbt_text(out, "\n");
-#if LWSBT_EXTRAS
-	if (h->port && h->port->numbers) {
-		struct lwsbt_numbers n = { 0, 0, 0, 0, NULL };
-
-		if (h->port->numbers(h->port->arg, &n))
-			lwsbt_head_heap(out, &n, LWSBT_NONE);
-	}
-#endif
-}
-
 void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t number,
 	const char *why, unsigned flags)
 {
@@ -172,7 +157,14 @@ void lwsbt_dump(struct lwsbt_heap *h, const struct lwsbt_out *out, uint32_t numb
 	size_t bytes = 0, len;
 	uint8_t buf[LWSBT_RECORD_MAX];
 
-	begin_dump(h, out, number, why, (flags & KEEP_ADDRESS) || (h->flags & KEEP));
+	lwsbt_head_opens(out, h->port, number);
+#if LWSBT_FIELDS
+	if (!h->port || !h->port->lock) /* else others may free meanwhile */
+		counts(out, h->count, h->bytes);
+#endif
+	if ((flags & (KEEP_ADDRESS | KEEP_CHECK)) || (h->flags & KEEP))
+		lwsbt_text(out, " u=1");
+	lwsbt_head_why(out, h->port, why);
 	lwsbt_walk_begin(h, &w);
 	while ((len = lwsbt_walk_next(h, &w, buf, sizeof buf, flags)) > 0) {
 		lwsbt_line(out, buf, len);

@@ -100,6 +100,31 @@ void lwsbt_head_begin(const struct lwsbt_out *out, const struct lwsbt_head *h)
 	lwsbt_text(out, "\n");
 }
 
+void lwsbt_head_opens(const struct lwsbt_out *out, const struct lwsbt_port *port, uint32_t number)
+{
+	lwsbt_key(out, "~h#begin ", number);
+	(void)port;
+#if LWSBT_FIELDS
+	if (port && port->time)
+		lwsbt_key(out, " t=", port->time(port->arg));
+#endif
+}
+
+void lwsbt_head_why(const struct lwsbt_out *out, const struct lwsbt_port *port, const char *why)
+{
+	lwsbt_escaped(out, " why=", why);
+	lwsbt_text(out, "\n");
+	(void)port;
+#if LWSBT_EXTRAS
+	if (port && port->numbers) {
+		struct lwsbt_numbers n = { 0, 0, 0, 0, NULL };
+
+		if (port->numbers(port->arg, &n))
+			lwsbt_head_heap(out, &n, LWSBT_NONE);
+	}
+#endif
+}
+
 void lwsbt_head_end(const struct lwsbt_out *out, const struct lwsbt_head *h)
 {
 	lwsbt_key(out, "~h#end ", h->number);

@@ -15,9 +15,11 @@ typedef char lwsbt_word_is_uintptr[sizeof(lwsbt_word) == sizeof(uintptr_t) ? 1 :
 #if LWSBT_FIELDS
 #define KEEP ((unsigned)(LWSBT_KEEP_SEQUENCE | LWSBT_KEEP_THREAD | LWSBT_KEEP_TIME))
 #define KEEP_ADDRESS ((unsigned)LWSBT_KEEP_ADDRESS)
+#define KEEP_CHECK ((unsigned)LWSBT_KEEP_CHECK)
 #else
 #define KEEP 0u
 #define KEEP_ADDRESS 0u
+#define KEEP_CHECK 0u
 #endif
 
 /* What there is to know of the metadata before a node. */

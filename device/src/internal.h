@@ -90,6 +90,9 @@ lwsbt_word lwsbt_next(struct lwsbt_reader *r, unsigned width);
 #define WORD_TEXT "32"
 #endif
 
+/* lwsbt_crc16 continues a CRC-16/IBM-3740, which begins with 0xffff, over len bytes. [BT-PLINE-2] */
+uint32_t lwsbt_crc16(uint32_t crc, const void *bytes, size_t len);
+
 /* lwsbt_digit returns the base64 character of the lowest 6 bits of v. */
 char lwsbt_digit(unsigned v);
 
@@ -103,6 +106,10 @@ void lwsbt_text(const struct lwsbt_out *out, const char *s);
 void lwsbt_key(const struct lwsbt_out *out, const char *name, lwsbt_number v);
 void lwsbt_digits(const struct lwsbt_out *out, const char *name, lwsbt_number v, unsigned base); /* 10 or 16 */
 void lwsbt_escaped(const struct lwsbt_out *out, const char *name, const char *v); /* NULL: nothing */
+
+/* Of a dump: "~h#begin " with its number and time; and "why=", the line end and the numbers of the allocator. */
+void lwsbt_head_opens(const struct lwsbt_out *out, const struct lwsbt_port *port, uint32_t number);
+void lwsbt_head_why(const struct lwsbt_out *out, const struct lwsbt_port *port, const char *why);
 
 /* lwsbt_rotate returns v >> shift, 0 to 4, with the bits below as the highest: what is no multiple is large. */
 static inline lwsbt_word lwsbt_rotate(lwsbt_word v, unsigned shift)

@@ -41,6 +41,17 @@ static LWSBT_NOINLINE void group(const struct lwsbt_out *out, const uint8_t *p, 
 	emit(out, text, 4);
 }
 
+uint32_t lwsbt_crc16(uint32_t crc, const void *bytes, size_t len)
+{
+	for (const uint8_t *p = bytes; len > 0; len--) {
+		uint32_t x = (crc >> 8 ^ *p++) & 0xff;
+
+		x ^= x >> 4;
+		crc = (crc << 8 ^ x << 12 ^ x << 5 ^ x) & 0xffff;
+	}
+	return crc;
+}
+
 void lwsbt_base64_begin(struct lwsbt_base64 *b, const struct lwsbt_out *out)
 {
 	b->out = out;

@@ -196,17 +196,9 @@ void lwsbt_paths_add(struct lwsbt_paths *w, const struct lwsbt_path *path, const
 
 void lwsbt_paths_flush(struct lwsbt_paths *w)
 {
-	uint32_t crc = 0xffff;
-
 	if (w->len == 0)
 		return;
-	for (const char *c = w->text + 3; c < w->text + w->len; c++) { /* CRC-16/IBM-3740 [BT-PLINE-2] */
-		uint32_t x = (crc >> 8 ^ (unsigned char)*c) & 0xff;
-
-		x ^= x >> 4;
-		crc = crc << 8 ^ x << 12 ^ x << 5 ^ x;
-	}
-	fixed(w, crc & 0xffff, CRC_DIGITS);
+	fixed(w, lwsbt_crc16(0xffff, w->text + 3, w->len - 3u), CRC_DIGITS); /* [BT-PLINE-2] */
 	w->text[w->len] = '\n';
 	w->out->put(w->out->arg, w->text, w->len + 1u);
 	w->lines++;

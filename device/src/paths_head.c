@@ -6,20 +6,13 @@
 void lwsbt_head_paths(const struct lwsbt_out *out, const struct lwsbt_port *port, uint32_t number, uint32_t lines,
 	const uint32_t *base, uint32_t sample, const char *why)
 {
-	struct lwsbt_numbers n = { 0, 0, 0, 0, NULL };
-
-	lwsbt_key(out, "~h#begin ", number);
-	if (LWSBT_FIELDS && port && port->time)
-		lwsbt_key(out, " t=", (lwsbt_number)port->time(port->arg));
+	lwsbt_head_opens(out, port, number);
 	if (LWSBT_EXTRAS && base)
 		lwsbt_key(out, " k=diff base=", *base);
 	lwsbt_key(out, LWSBT_EXTRAS && base ? " l=" : " k=paths l=", lines);
 	if (LWSBT_EXTRAS && sample)
 		lwsbt_key(out, " sample=", sample);
-	lwsbt_escaped(out, " why=", why);
-	lwsbt_text(out, "\n");
-	if (LWSBT_EXTRAS && port && port->numbers && port->numbers(port->arg, &n))
-		lwsbt_head_heap(out, &n, LWSBT_NONE);
+	lwsbt_head_why(out, port, why);
 }
 
 void lwsbt_tail_paths(const struct lwsbt_out *out, uint32_t number, uint32_t blocks, size_t bytes, uint32_t lines,

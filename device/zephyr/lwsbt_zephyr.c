@@ -95,7 +95,7 @@ void lwsbt_zephyr_dump(const char *why)
 {
 	static uint32_t number;
 
-	lwsbt_dump(&lwsbt_wrapped, &console, number++, why, LWSBT_KEEP_ADDRESS);
+	lwsbt_dump(&lwsbt_wrapped, &console, number++, why, LWSBT_KEEP_ADDRESS | LWSBT_KEEP_CHECK);
 }
 
 #elif defined(CONFIG_LWSBT_LISTENER)

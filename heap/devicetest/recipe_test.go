@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
@@ -130,6 +132,15 @@ func TestRecipe(t *testing.T) {
 			timed := !strings.Contains(c.options, "TINY")
 			if !bytes.HasPrefix(uart, []byte(c.boot)) || begin == nil || string(begin[2]) != c.begin || (len(begin[1]) > 0) != timed {
 				t.Errorf("the log is %q", uart)
+			}
+			right := 0
+			for it := range recording.Items(uart) {
+				if it.User != nil && it.User.Check() == codec.CheckRight {
+					right++
+				}
+			}
+			if want := 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8; timed && !strings.Contains(c.options, "NODES") && right != want {
+				t.Errorf("%d records have a check that is right, want %d", right, want)
 			}
 			got := stacks(t, uart, elf)
 			if len(got) != 1 || !strings.HasPrefix(got[0], "8 616 "+c.leaf) || !regexp.MustCompile(`\[leak .* work .* main `).MatchString(got[0]) {

@@ -29,7 +29,7 @@ var sizes = []size{
 	{"stacks, `thumb`", "", "", 11520},
 	{"stacks, `thumb`, `LWSBT_TINY`", tiny, "", 8192},
 	{"stacks, `scan`, `LWSBT_TINY`", tiny + scan, "", 6144},
-	{"profile, `thumb`", counted, "", 12544},
+	{"profile, `thumb`", counted, "", 12288},
 	{"profile, `thumb`, `LWSBT_TINY`", tiny + counted, "", 8192},
 	{"profile, `thumb`, `LWSBT_TINY`, table of 400 functions", tiny + counted + " -DLWSBT_FUNCTIONS_MAX=400", "", 9728},
 	{"profile, `thumb`, `LWSBT_TINY`, table of 400 functions, `LWSBT_CAPTURE_TABLE_ONLY`",

@@ -26,11 +26,11 @@ type kind struct {
 
 // kindText is what the texts of the records of a kind have in common: all, or with user fields, a prefix.
 type kindText struct {
-	prefix []byte
-	length int  // of a text
-	varied bool // the records have user fields
-	votes  int  // of texts that have the prefix, less the others, at most maxVotes
-	count  int  // records of the boot
+	prefix      []byte
+	least, most int  // lengths of the texts
+	varied      bool // the records have user fields
+	votes       int  // of texts that have the prefix, less the others, at most maxVotes
+	count       int  // records of the boot
 }
 
 // fact is a record whose text is right.
@@ -55,6 +55,8 @@ type reconciler struct {
 	kinds map[kind]*kindText
 	once  map[kind]bool     // of dumps that do not add up
 	last  map[string][]fact // of the dump before, at most maxFacts, by the ends of their texts
+	// checked: records of the boot have a check. (BT-UF-4)
+	checked bool
 
 	// of the current dump
 	facts   []fact
@@ -122,7 +124,16 @@ func end[T string | []byte](text T) string { return string(text[max(0, len(text)
 // record takes a record of a dump with headers. It reports whether the record counts now.
 func (r *reconciler) record(it *recording.Item, h *pendingRecord) (counts bool) {
 	r.line, r.open = r.line[:0], false
-	if it.Err == nil && (r.eager || r.kinds[kind{h.path, h.Bytes}] != nil) || len(r.held) >= maxHeld {
+	check := codec.CheckNone
+	if it.Err == nil && it.User != nil {
+		check = it.User.Check()
+	}
+	if check == codec.CheckWrong || check == codec.CheckNone && r.checked { // also one that was cut
+		r.unreadable(it)
+		return false
+	}
+	r.checked = r.checked || check == codec.CheckRight
+	if it.Err == nil && (r.eager || check == codec.CheckRight || r.kinds[kind{h.path, h.Bytes}] != nil) || len(r.held) >= maxHeld {
 		r.fact(it.Text, h)
 		r.have.Add(h.Value)
 		return true
@@ -131,10 +142,11 @@ func (r *reconciler) record(it *recording.Item, h *pendingRecord) (counts bool) 
 	return false
 }
 
-// unreadable takes a record of which nothing could be read.
+// unreadable takes a record of which nothing could be read, or whose check is wrong.
 func (r *reconciler) unreadable(it *recording.Item) {
 	if len(r.held) < maxHeld {
 		r.hold(it, &pendingRecord{})
+		r.held[len(r.held)-1].err = true
 	}
 }
 
@@ -186,7 +198,7 @@ func (r *reconciler) fact(text []byte, h *pendingRecord) {
 		if len(r.kinds) >= maxKinds {
 			return
 		}
-		k = &kindText{prefix: bytes.Clone(text), length: len(text), varied: h.user}
+		k = &kindText{prefix: bytes.Clone(text), least: len(text), most: len(text), varied: h.user}
 		r.kinds[key] = k
 	}
 	k.count++
@@ -198,7 +210,10 @@ func (r *reconciler) fact(text []byte, h *pendingRecord) {
 	case h.user:
 		k.prefix = k.prefix[:n]
 	default:
-		k.prefix, k.length = bytes.Clone(text), len(text)
+		k.prefix, k.least, k.most = bytes.Clone(text), len(text), len(text)
+	}
+	if h.user {
+		k.least, k.most = min(k.least, len(text)), max(k.most, len(text))
 	}
 	if len(r.facts) < maxFacts && !r.present[string(text)] {
 		c := *h

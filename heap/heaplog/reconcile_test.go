@@ -21,13 +21,25 @@ type block struct {
 	pcs           []uint64
 }
 
+// A form of records.
+type form string
+
+const (
+	plain     form = "sizes alone"
+	addressed form = "addresses"
+	checked   form = "addresses and checks"
+)
+
 // line returns its record.
-func (b *block) line(t testing.TB, addressed bool) string {
+func (b *block) line(t testing.TB, f form) string {
 	t.Helper()
 	var u *codec.User
-	if addressed {
+	if f != plain {
 		u = &codec.User{}
 		u.Set(codec.TagAddress, b.address)
+	}
+	if f == checked {
+		u.AddCheck()
 	}
 	blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{Size: b.size, PCs: b.pcs}, u)
 	if err != nil {
@@ -50,7 +62,7 @@ func weekStacks(r *rand.Rand) (list [][]uint64) {
 
 // week returns the log of a week with an hourly dump: two blocks of 32 bytes leak per hour, other call paths
 // come and go. sizes has the bytes of each dump by call path.
-func week(t testing.TB, seed uint64, addressed bool) (lines []string, stacks [][]uint64) {
+func week(t testing.TB, seed uint64, f form) (lines []string, stacks [][]uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	stacks = weekStacks(r)
 	next := uint64(0x20000000)
@@ -78,13 +90,13 @@ func week(t testing.TB, seed uint64, addressed bool) (lines []string, stacks [][
 		for _, b := range live {
 			sum += b.size
 		}
-		u := 0
-		if addressed {
-			u = 1
+		u := 1
+		if f == plain {
+			u = 0
 		}
 		lines = append(lines, fmt.Sprintf("~h#begin %d t=%d n=%d b=%d u=%d why=timer\n", hour, uint64(hour+1)*3_600_000_000, len(live), sum, u))
 		for _, i := range r.Perm(len(live)) {
-			lines = append(lines, live[i].line(t, addressed))
+			lines = append(lines, live[i].line(t, f))
 		}
 		lines = append(lines, fmt.Sprintf("~h#end %d n=%d b=%d\n", hour, len(live), sum), "node: alive\n")
 	}
@@ -118,12 +130,12 @@ func TestDamagedWeek(t *testing.T) {
 	if cmdtest.All() {
 		seeds, parts = 20, []float64{0, 0.005, 0.02, 0.05}
 	}
-	for _, addressed := range []bool{true, false} {
+	for _, f := range []form{addressed, plain, checked} {
 		for _, part := range parts {
 			for _, headers := range []bool{false, true} {
-				named, inside, whole, all, missing := 0, 0, 0, 0, 0.0
+				named, inside, whole, all, missing, wrong := 0, 0, 0, 0, 0.0, 0
 				for seed := range seeds {
-					lines, stacks := week(t, seed, addressed)
+					lines, stacks := week(t, seed, f)
 					log := damage(lines, part, headers, rand.New(rand.NewPCG(seed, 2)))
 					r, err := Open(t.Context(), Stream(bytes.NewReader(log), "log"))
 					if err != nil {
@@ -150,6 +162,9 @@ func TestDamagedWeek(t *testing.T) {
 							if isPath(a.Path, stacks[0]) {
 								v += a.Bytes
 							}
+							if !slices.ContainsFunc(stacks, func(pcs []uint64) bool { return isPath(a.Path, pcs) }) {
+								wrong += int(a.Count)
+							}
 							if a.Bytes > top.Bytes {
 								top = a
 							}
@@ -170,8 +185,11 @@ func TestDamagedWeek(t *testing.T) {
 						t.Logf("seed %d: %v %.1f (%.1f to %.1f)", seed, j.Verdict, j.Rate, j.Low, j.High)
 					}
 				}
-				name := fmt.Sprintf("addresses %v, %.1f %% of the characters damaged, headers, too: %v", addressed, 100*part, headers)
-				t.Logf("%s: named %d, rate inside %d of %d; %d of %d dumps complete, %.2f %% of the blocks missing", name, named, inside, seeds, whole, all, 100*missing/float64(all))
+				name := fmt.Sprintf("%s, %.1f %% of the characters damaged, headers, too: %v", f, 100*part, headers)
+				t.Logf("%s: named %d, rate inside %d of %d; %d of %d dumps complete, %.2f %% of the blocks missing, %d with wrong addresses", name, named, inside, seeds, whole, all, 100*missing/float64(all), wrong)
+				if f == checked && wrong > 0 {
+					t.Errorf("%s: %d blocks with wrong addresses", name, wrong)
+				}
 				least := 9
 				if headers { // the times and the sums are damaged, too
 					least = 7

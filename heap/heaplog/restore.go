@@ -62,7 +62,7 @@ func (r *reconciler) restoreKind(x *heldRecord, times int) (best int, same bool,
 		if k.count < often*times || len(k.prefix) < minPrefix || x.prose && len(k.prefix) < minProse {
 			continue
 		}
-		if d := len(x.text) - k.length; d < -limit || d > limit {
+		if n := len(x.text); n < k.least-limit || n > k.most+limit {
 			continue
 		}
 		switch d := distance(x.text, string(k.prefix), limit, k.varied); {

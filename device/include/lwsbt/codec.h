@@ -109,7 +109,8 @@ enum lwsbt_tag {
 	LWSBT_TAG_THREAD = 3,
 	LWSBT_TAG_SEQUENCE = 4,	/* number of the allocation since boot */
 	LWSBT_TAG_EVENT = 5,	/* enum lwsbt_event_kind */
-	LWSBT_TAG_OLD = 6	/* old address of a moved block */
+	LWSBT_TAG_OLD = 6,	/* old address of a moved block */
+	LWSBT_TAG_CHECK = 7	/* CRC-16 of the bits before it [BT-UF-4] */
 };
 
 /*
