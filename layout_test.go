@@ -36,7 +36,8 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"heap/core/unwind": {packages: "symbol/arch", libraries: "golang.org/x/arch"},
 
-	"heap/core":                   {packages: "codec codec/callpath symbol symbol/arch internal/decompress"},
+	"heap/core":                   {packages: "codec codec/callpath symbol symbol/arch internal/decompress heap/core/crash"},
+	"heap/core/crash":             {},
 	"heap/core/alloc":             {packages: "heap/core"},
 	"heap/core/graph":             {packages: "heap/core"},
 	"heap/leak":                   {},

@@ -10,8 +10,8 @@ import (
 )
 
 // AddFile adds a file that contains its own addresses: a core file of Linux, gdb or
-// qemu's dump-guest-memory, Intel HEX or Motorola S-records. The file may be compressed
-// with gzip, zstd or xz.
+// qemu's dump-guest-memory, a crash dump that package crash reads, Intel HEX or Motorola
+// S-records. The file may be compressed with gzip, zstd or xz.
 func (m *Image) AddFile(path string) error {
 	s, err := openSource(path, m)
 	if err != nil {
@@ -32,7 +32,7 @@ func (m *Image) addSource(s *source) error {
 	case bytes.HasPrefix(b, []byte("KDUMP   ")), bytes.HasPrefix(b, []byte("makedumpfile")):
 		return fmt.Errorf("%s: a kdump file, expected ELF: dump-guest-memory without -z, -l, -s", path)
 	}
-	return fmt.Errorf("%s: not a core file, Intel HEX or S-records; raw memory needs its address: 0xADDR=%s", path, path)
+	return m.addDump(s)
 }
 
 // AddRAM adds raw memory at an address, decompressed if it is compressed.

@@ -3,6 +3,7 @@
 // of each block, overwritten metadata, and leaks.
 //
 //	core, dump-guest-memory ─┐
+//	crash dump ──────crash──→┤
 //	Intel HEX, S-records    ─┼→ Image ─Find→ Heap ─┬→ ~h#begin, ~m# …, ~h#end
 //	raw RAM                 ─┘  memory,  blocks    ├→ damage and suspects
 //	                            threads            └→ leaks

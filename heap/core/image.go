@@ -33,6 +33,8 @@ type Image struct {
 	Program string
 	// Auxv is the auxiliary vector that the kernel passed to the process.
 	Auxv map[uint64]uint64
+	// About has what a crash dump says of itself, one sentence each.
+	About []string
 	// Guest reports whether the image is of a virtual machine: addresses are physical.
 	Guest bool
 
@@ -51,7 +53,8 @@ type Map struct {
 	File        string // path, "" if not known
 	Offset      uint64 // of Start in File, in bytes
 
-	absent bool // from a list of mapped files, which does not contain Write and Exec
+	buildID string // from a minidump
+	absent  bool   // from a list of mapped files, which does not contain Write and Exec
 }
 
 // Segment is memory with known bytes. Segments do not overlap and are sorted by
@@ -149,21 +152,27 @@ func (m *Image) arrange() {
 	m.countTwice()
 }
 
-// countTwice adds a note on how much memory was added more than once.
+// countTwice adds a note on how many bytes were added more than once, with different values.
 func (m *Image) countTwice() {
-	twice := uint64(0)
+	twice := 0
 	for i := range m.pieces {
-		if !m.pieces[i].ELF {
-			twice += uint64(len(m.pieces[i].Data))
-		}
-	}
-	for i := range m.sorted {
-		if !m.sorted[i].ELF {
-			twice -= uint64(len(m.sorted[i].Data))
+		p := &m.pieces[i]
+		for off := uint64(0); !p.ELF && off < uint64(len(p.Data)); {
+			s := m.Find(p.Addr + off)
+			b := s.Data[p.Addr+off-s.Addr:]
+			a := p.Data[off:][:min(uint64(len(b)), uint64(len(p.Data))-off)]
+			if off += uint64(len(a)); s.ELF || &a[0] == &b[0] {
+				continue
+			}
+			for k := range a {
+				if a[k] != b[k] {
+					twice++
+				}
+			}
 		}
 	}
 	if twice > 0 {
-		m.notes.add("%d bytes are in the image more than once: the first counts", twice)
+		m.notes.add("%d bytes are in the image more than once, with different values: the first counts", twice)
 	}
 }
 

@@ -61,7 +61,8 @@ func (m *Image) Mapped() []Module {
 // are a dozen.
 const maxModuleProgs = 1 << 10
 
-// readModule reads the ELF header of a module from memory.
+// readModule reads the ELF header of a module from memory, or its build ID from the dump. It reports whether the module has one of
+// them.
 func (m *Image) readModule(d *Module) bool {
 	// Without an ELF header, assume that addresses in the first segment are offsets: in others they
 	// may be some pages more.
@@ -98,7 +99,8 @@ func (m *Image) readModule(d *Module) bool {
 		return true
 	}
 	d.Bias = m.wrap(d.Bias)
-	return false
+	d.BuildID = d.Maps[0].buildID
+	return d.BuildID != ""
 }
 
 // wrap returns an address modulo 2^Word.

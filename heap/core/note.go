@@ -3,6 +3,8 @@ package core
 import (
 	"bytes"
 	"debug/elf"
+	"slices"
+	"strings"
 )
 
 // Types of notes in core files, by the name of their owner.
@@ -12,6 +14,9 @@ const (
 	ntPRPSInfo = 3          // CORE: name of the program
 	ntAuxv     = 6          // CORE: auxiliary vector
 	ntFile     = 0x46494c45 // CORE: mapped files
+	ntESPInfo  = 8266       // ESP_CORE_DUMP_INFO: version, SHA-256 of the application
+	ntESPExtra = 677        // ESP_EXTRA_INFO: control block of the task that crashed
+	ntESPPanic = 679        // ESP_PANIC_DETAILS: text
 )
 
 // Limits on the number of threads and of mapped files.
@@ -33,8 +38,39 @@ func (m *Image) readNotes(s *source, b []byte) {
 			return
 		}
 		c.bytes(min(-descsz&3, uint64(c.left())))
-		if string(bytes.TrimRight(name, "\x00")) == "CORE" {
+		switch owner := cString(name); {
+		case owner == "CORE":
 			m.readNote(s, kind, desc)
+		case strings.HasPrefix(owner, "ESP_"):
+			m.readESPNote(kind, desc)
+		case kind == ntPRStatus && owner != "GNU" && owner != "LINUX": // NuttX: the owner is the name of the task
+			n := len(m.Threads)
+			if m.readNote(s, kind, desc); len(m.Threads) > n {
+				m.Threads[n].Name, m.Threads[n].Crashed = owner, n == 0
+			}
+		}
+	}
+}
+
+// cString returns the text before the first 0.
+func cString(b []byte) string {
+	s, _, _ := bytes.Cut(b, []byte{0})
+	return string(s)
+}
+
+// readESPNote reads a note of ESP-IDF.
+func (m *Image) readESPNote(kind uint64, desc []byte) {
+	switch {
+	case kind == ntESPInfo && len(desc) > 4:
+		m.About = append(m.About, "SHA-256 of the application's ELF file begins "+cString(desc[4:]))
+	case kind == ntESPPanic:
+		m.About = append(m.About, "panic: "+cString(desc))
+	case kind == ntESPExtra && len(desc) >= 4:
+		id := int(m.Order.Uint32(desc))
+		if i := slices.IndexFunc(m.Threads, func(t Thread) bool { return t.ID == id }); i >= 0 {
+			t := m.Threads[i]
+			t.Crashed = true
+			m.Threads = slices.Insert(slices.Delete(m.Threads, i, i+1), 0, t)
 		}
 	}
 }

@@ -8,10 +8,13 @@ import (
 
 // Thread is the state of a thread of a process, or of a processor of a guest.
 type Thread struct {
-	ID     int // kernel's ID, the LWP in gdb
-	Signal int // signal that stopped the thread, 0 if none
-	PC, SP uint64
-	TLS    uint64 // the thread pointer, 0 if not known
+	ID     int    // kernel's ID, the LWP in gdb; of an RTOS, often the address of the task
+	Name   string // of a task, "" if not known
+	Signal int    // signal that stopped the thread, 0 if none
+	// Crashed reports whether a crash dump of firmware is about this thread.
+	Crashed bool
+	PC, SP  uint64
+	TLS     uint64 // the thread pointer, 0 if not known
 	// Regs holds the registers by DWARF number, as in the ABI of the machine. It includes PC
 	// and SP if these have numbers.
 	Regs map[int]uint64
@@ -65,10 +68,23 @@ func layoutOf(machine elf.Machine, word int) (layout, bool) {
 		return newLayout(45, 34, 29).seq(0, 0, 32), true
 	case machine == elf.EM_PPC || machine == elf.EM_PPC64:
 		return newLayout(48, 32, 1, 65, 36, 66, 35).seq(0, 0, 32), true
+	case machine == elf.EM_XTENSA: // pc, ps, then special registers and reserved words
+		return newLayout(xtensaRegs+16, 0, xtensaRegs+1).seq(0, xtensaRegs, 16), true
 	case machine == elf.EM_S390 && word == 64: // PSW mask, PSW address, registers
 		return newLayout(18, 1, 2+15, 65, 1).seq(0, 2, 16), true
 	}
 	return layout{}, false
+}
+
+// armStatus is the index of CPSR or xPSR, xtensaRegs that of a0, in pr_reg.
+const (
+	armStatus  = 16
+	xtensaRegs = 64
+)
+
+// Thumb reports whether a thread of Arm was in Thumb code: bit 5 of CPSR, or bit 24 of xPSR, which a Cortex-M has.
+func (t *Thread) Thumb() bool {
+	return len(t.Values) > armStatus && t.Values[armStatus]&(1<<24|1<<5) != 0
 }
 
 // powerBias is the distance in bytes of PowerPC's thread pointer from the start of the

@@ -207,13 +207,7 @@ func (in *input) addELF(arg string) error {
 	for _, m := range in.Mapped() {
 		same := about.BuildID != "" && about.BuildID == m.BuildID
 		if !f.placed && (same || m.BuildID == "" && filepath.Base(m.Path) == filepath.Base(f.path)) {
-			f.bias, f.placed = m.Bias, true
-			switch {
-			case !m.Known && about.PIE:
-				f.bias -= about.Low &^ 0xfff
-			case !m.Known:
-				f.bias = 0
-			}
+			f.bias, f.placed = biasOf(&m, about), true
 		}
 		if !same && m.BuildID != "" && about.BuildID != "" && filepath.Base(m.Path) == filepath.Base(f.path) {
 			in.note("%s is not the %s that ran: build-id %s, in the image %s", f.path, m.Path, about.BuildID, m.BuildID)
@@ -233,6 +227,18 @@ func (in *input) addELF(arg string) error {
 		return nil
 	}
 	return in.AddELF(f.path, f.bias)
+}
+
+// biasOf returns the bias of a module by its file: if its header is not in the image, the module begins with the first
+// segment of the file.
+func biasOf(m *core.Module, about core.ELFInfo) uint64 {
+	switch {
+	case m.Known:
+		return m.Bias
+	case about.PIE:
+		return m.Bias - about.Low&^0xfff
+	}
+	return 0
 }
 
 // addModules adds the files that the core file names, if they exist here and have the
@@ -257,11 +263,12 @@ func (in *input) addModules() {
 		if err != nil || about.BuildID != m.BuildID {
 			continue
 		}
-		if err := in.AddELF(path, m.Bias); err != nil {
+		bias := biasOf(&m, about)
+		if err := in.AddELF(path, bias); err != nil {
 			in.note("%v", err)
 			continue
 		}
-		in.files = append(in.files, elfFile{path: path, bias: m.Bias, placed: true, buildID: m.BuildID})
+		in.files = append(in.files, elfFile{path: path, bias: bias, placed: true, buildID: m.BuildID})
 	}
 }
 
@@ -282,7 +289,7 @@ func (in *input) note(format string, args ...any) {
 
 // warn prints the notes on data that was not accepted or not found.
 func (in *input) warn(c *cobra.Command) {
-	for _, n := range append(in.Notes(), in.notes...) {
+	for _, n := range slices.Concat(in.About, in.Notes(), in.notes) {
 		say(c, n)
 	}
 }

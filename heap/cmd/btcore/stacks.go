@@ -111,11 +111,7 @@ func (o *stacksOptions) threads(in *input) ([]stackThread, error) {
 		if o.thread != 0 && t.ID != o.thread {
 			continue
 		}
-		s := stackThread{title: fmt.Sprintf("thread %d", t.ID), regs: threadRegs(&in.Image, t)}
-		if t.Signal != 0 {
-			s.title += fmt.Sprintf(", signal %d", t.Signal)
-		}
-		list = append(list, s)
+		list = append(list, stackThread{title: threadTitle(t), regs: threadRegs(&in.Image, t)})
 	}
 	switch {
 	case len(list) > 0:
@@ -131,13 +127,33 @@ func (o *stacksOptions) threads(in *input) ([]stackThread, error) {
 	return nil, cli.Usagef("no registers in this image; --regs FILE gives those of a thread")
 }
 
+// maxID is above the largest number of a thread of Linux. RTOS tasks have addresses instead.
+const maxID = 1 << 22
+
+func threadTitle(t *core.Thread) string {
+	title := fmt.Sprintf("thread %d", t.ID)
+	if t.ID > maxID {
+		title = fmt.Sprintf("thread %#x", t.ID)
+	}
+	if t.Name != "" {
+		title += " " + cli.Printable(t.Name)
+	}
+	switch {
+	case t.Signal != 0:
+		title += fmt.Sprintf(", signal %d", t.Signal)
+	case t.Crashed:
+		title += ", crashed"
+	}
+	return title
+}
+
 // threadRegs returns a thread's registers for unwinding.
 func threadRegs(m *core.Image, t *core.Thread) unwind.Regs {
 	r := unwind.Regs{PC: t.PC}
 	for n, v := range t.Regs {
 		r.Set(n, v)
 	}
-	if m.Machine == elf.EM_ARM && len(t.Values) > 16 && t.Values[16]&0x20 != 0 { // CPSR.T
+	if m.Machine == elf.EM_ARM && t.Thumb() {
 		r.PC |= 1
 	}
 	return r
@@ -235,6 +251,8 @@ func (p *stackPrinter) explainEnd(title string, frames []unwind.Frame) {
 		p.in.note("%s: the stack goes on at %#x in %s, which %s", title, at, m.File, p.unread(m.File))
 	case m != nil && m.Exec:
 		p.in.note("%s: the stack goes on at %#x, in code that is in no file: the program made it while it ran", title, at)
+	case p.u.Beyond != 0 && m == nil && len(p.in.files) > 0:
+		p.in.note("%s: the stack goes on at %#x, which is in no file that was read: another, such as that of a ROM, is given by -e", title, at)
 	case len(p.in.files) == 0:
 		p.in.note("%s: no file of the program was read: give it by -e", title)
 	case len(frames) == 1:

@@ -92,7 +92,7 @@ func NewObject(r io.ReaderAt, name string) (o *Object, err error) {
 	}
 	a := archOf(e.Machine, e.Class, e.ByteOrder)
 	if a == nil {
-		return nil, fmt.Errorf("%s: machine %v, expected x86-64, i386, Arm, AArch64, MIPS, PowerPC, RISC-V or S/390", name, e.Machine)
+		return nil, fmt.Errorf("%s: machine %v, expected x86-64, i386, Arm, AArch64, MIPS, PowerPC, RISC-V, S/390 or Xtensa", name, e.Machine)
 	}
 	o = &Object{Path: name, Machine: e.Machine, Class: e.Class, Order: e.ByteOrder, arch: a, entry: e.Entry, file: r,
 		pages: map[uint64][]byte{}}
@@ -181,8 +181,15 @@ func (o *Object) read(e *elf.File) {
 			}
 		}
 	}
+	// Segments may overlap: where code and constants share a window of addresses, ESP-IDF has a segment of zeros in the place
+	// of the code. Code is read last, over the zeros.
+	slices.SortStableFunc(o.loads, func(a, b load) int { return cmp.Compare(o.codeAt(a), o.codeAt(b)) })
 	var text []span
 	for _, s := range e.Sections {
+		if s.Type == elf.SHT_NOBITS && s.Flags&elf.SHF_EXECINSTR != 0 && s.Size > 0 && s.Addr+s.Size > s.Addr {
+			text = append(text, span{s.Addr, s.Addr + s.Size}) // a separate debug file: it has no code, but tables
+			continue
+		}
 		if s.Type == elf.SHT_NOBITS || s.Size == 0 || s.Size > maxSection ||
 			s.Flags&elf.SHF_COMPRESSED != 0 && s.Size/maxRatio > s.FileSize {
 			continue
@@ -282,6 +289,14 @@ func (o *Object) inText(addr uint64) bool {
 
 func (o *Object) inPLT(addr uint64) bool {
 	return slices.ContainsFunc(o.plt, func(s span) bool { return s.holds(addr) })
+}
+
+// codeAt returns 1 for a segment of code, else 0.
+func (o *Object) codeAt(l load) int {
+	if slices.Contains(o.text, span{l.addr, l.addr + l.size}) {
+		return 1
+	}
+	return 0
 }
 
 // span returns the range of addresses that is loaded.

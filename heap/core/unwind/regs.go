@@ -128,6 +128,10 @@ func archOf(m elf.Machine, class elf.Class, order binary.ByteOrder) *machine {
 		a.saved = append(seq(14, 31), 2)
 		a.names = numbered("r", 32)
 		a.decode = decodePPC
+	case elf.EM_XTENSA:
+		a.name, a.step = "xtensa", 1
+		a.sp = xtensaSP
+		a.names = numbered("a", 16)
 	case elf.EM_S390:
 		a.name, a.step, a.word = "s390x", 2, 8
 		a.sp, a.fp, a.ra, a.raColumn = 15, 11, 14, 14

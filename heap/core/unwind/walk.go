@@ -19,10 +19,11 @@ const (
 	HowPrologue                // code from the function's start
 	HowEpilogue                // code up to a return
 	HowFramePointer            // the frame pointer that the function sets
+	HowWindow                  // registers that Xtensa's windows stored on the stack
 	HowScan                    // a word of the stack that follows a call: a guess
 )
 
-var howNames = [...]string{"registers", "signal", "cfi", "exidx", "prologue", "epilogue", "frame-pointer", "scan"}
+var howNames = [...]string{"registers", "signal", "cfi", "exidx", "prologue", "epilogue", "frame-pointer", "window", "scan"}
 
 // String returns the name of h.
 func (h How) String() string {
@@ -166,8 +167,11 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 		if before := w.module(a.addr(next.PC) - 1); how != HowSignal && before != nil {
 			cur.Module = before // a call that does not return may be the last instruction
 		}
-		if cur.Module == nil && !w.isTrampoline(next.PC) {
+		if cur.Module == nil && how != HowWindow && !w.isTrampoline(next.PC) { // windows need no code
 			w.Beyond = a.addr(next.PC)
+			break
+		}
+		if how != HowSignal && how != HowWindow && w.setUp(&cur) {
 			break
 		}
 		if a.ra >= 0 && how != HowSignal {
@@ -177,6 +181,14 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 		regs = next
 	}
 	return frames
+}
+
+// setUp reports whether the return address of a frame is one that a kernel put on a new stack: the start of a function,
+// such as that for tasks that return, which no call precedes.
+func (w *walker) setUp(f *Frame) bool {
+	pc := w.arch.addr(f.PC)
+	m := w.module(pc)
+	return m != nil && m.isStart(pc-m.Bias) && len(m.before(pc-m.Bias, 1)) > 0 && !w.follows(f.PC) && !w.isTrampoline(f.PC)
 }
 
 // interrupted continues the walk on the stack that a signal or an exception interrupted.
@@ -218,6 +230,10 @@ func (w *walker) step(cur *Frame, regs *Regs) (Regs, How, bool) {
 	a := w.arch
 	if out, ok := w.stepSignal(a.addr(cur.PC), cur.SP, regs); ok {
 		return out, HowSignal, true
+	}
+	if a.machine == elf.EM_XTENSA {
+		out, ok := w.stepWindow(regs)
+		return out, HowWindow, ok
 	}
 	m := cur.Module
 	if m == nil {

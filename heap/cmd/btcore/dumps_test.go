@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/decompress"
+)
+
+const dumpDir = "../../core/crash/testdata"
+
+// dumpSamples are the crash dumps in testdata of heap/core/crash. The ELF files have symbols and unwind tables, but no code.
+var dumpSamples = []struct {
+	name, file, elf string
+	code            int      // exit code of btcore stacks
+	notes           []string // on standard error
+}{
+	{"stacks", "stacks.log.xz", "stacks", cli.OK, []string{"Zephyr dump version 2, EM_ARM, reason 0 (CPU exception)"}},
+	{"all", "all.log.xz", "all", cli.OK, []string{"Zephyr dump version 2"}},
+	{"zephyr-flash", "zephyr-flash.bin.xz", "all", cli.OK, []string{"Zephyr dump version 2"}},
+	{"all4f", "all4f.log.xz", "all4f", cli.OK, []string{"Zephyr dump version 2"}},
+	{"rv", "rv.log.xz", "rv", cli.OK, []string{"EM_RISCV"}},
+	{"catcher", "catcher.log.xz", "catcher", cli.OK, []string{"CrashCatcher dump version 3.0"}},
+	{"nuttx", "nuttx.log.xz", "nuttx", cli.Short, []string{"NuttX dump, a core file of 10460 bytes",
+		"11 bytes are in the image more than once, with different values"}},
+	{"md", "md.dmp.xz", "md", cli.Short, []string{"minidump of 4 threads", "signal or exception 0xb at address 0x3041"}},
+	{"esp32", "esp32.b64", "esp32", cli.OK, []string{"ESP-IDF dump version 1.2 of an ESP32", "SHA-256 of the application's ELF file begins 1b43c5e74",
+		"panic: abort() was called at PC 0x400d66b9 on core 0"}},
+	{"esp32_bin", "esp32_bin.b64", "esp32_bin", cli.OK, []string{"version 0.3 of an ESP32"}},
+	{"esp32s3_bin", "esp32s3_bin.b64", "esp32s3_bin", cli.OK, []string{"version 0.2 of an ESP32-S3"}},
+	{"esp32c3", "esp32c3.b64", "esp32c3", cli.Short, []string{"version 1.2 of an ESP32-C3"}},
+	{"esp32c6", "esp32c6.b64", "esp32c6", cli.Short, []string{"version 1.4 of an ESP32-C6"}},
+}
+
+// TestStacksOfDumps compares the stacks of crash dumps with those of the programs' sources, or of gdb.
+func TestStacksOfDumps(t *testing.T) {
+	expected := expectedStacks(t)
+	for _, s := range dumpSamples {
+		t.Run(s.name, func(t *testing.T) {
+			args := []string{"stacks", filepath.Join(dumpDir, s.file), "-e", unpacked(t, s.elf)}
+			code, out, errs := execute(args...)
+			compareOutput(t, code, s.code, out+errs, s.notes, nil)
+			stacks := parseStacks(out)
+			if len(expected[s.name]) == 0 {
+				t.Fatal("no expected stacks")
+			}
+			for thread, want := range expected[s.name] {
+				compareStack(t, thread, want, stacks[thread], errs)
+			}
+			if !strings.Contains(strings.SplitN(out, "\n", 2)[0], ", crashed") && !strings.Contains(out, ", signal 11") {
+				t.Errorf("the first thread did not crash: %s", out)
+			}
+			if t.Failed() {
+				t.Log(out, errs)
+			}
+		})
+	}
+}
+
+// expectedStacks returns the expected frames by sample and thread.
+func expectedStacks(t *testing.T) map[string]map[string][]string {
+	text, err := os.ReadFile(filepath.Join(dumpDir, "expected.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := map[string]map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		head, frames, ok := strings.Cut(line, ": ")
+		sample, thread, two := strings.Cut(head, " ")
+		if !ok || !two || line[0] == '#' {
+			continue
+		}
+		if list[sample] == nil {
+			list[sample] = map[string][]string{}
+		}
+		list[sample][thread] = strings.Fields(frames)
+	}
+	return list
+}
+
+type printedFrame struct{ pc, text string }
+
+// parseStacks returns the frames of each thread, by its number and by its name. Functions that were inlined are left out.
+func parseStacks(out string) map[string][]printedFrame {
+	threads := map[string][]printedFrame{}
+	head := regexp.MustCompile(`^thread (\S+?)(?: (\S+?))?(?:, .*)?$`)
+	frame := regexp.MustCompile(`^  (0x[0-9a-f]+)  \S+ +(.*)`)
+	var names []string
+	for line := range strings.Lines(out) {
+		line = strings.TrimSuffix(line, "\n")
+		if m := head.FindStringSubmatch(line); m != nil {
+			names = m[1:]
+		} else if m := frame.FindStringSubmatch(line); m != nil {
+			for _, n := range names {
+				threads[n] = append(threads[n], printedFrame{m[1], m[2]})
+			}
+		}
+	}
+	return threads
+}
+
+// compareStack compares a stack with what is expected. Beyond "|" it must end, and say where it goes on.
+func compareStack(t *testing.T, thread string, want []string, got []printedFrame, errs string) {
+	t.Helper()
+	for i, w := range want {
+		if w == "|" {
+			if len(got) != i || !strings.Contains(errs, "goes on at "+want[i+1]) {
+				t.Errorf("thread %s: %d frames, expected %d, then %s", thread, len(got), i, want[i+1])
+			}
+			return
+		}
+		if i >= len(got) {
+			t.Errorf("thread %s: %d frames, expected %d", thread, len(got), len(want))
+			return
+		}
+		name, line, _ := strings.Cut(w, ":")
+		same := strings.HasPrefix(got[i].text, name+" ") || got[i].text == name
+		if strings.HasPrefix(w, "0x") {
+			same = number(got[i].pc) == number(w)
+		}
+		if !same || !strings.HasSuffix(got[i].text, line) {
+			t.Errorf("thread %s: frame %d is %v, expected %s", thread, i, got[i], w)
+		}
+	}
+	if len(got) > len(want) {
+		t.Errorf("thread %s: %d frames, expected %d", thread, len(got), len(want))
+	}
+}
+
+func number(s string) (n uint64) {
+	fmt.Sscanf(s, "0x%x", &n)
+	return n
+}
+
+// unpacked returns the path of an ELF file of testdata, decompressed.
+func unpacked(t *testing.T, name string) string {
+	t.Helper()
+	packed, err := os.ReadFile(filepath.Join(dumpDir, name+".elf.xz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(decompress.NewReader("xz", bytes.NewReader(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name+".elf")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
