@@ -3,7 +3,9 @@ package conformance
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -32,7 +34,7 @@ func codecScan(r *Request) (Answer, error) {
 func codecLog(r *Request) (Answer, error) {
 	var log recording.Log
 	var found []string
-	for it := range recording.Items(r.Data) {
+	for it := range unrepaired(r.Data) {
 		p := log.Add(it)
 		if !it.Found() || strings.IndexByte("mbe", it.Text[1]) < 0 {
 			continue
@@ -56,10 +58,27 @@ func codecLog(r *Request) (Answer, error) {
 	return Answer{Words: cmp.Or(strings.Join(found, " "), "-")}, nil
 }
 
+// unrepaired returns the items of a log. A record of which package recording has read only a beginning, as where lines
+// ran into each other, is rejected. (BT-TEXT-3)
+func unrepaired(log []byte) iter.Seq[*recording.Item] {
+	return func(yield func(*recording.Item) bool) {
+		for it := range recording.Items(log) {
+			if it.Found() && it.Extent() > len(it.Text) {
+				it.Err, it.Cut = errRepaired, nil
+			}
+			if !yield(it) {
+				return
+			}
+		}
+	}
+}
+
+var errRepaired = errors.New("only a beginning of the record is a blob")
+
 // codecDumps lists the dumps of call paths in a log.
 func codecDumps(r *Request) (Answer, error) {
 	var out []pathDump
-	for _, d := range recording.Dumps(r.Data) {
+	for _, d := range recording.Dumps(unrepaired(r.Data)) {
 		m := d.Missing()
 		x := pathDump{Number: uint64(d.Begin.Number), Boot: d.Boot.Number, Open: d.End == nil, NoBase: d.NoBase,
 			Lost: [3]string{strconv.FormatUint(m.Lines, 10), m.Blocks.String(), m.Bytes.String()}}

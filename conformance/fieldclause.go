@@ -18,7 +18,7 @@ var clauseOfField = map[Op]map[string]string{
 		"bytes": "BT-ENTRY-4 live blocks, and a number", "blocks": "BT-ENTRY-4 The address of a block", "ever": "BT-ENTRY-4 | 2 ever",
 		"peak": "BT-ENTRY-4 | 4 peak", "": "BT-ENTRY-1 An entry is"},
 	OpVline: {"flags": "BT-VLINE-1 | flags", "seq": "BT-VLINE-1 | sequence", "unit": "BT-VLINE-1 | unit", "next": "BT-VLINE-1 | next",
-		"t": "BT-VLINE-4 is added to the time", "thread": "BT-VLINE-4 the thread from here on", "n": "BT-VLINE-4 A block is known by",
+		"t": "BT-VLINE-4 is added to the time", "thread": "BT-VLINE-4 the thread from here on", "n": "BT-VLINE-4 A block's number",
 		"old": "BT-VLINE-4 | 2 moved", "path": "BT-VLINE-4 path number a of the table", "size": "BT-VLINE-4 | 0 allocated | 0",
 		"addr": "BT-VLINE-4 An address is a number", "count": "BT-VLINE-4 so many events", "": "BT-VLINE-4 An item is"},
 	OpLog: {"boot": "BT-REC-1 begins a boot", "dump": "BT-HEAD-4 as closed by", "user": "BT-REC-2 read them there", "size": "BT-REC-1 read their blobs",

@@ -23,8 +23,6 @@ const (
 	Ever   Flags = 2 // allocations and bytes since the boot
 	Peak   Flags = 4 // largest number of live bytes since the boot
 
-	reserved8  Flags = 8
-	reserved16 Flags = 16
 	laterField Flags = 32
 )
 
@@ -213,12 +211,6 @@ func (l *Line) values(r *reader, e *Entry) {
 	}
 	if l.Flags&Peak != 0 {
 		e.Peak = r.number()
-	}
-	if l.Flags&reserved8 != 0 {
-		r.number()
-	}
-	if l.Flags&reserved16 != 0 {
-		r.number()
 	}
 	if l.Flags&laterField != 0 {
 		r.skip(r.number())

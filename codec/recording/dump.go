@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"iter"
 	"math"
 	"math/bits"
 	"strconv"
@@ -269,11 +270,11 @@ func addUp(sum, v uint64) uint64 {
 	return n
 }
 
-// Dumps returns the dumps of a log that is in memory, the last one also if it is not closed. All
-// names of the log count.
-func Dumps(log []byte) (dumps []*Dump) {
+// Dumps returns the dumps of the items of a log, the last one also if it is not closed. All names of
+// the log count.
+func Dumps(items iter.Seq[*Item]) (dumps []*Dump) {
 	var l Log
-	for it := range Items(log) {
+	for it := range items {
 		p := l.Add(it)
 		if p.Closed != nil {
 			dumps = append(dumps, p.Closed)

@@ -104,7 +104,7 @@ func TestDumps(t *testing.T) {
 			line(1, 1, callpath.Entry{Path: two.Path, Definition: true}), []string{"1 3/1/2"}},
 	} {
 		var got []string
-		for _, d := range recording.Dumps([]byte(c.log)) {
+		for _, d := range recording.Dumps(recording.Items([]byte(c.log))) {
 			got = append(got, dumpText(d))
 		}
 		if !slices.Equal(got, c.want) {
@@ -120,7 +120,7 @@ func TestChainOfDifferences(t *testing.T) {
 	for i := range n {
 		fmt.Fprintf(&log, "~h#begin %d k=diff base=%d\n%s~h#end %d\n", i, max(i-1, 0), pathLine(t, uint16(i%4096), uint8(i%64), entry(uint64(i), 1, uint64(i%7+1))), i)
 	}
-	dumps := recording.Dumps(log.Bytes())
+	dumps := recording.Dumps(recording.Items(log.Bytes()))
 	for _, d := range dumps {
 		d.Settle()
 	}
@@ -215,7 +215,7 @@ func ExampleDumps() {
 ~p#ABFAADQoh7FRNQEgDFCIFBspCgQRtA
 ~h#end 1 n=4 b=608 l=6
 `
-	for _, d := range recording.Dumps([]byte(log)) {
+	for _, d := range recording.Dumps(recording.Items([]byte(log))) {
 		paths, names, _ := d.Settle()
 		for s := range paths.All() {
 			fmt.Println(s.Live, "blocks,", s.Bytes, "bytes,", len(names.Path(s.ID, nil).Frames), "frames")

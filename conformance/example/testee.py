@@ -729,9 +729,6 @@ def read_paths(text):
             e.values += ";ever=%d,%d" % (r.number(), r.number())
         if flags & 4:
             e.values += ";peak=%d" % r.number()
-        for flag in 8, 16:
-            if flags & flag:
-                r.number()
         if flags & 32:
             for _ in range(r.number()):
                 r.digit()

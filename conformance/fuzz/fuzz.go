@@ -87,7 +87,8 @@ func Run(ctx context.Context, start conformance.Starter, o Options) (*Report, er
 // run asks batches until the run is over. While the testee answers one, it makes up the next.
 func (f *fuzzer) run(ctx context.Context) error {
 	batch := f.batch()
-	for len(batch) > 0 && ctx.Err() == nil {
+	f.begun = time.Now()
+	for len(batch) > 0 && ctx.Err() == nil && !f.over() {
 		type result struct {
 			answers []conformance.Answer
 			err     error
@@ -137,7 +138,7 @@ func (f *fuzzer) over() bool {
 // hangs, too, its operation is not asked any more.
 func (f *fuzzer) ask(batch []question) ([]conformance.Answer, error) {
 	answers := make([]conformance.Answer, 0, len(batch))
-	for len(answers) < len(batch) && !f.over() { // one that crashes each time is slow
+	for len(answers) < len(batch) && (len(answers) == 0 || !f.over()) { // one that crashes each time is slow
 		var list []conformance.Request
 		for _, q := range batch[len(answers):] {
 			if slices.Contains(f.report.Hung, q.r.Op) {

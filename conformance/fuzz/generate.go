@@ -106,8 +106,6 @@ func isOpen(r *conformance.Request) bool {
 		case kind == 'h' && it.Extent()+spaces > 4090, strings.IndexByte("bp", kind) >= 0 && it.Extent() > 4090: // BT-LIM-4, BT-PLINE-3
 			return true
 		case r.Op == conformance.OpScan:
-		case it.Extent() > len(it.Text): // a shorter run: the last paragraph of BT-TEXT-3
-			return true
 		case (kind == 'm' || kind == 'e') && it.Lenient: // strict or lenient is the reader's choice
 			return true
 		}

@@ -15,22 +15,21 @@ import (
 // lines before it say of whose it is. See [Levels.Heaps].
 type Levels struct {
 	store
-	scan    scan
-	classes map[string]*class
-	named   []*regexp.Regexp // lines that the user names
-	forms   []*regexp.Regexp
-	stamper
-	now      moment // the last time that lines above say
-	clocks          // since the boot
-	lastUp   moment // of a line above
-	lastUpAt int64  // the order of that line
-	context  string // of the lines that follow, as a heading says
-	owner    string // of lines that are indented more
-	indent   int    // of the line of owner, -1 if there is none
-	table    *table
-	asked    []byte   // the line before, if it is a command that may be answered by a number
-	heading  []string // the words of the line before, if it may be the first of two lines of names
-	query    query
+	scan      scan
+	classes   map[string]*class
+	named     []*regexp.Regexp // lines that the user names
+	forms     []*regexp.Regexp
+	lastStamp int    // the form of the last time of a wall clock
+	now       moment // the last time that lines above say
+	clocks           // since the boot
+	lastUp    moment // of a line above
+	lastUpAt  int64  // the order of that line
+	context   string // of the lines that follow, as a heading says
+	owner     string // of lines that are indented more
+	indent    int    // of the line of owner, -1 if there is none
+	table     *table
+	asked     []byte   // the line before, if it is a command that may be answered by a number
+	heading   []string // the words of the line before, if it may be the first of two lines of names
 	refusals
 }
 
@@ -68,7 +67,6 @@ const maxBetween = 8
 // NewLog begins a log.
 func (l *Levels) NewLog() {
 	l.lastUp = moment{}
-	l.query = query{}
 	l.now, l.context, l.owner, l.indent, l.table, l.heading = moment{}, "", "", -1, nil, nil
 	l.clocks.reset()
 	l.file++
@@ -86,7 +84,7 @@ func (l *Levels) Boot() {
 func (l *Levels) Line(line Line) (n int) {
 	l.line = line.Number
 	l.order++
-	if len(line.Text) > maxLine && !bytes.HasPrefix(line.Text, []byte(queryStart)) {
+	if len(line.Text) > maxLine {
 		l.tooLong++
 		return 0
 	}
@@ -108,9 +106,6 @@ func (l *Levels) Line(line Line) (n int) {
 
 // read reads a line that is not empty.
 func (l *Levels) read(b []byte) {
-	if l.answers(b) {
-		return
-	}
 	if l.table != nil && l.table.separator != 0 && l.row(b, &stamped{}) || l.header(b) {
 		return
 	}
@@ -347,11 +342,7 @@ func (l *Levels) heads(b []byte) bool {
 		l.context = string(f[len(f)-1])
 		return true
 	}
-	last := b[len(b)-1]
-	if last == '{' || last == '}' {
-		l.context = ""
-	}
-	if (last == ':' || last == '{') && len(c.fields) == 0 && c.tokens <= 6 {
+	if b[len(b)-1] == ':' && len(c.fields) == 0 && c.tokens <= 6 {
 		if k := l.classify(b); k.hit && k.q == unknown {
 			l.context = heapIn(string(b))
 			if l.context == "" {

@@ -222,7 +222,7 @@ func (l *Levels) bareText() string {
 func nearest(refused []*Series) (best *candidate) {
 	most := 0
 	for _, s := range refused {
-		n := s.raw.total
+		n := len(s.raw.samples)
 		if s.Quantity != none || s.raw.refused.q.level() {
 			n *= 4
 		}

@@ -1,9 +1,6 @@
 package forms
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
 // field is a number of a line, with what its words say.
 type field struct {
@@ -165,9 +162,6 @@ func (s *scan) numberAt(i int) int {
 		n.class = s.l.classify(l[:bytes.LastIndexByte(l, ' ')]) // free heap of node 3: 40000
 	}
 	s.unitBehind(&n)
-	if units[strings.ToLower(string(n.unit))] > 0 && n.class.q == uptime { // runtime stats: 5 MiB
-		n.class = &class{}
-	}
 	s.total(&n)
 	rate := n.end+1 < len(b) && b[n.end] == '/' && bytes.IndexByte([]byte("shm"), b[n.end+1]) >= 0
 	if n.unit == nil {
@@ -175,11 +169,8 @@ func (s *scan) numberAt(i int) int {
 	}
 	s.name(&n, end)
 	n.end = s.wordsBehind(&n)
-	switch {
-	case rate:
+	if rate {
 		n.class = &class{hit: true, why: "a rate"}
-	case i > 0 && b[i-1] == '/' || n.part == nil && n.end+1 < len(b) && b[n.end] == '/' && isDigit(b[n.end+1]): // 5/7/9 alloc/idle/total
-		n.class = &class{hit: true, why: "one of several numbers"}
 	}
 	s.add(&n)
 	s.from = n.end
@@ -272,7 +263,7 @@ func isAddress(raw []byte) bool { return len(raw) > 2 && raw[1] == 'x' }
 // wordsBehind takes up to two words behind a number as its label if those before it say nothing. It
 // returns the index behind what belongs to the number.
 func (s *scan) wordsBehind(n *number) int {
-	if n.class.hit && n.class.q != unknown || isAddress(n.raw) || n.end < len(s.line) && s.line[n.end] == ')' {
+	if n.class.hit && n.class.q != unknown || isAddress(n.raw) {
 		return n.end
 	}
 	b, k, end := s.line, n.end, n.end

@@ -47,10 +47,9 @@ type rawSeries struct {
 
 const (
 	// maxIdentities is the number of series of all logs together, maxSamples that of the samples that a
-	// series keeps, or one whose words say that it does not count.
+	// series keeps.
 	maxIdentities = 4096
-	maxSamples    = 1 << 13
-	maxIdle       = 1 << 8
+	maxSamples    = 1 << 14
 )
 
 // store keeps samples by their identity.
@@ -115,11 +114,7 @@ func (r *rawSeries) add(x sample, f *field) {
 	}
 	r.text = append(r.text, f.raw...)
 	x.unit, x.text = uint8(max(k, 0)), len(r.text)
-	most := maxSamples
-	if r.class.q == none {
-		most = maxIdle
-	}
-	if r.samples = append(r.samples, x); len(r.samples) >= most {
+	if r.samples = append(r.samples, x); len(r.samples) >= maxSamples {
 		r.thin()
 	}
 }

@@ -39,11 +39,8 @@ var vocabulary = []struct {
 	{need: "pid tid tgid", q: ident},
 	{need: "% pct percent percentage", q: none, why: "percent, not bytes"},
 	{need: "uptime runtime up_time", q: uptime},
-	{need: "ts time timestamp epoch millis localtime unixtime", not: "free used heap", q: uptime},
+	{need: "ts time timestamp epoch millis", not: "free used heap", q: uptime},
 	{need: "ms us", not: "bytes", q: none, why: "a time"},
-	{need: "uordblks", q: Used},
-	{need: "fordblks", q: Free},
-	{need: "fastbins usmblks keepcost", q: none, why: "a part of what is free, or of the past"},
 	{need: "len length", q: none, why: "a length"},
 	{need: "gc", also: "size", q: Used},
 	{need: "file line", also: "line", q: none, why: "a line number"},
@@ -55,8 +52,7 @@ var vocabulary = []struct {
 	{need: "frag fragmentation fragmented", q: none, why: "fragmentation"},
 	{need: "below threshold above need needs needed required requested request requires minimum_required allocating failed fail fails reserve warn", q: none, why: "a threshold or a request"},
 	{need: "rate sec persec", q: none, why: "a rate"},
-	{need: "context", also: "memory", q: unknown, why: "memory, but free or used is not said"}, // of PostgreSQL
-	{need: "gpu vram flash eeprom disk hdd fs filesystem littlefs spiffs sketch nvs partition stack queue rssi cpu icache shared buff cache buffers slab", q: none, why: "not the heap"},
+	{need: "gpu vram flash disk fs filesystem littlefs spiffs sketch nvs partition stack queue rssi cpu icache shared buff cache buffers slab", q: none, why: "not the heap"},
 	{need: "total", also: "allocations frees allocs", q: none, why: "a count"},
 	{need: "human", q: none, why: "the same, rounded"},
 	{need: "overhead", q: none, why: "overhead"},
@@ -72,8 +68,8 @@ var vocabulary = []struct {
 	{need: "max", also: "used usage rss allocated alloced", q: Peak},
 	{need: "total", also: "alloc allocated freed", not: "free", q: none, why: "a counter that only rises"},
 	{need: "cumulative lifetime", q: none, why: "a counter that only rises"},
-	{need: "free avail available kbmemfree kbavail left remaining unused freemem freeheap freeram memfree memavailable freebytes", q: Free},
-	{need: "used use inuse kbmemused usage alloc allocated alloced allocatd current rss resident res pss anon live outstanding occupied consumed uordblks vmrss", q: Used},
+	{need: "free avail available left remaining unused freemem freeheap freeram memfree memavailable freebytes", q: Free},
+	{need: "used use inuse usage alloc allocated alloced allocatd current rss resident res pss anon live outstanding occupied consumed uordblks vmrss", q: Used},
 	{need: "working", also: "set", q: Used},
 	{need: "limit", q: Limit},
 	{need: "max", also: "memory mem heap ram", q: Limit},
@@ -97,7 +93,7 @@ var units = map[string]float64{
 var noLabelUnits = set("block blocks lines vars cells")
 
 // memoryWords: one of them, or a unit, must be in a line for its free and used to be memory.
-var memoryWords = strings.Fields("heap mem ram psram sram dram iram spiram rss arena bytes kb pool block resident umem kmem mm_ internal uordblks fordblks freeheap freeram freemem usedheap working gc")
+var memoryWords = strings.Fields("heap mem ram psram sram dram iram spiram rss arena bytes kb pool block resident umem kmem mm_ internal uordblks freeheap freeram freemem usedheap working gc")
 
 // memoryStart marks the first letters of memoryWords.
 var memoryStart = func() (t [256]bool) {
@@ -117,13 +113,13 @@ var wholeWords = set("rss kb ram gc")
 var nouns = set("node sensor device dev board station client esp host pod shard worker instance core channel")
 
 // nameColumns have names.
-var nameColumns = set("pid name command cmd cmdline image container pod namespace device host node id topic comm sensor mac entity_id")
+var nameColumns = set("pid name command cmd container pod namespace device host node id topic comm sensor mac entity_id")
 
 // timeColumns have times with a date.
 var timeColumns = set("time date timestamp datetime _time")
 
 // kibColumns: a header with both words counts in KiB where nothing else is said.
-var kibColumns = [][2]string{{"RSS", "VSZ"}, {"RES", "VIRT"}, {"VSZ", "STAT"}, {"RSS", "PID"}, {"RES", "PID"}, {"RSS", "COMMAND"}, {"RSS", "CMD"}, {"buff/cache", "available"}, {"swpd", "buff"}, {"kbmemfree", "kbmemused"}, {"buffers", "cached"}, {"Pss", "Dirty"}}
+var kibColumns = [][2]string{{"RSS", "VSZ"}, {"RES", "VIRT"}, {"VSZ", "STAT"}, {"RSS", "PID"}, {"RES", "PID"}, {"RSS", "COMMAND"}, {"RSS", "CMD"}, {"buff/cache", "available"}, {"swpd", "buff"}, {"buffers", "cached"}, {"Pss", "Dirty"}}
 
 // kibLines have numbers in KiB without saying so.
 var kibLines = []string{"Mem total:"} // of toybox top
@@ -152,10 +148,6 @@ var lineForms = []struct{ hint, expr string }{
 	{"allocated:      ", `^allocated:      (?P<used>\d+)$`},                                                                                 //
 	{"MEM ", `^MEM (?P<used_MiB>[\d.]+) (?P<epoch>\d{9,}\.?\d*)$`},                                                                          // mprof
 	{"Memory: ", `^Memory: (?P<used>[\d.]+[BKMGT])(?: \(|$)`},                                                                               // systemctl status
-	{`"blocksize": `, `"free": (?P<free_blocks>\d+), "usage": (?P<used_blocks>\d+)`},                                                        // Espruino
-	{"% free, ", `% free, (?P<used>\d+[KMG]?B)/\d+[KMG]?B, paused`},                                                                         // Android's ART
-	{"allocated for th", `bytes allocated for the heap *: (?P<size>\d+)`},                                                                   // Mbed
-	{"sysload=", `memavail=(?P<free_KiB>\d+)`},                                                                                              // Klipper
 	{"->", `(?:Pause|GC)\b.* \d+[KMG]->(?P<used>\d+[KMG])\((?P<limit>\d+[KMG])\)`},                                                          // the JVM
 }
 
