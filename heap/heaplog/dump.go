@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heap/heaplog/internal/forms"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
@@ -78,6 +79,7 @@ func (d *dump) info(index int) profile.DumpInfo {
 		i.Cut = i.Cut && !(a.hasN && a.hasB && d.written == profile.Value{Bytes: a.b, Count: a.n})
 	}
 	if h := d.Begin; h != nil {
+		_, i.Foreign = h.Get(forms.ForeignKey)
 		us, timed := h.Uint("t")
 		i.Time, i.Timed = microseconds(us), timed
 		i.Why, _ = h.Get("why")

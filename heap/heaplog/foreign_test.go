@@ -3,6 +3,8 @@ package heaplog_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -171,4 +173,35 @@ func foreignDumps(t *testing.T, options ...heaplog.Option) (dumps []string, note
 		notes += n.Text + "\n"
 	}
 	return dumps, notes
+}
+
+// Notes about a heap trace of another system do not speak of headers that it does not have.
+func TestCutTraces(t *testing.T) {
+	cut := 0
+	for _, name := range []string{"05d-idf-heapinfo-two-caps-and-trace", "nuttx-12.13", "lsan-gcc12", "memcheck-3.19"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "systems", name+".log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := 1; k < 4; k++ {
+			n := len(text) * k / 4
+			dumps, r := pathDumps(t, string(text[:n]))
+			for _, d := range dumps {
+				if strings.Contains(d.Incomplete(), "~h#") {
+					t.Errorf("%s, %d bytes: %s: %s", name, n, d.Name, d.Incomplete())
+				}
+			}
+			for _, note := range r.Summary().Notes {
+				if strings.Contains(note.Text, "was cut") {
+					cut++
+				}
+				if strings.Contains(note.Text, "~h#") {
+					t.Errorf("%s, %d bytes: %s", name, n, note.Text)
+				}
+			}
+		}
+	}
+	if cut < 4 {
+		t.Errorf("%d notes of cut traces", cut)
+	}
 }

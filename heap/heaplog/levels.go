@@ -17,7 +17,7 @@ import (
 )
 
 // lineClock is that of the times of lines, in which days and years are counted on.
-var lineClock = &profile.Clock{Name: "lines", Wall: true}
+var lineClock = &profile.Clock{Wall: true}
 
 // findHeaps finds what the lines of text so far have reported.
 func (p *pass) findHeaps() {

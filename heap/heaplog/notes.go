@@ -206,6 +206,8 @@ func (d *dump) missing(built *profile.Dump) string {
 		}
 	}
 	switch {
+	case cut && built.Foreign:
+		return "has no last line: it was cut"
 	case cut && a.HasRecords && uint64(records) < a.Records:
 		return fmt.Sprintf("%s of %s %s, no ~h#end: it was cut", printable.Number(records), printable.Number(a.Records), unit)
 	case a.HasRecords && uint64(records) != a.Records:

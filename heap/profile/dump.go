@@ -43,6 +43,7 @@ type DumpInfo struct {
 
 	Build, Device, Firmware string // of the boot, as the log names them; "" if it does not
 	BootHeader              string // text of the ~h#boot with which the boot begins, "" if there is none
+	Foreign                 bool   // a heap trace of another system
 	Fresh                   bool   // it has blocks, all with addresses, and no earlier dump of the boot has a block at one of these
 	Naming                  int    // how often the load bases had been inferred anew when it began: the names of others differ
 	Heaps                   []Heap // latest report of the allocator on each heap, in this dump or before it
@@ -100,6 +101,8 @@ func (d *Dump) Incomplete() string {
 		return "no dump"
 	case d.Announced.HasRecords && d.have() < d.Announced.Records:
 		return fmt.Sprintf("%s of %s records", printable.Number(d.have()), printable.Number(d.Announced.Records))
+	case d.Cut && d.Foreign:
+		return "no last line"
 	case d.Cut:
 		return "no end mark (~h#end)"
 	case !d.Ended:
@@ -336,7 +339,6 @@ func builderOn(dumps []*Dump) *Builder {
 
 // Clock is a source of the times of dumps.
 type Clock struct {
-	Name string
 	// Wraps are the times after which the clock may begin again at 0 although the device runs on.
 	Wraps []time.Duration
 	// Wall is set for the time of day or the date, which a reboot does not set back to 0.

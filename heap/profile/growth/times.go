@@ -9,7 +9,7 @@ import (
 )
 
 // headerClock is that of the key t of ~h#begin: a device may count 32 bits of ms or µs.
-var headerClock = &profile.Clock{Name: "t=", Wraps: []time.Duration{1 << 32 * time.Microsecond, 1 << 32 * time.Millisecond}}
+var headerClock = &profile.Clock{Wraps: []time.Duration{1 << 32 * time.Microsecond, 1 << 32 * time.Millisecond}}
 
 const (
 	timeAhead = 3 // readings that show whether one does not fit its neighbours

@@ -125,7 +125,7 @@ func (t *table) name(names []string, all string) bool {
 	}
 	levels, known := map[Quantity]bool{}, 0
 	for _, n := range names {
-		small := strings.ToLower(n)
+		small := strings.ToLower(strings.TrimSuffix(n, " Name"))
 		c := tableColumn{name: n, class: classOf(n), named: (nameColumns[small] || strings.HasPrefix(n, "CONTAINER")) && !(t.kib && n == "id"), timed: timeColumns[small]}
 		if part, whole, ok := strings.Cut(n, "/"); ok {
 			if p, w := classOf(part), classOf("memory "+whole); p.q.level() && (w.q == Total || w.q == Limit) {
@@ -142,6 +142,9 @@ func (t *table) name(names []string, all string) bool {
 			levels[c.class.q] = true
 		}
 		t.columns = append(t.columns, c)
+	}
+	if alone := len(levels) < 2 || len(levels) == 2 && levels[unknown]; alone && t.separator == 0 && !t.named && !t.kib {
+		return false // words of a heading
 	}
 	if len(levels) == 0 || known < 2 || t.separator == 0 && !t.named && !t.kib && known*2 < len(names) {
 		return false
@@ -226,6 +229,11 @@ func (l *Levels) rowNames(t *table, cells []string, s *stamped) (names []string,
 		case c.class.hit && c.class.q == uptime:
 			l.timeOf([]byte(text), c.name, s)
 		case c.named:
+			if strings.EqualFold(c.name, "pid") && !allDigits([]byte(text)) {
+				return nil, false
+			}
+			names = append(names, text)
+		case i == 0 && !t.named && !c.class.hit && text != "" && isLetter(text[0]): // whose, whatever the column is called
 			names = append(names, text)
 		case c.class.hit:
 			good = good || isNumber(text)

@@ -14,8 +14,9 @@ import (
 const (
 	// maxTraceLine is a length in bytes: longer lines belong to no trace.
 	maxTraceLine = 4 << 10
-	// maxLine is the number of bytes of a line that is read.
-	maxLine = 64 << 10
+	// maxLine is the number of bytes of a line that is read, and maxQuery that of an answer of Prometheus.
+	maxLine  = 64 << 10
+	maxQuery = 8 << 20
 )
 
 // Line is a line of text that no trace has, without its end. Long lines are cut to a little over 64 KiB.
@@ -180,9 +181,14 @@ func (r *Reader) pass(rest *recording.Item, n int) {
 
 // add adds to a line that has no end yet.
 func (r *Reader) add(part []byte) {
-	if !r.record {
-		r.line = append(r.line, part[:min(len(part), max(0, maxLine+1-len(r.line)))]...)
+	if r.record {
+		return
 	}
+	most := maxLine + 1
+	if bytes.HasPrefix(r.line, []byte(queryStart)) || len(r.line) == 0 && bytes.HasPrefix(part, []byte(queryStart)) {
+		most = maxQuery
+	}
+	r.line = append(r.line, part[:min(len(part), max(0, most-len(r.line)))]...)
 }
 
 // endLine passes a line to the forms that it may have, or else to who reads samples.

@@ -39,12 +39,12 @@ func (l *Levels) Heaps() (heaps []Heap, refused []*Series) {
 		}
 	}
 	firsts = slices.DeleteFunc(firsts, func(s *Series) bool { return s.Quantity == Free && s.unavailable(firsts) })
-	parts := map[*Series][]*Series{}
+	parts, frees := map[*Series][]*Series{}, slices.Clone(firsts)
 	firsts = slices.DeleteFunc(firsts, func(s *Series) bool {
 		if s.Quantity != Used {
 			return false
 		}
-		of := s.nearest(list, func(f *Series) bool { return f.Quantity == Free && s.complements(f) })
+		of := s.nearest(frees, func(f *Series) bool { return f.Quantity == Free && s.complements(f) })
 		if of != nil {
 			parts[of] = append(parts[of], s)
 		}

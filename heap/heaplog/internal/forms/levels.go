@@ -15,21 +15,22 @@ import (
 // lines before it say of whose it is. See [Levels.Heaps].
 type Levels struct {
 	store
-	scan      scan
-	classes   map[string]*class
-	named     []*regexp.Regexp // lines that the user names
-	forms     []*regexp.Regexp
-	lastStamp int    // the form of the last time of a wall clock
-	now       moment // the last time that lines above say
-	clocks           // since the boot
-	lastUp    moment // of a line above
-	lastUpAt  int64  // the order of that line
-	context   string // of the lines that follow, as a heading says
-	owner     string // of lines that are indented more
-	indent    int    // of the line of owner, -1 if there is none
-	table     *table
-	asked     []byte   // the line before, if it is a command that may be answered by a number
-	heading   []string // the words of the line before, if it may be the first of two lines of names
+	scan    scan
+	classes map[string]*class
+	named   []*regexp.Regexp // lines that the user names
+	forms   []*regexp.Regexp
+	stamper
+	now      moment // the last time that lines above say
+	clocks          // since the boot
+	lastUp   moment // of a line above
+	lastUpAt int64  // the order of that line
+	context  string // of the lines that follow, as a heading says
+	owner    string // of lines that are indented more
+	indent   int    // of the line of owner, -1 if there is none
+	table    *table
+	asked    []byte   // the line before, if it is a command that may be answered by a number
+	heading  []string // the words of the line before, if it may be the first of two lines of names
+	query    query
 	refusals
 }
 
@@ -67,6 +68,7 @@ const maxBetween = 8
 // NewLog begins a log.
 func (l *Levels) NewLog() {
 	l.lastUp = moment{}
+	l.query = query{}
 	l.now, l.context, l.owner, l.indent, l.table, l.heading = moment{}, "", "", -1, nil, nil
 	l.clocks.reset()
 	l.file++
@@ -84,7 +86,7 @@ func (l *Levels) Boot() {
 func (l *Levels) Line(line Line) (n int) {
 	l.line = line.Number
 	l.order++
-	if len(line.Text) > maxLine {
+	if len(line.Text) > maxLine && !bytes.HasPrefix(line.Text, []byte(queryStart)) {
 		l.tooLong++
 		return 0
 	}
@@ -106,6 +108,9 @@ func (l *Levels) Line(line Line) (n int) {
 
 // read reads a line that is not empty.
 func (l *Levels) read(b []byte) {
+	if l.answers(b) {
+		return
+	}
 	if l.table != nil && l.table.separator != 0 && l.row(b, &stamped{}) || l.header(b) {
 		return
 	}
@@ -312,15 +317,23 @@ func (l *Levels) clock(s *stamped) bool {
 		v, _ := strconv.ParseFloat(string(s.rest[:len(s.rest)-len(bytes.TrimLeft(s.rest, "0123456789"))]), 64)
 		s.up = moment{noUnit, v} // a bare number at the head
 	}
-	for i := range c.fields {
-		f := &c.fields[i]
-		if f.q != uptime || !l.timeOf(f.raw, string(f.label)+string(f.unit), s) {
-			continue
-		}
-		if c.levels == 0 && s.up.clock == bootTime && (l.now.clock == noClock || l.now.clock == bootTime) {
-			l.now = s.up
+	if c.at.clock != noClock {
+		if s.wall = c.at; c.levels == 0 {
+			l.now = c.at
 		}
 		return true
+	}
+	for _, unit := range []bool{true, false} { // one whose unit is said counts first
+		for i := range c.fields {
+			f := &c.fields[i]
+			if f.q != uptime || bytes.Contains(bytes.ToLower(f.label), []byte("ms")) != unit || !l.timeOf(f.raw, string(f.label)+string(f.unit), s) {
+				continue
+			}
+			if c.levels == 0 && s.up.clock == bootTime && (l.now.clock == noClock || l.now.clock == bootTime) {
+				l.now = s.up
+			}
+			return true
+		}
 	}
 	return false
 }
@@ -342,7 +355,11 @@ func (l *Levels) heads(b []byte) bool {
 		l.context = string(f[len(f)-1])
 		return true
 	}
-	if b[len(b)-1] == ':' && len(c.fields) == 0 && c.tokens <= 6 {
+	last := b[len(b)-1]
+	if last == '{' || last == '}' {
+		l.context = ""
+	}
+	if (last == ':' || last == '{') && len(c.fields) == 0 && c.tokens <= 6 {
 		if k := l.classify(b); k.hit && k.q == unknown {
 			l.context = heapIn(string(b))
 			if l.context == "" {

@@ -8,13 +8,14 @@ import (
 )
 
 // signatures recognize reports that have no levels: all texts are in the log, in this order. quiet is the
-// number of lines behind the first one, whose numbers of bytes are none.
+// number of lines from the first one on, whose numbers of bytes are none.
 var signatures = []struct {
 	texts []string
 	quiet int64
 	is    string // and what to do instead
 }{
 	{[]string{"invoked oom-killer"}, 200, "the kernel's report of an out-of-memory kill: it names the process, and no growth; log VmRSS of that process"},
+	{[]string{"Killed process", "total-vm"}, 1, "the kernel's report of an out-of-memory kill: it names the process, and no growth; log VmRSS of that process"},
 	{[]string{"Mem-Info:"}, 60, "the kernel's report of its memory, after a failed allocation: no growth; log MemAvailable of /proc/meminfo"},
 	{[]string{"<malloc version="}, 200, "the XML of glibc's malloc_info: print mallinfo2().uordblks instead"},
 	{[]string{"CORRUPT HEAP"}, 30, "a heap corruption: btdecode names the functions of its backtrace"},
@@ -116,7 +117,7 @@ func (r *refusals) mark(b []byte, line int64) {
 				r.found[m.signature]++
 			}
 			if n := signatures[m.signature].quiet; n > 0 && m.k == 0 {
-				r.quiet = max(r.quiet, line+n)
+				r.quiet = max(r.quiet, line+n-1)
 			}
 		}
 	}
@@ -222,7 +223,7 @@ func (l *Levels) bareText() string {
 func nearest(refused []*Series) (best *candidate) {
 	most := 0
 	for _, s := range refused {
-		n := len(s.raw.samples)
+		n := s.raw.total
 		if s.Quantity != none || s.raw.refused.q.level() {
 			n *= 4
 		}

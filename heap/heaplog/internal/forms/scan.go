@@ -1,6 +1,9 @@
 package forms
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // field is a number of a line, with what its words say.
 type field struct {
@@ -28,6 +31,8 @@ type scan struct {
 	memory   bool   // a word of memory or a unit is in the line
 	numbers  int    // of the line
 	lastUnit string // of its last number
+	several  bool   // the number before is one of 5/7/9
+	at       moment // that the words of the line say
 	levels   int    // fields that may be samples
 }
 
@@ -47,6 +52,9 @@ const (
 // read scans a line.
 func (s *scan) read(line []byte) {
 	*s = scan{l: s.l, line: line, fields: s.fields[:0], words: s.words[:0]}
+	if first, _, _ := bytes.Cut(line, []byte(" ")); len(first) < 6 && s.l.classify(bytes.TrimRight(first, ":")).why == "swap" {
+		s.carried = s.l.classify([]byte("swap"))
+	}
 	if n := unitAt(line); n > 2 && n+1 < len(line) && line[n] == ' ' && isLetter(line[n+1]) {
 		s.lineUnit = line[:n]
 	}
@@ -66,6 +74,9 @@ func (s *scan) token(i int) int {
 	}
 	switch {
 	case start && isDigit(c), start && isHex(c) && s.hexAt(i):
+		if n := s.dateAt(i); n > 0 {
+			return i + n
+		}
 		return s.numberAt(i)
 	case isLetter(c):
 		return s.wordAt(i)
@@ -136,6 +147,27 @@ func (s *scan) hexAt(i int) bool {
 	return n >= 3 && n <= 8 && isHexWord(w) && bytes.ContainsAny(w, "0123456789")
 }
 
+// dateAt returns the length of the date and time at an index, 0 if there is none. It is that of the line if the words
+// before it say so: time=2026-11-26T00:41:50Z.
+func (s *scan) dateAt(i int) int {
+	if i+10 >= len(s.line) || s.line[i+4] != '-' || s.line[i+7] != '-' {
+		return 0
+	}
+	at, n, ok := tryStamp(0, s.line[i:])
+	if !ok {
+		at, n, ok = tryStamp(1, s.line[i:])
+	}
+	if !ok {
+		return 0
+	}
+	if s.l.classify(s.label(i)).q == uptime {
+		s.at = moment{dateTime, at}
+	}
+	s.word(hash)
+	s.from = i + n
+	return n
+}
+
 // numberAt reads a number.
 func (s *scan) numberAt(i int) int {
 	b := s.line
@@ -162,15 +194,24 @@ func (s *scan) numberAt(i int) int {
 		n.class = s.l.classify(l[:bytes.LastIndexByte(l, ' ')]) // free heap of node 3: 40000
 	}
 	s.unitBehind(&n)
+	if units[strings.ToLower(string(n.unit))] > 0 && n.class.q == uptime { // runtime stats: 5 MiB
+		n.class = &class{}
+	}
 	s.total(&n)
 	rate := n.end+1 < len(b) && b[n.end] == '/' && bytes.IndexByte([]byte("shm"), b[n.end+1]) >= 0
 	if n.unit == nil {
 		n.unit = s.lineUnit
 	}
 	s.name(&n, end)
+	next := byte(0)
+	if digitAt(b, n.end+1) {
+		next = b[n.end]
+	}
 	n.end = s.wordsBehind(&n)
-	if rate {
+	if s.several = s.several && b[i-1] == '/' || n.part == nil && next == '/'; rate {
 		n.class = &class{hit: true, why: "a rate"}
+	} else if s.several { // 5/7/9 alloc/idle/total
+		n.class = &class{hit: true, why: "one of several numbers"}
 	}
 	s.add(&n)
 	s.from = n.end
@@ -263,7 +304,7 @@ func isAddress(raw []byte) bool { return len(raw) > 2 && raw[1] == 'x' }
 // wordsBehind takes up to two words behind a number as its label if those before it say nothing. It
 // returns the index behind what belongs to the number.
 func (s *scan) wordsBehind(n *number) int {
-	if n.class.hit && n.class.q != unknown || isAddress(n.raw) {
+	if n.class.hit && n.class.q != unknown || isAddress(n.raw) || n.end < len(s.line) && s.line[n.end] == ')' {
 		return n.end
 	}
 	b, k, end := s.line, n.end, n.end
@@ -272,7 +313,7 @@ func (s *scan) wordsBehind(n *number) int {
 			k++
 		}
 		from := k
-		for k < len(b) && (isLetter(b[k]) || b[k] == '(' || b[k] == ')') {
+		for k < len(b) && (isLetter(b[k]) || b[k] == '(' && !digitAt(b, k+1) || b[k] == ')') {
 			k++
 		}
 		if k < len(b) && k > from && (b[k] == '=' || b[k] == ':') { // the label of the next number

@@ -2,6 +2,7 @@ package forms
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +26,8 @@ type moment struct {
 	at float64
 }
 
-// stamps are the times at the beginning of a line. %Y %m %d %H %M %S %y are digits, %b %a names, %f a
-// fraction or nothing, %z a zone or nothing, %Z a word, %i an integer, %F a number with a point, %E a
+// stamps are the times at the beginning of a line. %Y %m %d %H %M %S %y are digits, %h hours beyond a day, %b %a names, %f a
+// fraction or nothing, %p AM or PM, %z a zone or nothing, %Z a word, %i an integer, %6 one of six digits or more, %U a word in brackets of capitals, %F a number with a point, %E a
 // time since 1970, %L a letter, %w anything but a bracket, _ spaces or none.
 var stamps = []struct {
 	form  string
@@ -41,14 +42,17 @@ var stamps = []struct {
 	{"%Y/%m/%d %H:%M:%S%f", dateTime, 0, false},
 	{"[%Y/%m/%d %H:%M:%S:%i]", dateTime, 0, false}, // of libwebsockets
 	{"%d.%m.%Y %H:%M:%S%f", dateTime, 0, false},
+	{"%d.%m.%Y, %H:%M:%S%f", dateTime, 0, false},
+	{"[%d.%m.%Y %H:%M:%S%f]", dateTime, 0, false},
 	{"%d/%m/%Y %H:%M:%S%f", dateTime, 0, false},
 	{"%b_%d %H:%M:%S%f %Y", dateTime, 0, false},
 	{"%a %b_%d %H:%M:%S %Z %Y", dateTime, 0, true},
 	{"%a %b_%d %H:%M:%S %Y", dateTime, 0, true},
 	{"%b_%d %H:%M:%S%f ", yearTime, 0, false}, // of syslog: the host and a tag follow
 	{"%m-%d %H:%M:%S%f ", yearTime, 0, false},
-	{"[%H:%M:%S%f,%i]", bootTime, 0, false},
+	{"[%h:%M:%S%f,%i]", bootTime, 0, false},
 	{"[%H:%M:%S%f]", dayTime, 0, false},
+	{"%H:%M:%S%p ", dayTime, 0, false},
 	{"%H:%M:%S%f -> ", dayTime, 0, false},
 	{"%H:%M:%S%f ", dayTime, 0, false},
 	{"%H:%M:%S%f: ", dayTime, 0, false},
@@ -58,12 +62,15 @@ var stamps = []struct {
 	{"%L (%y-%m-%d %H:%M:%S%f) ", dateTime, 0, false},
 	{"[_%F]", bootTime, 1, false},
 	{"(_%F)", bootTime, 1, false},
+	{"[%6] [%U] ", bootTime, 1e-3, false}, // of ESPurna
 	{"[_%i]", noUnit, 1, false},
 	{"(_%i)", noUnit, 1, false},
 	{"# %Y-%m-%dT%H:%M:%S%f%z", dateTime, 0, true},
 	{"top - %H:%M:%S ", dayTime, 0, true},
 	{"# scrape %E", dateTime, 1, true},
 	{"%E", dateTime, 1, false},
+	{"%Z_| %H:%M:%S %i [%w] ", bootTime, 1, false}, // of Meshtastic
+	{"%Z_| ??:??:?? %i [%w] ", bootTime, 1, false},
 	{"%i ms ", bootTime, 1e-3, false},
 	{"%i ms:", bootTime, 1e-3, false},
 	{"%i : Info", bootTime, 1e-3, false}, // of ESPEasy
@@ -169,12 +176,18 @@ func (p *stampParser) date(verb byte) bool {
 		return p.two(&p.month, 1, 12)
 	case 'd':
 		return p.two(&p.day, 1, 31)
+	case 'h': // since the boot
+		v, k := p.digits(9)
+		p.hour = v
+		return k > 0
 	case 'H':
 		return p.two(&p.hour, 0, 23)
 	case 'M':
 		return p.two(&p.min, 0, 59)
 	case 'S':
 		return p.two(&p.sec, 0, 60)
+	case 'p':
+		return p.noon()
 	case 'b', 'a':
 		return p.name(verb)
 	case 'f':
@@ -209,6 +222,19 @@ func (p *stampParser) name(verb byte) bool {
 	return true
 }
 
+// noon reads AM or PM.
+func (p *stampParser) noon() bool {
+	text := p.text[min(p.n, len(p.text)):]
+	if len(text) < 3 || text[0] != ' ' || text[1] != 'A' && text[1] != 'P' || text[2] != 'M' || p.hour < 1 || p.hour > 12 {
+		return false
+	}
+	p.n += 3
+	if p.hour = math.Mod(p.hour, 12); text[1] == 'P' {
+		p.hour += 12
+	}
+	return true
+}
+
 // offset reads a zone, if there is one: Z, +01:00, -0500.
 func (p *stampParser) offset() {
 	sign := 1.0
@@ -237,7 +263,7 @@ func (p *stampParser) offset() {
 func (p *stampParser) other(verb byte) bool {
 	from := p.n
 	switch verb {
-	case 'Z':
+	case 'Z', 'U':
 		for isUpper(p.peek()) {
 			p.n++
 		}
@@ -249,10 +275,10 @@ func (p *stampParser) other(verb byte) bool {
 		k := bytes.IndexByte(p.text[p.n:], ']')
 		p.n += max(k, 0)
 		return k >= 0 && k < 40
-	case 'i':
+	case 'i', '6':
 		v, k := p.digits(20)
 		p.number = v
-		return k > 0
+		return k > 0 && (verb == 'i' || k >= 6)
 	case 'E':
 		return p.epoch()
 	case 'F':
@@ -296,7 +322,7 @@ func beginsStamp(b []byte) bool {
 		return true
 	case !isUpper(c) && c != 't':
 		return false
-	case b[1] == ' ':
+	case b[1] == ' ', len(b) > 6 && b[6] == '|':
 		return true
 	}
 	k := strings.Index(months+days+"topUpt", string(b[:3]))
@@ -315,8 +341,41 @@ type stamped struct {
 	whole    bool
 }
 
+// stamper takes times off lines.
+type stamper struct {
+	lastStamp int // the form of the last time of a wall clock
+}
+
+// Stamp is a time that a line begins with.
+type Stamp struct {
+	Form int // of its spelling: clocks of one device may differ
+	Wall bool
+	At   time.Duration // since 1970, the new year, midnight or the boot
+	Full time.Duration // after which the clock begins again, 0 if it does not
+}
+
+// Stamps returns the times that a line begins with.
+func Stamps(line []byte) (list []Stamp) {
+	var t stamper
+	s := t.stamp(bytes.TrimSpace(plain(line)))
+	for _, x := range []struct {
+		moment
+		form int
+	}{{s.wall, t.lastStamp}, {s.up, s.form}} {
+		if x.clock == noClock || x.clock == noUnit {
+			continue
+		}
+		most := 0.0
+		if x.clock != bootTime || stamps[x.form].unit == 1e-3 {
+			most = append(full[x.clock], 0)[0]
+		}
+		list = append(list, Stamp{x.form, x.clock != bootTime, x.duration(), moment{at: most}.duration()})
+	}
+	return list
+}
+
 // stamp takes the times off the beginning of a line.
-func (l *Levels) stamp(b []byte) (s stamped) {
+func (l *stamper) stamp(b []byte) (s stamped) {
 	s.rest, s.form = b, -1
 	for range maxStamps {
 		b = bytes.TrimLeft(b, " \t")
@@ -350,7 +409,7 @@ func (l *Levels) stamp(b []byte) (s stamped) {
 }
 
 // findStamp returns the form of the time at the beginning of b, -1 if there is none.
-func (l *Levels) findStamp(b []byte) (form int, at float64, n int) {
+func (l *stamper) findStamp(b []byte) (form int, at float64, n int) {
 	if at, n, ok := tryStamp(l.lastStamp, b); ok {
 		return l.lastStamp, at, n
 	}
@@ -399,13 +458,12 @@ func hostOf(b []byte) (host, rest []byte) {
 
 // FirstDate returns the first date and time that a line begins with. ok is false if there is none.
 func FirstDate(text []byte) (at time.Time, ok bool) {
-	l := NewLevels(nil)
+	var l stamper
 	for line := range bytes.Lines(text) {
-		if s := l.stamp(bytes.TrimSpace(plain(line))); s.wall.clock == dateTime {
-			return time.Unix(0, int64(s.wall.at*1e9)).UTC(), true
-		}
-		if f := bytes.FieldsFunc(line, func(c rune) bool { return c == ',' || c == ';' || c == '\t' }); len(f) > 1 { // a row of a table
-			if s := l.stamp(bytes.Trim(f[0], `" `)); s.wall.clock == dateTime {
+		line = bytes.TrimSpace(plain(line))
+		first, _, _ := bytes.Cut(bytes.ReplaceAll(bytes.ReplaceAll(line, []byte(";"), []byte(",")), []byte("\t"), []byte(",")), []byte(",")) // of a row of a table
+		for _, part := range [][]byte{line, bytes.Trim(first, `" `)} {
+			if s := l.stamp(part); s.wall.clock == dateTime {
 				return time.Unix(0, int64(s.wall.at*1e9)).UTC(), true
 			}
 		}

@@ -47,9 +47,10 @@ type rawSeries struct {
 
 const (
 	// maxIdentities is the number of series of all logs together, maxSamples that of the samples that a
-	// series keeps.
+	// series keeps, or one whose words say that it does not count.
 	maxIdentities = 4096
-	maxSamples    = 1 << 14
+	maxSamples    = 1 << 13
+	maxIdle       = 1 << 8
 )
 
 // store keeps samples by their identity.
@@ -114,7 +115,11 @@ func (r *rawSeries) add(x sample, f *field) {
 	}
 	r.text = append(r.text, f.raw...)
 	x.unit, x.text = uint8(max(k, 0)), len(r.text)
-	if r.samples = append(r.samples, x); len(r.samples) >= maxSamples {
+	most := maxSamples
+	if r.class.q == none {
+		most = maxIdle
+	}
+	if r.samples = append(r.samples, x); len(r.samples) >= most {
 		r.thin()
 	}
 }

@@ -87,7 +87,7 @@ func (t *trace) begin(why string) {
 		t.dump++
 	}
 	t.atEnd = nil
-	t.header(codec.Header{Verb: codec.VerbBegin, Number: t.dump, HasNumber: true}, []key{{"u", 1}}, "why", why)
+	t.header(codec.Header{Verb: codec.VerbBegin, Number: t.dump, HasNumber: true}, []key{{"u", 1}, {ForeignKey, 1}}, "why", why)
 	t.open = true
 }
 
@@ -157,7 +157,7 @@ func (h *heap) addFree(address uint64, size int64) {
 	}
 }
 
-// ForeignKey is the key of the ~h#heap lines that the Reader writes. Those of the log itself lack it.
+// ForeignKey is the key of the ~h#begin and ~h#heap lines that the Reader writes. Those of the log itself lack it.
 const ForeignKey = "foreign"
 
 // heap writes what an allocator says of a heap.

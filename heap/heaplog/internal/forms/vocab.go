@@ -39,23 +39,29 @@ var vocabulary = []struct {
 	{need: "pid tid tgid", q: ident},
 	{need: "% pct percent percentage", q: none, why: "percent, not bytes"},
 	{need: "uptime runtime up_time", q: uptime},
-	{need: "ts time timestamp epoch millis", not: "free used heap", q: uptime},
+	{need: "ts time timestamp epoch millis localtime unixtime", not: "free used heap", q: uptime},
 	{need: "ms us", not: "bytes", q: none, why: "a time"},
+	{need: "uordblks", q: Used},
+	{need: "fordblks", q: Free},
+	{need: "fastbins usmblks keepcost", q: none, why: "a part of what is free, or of the past"},
 	{need: "len length", q: none, why: "a length"},
 	{need: "gc", also: "size", q: Used},
 	{need: "file line", also: "line", q: none, why: "a line number"},
 	{need: "addr address ptr pointer lfree pc sp", q: none, why: "an address"},
 	{need: "active inactive mapped dirty writeback vmalloc commit committed slab reclaimable", not: "heap", q: none, why: "not what is free or used"},
-	{need: "swap swapfree swaptotal swpd", q: none, why: "swap"},
+	{need: "swap swapfree swaptotal swpd swp", q: none, why: "swap"},
 	{need: "virtual vsz virt vmsize", not: "max", q: none, why: "address space, not memory"},
 	{need: "gain loss delta diff difference change changed leaked growth", q: none, why: "a difference, not a level"},
 	{need: "frag fragmentation fragmented", q: none, why: "fragmentation"},
 	{need: "below threshold above need needs needed required requested request requires minimum_required allocating failed fail fails reserve warn", q: none, why: "a threshold or a request"},
 	{need: "rate sec persec", q: none, why: "a rate"},
-	{need: "gpu vram flash disk fs filesystem littlefs spiffs sketch nvs partition stack queue rssi cpu icache shared buff cache buffers slab", q: none, why: "not the heap"},
+	{need: "context", also: "memory", q: unknown, why: "memory, but free or used is not said"}, // of PostgreSQL
+	{need: "gpu vram flash eeprom disk hdd fs filesystem littlefs spiffs sketch nvs partition stack queue rssi cpu icache shared buff cache buffers slab", q: none, why: "not the heap"},
 	{need: "total", also: "allocations frees allocs", q: none, why: "a count"},
 	{need: "human", q: none, why: "the same, rounded"},
 	{need: "overhead", q: none, why: "overhead"},
+	{need: "init initial initially", q: none, why: "the size at the beginning"},
+	{need: "average", also: "resident", q: none, why: "an average"},
 	{need: "sz", also: "blk free", q: none, why: "in blocks, whose size is not said"},
 	{need: "largest biggest maxblock maxfree maxfreeblock maxalloc lfb maxblk", q: Largest},
 	{need: "max maximum", also: "block free alloc contiguous chunk allocatable", not: "used ever", q: Largest},
@@ -64,12 +70,13 @@ var vocabulary = []struct {
 	{need: "smallest", also: "block", q: none, why: "the smallest block"},
 	{need: "min minimum lowest least minfree smallest minheap", q: Least},
 	{need: "ever", also: "free", q: Least},
+	{need: "never", also: "used allocated", q: Least},
 	{need: "peak hwm high maxused maximum maxrss maximum_used", not: "free", q: Peak},
 	{need: "max", also: "used usage rss allocated alloced", q: Peak},
 	{need: "total", also: "alloc allocated freed", not: "free", q: none, why: "a counter that only rises"},
 	{need: "cumulative lifetime", q: none, why: "a counter that only rises"},
-	{need: "free avail available left remaining unused freemem freeheap freeram memfree memavailable freebytes", q: Free},
-	{need: "used use inuse usage alloc allocated alloced allocatd current rss resident res pss anon live outstanding occupied consumed uordblks vmrss", q: Used},
+	{need: "free avail available kbmemfree kbavail left remaining unused freemem freeheap freeram memfree memavailable freebytes", q: Free},
+	{need: "used use inuse kbmemused usage alloc allocated alloced allocatd current rss resident res pss anon live outstanding occupied consumed uordblks vmrss", q: Used},
 	{need: "working", also: "set", q: Used},
 	{need: "limit", q: Limit},
 	{need: "max", also: "memory mem heap ram", q: Limit},
@@ -93,7 +100,7 @@ var units = map[string]float64{
 var noLabelUnits = set("block blocks lines vars cells")
 
 // memoryWords: one of them, or a unit, must be in a line for its free and used to be memory.
-var memoryWords = strings.Fields("heap mem ram psram sram dram iram spiram rss arena bytes kb pool block resident umem kmem mm_ internal uordblks freeheap freeram freemem usedheap working gc")
+var memoryWords = strings.Fields("heap mem ram psram sram dram iram spiram rss arena bytes kb pool block resident umem kmem mm_ internal uordblks fordblks freeheap freeram freemem usedheap working gc")
 
 // memoryStart marks the first letters of memoryWords.
 var memoryStart = func() (t [256]bool) {
@@ -113,13 +120,13 @@ var wholeWords = set("rss kb ram gc")
 var nouns = set("node sensor device dev board station client esp host pod shard worker instance core channel")
 
 // nameColumns have names.
-var nameColumns = set("pid name command cmd container pod namespace device host node id topic comm sensor mac entity_id")
+var nameColumns = set("pid name command cmd cmdline image container pod namespace device host node id topic comm sensor mac entity_id")
 
 // timeColumns have times with a date.
 var timeColumns = set("time date timestamp datetime _time")
 
 // kibColumns: a header with both words counts in KiB where nothing else is said.
-var kibColumns = [][2]string{{"RSS", "VSZ"}, {"RES", "VIRT"}, {"VSZ", "STAT"}, {"RSS", "PID"}, {"RES", "PID"}, {"RSS", "COMMAND"}, {"RSS", "CMD"}, {"buff/cache", "available"}, {"swpd", "buff"}, {"buffers", "cached"}, {"Pss", "Dirty"}}
+var kibColumns = [][2]string{{"RSS", "VSZ"}, {"RES", "VIRT"}, {"VSZ", "STAT"}, {"RSS", "PID"}, {"RES", "PID"}, {"RSS", "COMMAND"}, {"RSS", "CMD"}, {"buff/cache", "available"}, {"swpd", "buff"}, {"kbmemfree", "kbmemused"}, {"buffers", "cached"}, {"Pss", "Dirty"}}
 
 // kibLines have numbers in KiB without saying so.
 var kibLines = []string{"Mem total:"} // of toybox top
@@ -148,6 +155,11 @@ var lineForms = []struct{ hint, expr string }{
 	{"allocated:      ", `^allocated:      (?P<used>\d+)$`},                                                                                 //
 	{"MEM ", `^MEM (?P<used_MiB>[\d.]+) (?P<epoch>\d{9,}\.?\d*)$`},                                                                          // mprof
 	{"Memory: ", `^Memory: (?P<used>[\d.]+[BKMGT])(?: \(|$)`},                                                                               // systemctl status
+	{`"blocksize": `, `"free": (?P<free_blocks>\d+), "usage": (?P<used_blocks>\d+)`},                                                        // Espruino
+	{"% free, ", `% free, (?P<used>\d+[KMG]?B)/\d+[KMG]?B, paused`},                                                                         // Android's ART
+	{"allocated for th", `bytes allocated for the heap *: (?P<size>\d+)`},                                                                   // Mbed
+	{"free_memory ", `^free_memory +: (?P<free_MiB>\d+)$`},                                                                                  // Xen
+	{"sysload=", `memavail=(?P<free_KiB>\d+)`},                                                                                              // Klipper
 	{"->", `(?:Pause|GC)\b.* \d+[KMG]->(?P<used>\d+[KMG])\((?P<limit>\d+[KMG])\)`},                                                          // the JVM
 }
 

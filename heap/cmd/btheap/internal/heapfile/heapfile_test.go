@@ -368,6 +368,21 @@ func TestGo(t *testing.T) {
 			t.Errorf("%d bytes are of %s", s.Value[1], name)
 		}
 	}
+
+	// 1,000 blocks of 1,024 bytes, in a slice of 27,264, with runtime.MemProfileRate = 1.
+	list, err = Read("testdata/go-heap.pb.gz")
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	inuse := map[string][2]int64{}
+	for _, s := range list[0].Sample {
+		f := s.Location[0].Line[0].Function.Name
+		n := len(s.Value)
+		inuse[f] = [2]int64{inuse[f][0] + s.Value[n-2], inuse[f][1] + s.Value[n-1]}
+	}
+	if want := [2]int64{1001, 1000*1024 + 27264}; inuse["main.leak"] != want {
+		t.Errorf("in use: %v, expected %v of main.leak", inuse, want)
+	}
 }
 
 var kept [][]byte
