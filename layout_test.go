@@ -53,7 +53,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/profile":                {packages: "symbol internal/printable"},
 	"heap/profile/growth":         {packages: "heap/leak heap/profile internal/printable"},
 	"heap/profile/replay":         {packages: "heap/profile"},
-	"heap/profile/export":         {packages: "heap/profile heap/profile/replay symbol internal/printable", libraries: "github.com/google/pprof"},
+	"heap/profile/export":         {packages: "heap/profile symbol internal/printable", libraries: "github.com/google/pprof"},
 	"gen":                         {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":                 {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
@@ -62,8 +62,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"conformance/internal/words":     {packages: "codec codec/callpath"},
 	"conformance/vectors":            {},
 	"conformance/fuzz":               {packages: "codec codec/callpath codec/recording conformance conformance/internal/words internal/bitstring"},
-	"cmd/btconform/internal/interop": {packages: "codec gen conformance"},
-	"cmd/btconform/internal/render":  {packages: "codec codec/callpath conformance cmd/btconform/internal/interop internal/bitstring internal/cli"},
+	"cmd/btconform/internal/render":  {packages: "codec codec/callpath conformance internal/bitstring internal/cli"},
 
 	"corpus": {},
 	"device": {},
@@ -92,7 +91,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/newfile":                  {},
 	"internal/cli":                      {packages: "internal/newfile internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term github.com/olekukonko/tablewriter"},
 
-	"cmd/btconform":     {packages: "codec conformance conformance/fuzz cmd/btconform/internal/interop cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btconform":     {packages: "codec conformance conformance/fuzz cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/types heap/core/unwind internal/cli symbol/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/leak heap/profile heap/profile/replay heap/profile/growth heap/profile/export heap/internal/heapmap heap/report heap/cmd/btheap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath heap/core/unwind internal/newfile internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},

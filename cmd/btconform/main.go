@@ -46,7 +46,7 @@ func newRoot() *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE:    func(c *cobra.Command, args []string) error { return o.test(c, args) },
 	})
-	root.AddCommand(newList(), newMatrix(), newServe(), newFuzz())
+	root.AddCommand(newList(), newServe(), newFuzz())
 	root.DisableFlagsInUseLine = true
 	cli.ExitCodes(root, exitCodes)
 	cli.AddFlags(root, "Testing", o.flags())

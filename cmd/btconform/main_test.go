@@ -99,7 +99,6 @@ func TestRun(t *testing.T) {
 		{"specification", "@examples.md", "", cli.OK, "1 vectors", ""},
 		{"no time", "--timeout 0s -- true", "", cli.Usage, "", "--timeout 0s, expected more than 0"},
 		{"time of no testee", "--timeout 1s @good.btv", "", cli.Usage, "", "--timeout has no effect without a program"},
-		{"time of no testee, matrix", "matrix --timeout 1s", "", cli.Usage, "", "--timeout has no effect without a program"},
 		{"program for vectors", "/bin/sh", "", cli.Usage, "", `/bin/sh:1: not a text file, expected one that begins with "btv 1" (a program to test goes after --)`},
 		{"mistyped command", "lsit", "", cli.Usage, "", `lsit: no such file or directory (did you mean "btconform list"?)`},
 		{"no such vectors", "nosuchthing", "", cli.Usage, "", `nosuchthing: no such file or directory, expected a directory of vectors, a .btv file or a command`},

@@ -166,3 +166,10 @@ func TestHangCostsTwoTimeouts(t *testing.T) {
 		t.Errorf("%d hangs, found %q, %+v, %v", hangs, found, r, err)
 	}
 }
+
+// A run whose time is over before the first answer ends.
+func TestEndsInTime(t *testing.T) {
+	if r, err := Run(t.Context(), conformance.Codec, Options{Seed: 1, For: 1}); err != nil || r.Asked != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -239,7 +239,7 @@ func (r *Reader) Events() iter.Seq2[*replay.Event, error] {
 func (r *Reader) Items() iter.Seq2[*Item, error] {
 	return exclusive(r, func(yield func(*Item, error) bool) {
 		r.process.Remember(0)
-		if r.selected && r.learned.starts == nil || r.namesFirst && r.learned.names == nil {
+		if r.selected && r.learned.starts == nil {
 			if err := r.survey(true); err != nil {
 				yield(nil, err)
 				return

@@ -35,22 +35,21 @@ func (e *OptionError) Unwrap() error { return e.Err }
 
 // config holds the values of the options.
 type config struct {
-	inputs     []*input.Input
-	only       *regexp.Regexp
-	split      *regexp.Regexp
-	bare       bool
-	format     string // of traces of other systems; "" if it is recognized
-	heapLine   *regexp.Regexp
-	selected   bool
-	from, to   int // numbers of the selected dumps, from 1; -1 is the last
-	maxPaths   int
-	namesFirst bool
-	refresh    time.Duration
-	symbols    symbol.Config
-	maps       []process.Snapshot
-	machine    codec.Machine
-	machineBy  string // how machine is known; "" if it is not
-	label      Label
+	inputs    []*input.Input
+	only      *regexp.Regexp
+	split     *regexp.Regexp
+	bare      bool
+	format    string // of traces of other systems; "" if it is recognized
+	heapLine  *regexp.Regexp
+	selected  bool
+	from, to  int // numbers of the selected dumps, from 1; -1 is the last
+	maxPaths  int
+	refresh   time.Duration
+	symbols   symbol.Config
+	maps      []process.Snapshot
+	machine   codec.Machine
+	machineBy string // how machine is known; "" if it is not
+	label     Label
 }
 
 // Files adds log files. A log may be compressed by gzip, zstd or xz. It may be UTF-16 with
@@ -245,13 +244,6 @@ func Machine(m codec.Machine) Option {
 		c.symbols.Word, c.symbols.WordBy = m.Word(), c.machineBy
 		return nil
 	}}
-}
-
-// NamesFirst reads the logs once before [Reader.Items], to learn the names of call paths: Items
-// then also knows names that only a later line defines. Streams are first copied to a temporary
-// file, up to their end.
-func NamesFirst() Option {
-	return Option{"NamesFirst", func(c *config) error { c.namesFirst = true; return nil }}
 }
 
 // Unnamed opens no ELF file: addresses have modules and offsets, and no functions.

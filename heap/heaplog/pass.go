@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/heaplog/internal/forms"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
@@ -35,9 +34,7 @@ type pass struct {
 	sampled int                 // the samples that these have
 	yield   func(*placed) bool  // returns false once the caller wants no more items
 
-	told  []*callpath.Names // that an earlier pass has learned, of the boots that follow
-	names []*callpath.Names // of each boot that had lines of call paths, in a survey
-	paths *callPaths        // of the latest such boot, nil before the first
+	paths *callPaths // of the latest boot that had lines of call paths, nil before the first
 
 	bootText  []byte // of the last ~h#boot that was not cut
 	boot      int    // the boot that the current bases belong to
@@ -58,14 +55,13 @@ type pass struct {
 // learned is what earlier passes over the same logs have learned.
 type learned struct {
 	bases  bases
-	groups map[int]groupEnd  // by boot: what the dumps of a log without marks end with; nil if not known
-	starts []dumpStart       // of all dumps, nil if not known
-	names  []*callpath.Names // of each boot that has lines of call paths, nil if not known
+	groups map[int]groupEnd // by boot: what the dumps of a log without marks end with; nil if not known
+	starts []dumpStart      // of all dumps, nil if not known
 }
 
 // newPass returns a pass. Without naming, its items have no names.
 func newPass(ctx context.Context, c *config, p *process.Process, l *learned, naming bool) *pass {
-	n := &pass{ctx: ctx, c: c, process: p, naming: naming, reader: new(recording.Reader), told: l.names, bases: l.bases.begin(), maps: c.maps, places: places{split: c.split, groups: l.groups}}
+	n := &pass{ctx: ctx, c: c, process: p, naming: naming, reader: new(recording.Reader), bases: l.bases.begin(), maps: c.maps, places: places{split: c.split, groups: l.groups}}
 	n.hooks = input.Hooks{Ctx: ctx, Survey: !naming, Idle: n.idle, Note: func(text string) { n.tally.note(NoteLoss, text) }}
 	n.reader.Always32 = c.machineBy != "" && c.machine.Word() == 32
 	n.reader.Bare = c.bare
@@ -118,7 +114,7 @@ func (p *pass) end(at *placed) bool {
 
 // release forgets what only further items need: names, dumps and records, but not the summary.
 func (p *pass) release() {
-	p.paths, p.told, p.yield, p.reader = nil, nil, nil, nil
+	p.paths, p.yield, p.reader = nil, nil, nil
 	p.places.log, p.places.dump = recording.Log{}, nil
 	p.at, p.betweenAt = placed{}, placed{}
 }

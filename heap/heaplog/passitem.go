@@ -179,21 +179,12 @@ func (p *pass) callPaths() *callPaths {
 	c, boot := p.paths, p.places.log.Boot()
 	if c == nil || c.closed {
 		c = newCallPaths(p.process, len(p.c.maps) > 0, boot, c, &p.tally.outside)
-		if len(p.told) > 0 {
-			c.names, c.shared, p.told = p.told[0], false, p.told[1:]
-		}
-		if !p.naming {
-			p.names = append(p.names, c.names)
-		}
 		if c.code.Problem != "" {
 			p.tally.note(NoteSymbols, c.code.Problem)
 		}
 		p.paths = c
 	}
 	c.settle()
-	if !p.naming {
-		p.names[len(p.names)-1] = c.names
-	}
 	if boot.Names != c.names {
 		p.places.log.SetNames(c.names)
 	}

@@ -45,7 +45,6 @@ func TestMemoryInProportion(t *testing.T) {
 		{"leaks", func(p *profile.Profile) { growth.Judge(p, growth.Options{}) }},
 		{"folded", func(p *profile.Profile) { export.Write(io.Discard, p, "folded", export.Options{}) }},
 		{"speedscope", func(p *profile.Profile) { export.Write(io.Discard, p, "speedscope", export.Options{}) }},
-		{"dhat", func(p *profile.Profile) { export.Write(io.Discard, p, "dhat", export.Options{}) }},
 		{"pprof", func(p *profile.Profile) { export.Write(io.Discard, p, "pprof", export.Options{}) }},
 	}
 	measured := map[string][]float64{} // bytes allocated per path, by size of the log

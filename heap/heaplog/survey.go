@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/internal/input"
 	"github.com/lwsbt/lwsbt/internal/process"
@@ -92,9 +91,6 @@ func (r *Reader) survey(all bool) error {
 	}
 	if r.selected {
 		r.learned.starts = c.starts
-	}
-	if r.namesFirst {
-		r.learned.names = append([]*callpath.Names{}, p.names...)
 	}
 	c.endBoot()
 	*b = c.bases

@@ -286,7 +286,6 @@ func TestDamagedLog(t *testing.T) {
 // Flags that would change nothing are refused.
 func TestFlagsWithoutEffect(t *testing.T) {
 	for _, args := range [][]string{
-		{"--search", "best"}, {"--convert", "paths", "--hide", "x"},
 		{"-F", "jsonl", "--color", "always"}, {"--passthrough", "--dump", "1"}, {"-F", "folded"}, {"--follow", "--dump", "1", "x"},
 		{"--follow", "--serial", "/dev/x"}, {"--serial", "/dev/x:1k"}, {"--dump", "3..1"}, {"--hide", ""}, {"--split", "("},
 	} {

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
@@ -44,12 +43,8 @@ type options struct {
 	passthrough bool
 	panicText   string
 	panicLine   *regexp.Regexp
-	searchName  string
-	convertTo   string
 
 	basenames bool
-
-	search codec.Search
 }
 
 func newCommand() *cobra.Command {
@@ -72,8 +67,6 @@ func newCommand() *cobra.Command {
 	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text or jsonl; btheap export has formats of sums")
 	f.BoolVar(&o.passthrough, "passthrough", false, "also print all other text, with the records decoded in place, and the frames of panic backtraces")
 	f.StringVar(&o.panicText, "panic-line", "", "with --passthrough, name the addresses in the last group of `REGEX`, too: 'crash at (\\w+)'")
-	f.StringVar(&o.convertTo, "convert", "", "write the dumps as `WHAT`: paths (~p# lines), or records (~m# lines)")
-	f.StringVar(&o.searchName, "search", "lws", "with --convert records, encode as `NAME`: lws, or best, for the shortest records")
 	f.StringVar(&o.color, "color", "auto", "colour the output `WHEN`: auto, always, or never")
 	f.StringVarP(&o.output, "output", "o", "", "write to `FILE`")
 	cli.AddFlags(c, "Output", f)
@@ -95,9 +88,6 @@ func (o *options) check(f *pflag.FlagSet) (err error) {
 	if !slices.Contains(formats, o.format) {
 		return fmt.Errorf("--format %q, expected %s; btheap export has the formats that add up", o.format, strings.Join(formats, ", "))
 	}
-	if o.search, err = codec.ParseSearch(o.searchName); err != nil {
-		return fmt.Errorf("--search: %w", err)
-	}
 	if o.panicText != "" {
 		if o.panicLine, err = regexp.Compile(o.panicText); err != nil {
 			return fmt.Errorf("--panic-line: %w", err)
@@ -110,12 +100,6 @@ func (o *options) check(f *pflag.FlagSet) (err error) {
 		return fmt.Errorf("--color %q, expected auto, always or never", o.color)
 	case o.passthrough && o.format != "text":
 		return fmt.Errorf("--passthrough goes with --format text only")
-	case o.convertTo != "" && o.convertTo != toPaths && o.convertTo != toRecords:
-		return fmt.Errorf("--convert %q, expected %s or %s", o.convertTo, toPaths, toRecords)
-	case o.convertTo != "" && (o.format != "text" || o.passthrough):
-		return fmt.Errorf("--convert writes a log of its own: it excludes --format and --passthrough")
-	case o.convertTo != "" && o.Live():
-		return fmt.Errorf("--convert reads a log twice: --follow and --serial have no end")
 	case o.Live() && o.Dump != "":
 		return fmt.Errorf("--dump prints records when the log has ended: --follow and --serial have no end; btheap top follows a dump")
 	}
@@ -129,8 +113,6 @@ func (o *options) noEffect(f *pflag.FlagSet) error {
 		needs  string
 		flags  []string
 	}{
-		{o.convertTo == toRecords, "--convert records", []string{"search"}},
-		{o.convertTo == "", "no --convert", []string{"hide", "show", "ignore", "focus", "basenames", "color"}},
 		{o.format == "text", "--format text", []string{"color"}},
 		{!o.passthrough, "no --passthrough", []string{"dump", "ignore", "focus"}},
 	} {

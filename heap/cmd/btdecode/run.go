@@ -36,15 +36,11 @@ func decode(c *cobra.Command, o *options) error {
 			return err
 		}
 	}
-	var more []heaplog.Option
-	if o.convertTo != "" {
-		more = append(more, heaplog.NamesFirst())
-	}
 	note := o.Notes(c.ErrOrStderr(), "btdecode")
 	if note != nil && o.WaitsForTerminal(o.args, c.InOrStdin()) {
 		note("reading standard input")
 	}
-	r, err := o.Open(ctx, o.args, c.InOrStdin(), more...)
+	r, err := o.Open(ctx, o.args, c.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -65,12 +61,6 @@ func decode(c *cobra.Command, o *options) error {
 // write writes record by record.
 func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outcome, stdout io.Writer) error {
 	w := bufio.NewWriterSize(out, 64<<10)
-	if o.convertTo != "" {
-		if err := o.convert(w, r, outcome); err != nil {
-			return err
-		}
-		return w.Flush()
-	}
 	frames := newFrames(o, r)
 	s := o.newSink(w, r, frames, stdout)
 	panics := panicFinder{own: o.panicLine}

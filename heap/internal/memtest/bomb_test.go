@@ -156,7 +156,7 @@ func TestBombs(t *testing.T) {
 		log  pair
 	}{
 		{"btdecode -F jsonl", one}, {"btheap dumps", one}, {"btheap top --json --stacks -n 0", one},
-		{"btheap tree --callers --min 0", one}, {"btheap html", one}, {"btheap export -F pprof", one}, {"btheap export -F dhat", one},
+		{"btheap tree --callers --min 0", one}, {"btheap html", one}, {"btheap export -F pprof", one},
 		{"btheap leaks --json", three}, {"btheap diff -n 0", three}, {"btheap html", three},
 		{"btheap dumps", diffs}, {"btheap leaks --json", diffs}, {"btheap html", diffs},
 		{"btheap dumps", deep}, {"btheap leaks --json", deep}, {"btheap html", deep}, {"btheap diff -n 0", deep}, {"btheap leaks --json", ever}, {"btheap leaks --json", back},

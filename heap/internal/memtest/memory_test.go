@@ -42,7 +42,7 @@ const (
 const (
 	fixedMemory = 300e6
 	perPath     = 800
-	perLargest  = 1500  // of exports to pprof and DHAT, and of events
+	perLargest  = 1500  // of exports to pprof, and of events
 	page        = 200e6 // the HTML page, 25,000 call paths at most, is put together in memory
 	perNamed    = 450
 	mostMemory  = 4e9
@@ -147,8 +147,7 @@ var memoryCases = func() (list []memoryCase) {
 		"btstats ONE",
 		"btheap top ONE", "btheap top --force -e ELF ONE", "btheap top --stacks ONE", "btheap tree ONE", "btheap tree --depth 3 --force -e ELF ONE",
 		"btheap peek ^main --force -e ELF ONE", "btheap diff TWO",
-		"btheap export -F speedscope ONE", "btheap export -F csv ONE")
-	add(kept(fixedMemory, perLargest, mostMemory), "btheap export -F dhat ONE")
+		"btheap export -F speedscope ONE")
 	add(kept(fixedMemory, perLargest, mostPprof), "btheap export -F pprof ONE")
 	add(kept(fixedMemory, perLargest, mostEvents), "btheap events EVENTS")
 	return list

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
-	"github.com/lwsbt/lwsbt/heap/profile/replay"
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
@@ -20,10 +19,6 @@ import (
 type Options struct {
 	Weight  profile.Weight // for formats that have one weight: folded
 	Program string         // name of the program that writes the file, for speedscope
-	Command string         // subject of the profile, for dhat
-	// Replay, if not nil, is written by dhat instead of the last dump: the total and the
-	// lifetimes of each path, and the values live at the peak and at the end.
-	Replay *replay.Replay
 }
 
 // writer writes the last dump. The notes name the values that the format cannot hold.
@@ -31,12 +26,12 @@ type writer func(w *bufio.Writer, p *profile.Profile, o Options) (notes []string
 
 // writers by the name of their format.
 var writers = map[string]writer{
-	"pprof": writePprof, "folded": writeFolded, "speedscope": writeSpeedscope, "dhat": writeDHAT, "csv": writeCSV,
+	"pprof": writePprof, "folded": writeFolded, "speedscope": writeSpeedscope,
 }
 
 // Formats lists the formats that Write writes.
 func Formats() []string {
-	return []string{"pprof", "folded", "speedscope", "dhat", "csv"}
+	return []string{"pprof", "folded", "speedscope"}
 }
 
 // Write writes the last dump of a profile in one of the Formats. The notes name the values that the
@@ -49,9 +44,7 @@ func Write(w io.Writer, p *profile.Profile, format string, o Options) (notes []s
 		return nil, fmt.Errorf("format %q, expected %s", format, strings.Join(Formats(), ", "))
 	}
 	b := bufio.NewWriterSize(w, 64<<10)
-	if o.Replay == nil {
-		p, notes = limited(p)
-	}
+	p, notes = limited(p)
 	more, err := write(b, p, o)
 	if notes = append(notes, more...); err != nil {
 		return notes, err

@@ -2,26 +2,19 @@ package export
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"math"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	pprof "github.com/google/pprof/profile"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
-	"github.com/lwsbt/lwsbt/heap/profile/replay"
-	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -89,143 +82,6 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// Valgrind's own viewer builds its tree from the file, and sums it up.
-func TestDHATInItsViewer(t *testing.T) {
-	node, err := exec.LookPath("node")
-	viewer := ""
-	for _, dir := range []string{"/usr/libexec/valgrind", "/usr/lib/valgrind", "/usr/lib/x86_64-linux-gnu/valgrind"} {
-		if _, err := os.Stat(filepath.Join(dir, "dh_view.js")); err == nil {
-			viewer = filepath.Join(dir, "dh_view.js")
-		}
-	}
-	if err != nil || viewer == "" {
-		t.Skip("node and valgrind's dh_view.js are not both installed")
-	}
-	source, err := os.ReadFile(viewer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "dhat.json")
-	// The viewer as it is, its page replaced by an object that answers anything.
-	script := `const any = new Proxy(function(){}, {get: (t, k) => k === Symbol.toPrimitive ? () => "" : k === "childNodes" ? [] : any,
- apply: () => any, construct: () => any, set: () => true});
-globalThis.document = any; globalThis.window = any;
-` + string(source) + `
-gData = JSON.parse(require("fs").readFileSync(process.argv[2], "utf8"));
-gSelect = {childNodes: [], selectedIndex: 0, options: [{disabled: false}]};
-Object.defineProperty(gSelect.childNodes, "0", {value: {}, enumerable: false, writable: true});
-gSelect.childNodes.length = 0; gSelect.childNodes = {entries: () => [][Symbol.iterator](), 0: {disabled: false}, undefined: {disabled: false}};
-buildTree();
-const live = t => gData.bklt ? ", " + [t._totalAvgLifetimes(), t._maxBytes, t._atTGmaxBytes, t._atTEndBlocks].join("/") : "";
-const show = (t, depth) => { console.log(" ".repeat(depth) + t._frames.map(f => gData.ftbl[f]).join(" < ") + " " + t._totalBytes + "/" + t._totalBlocks + live(t));
-  for (const k of t._kids || []) show(k, depth + 1); };
-show(gRoot, 0);`
-	js := filepath.Join(dir, "view.js")
-	if err := os.WriteFile(js, []byte(script), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ file, want string }{
-		{export(t, "dhat", profile.View{}, Options{Command: "app --x"}), `[root] 185/6
- 0x4001FF: xmalloc (/src/mem.c:10) < 0x4001FF: work (/src/work.c:7) < 0x4000FF: main (/src/main.c:3) 150/2
- 0x4002FF: idle (/src/main.c:20) < 0x4000FF: main (/src/main.c:3) 30/3
- 0x9000: ??? < 0x4001FF: xmalloc (/src/mem.c:10) < 0x4001FF: work (/src/work.c:7) < 0x4000FF: main (/src/main.c:3) 5/1
-`},
-		{dhatEvents(t), `[root] 217/4, 1500//150/3
- 0x4001FF: xmalloc (/src/mem.c:10) < 0x4001FF: work (/src/work.c:7) < 0x4000FF: main (/src/main.c:3) 210/3, 2000/150/150/2
- 0x4002FF: idle (/src/main.c:20) < 0x4000FF: main (/src/main.c:3) 7/1, 0/7/0/1
-`},
-	} {
-		if err := os.WriteFile(file, []byte(c.file), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.Command(node, js, file).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		if string(out) != c.want {
-			t.Errorf("the viewer has\n%swant\n%s", out, c.want)
-		}
-	}
-}
-
-// dhatEvents is a DHAT file of four blocks of the fixture's first two call paths.
-func dhatEvents(t *testing.T) string {
-	dump, paths := fixture()
-	var r replay.Replay
-	for _, e := range []replay.Event{
-		{Path: paths[0], Addr: 0x10, Bytes: 100, Time: 1000},
-		{Path: paths[0], Addr: 0x20, Bytes: 50, Time: 2000},
-		{Kind: replay.Freed, Addr: 0x10, Time: 4000},
-		{Path: paths[0], Addr: 0x30, Bytes: 60, Time: 5000},
-		{Path: paths[1], Addr: 0x40, Bytes: 7, Time: 5000},
-	} {
-		e.Time *= time.Microsecond
-		e.Thread = 1
-		if !r.Add(e) {
-			t.Fatalf("%+v freed nothing", e)
-		}
-	}
-	var out bytes.Buffer
-	notes, err := Write(&out, newProfile(t, dump), "dhat", Options{Replay: &r})
-	if err != nil || len(notes) > 0 {
-		t.Fatalf("%v, notes %q", err, notes)
-	}
-	return out.String()
-}
-
-func TestDHATLifetimes(t *testing.T) {
-	out := dhatEvents(t)
-	for _, want := range []string{
-		`"verb":"Allocated"`, `"bklt":true,"bkacc":false`, `,"te":5000` + "\n" + `,"tg":2000` + "\n",
-		`{"tb":210,"tbk":3` + "\n" + `  ,"tl":6000` + "\n" + `  ,"mb":150,"mbk":2` + "\n" + `  ,"gb":150,"gbk":2` + "\n" + `  ,"eb":110,"ebk":2` + "\n",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %s in\n%s", want, out)
-		}
-	}
-}
-
-// A file of valgrind's own has the keys that ours has, and of the same types.
-func TestDHATKeysAreValgrinds(t *testing.T) {
-	cmdtest.Need(t, "valgrind")
-	file := filepath.Join(t.TempDir(), "dhat.json")
-	if out, err := exec.Command("valgrind", "--tool=dhat", "--dhat-out-file="+file, "/bin/ls", "/").CombinedOutput(); err != nil {
-		t.Skipf("valgrind does not run here: %v\n%.200s", err, out)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var theirs, ours map[string]any
-	if err := json.Unmarshal(text, &theirs); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(dhatEvents(t)), &ours); err != nil {
-		t.Fatal(err)
-	}
-	kind := func(v any) string { b, _ := json.Marshal(v); return string(b[:1]) }
-	for k, v := range ours {
-		w, ok := theirs[k]
-		if !ok {
-			t.Errorf("valgrind writes no %q", k)
-			continue
-		}
-		if strings.ContainsAny(kind(v), `"[{`) && kind(v) != kind(w) {
-			t.Errorf("%s: %v, valgrind writes %v", k, v, w)
-		}
-	}
-	site := func(file map[string]any) map[string]any { return file["pps"].([]any)[0].(map[string]any) }
-	for k := range site(theirs) {
-		if _, ok := site(ours)[k]; !ok && k != "rb" && k != "wb" && k != "acc" { // accesses
-			t.Errorf("a call path has no %q", k)
-		}
-	}
-	if ours["dhatFileVersion"] != theirs["dhatFileVersion"] {
-		t.Errorf("version %v, valgrind writes %v", ours["dhatFileVersion"], theirs["dhatFileVersion"])
-	}
-}
-
 func TestSpeedscope(t *testing.T) {
 	var f struct {
 		Schema string `json:"$schema"`
@@ -256,33 +112,6 @@ func TestSpeedscope(t *testing.T) {
 		if sum != total || p.EndValue != total || p.Type != "sampled" {
 			t.Errorf("profile %d: sum %d, end %d, want %d", i, sum, p.EndValue, total)
 		}
-	}
-}
-
-func TestTextFormats(t *testing.T) {
-	records, err := csv.NewReader(strings.NewReader(export(t, "csv", profile.View{}, Options{}))).ReadAll()
-	if err != nil || len(records) != 4 {
-		t.Fatalf("%v, %q", err, records)
-	}
-	if got := strings.Join(records[1], "|"); got != "dump 1|150|2|xmalloc|/src/mem.c|10|xmalloc /src/mem.c:10;work /src/work.c:7;main /src/main.c:3" {
-		t.Error(got)
-	}
-}
-
-// No cell of names that are not trusted is a formula.
-func TestCSVHasNoFormulas(t *testing.T) {
-	var builder profile.Builder
-	builder.Add(builder.Path([]symbol.Addr{addr(0x400100, frame("=cmd|' /c calc'!A0", "@SUM(1)", 3))}), profile.Value{Bytes: 1, Count: 1})
-	var b bytes.Buffer
-	if _, err := Write(&b, newProfile(t, builder.End(profile.DumpInfo{Name: "=1+1", Number: 1, Boot: 1})), "csv", Options{}); err != nil {
-		t.Fatal(err)
-	}
-	records, err := csv.NewReader(&b).ReadAll()
-	if err != nil || len(records) != 2 {
-		t.Fatal(err, records)
-	}
-	if r := records[1]; r[0] != "'=1+1" || r[3] != "'=cmd|' /c calc'!A0" || r[4] != "'@SUM(1)" || !strings.HasPrefix(r[6], "'=cmd") {
-		t.Errorf("%q, expected an apostrophe before each name", r)
 	}
 }
 
@@ -405,7 +234,7 @@ func TestSumsOverLimits(t *testing.T) {
 	var b profile.Builder
 	b.Add(b.Path([]symbol.Addr{addr(0x400100, frame("main", "a.c", 3))}), profile.Value{Bytes: 1 << 63, Count: 1})
 	p := newProfile(t, b.End(profile.DumpInfo{}))
-	for format, want := range map[string]string{"pprof": "2^63-1", "speedscope": "2^53-1", "dhat": "2^53-1"} {
+	for format, want := range map[string]string{"pprof": "2^63-1", "speedscope": "2^53-1"} {
 		notes, err := Write(io.Discard, p, format, Options{})
 		if err != nil || len(notes) != 1 || !strings.Contains(notes[0], want) {
 			t.Errorf("%s: %v, notes %q", format, err, notes)
@@ -420,10 +249,8 @@ func TestNothing(t *testing.T) {
 	}
 	for i, p := range []*profile.Profile{nil, {}, newProfile(t, &profile.Dump{}), newProfile(t, new(profile.Builder).End(profile.DumpInfo{}), profile.Sum())} {
 		for _, f := range Formats() {
-			for _, r := range []*replay.Replay{nil, new(replay.Replay)} {
-				if _, err := Write(io.Discard, p, f, Options{Replay: r}); err != nil {
-					t.Errorf("%d, %s: %v", i, f, err)
-				}
+			if _, err := Write(io.Discard, p, f, Options{}); err != nil {
+				t.Errorf("%d, %s: %v", i, f, err)
 			}
 		}
 	}

@@ -268,3 +268,12 @@ func (x *pprofBuilder) function(f symbol.Frame) *pprof.Function {
 	}
 	return known
 }
+
+// callOf returns the address in memory of the call before return address a, or a itself if
+// nothing is known of it.
+func callOf(a *symbol.Addr) uint64 {
+	if l := a.Location; l != nil && (l.Module != nil || len(l.Frames) > 0) {
+		return l.Call
+	}
+	return a.PC
+}
