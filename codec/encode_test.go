@@ -117,6 +117,27 @@ func TestLongest(t *testing.T) {
 	}
 }
 
+// MinBlob, MaxBlob and MaxBlobUser are lengths of blobs.
+func TestLimitsAreReached(t *testing.T) {
+	var all codec.User
+	for tag := codec.TagAddress; tag <= codec.TagOldAddress; tag++ {
+		all.Set(tag, 1<<64-1)
+	}
+	longest := stackOf(1<<64-1, climb(1<<63, 1<<58+1)...)
+	for _, c := range []struct {
+		stack *codec.Stack
+		user  *codec.User
+		want  int
+	}{
+		{stackOf(0), nil, codec.MinBlob}, {stackOf(1), nil, codec.MinBlob}, {longest, nil, codec.MaxBlob}, {longest, &all, codec.MaxBlobUser},
+	} {
+		blob, err := codec.Encoder{Machine: codec.MachineExact64}.AppendBlob(nil, c.stack, c.user)
+		if err != nil || len(blob) != c.want {
+			t.Errorf("%d frames, size %d: %d bytes (%v), want %d", len(c.stack.PCs), c.stack.Size, len(blob), err, c.want)
+		}
+	}
+}
+
 func TestAppendBlobRefuses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		stack   *codec.Stack

@@ -4,23 +4,25 @@ package mutants
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// A mutant replaces the only occurrence of old in a file. The tests of packages must then fail.
+// A mutant replaces the only occurrence of old in a file. One of the tests must then fail: each is a package, or a
+// package and the names of tests, "./codec:Longest|Names". The likeliest is first.
 type mutant struct {
 	file, old, new string
-	packages       []string
+	tests          []string
 }
 
-// table returns the mutants of mutants.txt: fields separated by tabs, the file, the text, its replacement, and the
-// packages with the tests that notice it.
+// table returns the mutants of mutants.txt: fields separated by tabs, the file, the text, its replacement, and the tests.
 func table(t *testing.T) (list []mutant) {
 	t.Helper()
 	text, err := os.ReadFile("mutants.txt")
@@ -38,8 +40,8 @@ func table(t *testing.T) (list []mutant) {
 		}
 		list = append(list, mutant{f[0], f[1], f[2], strings.Fields(f[3])})
 	}
-	if len(list) < 15 {
-		t.Fatalf("%d mutants, want 15 and more", len(list))
+	if len(list) < 60 {
+		t.Fatalf("%d mutants, want 60 and more", len(list))
 	}
 	return list
 }
@@ -63,35 +65,50 @@ func TestMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range table(t) {
-		t.Run(filepath.Base(m.file)+" "+strings.TrimSpace(m.new), func(t *testing.T) {
-			path := filepath.Join(root, m.file)
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
+	for i, m := range table(t) {
+		t.Run(fmt.Sprintf("%d/%s", i+1, strings.TrimSpace(m.new)), func(t *testing.T) {
+			t.Parallel()
+			overlay := m.overlay(t, root)
+			for _, tests := range m.tests {
+				dir, run, _ := strings.Cut(tests, ":")
+				cmd := exec.Command("go", "test", "-failfast", "-vet=off", "-overlay", overlay, "-run", run, dir)
+				cmd.Dir = root
+				cmd.Env = append(os.Environ(), "LWSBT_FULL=")
+				out, err := cmd.CombinedOutput()
+				switch {
+				case strings.Contains(string(out), "[build failed]") || strings.Contains(string(out), "[setup failed]"):
+					t.Fatalf("the mutant does not compile: %s", out)
+				case err != nil:
+					t.Logf("noticed by %s %s", dir, failed.Find(out))
+					return
+				}
 			}
-			dir := t.TempDir()
-			mutated, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
-			if err := os.WriteFile(mutated, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			list, err := json.Marshal(map[string]map[string]string{"Replace": {path: mutated}})
-			if err == nil {
-				err = os.WriteFile(overlay, list, 0o644)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.Command("go", append([]string{"test", "-failfast", "-overlay", overlay}, m.packages...)...)
-			cmd.Dir = root
-			cmd.Env = append(os.Environ(), "LWSBT_FULL=")
-			out, err := cmd.CombinedOutput()
-			switch {
-			case err == nil:
-				t.Errorf("no test of %v notices %q instead of %q", m.packages, m.new, m.old)
-			case strings.Contains(string(out), "[build failed]") || strings.Contains(string(out), "[setup failed]"):
-				t.Errorf("the mutant does not compile: %s", out)
-			}
+			t.Errorf("no test of %v notices %q instead of %q", m.tests, m.new, m.old)
 		})
 	}
+}
+
+var failed = regexp.MustCompile(`--- FAIL: \S+|panic: .*`)
+
+// overlay writes the mutant and the file for -overlay, and returns the path of the latter.
+func (m mutant) overlay(t *testing.T, root string) string {
+	t.Helper()
+	path := filepath.Join(root, m.file)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	mutated, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(mutated, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {path: mutated}})
+	if err == nil {
+		err = os.WriteFile(overlay, list, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return overlay
 }
