@@ -57,12 +57,12 @@ var layout = map[string]struct{ packages, libraries string }{
 	"gen":                         {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":                 {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
-	"conformance":                    {packages: ". codec codec/callpath codec/recording conformance/btv conformance/internal/words conformance/vectors internal/bitstring"},
-	"conformance/btv":                {packages: "codec codec/callpath conformance/internal/words internal/bitstring"},
-	"conformance/internal/words":     {packages: "codec codec/callpath"},
-	"conformance/vectors":            {},
-	"conformance/fuzz":               {packages: "codec codec/callpath codec/recording conformance conformance/internal/words internal/bitstring"},
-	"cmd/btconform/internal/render":  {packages: "codec codec/callpath conformance internal/bitstring internal/cli"},
+	"conformance":                   {packages: ". codec codec/callpath codec/recording conformance/btv conformance/internal/words conformance/vectors internal/bitstring"},
+	"conformance/btv":               {packages: "codec codec/callpath conformance/internal/words internal/bitstring"},
+	"conformance/internal/words":    {packages: "codec codec/callpath"},
+	"conformance/vectors":           {},
+	"conformance/fuzz":              {packages: "codec codec/callpath codec/recording conformance conformance/internal/words internal/bitstring"},
+	"cmd/btconform/internal/render": {packages: "codec codec/callpath conformance internal/bitstring internal/cli"},
 
 	"corpus": {},
 	"device": {},
