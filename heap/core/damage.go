@@ -186,7 +186,7 @@ func (f *finder) checkSizes() {
 	order := f.h.sorted()
 	for i, at := range order {
 		b := &f.h.Blocks[at]
-		if b.Blob == nil {
+		if !b.Sized() {
 			continue
 		}
 		f.o = &f.h.Owners[b.Owner]
@@ -207,7 +207,7 @@ func (f *finder) checkSizes() {
 
 // start returns the start of the metadata of a block, as far as it is known.
 func (f *finder) start(b *Block) uint64 {
-	return b.Addr - 3*f.ptr - max(uint64(b.length), 2)
+	return b.Addr - 3*f.ptr - max(uint64(b.meta), 2)
 }
 
 // checkCalls finds stacks whose addresses follow no call, where the code is known. A
@@ -218,10 +218,10 @@ func (f *finder) checkCalls() {
 	}
 	for i := range f.h.Blocks {
 		b := &f.h.Blocks[i]
-		if b.Blob == nil {
+		if !b.Sized() {
 			continue
 		}
-		if (codec.Decoder{Word: f.m.Word}).Decode(&f.scratch, nil, b.Blob) != nil {
+		if (codec.Decoder{Word: f.m.Word}).Decode(&f.scratch, nil, f.h.Blob(i)) != nil {
 			continue
 		}
 		if known, wrong := f.countCalls(&f.scratch); wrong >= 2 && wrong > known/2 {
@@ -239,7 +239,7 @@ func (f *finder) checkEnds() {
 	for i := range f.h.Blocks {
 		b := &f.h.Blocks[i]
 		o := &f.h.Owners[b.Owner]
-		if b.Blob == nil || !o.Device {
+		if !b.Sized() || !o.Device {
 			continue
 		}
 		if d := f.damages[b.Addr-3*f.ptr]; d != nil && d.Parts&(DamagedSize|DamagedCalls) != 0 {
@@ -250,7 +250,7 @@ func (f *finder) checkEnds() {
 		if !ok {
 			continue
 		}
-		b.Checked = uint64(len(bytes))
+		b.Checked = uint8(min(len(bytes), 1<<8-1))
 		wrong := 0
 		for _, c := range bytes {
 			if c != spareByte {
@@ -286,7 +286,7 @@ func (f *finder) suspect() {
 		d := &h.Damage[i]
 		at := sort.Search(len(order), func(i int) bool { return h.Blocks[order[i]].Addr >= d.Addr })
 		if at < len(order) && d.Parts&(DamagedBlob|DamagedCalls|DamagedSize) == 0 {
-			if b := &h.Blocks[order[at]]; b.Addr == d.Addr && b.Blob != nil {
+			if b := &h.Blocks[order[at]]; b.Addr == d.Addr && b.Sized() {
 				d.Suspect = int(order[at])
 				continue
 			}
@@ -296,7 +296,7 @@ func (f *finder) suspect() {
 			at--
 			b := &h.Blocks[order[at]]
 			over := f.damages[b.Addr-3*f.ptr]
-			if b.Blob == nil || over != nil && over.Parts != DamagedEnd {
+			if !b.Sized() || over != nil && over.Parts != DamagedEnd {
 				continue
 			}
 			if over == nil && b.Checked > 0 {

@@ -53,7 +53,7 @@ type ArenaDamage struct {
 // NewHeap returns a heap of the blocks of arenas. Each block has a blob, without call stack if
 // its stack is not known. NewHeap omits blocks beyond [MaxBlocks], and notes it.
 func (m *Image) NewHeap(arenas []Arena) *Heap {
-	h := &Heap{Foreign: true}
+	h := &Heap{Foreign: true, blobs: make([][]byte, 1)}
 	machine := codec.MachineExact64
 	if m.Word == 32 {
 		machine = codec.MachineExact32
@@ -63,7 +63,7 @@ func (m *Image) NewHeap(arenas []Arena) *Heap {
 		n += arenas[i].Count
 	}
 	h.Blocks = make([]Block, 0, min(n, MaxBlocks))
-	f := foreign{h: h, machine: machine, blobs: map[string][]byte{}}
+	f := foreign{h: h, machine: machine, blobs: map[string]uint32{}}
 	for i := range arenas {
 		f.add(&arenas[i])
 	}
@@ -74,7 +74,7 @@ func (m *Image) NewHeap(arenas []Arena) *Heap {
 type foreign struct {
 	h       *Heap
 	machine codec.Machine
-	blobs   map[string][]byte // by size and call stack
+	blobs   map[string]uint32 // index of Heap.blobs by size and call stack
 	key     []byte
 }
 
@@ -94,11 +94,11 @@ func (f *foreign) add(a *Arena) {
 			dropped = true
 			continue
 		}
-		tail := uint32(0)
+		tail := uint8(0)
 		if b.Link != 0 {
-			tail = uint32(b.Addr + b.Size - b.Link)
+			tail = uint8(b.Addr + b.Size - b.Link)
 		}
-		h.Blocks = append(h.Blocks, Block{Addr: b.Addr, Size: b.Size, Blob: blob, Owner: len(h.Owners), Damaged: b.Damaged, header: uint32(b.Header), doubtful: b.Doubtful, tail: tail})
+		h.Blocks = append(h.Blocks, Block{Addr: b.Addr, Size: b.Size, blob: blob, Owner: int32(len(h.Owners)), Damaged: b.Damaged, meta: uint16(b.Header), doubtful: b.Doubtful, tail: tail})
 	}
 	n := len(h.Blocks) - first
 	h.Owners = append(h.Owners, Owner{Addr: a.Addr, Name: a.Name, Count: uint32(n), Blocks: n})
@@ -121,8 +121,8 @@ func (f *foreign) add(a *Arena) {
 	}
 }
 
-// blob returns the blob of a block. Blocks with the same size and call stack share one.
-func (f *foreign) blob(b *ArenaBlock) ([]byte, error) {
+// blob returns the index of the blob of a block. Blocks with the same size and call stack share one.
+func (f *foreign) blob(b *ArenaBlock) (uint32, error) {
 	s := codec.Stack{PCs: b.Stack[:min(len(b.Stack), codec.MaxDepth)], Size: b.Size}
 	f.key = binary.LittleEndian.AppendUint64(f.key[:0], s.Size)
 	for _, pc := range s.PCs {
@@ -136,25 +136,28 @@ func (f *foreign) blob(b *ArenaBlock) ([]byte, error) {
 		s.PCs = nil
 		blob, err = codec.Encoder{Machine: f.machine}.AppendBlob(nil, &s, nil)
 	}
-	if err == nil {
-		f.blobs[string(f.key)] = blob
-		f.h.Stacks = f.h.Stacks || len(s.PCs) > 0
+	if err != nil {
+		return 0, err
 	}
-	return blob, err
+	n := uint32(len(f.h.blobs))
+	f.h.blobs, f.blobs[string(f.key)] = append(f.h.blobs, blob), n
+	f.h.Stacks = f.h.Stacks || len(s.PCs) > 0
+	return n, nil
 }
 
-// Chunk returns the number of bytes of the block with the allocator's header, 0 if it is not one of an allocator.
-func (b *Block) Chunk() uint64 {
-	if b.header == 0 {
+// Chunk returns the number of bytes of a block with the allocator's header, 0 if it is not one of an allocator.
+func (h *Heap) Chunk(block int) uint64 {
+	b := &h.Blocks[block]
+	if !h.Foreign || b.meta == 0 {
 		return 0
 	}
-	return b.Size + uint64(b.header)
+	return b.Size + uint64(b.meta)
 }
 
 // headerSize returns the number of bytes of metadata directly before a block.
 func (h *Heap) headerSize(b *Block, ptr uint64) uint64 {
 	if h.Foreign {
-		return uint64(b.header)
+		return uint64(b.meta)
 	}
-	return 3*ptr + max(uint64(b.length), 2)
+	return 3*ptr + max(uint64(b.meta), 2)
 }

@@ -13,7 +13,7 @@ import (
 //
 //	true start                                   Block.Addr
 //	│ unused │ bits and padding │ length │ node     │ Size bytes …
-//	         └────── Block.Blob ─────────┘ prev next owner
+//	         └────── Heap.Blob ──────────┘ prev next owner
 type Heap struct {
 	Owners []Owner
 	// Blocks are in the order of their lists, the oldest first.
@@ -28,9 +28,10 @@ type Heap struct {
 	// Stacks reports whether the allocator stores call stacks, if Foreign.
 	Stacks bool
 
-	inside   []span  // memory of the allocator, if Foreign
-	doubtful []span  // of inside: what may be the program's
-	free     [][]Map // of the owners, if Foreign
+	inside   []span   // memory of the allocator, if Foreign
+	doubtful []span   // of inside: what may be the program's
+	free     [][]Map  // of the owners, if Foreign
+	blobs    [][]byte // of the blocks: subslices of the image; those of an allocator are shared. The first is nil
 	notes    notes
 	byAddr   []int32 // indexes of Blocks, by address
 }
@@ -53,27 +54,38 @@ type Owner struct {
 	Spare  uint64
 }
 
-// Block is a live allocation.
+// Block is a live allocation. Heaps have millions: it takes 32 bytes.
 type Block struct {
-	Addr uint64 // as returned to the program
-	Size uint64 // requested size in bytes
-	// Blob is the compressed stack, a subslice of the image. If it was overwritten, or lws had no
-	// space for it, Blob is nil and Size is unknown.
-	Blob  []byte
-	Owner int // index of Heap.Owners
+	Addr  uint64 // as returned to the program
+	Size  uint64 // requested size in bytes, if Sized
+	Owner int32  // index of Heap.Owners
+	blob  uint32 // index of Heap.blobs; 0 if there is none
+	// meta is the length of the stack in memory, with its padding, 0 if it is not known. If Heap.Foreign, it is the size of the
+	// allocator's header in bytes.
+	meta uint16
+	// Checked is the number of spare bytes after the block that were checked for writes
+	// past its end; 0 if there are none.
+	Checked uint8
+	tail    uint8 // bytes from ArenaBlock.Link to the end of the block; 0 if there is none
 	// Carved reports whether the block was found by its own bytes, because no chain of
 	// intact links leads to it from its owner.
 	Carved bool
 	// Damaged reports whether Heap.Damage contains the block.
 	Damaged  bool
 	doubtful bool // as in ArenaBlock
-	// Checked is the number of spare bytes after the block that were checked for writes
-	// past its end; 0 if there are none.
-	Checked uint64
+}
 
-	length uint32 // of the stack in memory, with its padding; 0 if it is not known
-	header uint32 // of an allocator, in bytes, if Heap.Foreign
-	tail   uint32 // bytes from ArenaBlock.Link to the end of the block; 0 if there is none
+// Sized reports whether the size of the block is known, and with it its compressed stack.
+func (b *Block) Sized() bool { return b.blob != 0 }
+
+// Blob returns the compressed stack of a block, given by its index. It is nil if it was overwritten, or lws had no space
+// for it: the size of the block is unknown then.
+func (h *Heap) Blob(block int) []byte { return h.blobs[h.Blocks[block].blob] }
+
+// setBlob sets the compressed stack of a block.
+func (h *Heap) setBlob(b *Block, blob []byte) {
+	b.blob = uint32(len(h.blobs))
+	h.blobs = append(h.blobs, blob)
 }
 
 // Search holds the options of [Image.FindHeap].
@@ -105,7 +117,7 @@ func (m *Image) FindHeap(s Search) (*Heap, error) {
 	if m.Word == 0 || m.Order == nil {
 		return nil, errors.New("raw memory does not tell its word size and byte order: give the ELF file of the program")
 	}
-	h := &Heap{}
+	h := &Heap{blobs: make([][]byte, 1)}
 	f := &finder{m: m, h: h, ptr: uint64(m.PointerSize()), follows: s.FollowsCall,
 		nodes: map[uint64]*node{}, claims: map[uint64]bool{}, damages: map[uint64]*Damage{}}
 	seen := map[uint64]bool{}
@@ -230,7 +242,7 @@ func (f *finder) userFields() bool {
 	var u codec.User
 	some := false
 	for i := range f.h.Blocks {
-		if b := f.h.Blocks[i].Blob; b != nil {
+		if b := f.h.Blob(i); b != nil {
 			if (codec.Decoder{}).Decode(&s, &u, b) != nil {
 				return false
 			}

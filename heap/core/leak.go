@@ -119,16 +119,16 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		g.pointers(s, reach)
 	}
 	for i := range h.Blocks { // a block of unknown size may have any content: its pointers count
-		if h.Blocks[i].Blob == nil {
+		if !h.Blocks[i].Sized() {
 			reach(i)
 		}
 	}
 	g.spread(reach)
 	uncertain := mark(Uncertain)
 	for i := range h.Blocks {
-		if b := &h.Blocks[i]; h.Unknown(i) && b.Blob != nil {
+		if b := &h.Blocks[i]; h.Unknown(i) && b.Sized() {
 			uncertain(i)
-			g.pointers(span{b.Addr - uint64(b.header), b.Addr}.words(m), uncertain)
+			g.pointers(span{b.Addr - uint64(b.meta), b.Addr}.words(m), uncertain)
 			g.pointers(span{b.Addr + b.Size - 1, b.Addr + b.Size}.words(m), uncertain)
 		}
 	}
@@ -156,7 +156,7 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 // of the block is not known, or in a heap of an allocator, its header was overwritten or is in doubt.
 func (h *Heap) Unknown(block int) bool {
 	b := &h.Blocks[block]
-	return b.Blob == nil || h.Foreign && (b.Damaged || b.doubtful)
+	return !b.Sized() || h.Foreign && (b.Damaged || b.doubtful)
 }
 
 // redZone returns the number of bytes below the stack pointer that a function may use.

@@ -106,7 +106,7 @@ func (d *PathDump) blocks(m *Image) (list []ProfileEntry) {
 		}
 		s.PCs = s.PCs[:0]
 		base := callpath.Cut
-		if b.Blob != nil && (codec.Decoder{Word: m.Word}).Decode(&s, nil, b.Blob) == nil && len(s.PCs) < codec.MaxDepth-1 { // lws captures no more
+		if b.Sized() && (codec.Decoder{Word: m.Word}).Decode(&s, nil, d.Heap.Blob(i)) == nil && len(s.PCs) < codec.MaxDepth-1 { // lws captures no more
 			base = callpath.Whole
 		}
 		frames := make([]uint64, 0, len(s.PCs))

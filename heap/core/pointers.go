@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 )
@@ -40,60 +41,120 @@ func (p *Pointers) Block(addr uint64) (block int, ok bool) { return p.g.find(add
 
 // graph finds the blocks that memory points to.
 type graph struct {
-	m     *Image
-	h     *Heap
-	addr  []uint64 // of blocks, ascending
-	end   []uint64
-	index []int32 // of Heap.Blocks
-	work  []int32
-	used  []span   // blocks with their metadata
-	past  []int32  // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
-	links []uint64 // bits of the blocks that were in past
+	m      *Image
+	h      *Heap
+	order  []int32 // indexes of Heap.Blocks by address; nil if they are in this order
+	places []place // memory with blocks
+	work   []int32
+	used   []span   // blocks with their metadata
+	past   []int32  // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
+	links  []uint64 // bits of the blocks that were in past
 }
+
+// place is memory in which blocks begin, without large gaps. For each of its pages, first has the position of the first block
+// that begins there or later; the last one is that of the next place.
+type place struct {
+	start uint64
+	first []int32
+}
+
+// In a place, at most placeGap bytes are from the start of a block to that of the next one. Its pages have 1<<pageBits bytes.
+const (
+	placeGap = 1 << 16
+	pageBits = 10
+)
 
 // maxUnsized is the number of bytes of a block of unknown size that are searched.
 const maxUnsized = 64 << 10
 
 func newGraph(m *Image, h *Heap) *graph {
-	g := &graph{m: m, h: h, index: h.sorted(), links: make([]uint64, len(h.Blocks)/64+1)}
+	g := &graph{m: m, h: h, links: make([]uint64, len(h.Blocks)/64+1)}
+	if !slices.IsSortedFunc(h.Blocks, func(a, b Block) int { return cmp.Compare(a.Addr, b.Addr) }) {
+		g.order = h.sorted()
+	}
 	ptr := uint64(m.PointerSize())
 	inside := normal(h.inside) // of an arena: few ranges for all its blocks
-	g.addr, g.end = make([]uint64, 0, len(g.index)), make([]uint64, 0, len(g.index))
-	for i, at := range g.index {
-		b := &h.Blocks[at]
-		end := addSize(b.Addr, max(b.Size, 1))
-		if b.Blob == nil {
-			end = addSize(b.Addr, maxUnsized)
-		}
-		if i+1 < len(g.index) {
-			next := &h.Blocks[g.index[i+1]]
-			end = min(end, max(b.Addr+1, next.Addr-h.headerSize(next, ptr)))
-		}
-		g.addr, g.end = append(g.addr, b.Addr), append(g.end, end)
+	for i := range h.Blocks {
+		b, end := g.block(i), g.end(i)
 		if k := sort.Search(len(inside), func(k int) bool { return inside[k].end >= end }); k == len(inside) || inside[k].start > b.Addr {
 			g.used = append(g.used, span{b.Addr - min(b.Addr, h.headerSize(b, ptr)), end})
 		}
+		if i == 0 || b.Addr-g.block(i-1).Addr > placeGap {
+			g.places = append(g.places, place{start: b.Addr})
+		}
+		p := &g.places[len(g.places)-1]
+		for page := (b.Addr - p.start) >> pageBits; uint64(len(p.first)) <= page; {
+			p.first = append(p.first, int32(i))
+		}
+	}
+	for i := range g.places {
+		next := len(h.Blocks)
+		if i+1 < len(g.places) {
+			next = int(g.places[i+1].first[0])
+		}
+		g.places[i].first = append(g.places[i].first, int32(next))
 	}
 	g.used = normal(append(g.used, inside...))
 	return g
 }
 
+// index returns the index of a block by its position in the order of addresses.
+func (g *graph) index(i int) int {
+	if g.order != nil {
+		return int(g.order[i])
+	}
+	return i
+}
+
+// block returns the block at a position in the order of addresses.
+func (g *graph) block(i int) *Block { return &g.h.Blocks[g.index(i)] }
+
+// end returns the address behind the block at a position: its end, or the metadata of the next one.
+func (g *graph) end(i int) uint64 {
+	b := g.block(i)
+	end := addSize(b.Addr, max(b.Size, 1))
+	if !b.Sized() {
+		end = addSize(b.Addr, maxUnsized)
+	}
+	if i+1 < len(g.h.Blocks) {
+		next := g.block(i + 1)
+		end = min(end, max(b.Addr+1, next.Addr-g.h.headerSize(next, uint64(g.m.PointerSize()))))
+	}
+	return end
+}
+
+// before returns the position of the last block that begins at an address or before, -1 if there is none.
+func (g *graph) before(v uint64) int {
+	k := sort.Search(len(g.places), func(k int) bool { return g.places[k].start > v }) - 1
+	if k < 0 {
+		return -1
+	}
+	p := &g.places[k]
+	page := min((v-p.start)>>pageBits, uint64(len(p.first)-2))
+	low, high := int(p.first[page]), int(p.first[page+1])
+	for low < high { // the first block behind v is between
+		if mid := (low + high) / 2; g.block(mid).Addr > v {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low - 1
+}
+
 // find returns the index of the block that holds an address, or, if ok is false, of that before it, -1 if there is none.
 func (g *graph) find(v uint64) (block int, ok bool) {
-	i, found := slices.BinarySearch(g.addr, v)
-	if !found {
-		i--
-	}
+	i := g.before(v)
 	if i < 0 {
 		return -1, false
 	}
-	return int(g.index[i]), v < g.end[i]
+	return g.index(i), v < g.end(i)
 }
 
 // ends records block if it ends at v, an address in no block.
 func (g *graph) ends(v uint64, block int) {
 	if block >= 0 {
-		if b := &g.h.Blocks[block]; b.Blob != nil && b.Size > 0 && b.Addr+b.Size == v {
+		if b := &g.h.Blocks[block]; b.Sized() && b.Size > 0 && b.Addr+b.Size == v {
 			g.maybe(block)
 		}
 	}
@@ -117,11 +178,11 @@ func (g *graph) pointers(s span, visit func(int)) {
 
 // pointersAt is like pointers; visit has the address of the pointer, too.
 func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
-	if len(g.addr) == 0 {
+	if len(g.places) == 0 {
 		return
 	}
 	size, order := g.m.PointerSize(), g.m.ByteOrder()
-	low, high := g.addr[0], g.end[len(g.end)-1]
+	low, high := g.places[0].start, g.end(len(g.h.Blocks)-1)
 	segs := g.m.Segments()
 	for i := sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= s.start }); i < len(segs) && segs[i].Addr < s.end; i++ {
 		seg := &segs[i]
@@ -195,9 +256,11 @@ func (g *graph) inUse(addr uint64) bool {
 
 // content returns the memory of a block, given by its index in Heap.Blocks.
 func (g *graph) content(block int) span {
-	addr := g.h.Blocks[block].Addr
-	i := sort.Search(len(g.addr), func(i int) bool { return g.addr[i] >= addr })
-	return span{addr, g.end[i]}
+	i := block
+	if g.order != nil {
+		i = g.before(g.h.Blocks[block].Addr)
+	}
+	return span{g.h.Blocks[block].Addr, g.end(i)}
 }
 
 // spread follows the pointers in marked blocks.

@@ -235,7 +235,7 @@ func TestLwsHeap(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			slow(t, b.triple)
 			d := lwsCore(t, i, "plain")
-			d.check(t, func(h *Heap, i int) bool { return string(codec.AppendLine(nil, h.Blocks[i].Blob)) == d.lines[i] })
+			d.check(t, func(h *Heap, i int) bool { return string(codec.AppendLine(nil, h.Blob(i))) == d.lines[i] })
 		})
 	}
 }
@@ -296,7 +296,7 @@ func (d *dead) check(t *testing.T, same func(h *Heap, i int) bool) {
 		for i := range h.Blocks {
 			b := &h.Blocks[i]
 			if !same(h, i) {
-				t.Fatalf("block %d: %x, the library writes %s", i, b.Blob, d.lines[i])
+				t.Fatalf("block %d: %x, the library writes %s", i, h.Blob(i), d.lines[i])
 			}
 			if b.Addr != d.truth[i].addr || b.Size != d.truth[i].size {
 				t.Fatalf("block %d: %#x, size %d, the program has %+v", i, b.Addr, b.Size, d.truth[i])

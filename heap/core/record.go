@@ -17,19 +17,19 @@ import (
 // other user fields and all other bits as they are in memory. It reports whether the block has
 // a blob. (BT-UF-1)
 func (h *Heap) AppendLine(dst []byte, block int) ([]byte, bool) {
-	b := &h.Blocks[block]
-	if b.Blob == nil {
+	b := h.Blob(block)
+	if b == nil {
 		return dst, false
 	}
 	var u codec.User
 	if h.User {
 		var s codec.Stack
-		if (codec.Decoder{}).Decode(&s, &u, b.Blob) != nil {
+		if (codec.Decoder{}).Decode(&s, &u, b) != nil {
 			u.Reset()
 		}
 	}
-	u.Set(codec.TagAddress, b.Addr)
-	blob, err := codec.AppendUser(make([]byte, 0, codec.MaxBlobUser), b.Blob, &u)
+	u.Set(codec.TagAddress, h.Blocks[block].Addr)
+	blob, err := codec.AppendUser(make([]byte, 0, codec.MaxBlobUser), b, &u)
 	if err != nil {
 		return dst, false
 	}
@@ -80,7 +80,7 @@ func (m *Image) WriteRecording(w io.Writer, h *Heap, keep func(block int) bool) 
 	for i := range h.Blocks {
 		switch b := &h.Blocks[i]; {
 		case keep != nil && !keep(i):
-		case b.Blob == nil:
+		case !b.Sized():
 			missing++
 		default:
 			n, bytes = n+1, addSize(bytes, b.Size)

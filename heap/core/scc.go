@@ -229,7 +229,7 @@ func (g *graph) stacks(leaked []int32, members []int32) (list []int) {
 // that stores no call stacks are distinguished by their size.
 func (g *graph) stackKey(block int) string {
 	var s codec.Stack
-	if b := g.h.Blocks[block].Blob; b == nil || (codec.Decoder{Word: g.m.Word}).Decode(&s, nil, b) != nil {
+	if b := g.h.Blob(block); b == nil || (codec.Decoder{Word: g.m.Word}).Decode(&s, nil, b) != nil {
 		return ""
 	}
 	var out []byte

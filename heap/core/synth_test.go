@@ -195,7 +195,7 @@ func TestFindHeap(t *testing.T) {
 			}
 			for i := range h.Blocks {
 				b := &h.Blocks[i]
-				if w := s.block(b.Addr); w == nil || b.Size != w.size || !slices.Equal(b.Blob, w.blob) {
+				if w := s.block(b.Addr); w == nil || b.Size != w.size || !slices.Equal(h.Blob(i), w.blob) {
 					t.Fatalf("%s: block at %#x: size %d, want %+v", c.name, b.Addr, b.Size, w)
 				}
 			}

@@ -286,7 +286,7 @@ func (f *finder) collect(owner int) {
 	}
 	order = append(order, f.lost()...)
 	for _, addr := range order {
-		b := Block{Addr: addr + 3*f.ptr, Owner: owner}
+		b := Block{Addr: addr + 3*f.ptr, Owner: int32(owner)}
 		if n := f.nodes[addr]; n != nil {
 			b.Carved = n.carved
 		} else {
@@ -294,7 +294,8 @@ func (f *finder) collect(owner int) {
 		}
 		blob, length, err := f.blob(addr)
 		if err == nil {
-			b.Blob, b.Size, b.length = blob, f.scratch.Size, uint32(length)
+			b.Size, b.meta = f.scratch.Size, uint16(length)
+			f.h.setBlob(&b, blob)
 		} else if r := (*codec.Error)(nil); errors.As(err, &r) && r.Reason == codec.ReasonEmpty {
 			f.h.notes.add("the block at %#x has no metadata (length 0): its size is not known", b.Addr)
 		} else {

@@ -316,7 +316,7 @@ func writeBytes(w io.Writer, in *input, h *core.Heap, addrs []string) error {
 			return cli.Usagef("--bytes %s: in no block", a)
 		}
 		b := h.Blocks[i]
-		if b.Blob == nil {
+		if !b.Sized() {
 			return cli.Usagef("--bytes %s: the size of the block at %#x was overwritten", a, b.Addr)
 		}
 		fmt.Fprintf(w, "%#x, %s\n", b.Addr, cli.Count(b.Size, "byte"))

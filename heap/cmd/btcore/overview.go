@@ -98,7 +98,7 @@ func (o *heapOptions) leakLines(w io.Writer, in *input, h *core.Heap) (leaked fu
 	if len(l.Groups) > 0 {
 		x := &l.Groups[0]
 		fmt.Fprintf(w, "  Most: %s in %s: %s\n", cli.Count(x.Bytes, "byte"), cli.Count(len(x.Direct)+len(x.Indirect), "block"), r.addrs(x.Direct))
-		if f := names.function(h.Blocks[x.Direct[0]].Blob, in.Word); f != "" {
+		if f := names.function(h.Blob(x.Direct[0]), in.Word); f != "" {
 			fmt.Fprintf(w, "  allocated by %s\n", f)
 		}
 	}
@@ -152,13 +152,13 @@ func (o *heapOptions) writeBlocks(w io.Writer, in *input, h *core.Heap) error {
 		fmt.Fprintf(w, "%-18s  %10s  %10s  %-9s  %-20s  %-20s  %s\n", "Address", "Size", "Chunk", "State", "Function", "Holder", "Type")
 	}
 	for i := range h.Blocks {
-		b := &h.Blocks[i]
-		f, seen := functions[string(b.Blob)]
+		b, blob := &h.Blocks[i], h.Blob(i)
+		f, seen := functions[string(blob)]
 		if !seen {
-			f = names.function(b.Blob, in.Word)
-			functions[string(b.Blob)] = f
+			f = names.function(blob, in.Word)
+			functions[string(blob)] = f
 		}
-		x := jsonBlock{Addr: fmt.Sprintf("%#x", b.Addr), Size: b.Size, Chunk: b.Chunk(), Function: f, Type: cli.Printable(g.Type(i))}
+		x := jsonBlock{Addr: fmt.Sprintf("%#x", b.Addr), Size: b.Size, Chunk: h.Chunk(i), Function: f, Type: cli.Printable(g.Type(i))}
 		if reach != nil {
 			x.State = [...]string{core.Leaked: "leaked", core.Uncertain: "uncertain", core.Reachable: "reachable"}[reach[i]]
 		}

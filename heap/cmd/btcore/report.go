@@ -17,7 +17,7 @@ type report struct {
 	names *symbols
 	types []string // of the blocks, for leaks
 
-	byAddr map[uint64]*core.Block // damaged blocks
+	byAddr map[uint64]int // damaged blocks: index of Heap.Blocks
 }
 
 // damage prints each damaged block with its damage and the block that was probably written
@@ -33,10 +33,10 @@ func (r *report) damage() {
 	} else {
 		fmt.Fprintf(r.w, "%s of %s.\n", cli.Count(len(r.h.Damage), "damaged block"), cli.Number(len(r.h.Blocks)))
 	}
-	r.byAddr = map[uint64]*core.Block{}
+	r.byAddr = map[uint64]int{}
 	for i := range r.h.Blocks {
 		if b := &r.h.Blocks[i]; b.Damaged {
-			r.byAddr[b.Addr] = b
+			r.byAddr[b.Addr] = i
 		}
 	}
 	for i := range r.h.Damage {
@@ -48,11 +48,11 @@ func (r *report) damage() {
 
 // checked prints which checks were done and which were not.
 func (r *report) checked() {
-	ends, most, device := 0, uint64(0), false
+	ends, most, device := 0, 0, false
 	for i := range r.h.Blocks {
 		if b := &r.h.Blocks[i]; b.Checked > 0 {
 			ends++
-			most = max(most, b.Checked)
+			most = max(most, int(b.Checked))
 		}
 	}
 	for i := range r.h.Owners {
@@ -74,7 +74,7 @@ func (r *report) checked() {
 }
 
 func (r *report) damaged(d *core.Damage) {
-	own := r.byAddr[d.Addr]
+	own, known := r.byAddr[d.Addr]
 	if r.h.Foreign {
 		r.foreignDamage(d)
 		return
@@ -87,28 +87,28 @@ func (r *report) damaged(d *core.Damage) {
 	for _, what := range d.What {
 		fmt.Fprintf(r.w, "  - %s\n", cli.Printable(what))
 	}
-	readable := own != nil && own.Blob != nil && d.Parts&(core.DamagedCalls|core.DamagedBlob) == 0
+	readable := known && r.h.Blocks[own].Sized() && d.Parts&(core.DamagedCalls|core.DamagedBlob) == 0
 	switch {
 	case d.Parts == core.DamagedEnd:
-		fmt.Fprintf(r.w, "  It looks like a write past the end of the block itself, of\n  %s, allocated by\n", cli.Count(own.Size, "byte"))
-		r.names.print(r.w, own.Blob, r.in.Word)
+		fmt.Fprintf(r.w, "  It looks like a write past the end of the block itself, of\n  %s, allocated by\n", cli.Count(r.h.Blocks[own].Size, "byte"))
+		r.names.print(r.w, r.h.Blob(own), r.in.Word)
 		return
-	case d.Suspect >= 0 && &r.h.Blocks[d.Suspect] == own:
+	case known && d.Suspect == own:
 		fmt.Fprintf(r.w, "  The bytes before the links are intact, so they were not overwritten from\n"+
-			"  below: it looks like a write before the start of the block itself, of\n  %s, allocated by\n", cli.Count(own.Size, "byte"))
-		r.names.print(r.w, own.Blob, r.in.Word)
+			"  below: it looks like a write before the start of the block itself, of\n  %s, allocated by\n", cli.Count(r.h.Blocks[own].Size, "byte"))
+		r.names.print(r.w, r.h.Blob(own), r.in.Word)
 		return
 	case d.Suspect >= 0:
 		s := &r.h.Blocks[d.Suspect]
 		fmt.Fprintf(r.w, "  It looks like a write past the end of the block before it: %s at\n  %#x, ending %s before these links, allocated by\n",
 			cli.Count(s.Size, "byte"), s.Addr, cli.Count(d.Gap, "byte"))
-		r.names.print(r.w, s.Blob, r.in.Word)
+		r.names.print(r.w, r.h.Blob(d.Suspect), r.in.Word)
 	default:
 		fmt.Fprintf(r.w, "  No block before it could have overflowed into it.\n")
 	}
 	if readable {
-		fmt.Fprintf(r.w, "  The block itself, of %s, was allocated by\n", cli.Count(own.Size, "byte"))
-		r.names.print(r.w, own.Blob, r.in.Word)
+		fmt.Fprintf(r.w, "  The block itself, of %s, was allocated by\n", cli.Count(r.h.Blocks[own].Size, "byte"))
+		r.names.print(r.w, r.h.Blob(own), r.in.Word)
 	}
 }
 
@@ -133,7 +133,7 @@ func (r *report) foreignDamage(d *core.Damage) {
 	case d.Suspect >= 0:
 		s := &r.h.Blocks[d.Suspect]
 		fmt.Fprintf(r.w, "  The bytes go on from the end of the block before it, which was written past\n  its end: %#x, %s%s\n", s.Addr, cli.Count(s.Size, "byte"), r.allocatedBy())
-		r.stack(s.Blob)
+		r.stack(r.h.Blob(d.Suspect))
 	case d.Parts == core.DamagedFreed && d.Addr != 0:
 		fmt.Fprintf(r.w, "  The block at %#x is free: it was written after it was freed, or with a wrong\n  pointer. The bytes before it do not go on here.\n", d.Addr)
 	default:
@@ -232,7 +232,7 @@ func (r *report) leakGroup(g *core.LeakGroup) {
 		if i > 0 {
 			fmt.Fprintln(r.w, "  and by")
 		}
-		r.names.print(r.w, r.h.Blocks[b].Blob, r.in.Word)
+		r.names.print(r.w, r.h.Blob(b), r.in.Word)
 	}
 }
 

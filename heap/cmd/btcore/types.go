@@ -136,14 +136,14 @@ func (in *input) hasFunction(s core.Symbol) bool {
 func (in *input) structs(h *core.Heap, files []typedFile, names []string) {
 	structs := map[string]*types.Struct{} // by blob
 	for i := range h.Blocks {
-		b := &h.Blocks[i]
-		if b.Blob == nil || b.Damaged {
+		b, blob := &h.Blocks[i], h.Blob(i)
+		if !b.Sized() || b.Damaged {
 			continue
 		}
-		s, seen := structs[string(b.Blob)]
+		s, seen := structs[string(blob)]
 		if !seen {
-			s = in.structOf(files, b.Blob)
-			structs[string(b.Blob)] = s
+			s = in.structOf(files, blob)
+			structs[string(blob)] = s
 		}
 		if s == nil {
 			continue

@@ -65,24 +65,40 @@ const (
 	states
 )
 
-// Block is a block of an allocator.
-type Block struct {
-	Addr   uint64 // as returned to the program
-	Size   uint64 // usable bytes
-	Header uint64 // bytes of the header before Addr
-	// Min and Max are the range of the requested size. They are equal if the allocator stores
-	// it.
-	Min, Max uint64
-	// Unused is the number of bytes at the end that still hold what the allocator wrote there when the
-	// block was free: they have no pointers.
-	Unused  uint64
-	State   State
-	Damaged bool // the header was overwritten; Size ends at the next intact header
-	// Doubt reports whether the allocator's structures contradict each other about the block: a used one may be free or
+// Trust is what is known of the header of a block.
+type Trust uint8
+
+const (
+	Intact Trust = iota
+	// Doubtful means that the allocator's structures contradict each other about the block: a used one may be free or
 	// have another size, a free one may be in use.
-	Doubt bool
-	Stack []uint64 // return addresses, if the allocator stores them
+	Doubtful
+	Damaged // the header was overwritten; Size ends at the next intact header
+)
+
+// Block is a block of an allocator. Heaps have millions: it takes 24 bytes.
+type Block struct {
+	Addr uint64 // as returned to the program
+	Size uint64 // usable bytes
+	// Unused is the number of bytes at the end without pointers of the program: those that it did not request, if the
+	// allocator stores the requested size, or that still hold what the allocator wrote when the block was free.
+	Unused uint32
+	Header uint16 // bytes of the header before Addr
+	State  State
+	Trust  Trust
 }
+
+// doubt makes a block doubtful, unless it is damaged.
+func (b *Block) doubt() { b.Trust = max(b.Trust, Doubtful) }
+
+// header returns the number of bytes of the header.
+func (b *Block) header() uint64 { return uint64(b.Header) }
+
+// start returns the address of the header.
+func (b *Block) start() uint64 { return b.Addr - uint64(b.Header) }
+
+// end returns the address behind the block.
+func (b *Block) end() uint64 { return b.Addr + b.Size }
 
 // Proof is a property of a heap that the allocator's variables and the blocks must agree in.
 type Proof struct {
@@ -99,6 +115,7 @@ type Heap struct {
 	Blocks []Block    // by address
 	Damage []Damage
 	Proof  []Proof
+	Stacks map[uint64][]uint64 // return addresses by the address of the block, if the allocator stores them
 
 	sums    *sums
 	overlap uint64 // bytes at the end of a used block that the header of the next chunk begins with
@@ -324,7 +341,7 @@ func (h *Heap) InTheWay() (w Way, ok bool) {
 			continue
 		}
 		size := after.Addr + after.Size - before.Addr
-		near := b.Addr-before.Addr-before.Size <= b.Header+16 && after.Addr-b.Addr-b.Size <= after.Header+16
+		near := b.Addr-before.end() <= b.header()+16 && after.Addr-b.end() <= after.header()+16
 		if near && size > largest && size > w.Hole {
 			w, ok = Way{*b, size}, true
 		}

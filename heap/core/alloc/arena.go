@@ -23,8 +23,8 @@ func (h *Heap) arena() core.Arena {
 		case b.State == Free && b.Size > 0:
 			a.Free = append(a.Free, core.Map{Start: b.Addr, End: b.Addr + b.Size, Write: true})
 		}
-		if b.State != Used && (b.Damaged || b.Doubt) {
-			a.Doubtful = append(a.Doubtful, core.Map{Start: b.Addr - b.Header, End: b.Addr + b.Size, Write: true})
+		if b.State != Used && b.Trust != Intact {
+			a.Doubtful = append(a.Doubtful, core.Map{Start: b.start(), End: b.end(), Write: true})
 		}
 		index[i] = int32(a.Count) - 1
 	}
@@ -45,11 +45,7 @@ func (h *Heap) arena() core.Arena {
 func (h *Heap) usedBlocks(yield func(core.ArenaBlock) bool) {
 	for i := range h.Blocks {
 		b := &h.Blocks[i]
-		size := b.Size - b.Unused
-		if b.Min == b.Max {
-			size = b.Max
-		}
-		if b.State == Used && !yield(core.ArenaBlock{Addr: b.Addr, Size: size, Header: b.Header, Link: h.link(b), Damaged: b.Damaged, Doubtful: b.Doubt, Stack: b.Stack}) {
+		if b.State == Used && !yield(core.ArenaBlock{Addr: b.Addr, Size: b.Size - uint64(b.Unused), Header: b.header(), Link: h.link(b), Damaged: b.Trust == Damaged, Doubtful: b.Trust == Doubtful, Stack: h.Stacks[b.Addr]}) {
 			return
 		}
 	}

@@ -115,7 +115,7 @@ func (c *chain) accept(at uint64, x *chunk) {
 	n := len(c.h.Blocks) - 1
 	if c.wary > 0 {
 		c.wary--
-		c.h.Blocks[n].Doubt = true
+		c.h.Blocks[n].doubt()
 	}
 	if x.odd == "" {
 		return
@@ -168,14 +168,12 @@ func (c *chain) add(b Block) {
 // damaged adds a damaged header, and a block that ends at the next intact header.
 func (c *chain) damaged(at, next uint64, why string) {
 	before := len(c.h.Blocks) - 1
-	header := c.header()
-	b := Block{Addr: at + min(header, next-at), Header: min(header, next-at), Damaged: true}
-	b.Size = next + c.overlap - b.Addr
-	b.Max = b.Size
+	header := min(c.header(), next-at)
+	b := Block{Addr: at + header, Size: next + c.overlap - at - header, Header: uint16(header), Trust: Damaged}
 	c.add(b)
 	c.h.Damage = append(c.h.Damage, Damage{Addr: at + c.field, Part: core.DamagedNode, What: why, Before: before, Block: len(c.h.Blocks) - 1, Lost: next - at})
 	for i := max(0, before+1-doubtful); i <= before; i++ {
-		c.h.Blocks[i].Doubt = true
+		c.h.Blocks[i].doubt()
 	}
 	c.wary = doubtful
 }
@@ -183,7 +181,7 @@ func (c *chain) damaged(at, next uint64, why string) {
 // header returns the size of the headers: that of the last block, if there is one.
 func (c *chain) header() uint64 {
 	if n := len(c.h.Blocks); n > 0 {
-		return c.h.Blocks[n-1].Header
+		return c.h.Blocks[n-1].header()
 	}
 	return 2 * c.f.ptr
 }

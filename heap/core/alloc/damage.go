@@ -23,14 +23,14 @@ type Damage struct {
 func (h *Heap) doubt(d Damage, blocks ...int) {
 	h.Damage = append(h.Damage, d)
 	for _, i := range blocks {
-		h.Blocks[i].Doubt = true
+		h.Blocks[i].doubt()
 	}
 }
 
 // block returns the index of the block that holds an address, -1 if there is none. The blocks must be sorted.
 func (h *Heap) block(addr uint64) int {
-	i := sort.Search(len(h.Blocks), func(i int) bool { return h.Blocks[i].Addr+h.Blocks[i].Size > addr })
-	if i < len(h.Blocks) && addr >= h.Blocks[i].Addr-h.Blocks[i].Header {
+	i := sort.Search(len(h.Blocks), func(i int) bool { return h.Blocks[i].end() > addr })
+	if i < len(h.Blocks) && addr >= h.Blocks[i].start() {
 		return i
 	}
 	return -1
@@ -50,14 +50,14 @@ func (f *finder) finish(h *Heap) {
 		d := &h.Damage[i]
 		if d.Part == core.DamagedFreed && d.Block < 0 {
 			if d.Block = h.block(d.Addr); d.Block >= 0 {
-				h.Blocks[d.Block].Doubt = true
+				h.Blocks[d.Block].doubt()
 				d.Before = d.Block - 1
 			}
 			if text := f.text(d.Addr); text != "" {
 				d.What += fmt.Sprintf("; the text %q is there", text)
 			}
 		}
-		if d.Part != core.DamagedEnd && d.Before >= 0 && !f.runsOver(h.Blocks[d.Before].Addr+h.Blocks[d.Before].Size, d.Addr) {
+		if d.Part != core.DamagedEnd && d.Before >= 0 && !f.runsOver(h.Blocks[d.Before].end(), d.Addr) {
 			d.Before = -1
 		}
 	}

@@ -27,7 +27,7 @@ func (s *stopped) overwrite(t *testing.T, kind Kind, text []byte) (o overwritten
 	known := map[uint64]bool{}
 	for _, h := range heaps {
 		for _, b := range h.Blocks {
-			headers[b.Addr] = b.Header
+			headers[b.Addr] = b.header()
 			known[b.Addr] = true
 		}
 	}
@@ -78,7 +78,7 @@ func (o *overwritten) add(t *testing.T, heaps []*Heap, known map[uint64]bool, x 
 	for _, h := range heaps {
 		detected = detected || len(h.Damage) > 0 || !h.Proven()
 		for _, d := range h.Damage {
-			if d.Lost > 0 && !h.Blocks[d.Block].Damaged {
+			if d.Lost > 0 && h.Blocks[d.Block].Trust != Damaged {
 				t.Errorf("%s: the block of the damage at %#x is at %#x", h.Name, d.Addr, h.Blocks[d.Block].Addr)
 			}
 		}
@@ -86,7 +86,7 @@ func (o *overwritten) add(t *testing.T, heaps []*Heap, known map[uint64]bool, x 
 			if b.State != Used {
 				continue
 			}
-			if found[b.Addr] = true; !known[b.Addr] && !b.Damaged {
+			if found[b.Addr] = true; !known[b.Addr] && b.Trust != Damaged {
 				o.invented++
 			}
 		}

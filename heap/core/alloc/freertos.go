@@ -170,7 +170,7 @@ func (r *freeRTOS) chunk(addr uint64) (c chunk, why string) {
 	if size < r.header || size%r.align != 0 {
 		return c, fmt.Sprintf("the size of the header is %#x, expected a multiple of %d", size, r.align)
 	}
-	c = chunk{size: size, block: Block{Addr: addr + r.header, Size: size - r.header, Header: r.header, State: Free}}
+	c = chunk{size: size, block: Block{Addr: addr + r.header, Size: size - r.header, Header: uint16(r.header), State: Free}}
 	used := v&r.used() != 0
 	switch {
 	case used && r.free[addr]:
@@ -180,8 +180,6 @@ func (r *freeRTOS) chunk(addr uint64) (c chunk, why string) {
 	}
 	if used && !r.free[addr] {
 		c.block.State = Used
-		c.block.Max = c.block.Size
-		c.block.Min = c.block.Size - min(c.block.Size, 2*r.header+r.align-1)
 	}
 	return c, ""
 }
@@ -195,11 +193,11 @@ func (r *freeRTOS) proveFree(listed uint64) {
 	at := map[int]uint64{}
 	for i := range r.h.Blocks {
 		b := &r.h.Blocks[i]
-		switch size := b.Size + b.Header; {
+		switch size := b.Size + b.header(); {
 		case b.State != Free:
-		case r.free[b.Addr-b.Header]:
+		case r.free[b.start()]:
 			free += size
-			link = b.Addr - b.Header
+			link = b.start()
 		default:
 			hidden += size
 			unlisted = append(unlisted, i)
@@ -210,13 +208,16 @@ func (r *freeRTOS) proveFree(listed uint64) {
 	passed := uint64(0) // link that passes over chunks
 	wide := false       // the link leads to memory in use: headers may be wrong
 	for i := range r.h.Blocks {
-		if b := &r.h.Blocks[i]; r.cut && b.State == Used && r.target >= b.Addr-b.Header && r.target < b.Addr+b.Size {
-			b.Doubt, wide = true, true
+		if b := &r.h.Blocks[i]; r.cut && b.State == Used && r.target >= b.start() && r.target < b.end() {
+			b.doubt()
+			wide = true
 		}
 	}
 	for _, i := range unlisted {
 		b := &r.h.Blocks[i]
-		b.Doubt = b.Doubt || !r.cut || wide || want != free+hidden
+		if !r.cut || wide || want != free+hidden {
+			b.doubt()
+		}
 		switch {
 		case r.cut:
 		case want == free+hidden && at[i] != passed:
@@ -225,9 +226,8 @@ func (r *freeRTOS) proveFree(listed uint64) {
 			r.h.freed(passed, v^r.canary, fmt.Sprintf("the block at %#x is free, but the link of the list of free blocks", b.Addr))
 		case want != free+hidden:
 			b.State = Used
-			b.Max = b.Size
-			r.h.doubt(Damage{Addr: b.Addr - b.Header + r.ptr, Part: core.DamagedNode, What: "the header is that of a free block, which is not in the list of free blocks", Before: i - 1, Block: i}, i)
-			hidden -= b.Size + b.Header
+			r.h.doubt(Damage{Addr: b.start() + r.ptr, Part: core.DamagedNode, What: "the header is that of a free block, which is not in the list of free blocks", Before: i - 1, Block: i}, i)
+			hidden -= b.Size + b.header()
 		}
 	}
 	if !r.cut && passed == 0 {
@@ -335,9 +335,7 @@ func (r *freeRTOS) heap2(first uint64, array core.Symbol) ([]*Heap, error) {
 		v, ok := r.m.Pointer(addr + r.ptr)
 		if ok && v&r.used() == 0 && !r.free[addr] && v != 0 && v%r.align == 0 && v >= r.header && !marks {
 			if next, _ := r.m.Pointer(addr); next == 0 {
-				b := Block{Addr: addr + r.header, Size: v - r.header, Header: r.header, Max: v - r.header}
-				b.Min = b.Size - min(b.Size, 2*r.header+r.align-1)
-				return chunk{size: v, block: b}, ""
+				return chunk{size: v, block: Block{Addr: addr + r.header, Size: v - r.header, Header: uint16(r.header)}}, ""
 			}
 		}
 		c, why := r.chunk(addr)

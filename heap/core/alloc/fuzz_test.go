@@ -74,13 +74,13 @@ func checkHeap(t *testing.T, h *Heap, end uint64) {
 	last := uint64(0)
 	for i := range h.Blocks {
 		b := &h.Blocks[i]
-		if b.Addr-b.Header < last && h.Name != "FreeRTOS heap_5" {
+		if b.start() < last && h.Name != "FreeRTOS heap_5" {
 			t.Fatalf("%s: the block at %#x begins before %#x", h.Name, b.Addr, last)
 		}
-		if b.Min > b.Max || b.Addr+b.Size < b.Addr {
-			t.Fatalf("%s: block at %#x: sizes %d, %d, %d", h.Name, b.Addr, b.Size, b.Min, b.Max)
+		if uint64(b.Unused) > b.Size || b.end() < b.Addr {
+			t.Fatalf("%s: block at %#x: %d bytes, %d unused", h.Name, b.Addr, b.Size, b.Unused)
 		}
-		if last = b.Addr; b.Addr-b.Header >= end {
+		if last = b.Addr; b.start() >= end {
 			t.Fatalf("%s: the block at %#x is not in the image", h.Name, b.Addr)
 		}
 	}

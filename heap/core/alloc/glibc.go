@@ -277,8 +277,7 @@ func (g *glibc) findMapped(h *Heap, all bool) (bytes uint64) {
 			}
 			g.blocks--
 			addr := chunk + 2*g.ptr
-			usable := at + total - addr
-			h.Blocks = append(h.Blocks, Block{Addr: addr, Size: usable, Header: 2 * g.ptr, Max: usable, Min: usable - min(usable, g.spare(addr, at))})
+			h.Blocks = append(h.Blocks, Block{Addr: addr, Size: at + total - addr, Header: uint16(2 * g.ptr)})
 			h.own(at, total)
 			bytes += total
 			at += total - pageSize
@@ -326,16 +325,6 @@ func (g *glibc) mappedAt(at uint64, page []byte, all bool) (chunk, total uint64)
 		}
 	}
 	return first, total
-}
-
-// spare returns the most bytes of a mapped block that were not requested, by its address and that of its mapping:
-// one at an aligned address has up to the alignment more.
-func (g *glibc) spare(addr, mapping uint64) uint64 {
-	spare := uint64(pageSize) + g.ptr
-	if lead := addr - mapping; lead > g.align {
-		spare += max(addr&-addr, 2*lead) + 4*g.ptr
-	}
-	return spare
 }
 
 // within reports whether an address is in one of the ranges, which are sorted by their ends.

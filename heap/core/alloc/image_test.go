@@ -196,7 +196,7 @@ func TestBacktraces(t *testing.T) {
 			}
 			for i := range h.Blocks {
 				var got codec.Stack
-				if err := (codec.Decoder{Word: m.Word}).Decode(&got, nil, h.Blocks[i].Blob); err != nil || !slices.Equal(got.PCs, want) {
+				if err := (codec.Decoder{Word: m.Word}).Decode(&got, nil, h.Blob(i)); err != nil || !slices.Equal(got.PCs, want) {
 					t.Errorf("block at %#x: %#x, want %#x; %v", h.Blocks[i].Addr, got.PCs, want, err)
 				}
 			}

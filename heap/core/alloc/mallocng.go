@@ -44,7 +44,7 @@ func (f *finder) mallocng() ([]*Heap, error) {
 	n.h.sort()
 	for i := range n.h.Blocks { // some slots hold a group
 		b := &n.h.Blocks[i]
-		if n.groups[b.Addr] != (b.State == Internal) && !b.Damaged {
+		if n.groups[b.Addr] != (b.State == Internal) && b.Trust != Damaged {
 			if n.groups[b.Addr] {
 				b.State = Internal
 			}
@@ -168,7 +168,7 @@ func (n *mallocng) slot(storage, start, index, stride uint64) Block {
 			at += (1 << 16) * unit
 		}
 	}
-	b := Block{Addr: at, Size: end - at, Header: 4, Max: end - at}
+	b := Block{Addr: at, Size: end - at, Header: 4}
 	if n.freed(start) || at < end && n.freed(at) {
 		b.State = Free
 		return b
@@ -192,9 +192,8 @@ func (n *mallocng) slot(storage, start, index, stride uint64) Block {
 	if mark>>5 == 7 || spare > end-at || !ok {
 		return n.damaged(start, index, stride)
 	}
-	b.Min = b.Max - spare
 	if sure {
-		b.Max = b.Min
+		b.Unused = uint32(spare)
 	}
 	return b
 }
@@ -252,5 +251,5 @@ func (n *mallocng) damaged(start, index, stride uint64) Block {
 		before = len(n.h.Blocks) - 1
 	}
 	n.h.Damage = append(n.h.Damage, Damage{Addr: start - 4, Part: core.DamagedNode, What: "the header does not fit its slot", Before: before, Block: len(n.h.Blocks), Lost: stride})
-	return Block{Addr: start, Size: stride - 4, Header: 4, Max: stride - 4, Damaged: true}
+	return Block{Addr: start, Size: stride - 4, Header: 4, Trust: Damaged}
 }

@@ -121,8 +121,7 @@ func (f *finder) heapFields(at uint64) (first, heap uint64, ok bool) {
 func (h *Heap) skip(n uint64) {
 	for i := range h.Blocks {
 		if b := &h.Blocks[i]; b.State == Used && b.Size >= n {
-			b.Addr, b.Header, b.Size = b.Addr+n, b.Header+n, b.Size-n
-			b.Max, b.Min = b.Max-min(n, b.Max), b.Min-min(n, b.Min)
+			b.Addr, b.Header, b.Size = b.Addr+n, b.Header+uint16(n), b.Size-n
 		}
 	}
 }
@@ -177,7 +176,7 @@ func (s *multiHeap) read() *Heap {
 	used := uint64(0)
 	for i := range s.h.Blocks {
 		if b := &s.h.Blocks[i]; b.State == Used {
-			used += b.Size + b.Header
+			used += b.Size + b.header()
 		}
 	}
 	free, _ := s.m.Pointer(s.control - 4*s.ptr)
@@ -207,7 +206,7 @@ func (s *multiHeap) next(addr uint64) (c chunk, why string) {
 	if !ok {
 		return c, fmt.Sprintf("the size of the header is %#x, expected %d to %#x", size, 3*s.ptr, s.end-s.ptr-addr)
 	}
-	b := Block{Addr: addr + s.ptr, Size: size, Header: s.ptr, State: Used}
+	b := Block{Addr: addr + s.ptr, Size: size, Header: uint16(s.ptr), State: Used}
 	behind := addr + s.ptr + size
 	_, next, ok := s.header(behind)
 	if ok && next>>1 != flags&1 {
@@ -223,10 +222,8 @@ func (s *multiHeap) next(addr uint64) (c chunk, why string) {
 		}
 		return chunk{size: s.ptr + size, block: b, alone: !ok}, ""
 	}
-	// The allocator rounds up to a size of its lists, 1/8 or less, and does not split off a rest of less than 4 words.
-	b.Max, b.Min = size, size-min(size, size/8+7*s.ptr)
 	if self, _ := s.m.Pointer(behind - s.ptr); self == addr-s.ptr {
-		b.Unused = s.ptr
+		b.Unused = uint32(s.ptr)
 	}
 	return chunk{size: s.ptr + size, block: b, alone: !ok}, ""
 }
@@ -266,7 +263,7 @@ func (s *multiHeap) nextPoisoned(addr uint64) (c chunk, why string) {
 func (s *multiHeap) poisoned() bool {
 	used, poisoned := 0, 0
 	for i := range s.h.Blocks {
-		if b := &s.h.Blocks[i]; b.State == Used && !b.Damaged {
+		if b := &s.h.Blocks[i]; b.State == Used && b.Trust != Damaged {
 			used++
 			if v, _ := s.m.Uint(b.Addr, 4); v == headCanary {
 				poisoned++
@@ -280,9 +277,9 @@ func (s *multiHeap) poisoned() bool {
 func (s *multiHeap) unpoison() {
 	for i := range s.h.Blocks {
 		switch b := &s.h.Blocks[i]; {
-		case b.Damaged:
+		case b.Trust == Damaged:
 			if v, _ := s.m.Uint(b.Addr, 4); v == headCanary && b.Size > 2*s.ptr {
-				b.Addr, b.Header, b.Size = b.Addr+2*s.ptr, b.Header+2*s.ptr, b.Size-2*s.ptr
+				b.Addr, b.Header, b.Size = b.Addr+2*s.ptr, b.Header+uint16(2*s.ptr), b.Size-2*s.ptr
 			}
 		case b.State == Used:
 			s.canaries(i)
@@ -299,9 +296,9 @@ func (s *multiHeap) canaries(i int) {
 	most := b.Size - 2*s.ptr
 	damage := Damage{Addr: b.Addr, Part: core.DamagedNode, Block: i, Before: i - 1}
 	b.Addr += 2 * s.ptr
-	b.Header += 2 * s.ptr
+	b.Header += uint16(2 * s.ptr)
 	b.Size = most
-	b.Max, b.Min, b.Unused = most, 0, 0
+	b.Unused = 0
 	tail, _ := s.m.Uint(b.Addr+size, 4)
 	if size > most-4 || tail != tailCanary && bits.OnesCount64(tail^tailCanary) > 8 { // not one byte of it
 		for n := most - 4; n > 0; n-- { // if there is one elsewhere, the size is wrong
@@ -323,9 +320,9 @@ func (s *multiHeap) canaries(i int) {
 		damage.Addr, damage.Before, damage.Part = b.Addr+size, i, core.DamagedEnd
 		damage.What = fmt.Sprintf("the canary behind the block is %#x, expected %#x", tail, tailCanary)
 	default:
-		b.Size, b.Max, b.Min = size, size, size
+		b.Size = size
 		return
 	}
-	b.Doubt = true
+	b.doubt()
 	s.h.Damage = append(s.h.Damage, damage)
 }

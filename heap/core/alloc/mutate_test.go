@@ -59,11 +59,11 @@ func mutableImage(t *testing.T, s system) *mutable {
 	}
 	for _, h := range heaps {
 		for _, b := range h.Blocks {
-			n := b.Header
+			n := b.header()
 			if b.State == Free || b.State == Cached {
 				n += 2 * uint64(x.m.PointerSize())
 			}
-			x.headers = append(x.headers, [2]uint64{b.Addr - b.Header, n})
+			x.headers = append(x.headers, [2]uint64{b.start(), n})
 			if b.State == Used {
 				x.used[b.Addr] = true
 			}

@@ -48,11 +48,10 @@ func (f *finder) newlib() ([]*Heap, error) {
 //	│ size │ padding up to the alignment of blocks │ block …
 type nanoHeap struct {
 	*finder
-	h     *Heap
-	pad   uint64 // alignment of blocks behind the size, in bytes; 0 if blocks are directly behind
-	unit  uint64 // of sizes
-	spare uint64 // the most bytes of a chunk beyond its header and the requested size
-	free  map[uint64]bool
+	h    *Heap
+	pad  uint64 // alignment of blocks behind the size, in bytes; 0 if blocks are directly behind
+	unit uint64 // of sizes
+	free map[uint64]bool
 }
 
 func (n *nanoHeap) chunk(addr uint64) (c chunk, why string) {
@@ -67,17 +66,16 @@ func (n *nanoHeap) chunk(addr uint64) (c chunk, why string) {
 	if n.pad > 0 {
 		b.Addr = up(b.Addr, n.pad)
 	}
-	b.Header = b.Addr - addr
-	if size < b.Header {
+	b.Header = uint16(b.Addr - addr)
+	if size < b.header() {
 		return c, fmt.Sprintf("the size of the header is %#x, expected %d or more", size, b.Header)
 	}
-	if pad := b.Header - n.ptr; pad > 0 && !n.free[addr] { // malloc stores the negative distance
+	if pad := b.header() - n.ptr; pad > 0 && !n.free[addr] { // malloc stores the negative distance
 		if v, _ := n.m.Uint(addr+pad, 4); v != uint64(-uint32(pad)) {
 			return c, fmt.Sprintf("the distance to the header is %d, expected -%d", int32(v), pad)
 		}
 	}
-	b.Size = size - b.Header
-	b.Max, b.Min = b.Size, min(b.Size-min(b.Size, n.spare), (b.Size-min(b.Size, 2*n.ptr))/2) // realloc keeps a block if half is used
+	b.Size = size - b.header()
 	return chunk{size: size, block: b}, ""
 }
 
@@ -87,7 +85,7 @@ func (n *nanoHeap) mark() bool {
 	found := 0
 	for i := range n.h.Blocks {
 		b := &n.h.Blocks[i]
-		if b.State = Used; n.free[b.Addr-b.Header] {
+		if b.State = Used; n.free[b.start()] {
 			b.State = Free
 			found++
 		}
@@ -104,10 +102,11 @@ func (n *nanoHeap) orphans(ahead uint64) {
 	}
 	for i := range n.h.Blocks {
 		b := &n.h.Blocks[i]
-		link, _ := n.m.Pointer(b.Addr - b.Header + n.ptr)
+		link, _ := n.m.Pointer(b.start() + n.ptr)
 		to := n.h.block(link - ahead)
-		if b.State == Used && b.Addr > last && to > i && n.h.Blocks[to].Addr-n.h.Blocks[to].Header == link-ahead {
-			b.Doubt, n.h.Blocks[to].Doubt = true, true
+		if b.State == Used && b.Addr > last && to > i && n.h.Blocks[to].start() == link-ahead {
+			b.doubt()
+			n.h.Blocks[to].doubt()
 		}
 	}
 }
@@ -155,7 +154,7 @@ func (f *finder) nano() ([]*Heap, error) {
 		return nil, &MissingError{h.Name, start, start + f.ptr}
 	}
 	h.Addr = start
-	n := &nanoHeap{finder: f, h: h, pad: 8, unit: f.ptr, spare: 8 + f.ptr - 1 + 3*f.ptr, free: map[uint64]bool{}}
+	n := &nanoHeap{finder: f, h: h, pad: 8, unit: f.ptr, free: map[uint64]bool{}}
 	n.list(first, 0, f.ptr)
 	end, found := n.breakAt(start, limit)
 	c := chain{f: f, h: h, start: start, end: limit, align: f.ptr, least: 2 * f.ptr, confirm: confirmSize, read: n.chunk}
@@ -241,7 +240,7 @@ func (f *finder) picolibc() ([]*Heap, error) {
 		return nil, &MissingError{h.Name, base, end}
 	}
 	h.Addr = base
-	n := &nanoHeap{finder: f, h: h, unit: 8, spare: 2*16 + 3*f.ptr, free: map[uint64]bool{}}
+	n := &nanoHeap{finder: f, h: h, unit: 8, free: map[uint64]bool{}}
 	c := chain{f: f, h: h, start: base, end: end, align: 8, least: 2 * f.ptr, confirm: confirmSize, read: n.chunk}
 	h.prove("the blocks end at __malloc_sbrk_top", end, c.walk())
 	checks := len(h.Proof)

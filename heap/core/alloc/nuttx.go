@@ -147,7 +147,7 @@ func (s *mmHeap) next(addr uint64) (c chunk, why string) {
 		return c, fmt.Sprintf("the flags of the header are %d, those behind the block %d", flags, next)
 	}
 	header := s.node - s.field
-	b := Block{Addr: addr + header, Size: size - header, Header: header, State: Free}
+	b := Block{Addr: addr + header, Size: size - header, Header: uint16(header), State: Free}
 	if used == 0 {
 		if before, _ := s.m.Uint(addr+size-s.field, int(s.field)); before != size {
 			return c, fmt.Sprintf("the size of the header is %#x, behind the block it is %#x", size, before)
@@ -155,7 +155,6 @@ func (s *mmHeap) next(addr uint64) (c chunk, why string) {
 		return chunk{size: size, block: b, alone: !ok}, ""
 	}
 	b.State = Used
-	b.Max, b.Min = b.Size, b.Size-min(b.Size, 2*s.least)
 	return chunk{size: size, block: b, alone: !ok}, ""
 }
 
@@ -188,7 +187,7 @@ func (s *mmHeap) stacks() {
 	numbers, used := map[uint64]bool{}, 0
 	node := func(b *Block) uint64 { return b.Addr - s.node }
 	for i := range s.h.Blocks {
-		if b := &s.h.Blocks[i]; b.State == Used && !b.Damaged {
+		if b := &s.h.Blocks[i]; b.State == Used && b.Trust != Damaged {
 			v, _ := s.m.Pointer(node(b) + first)
 			numbers[v] = true
 			used++
@@ -199,7 +198,7 @@ func (s *mmHeap) stacks() {
 	}
 	for i := range s.h.Blocks {
 		b := &s.h.Blocks[i]
-		if b.State != Used || b.Damaged {
+		if b.State != Used || b.Trust == Damaged {
 			continue
 		}
 		for at := first; at < s.node; at += s.ptr {
@@ -207,7 +206,10 @@ func (s *mmHeap) stacks() {
 			if v == 0 {
 				break
 			}
-			b.Stack = append(b.Stack, v)
+			if s.h.Stacks == nil {
+				s.h.Stacks = map[uint64][]uint64{}
+			}
+			s.h.Stacks[b.Addr] = append(s.h.Stacks[b.Addr], v)
 		}
 	}
 }

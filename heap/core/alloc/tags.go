@@ -42,9 +42,7 @@ func (t *tags) chunk(addr uint64) (c chunk, why string) {
 	if why != "" {
 		return c, why
 	}
-	b := Block{Addr: addr + 2*t.ptr, Size: size - t.ptr, Header: t.ptr}
-	b.Max = b.Size
-	b.Min = b.Size - min(b.Size, t.align-1+4*t.ptr) // a rest of 4 words or less is not split off
+	b := Block{Addr: addr + 2*t.ptr, Size: size - t.ptr, Header: uint16(t.ptr)}
 	c = chunk{size: size, block: b}
 	next := addr + size
 	if next >= t.end {
@@ -129,6 +127,6 @@ func (f *finder) topChunk(h *Heap, top, size uint64) {
 		return
 	}
 	if size > 2*f.ptr {
-		h.Blocks = append(h.Blocks, Block{Addr: top + 2*f.ptr, Size: size - 2*f.ptr, Header: f.ptr, State: Free})
+		h.Blocks = append(h.Blocks, Block{Addr: top + 2*f.ptr, Size: size - 2*f.ptr, Header: uint16(f.ptr), State: Free})
 	}
 }

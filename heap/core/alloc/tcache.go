@@ -61,7 +61,7 @@ func (g *glibc) likeFree() {
 			to = g.block(v + 2*g.ptr)
 		}
 		if v == 0 || to != nil && to.Size == b.Size || to == nil && g.inside(v) {
-			b.Doubt = true
+			b.doubt()
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (g *glibc) cacheAt(b *Block) (c threadCache, ok bool) {
 		return c, false
 	}
 	for _, addr := range []uint64{b.Addr, b.Addr + g.ptr} { // that of a block with an overwritten header is not sure
-		unsure := b.Damaged || b.Doubt
+		unsure := b.Trust != Intact
 		// A rest of less than 4 words is not split off.
 		if more := up(cacheBinsMore*(2+g.ptr)+g.ptr, g.align); unsure || b.Size+g.ptr >= more && b.Size < more+3*g.ptr {
 			if c, ok = g.cacheOfSlots(addr); ok {
@@ -188,7 +188,7 @@ func (g *glibc) cached(c *threadCache, head, at, n uint64, mangled bool, fits fu
 	seen := map[uint64]bool{}
 	for ; passed < n; passed++ {
 		b := g.block(at)
-		if seen[at] || b == nil && g.covering(at) == nil || b != nil && (b.State != Used || !fits(b) && !b.Doubt) {
+		if seen[at] || b == nil && g.covering(at) == nil || b != nil && (b.State != Used || !fits(b) && b.Trust == Intact) {
 			return passed, link
 		}
 		if seen[at] = true; b != nil {
@@ -211,7 +211,7 @@ func (g *glibc) covering(at uint64) *Block {
 		return nil
 	}
 	i := sort.Search(len(g.all), func(i int) bool { return g.all[i].Addr > at }) - 1
-	if i < 0 || g.all[i].State != Used || at > g.all[i].Addr+g.all[i].Size {
+	if i < 0 || g.all[i].State != Used || at > g.all[i].end() {
 		return nil
 	}
 	return g.all[i]
@@ -221,7 +221,7 @@ func (g *glibc) covering(at uint64) *Block {
 func (g *glibc) blame(addrs []uint64) {
 	for _, at := range addrs {
 		b := g.covering(at)
-		if b == nil || b.Damaged || b.Doubt {
+		if b == nil || b.Trust != Intact {
 			continue
 		}
 		h := g.home(b.Addr, g.heaps[0])
@@ -284,19 +284,19 @@ func (g *glibc) fastBins(h *Heap, start, top uint64) {
 		next, _ := g.m.Pointer(at)
 		for ; next != 0; n++ {
 			b := g.block(next + 2*g.ptr)
-			if in := g.covering(next + 2*g.ptr); b == nil && in != nil && (n > 0 || in.Damaged || in.Doubt) && link != next+2*g.ptr && n < core.MaxBlocks {
+			if in := g.covering(next + 2*g.ptr); b == nil && in != nil && (n > 0 || in.Trust != Intact) && link != next+2*g.ptr && n < core.MaxBlocks {
 				link = next + 2*g.ptr
 				g.blame([]uint64{link})
 				next = g.link(link, !g.plain)
 				continue
 			}
-			if b == nil || b.State != Used || !b.Doubt && (b.Size > maxFast*g.ptr || size != 0 && b.Size+g.ptr != size) {
+			if b == nil || b.State != Used || b.Trust == Intact && (b.Size > maxFast*g.ptr || size != 0 && b.Size+g.ptr != size) {
 				if n > 0 { // else these words are no heads of lists
 					g.home(link, h).freed(link, next, "the link of the list of free blocks")
 				}
 				break
 			}
-			if b.State = Cached; size == 0 && !b.Doubt {
+			if b.State = Cached; size == 0 && b.Trust == Intact {
 				size = b.Size + g.ptr
 			}
 			link, next = b.Addr, g.link(b.Addr, !g.plain)
@@ -315,7 +315,10 @@ func (g *glibc) orphans(size uint64) {
 			continue
 		}
 		if to := g.block(g.link(b.Addr, !g.plain) + 2*g.ptr); to != nil && to.Size == b.Size {
-			b.Doubt, to.Doubt = true, to.Doubt || to.State == Used
+			b.doubt()
+			if to.State == Used {
+				to.doubt()
+			}
 		}
 	}
 }

@@ -92,7 +92,6 @@ func (p *bytePool) next(addr uint64) (c chunk, why string) {
 	b := Block{Addr: addr + bytePoolHead, Size: next - addr - bytePoolHead, Header: bytePoolHead, State: Free}
 	if owner == p.addr {
 		b.State = Used
-		b.Max, b.Min = b.Size, b.Size-min(b.Size, 19+3) // a rest of less than 20 bytes is not split off
 	}
 	behind, _ := p.m.Uint(next+4, 4)
 	return chunk{size: next - addr, block: b, alone: next != p.end && behind != p.addr && behind != bytePoolFree}, ""

@@ -124,10 +124,9 @@ func (s *sysHeap) next(addr uint64) (c chunk, why string) {
 			return c, "neither the size of the header nor that behind the block is confirmed"
 		}
 	}
-	b := Block{Addr: addr + s.header(), Size: size*sysUnit - s.header(), Header: s.header(), State: Free}
+	b := Block{Addr: addr + s.header(), Size: size*sysUnit - s.header(), Header: uint16(s.header()), State: Free}
 	if used {
 		b.State = Used
-		b.Max, b.Min = b.Size, b.Size-min(b.Size, sysUnit-1)
 	}
 	return chunk{size: size * sysUnit, block: b}, ""
 }
