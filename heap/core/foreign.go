@@ -15,6 +15,9 @@ type Arena struct {
 	// Ranges is the memory of the allocator, with its variables. Apart from the blocks, the
 	// program stores nothing there: no pointer in it counts.
 	Ranges []Map
+	// Slack is the most bytes at the end of a block, up to 255, that the program did not request, because the allocator rounds up;
+	// 0 if Size is the requested size. What is there may be old.
+	Slack uint64
 	// Doubtful is memory of Ranges in no block that may be the program's, since the allocator's structures contradict each
 	// other. What it points to is uncertain.
 	Doubtful []Map
@@ -81,7 +84,7 @@ type foreign struct {
 // add adds an arena.
 func (f *foreign) add(a *Arena) {
 	h := f.h
-	first, dropped := len(h.Blocks), false
+	first, dropped, slack := len(h.Blocks), false, uint8(min(a.Slack, 1<<8-1))
 	for b := range a.Blocks {
 		if len(h.Blocks) == MaxBlocks {
 			h.notes.add("more than %d blocks: the others are left out", MaxBlocks)
@@ -98,7 +101,7 @@ func (f *foreign) add(a *Arena) {
 		if b.Link != 0 {
 			tail = uint8(b.Addr + b.Size - b.Link)
 		}
-		h.Blocks = append(h.Blocks, Block{Addr: b.Addr, Size: b.Size, blob: blob, Owner: int32(len(h.Owners)), Damaged: b.Damaged, meta: uint16(b.Header), doubtful: b.Doubtful, tail: tail})
+		h.Blocks = append(h.Blocks, Block{Addr: b.Addr, Size: b.Size, blob: blob, Owner: int32(len(h.Owners)), Damaged: b.Damaged, meta: uint16(b.Header), doubtful: b.Doubtful, tail: tail, slack: slack})
 	}
 	n := len(h.Blocks) - first
 	h.Owners = append(h.Owners, Owner{Addr: a.Addr, Name: a.Name, Count: uint32(n), Blocks: n})

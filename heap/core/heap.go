@@ -34,6 +34,8 @@ type Heap struct {
 	blobs    [][]byte // of the blocks: subslices of the image; those of an allocator are shared. The first is nil
 	notes    notes
 	byAddr   []int32 // indexes of Blocks, by address
+	places   *places
+	indexed  int // number of blocks in places
 }
 
 // Owner is the head of a list of blocks, lws_dll2_owner_t or struct lwsbt_heap.
@@ -72,7 +74,8 @@ type Block struct {
 	Carved bool
 	// Damaged reports whether Heap.Damage contains the block.
 	Damaged  bool
-	doubtful bool // as in ArenaBlock
+	doubtful bool  // as in ArenaBlock
+	slack    uint8 // as in Arena
 }
 
 // Sized reports whether the size of the block is known, and with it its compressed stack.

@@ -36,7 +36,17 @@ type Leaks struct {
 	Absent     []Absent
 	Least      int
 	LeastBytes uint64
-	notes      notes
+	// OnSlack is the sum of the reachable blocks that depend on words at the end of blocks, which the program may not have
+	// requested ([Arena.Slack]): they may be leaked. OnStack is that of those which depend on memory of unknown purpose, if
+	// no registers are known: old stack.
+	OnSlack, OnStack Sum
+	notes            notes
+}
+
+// Sum is a number of blocks with their bytes.
+type Sum struct {
+	Blocks int
+	Bytes  uint64
 }
 
 // LeakGroup is a group of leaked blocks with the same call stack, or of cycles of
@@ -95,15 +105,23 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 	l := &Leaks{Reach: make([]Reach, len(h.Blocks))}
 	g := newGraph(m, h)
 	roots, heap := m.rootSpans(h, g.used, from)
+	sum := &Sum{}
 	mark := func(r Reach) func(int) {
 		return func(i int) {
 			if l.Reach[i] < r {
 				l.Reach[i] = r
+				sum.Blocks, sum.Bytes = sum.Blocks+1, addSize(sum.Bytes, h.Blocks[i].Size)
 				g.work = append(g.work, int32(i))
 			}
 		}
 	}
 	reach := mark(Reachable)
+	var stacks []span // without registers: the rest counts as stack
+	if len(m.Threads) == 0 && len(from.Data) > 0 {
+		known := m.known(from)
+		stacks = subtract(roots, known)
+		roots = overlap(roots, known)
+	}
 	for _, t := range m.Threads {
 		for _, v := range t.Values {
 			if i, ok := g.find(v); ok {
@@ -124,6 +142,21 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		}
 	}
 	g.spread(reach)
+	g.slack = true
+	sum = &l.OnSlack
+	for i := range h.Blocks {
+		if l.Reach[i] == Reachable {
+			g.inTail(i, func(_ uint64, to int) { reach(to) })
+		}
+	}
+	g.spread(reach)
+	sum = &l.OnStack
+	for _, s := range stacks {
+		l.Roots += s.end - s.start
+		g.pointers(s, reach)
+	}
+	g.spread(reach)
+	sum = &Sum{}
 	uncertain := mark(Uncertain)
 	for i := range h.Blocks {
 		if b := &h.Blocks[i]; h.Unknown(i) && b.Sized() {
@@ -174,10 +207,8 @@ func redZone(machine elf.Machine) uint64 {
 // thread-local variables.
 const threadBlock = 4096
 
-// rootSpans divides the writable memory of the program into roots (stacks, data and bss) and
-// heap memory outside all blocks. Memory below a stack pointer belongs to neither.
-func (m *Image) rootSpans(h *Heap, used []span, from Roots) (roots, heap []span) {
-	var known []span // data and bss of files
+// known returns the data and bss of the program's files, and its thread-local variables.
+func (m *Image) known(from Roots) (known []span) {
 	for _, r := range append(slices.Clone(from.Data), m.Maps...) {
 		if r.File != "" && r.Write {
 			known = append(known, span{r.Start, r.End})
@@ -188,7 +219,13 @@ func (m *Image) rootSpans(h *Heap, used []span, from Roots) (roots, heap []span)
 			known = append(known, span{t.TLS - threadBlock, t.TLS + threadBlock})
 		}
 	}
-	known = normal(known)
+	return normal(known)
+}
+
+// rootSpans divides the writable memory of the program into roots (stacks, data and bss) and
+// heap memory outside all blocks. Memory below a stack pointer belongs to neither.
+func (m *Image) rootSpans(h *Heap, used []span, from Roots) (roots, heap []span) {
+	known := m.known(from)
 	var stacks []uint64
 	for _, t := range m.Threads {
 		stacks = append(stacks, t.SP)

@@ -1,8 +1,6 @@
 package core
 
 import (
-	"cmp"
-	"slices"
 	"sort"
 )
 
@@ -33,7 +31,9 @@ func (p *Pointers) Roots(visit func(at uint64, block int, loose bool)) {
 
 // In calls visit for each pointer in a block.
 func (p *Pointers) In(block int, visit func(at uint64, to int)) {
-	p.g.pointersAt(p.g.content(block), visit)
+	sure, _ := p.g.parts(block)
+	p.g.pointersAt(sure, visit)
+	p.g.inTail(block, visit)
 }
 
 // Block returns the block that holds an address.
@@ -41,114 +41,26 @@ func (p *Pointers) Block(addr uint64) (block int, ok bool) { return p.g.find(add
 
 // graph finds the blocks that memory points to.
 type graph struct {
-	m      *Image
-	h      *Heap
-	order  []int32 // indexes of Heap.Blocks by address; nil if they are in this order
-	places []place // memory with blocks
-	work   []int32
-	used   []span   // blocks with their metadata
-	past   []int32  // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
-	links  []uint64 // bits of the blocks that were in past
+	*places
+	m     *Image
+	work  []int32
+	used  []span   // blocks with their metadata
+	past  []int32  // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
+	links []uint64 // bits of the blocks that were in past
+	slack bool     // the ends of blocks that the program may not have requested are followed, too
 }
-
-// place is memory in which blocks begin, without large gaps. For each of its pages, first has the position of the first block
-// that begins there or later; the last one is that of the next place.
-type place struct {
-	start uint64
-	first []int32
-}
-
-// In a place, at most placeGap bytes are from the start of a block to that of the next one. Its pages have 1<<pageBits bytes.
-const (
-	placeGap = 1 << 16
-	pageBits = 10
-)
-
-// maxUnsized is the number of bytes of a block of unknown size that are searched.
-const maxUnsized = 64 << 10
 
 func newGraph(m *Image, h *Heap) *graph {
-	g := &graph{m: m, h: h, links: make([]uint64, len(h.Blocks)/64+1)}
-	if !slices.IsSortedFunc(h.Blocks, func(a, b Block) int { return cmp.Compare(a.Addr, b.Addr) }) {
-		g.order = h.sorted()
-	}
-	ptr := uint64(m.PointerSize())
+	g := &graph{places: h.index(m), m: m, links: make([]uint64, len(h.Blocks)/64+1)}
 	inside := normal(h.inside) // of an arena: few ranges for all its blocks
 	for i := range h.Blocks {
 		b, end := g.block(i), g.end(i)
 		if k := sort.Search(len(inside), func(k int) bool { return inside[k].end >= end }); k == len(inside) || inside[k].start > b.Addr {
-			g.used = append(g.used, span{b.Addr - min(b.Addr, h.headerSize(b, ptr)), end})
+			g.used = append(g.used, span{b.Addr - min(b.Addr, h.headerSize(b, g.ptr)), end})
 		}
-		if i == 0 || b.Addr-g.block(i-1).Addr > placeGap {
-			g.places = append(g.places, place{start: b.Addr})
-		}
-		p := &g.places[len(g.places)-1]
-		for page := (b.Addr - p.start) >> pageBits; uint64(len(p.first)) <= page; {
-			p.first = append(p.first, int32(i))
-		}
-	}
-	for i := range g.places {
-		next := len(h.Blocks)
-		if i+1 < len(g.places) {
-			next = int(g.places[i+1].first[0])
-		}
-		g.places[i].first = append(g.places[i].first, int32(next))
 	}
 	g.used = normal(append(g.used, inside...))
 	return g
-}
-
-// index returns the index of a block by its position in the order of addresses.
-func (g *graph) index(i int) int {
-	if g.order != nil {
-		return int(g.order[i])
-	}
-	return i
-}
-
-// block returns the block at a position in the order of addresses.
-func (g *graph) block(i int) *Block { return &g.h.Blocks[g.index(i)] }
-
-// end returns the address behind the block at a position: its end, or the metadata of the next one.
-func (g *graph) end(i int) uint64 {
-	b := g.block(i)
-	end := addSize(b.Addr, max(b.Size, 1))
-	if !b.Sized() {
-		end = addSize(b.Addr, maxUnsized)
-	}
-	if i+1 < len(g.h.Blocks) {
-		next := g.block(i + 1)
-		end = min(end, max(b.Addr+1, next.Addr-g.h.headerSize(next, uint64(g.m.PointerSize()))))
-	}
-	return end
-}
-
-// before returns the position of the last block that begins at an address or before, -1 if there is none.
-func (g *graph) before(v uint64) int {
-	k := sort.Search(len(g.places), func(k int) bool { return g.places[k].start > v }) - 1
-	if k < 0 {
-		return -1
-	}
-	p := &g.places[k]
-	page := min((v-p.start)>>pageBits, uint64(len(p.first)-2))
-	low, high := int(p.first[page]), int(p.first[page+1])
-	for low < high { // the first block behind v is between
-		if mid := (low + high) / 2; g.block(mid).Addr > v {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	return low - 1
-}
-
-// find returns the index of the block that holds an address, or, if ok is false, of that before it, -1 if there is none.
-func (g *graph) find(v uint64) (block int, ok bool) {
-	i := g.before(v)
-	if i < 0 {
-		return -1, false
-	}
-	return g.index(i), v < g.end(i)
 }
 
 // ends records block if it ends at v, an address in no block.
@@ -178,11 +90,11 @@ func (g *graph) pointers(s span, visit func(int)) {
 
 // pointersAt is like pointers; visit has the address of the pointer, too.
 func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
-	if len(g.places) == 0 {
+	low, high, ok := g.limits()
+	if !ok {
 		return
 	}
 	size, order := g.m.PointerSize(), g.m.ByteOrder()
-	low, high := g.places[0].start, g.end(len(g.h.Blocks)-1)
 	segs := g.m.Segments()
 	for i := sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= s.start }); i < len(segs) && segs[i].Addr < s.end; i++ {
 		seg := &segs[i]
@@ -210,6 +122,19 @@ func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
 			}
 		}
 	}
+}
+
+// inTail calls visit for each pointer in the last words of a block, which the program may not have requested. An address
+// there that is not aligned may be a number with a rest of an old pointer: it makes a block uncertain, unless the block begins there.
+func (g *graph) inTail(block int, visit func(at uint64, to int)) {
+	_, tail := g.parts(block)
+	g.pointersAt(tail, func(at uint64, to int) {
+		if v, _ := g.m.Pointer(at); v%g.ptr != 0 && v != g.h.Blocks[to].Addr {
+			g.maybe(to)
+		} else {
+			visit(at, to)
+		}
+	})
 }
 
 // isFreeList reports whether the word v at an address is a link in an allocator's list of free
@@ -254,20 +179,15 @@ func (g *graph) inUse(addr uint64) bool {
 	return i < len(g.used) && g.used[i].start <= addr
 }
 
-// content returns the memory of a block, given by its index in Heap.Blocks.
-func (g *graph) content(block int) span {
-	i := block
-	if g.order != nil {
-		i = g.before(g.h.Blocks[block].Addr)
-	}
-	return span{g.h.Blocks[block].Addr, g.end(i)}
-}
-
 // spread follows the pointers in marked blocks.
 func (g *graph) spread(mark func(int)) {
 	for len(g.work) > 0 {
 		at := g.work[len(g.work)-1]
 		g.work = g.work[:len(g.work)-1]
-		g.pointers(g.content(int(at)), mark)
+		sure, _ := g.parts(int(at))
+		g.pointers(sure, mark)
+		if g.slack {
+			g.inTail(int(at), func(_ uint64, to int) { mark(to) })
+		}
 	}
 }

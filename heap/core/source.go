@@ -28,6 +28,14 @@ func (s *source) close() {
 	}
 }
 
+// Release gives the pages of the files that were read back to the system, until they are read again: in what follows, others
+// are read, or memory is needed.
+func (m *Image) Release() {
+	for _, s := range m.sources {
+		s.release()
+	}
+}
+
 // Guard calls f, which uses the image. Files are mapped into memory; if a file becomes
 // shorter during f, the missing part cannot be read, and Guard returns an error. It covers
 // only the calling goroutine.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/heap/core/types"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -20,11 +21,11 @@ type typeSum struct {
 }
 
 // sumTypes returns the sums of blocks, by type: the most bytes first, blocks without a type last.
-func sumTypes(h *core.Heap, names []string, blocks []int) []typeSum {
+func sumTypes(h *core.Heap, names *types.Names, blocks []int) []typeSum {
 	at := map[string]int{}
 	var list []typeSum
 	for _, i := range blocks {
-		name := names[i]
+		name := names.At(i)
 		k, ok := at[name]
 		if !ok {
 			k = len(list)
@@ -79,8 +80,8 @@ func (o *heapOptions) writeTypes(w io.Writer, in *input, h *core.Heap) error {
 const maxTypes = 4
 
 // describeTypes returns the types of blocks as text, "" if none is known; names may be nil.
-func describeTypes(h *core.Heap, names []string, blocks []int) string {
-	if len(names) == 0 {
+func describeTypes(h *core.Heap, names *types.Names, blocks []int) string {
+	if names == nil {
 		return ""
 	}
 	var text []string

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +70,9 @@ func (o *heapOptions) needsBlocks() bool {
 	return o.blocks || o.only != "" || o.leaks || o.damage || o.by != "" || len(o.bytes) > 0
 }
 
+// manyBlocks is the number of blocks from which on memory matters more than time.
+const manyBlocks = 1 << 20
+
 // findForeign finds the blocks in the structures of allocators.
 func (o *heapOptions) findForeign(in *input, kinds []alloc.Kind) (*core.Heap, error) {
 	arenas, err := in.findArenas(kinds)
@@ -84,9 +88,20 @@ func (o *heapOptions) findForeign(in *input, kinds []alloc.Kind) (*core.Heap, er
 	if n := unproven(arenas); len(n) > 0 && o.only != "" && o.only != "damaged" {
 		return nil, cli.Usagef("--only %s: %s", o.only, n[0])
 	}
+	blocks := 0
+	for _, a := range arenas {
+		blocks += len(a.Blocks)
+	}
+	if blocks >= manyBlocks {
+		in.Release()
+		debug.SetGCPercent(10)
+	}
 	h := alloc.Core(&in.Image, arenas)
-	for _, a := range arenas { // large heaps have millions
+	for _, a := range arenas {
 		a.Drop()
+	}
+	if blocks >= manyBlocks {
+		debug.FreeOSMemory()
 	}
 	return h, nil
 }

@@ -81,7 +81,7 @@ func (o *holdsOptions) run(c *cobra.Command, in *input) error {
 	names := in.rootNames()
 	g := graph.Build(&in.Image, h, in.roots(), names.at)
 	t := in.types(h)
-	g.Types = t.names
+	g.Types = t.names.At
 	err = in.write(c, func(w io.Writer) error { return o.write(w, in, g, names) })
 	o.warn(c, in, h, nil)
 	if err != nil {
@@ -97,6 +97,7 @@ func (o *holdsOptions) write(w io.Writer, in *input, g *graph.Graph, names *root
 	if o.path != "" {
 		return o.writePath(w, g, names)
 	}
+	in.Release()
 	t := g.Dominators()
 	if o.pprof != "" {
 		if err := writeHeld(o.pprof, in, t.Paths()); err != nil {

@@ -17,9 +17,14 @@ const mostHolders = 3
 
 // overview prints on one screen whether memory leaks or free memory is divided, by whom, and what to look at next.
 func (o *heapOptions) overview(w io.Writer, in *input, h *core.Heap) error {
+	var leaks *core.Leaks
+	if len(unproven(o.arenas)) == 0 {
+		leaks = in.FindLeaks(h, in.roots())
+	}
 	names := in.rootNames()
 	g := graph.Build(&in.Image, h, in.roots(), names.at)
-	g.Types = in.types(h).names
+	g.Types = in.types(h).names.At
+	in.Release()
 	fmt.Fprintf(w, "%s in %s", cli.Count(h.Bytes(), "byte"), cli.Count(len(h.Blocks), "block"))
 	free, holes, largest := uint64(0), 0, uint64(0)
 	var way alloc.Way
@@ -39,7 +44,7 @@ func (o *heapOptions) overview(w io.Writer, in *input, h *core.Heap) error {
 		fmt.Fprint(w, ", as far as found")
 	}
 	fmt.Fprintln(w)
-	leaked, err := o.leakLines(w, in, h)
+	leaked, err := o.leakLines(w, in, h, leaks)
 	if err != nil {
 		return err
 	}
@@ -74,12 +79,11 @@ func growth(arenas []*alloc.Heap) string {
 }
 
 // leakLines prints the sums of what leaks, and the largest group. leaked reports whether a block leaks.
-func (o *heapOptions) leakLines(w io.Writer, in *input, h *core.Heap) (leaked func(block int) bool, err error) {
-	if n := unproven(o.arenas); len(n) > 0 {
+func (o *heapOptions) leakLines(w io.Writer, in *input, h *core.Heap, l *core.Leaks) (leaked func(block int) bool, err error) {
+	if n := unproven(o.arenas); l == nil {
 		fmt.Fprintf(w, "\nLeaks: cannot tell: %s.\n", cli.Printable(n[0]))
 		return func(int) bool { return false }, nil
 	}
-	l := in.FindLeaks(h, in.roots())
 	n, bytes := l.Count(h, core.Leaked)
 	unsure, unsureBytes := l.Count(h, core.Uncertain)
 	fmt.Fprintf(w, "\nLeaked: %s in %s, %.1f %% of the memory in use.\n", cli.Count(bytes, "byte"), cli.Count(n, "block"), 100*float64(bytes)/float64(max(h.Bytes(), 1)))
@@ -89,6 +93,9 @@ func (o *heapOptions) leakLines(w io.Writer, in *input, h *core.Heap) (leaked fu
 	}
 	defer names.Close()
 	r := report{w: w, in: in, h: h, names: names}
+	if n := l.OnSlack.Blocks + l.OnStack.Blocks; n > 0 {
+		fmt.Fprintf(w, "Doubtful: %s in %s: old words may hold them (--leaks)\n", cli.Count(l.OnSlack.Bytes+l.OnStack.Bytes, "byte"), cli.Count(n, "block"))
+	}
 	if unsure > 0 {
 		fmt.Fprintf(w, "Uncertain: %s in %s%s\n", cli.Count(unsureBytes, "byte"), cli.Count(unsure, "block"), r.why(l))
 	}
@@ -136,7 +143,7 @@ type jsonBlock struct {
 func (o *heapOptions) writeBlocks(w io.Writer, in *input, h *core.Heap) error {
 	roots := in.rootNames()
 	g := graph.Build(&in.Image, h, in.roots(), roots.at)
-	g.Types = in.types(h).names
+	g.Types = in.types(h).names.At
 	names, err := in.symbols()
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/heap/core/types"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -15,7 +16,7 @@ type report struct {
 	in    *input
 	h     *core.Heap
 	names *symbols
-	types []string // of the blocks, for leaks
+	types *types.Names // of the blocks, for leaks
 
 	byAddr map[uint64]int // damaged blocks: index of Heap.Blocks
 }
@@ -162,7 +163,7 @@ const maxAddrs = 4
 // why returns why blocks are uncertain.
 func (r *report) why(l *core.Leaks) string {
 	if len(l.Absent) == 0 {
-		return ": only an old link, memory in\n  no block, or a pointer past their end leads to them, or a header is in doubt."
+		return ": only what may be old leads to them\n  (a link, memory in no block, a pointer past their end, an odd address at the\n  end of a block), or a header is in doubt."
 	}
 	text := ": memory that is not in the image may point to them."
 	if l.Least > 0 {
@@ -198,6 +199,7 @@ func (r *report) leaks(l *core.Leaks) {
 	by := cli.Count(groups, what)
 	fmt.Fprintf(r.w, "%s leaked, %s, by %s.\n", cli.Count(n, "block"), cli.Count(bytes, "byte"), by)
 	fmt.Fprintf(r.w, "%s reachable, %s.\n", cli.Count(reachable, "block"), cli.Count(kept, "byte"))
+	r.doubtful(l)
 	if unsure > 0 {
 		fmt.Fprintf(r.w, "%s uncertain, %s%s\n", cli.Count(unsure, "block"), cli.Count(unsureBytes, "byte"), r.why(l))
 	}
@@ -206,6 +208,21 @@ func (r *report) leaks(l *core.Leaks) {
 	}
 	for i := range l.Groups {
 		r.leakGroup(&l.Groups[i])
+	}
+}
+
+// doubtful prints how many of the reachable blocks may be leaked, because what holds them may be old.
+func (r *report) doubtful(l *core.Leaks) {
+	for _, x := range []struct {
+		core.Sum
+		by string
+	}{
+		{l.OnSlack, "the last words of blocks, which the program may not\n  have requested"},
+		{l.OnStack, "memory without a variable: without registers, also old stack"},
+	} {
+		if x.Blocks > 0 {
+			fmt.Fprintf(r.w, "  Of these %s, %s, may be leaked: what holds them is in\n  %s.\n", cli.Number(x.Blocks), cli.Count(x.Bytes, "byte"), x.by)
+		}
 	}
 }
 

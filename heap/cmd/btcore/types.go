@@ -21,9 +21,9 @@ type typedFile struct {
 
 // blockTypes are the types of the blocks of a heap.
 type blockTypes struct {
-	names   []string // "" if not known
-	objects int      // named by their first word
-	reached int      // named by pointers
+	names   *types.Names
+	objects int // named by their first word
+	reached int // named by pointers
 }
 
 // types returns the types that blocks probably have: by their first word, else by the variables of the function
@@ -42,19 +42,20 @@ func (in *input) types(h *core.Heap) blockTypes {
 		}
 		files, infos = append(files, typedFile{f, info}), append(infos, info)
 	}
-	blocks := make([]types.Block, len(h.Blocks))
-	for i := range h.Blocks {
-		if b := &h.Blocks[i]; !h.Unknown(i) && !b.Damaged {
-			blocks[i] = types.Block{Addr: b.Addr, Size: b.Size}
+	blocks := types.Blocks{Len: len(h.Blocks), At: func(i int) types.Block {
+		b := &h.Blocks[i]
+		if h.Unknown(i) || b.Damaged {
+			return types.Block{Addr: b.Addr}
 		}
-	}
+		return types.Block{Addr: b.Addr, Size: b.Size}
+	}, Find: func(addr uint64) (int, bool) { return in.BlockAt(h, addr) }}
 	t := blockTypes{names: types.Objects(blocks, in.tables(), uint64(in.PointerSize()), in.Pointer, infos...)}
-	for _, name := range t.names {
-		if name != "" {
+	for i := range h.Blocks {
+		if t.names.At(i) != "" {
 			t.objects++
 		}
 	}
-	stacks := make([]string, len(blocks))
+	stacks := types.NewNames(blocks.Len)
 	if !h.Foreign {
 		in.structs(h, files, stacks)
 	}
@@ -64,20 +65,21 @@ func (in *input) types(h *core.Heap) blockTypes {
 		if err != nil {
 			in.note("no types: %v", err)
 		}
-		for i, name := range reached {
-			switch {
-			case t.names[i] != "" || name == "":
-			case stacks[i] != "" && stacks[i] != name: // not sure
-				stacks[i] = ""
+		for i := range h.Blocks {
+			switch name, stack := reached.At(i), stacks.At(i); {
+			case t.names.At(i) != "" || name == "":
+			case stack != "" && stack != name: // not sure
+				stacks.Set(i, "")
 			default:
-				t.names[i], stacks[i] = name, ""
+				t.names.Set(i, name)
+				stacks.Set(i, "")
 				t.reached++
 			}
 		}
 	}
-	for i, name := range stacks {
-		if t.names[i] == "" {
-			t.names[i] = name
+	for i := range h.Blocks {
+		if t.names.At(i) == "" {
+			t.names.Set(i, stacks.At(i))
 		}
 	}
 	return t
@@ -133,7 +135,7 @@ func (in *input) hasFunction(s core.Symbol) bool {
 
 // structs sets the types of blocks by their call stack and requested size. Allocators of others store only one of
 // them.
-func (in *input) structs(h *core.Heap, files []typedFile, names []string) {
+func (in *input) structs(h *core.Heap, files []typedFile, names *types.Names) {
 	structs := map[string]*types.Struct{} // by blob
 	for i := range h.Blocks {
 		b, blob := &h.Blocks[i], h.Blob(i)
@@ -150,7 +152,7 @@ func (in *input) structs(h *core.Heap, files []typedFile, names []string) {
 		}
 		pointer := func(off uint64) (uint64, bool) { return in.Pointer(b.Addr + off) }
 		if s.Fits(pointer, in.inMemory) {
-			names[i] = s.Name
+			names.Set(i, s.Name)
 		}
 	}
 }
@@ -179,8 +181,8 @@ func (in *input) structOf(files []typedFile, blob []byte) *types.Struct {
 // describe returns how many blocks have a type, and by what; "" if none has.
 func (t *blockTypes) describe(h *core.Heap) string {
 	n, bytes := 0, uint64(0)
-	for i, name := range t.names {
-		if name != "" {
+	for i := range h.Blocks {
+		if t.names.At(i) != "" {
 			n++
 			bytes += h.Blocks[i].Size
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/heap/core/types"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -36,10 +37,10 @@ func TestTypes(t *testing.T) {
 					structs++
 				}
 				switch {
-				case names[i] == want:
+				case names.At(i) == want:
 					right++
-				case names[i] != "":
-					wrong[want+" is called "+names[i]]++
+				case names.At(i) != "":
+					wrong[want+" is called "+names.At(i)]++
 				case want != "-":
 					wrong["(no type: "+want+")"]++
 				}
@@ -89,13 +90,13 @@ func TestReached(t *testing.T) {
 			for i := range h.Blocks {
 				want := truth[h.Blocks[i].Addr]
 				switch {
-				case names[i] == "":
+				case names.At(i) == "":
 					wrong["(no type: "+want+")"]++
-				case names[i] == want:
+				case names.At(i) == want:
 					right++
 				default:
 					errors++
-					wrong[want+" is called "+names[i]]++
+					wrong[want+" is called "+names.At(i)]++
 				}
 			}
 			for k, n := range wrong {
@@ -124,7 +125,7 @@ func truthOf(out string) map[uint64]string {
 }
 
 // typesOf returns the blocks of a core file with their types.
-func typesOf(t *testing.T, file, exe string) (*core.Heap, []string) {
+func typesOf(t *testing.T, file, exe string) (*core.Heap, *types.Names) {
 	t.Helper()
 	in := input{elf: []string{exe}}
 	t.Cleanup(in.close)
@@ -181,15 +182,15 @@ func TestFirstWords(t *testing.T) {
 					want = x
 				}
 				switch {
-				case names[i] == "":
+				case names.At(i) == "":
 					wrong["(no name: "+want+")"]++
-				case strings.TrimPrefix(names[i], "begins with ") == strings.TrimPrefix(want, "begins with ") && strings.HasPrefix(names[i], "begins with "):
+				case strings.TrimPrefix(names.At(i), "begins with ") == strings.TrimPrefix(want, "begins with ") && strings.HasPrefix(names.At(i), "begins with "):
 					begins++
-				case names[i] == want:
+				case names.At(i) == want:
 					right++
 				default:
 					errors++
-					wrong[want+" is called "+names[i]]++
+					wrong[want+" is called "+names.At(i)]++
 				}
 			}
 			for k, n := range wrong {

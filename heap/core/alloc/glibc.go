@@ -146,6 +146,7 @@ func (g *glibc) arena(addr uint64, number int) {
 		g.otherArena(h, top, system)
 	}
 	g.topChunk(h, top, size)
+	h.slack = g.align - 1
 	h.sort()
 	g.heaps = append(g.heaps, h)
 }
@@ -234,7 +235,7 @@ func (g *glibc) mapped() {
 	if mp == 0 {
 		return
 	}
-	h := &Heap{Kind: Glibc, Name: mappedBlocks, Addr: mp}
+	h := &Heap{Kind: Glibc, Name: mappedBlocks, Addr: mp, slack: g.align - 1}
 	count, _ := g.m.Uint(mp, 4)
 	bytes, _ := g.m.Pointer(g.sbrkBase(mp) - 2*g.ptr)
 	found := uint64(0)
@@ -370,6 +371,11 @@ func (g *glibc) sbrkBase(mp uint64) uint64 { return up(mp+16, g.ptr) + 2*g.ptr }
 
 // index collects the blocks of all heaps.
 func (g *glibc) index() {
+	n := 0
+	for _, h := range g.heaps {
+		n += len(h.Blocks)
+	}
+	g.all = make([]*Block, 0, n)
 	for _, h := range g.heaps {
 		for i := range h.Blocks {
 			g.all = append(g.all, &h.Blocks[i])

@@ -162,7 +162,7 @@ func (f *finder) multiHeapAt(control uint64) *multiHeap {
 
 func (s *multiHeap) read() *Heap {
 	base := s.control - 5*s.ptr
-	s.h = &Heap{Kind: MultiHeap, Name: "ESP-IDF heap", Addr: base, overlap: s.ptr}
+	s.h = &Heap{Kind: MultiHeap, Name: "ESP-IDF heap", Addr: base, overlap: s.ptr, slack: s.ptr - 1}
 	c := chain{f: s.finder, h: s.h, start: s.start, end: s.end, align: 4, least: 4 * s.ptr, confirm: confirm, read: s.next}
 	end := c.walk()
 	poisoned := s.poisoned()
@@ -185,6 +185,7 @@ func (s *multiHeap) read() *Heap {
 	s.h.prove("blocks in the lists of free blocks", s.listed(), uint64(n))
 	if poisoned {
 		s.unpoison()
+		s.h.slack = 0
 	}
 	s.h.own(base, s.end+s.ptr-base)
 	return s.h

@@ -13,7 +13,7 @@ func (f *finder) newlib() ([]*Heap, error) {
 	if !ok {
 		return nil, ErrNone
 	}
-	h := &Heap{Kind: Newlib, Name: "newlib", overlap: f.ptr}
+	h := &Heap{Kind: Newlib, Name: "newlib", overlap: f.ptr, slack: 2*f.ptr - 1}
 	base, ok := f.pointer(h, "__malloc_sbrk_base")
 	top, there := f.m.Pointer(av.Addr + 2*f.ptr)
 	if !ok || !there || base == ^uint64(0)>>(64-8*f.ptr) || base == 0 { // not used yet
@@ -142,7 +142,7 @@ func (f *finder) nano() ([]*Heap, error) {
 	if _, ok := f.variable("__malloc_sbrk_top"); ok {
 		return nil, ErrNone // picolibc
 	}
-	h := &Heap{Kind: NewlibNano, Name: "newlib-nano"}
+	h := &Heap{Kind: NewlibNano, Name: "newlib-nano", slack: f.ptr - 1}
 	base, ok := f.pointer(h, "__malloc_sbrk_start")
 	first, listed := f.pointer(h, "__malloc_free_list")
 	if !ok || !listed || base == 0 {
@@ -229,7 +229,7 @@ func (n *nanoHeap) resumes(damaged, end uint64) bool {
 // picolibc finds the heap of picolibc, whose malloc stores the end of its heap. Chunks are aligned
 // so that the blocks directly behind the size are.
 func (f *finder) picolibc() ([]*Heap, error) {
-	h := &Heap{Kind: Picolibc, Name: "picolibc"}
+	h := &Heap{Kind: Picolibc, Name: "picolibc", slack: 7}
 	base, ok := f.pointer(h, "__malloc_sbrk_start")
 	end, has := f.pointer(h, "__malloc_sbrk_top")
 	first, listed := f.pointer(h, "__malloc_free_list")

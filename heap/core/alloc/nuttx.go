@@ -101,7 +101,7 @@ func (s *mmHeap) lists() uint64 {
 }
 
 func (s *mmHeap) read() *Heap {
-	s.h = &Heap{Kind: NuttX, Name: "NuttX heap", Addr: s.addr, overlap: s.field}
+	s.h = &Heap{Kind: NuttX, Name: "NuttX heap", Addr: s.addr, overlap: s.field, slack: s.ptr - 1}
 	lists := s.lists()
 	for s.links = up(s.node, s.ptr); s.links <= up(s.node, s.ptr)+s.ptr; s.links += s.ptr {
 		next, _ := s.m.Pointer(lists + s.links)

@@ -63,7 +63,7 @@ func (f *finder) bytePoolAt(addr uint64) *bytePool {
 }
 
 func (p *bytePool) read() *Heap {
-	p.h = &Heap{Kind: ThreadX, Name: "ThreadX byte pool", Addr: p.addr}
+	p.h = &Heap{Kind: ThreadX, Name: "ThreadX byte pool", Addr: p.addr, slack: 3}
 	c := chain{f: p.finder, h: p.h, start: p.start, end: p.end, align: 4, least: bytePoolHead + 4, confirm: confirm, read: p.next}
 	p.h.prove("the blocks end at the end of the pool", p.end, c.walk())
 	available, _ := p.m.Uint(p.addr+8, 4)

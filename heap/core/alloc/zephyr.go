@@ -88,7 +88,7 @@ func (s *sysHeap) fits(addr, size uint64) bool {
 func (s *sysHeap) header() uint64 { return 2 * s.field }
 
 func (s *sysHeap) read() *Heap {
-	s.h = &Heap{Kind: SysHeap, Name: "Zephyr sys_heap", Addr: s.base}
+	s.h = &Heap{Kind: SysHeap, Name: "Zephyr sys_heap", Addr: s.base, slack: sysUnit - 1}
 	_, first, _, _ := s.chunk(s.base)
 	c := chain{f: s.finder, h: s.h, start: s.base + first*sysUnit, end: s.end, align: sysUnit, least: sysUnit, confirm: confirm, field: s.field, read: s.next}
 	s.h.prove("the blocks end at the end chunk", s.end, c.walk())

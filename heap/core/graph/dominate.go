@@ -1,5 +1,7 @@
 package graph
 
+import "slices"
+
 // Tree is the dominator tree of a graph: the parent of a node is the last node that all paths to it
 // share. Without it, no root would reach the node.
 type Tree struct {
@@ -7,7 +9,7 @@ type Tree struct {
 	order  []int32 // nodes in depth-first order
 	idom   []int32 // of each node; none if no root reaches it
 	bytes  []uint64
-	blocks []int
+	blocks []int32
 }
 
 // Dominators computes the dominator tree by the algorithm Semi-NCA of Georgiadis: semidominators as
@@ -62,7 +64,7 @@ func (g *Graph) Dominators() *Tree {
 
 // sum adds up the blocks below each node.
 func (t *Tree) sum() {
-	t.bytes, t.blocks = make([]uint64, t.g.Nodes()), make([]int, t.g.Nodes())
+	t.bytes, t.blocks = make([]uint64, t.g.Nodes()), make([]int32, t.g.Nodes())
 	for i := len(t.order) - 1; i >= 0; i-- {
 		v := t.order[i]
 		if b, ok := t.g.block(int(v)); ok {
@@ -86,14 +88,16 @@ func plus(a, b uint64) uint64 {
 }
 
 // Retained returns the blocks that are reachable only through a node, with its own.
-func (t *Tree) Retained(node int) (bytes uint64, blocks int) { return t.bytes[node], t.blocks[node] }
+func (t *Tree) Retained(node int) (bytes uint64, blocks int) {
+	return t.bytes[node], int(t.blocks[node])
+}
 
 // dfs is a depth-first numbering of the nodes that the program reaches.
 type dfs struct {
-	order  []int32 // node by number
-	parent []int32 // by number
-	start  []int   // of the predecessors of each number, in from
-	from   []int32 // numbers
+	order  []int32  // node by number
+	parent []int32  // by number
+	start  []uint32 // of the predecessors of each number, in from
+	from   []int32  // numbers
 }
 
 func newDFS(g *Graph) *dfs {
@@ -130,7 +134,7 @@ func newDFS(g *Graph) *dfs {
 
 // invert sets the predecessors.
 func (d *dfs) invert(g *Graph, number []int32) {
-	d.start = make([]int, len(d.order)+1)
+	d.start = make([]uint32, len(d.order)+1)
 	for _, v := range d.order {
 		for _, w := range g.edges(int(v)) {
 			d.start[number[w]+1]++
@@ -140,7 +144,7 @@ func (d *dfs) invert(g *Graph, number []int32) {
 		d.start[i+1] += d.start[i]
 	}
 	d.from = make([]int32, d.start[len(d.order)])
-	next := append([]int(nil), d.start...)
+	next := slices.Clone(d.start)
 	for i, v := range d.order {
 		for _, w := range g.edges(int(v)) {
 			n := number[w]

@@ -26,12 +26,12 @@ type Root struct {
 type Graph struct {
 	Heap  *core.Heap
 	Roots []Root
-	// Types are names of types for the blocks of Heap, "" if not known; nil if none is. They name holders,
+	// Types are names of types for the blocks of Heap, "" if not known. They name holders,
 	// and change nothing else.
-	Types []string
+	Types func(block int) string
 
 	pointers *core.Pointers
-	start    []int // of the edges of each node, in to
+	start    []uint32 // of the edges of each node, in to
 	to       []int32
 	parent   []int32 // on a shortest path from a root; none if there is no path
 	where    []uint64
@@ -41,10 +41,10 @@ const none = -1
 
 // Type returns the type of a block, "" if it is not known.
 func (g *Graph) Type(block int) string {
-	if block >= len(g.Types) {
+	if g.Types == nil {
 		return ""
 	}
-	return g.Types[block]
+	return g.Types(block)
 }
 
 // Build builds the graph of a heap. root names the memory at an address outside of the heap;
@@ -117,7 +117,7 @@ func (b *builder) roots(m *core.Image) {
 func (b *builder) link() {
 	g := b.g
 	n := len(g.Heap.Blocks)
-	g.start = make([]int, g.Nodes()+1)
+	g.start = make([]uint32, g.Nodes()+1)
 	at := g.node(0)
 	for i := range at + 1 {
 		g.start[i] = 0
@@ -131,7 +131,7 @@ func (b *builder) link() {
 		})
 		slices.Sort(g.to[first:])
 		g.to = g.to[:first+len(slices.Compact(g.to[first:]))]
-		g.start[at+i+1] = len(g.to)
+		g.start[at+i+1] = uint32(len(g.to))
 	}
 }
 
@@ -180,19 +180,19 @@ func (b *builder) reach() {
 func (b *builder) merge(kept [][]int32) {
 	g := b.g
 	var head []int32
-	start := make([]int, 0, len(g.start))
+	start := make([]uint32, 0, len(g.start))
 	start = append(start, 0)
 	for r := range g.Roots {
 		head = append(head, int32(1+r))
 	}
-	start = append(start, len(head))
+	start = append(start, uint32(len(head)))
 	for r := range kept {
 		slices.Sort(kept[r])
 		head = append(head, slices.Compact(kept[r])...)
-		start = append(start, len(head))
+		start = append(start, uint32(len(head)))
 	}
 	for _, s := range g.start[len(start):] {
-		start = append(start, s+len(head))
+		start = append(start, s+uint32(len(head)))
 	}
 	g.start, g.to = start, append(head, g.to...)
 }

@@ -26,11 +26,11 @@ func random(r *rand.Rand, roots, blocks, edges int) *Graph {
 		out[from] = append(out[from], int32(g.node(r.IntN(blocks))))
 	}
 	g.parent = slices.Repeat([]int32{none}, g.Nodes())
-	g.start = []int{0}
+	g.start = []uint32{0}
 	for _, list := range out {
 		slices.Sort(list)
 		g.to = append(g.to, slices.Compact(list)...)
-		g.start = append(g.start, len(g.to))
+		g.start = append(g.start, uint32(len(g.to)))
 	}
 	for queue := []int32{0}; len(queue) > 0; queue = queue[1:] {
 		for _, w := range g.edges(int(queue[0])) {
@@ -114,7 +114,7 @@ func TestDominatorsEqualThoseOfRemovedNodes(t *testing.T) {
 func TestDominatorsOfALongList(t *testing.T) {
 	const n = 1 << 20
 	g := &Graph{Heap: &core.Heap{Blocks: make([]core.Block, n)}, Roots: []Root{{Name: "list"}}, parent: slices.Repeat([]int32{none}, n+2)}
-	g.start = []int{0}
+	g.start = []uint32{0}
 	for v := range n + 2 {
 		if v <= n {
 			g.to = append(g.to, int32(v+1))
@@ -126,7 +126,7 @@ func TestDominatorsOfALongList(t *testing.T) {
 			g.Heap.Blocks[v-2].Size = 1
 			g.parent[v] = int32(v - 1)
 		}
-		g.start = append(g.start, len(g.to))
+		g.start = append(g.start, uint32(len(g.to)))
 	}
 	tree := g.Dominators()
 	for _, v := range []int{1, 2, n / 2, n + 1} {

@@ -40,7 +40,7 @@ func (t *Tree) Holders() []Holder {
 		}
 		b, isBlock := t.g.block(int(v))
 		if !isBlock {
-			list = append(list, &Holder{Root: int(v) - 1, Bytes: t.bytes[v], Blocks: t.blocks[v]})
+			list = append(list, &Holder{Root: int(v) - 1, Bytes: t.bytes[v], Blocks: int(t.blocks[v])})
 			continue
 		}
 		root, _ := t.g.Nearest(b)
@@ -54,7 +54,7 @@ func (t *Tree) Holders() []Holder {
 		}
 		h.Top = append(h.Top, b)
 		h.Least, h.Most = min(h.Least, size), max(h.Most, size)
-		h.Bytes, h.Blocks = plus(h.Bytes, t.bytes[v]), h.Blocks+t.blocks[v]
+		h.Bytes, h.Blocks = plus(h.Bytes, t.bytes[v]), h.Blocks+int(t.blocks[v])
 	}
 	slices.SortStableFunc(list, func(a, b *Holder) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(t.g.Roots[a.Root].Name, t.g.Roots[b.Root].Name), cmp.Compare(a.Least, b.Least), cmp.Compare(a.Type, b.Type))

@@ -40,13 +40,13 @@ type Memory struct {
 	Exact   bool                                  // blocks have the requested size
 }
 
-// Reached returns the names of the blocks that typed pointers reach, "" for others: from the variables of the program, and
+// Reached returns the names of the blocks that typed pointers reach: from the variables of the program, and
 // from there through members of structs. A pointer T * that holds the start of a block gives the block the type T, if
 // the size of the block fits, its pointers are 0 or addresses, and no pointer to another type that
 // fits holds the same address. A struct that is the first member or base of another one, or whose members are the first of
 // another one, gives no name, because a pointer to it may point to the larger one; nor does one that ends with an array without length.
-func (i *Info) Reached(blocks []Block, m Memory) (names []string, err error) {
-	names = make([]string, len(blocks))
+func (i *Info) Reached(blocks Blocks, m Memory) (names *Names, err error) {
+	names = NewNames(blocks.Len)
 	if i.reader == nil {
 		return names, nil
 	}
@@ -55,28 +55,24 @@ func (i *Info) Reached(blocks []Block, m Memory) (names []string, err error) {
 			err = fmt.Errorf("malformed debug information: %v", r)
 		}
 	}()
-	w := walk{Memory: m, reader: i.reader, blocks: blocks, at: map[uint64]int{}, found: make([][]*Struct, len(blocks))}
-	for k, b := range blocks {
-		if b.Size > 0 {
-			w.at[b.Addr] = k
-		}
-	}
+	w := walk{Memory: m, reader: i.reader, blocks: blocks, found: make([][maxTypes]uint16, blocks.Len), structs: []*Struct{nil}, number: map[*Struct]uint16{}}
 	for _, g := range i.globals {
 		f := fields{reader: i.reader, steps: maxFields}
 		f.add(g.at, 0, 0)
 		w.follow(m.Place(g.addr), f.pointers)
 	}
 	for len(w.work) > 0 {
-		x := w.work[0]
-		w.work = w.work[1:]
-		w.follow(blocks[x.block].Addr, x.pointers)
+		x := w.work[len(w.work)-1]
+		w.work = w.work[:len(w.work)-1]
+		w.follow(blocks.At(int(x.block)).Addr, w.structs[x.number].pointers)
 	}
-	for k, list := range w.found {
-		if len(list) != 1 || list[0].open || i.reader.begins[list[0].members] {
+	for k := range w.found {
+		s := w.structs[w.found[k][0]]
+		if s == nil || w.found[k][1] != 0 || s.open || i.reader.begins[s.members] {
 			continue
 		}
-		if c := i.classes[list[0].plain]; !c.first && !c.base {
-			names[k] = list[0].Name
+		if c := i.classes[s.plain]; !c.first && !c.base {
+			names.Set(k, s.Name)
 		}
 	}
 	return names, nil
@@ -86,15 +82,16 @@ func (i *Info) Reached(blocks []Block, m Memory) (names []string, err error) {
 type walk struct {
 	Memory
 	*reader
-	blocks []Block
-	at     map[uint64]int // blocks by address
-	found  [][]*Struct    // types of each block
-	work   []typedBlock   // whose pointers were not followed
+	blocks  Blocks
+	structs []*Struct // those found; the first is nil
+	number  map[*Struct]uint16
+	found   [][maxTypes]uint16 // types of each block, indexes of structs
+	work    []typedBlock       // whose pointers were not followed
 }
 
 type typedBlock struct {
-	block int
-	*Struct
+	block  int32
+	number uint16 // of structs
 }
 
 // maxTypes is the most types whose pointers are followed in a block.
@@ -104,14 +101,27 @@ const maxTypes = 4
 func (w *walk) follow(addr uint64, pointers []pointer) {
 	for _, p := range pointers {
 		v, ok := w.Pointer(addr + p.off)
-		k, starts := w.at[v]
-		if !ok || !starts || p.to == 0 {
+		if !ok || v == 0 || p.to == 0 {
 			continue
 		}
+		k, in := w.blocks.Find(v)
+		if !in {
+			continue
+		}
+		b := w.blocks.At(k)
 		s := w.target(p.to)
-		if s != nil && len(w.found[k]) < maxTypes && !slices.Contains(w.found[k], s) && w.fits(s, &w.blocks[k]) {
-			w.found[k] = append(w.found[k], s)
-			w.work = append(w.work, typedBlock{k, s})
+		if b.Addr != v || b.Size == 0 || s == nil {
+			continue
+		}
+		n, known := w.number[s]
+		if !known && len(w.structs) < 1<<16-1 {
+			n = uint16(len(w.structs))
+			w.number[s], w.structs = n, append(w.structs, s)
+		}
+		free := slices.Index(w.found[k][:], 0)
+		if n != 0 && free >= 0 && !slices.Contains(w.found[k][:free], n) && w.fits(s, &b) {
+			w.found[k][free] = n
+			w.work = append(w.work, typedBlock{int32(k), n})
 		}
 	}
 }

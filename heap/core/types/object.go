@@ -19,7 +19,39 @@ type Table struct {
 // Block is a block of a heap.
 type Block struct{ Addr, Size uint64 }
 
-// Objects returns the names of the blocks whose first word points to a table, "" for others. pointer reads a word of
+// Blocks are those of a heap.
+type Blocks struct {
+	Len  int
+	At   func(i int) Block                  // its size is 0 if the block is not to be labelled
+	Find func(addr uint64) (i int, ok bool) // the block that holds an address
+}
+
+// Names are the labels of blocks, "" for those without one. Heaps have millions of blocks, of few types.
+type Names struct {
+	of   []uint32 // index of list
+	list []string
+	at   map[string]uint32
+}
+
+// NewNames returns the labels of n blocks, all "".
+func NewNames(n int) *Names {
+	return &Names{of: make([]uint32, n), list: []string{""}, at: map[string]uint32{"": 0}}
+}
+
+// At returns the label of a block.
+func (n *Names) At(i int) string { return n.list[n.of[i]] }
+
+// Set sets the label of a block.
+func (n *Names) Set(i int, name string) {
+	k, ok := n.at[name]
+	if !ok {
+		k = uint32(len(n.list))
+		n.at[name], n.list = k, append(n.list, name)
+	}
+	n.of[i] = k
+}
+
+// Objects returns the names of the blocks whose first word points to a table. pointer reads a word of
 // the image, of size word. info is the debug information of the program.
 //
 // A vtable has the class of the whole object; its address must be that of an address point with offset 0 to the top
@@ -30,13 +62,14 @@ type Block struct{ Addr, Size uint64 }
 //
 // A block with a table of functions is an "object of" the table. A block with two of them is an array of pointers, and
 // gets no name.
-func Objects(blocks []Block, tables []Table, word uint64, pointer func(addr uint64) (uint64, bool), info ...*Info) []string {
+func Objects(blocks Blocks, tables []Table, word uint64, pointer func(addr uint64) (uint64, bool), info ...*Info) *Names {
 	o := objects{tables: slices.Clone(tables), word: word, pointer: pointer}
 	slices.SortStableFunc(o.tables, func(a, b Table) int { return cmp.Compare(a.Addr, b.Addr) })
 	classes := map[*Table]class{}
-	names := make([]string, len(blocks))
-	for i := range blocks {
-		t, again := o.table(&blocks[i])
+	names := NewNames(blocks.Len)
+	for i := range blocks.Len {
+		b := blocks.At(i)
+		t, again := o.table(&b)
 		switch {
 		case t == nil:
 		case t.Class:
@@ -45,11 +78,13 @@ func Objects(blocks []Block, tables []Table, word uint64, pointer func(addr uint
 				c = classOf(t.Name, info)
 				classes[t] = c
 			}
-			if names[i] = t.Name; again || c.first || !c.fits(blocks[i].Size, word) {
-				names[i] = "begins with " + t.Name
+			if again || c.first || !c.fits(b.Size, word) {
+				names.Set(i, "begins with "+t.Name)
+			} else {
+				names.Set(i, t.Name)
 			}
 		case !again:
-			names[i] = "object of " + t.Name
+			names.Set(i, "object of "+t.Name)
 		}
 	}
 	return names
