@@ -7043,7 +7043,13 @@ static void crash_state(struct lwsbt_crashed *c)
 static void crash_cause(void)
 {
 #if __ARM_ARCH_ISA_THUMB >= 2
-	crash_memory(CRASH_SCB + 0x28, CRASH_SCB + 0x3c);
+	const volatile uint32_t *status = (const volatile uint32_t *)(CRASH_SCB + 0x28); /* read by words alone */
+
+	crash_block('M', 1, 0);
+	crash_word((uint32_t)(uintptr_t)status);
+	crash_word((uint32_t)(uintptr_t)(status + 5));
+	for (unsigned i = 0; i < 5; i++)
+		crash_word(status[i]);
 #endif
 }
 

@@ -15,8 +15,10 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// freertosBoards are those that the sample of freertos/ runs on.
-var freertosBoards = []struct{ name, cc, args, port, files, run string }{
+// A freertosBoard is one that the sample of freertos/ runs on. Paths are relative to device/, or to the kernel's portable/.
+type freertosBoard struct{ name, cc, args, port, files, run string }
+
+var freertosBoards = []freertosBoard{
 	{"Cortex-M3, heap_4", "arm-none-eabi-gcc", "-mcpu=cortex-m3 -mthumb -specs=nosys.specs -DLWSBT_FREERTOS_CAPTURE=lwsbt_capture_thumb -DLWSBT_FUNCTIONS_MAX=1024 -T ../examples/firmware/mps2.ld",
 		"ARM_CM3", "freertos/sample/mps2.c MemMang/heap_4.c GCC/ARM_CM3/port.c", "qemu-system-arm -M mps2-an385 -nographic -semihosting -kernel"},
 	{"RV32, heap_5", "riscv64-unknown-elf-gcc", "-march=rv32imac -mabi=ilp32 -misa-spec=2.2 -mcmodel=medany --specs=picolibc.specs -DLWSBT_FREERTOS_CAPTURE=lwsbt_capture_riscv -DLWSBT_SAMPLE_HEAP_5 -T freertos/sample/virt.ld -IGCC/RISC-V/chip_specific_extensions/RISCV_MTIME_CLINT_no_extensions",
@@ -36,29 +38,8 @@ func TestFreeRTOS(t *testing.T) {
 	for _, b := range freertosBoards {
 		t.Run(b.name, func(t *testing.T) {
 			run := strings.Fields(b.run)
-			cmdtest.Need(t, b.cc, run[0])
-			exe := filepath.Join(t.TempDir(), "sample.elf")
-			portable := filepath.Join(kernel, "portable")
-			args := strings.Fields("-Os -g -std=gnu11 -Wall -Wextra -Iinclude -Ifreertos -Ifreertos/sample -ffunction-sections -fdata-sections -nostartfiles " +
-				"-Wl,--gc-sections,--no-warn-rwx-segments -Wl,--wrap=pvPortMalloc,--wrap=vPortFree,--wrap=pvPortCalloc " + b.args)
-			for i, a := range args {
-				args[i] = strings.Replace(a, "-IGCC", "-I"+portable+"/GCC", 1)
-			}
-			args = append(args, "-I"+kernel+"/include", "-I"+portable+"/GCC/"+b.port, "-o", exe, kernel+"/tasks.c", kernel+"/list.c", kernel+"/queue.c",
-				"freertos/lwsbt_freertos.c", "freertos/sample/main.c")
-			for _, f := range strings.Fields(b.files) {
-				if !strings.HasPrefix(f, "freertos/") {
-					f = filepath.Join(portable, f)
-				}
-				args = append(args, f)
-			}
-			sources, err := filepath.Glob("src/*.c")
-			if err != nil || len(sources) == 0 {
-				t.Fatal("no sources")
-			}
-			if out, err := exec.Command(b.cc, append(args, sources...)...).CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v\n%s", b.cc, err, out)
-			}
+			exe := b.build(t, kernel, "-Ifreertos/sample freertos/sample/main.c freertos/lwsbt_freertos.c "+
+				"-Wl,--wrap=pvPortMalloc,--wrap=vPortFree,--wrap=pvPortCalloc", "")
 			if b.port == "ARM_CM3" {
 				if out, err := exec.Command("go", "run", "../heap/cmd/btcore", "functable", exe).CombinedOutput(); err != nil {
 					t.Fatalf("functable: %v\n%s", err, out)
@@ -78,6 +59,47 @@ func TestFreeRTOS(t *testing.T) {
 			checkSample(t, exe, string(out))
 		})
 	}
+}
+
+// build builds a program with the kernel and the sources of device/src. args are its own. files replaces the heap of the board.
+func (b freertosBoard) build(t *testing.T, kernel, own, heap string) string {
+	t.Helper()
+	cmdtest.Need(t, b.cc, strings.Fields(b.run)[0])
+	exe := filepath.Join(t.TempDir(), "sample.elf")
+	portable := filepath.Join(kernel, "portable")
+	args := strings.Fields("-Os -g -std=gnu11 -Wall -Wextra -Iinclude -Ifreertos -ffunction-sections -fdata-sections -nostartfiles " +
+		"-Wl,--gc-sections,--no-warn-rwx-segments " + b.args + " " + own)
+	for i, a := range args {
+		args[i] = strings.Replace(a, "-IGCC", "-I"+portable+"/GCC", 1)
+	}
+	args = append(args, "-I"+kernel+"/include", "-I"+portable+"/GCC/"+b.port, "-o", exe, kernel+"/tasks.c", kernel+"/list.c", kernel+"/queue.c")
+	for _, f := range strings.Fields(b.files) {
+		if strings.HasPrefix(f, "MemMang/") && heap != "" {
+			f = heap
+		}
+		if !strings.HasPrefix(f, "freertos/") {
+			f = filepath.Join(portable, f)
+		}
+		args = append(args, f)
+	}
+	sources, err := filepath.Glob("src/*.c")
+	if err != nil || len(sources) == 0 {
+		t.Fatal("no sources")
+	}
+	if out, err := exec.Command(b.cc, append(args, sources...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", b.cc, err, out)
+	}
+	return exe
+}
+
+// crash builds the program that crashes.
+func (b freertosBoard) crash(t *testing.T, kernel, in string) string {
+	handler := "-DLWSBT_CRASH_HANDLER=HardFault_Handler"
+	if b.port != "ARM_CM3" {
+		handler = "-DLWSBT_CRASH_NEXT=freertos_risc_v_trap_handler"
+	}
+	return b.build(t, kernel, "-fomit-frame-pointer -I../heap/devicetest/testdata/crash ../heap/devicetest/testdata/crash/tasks.c adapters/crash.c"+
+		" -DLWSBT_CRASH_TASKS=8 -DCRASH_IN="+in+" "+handler, "MemMang/heap_4.c")
 }
 
 // checkSample checks the dumps of the sample.

@@ -193,38 +193,3 @@ func zephyrRegs(d *Dump, t *Thread, version uint16, b []byte) bool {
 	}
 	return true
 }
-
-// taskTable reads the table of tasks that device/ writes: kernel u8, count u8, size of an entry u16; then for each task
-// its control block, stack pointer, and 12 bytes of name. The registers are on the stack.
-func (z *zephyr) taskTable() {
-	b, d := z.tasks, z.d
-	if b == nil {
-		return
-	}
-	if len(b) < 4 {
-		d.damaged("the table of tasks has %d bytes, expected at least 4", len(b))
-		return
-	}
-	n, size := int(b[1]), int(le.Uint16(b[2:]))
-	if size < 20 || len(b)-4 < n*size {
-		d.damaged("the table of %d tasks has %d bytes, expected %d", n, len(b)-4, n*size)
-		return
-	}
-	for i := range n {
-		e := b[4+i*size:]
-		sp := uint64(le.Uint32(e[4:]))
-		name, _, _ := bytes.Cut(e[8:20], []byte{0})
-		t := Thread{ID: uint64(le.Uint32(e)), Name: string(name)}
-		if len(d.Threads) > 0 && d.Threads[0].ID == 0 && d.Threads[0].Regs[StackPointer(d.Machine)] == sp {
-			d.Threads[0].ID, d.Threads[0].Name = t.ID, t.Name
-			continue
-		}
-		saved, ok := Saved(d.Machine, sp, d.read)
-		if !ok {
-			d.damaged("task %s: no registers on its stack at %#x", t.Name, sp)
-			continue
-		}
-		t.PC, t.Status, t.Regs = saved.PC, saved.Status, saved.Regs
-		d.addThread(t)
-	}
-}

@@ -185,7 +185,7 @@ func (w *walker) excReturn(pc uint64) bool {
 //	                                     F: 0 with floating point, S: 1 on PSP
 func (w *walker) stepException(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	if pc&4 != 0 {
-		psp, known := regs.Get(armPSP)
+		psp, known := w.start.Get(armPSP) // handlers do not change it
 		if !known {
 			return out, false
 		}

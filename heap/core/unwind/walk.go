@@ -103,6 +103,7 @@ type walker struct {
 	steps  int    // remaining instructions for the next caller
 	thumb  bool
 	inst   inst
+	start  Regs // of the thread
 
 	trampolines bool // frames is filled in
 	frames      []sigframe
@@ -142,6 +143,7 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 	}
 	w := &walker{Unwinder: u, arch: a, left: maxWalk}
 	w.low, _ = regs.Get(a.sp)
+	w.start = regs
 	limit := u.MaxFrames
 	if limit <= 0 {
 		limit = 1024
