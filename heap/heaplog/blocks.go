@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
@@ -43,18 +45,13 @@ func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 			yield(DumpBlocks{}, fmt.Errorf("%d moments, expected 1 or more", n))
 			return
 		}
-		whole := r.Replay()
-		if whole == nil || !r.replayed {
-			whole = replay.NewReplay()
-			r.events(func(e *placedEvent, err error) bool {
-				if err == nil { // errors are those of the second pass
-					whole.Add(e.Event)
-				}
-				return true
-			})
+		var took time.Duration
+		if whole := r.Replay(); whole != nil && r.replayed {
+			took = whole.Totals().Last - whole.Totals().First
+		} else {
+			took = r.duration()
 		}
-		t := whole.Totals()
-		m := moments{step: max(1, (t.Last-t.First+time.Duration(n)-1)/time.Duration(n)), replay: replay.NewReplay(), yield: yield}
+		m := moments{step: max(1, (took+time.Duration(n)-1)/time.Duration(n)), replay: replay.NewReplay(), yield: yield}
 		r.events(func(e *placedEvent, err error) bool {
 			if err == nil {
 				return m.event(e)
@@ -66,6 +63,36 @@ func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 			m.take(m.last)
 		}
 	})
+}
+
+// duration makes a pass, and returns the time from the first event to the latest. Errors are those
+// of the pass that yields.
+func (r *Reader) duration() time.Duration {
+	var first, last uint64 // microseconds
+	some := false
+	see := func(us uint64) {
+		if !some {
+			some, first, last = true, us, us
+		}
+		last = max(last, us)
+	}
+	r.report = &report{}
+	for at := range r.items {
+		switch it := at.item; {
+		case it == nil:
+		case it.Kind == recording.KindEvent:
+			if us, timed := it.User.Get(codec.TagTime); timed {
+				see(us)
+			}
+		case it.Kind == recording.KindPathEvents:
+			var e callpath.Event
+			for it.EventLine.Next(&e) {
+				see(e.Time)
+			}
+			it.EventLine.Rewind()
+		}
+	}
+	return microseconds(last) - microseconds(first)
 }
 
 // moments yields the live blocks at each step.

@@ -26,7 +26,7 @@ type Event struct {
 	Time   time.Duration // since the boot
 	Thread uint64
 	Addr   uint64       // address of the block
-	Old    uint64       // for a moved block, its previous address; 0 if the block is new
+	Old    uint64       // for a moved block, its previous address (0 if the block is new) or number
 	Path   profile.Path // of Allocated and Moved: the call path that allocated the block
 	Bytes  uint64       // of Allocated and Moved: the size
 	// Numbered reports that Addr and Old are not addresses, but the numbers of the blocks:
@@ -40,9 +40,6 @@ type Block struct {
 	Path        profile.Path
 }
 
-// numbered distinguishes the number of a block from an address.
-const numbered = 1 << 63
-
 // Replay computes from events the live blocks at each moment, and the totals of each call
 // path. Events take effect in the order of Add, whatever their times. (BT-EVT-5, BT-REC-5,
 // BT-REC-6) The memory of a Replay depends on the number of live blocks and call paths, and
@@ -50,19 +47,15 @@ const numbered = 1 << 63
 type Replay struct {
 	totals   Totals
 	boot     int
-	blocks   map[uint64]block        // live, by address
-	freed    map[uint64]struct{}     // addresses that were freed and not allocated again
-	threads  map[uint64]uint64       // the address that the last event of a thread allocated
+	blocks   blocks
+	threads  map[uint64]key // the block that the last event of a thread allocated
+	thread   uint64         // whose key is latest, not in threads
+	latest   key
+	has      bool                    // latest is set
 	number   map[profile.Path]uint32 // index in paths
 	paths    []pathState
-	peakSeen int64 // events when Totals.Peak was reached
-}
-
-type block struct {
-	path     uint32 // index in paths
-	numbered bool
-	size     uint64
-	time     time.Duration
+	bySize   [256]uint32 // indexes in paths
+	peakSeen int64       // events when Totals.Peak was reached
 }
 
 // Churn holds the totals of the events of a call path.
@@ -85,9 +78,10 @@ type pathState struct {
 // Totals holds the totals of all events.
 type Totals struct {
 	Events, Allocations, Frees, Moves int64
-	// DoubleFrees counts frees of an address that was freed and not allocated since; only
-	// the last million freed addresses are remembered. UnknownFrees counts frees of any
-	// other address without a live block.
+	// DoubleFrees counts frees of an address or number that was freed and not allocated
+	// since; only the last million freed addresses and 65,536 numbers are remembered, and
+	// no numbers before more than 64 that no event has.
+	// UnknownFrees counts frees of any other without a live block.
 	DoubleFrees, UnknownFrees int64
 	Lost                      int64         // allocations at an address that was still live, because its free was not recorded
 	Total, Temporary          profile.Value // as in Churn
@@ -96,25 +90,12 @@ type Totals struct {
 	Saturated                 bool // a sum overflowed and is 2^64-1
 }
 
-// maxFreed is the maximum number of freed addresses remembered.
-const maxFreed = 1 << 20
-
 // NewReplay returns a Replay without events.
 func NewReplay() *Replay { return new(Replay) }
-
-func (r *Replay) init() {
-	if r.blocks == nil {
-		r.blocks, r.freed, r.threads, r.number = map[uint64]block{}, map[uint64]struct{}{}, map[uint64]uint64{}, map[profile.Path]uint32{}
-	}
-}
 
 // Add processes the next event. It returns false for a free of an address without a live
 // block. An event of another boot ends the life of all blocks.
 func (r *Replay) Add(e Event) bool {
-	r.init()
-	if e.Numbered {
-		e.Addr, e.Old = e.Addr^numbered, e.Old^numbered
-	}
 	t := &r.totals
 	if t.Events > 0 && e.Boot != r.boot {
 		r.restart()
@@ -127,7 +108,7 @@ func (r *Replay) Add(e Event) bool {
 	switch e.Kind {
 	case Freed:
 		t.Frees++
-		return r.free(e.Addr, &e)
+		return r.free(key{e.Addr, e.Numbered}, &e)
 	case Moved:
 		t.Moves++
 		return r.move(&e)
@@ -139,10 +120,10 @@ func (r *Replay) Add(e Event) bool {
 
 func (r *Replay) move(e *Event) bool {
 	ok := true
-	if e.Old != 0 {
-		delete(r.threads, e.Thread) // a moved block is not temporary
+	if e.Old != 0 || e.Numbered {
+		r.forget(e.Thread) // a moved block is not temporary
 		// A block that stays at its address may be older than the recording.
-		ok = r.free(e.Old, e) || e.Old == e.Addr
+		ok = r.free(key{e.Old, e.Numbered}, e) || e.Old == e.Addr
 	}
 	r.allocate(e)
 	return ok
@@ -150,14 +131,15 @@ func (r *Replay) move(e *Event) bool {
 
 func (r *Replay) allocate(e *Event) {
 	t := &r.totals
-	if old, ok := r.blocks[e.Addr]; ok {
+	k := key{e.Addr, e.Numbered}
+	if old := r.blocks.get(k); old.state == live {
 		t.Lost++
 		r.release(old, e.Time)
 	}
-	delete(r.freed, e.Addr)
-	path := r.pathNumber(e.Path)
-	r.blocks[e.Addr] = block{path, e.Numbered, e.Bytes, e.Time}
-	r.threads[e.Thread] = e.Addr
+	path := r.pathNumber(e.Path, e.Bytes)
+	r.blocks.put(k, block{path: path, size: e.Bytes, time: e.Time})
+	r.turn(e.Thread)
+	r.latest, r.has = k, true
 	v := profile.Value{Bytes: e.Bytes, Count: 1}
 	p := r.change(path)
 	p.Live.Add(v)
@@ -174,13 +156,23 @@ func (r *Replay) allocate(e *Event) {
 	}
 }
 
-func (r *Replay) pathNumber(p profile.Path) uint32 {
+// pathNumber returns the index of a path in paths. Most paths allocate blocks of one size, so
+// the last path of a size is looked at first.
+func (r *Replay) pathNumber(p profile.Path, size uint64) uint32 {
+	last := &r.bySize[size%uint64(len(r.bySize))]
+	if n := *last; int(n) < len(r.paths) && r.paths[n].path == p {
+		return n
+	}
 	n, known := r.number[p]
 	if !known {
+		if r.number == nil {
+			r.number = map[profile.Path]uint32{}
+		}
 		n = uint32(len(r.paths))
 		r.number[p] = n
 		r.paths = append(r.paths, pathState{path: p})
 	}
+	*last = n
 	return n
 }
 
@@ -211,41 +203,60 @@ func lifetime(from, to time.Duration) float64 {
 	return math.Max(0, to.Seconds()-from.Seconds())
 }
 
-func (r *Replay) free(addr uint64, e *Event) bool {
+// turn makes latest that of a thread.
+func (r *Replay) turn(thread uint64) {
+	if thread == r.thread {
+		return
+	}
+	if r.threads == nil {
+		r.threads = map[uint64]key{}
+	}
+	if r.has {
+		r.threads[r.thread] = r.latest
+	}
+	r.latest, r.has = r.threads[thread]
+	r.thread = thread
+	delete(r.threads, thread)
+}
+
+// forget records that the last event of a thread allocated nothing.
+func (r *Replay) forget(thread uint64) {
+	r.turn(thread)
+	r.has = false
+}
+
+func (r *Replay) free(k key, e *Event) bool {
 	t := &r.totals
-	b, ok := r.blocks[addr]
-	if !ok {
-		if _, double := r.freed[addr]; double {
-			t.DoubleFrees++
-		} else {
-			t.UnknownFrees++
-		}
+	b := r.blocks.get(k)
+	switch b.state {
+	case freed:
+		t.DoubleFrees++
+		return false
+	case unknown:
+		t.UnknownFrees++
 		return false
 	}
 	p := r.release(b, e.Time)
-	if last, ok := r.threads[e.Thread]; ok && last == addr {
+	r.turn(e.Thread)
+	if r.has && r.latest == k {
 		v := profile.Value{Bytes: b.size, Count: 1}
 		p.Temporary.Add(v)
 		t.Temporary.Add(v)
 	}
-	delete(r.threads, e.Thread)
-	delete(r.blocks, addr)
-	if len(r.freed) >= maxFreed {
-		clear(r.freed)
-	}
-	r.freed[addr] = struct{}{}
+	r.has = false
+	r.blocks.free(k)
 	return true
 }
 
 // restart discards all live blocks.
 func (r *Replay) restart() {
-	for addr, b := range r.blocks {
+	for _, b := range r.blocks.all() {
 		subtract(&r.change(b.path).Live, profile.Value{Bytes: b.size, Count: 1})
-		delete(r.blocks, addr)
 	}
+	r.blocks.clear()
 	r.totals.Live = profile.Value{}
-	clear(r.freed)
 	clear(r.threads)
+	r.has = false
 }
 
 // Totals returns the totals of all events.
@@ -256,7 +267,7 @@ func (r *Replay) Totals() Totals { return r.totals }
 func (r *Replay) Paths() iter.Seq2[profile.Path, Churn] {
 	return func(yield func(profile.Path, Churn) bool) {
 		ages := make([]float64, len(r.paths))
-		for _, b := range r.blocks {
+		for _, b := range r.blocks.all() {
 			ages[b.path] += lifetime(b.time, r.totals.Last)
 		}
 		for i := range r.paths {
@@ -313,8 +324,8 @@ func (r *Replay) atPeak(p *pathState) profile.Value {
 // Blocks yields the live blocks that have addresses, in no order.
 func (r *Replay) Blocks() iter.Seq[Block] {
 	return func(yield func(Block) bool) {
-		for addr, b := range r.blocks {
-			if !b.numbered && !yield(Block{addr, b.size, r.paths[b.path].path}) {
+		for k, b := range r.blocks.all() {
+			if !k.numbered && !yield(Block{k.at, b.size, r.paths[b.path].path}) {
 				return
 			}
 		}

@@ -158,3 +158,79 @@ func TestUnknownKind(t *testing.T) {
 		t.Error("a replay of one event", r.Totals())
 	}
 }
+
+// Blocks with numbers, of which some live long and some numbers have no event.
+func TestNumbered(t *testing.T) {
+	path := testPaths(1)[0]
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		var r Replay
+		sizes := map[uint64]uint64{}
+		var long, short []uint64
+		var next, bytes uint64
+		var unknown int64
+		free := func(from *[]uint64) {
+			i := rng.IntN(len(*from))
+			n := (*from)[i]
+			(*from)[i] = (*from)[len(*from)-1]
+			*from = (*from)[:len(*from)-1]
+			if !r.Add(Event{Kind: Freed, Addr: n, Numbered: true}) {
+				t.Fatalf("seed %d: number %d of %d is not live", seed, n, next)
+			}
+			bytes -= sizes[n]
+			delete(sizes, n)
+			if rng.IntN(100) == 0 {
+				unknown++
+				r.Add(Event{Kind: Freed, Addr: n, Numbered: true})
+			}
+		}
+		for range 400_000 {
+			switch {
+			case rng.IntN(3) == 0 && len(short) > 0:
+				free(&short)
+			case rng.IntN(50) == 0 && len(long) > 0:
+				free(&long)
+			default:
+				if rng.IntN(5000) == 0 {
+					next += uint64(rng.IntN(200_000))
+				}
+				size := uint64(1 + rng.IntN(1000))
+				r.Add(Event{Addr: next, Numbered: true, Bytes: size, Path: path})
+				sizes[next] = size
+				if bytes += size; rng.IntN(30) == 0 {
+					long = append(long, next)
+				} else {
+					short = append(short, next)
+				}
+				next++
+			}
+		}
+		s := r.Totals()
+		if want := (profile.Value{Bytes: bytes, Count: uint64(len(sizes))}); s.Live != want || r.End().Total != want {
+			t.Errorf("seed %d: %+v and %+v live, want %+v", seed, s.Live, r.End().Total, want)
+		}
+		if s.UnknownFrees+s.DoubleFrees != unknown || s.DoubleFrees == 0 || s.Lost != 0 {
+			t.Errorf("seed %d: %d unknown and %d double frees, want %d of both; %d lost", seed, s.UnknownFrees, s.DoubleFrees, unknown, s.Lost)
+		}
+		for range r.Blocks() {
+			t.Fatal("a number is no address")
+		}
+	}
+}
+
+// A number and an address may be equal.
+func TestNumberAndAddress(t *testing.T) {
+	path := testPaths(1)[0]
+	var r Replay
+	r.Add(Event{Addr: 7, Numbered: true, Bytes: 1, Path: path})
+	r.Add(Event{Addr: 7, Bytes: 2, Path: path})
+	if r.Add(Event{Kind: Freed, Addr: 8}) || !r.Add(Event{Kind: Freed, Addr: 7}) || r.Add(Event{Kind: Freed, Addr: 7}) {
+		t.Error("frees by address")
+	}
+	if !r.Add(Event{Kind: Freed, Addr: 7, Numbered: true}) || r.Add(Event{Kind: Freed, Addr: 7, Numbered: true}) || r.Add(Event{Kind: Freed, Addr: 9, Numbered: true}) {
+		t.Error("frees by number")
+	}
+	if s := r.Totals(); s.DoubleFrees != 2 || s.UnknownFrees != 2 || s.Live.Count != 0 {
+		t.Errorf("%+v", s)
+	}
+}
