@@ -61,7 +61,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"conformance/btv":               {packages: "codec codec/callpath conformance/internal/words internal/bitstring"},
 	"conformance/internal/words":    {packages: "codec codec/callpath"},
 	"conformance/vectors":           {},
-	"conformance/fuzz":              {packages: "codec codec/callpath codec/recording conformance conformance/internal/words internal/bitstring"},
+	"conformance/fuzz":              {packages: "codec codec/callpath codec/recording conformance conformance/internal/words internal/bitstring", libraries: "github.com/google/gofuzz"},
 	"cmd/btconform/internal/render": {packages: "codec codec/callpath conformance internal/bitstring internal/cli"},
 
 	"corpus": {},

@@ -60,7 +60,7 @@ func checkRequests(t testing.TB, data []byte) {
 	g.Use(newSource(data))
 	var list []conformance.Request
 	for range 4 {
-		r, _, ok := g.Next()
+		r, ok := g.Next()
 		if !ok {
 			t.Fatal("no request")
 		}

@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -313,90 +314,106 @@ func text01(list []byte) string {
 	return string(out)
 }
 
-var blobToken = regexp.MustCompile(`^(?:X([0-9a-f]*)|d(\d+)|(L)([0-9a-f]+(?:\*\d+)?)|D([0-7])([+-])([0-9a-f]+(?:\*\d+)?)|(S)([0-9a-f]+(?:\*\d+)?)|U(\d+):([0-9a-f]+(?:\*\d+)?)|B([01]*)|n(\d+|-))$`)
-
 // fieldWriter writes the fields of a blob.
 type fieldWriter struct {
 	bits   []byte
-	bad    bool
 	frames int
 }
 
 func (w *fieldWriter) put(v uint64, n int) { w.bits = append(bitstring.Append(w.bits, v, n), 0) }
 
-func (w *fieldWriter) value(text string) {
+func (w *fieldWriter) value(text string) (ok bool) {
 	text, count, has := strings.Cut(text, "*")
 	v, err := strconv.ParseUint(text, 16, 64)
 	c := bitsOf(v)
 	if has {
 		n, _ := strconv.Atoi(count)
-		w.bad = w.bad || n < c || n > 64
+		if n < c || n > 64 {
+			return false
+		}
 		c = n
 	}
-	if w.bad = w.bad || err != nil; !w.bad {
-		w.put(uint64(c%64), 6)
-		w.put(v, c)
+	w.put(uint64(c%64), 6)
+	w.put(v, c)
+	return err == nil
+}
+
+// token adds what a word of the form of a blob says; ok is false if that is none.
+func (w *fieldWriter) token(kind byte, rest string) (ok bool) {
+	switch kind {
+	case 'L', 'D':
+		if w.frames++; kind == 'L' {
+			w.put(0, 1)
+			break
+		}
+		if len(rest) < 3 || rest[0] < '0' || rest[0] > '7' || rest[1] != '+' && rest[1] != '-' {
+			return false
+		}
+		w.put(1, 1)
+		w.put(uint64(rest[0]-'0'), 3)
+		w.put(uint64(b2i(rest[1] == '-')), 1)
+		rest = rest[2:]
+	case 'S':
+	case 'U':
+		tag, value, _ := strings.Cut(rest, ":")
+		n, err := strconv.ParseUint(tag, 10, 4)
+		if err != nil || n == 0 {
+			return false
+		}
+		w.put(n, 4)
+		rest = value
+	case 'B':
+		for _, c := range []byte(rest) {
+			w.bits = append(w.bits, c-'0')
+		}
+		return strings.Trim(rest, "01") == ""
+	default:
+		return false
 	}
+	return w.value(rest)
 }
 
 // blobOf is the reverse of blobForm.
 func blobOf(text string) (data []byte, ok bool) {
 	var w fieldWriter
 	var memory []byte
-	depth, length, fields := -1, -1, false
+	depth, length, first := -1, -1, byte(0)
 	for _, t := range strings.Fields(text) {
-		m := blobToken.FindStringSubmatch(t)
-		if m == nil {
-			return nil, false
-		}
-		n := func(i, top int) int {
-			v, err := strconv.Atoi(m[i])
-			w.bad = w.bad || err != nil || v >= top
-			return v
-		}
-		switch t[0] {
+		kind, rest := t[0], t[1:]
+		n, err := strconv.ParseUint(rest, 10, 16)
+		switch kind {
 		case 'X':
-			b, err := hex.DecodeString(m[1])
-			memory, w.bad = append(memory, b...), w.bad || err != nil || fields
+			b, err := hex.DecodeString(rest)
+			if memory = append(memory, b...); err != nil || first != 0 {
+				return nil, false
+			}
+			continue
+		case 'n':
+			if length = int(n); rest == "-" {
+				length, err = -2, nil
+			}
+			if err != nil {
+				return nil, false
+			}
 			continue
 		case 'd':
-			depth, w.bad = n(2, 32), w.bad || fields
-		case 'L':
-			w.put(0, 1)
-			w.value(m[4])
-			w.frames++
-		case 'D':
-			w.put(1, 1)
-			w.put(uint64(m[5][0]-'0'), 3)
-			w.put(uint64(strings.Index("+-", m[6])), 1)
-			w.value(m[7])
-			w.frames++
-		case 'S':
-			w.value(m[9])
-		case 'U':
-			tag := n(10, 16)
-			w.bad = w.bad || tag == 0
-			w.put(uint64(tag), 4)
-			w.value(m[11])
-		case 'B':
-			for _, c := range m[12] {
-				w.bits = append(w.bits, byte(c-'0'))
+			if depth = int(n); err != nil || n > 31 || first != 0 {
+				return nil, false
 			}
-		case 'n':
-			if length = -2; m[13] != "-" {
-				length = n(13, 65536)
+		default:
+			if !w.token(kind, rest) {
+				return nil, false
 			}
-			continue
 		}
-		fields = true
+		first = cmp.Or(first, kind)
 	}
-	if w.bad || depth < 0 && w.frames > 32 {
+	if depth < 0 && w.frames > 32 {
 		return nil, false
 	}
-	if !fields && length < 0 { // bytes as they are
+	if first == 0 && length < 0 { // bytes as they are
 		return memory, len(memory) > 0 || text == "X"
 	}
-	if first := strings.TrimLeft(text, " "); depth >= 0 || fields && first[0] != 'B' {
+	if first != 0 && first != 'B' {
 		if depth < 0 {
 			depth = w.frames % 32
 		}
@@ -411,4 +428,11 @@ func blobOf(text string) (data []byte, ok bool) {
 		data = append(data, byte(n>>8), byte(n))
 	}
 	return append(memory, data...), len(data) < 60000
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

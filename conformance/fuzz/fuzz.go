@@ -28,13 +28,10 @@ type Finding struct {
 	Request   conformance.Request
 	Want, Got conformance.Answer
 	Field     string // what differs, as [conformance.Request.Compare] names it
-	From      string // what made the first request: model or mutation
 	Clause    string // that decides
 	Certain   bool   // the codec rejects by it
-	Asked     int    // requests before it
-	After     time.Duration
-	Steps     int // requests to shrink it
 
+	steps int // requests to shrink it
 	found time.Time
 }
 
@@ -66,7 +63,6 @@ type fuzzer struct {
 type question struct {
 	r    conformance.Request
 	want conformance.Answer
-	from string
 }
 
 // Run asks the testee requests that it makes up, and compares its answers with those of the codec.
@@ -169,11 +165,11 @@ func (f *fuzzer) ask(batch []question) ([]conformance.Answer, error) {
 // batch makes up requests.
 func (f *fuzzer) batch() (batch []question) {
 	for len(batch) < conformance.Batch {
-		r, from, ok := f.gen.Next()
+		r, ok := f.gen.Next()
 		if !ok {
 			break
 		}
-		batch = append(batch, question{r, right(&r), from})
+		batch = append(batch, question{r, right(&r)})
 	}
 	return batch
 }
@@ -184,7 +180,7 @@ func (f *fuzzer) take(q *question, got conformance.Answer, field string) bool {
 	if f.tried[class]++; f.tried[class] > triedPerClass || got.Trouble() && f.tried[class] > perClass {
 		return false
 	}
-	x := &Finding{Request: q.r, Want: q.want, Got: got, Field: field, From: q.from, Asked: f.report.Asked, After: time.Since(f.begun), found: time.Now()}
+	x := &Finding{Request: q.r, Want: q.want, Got: got, Field: field, found: time.Now()}
 	if got.Outcome != conformance.Hang {
 		f.shrink(x)
 		f.descend(x)

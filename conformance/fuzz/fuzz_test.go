@@ -24,7 +24,7 @@ func TestGeneratorRepeats(t *testing.T) {
 		}
 		var lines []string
 		for range 2000 {
-			r, _, ok := g.Next()
+			r, ok := g.Next()
 			if !ok {
 				t.Fatal("nothing to ask")
 			}

@@ -17,7 +17,7 @@ import (
 // what BTP/1 allows, what the testee offers, and what SPEC.md decides. The same source gives the
 // same requests.
 type Generator struct {
-	rng   *rand.Rand
+	*maker
 	hello conformance.Hello
 	ops   []conformance.Op // each as often as it is to be asked
 	seeds map[conformance.Op][]seed
@@ -40,7 +40,7 @@ func NewGenerator(src rand.Source, h conformance.Hello, ops ...conformance.Op) (
 	if err != nil {
 		return nil, err
 	}
-	g := &Generator{rng: rand.New(src), hello: h, seeds: map[conformance.Op][]seed{}}
+	g := &Generator{maker: newMaker(src), hello: h, seeds: map[conformance.Op][]seed{}}
 	for _, v := range set.Vectors {
 		for _, op := range v.Ops {
 			if r := v.Request(op, h); g.fits(&r) && (isText(op) || isBlob(op) || legal(&r)) {
@@ -57,22 +57,20 @@ func NewGenerator(src rand.Source, h conformance.Hello, ops ...conformance.Op) (
 }
 
 // Use makes up the next requests from another source.
-func (g *Generator) Use(src rand.Source) { g.rng = rand.New(src) }
+func (g *Generator) Use(src rand.Source) { g.maker = newMaker(src) }
 
-// Next returns a request, and whether the model or a mutation made it. ok is false if nothing can be asked.
-func (g *Generator) Next() (r conformance.Request, from string, ok bool) {
+// Next returns a request; ok is false if nothing can be asked.
+func (g *Generator) Next() (r conformance.Request, ok bool) {
 	for tries := 0; len(g.ops) > 0 && tries < 1000; tries++ {
-		op := g.ops[g.rng.IntN(len(g.ops))]
-		from = "model"
+		op := pick(g.maker, g.ops...)
 		if r, ok = g.modelled(op); !ok {
 			r, ok = g.mutated(op)
-			from = "mutation"
 		}
 		if ok && g.fits(&r) {
-			return r, from, true
+			return r, true
 		}
 	}
-	return r, "", false
+	return r, false
 }
 
 // drop leaves out an operation from now on.
@@ -113,48 +111,47 @@ func isOpen(r *conformance.Request) bool {
 	return false
 }
 
-// modelled makes up half of the requests that there is a model for.
+// modelled makes up half of the requests that there is a model for. A third of them break a rule.
 func (g *Generator) modelled(op conformance.Op) (r conformance.Request, ok bool) {
-	m := &maker{Rand: g.rng}
-	m.wrong = pick(m, 0, 0, 5, 20, 60)
-	r = conformance.Request{Op: op, Word: pick(m, 64, 64, 32), Lenient: op == conformance.OpMline && m.chance(50)}
+	g.log = logState{}
+	r = conformance.Request{Op: op, Word: pick(g.maker, 64, 64, 32), Lenient: op == conformance.OpMline && g.chance(50)}
 	if op == conformance.OpMarks || op == conformance.OpLog || op == conformance.OpDumps {
 		r.Word = 64
 	}
-	if m.chance(50) {
+	if g.chance(50) {
 		return r, false
 	}
-	text := m.model(&r)
+	text := g.model(&r)
 	if text == "" {
 		return r, false
+	}
+	if g.chance(33) {
+		text = g.mutate(text, text, op)
 	}
 	return withForm(r, text)
 }
 
 // mutated changes a request of a vector.
 func (g *Generator) mutated(op conformance.Op) (conformance.Request, bool) {
-	m := &maker{Rand: g.rng, wrong: 20}
-	base := pick(m, g.seeds[op]...)
+	base := pick(g.maker, g.seeds[op]...)
 	r, text := base.r, base.form
 	if len(text) > 8000 {
 		return r, false
 	}
-	if isText(op) && m.chance(20) { // the text as it is: nothing is repaired
-		r.Data = []byte(m.bytes(m.bytes(string(r.Data))))
+	if isText(op) && g.chance(20) { // the text as it is: nothing is repaired
+		r.Data = []byte(g.bytes(g.bytes(string(r.Data))))
 		return r, true
 	}
-	for range 1 + m.few() {
-		text = m.mutate(text, pick(m, g.seeds[op]...).form, op)
+	for range 1 + g.few() {
+		text = g.mutate(text, pick(g.maker, g.seeds[op]...).form, op)
 	}
-	if isBlob(op) && op != conformance.OpMarks && m.chance(15) {
-		r.Word = pick(m, 32, 64)
+	if isBlob(op) && op != conformance.OpMarks && g.chance(15) {
+		r.Word = pick(g.maker, 32, 64)
 	}
-	if op == conformance.OpMline && m.chance(10) {
-		r.Lenient = !r.Lenient
-	}
+	r.Lenient = r.Lenient != (op == conformance.OpMline && g.chance(10))
 	out, ok := withForm(r, text)
-	if out.In != nil && out.Op != conformance.OpFormat && m.chance(30) && len(g.hello.Machines) > 0 {
-		out.Machine, out.Search = pick(m, g.hello.Machines...), pick(m, codec.SearchLws, codec.SearchBest)
+	if out.In != nil && out.Op != conformance.OpFormat && g.chance(30) && len(g.hello.Machines) > 0 {
+		out.Machine, out.Search = pick(g.maker, g.hello.Machines...), pick(g.maker, codec.SearchLws, codec.SearchBest)
 	}
 	return out, ok
 }
@@ -199,10 +196,8 @@ func (m *maker) mutate(text, other string, op conformance.Op) string {
 		parts = append(parts[:at], theirs[from:]...)
 	case 7: // a part that the model makes up
 		switch {
-		case slices.Contains([]conformance.Op{conformance.OpLog, conformance.OpDumps, conformance.OpScan}, op):
-			m.log = logState{seq: uint64(m.IntN(8)), open: m.chance(50), dump: uint64(m.IntN(3))}
-			lines := strings.Split(text, "\n")
-			return strings.Join(slices.Insert(lines, m.IntN(len(lines)), pick(m, m.boot, m.begin, m.end, m.dumpLine, m.record)()), "\n")
+		case op == conformance.OpLog || op == conformance.OpDumps || op == conformance.OpScan:
+			return m.insert(text)
 		case op == conformance.OpHline:
 			k := pick(m, headerKeys...)
 			return text + " " + k + "=" + m.escaped(m.value(k))

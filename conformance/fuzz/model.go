@@ -8,18 +8,47 @@ import (
 	"strconv"
 	"strings"
 
+	gofuzz "github.com/google/gofuzz"
+
+	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/conformance/internal/words"
 )
 
-// maker makes up inputs by a model of the format. Each rule of it is mostly kept.
+// maker makes up inputs that keep most rules of the format; [maker.mutate] breaks rules. Package gofuzz fills
+// structs, with numbers at the limits of the format.
 type maker struct {
 	*rand.Rand
-	wrong int // how often a rule is broken, in 1000
-	log   logState
+	fill *gofuzz.Fuzzer
+	log  logState
+}
+
+// oldSource is a source for gofuzz.
+type oldSource struct{ rand.Source }
+
+func (s oldSource) Int63() int64 { return int64(s.Uint64() >> 1) }
+func (s oldSource) Seed(int64)   {}
+
+func newMaker(src rand.Source) *maker {
+	m := &maker{Rand: rand.New(src)}
+	m.fill = gofuzz.New().RandSource(oldSource{src}).NilChance(0.2).NumElements(1, 4).Funcs(
+		func(v *uint64, c gofuzz.Continue) { *v = m.num() },
+		func(f *callpath.Frame, c gofuzz.Continue) {
+			f.Escaped = m.chance(10)
+			if f.Value = m.num(); !f.Escaped {
+				f.Value = pick(m, f.Value%8, 1000+f.Value%2000, f.Value&(callpath.MaxOffset-1))
+			}
+		},
+		func(p *callpath.Path, c gofuzz.Continue) {
+			c.Fuzz(&p.Frames)
+			if p.Base = callpath.Base(pick(m, 0, 0, 1, 2)); p.Base == callpath.Named {
+				*p = m.named(p.Frames)
+			}
+		})
+	return m
 }
 
 func (m *maker) chance(percent int) bool { return m.IntN(100) < percent }
-func (m *maker) broken() bool            { return m.IntN(1000) < m.wrong }
 
 func pick[T any](m *maker, list ...T) T { return list[m.IntN(len(list))] }
 
@@ -44,9 +73,9 @@ func (m *maker) num() uint64 {
 // few returns a number of things.
 func (m *maker) few() int { return bits.TrailingZeros32(m.Uint32()|1<<6) + m.IntN(2) }
 
-func (m *maker) dec() string   { return strconv.FormatUint(m.num(), 10) }
+func (m *maker) zeros() string { return strings.Repeat("0", pick(m, 0, 0, 0, 0, 0, 1, 20)) }
+func (m *maker) dec() string   { return m.zeros() + strconv.FormatUint(m.num(), 10) }
 func (m *maker) hex() string   { return strconv.FormatUint(m.num(), 16) }
-func (m *maker) zeros() string { return strings.Repeat("0", pick(m, 0, 0, 0, 0, 1, 3, 20)) }
 
 // model returns the form of an input for op; "" where there is no model.
 func (m *maker) model(r *conformance.Request) string {
@@ -56,13 +85,13 @@ func (m *maker) model(r *conformance.Request) string {
 	case conformance.OpMline:
 		return m.mline(r.Lenient)
 	case conformance.OpEline:
-		return pick(m, "~e#", "~e#", "~e#", "~m#") + "(" + m.event() + ")" + pick(m, "", "", "", "\n", "=", " ")
+		return "~e#(" + m.event() + ")"
 	case conformance.OpBline:
-		return m.decoded() + pick(m, "", "", "\r\n", " ", "\t \n", ",")
+		return m.decoded() + pick(m, "", "", "\r\n", " ", "\t \n")
 	case conformance.OpHline:
-		return m.header(pick(m, verbs...)) + pick(m, "", "", "", " ", "\r\n", "\t", "x", "~h#")
+		return m.header(pick(m, verbs...)) + pick(m, "", "", "", " ", "\r\n", "\t")
 	case conformance.OpPline:
-		return m.paths()
+		return m.pathLine(m.num(), m.num())
 	case conformance.OpVline:
 		return m.events()
 	case conformance.OpScan, conformance.OpLog, conformance.OpDumps:
@@ -71,164 +100,137 @@ func (m *maker) model(r *conformance.Request) string {
 	return ""
 }
 
-// counted returns a value of a blob, with a count that is too large now and then.
-func (m *maker) counted(v uint64) string {
-	if c := bitsOf(v); m.chance(15) {
-		return fmt.Sprintf("%x*%d", v, c+m.IntN(65-c))
+// A blob is what gofuzz fills.
+type blob struct {
+	Frames []frame
+	Size   value
+	User   []field
+}
+
+type frame struct {
+	Delta, Minus bool
+	Back         uint8
+	Value        value
+}
+
+type field struct {
+	Tag   uint8
+	Value value
+}
+
+// value is a value of which one in eight has a larger count than it needs.
+type value struct {
+	V    uint64
+	More uint8
+}
+
+func (v value) String() string {
+	if c := bitsOf(v.V); v.More < 32 {
+		return fmt.Sprintf("%x*%d", v.V, c+int(v.More)%(65-c))
 	}
-	return strconv.FormatUint(v, 16)
+	return strconv.FormatUint(v.V, 16)
+}
+
+func (f frame) text(n int) string {
+	if !f.Delta || n == 0 {
+		return "L" + f.Value.String()
+	}
+	return fmt.Sprintf("D%d%c%v", int(f.Back)%min(8, n), "+-"[b2i(f.Minus)], f.Value)
 }
 
 // blob returns the form of a blob.
 func (m *maker) blob(op conformance.Op) string {
-	var t []string
-	n := m.few()
-	if m.chance(6) {
-		n = pick(m, 0, 30, 31, 32)
-	}
-	for i := range n {
-		if i > 0 && m.chance(50) || m.broken() {
-			back := m.IntN(min(8, i+1))
-			if !m.broken() {
-				back = min(back, max(0, i-1))
-			}
-			t = append(t, fmt.Sprintf("D%d%c%s", back, pick(m, '+', '-'), m.counted(m.num())))
-		} else {
-			t = append(t, "L"+m.counted(m.num()))
+	var b blob
+	m.fill.Fuzz(&b)
+	if m.chance(6) && len(b.Frames) > 0 {
+		many := pick(m, 30, 31, 32)
+		for len(b.Frames) < many {
+			b.Frames = append(b.Frames, b.Frames...)
 		}
+		b.Frames = b.Frames[:many]
 	}
-	if m.broken() || m.chance(2) {
-		t = append([]string{"d" + strconv.Itoa(m.IntN(32))}, t...)
-	}
-	t = append(t, "S"+m.counted(m.num()))
+	t := b.frames()
 	if op == conformance.OpUser || m.chance(15) {
-		for range m.few() {
-			tag := 1 + m.IntN(pick(m, 6, 6, 6, 15))
-			t = append(t, fmt.Sprintf("U%d:%s", tag, m.counted(m.num())))
+		for _, f := range b.User {
+			t += fmt.Sprintf(" U%d:%v", 1+f.Tag%uint8(pick(m, 6, 6, 6, 15)), f.Value)
 		}
 	}
-	if m.chance(12) || m.broken() {
-		t = append(t, m.junk(pick(m, 3, 5, 7, 8, 9, 11, 20, 70, 300, 1420, 2476, 2600, 8*m.IntN(700))))
+	if m.chance(12) {
+		t += " " + m.junk(pick(m, 3, 5, 7, 8, 9, 11, 20, 70, 300, 1420, 2476, 2600, 8*m.IntN(700)))
 	}
 	switch {
-	case op == conformance.OpSalvage && m.chance(70):
-		return m.cut(append(t, "n-"), op)
-	case op == conformance.OpEnd && m.chance(70):
-		t = append([]string{"X" + strings.Repeat(pick(m, "00", "ff", "a5"), m.IntN(5))}, t...)
-	case m.chance(8):
+	case op == conformance.OpSalvage && m.chance(70), m.chance(8):
 		return m.cut(t, op)
-	case m.broken():
-		t = append(t, "n"+strconv.Itoa(pick(m, 0, 0, 1, 2, 3, m.IntN(80))))
+	case op == conformance.OpEnd && m.chance(70):
+		return "X" + strings.Repeat(pick(m, "00", "ff", "a5"), m.IntN(5)) + " " + t
 	}
-	return strings.Join(t, " ")
+	return t
+}
+
+// frames returns the form of the frames and the size.
+func (b *blob) frames() (t string) {
+	for n, f := range b.Frames {
+		t += f.text(n) + " "
+	}
+	return t + "S" + b.Size.String()
 }
 
 // junk returns up to n bits.
 func (m *maker) junk(n int) string {
-	b := []byte("B")
+	b := []byte("B0")
 	ones := m.chance(60)
-	if m.chance(70) {
-		n = m.IntN(n + 1)
-	}
-	for range n + 1 {
-		b = append(b, '0')
-		if ones {
-			b[len(b)-1] += byte(m.IntN(2))
-		}
+	for range m.IntN(n + 1) {
+		b = append(b, '0'+byte(b2i(ones && m.chance(50))))
 	}
 	return string(b)
 }
 
 // cut returns the form of a blob that ends early.
-func (m *maker) cut(t []string, op conformance.Op) string {
-	blob, ok := blobOf(strings.Join(t, " "))
-	if !ok || len(blob) == 0 {
-		return strings.Join(t, " ")
+func (m *maker) cut(t string, op conformance.Op) string {
+	data, ok := blobOf(t + " n-")
+	if !ok || len(data) == 0 {
+		return t
 	}
-	blob = blob[:m.IntN(len(blob))]
-	if op != conformance.OpSalvage && len(blob) >= 2 && m.chance(80) {
-		blob = append(blob, byte((len(blob)+2)>>8), byte(len(blob)+2))
+	data = data[:m.IntN(len(data))]
+	if op != conformance.OpSalvage {
+		data = append(data, byte((len(data)+2)>>8), byte(len(data)+2))
 	}
-	return blobForm(blob, op)
+	return blobForm(data, op)
 }
 
 // event returns the form of the blob of an event.
 func (m *maker) event() string {
-	t := []string{}
-	for range m.few() {
-		t = append(t, "L"+m.counted(m.num()))
-	}
-	t = append(t, "S"+m.counted(m.num()))
-	kind := uint64(m.IntN(3))
-	if m.chance(8) {
-		kind = m.num()
-	}
+	var b blob
+	m.fill.Fuzz(&b)
+	t, kind := b.frames(), uint64(m.IntN(3))
 	for tag := 1; tag <= 6; tag++ {
 		switch {
-		case tag == 5 && !m.chance(4):
-			t = append(t, fmt.Sprintf("U5:%x", kind))
-		case tag == 1 && !m.chance(8), tag == 6 && kind == 2 && !m.chance(10), tag != 5 && m.chance(25):
-			t = append(t, fmt.Sprintf("U%d:%s", tag, m.counted(m.num())))
+		case tag == 5:
+			t += fmt.Sprintf(" U5:%x", pick(m, kind, kind, kind, kind, kind, m.num()))
+		case tag == 1 && !m.chance(8), tag == 6 && kind == 2 && !m.chance(10), m.chance(20):
+			t += fmt.Sprintf(" U%d:%s", tag, m.hex())
 		}
 	}
-	if m.chance(10) {
-		t = append(t, pick(m, "B0000", "B00000", "B1", "B000001", "U9:5"), m.junk(20))
-	}
-	return strings.Join(t, " ")
+	return t
 }
 
 // mline returns a ~m# line, or one that only lenient readers accept.
 func (m *maker) mline(lenient bool) string {
-	blob, ok := blobOf(m.blob(conformance.OpDecode))
-	if !ok {
-		return "~m#"
+	data, ok := blobOf(m.blob(conformance.OpDecode))
+	text := base64.StdEncoding.EncodeToString(data)
+	for n := m.few(); lenient && ok && n > 0; n-- {
+		at := m.IntN(len(text) + 1)
+		text = pick(m, strings.NewReplacer("+", "-", "/", "_").Replace(text), strings.TrimSuffix(text, "="), text+pick(m, "=", "A", "\n"),
+			text[:at]+pick(m, " ", "\t", "\r\n", "\x0b", "=", "~")+text[at:])
 	}
-	text := base64.StdEncoding.EncodeToString(blob)
-	if lenient || m.broken() {
-		for range m.few() {
-			switch m.IntN(7) {
-			case 0:
-				text = strings.NewReplacer("+", "-", "/", "_").Replace(text)
-			case 1:
-				text = strings.TrimSuffix(text, "=")
-			case 2:
-				text += pick(m, "=", "==", "A", " ", "\n", "=A", ".")
-			default:
-				at := m.IntN(len(text) + 1)
-				text = text[:at] + pick(m, " ", "\t", "\r\n", "=", "-", "\x0b", "~") + text[at:]
-			}
-		}
-	}
-	lead := "~m#"
-	if m.chance(4) {
-		lead = pick(m, "", " ~m#", "~b#", "~M#", "~m")
-	}
-	return lead + text
+	return pick(m, "~m#", "~m#", "~m#", "~m#", "~m#", "", " ~m#") + text
 }
 
 // decoded returns a ~b# line.
 func (m *maker) decoded() string {
-	size := m.dec()
-	if m.broken() {
-		size = pick(m, "18446744073709551616", "", "0x5", "-1", "99999999999999999999", "+5")
-	}
-	t := "~b#size: " + m.zeros() + size + ","
-	n := m.few()
-	if m.chance(5) {
-		n = pick(m, 31, 32, 33)
-	}
-	for range n {
-		h, lead := m.hex(), " 0x"
-		if m.chance(20) {
-			h = strings.ToUpper(h)
-		}
-		if m.broken() {
-			h = pick(m, "", "10000000000000000", "g", "0x1", h+"g")
-		}
-		if m.broken() {
-			lead = pick(m, " 0X", "  0x", "0x", ", 0x")
-		}
-		t += lead + m.zeros() + h
+	t := "~b#size: " + m.dec() + ","
+	for range pick(m, m.few(), m.few(), m.few(), m.few(), 32, 33) {
+		t += " 0x" + m.zeros() + pick(m, m.hex(), m.hex(), strings.ToUpper(m.hex()))
 	}
 	return t
 }
@@ -236,65 +238,37 @@ func (m *maker) decoded() string {
 var (
 	verbs      = []string{"boot", "map", "load", "begin", "end", "total", "lost", "thread", "heap", "free", "snapshot"}
 	headerKeys = strings.Fields("t n b u w pid parent epoch allocs frees bytes live peak l base sample cut shift size free largest min code heap k why prog build dev fw name zone")
+	// keyValues lists values of keys that are no numbers, or of few.
+	keyValues = map[string][]string{"w": {"32", "64", "064"}, "shift": {"0", "1", "4", "04"}, "k": {"paths", "paths", "diff", "tree", ""},
+		"u": {"1", "1", "0", "2", "01"}}
+	anyTexts = []string{"", "a", "aa11", "AA11", "a b", "x~h#y", "\xc3\xa4", "%", "=", "~", "\x1b[0m", "+5"}
 )
 
-// value returns a value for a key of a header, mostly one that it may have.
+// value returns a value for a key of a header.
 func (m *maker) value(key string) string {
-	v := m.zeros() + m.dec()
 	switch key {
-	case "w":
-		v = m.zeros() + pick(m, "32", "64")
-	case "shift":
-		v = m.zeros() + strconv.Itoa(m.IntN(5))
 	case "base":
-		v = m.zeros() + strconv.FormatUint(m.num()&(1<<32-1), 10)
-	case "sample":
-		v = m.zeros() + strconv.FormatUint(max(1, m.num()), 10)
+		return strconv.FormatUint(m.num()&(1<<32-1), 10)
 	case "code", "heap":
-		v = m.ranges()
-	case "k":
-		v = pick(m, "paths", "paths", "diff", "tree", "")
-	case "u":
-		v = pick(m, "1", "1", "0", "2", "01")
-	case "why", "prog", "build", "dev", "fw", "name", "zone":
-		v = pick(m, "", "a", "aa11", "AA11", "a b", "x~h#y", "\xc3\xa4", "%", "=", "~", "\x1b[0m", "+5")
-	}
-	if m.broken() {
-		v = pick(m, "", "+5", "-1", "18446744073709551616", "5x", " ", "4294967296", "16", "033", "0", "5", "99999999999999999999999")
-	}
-	return v
-}
-
-// ranges returns a value of code.
-func (m *maker) ranges() string {
-	var list []string
-	for range 1 + m.few()/2 {
 		start, length := m.num(), max(1, m.num())
-		if start > 0 && !m.broken() {
+		if start > 0 {
 			length = min(length, -start)
 		}
-		item := fmt.Sprintf("%s%x+%s%x", m.zeros(), start, m.zeros(), length)
-		if m.broken() {
-			item = pick(m, "0+0", "1", "+1", "1+", "ffffffffffffffff+2", "g+1", "", "10000000000000000+1", "1+10000000000000000", "0x1+1")
-		}
-		list = append(list, item)
+		return fmt.Sprintf(pick(m, "%x+%x", "0%x+0%x", "%X+%X", "%x+%x,0+ffff"), start, length)
+	case "why", "prog", "build", "dev", "fw", "name", "zone":
+		return pick(m, anyTexts...)
 	}
-	v := strings.Join(list, ",")
-	if m.chance(15) {
-		v = strings.ToUpper(v)
-	}
-	return v
+	return pick(m, append(keyValues[key], m.dec())...)
 }
 
 // escaped writes a value into a header.
-func (m *maker) escaped(v string) string {
-	out := ""
+func (m *maker) escaped(v string) (out string) {
 	for _, c := range []byte(v) {
-		if c >= '!' && c <= '}' && c != '%' && m.IntN(40) > 0 || m.broken() {
+		if c >= '!' && c <= '}' && c != '%' && !m.chance(3) {
 			out += string(c)
-			continue
+		} else {
+			out += fmt.Sprintf(pick(m, "%%%02X", "%%%02X", "%%%02x"), c)
 		}
-		out += fmt.Sprintf(pick(m, "%%%02X", "%%%02X", "%%%02x"), c)
 	}
 	return out
 }
@@ -302,21 +276,100 @@ func (m *maker) escaped(v string) string {
 // header returns a header with some keys.
 func (m *maker) header(verb string, keys ...string) string {
 	t := "~h#" + verb
-	if verb == "begin" || verb == "end" || verb == "thread" && m.chance(80) || verb == "snapshot" && m.chance(30) || m.broken() {
-		if !m.broken() {
-			t += " " + m.zeros() + strconv.FormatUint(m.num()&(1<<32-1), 10)
-		}
+	if verb == "begin" || verb == "end" || (verb == "thread" || verb == "snapshot") && m.chance(60) {
+		t += " " + m.zeros() + strconv.FormatUint(m.num()&(1<<32-1), 10)
 	}
-	if len(keys) == 0 {
-		for range m.few() {
-			keys = append(keys, pick(m, headerKeys...))
-		}
+	for n := m.few(); len(keys) < n; {
+		keys = append(keys, pick(m, headerKeys...))
 	}
 	for _, k := range keys {
-		if m.broken() {
-			k = pick(m, " ", "K", "1", "\t", "=") + k
-		}
-		t += " " + k + "=" + m.escaped(m.value(strings.TrimLeft(k, " K1\t=")))
+		t += " " + k + "=" + m.escaped(m.value(k))
 	}
 	return t
+}
+
+// named returns a path that begins with a name: mostly a told one said in another way, or another path with its name.
+func (m *maker) named(frames []callpath.Frame) callpath.Path {
+	if len(m.log.paths) == 0 || m.chance(20) {
+		return callpath.Path{Base: callpath.Named, Outer: uint32(pick(m, m.num(), uint64(m.IntN(2)))), Frames: frames}
+	}
+	told := pick(m, m.log.paths...)
+	if m.chance(30) && len(frames) > 0 && !frames[0].Escaped {
+		return callpath.Path{Base: callpath.Named, Outer: unmixed(told.Name(), frames[0]), Frames: frames[:1]}
+	}
+	n := m.IntN(len(told.Frames) + 1)
+	outer := callpath.Path{Base: told.Base, Outer: told.Outer, Frames: told.Frames[:n]}
+	return callpath.Path{Base: callpath.Named, Outer: outer.Name(), Frames: append([]callpath.Frame{}, told.Frames[n:]...)}
+}
+
+// unmixed returns the name that, with the frame after it, gives name. (BT-NAME-1)
+func unmixed(name uint32, f callpath.Frame) uint32 {
+	inverse := uint32(1)
+	for range 5 { // Newton
+		inverse *= 2 - 0x9E3779B1*inverse
+	}
+	return (name^name>>15^name>>30)*inverse ^ uint32(f.Value)
+}
+
+// pathLine returns the form of a ~p# line, and adds its values to the open dump.
+func (m *maker) pathLine(dump, seq uint64) string {
+	l := words.PathLine{Head: callpath.Head{Flags: pick[callpath.Flags](m, 0, 0, 0, 1, 2, 4, 7), Dump: uint8(dump & 63), Seq: uint16(seq & 4095), Unit: uint8(m.IntN(13))}}
+	m.fill.Fuzz(&l.Entries)
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if i > 0 && m.chance(60) { // frames of the entry before
+			before := l.Entries[i-1].Path
+			keep := m.IntN(len(before.Frames) + 1)
+			e.Path = callpath.Path{Base: before.Base, Outer: before.Outer, Frames: append(before.Frames[:keep:keep], e.Frames...)}
+		}
+		m.log.paths, e.Definition = append(m.log.paths, e.Path), m.chance(20)
+		e.Live = min(e.Live, 1<<64-2)
+		if l.Flags&callpath.Blocks != 0 {
+			e.Live, e.Bytes = uint64(len(e.Blocks)), 0
+			for k := range e.Blocks {
+				e.Blocks[k].Address &^= 1<<l.Unit - 1
+				e.Bytes += e.Blocks[k].Size
+			}
+		}
+		if !e.Definition {
+			m.log.live, m.log.bytes = m.log.live+e.Live, m.log.bytes+e.Bytes
+		}
+	}
+	return m.digits("~p#(" + l.String() + ")")
+}
+
+// digits returns a line, of three one as digits, of which one is another.
+func (m *maker) digits(line string) string {
+	text, ok := partOf(line)
+	end := len(text) - map[byte]int{'p': 3, 'v': 6}[line[1]]
+	if !ok || end <= 3 || m.chance(65) {
+		return line
+	}
+	at := 3 + m.IntN(end-3)
+	return line[:3] + "{" + text[3:at] + pick(m, "", "A", "B", "C", "D", "/", "gA", "//") + text[at+m.IntN(2):end] + "}"
+}
+
+// events returns the form of a ~v# line.
+func (m *maker) events() string {
+	l := words.EventLine{EventsHead: callpath.EventsHead{Flags: callpath.Flags(m.IntN(2)), Seq: m.Uint32N(1 << 18), Unit: uint8(m.IntN(13)),
+		Time: m.num(), Thread: m.num(), Next: m.num()}}
+	m.fill.Fuzz(&l.Events)
+	next, at := l.Next, callpath.Event{Time: l.Time, Thread: l.Thread, Path: 5}
+	for i := range l.Events {
+		e := &l.Events[i]
+		if e.Kind = callpath.EventKind(m.IntN(5)); next == 0 && (e.Kind == callpath.Freed || e.Kind == callpath.Moved) {
+			e.Kind = callpath.Allocated
+		}
+		if m.chance(60) {
+			e.Time, e.Thread, e.Path = at.Time, at.Thread, at.Path
+		}
+		e.Number, e.Address = next, e.Address&^(1<<l.Unit-1)
+		if next > 0 {
+			e.Old = next - 1 - e.Old%min(next, 1<<62-1)
+		}
+		if at = *e; e.Kind == callpath.Allocated || e.Kind == callpath.Moved {
+			next++
+		}
+	}
+	return m.digits("~v#(" + l.String() + ")")
 }

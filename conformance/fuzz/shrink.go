@@ -1,7 +1,6 @@
 package fuzz
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +17,7 @@ const (
 // spent reports whether a finding is made no smaller: its requests, its time or that of the run are used up.
 func (f *fuzzer) spent(x *Finding) bool {
 	since := time.Since(x.found)
-	return x.Steps > shrinkRequests || x.Got.Trouble() && x.Steps > crashRequests || since > shrinkTime ||
+	return x.steps > shrinkRequests || x.Got.Trouble() && x.steps > crashRequests || since > shrinkTime ||
 		f.For > 0 && time.Since(f.begun) > f.For+shrinkTime
 }
 
@@ -26,7 +25,9 @@ func (f *fuzzer) spent(x *Finding) bool {
 // ordered: shorter ones first, then those of lower characters, so that it ends.
 func (f *fuzzer) shrink(x *Finding) {
 	simpler := x.Request
-	simpler.Word, simpler.Lenient = max(simpler.Word, 64*b2i(simpler.Word > 0)), false
+	if simpler.Lenient = false; simpler.Word > 0 {
+		simpler.Word = 64
+	}
 	f.firstOf(x, []conformance.Request{simpler})
 	for changed := true; changed; {
 		changed = false
@@ -41,13 +42,6 @@ func (f *fuzzer) shrink(x *Finding) {
 			}
 		}
 	}
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // try asks the forms from number at on, a batch at a time. If one is taken, it returns its number, at
@@ -92,7 +86,7 @@ func (f *fuzzer) firstOf(x *Finding, list []conformance.Request) int {
 			return -1
 		}
 		for i, got := range answers {
-			x.Steps++
+			x.steps++
 			want := right(&list[i])
 			if !want.Trouble() && list[i].Compare(want, got) == x.Field {
 				x.Request, x.Want, x.Got = list[i], want, got
@@ -105,12 +99,10 @@ func (f *fuzzer) firstOf(x *Finding, list []conformance.Request) int {
 }
 
 // edits are the kinds of edits, of whole lines first.
-var edits = []func(text string) []string{
-	dropParts("\n"), dropParts(" "), dropParts(";"), dropParts(","), dropParts("/"), lowerNumbers, lowerTogether, dropBytes, lowerBytes, dropPairs,
-}
+var edits = []func(text string) []string{dropParts("\n"), dropParts(" "), dropParts(";"), dropParts(","), dropParts("/"), lowerNumbers, dropBytes}
 
 // dropParts returns the texts without some of the parts that a separator divides: half of them, a quarter …,
-// one; and without one part up to any other separator, as in 0:1/2;live=3.
+// one; and without what stands before or behind one separator, up to any other, as in 0:1/2;live=3.
 func dropParts(sep string) func(text string) []string {
 	return func(text string) (out []string) {
 		parts := strings.SplitAfter(text, sep)
@@ -120,19 +112,14 @@ func dropParts(sep string) func(text string) []string {
 				out = append(out, rest, strings.TrimSuffix(rest, sep))
 			}
 		}
-		for from := 0; sep != "\n"; {
-			at := strings.Index(text[from:], sep)
-			if at < 0 {
-				break
+		for at := 0; at < len(text) && sep != "\n"; at++ {
+			if text[at] != sep[0] {
+				continue
 			}
-			at += from
-			from = at + 1
-			end, begin := at+1, at
-			for end < len(text) && !strings.ContainsRune(";,/ )}\n", rune(text[end])) {
-				end++
-			}
-			for begin > 0 && !strings.ContainsRune(";,/ (:=\n", rune(text[begin-1])) {
-				begin--
+			begin := strings.LastIndexAny(text[:at], ";,/ (:=\n") + 1
+			end := at + 1 + len(text[at+1:])
+			if n := strings.IndexAny(text[at+1:], ";,/ )}\n"); n >= 0 {
+				end = at + 1 + n
 			}
 			out = append(out, text[:at]+text[end:], text[:begin]+text[at+1:])
 		}
@@ -144,34 +131,9 @@ func dropParts(sep string) func(text string) []string {
 func lowerNumbers(text string) (out []string) {
 	for _, at := range digitRuns.FindAllStringIndex(text, -1) {
 		n := text[at[0]:at[1]]
-		last := n[len(n)-1] - 1
-		if last == 'a'-1 {
-			last = '9'
-		}
-		for _, to := range []string{"0", "1", n[:(len(n)+1)/2], n[1:], n[:len(n)-1], n[:len(n)-1] + string(last), "1" + n[1:]} {
-			if to == "" || to == n || n == "0" {
-				continue
-			}
-			if len(n) > 1 && strings.Count(text, n) > 1 {
-				out = append(out, strings.ReplaceAll(text, n, to))
-			}
-			out = append(out, text[:at[0]]+to+text[at[1]:])
-		}
-	}
-	return out
-}
-
-// lowerTogether returns the texts with two numbers lower that may depend on each other, such as that of a
-// dump and of its lines.
-func lowerTogether(text string) (out []string) {
-	all := digitRuns.FindAllStringIndex(text, -1)
-	if len(all) > 40 {
-		return nil
-	}
-	for i, a := range all {
-		for _, b := range all[i+1:] {
-			for _, to := range []string{"0", "1"} {
-				out = append(out, text[:a[0]]+to+text[a[1]:b[0]]+to+text[b[1]:])
+		for _, to := range []string{"0", "1", n[:(len(n)+1)/2], n[1:], n[:len(n)-1], n[:len(n)-1] + string(n[len(n)-1]-1), "1" + n[1:]} {
+			if to != "" && digitRuns.FindString(to) == to {
+				out = append(out, strings.ReplaceAll(text, n, to), text[:at[0]]+to+text[at[1]:])
 			}
 		}
 	}
@@ -183,33 +145,6 @@ func dropBytes(text string) (out []string) {
 	for size := len(text) / 2; size > 0 && len(text) <= 3000; size /= 2 {
 		for from := 0; from+size <= len(text); from += size {
 			out = append(out, text[:from]+text[from+size:])
-		}
-	}
-	return out
-}
-
-// lowerBytes returns the texts with one byte replaced by a simpler one.
-func lowerBytes(text string) (out []string) {
-	for i := 0; i < len(text) && len(text) <= 1500; i++ {
-		for _, to := range []byte("0A a1B") {
-			if to < text[i] {
-				out = append(out, text[:i]+string(to)+text[i+1:])
-			}
-		}
-	}
-	return out
-}
-
-// dropPairs returns the texts without two lines or words: a frame and what refers to it.
-func dropPairs(text string) (out []string) {
-	parts := strings.SplitAfter(text, "\n")
-	if len(parts) < 3 {
-		parts = strings.SplitAfter(text, " ")
-	}
-	for i := 0; i < len(parts) && len(parts) <= 24; i++ {
-		for k := i + 1; k < len(parts); k++ {
-			rest := slices.Delete(slices.Clone(parts), k, k+1)
-			out = append(out, strings.Join(slices.Delete(rest, i, i+1), ""))
 		}
 	}
 	return out

@@ -1,9 +1,11 @@
 package fuzz
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -77,50 +79,18 @@ func (x *Finding) Vector(id string) (text string, v *conformance.Vector, err err
 	return b.String(), list[0], nil
 }
 
-// textLines returns the keys of a text, one for each line; ~p# lines in words where these give the same line.
-func textLines(data []byte) string {
-	out := ""
+// textLines returns the keys of a text, one for each line. Lines that have a form follow it, as a comment.
+func textLines(data []byte) (out string) {
 	for l := range strings.Lines(string(data)) {
-		out += "text: " + strings.Join(pieces(textForm([]byte(l))), " ") + "\n"
-	}
-	if out == "" {
-		return "text: \"\"\n"
-	}
-	return out
-}
-
-// pieces returns the parts of a line in the form of `text:`.
-func pieces(form string) (list []string) {
-	text := ""
-	flush := func() {
-		switch {
-		case text == "":
-		case utf8.ValidString(text):
-			var q strings.Builder
-			e := json.NewEncoder(&q)
-			e.SetEscapeHTML(false)
-			_ = e.Encode(text) // a string can be encoded
-			list = append(list, strings.TrimSpace(q.String()))
-		default:
-			list = append(list, hex.EncodeToString([]byte(text)))
+		if form := textForm([]byte(l)); form != l {
+			form = strconv.QuoteToASCII(form)
+			out += "# " + form[1:len(form)-1] + "\n"
 		}
-		text = ""
-	}
-	from := 0
-	for _, at := range lineParts.FindAllStringIndex(form, -1) {
-		part := form[at[0]:at[1]]
-		text += form[from:at[0]]
-		from = at[1]
-		if strings.HasPrefix(part, "~p#(") {
-			flush()
-			list = append(list, part)
-		} else if plain, ok := partOf(part); ok {
-			text += plain
-		} else {
-			text += part
+		q, err := json.Marshal(l)
+		if err != nil || !utf8.ValidString(l) {
+			q = []byte(hex.EncodeToString([]byte(l)))
 		}
+		out += "text: " + string(q) + "\n"
 	}
-	text += form[from:]
-	flush()
-	return list
+	return cmp.Or(out, "text: \"\"\n")
 }
