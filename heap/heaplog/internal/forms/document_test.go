@@ -4,44 +4,85 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/systems.md")
+var update = flag.Bool("update", false, "write the table of docs/systems.md")
 
-// The tables of the document are those of the code.
+// The table of the document is that of the code.
 func TestDocument(t *testing.T) {
 	const path = "../../../docs/systems.md"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc := string(text)
-	for name, rows := range map[string]string{"vocabulary": vocabularyTable(), "traces": traceTable()} {
-		before, rest, ok := strings.Cut(doc, "<!-- "+name+" -->\n")
-		_, after, ok2 := strings.Cut(rest, "<!-- end -->\n")
-		if !ok || !ok2 {
-			t.Fatalf("no table %s", name)
-		}
-		doc = before + "<!-- " + name + " -->\n" + rows + "<!-- end -->\n" + after
+	before, rest, ok := strings.Cut(string(text), "<!-- table -->\n")
+	_, after, ok2 := strings.Cut(rest, "<!-- end -->\n")
+	if !ok || !ok2 {
+		t.Fatal("no table")
 	}
+	doc := before + "<!-- table -->\n| read | from |\n| --- | --- |\n" + levelRows() + traceRows() + "<!-- end -->\n" + after
 	if *update {
 		err = os.WriteFile(path, []byte(doc), 0o644)
 	}
 	if err != nil || !*update && doc != string(text) {
-		t.Errorf("%v: the tables differ: go test ./heap/heaplog/internal/forms -run Document -update", err)
+		t.Errorf("%v: the table differs: go test ./heap/heaplog/internal/forms -run Document -update", err)
 	}
 }
 
-func vocabularyTable() string {
+// levelRows has a row for each quantity, with the words that say it.
+func levelRows() string {
 	var b strings.Builder
-	b.WriteString("| counts | words | and | not |\n| --- | --- | --- | --- |\n")
-	for _, v := range vocabulary {
-		if v.q.level() && v.q != unknown {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", v.q, v.need, v.also, v.not)
+	for _, q := range []Quantity{Free, Used, Largest, Least, Peak, Total, Limit} {
+		var list []string
+		for _, v := range vocabulary {
+			if v.q != q {
+				continue
+			}
+			text := v.need
+			if v.also != "" {
+				text += " with " + v.also
+			}
+			if v.not != "" {
+				text += " without " + v.not
+			}
+			list = append(list, text)
 		}
+		fmt.Fprintf(&b, "| %s | %s |\n", q, strings.Join(list, "; "))
+	}
+	var systems []string
+	for _, f := range lineForms {
+		if !slices.Contains(systems, f.system) {
+			systems = append(systems, f.system)
+		}
+	}
+	slices.Sort(systems)
+	fmt.Fprintf(&b, "| lines without such words | %s |\n", strings.Join(systems, ", "))
+	return b.String()
+}
+
+// traceRows has a row for each system, with the files that print its traces.
+func traceRows() string {
+	var b strings.Builder
+	for _, system := range Names() {
+		since := ""
+		var files []string
+		for i := range forms {
+			f := &forms[i]
+			if f.system != system || f.do == nil || f.aside() {
+				continue
+			}
+			if since == "" || version(f.since) < version(since) {
+				since = f.since
+			}
+			if file := "`" + f.source + "`"; !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
+		fmt.Fprintf(&b, "| blocks: %s, from %s | %s |\n", system, since, strings.Join(files, ", "))
 	}
 	return b.String()
 }
@@ -50,32 +91,4 @@ func vocabularyTable() string {
 func version(text string) float64 {
 	v, _ := strconv.ParseFloat(text, 64)
 	return v
-}
-
-// traceTable has a row for each file that prints a trace.
-func traceTable() string {
-	var b strings.Builder
-	b.WriteString("| system | printed by | versions |\n| --- | --- | --- |\n")
-	since, until := map[string]string{}, map[string]string{}
-	var order []*form
-	for i := range forms {
-		f := &forms[i]
-		if f.do == nil || f.aside() {
-			continue
-		}
-		if since[f.source] == "" {
-			order = append(order, f)
-			since[f.source], until[f.source] = f.since, f.until
-		}
-		if version(f.since) < version(since[f.source]) {
-			since[f.source] = f.since
-		}
-		if f.until == "" {
-			until[f.source] = ""
-		}
-	}
-	for _, f := range order {
-		fmt.Fprintf(&b, "| %s | `%s` | from %s%s |\n", f.system, f.source, since[f.source], strings.TrimSuffix(" to "+until[f.source], " to "))
-	}
-	return b.String()
 }

@@ -133,34 +133,34 @@ var kibLines = []string{"Mem total:"} // of toybox top
 
 // lineForms are lines whose words do not say what they are. A group is a quantity, with a unit behind _
 // if its text has none, epoch or time. One whose hint is empty counts only below a heading with an address.
-var lineForms = []struct{ hint, expr string }{
-	{"max free sz: ", `max free sz: (?P<largest_16>\d+)`},                                                                                   // MicroPython, blocks of 16 bytes
-	{"", `^\d+ +\d+ +\d+ +\d+ +(?P<largest>\d+)$`},                                                                                          // the buckets of Zephyr's sys_heap_print_info
-	{`"freeMem":`, `"uptimeSec":(?P<time>\d+),.*?"freeMem":(?P<free_KiB>\d+),"maxAlloc":(?P<largest_KiB>\d+)`},                              // EMS-ESP
-	{`"Heap":`, `"UptimeSec":(?P<time>\d+),"Heap":(?P<free_KiB>\d+),"Sleep`},                                                                // Tasmota
-	{`"Heap":`, `"Heap":(?P<free_KiB>\d+),"ProgramFlashSize"`},                                                                              // Tasmota, STATUS4
-	{"Heap: current ", `Heap: current (?P<free>\d+) lowest (?P<min>\d+)`},                                                                   // FreeRTOS-Plus-TCP
-	{" Bytes, Inter:", `MEM Total:\d+ Bytes, Inter:(?P<free>\d+) Bytes`},                                                                    // ESP-ADF
-	{"MALLOC: ", `MALLOC: +(?P<used>\d+) \( *[\d.]+ MiB\) Bytes in use by application`},                                                     // gperftools
-	{"committed: ", `committed: +(?:[\d.]+ [KMGkmg]?i?[Bb]? +){3}(?P<used>\d[\d.]* [KMGkmg]?i?[Bb]?) +(?:1 [Bb] +)?(?:not all freed!|ok)$`}, // mimalloc
-	{"largest free siz", `largest free size : (?P<largest>\d+)`},                                                                            // TizenRT
-	{"total free size ", `total free size   : (?P<free>\d+)`},                                                                               //
-	{"total    : ", `^total    : (?P<size>\d+)$`},                                                                                           // RT-Thread
-	{"used     : ", `^used     : (?P<used>\d+)$`},                                                                                           //
-	{"available: ", `^available: (?P<free>\d+)$`},                                                                                           //
-	{"llocated from sy", `Total space allocated from system += (?P<size>\d+)`},                                                              // mallinfo of NuttX
-	{"Largest non-inus", `Largest non-inuse chunk += (?P<largest>\d+)`},                                                                     //
-	{"Total non-inuse ", `Total non-inuse space += (?P<free>\d+)`},                                                                          //
-	{"free:           ", `^free:           (?P<free>\d+)$`},                                                                                 // Zephyr's kernel heap
-	{"allocated:      ", `^allocated:      (?P<used>\d+)$`},                                                                                 //
-	{"MEM ", `^MEM (?P<used_MiB>[\d.]+) (?P<epoch>\d{9,}\.?\d*)$`},                                                                          // mprof
-	{"Memory: ", `^Memory: (?P<used>[\d.]+[BKMGT])(?: \(|$)`},                                                                               // systemctl status
-	{`"blocksize": `, `"free": (?P<free_blocks>\d+), "usage": (?P<used_blocks>\d+)`},                                                        // Espruino
-	{"% free, ", `% free, (?P<used>\d+[KMG]?B)/\d+[KMG]?B, paused`},                                                                         // Android's ART
-	{"allocated for th", `bytes allocated for the heap *: (?P<size>\d+)`},                                                                   // Mbed
-	{"free_memory ", `^free_memory +: (?P<free_MiB>\d+)$`},                                                                                  // Xen
-	{"sysload=", `memavail=(?P<free_KiB>\d+)`},                                                                                              // Klipper
-	{"->", `(?:Pause|GC)\b.* \d+[KMG]->(?P<used>\d+[KMG])\((?P<limit>\d+[KMG])\)`},                                                          // the JVM
+var lineForms = []struct{ system, hint, expr string }{
+	{"MicroPython", "max free sz: ", `max free sz: (?P<largest_16>\d+)`}, // blocks of 16 bytes
+	{"Zephyr", "", `^\d+ +\d+ +\d+ +\d+ +(?P<largest>\d+)$`},             // buckets
+	{"EMS-ESP", `"freeMem":`, `"uptimeSec":(?P<time>\d+),.*?"freeMem":(?P<free_KiB>\d+),"maxAlloc":(?P<largest_KiB>\d+)`},
+	{"Tasmota", `"Heap":`, `"UptimeSec":(?P<time>\d+),"Heap":(?P<free_KiB>\d+),"Sleep`},
+	{"Tasmota", `"Heap":`, `"Heap":(?P<free_KiB>\d+),"ProgramFlashSize"`},
+	{"FreeRTOS-Plus-TCP", "Heap: current ", `Heap: current (?P<free>\d+) lowest (?P<min>\d+)`},
+	{"ESP-ADF", " Bytes, Inter:", `MEM Total:\d+ Bytes, Inter:(?P<free>\d+) Bytes`},
+	{"gperftools", "MALLOC: ", `MALLOC: +(?P<used>\d+) \( *[\d.]+ MiB\) Bytes in use by application`},
+	{"mimalloc", "committed: ", `committed: +(?:[\d.]+ [KMGkmg]?i?[Bb]? +){3}(?P<used>\d[\d.]* [KMGkmg]?i?[Bb]?) +(?:1 [Bb] +)?(?:not all freed!|ok)$`},
+	{"TizenRT", "largest free siz", `largest free size : (?P<largest>\d+)`},
+	{"TizenRT", "total free size ", `total free size   : (?P<free>\d+)`},
+	{"RT-Thread", "total    : ", `^total    : (?P<size>\d+)$`},
+	{"RT-Thread", "used     : ", `^used     : (?P<used>\d+)$`},
+	{"RT-Thread", "available: ", `^available: (?P<free>\d+)$`},
+	{"NuttX", "llocated from sy", `Total space allocated from system += (?P<size>\d+)`},
+	{"NuttX", "Largest non-inus", `Largest non-inuse chunk += (?P<largest>\d+)`},
+	{"NuttX", "Total non-inuse ", `Total non-inuse space += (?P<free>\d+)`},
+	{"Zephyr", "free:           ", `^free:           (?P<free>\d+)$`},
+	{"Zephyr", "allocated:      ", `^allocated:      (?P<used>\d+)$`},
+	{"mprof", "MEM ", `^MEM (?P<used_MiB>[\d.]+) (?P<epoch>\d{9,}\.?\d*)$`},
+	{"systemctl", "Memory: ", `^Memory: (?P<used>[\d.]+[BKMGT])(?: \(|$)`},
+	{"Espruino", `"blocksize": `, `"free": (?P<free_blocks>\d+), "usage": (?P<used_blocks>\d+)`},
+	{"Android", "% free, ", `% free, (?P<used>\d+[KMG]?B)/\d+[KMG]?B, paused`},
+	{"Mbed", "allocated for th", `bytes allocated for the heap *: (?P<size>\d+)`},
+	{"Xen", "free_memory ", `^free_memory +: (?P<free_MiB>\d+)$`},
+	{"Klipper", "sysload=", `memavail=(?P<free_KiB>\d+)`},
+	{"the JVM", "->", `(?:Pause|GC)\b.* \d+[KMG]->(?P<used>\d+[KMG])\((?P<limit>\d+[KMG])\)`},
 }
 
 // banners are texts that devices print when they boot.
