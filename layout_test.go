@@ -38,6 +38,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"heap/core":                   {packages: "codec codec/callpath symbol symbol/arch internal/decompress heap/core/crash"},
 	"heap/core/crash":             {},
+	"heap/core/tasks":             {packages: "heap/core heap/core/crash"},
 	"heap/core/alloc":             {packages: "heap/core"},
 	"heap/core/graph":             {packages: "heap/core"},
 	"heap/leak":                   {},
@@ -92,7 +93,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/cli":                      {packages: "internal/newfile internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term github.com/olekukonko/tablewriter"},
 
 	"cmd/btconform":     {packages: "codec conformance conformance/fuzz cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/types heap/core/unwind internal/cli symbol/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
+	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/graph heap/core/tasks heap/core/types heap/core/unwind internal/cli symbol/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/leak heap/profile heap/profile/replay heap/profile/growth heap/profile/export heap/internal/heapmap heap/report heap/cmd/btheap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof github.com/charmbracelet/bubbletea github.com/charmbracelet/x/ansi"},
 	"heap/record":       {packages: "device codec codec/callpath heap/core/unwind internal/newfile internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec codec/recording stats symbol internal/cli internal/cli/logflags internal/input internal/process", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},

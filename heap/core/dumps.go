@@ -29,7 +29,7 @@ func (m *Image) addDump(s *source) error {
 		return err
 	}
 	for i := range d.Threads {
-		m.Threads = append(m.Threads, threadOf(d.Machine, d.Word, &d.Threads[i]))
+		m.Threads = append(m.Threads, ThreadOf(d.Machine, d.Word, &d.Threads[i]))
 	}
 	for _, x := range d.Memory {
 		m.add(Segment{Addr: x.Addr, Data: x.Data, Write: true})
@@ -43,8 +43,8 @@ func (m *Image) addDump(s *source) error {
 	return nil
 }
 
-// threadOf returns a thread of a crash dump.
-func threadOf(machine elf.Machine, word int, from *crash.Thread) Thread {
+// ThreadOf returns a thread of a crash dump.
+func ThreadOf(machine elf.Machine, word int, from *crash.Thread) Thread {
 	t := Thread{ID: int(from.ID), Name: from.Name, Signal: from.Signal, Crashed: from.Crashed, PC: from.PC, Regs: from.Regs}
 	l, ok := layoutOf(machine, word)
 	if !ok {

@@ -10,6 +10,7 @@ import (
 type Thread struct {
 	ID     int    // kernel's ID, the LWP in gdb; of an RTOS, often the address of the task
 	Name   string // of a task, "" if not known
+	State  string // of a task, in the words of its kernel; "" if not known
 	Signal int    // signal that stopped the thread, 0 if none
 	// Crashed reports whether a crash dump of firmware is about this thread.
 	Crashed bool

@@ -28,6 +28,7 @@ var dumpSamples = []struct {
 	{"all4f", "all4f.log.xz", "all4f", cli.OK, []string{"Zephyr dump version 2"}},
 	{"rv", "rv.log.xz", "rv", cli.OK, []string{"EM_RISCV"}},
 	{"catcher", "catcher.log.xz", "catcher", cli.OK, []string{"CrashCatcher dump version 3.0"}},
+	{"tx", "tx.log.xz", "tx", cli.OK, []string{"Zephyr dump version 2"}},
 	{"nuttx", "nuttx.log.xz", "nuttx", cli.Short, []string{"NuttX dump, a core file of 10460 bytes",
 		"11 bytes are in the image more than once, with different values"}},
 	{"md", "md.dmp.xz", "md", cli.Short, []string{"minidump of 4 threads", "signal or exception 0xb at address 0x3041"}},
@@ -87,11 +88,13 @@ func expectedStacks(t *testing.T) map[string]map[string][]string {
 
 type printedFrame struct{ pc, text string }
 
-// parseStacks returns the frames of each thread, by its number and by its name. Functions that were inlined are left out.
+// parseStacks returns the frames of each thread, by its number and by its name. A frame has the
+// outermost of the functions that were inlined into each other.
 func parseStacks(out string) map[string][]printedFrame {
 	threads := map[string][]printedFrame{}
 	head := regexp.MustCompile(`^thread (\S+?)(?: (\S+?))?(?:, .*)?$`)
 	frame := regexp.MustCompile(`^  (0x[0-9a-f]+)  \S+ +(.*)`)
+	inlined := regexp.MustCompile(`^ +inlined +(.*)`)
 	var names []string
 	for line := range strings.Lines(out) {
 		line = strings.TrimSuffix(line, "\n")
@@ -100,6 +103,10 @@ func parseStacks(out string) map[string][]printedFrame {
 		} else if m := frame.FindStringSubmatch(line); m != nil {
 			for _, n := range names {
 				threads[n] = append(threads[n], printedFrame{m[1], m[2]})
+			}
+		} else if m := inlined.FindStringSubmatch(line); m != nil {
+			for _, n := range names {
+				threads[n][len(threads[n])-1].text = m[1]
 			}
 		}
 	}
@@ -155,4 +162,50 @@ func unpacked(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// TestTasks compares the tasks of FreeRTOS and ThreadX with the source of the programs, whose five tasks are in five states.
+// FreeRTOS has 200, 256, 160, 180 and 220 words of stack for them, ThreadX 200 for each.
+func TestTasks(t *testing.T) {
+	states := map[string]string{"boom": "running", "ctrl": "ready", "sensor": "delayed", "log": "suspended", "net": "blocked", "IDLE": "ready"}
+	threadx := map[string]string{"boom": "running", "ctrl": "ready", "sensor": "sleeping", "log": "suspended", "net": "blocked on a queue"}
+	for _, c := range []struct {
+		file, elf, kernel string
+		tasks             int
+		states            map[string]string
+	}{
+		{"all.log.xz", "all", "FreeRTOS", 6, states},
+		{"all4f.log.xz", "all4f", "FreeRTOS", 6, states},
+		{"rv.log.xz", "rv", "FreeRTOS", 6, states},
+		{"catcher.log.xz", "catcher", "FreeRTOS", 6, states},
+		{"tx.log.xz", "tx", "ThreadX", 6, threadx},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			code, out, errs := execute("tasks", filepath.Join(dumpDir, c.file), "-e", unpacked(t, c.elf))
+			compareOutput(t, code, cli.OK, out+errs, []string{fmt.Sprintf("%d tasks of %s\n", c.tasks, c.kernel)}, nil)
+			found := map[string]string{}
+			for line := range strings.Lines(out) {
+				if name := strings.TrimSpace(line[:min(len(line), 20)]); len(line) > 44 {
+					found[name] = strings.TrimSpace(line[22:44])
+				}
+			}
+			for name, state := range c.states {
+				if found[name] != state {
+					t.Errorf("task %s is %q, expected %q", name, found[name], state)
+				}
+			}
+			if t.Failed() {
+				t.Log(out)
+			}
+		})
+	}
+}
+
+// TestHeapsOfDumps compares the heaps of dumps that hold all RAM with the source of the program: 6 blocks of 296 bytes are
+// leaked, with their headers and what is left over of a hole.
+func TestHeapsOfDumps(t *testing.T) {
+	for _, name := range []string{"all", "all4f", "catcher", "rv"} {
+		code, out, errs := execute("heap", "--leaks", filepath.Join(dumpDir, name+".log.xz"), "-e", unpacked(t, name))
+		compareOutput(t, code, cli.OK, out+errs, []string{"6 blocks leaked"}, nil)
+	}
 }

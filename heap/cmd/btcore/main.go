@@ -34,6 +34,6 @@ btcore heap --damage --ram 0x20000000=ram.bin -e fw.elf
 btcore stacks core -e app.elf                    the call stacks`,
 		Args: cobra.NoArgs,
 	})
-	root.AddCommand(heapCommand(), holdsCommand(), stacksCommand(), functableCommand())
+	root.AddCommand(heapCommand(), holdsCommand(), stacksCommand(), tasksCommand(), functableCommand())
 	return root
 }

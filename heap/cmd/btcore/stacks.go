@@ -64,6 +64,9 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 	if o.max < 1 {
 		return cli.BadArgsf("--max-frames %d: expected at least 1", o.max)
 	}
+	if in.regs == "" {
+		in.joinTasks()
+	}
 	threads, err := o.threads(in)
 	if err != nil {
 		return err
@@ -143,6 +146,8 @@ func threadTitle(t *core.Thread) string {
 		title += fmt.Sprintf(", signal %d", t.Signal)
 	case t.Crashed:
 		title += ", crashed"
+	case t.State != "":
+		title += ", " + t.State
 	}
 	return title
 }

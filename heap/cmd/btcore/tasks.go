@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/heap/core/tasks"
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// tasksCommand returns btcore tasks.
+func tasksCommand() *cobra.Command {
+	var in input
+	c := &cobra.Command{
+		Use:   "tasks [flags] [CORE]",
+		Short: "list the tasks of a real-time kernel",
+		Long: `
+tasks lists the tasks of FreeRTOS, ThreadX, NuttX or RT-Thread in an image: name,
+state, address of the control block, and how much of its stack a task never used,
+if the kernel fills new stacks with a value: the task's high-water mark. It needs
+the symbols and the debug information of the program. btcore stacks prints the
+call stacks.
+`,
+		Example: `
+btcore tasks serial.log -e fw.elf
+btcore tasks --ram 0x20000000=ram.bin -e fw.elf`,
+	}
+	cli.ExitCodes(c, `0 as expected, 1 tasks are missing or a stack was used up,
+2 usage, unreadable input or no kernel in it, 3 something outside failed.`)
+	return in.command(c, "Tasks", pflag.NewFlagSet("", pflag.ContinueOnError), func(c *cobra.Command) error {
+		if err := in.addRegs(); err != nil {
+			return err
+		}
+		list, err := in.findTasks()
+		if err != nil {
+			return cli.Usagef("%w", err)
+		}
+		if err := in.write(c, func(w io.Writer) error { return writeTasks(w, list) }); err != nil {
+			return err
+		}
+		in.warn(c)
+		if len(in.notes)+len(in.Notes()) > 0 {
+			return cli.Exit(cli.Short)
+		}
+		return nil
+	})
+}
+
+// findTasks returns the tasks of the kernel in the program, and notes what is missing.
+func (in *input) findTasks() (*tasks.List, error) {
+	last := tasks.ErrNone
+	for f := range in.loaded {
+		list, err := tasks.Find(&in.Image, f.path, f.bias)
+		if err == nil {
+			for _, n := range list.Notes {
+				in.note("%s", n)
+			}
+			return list, nil
+		}
+		if !errors.Is(err, tasks.ErrNone) {
+			last = err
+		}
+	}
+	return nil, last
+}
+
+// writeTasks prints a line for each task.
+func writeTasks(w io.Writer, list *tasks.List) error {
+	if _, err := fmt.Fprintf(w, "%s of %s\n\n%-20s  %-22s  %-10s  %8s  %10s\n", cli.Count(len(list.Tasks), "task"), list.Kernel,
+		"Name", "State", "Handle", "Stack", "Never used"); err != nil {
+		return err
+	}
+	for i := range list.Tasks {
+		t := &list.Tasks[i]
+		size, free := "?", "?"
+		if t.High > t.Low {
+			size = cli.Number(t.High - t.Low)
+		}
+		if t.Filled {
+			free = cli.Number(t.Free)
+		}
+		if _, err := fmt.Fprintf(w, "%-20s  %-22s  %#-10x  %8s  %10s\n", cli.Printable(t.Name), t.State, t.Handle, size, free); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joinTasks adds the tasks of a kernel to the threads, and the names of tasks to the threads that a dump has.
+func (in *input) joinTasks() {
+	list, err := in.findTasks()
+	if err != nil {
+		if !errors.Is(err, tasks.ErrNone) && len(in.Threads) == 0 {
+			in.note("%v", err)
+		}
+		return
+	}
+	known := map[uint64]bool{}
+	for i := range in.Threads {
+		t := &in.Threads[i]
+		task := list.Of(t.SP)
+		for j := range list.Tasks {
+			if x := &list.Tasks[j]; x.Handle == uint64(t.ID) {
+				task = x
+			}
+		}
+		if task != nil {
+			t.ID, t.Name, t.State = int(task.Handle), task.Name, task.State
+			known[task.Handle] = true
+		}
+	}
+	for i := range list.Tasks {
+		task := &list.Tasks[i]
+		switch {
+		case known[task.Handle]:
+		case task.Saved.PC != 0:
+			saved := task.Saved
+			saved.ID, saved.Name = task.Handle, task.Name
+			t := core.ThreadOf(in.Machine, in.Word, &saved)
+			t.State = task.State
+			in.Threads = append(in.Threads, t)
+		case task.Running:
+			in.note("task %s was running: its registers are not in the image", task.Name)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+// Package tasks lists the tasks of a real-time kernel in a memory image, by the symbols and the debug information of its
+// program: name, state, stack, and the registers of tasks that do not run.
+//
+//	ELF ─readStructs→ offsets ─┐
+//	symbols, image ────────────┴→ Find → tasks
+//
+// Lists in memory are not trusted: each is followed at most maxTasks links, and to no task twice.
+package tasks
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/heap/core/crash"
+)
+
+// Task is a task or thread of a kernel.
+type Task struct {
+	Name   string
+	State  string // in the words of the kernel, such as "blocked"
+	Handle uint64 // address of its control block
+	// Running reports whether the task ran on a processor: its registers are those of the processor, and what its stack
+	// has of them is old.
+	Running bool
+	// Low and High are the bounds of its stack; 0 if not known.
+	Low, High uint64
+	// Free is the number of bytes at the low end of the stack that were never used: they have the value with which
+	// the kernel fills new stacks. It is valid if Filled.
+	Free   uint64
+	Filled bool
+	// Saved has the registers of a task that did not run; PC is 0 if there are none.
+	Saved crash.Thread
+}
+
+// List is the tasks of a kernel.
+type List struct {
+	Kernel string
+	Tasks  []Task
+	Notes  []string // what is missing, and where
+}
+
+// ErrNone is returned if no program has a kernel whose tasks are known.
+var ErrNone = errors.New("no kernel of " + Kernels + " in this program")
+
+// Kernels are the names of the kernels that [Find] knows.
+const Kernels = "FreeRTOS, ThreadX, NuttX, RT-Thread"
+
+// kernel is a kernel that Find knows.
+type kernel struct {
+	name    string
+	symbols []string // of variables; the first must exist
+	structs []string // of which the first must be in the debug information
+	find    func(*finder) error
+}
+
+var kernels = []kernel{freertos, threadx, nuttx, rtthread}
+
+// maxTasks limits the number of tasks, and of links that are followed in a list.
+const maxTasks = 4096
+
+// finder finds the tasks of one kernel.
+type finder struct {
+	m       *core.Image
+	symbols map[string]core.Symbol
+	structs map[string]*structure
+	list    *List
+	seen    map[uint64]bool
+}
+
+// Find returns the tasks of the kernel in a program. bias is the address in memory minus the address in the ELF file at path.
+func Find(m *core.Image, path string, bias uint64) (*List, error) {
+	for _, k := range kernels {
+		found, err := m.Variables(path, bias, k.symbols...)
+		if err != nil || len(found) == 0 || found[0].Name != k.symbols[0] {
+			continue
+		}
+		f := &finder{m: m, symbols: map[string]core.Symbol{}, list: &List{Kernel: k.name}, seen: map[uint64]bool{0: true}}
+		for _, s := range found {
+			f.symbols[s.Name] = s
+		}
+		if f.structs, err = readStructs(path, k.structs); err != nil {
+			return nil, err
+		}
+		if f.structs[k.structs[0]] == nil {
+			return nil, fmt.Errorf("%s: a program with %s, whose debug information has no struct %s: its tasks are not listed", path, k.name, k.structs[0])
+		}
+		if err := k.find(f); err != nil {
+			return nil, fmt.Errorf("tasks of %s: %w", k.name, err)
+		}
+		f.fills()
+		return f.list, nil
+	}
+	return nil, ErrNone
+}
+
+func (f *finder) note(format string, args ...any) {
+	if len(f.list.Notes) < 100 {
+		f.list.Notes = append(f.list.Notes, fmt.Sprintf(format, args...))
+	}
+}
+
+// variable reads a pointer in a variable.
+func (f *finder) variable(name string) (uint64, error) {
+	s, ok := f.symbols[name]
+	if !ok {
+		return 0, fmt.Errorf("no variable %s", name)
+	}
+	v, ok := f.m.Pointer(s.Addr)
+	if !ok {
+		return 0, fmt.Errorf("%s, at %#x, is not in the image", name, s.Addr)
+	}
+	return v, nil
+}
+
+// field reads a number in a struct at an address; ok is false if it has no such field, or the field is not in the image.
+func (f *finder) field(at uint64, name, path string) (v uint64, ok bool) {
+	x, ok := f.structs[name].field(path)
+	if !ok {
+		return 0, false
+	}
+	return f.m.Uint(at+x.off, x.size)
+}
+
+// text reads an array of characters in a struct, up to the first 0.
+func (f *finder) text(at uint64, name, path string) string {
+	x, ok := f.structs[name].field(path)
+	if !ok {
+		return ""
+	}
+	return f.string(at+x.off, x.bytes)
+}
+
+// string reads text of at most n bytes.
+func (f *finder) string(at, n uint64) string {
+	b := make([]byte, min(n, 64))
+	s, _, _ := bytes.Cut(b[:f.m.Read(b, at)], []byte{0})
+	return string(s)
+}
+
+// add adds a task once, and reports whether it was new.
+func (f *finder) add(t Task) bool {
+	if f.seen[t.Handle] || len(f.list.Tasks) == maxTasks {
+		return false
+	}
+	f.seen[t.Handle] = true
+	f.list.Tasks = append(f.list.Tasks, t)
+	return true
+}
+
+// read returns n bytes of the image, nil if some are missing.
+func (f *finder) read(at, n uint64) []byte {
+	if b, ok := f.m.Bytes(at, n); ok {
+		return b
+	}
+	return nil
+}
+
+// saved sets the registers that a context switch saved at an address of the task's stack.
+func (f *finder) saved(t *Task, at uint64) {
+	regs, ok := crash.Saved(f.m.Machine, at, f.read)
+	switch {
+	case t.Running:
+	case ok:
+		t.Saved = regs
+	default:
+		f.note("task %s: no registers on its stack at %#x", t.Name, at)
+	}
+}
+
+// fills measures the unused part of each stack. A kernel fills all stacks or none: some must have minFill bytes.
+func (f *finder) fills() {
+	const minFill = 16
+	fill := map[string]byte{"FreeRTOS": 0xa5, "ThreadX": 0xef, "NuttX": 0xef, "RT-Thread": '#'}[f.list.Kernel]
+	filled := false
+	for i := range f.list.Tasks {
+		t := &f.list.Tasks[i]
+		if t.Low == 0 {
+			continue
+		}
+		for high := t.High; ; t.Free++ {
+			if high != 0 && t.Low+t.Free >= high || t.Free == 1<<20 {
+				break
+			}
+			if v, ok := f.m.Uint(t.Low+t.Free, 1); !ok || byte(v) != fill {
+				break
+			}
+		}
+		filled = filled || t.Free >= minFill
+	}
+	for i := range f.list.Tasks {
+		t := &f.list.Tasks[i]
+		_, known := f.m.Uint(t.Low, 1)
+		t.Filled = filled && known && t.Low != 0
+	}
+}
+
+// Holds reports whether an address is on the task's stack, or just past its end.
+func (t *Task) Holds(sp uint64) bool { return t.Low != 0 && t.Low <= sp && sp <= t.High }
+
+// Of returns the running task of a thread: the one whose stack has sp, or the only one if the bounds of stacks are not known.
+func (l *List) Of(sp uint64) *Task {
+	var running []*Task
+	for i := range l.Tasks {
+		t := &l.Tasks[i]
+		if t.Running && t.Holds(sp) {
+			return t
+		}
+		if t.Running {
+			running = append(running, t)
+		}
+	}
+	if len(running) == 1 && running[0].High == 0 && running[0].Low <= sp && !slices.ContainsFunc(l.Tasks, func(t Task) bool {
+		return t.Low > running[0].Low && t.Low <= sp
+	}) {
+		return running[0]
+	}
+	return nil
+}
+
+// Supported reports whether the registers of tasks of a machine can be read.
+func Supported(m elf.Machine) bool { return crash.StackPointer(m) >= 0 }
