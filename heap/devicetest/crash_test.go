@@ -32,14 +32,14 @@ func crashStacks(t *testing.T, elf string, log []byte) (stacks map[string]string
 		t.Errorf("btcore: %v: %s", err, errs.String())
 	}
 	stacks = map[string]string{}
-	head := regexp.MustCompile(`^thread \S+( \w+)?(, crashed)?$`)
+	head := regexp.MustCompile(`^thread \S+( \w+)?(, crashed|, [a-z ]+)?$`)
 	frame := regexp.MustCompile(`^  0x\w+  \w+ +(\w+)`)
 	var names []string
 	for line := range strings.Lines(out.String()) {
 		line = strings.TrimSuffix(line, "\n")
 		if m := head.FindStringSubmatch(line); m != nil {
 			names = []string{strings.TrimSpace(m[1])}
-			if m[2] != "" {
+			if m[2] == ", crashed" {
 				names = append(names, "crashed")
 			}
 		} else if m := frame.FindStringSubmatch(line); m != nil {

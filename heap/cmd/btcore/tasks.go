@@ -100,7 +100,7 @@ func (in *input) joinTasks() {
 		}
 		return
 	}
-	known := map[uint64]bool{}
+	known, unnamed := map[uint64]bool{}, 0
 	for i := range in.Threads {
 		t := &in.Threads[i]
 		task := list.Of(t.SP)
@@ -112,6 +112,8 @@ func (in *input) joinTasks() {
 		if task != nil {
 			t.ID, t.Name, t.State = int(task.Handle), task.Name, task.State
 			known[task.Handle] = true
+		} else {
+			unnamed++
 		}
 	}
 	for i := range list.Tasks {
@@ -124,7 +126,7 @@ func (in *input) joinTasks() {
 			t := core.ThreadOf(in.Machine, in.Word, &saved)
 			t.State = task.State
 			in.Threads = append(in.Threads, t)
-		case task.Running:
+		case task.Running && unnamed == 0:
 			in.note("task %s was running: its registers are not in the image", task.Name)
 		}
 	}

@@ -26,6 +26,7 @@ func readCatcher(b []byte, d *Dump) error {
 	w := words(b[8:catcherHeader], 4)
 	t := Thread{Crashed: true, PC: w[15], Status: w[16]}
 	t.set(w, seq(0, 14)...)
+	t.set(w[18:], armPSP)
 	d.addThread(t)
 	at := catcherHeader
 	if le.Uint32(b[4:])&1 != 0 {

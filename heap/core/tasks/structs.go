@@ -132,7 +132,9 @@ func (s *structure) flatten(t *dwarf.StructType, prefix string, at uint64, depth
 		if e, ok := inner.(*dwarf.EnumType); ok {
 			f.names = map[int64]string{}
 			for _, v := range e.Val {
-				f.names[v.Val] = v.Name
+				if f.names[v.Val] == "" { // others with this value are aliases
+					f.names[v.Val] = v.Name
+				}
 			}
 		}
 		if x.Name != "" {

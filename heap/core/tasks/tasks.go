@@ -174,7 +174,7 @@ func (f *finder) saved(t *Task, at uint64) {
 // fills measures the unused part of each stack. A kernel fills all stacks or none: some must have minFill bytes.
 func (f *finder) fills() {
 	const minFill = 16
-	fill := map[string]byte{"FreeRTOS": 0xa5, "ThreadX": 0xef, "NuttX": 0xef, "RT-Thread": '#'}[f.list.Kernel]
+	fill := map[string]string{"FreeRTOS": "\xa5\xa5\xa5\xa5", "ThreadX": "\xef\xef\xef\xef", "NuttX": "\xef\xbe\xad\xde", "RT-Thread": "####"}[f.list.Kernel]
 	filled := false
 	for i := range f.list.Tasks {
 		t := &f.list.Tasks[i]
@@ -185,7 +185,7 @@ func (f *finder) fills() {
 			if high != 0 && t.Low+t.Free >= high || t.Free == 1<<20 {
 				break
 			}
-			if v, ok := f.m.Uint(t.Low+t.Free, 1); !ok || byte(v) != fill {
+			if v, ok := f.m.Uint(t.Low+t.Free, 1); !ok || byte(v) != fill[t.Free%4] {
 				break
 			}
 		}
