@@ -32,14 +32,17 @@ type table struct {
 	shard   string // what a row's shard is computed from
 	byDay   bool   // partitioned by day
 	expires bool   // rows have a day
+	version string // of rows with one key, that with the largest value of this column stays
 }
 
 // The rows of a device are in one shard, in the order in which leaks reads them.
 var tables = []table{
-	{store.Paths, store.Path{}, "build, path", "build, path", false, true},
-	{store.Facts, store.Fact{}, "build, device, path, boot, dump", "device", true, true},
-	{store.Dumps, store.Dump{}, "build, device, boot, dump", "device", true, true},
-	{store.Frames, store.Frame{}, "build, address, `index`, function, file, line, missing", "build, address", false, false},
+	{store.Paths, store.Path{}, "build, path", "build, path", false, true, "day"},
+	{store.Facts, store.Fact{}, "build, device, path, boot, dump", "device", true, true, ""},
+	{store.Dumps, store.Dump{}, "build, device, boot, dump", "device", true, true, ""},
+	{store.Frames, store.Frame{}, "build, address, `index`, function, file, line, missing", "build, address", false, false, ""},
+	{store.JudgedPaths, store.Judged{}, "build, device, path", "device", false, true, "judged_at"},
+	{store.JudgedDevices, store.JudgedDevice{}, "build, device", "device", false, true, "judged_at"},
 }
 
 // few are the columns with few different values.
@@ -98,8 +101,8 @@ func (s Schema) create(t *table) string {
 		engine = "Replicated" + engine
 		arguments = append(arguments, "'/clickhouse/tables/{shard}/{database}/{table}'", "'{replica}'")
 	}
-	if t.expires && !t.byDay {
-		arguments = append(arguments, "day") // the latest row of a key stays
+	if t.version != "" {
+		arguments = append(arguments, t.version)
 	}
 	fmt.Fprintf(&b, "create table if not exists %s%s (\n", name, on)
 	for _, c := range t.columns() {

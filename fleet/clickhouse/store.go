@@ -136,6 +136,15 @@ func (s *Store) Put(ctx context.Context, b *store.Batch) error {
 	return s.Error(insert(ctx, s, store.Dumps, b.Dumps, day))
 }
 
+// PutJudged stores judgements. They replace earlier ones of their devices.
+func (s *Store) PutJudged(ctx context.Context, j *store.Judgements) error {
+	day := time.Now().UTC().Truncate(24 * time.Hour)
+	if err := insert(ctx, s, store.JudgedPaths, j.Paths, day); err != nil {
+		return s.Error(err)
+	}
+	return s.Error(insert(ctx, s, store.JudgedDevices, j.Devices, day))
+}
+
 // PutFrames stores the functions of addresses of a build.
 func (s *Store) PutFrames(ctx context.Context, _ string, _ time.Time, rows []store.Frame) error {
 	return s.Error(insert(ctx, s, store.Frames, rows))

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"html/template"
 	"math"
 	"net/url"
@@ -19,34 +20,35 @@ import (
 
 // functions holds the functions of the templates.
 var functions = template.FuncMap{
-	"damaged": func() string { return "" }, // see New
-	"style":   func() string { return style },
-	"short":   Short,
-	"build":   func(b string) string { return "/build/" + url.PathEscape(b) },
-	"device":  func(d string) string { return "/device/" + url.PathEscape(d) },
-	"number":  Bytes[int64],
-	"mean":    Bytes[float64],
-	"signed":  Signed,
-	"percent": Percent,
-	"share":   Share,
-	"rate":    Rate,
-	"hours":   Hours,
-	"half":    func(v float64) float64 { return v / 2 },
-	"date":    Date,
-	"delta":   func(g query.Growth) float64 { return g.After - g.Before },
-	"print":   cli.Printable,
-	"name":    name,
-	"site":    func(stack []query.Frame) template.HTML { return breakable(Site(stack)) },
-	"frame":   func(f query.Frame) template.HTML { return breakable(f.String()) },
-	"trend":   trend,
-	"chart":   chart,
-	"count":   func(l []query.Leak, what string) string { return cli.Count(int64(len(l)), what) },
-	"near":    func(l []query.Leak) []query.Leak { n, _ := fold(l); return n },
-	"changed": func(l []query.Change) []query.Change { return with(l, query.Changed, query.Perhaps) },
-	"maybe":   func(l []query.Change) []query.Change { return with(l, query.Possibly) },
-	"random":  func(l []query.Change) []query.Change { return with(l, query.NoEvidence) },
-	"far":     func(l []query.Leak) []query.Leak { _, f := fold(l); return f },
-	"rates":   func(l query.Leak) template.HTML { return histogram(l.Rates, "growth", "bytes per hour") },
+	"damaged":   func() string { return "" }, // see New
+	"style":     func() string { return style },
+	"short":     Short,
+	"build":     func(b string) string { return "/build/" + url.PathEscape(b) },
+	"device":    func(d string) string { return "/device/" + url.PathEscape(d) },
+	"number":    Bytes[int64],
+	"mean":      Bytes[float64],
+	"signed":    Signed,
+	"percent":   Percent,
+	"share":     Share,
+	"rate":      Rate,
+	"exhausted": func(x *query.Exhaustion) []string { return strings.Split(strings.TrimSpace(Exhausted(x)), "\n") },
+	"hours":     Hours,
+	"half":      func(v float64) float64 { return v / 2 },
+	"date":      Date,
+	"delta":     func(g query.Growth) float64 { return g.After - g.Before },
+	"print":     cli.Printable,
+	"name":      name,
+	"site":      func(stack []query.Frame) template.HTML { return breakable(Site(stack)) },
+	"frame":     func(f query.Frame) template.HTML { return breakable(f.String()) },
+	"trend":     trend,
+	"chart":     chart,
+	"count":     func(l []query.Leak, what string) string { return cli.Count(int64(len(l)), what) },
+	"near":      func(l []query.Leak) []query.Leak { n, _ := fold(l); return n },
+	"changed":   func(l []query.Change) []query.Change { return with(l, query.Changed, query.Perhaps) },
+	"maybe":     func(l []query.Change) []query.Change { return with(l, query.Possibly) },
+	"random":    func(l []query.Change) []query.Change { return with(l, query.NoEvidence) },
+	"far":       func(l []query.Leak) []query.Leak { _, f := fold(l); return f },
+	"rates":     func(l query.Leak) template.HTML { return histogram(l.Rates, "growth", "bytes per hour") },
 	"days": func(x query.Exhaustion) template.HTML {
 		times, unit := inUnit(x.Each)
 		return histogram(times, "time until the heap is full", unit)
@@ -110,6 +112,22 @@ func Hours(h float64) string {
 		return "-"
 	}
 	return printable.Duration(h)
+}
+
+// Exhausted returns lines of text: when the heaps of the devices are full, and what they hold until a reboot.
+func Exhausted(x *query.Exhaustion) string {
+	var b strings.Builder
+	if x.Hours != nil {
+		heap := "heaps"
+		if x.Heap != "" {
+			heap = "heap " + cli.Printable(x.Heap)
+		}
+		fmt.Fprintf(&b, "%s exhausted in %s (median of %s), the first 5 %% in %s\n", heap, Hours(*x.Hours), cli.Count(x.Devices, "device"), Hours(*x.Hours05))
+	}
+	if x.Reboot > 0 {
+		fmt.Fprintf(&b, "not exhausted before the next boot on %s: a boot takes %s and leaks %s bytes\n", cli.Count(x.Reboot, "device"), Hours(*x.Boot), Bytes(*x.Reach))
+	}
+	return b.String()
 }
 
 // Percent formats a fraction in percent.

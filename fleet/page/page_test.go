@@ -24,7 +24,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
-	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
@@ -268,8 +267,8 @@ func TestPair(t *testing.T) {
 // Paths that grow slowly, or slow down, are folded; leaks never are.
 func TestFold(t *testing.T) {
 	short, long := 100.0, 2.0*year
-	list := []query.Leak{{Path: 1, Verdict: oldrule.Leaking, Hours: &long}, {Path: 2, Verdict: oldrule.Probably}, {Path: 3, Verdict: oldrule.Grows, Hours: &short},
-		{Path: 4, Verdict: oldrule.Grows, Hours: &long}, {Path: 5, Verdict: oldrule.Grows}, {Path: 6, Verdict: oldrule.Grows, Hours: &short, Slowing: true}}
+	list := []query.Leak{{Path: 1, Verdict: query.Leaking, Hours: &long}, {Path: 2, Verdict: query.Probably}, {Path: 3, Verdict: query.Grows, Hours: &short},
+		{Path: 4, Verdict: query.Grows, Hours: &long}, {Path: 5, Verdict: query.Grows}, {Path: 6, Verdict: query.Grows, Hours: &short, Slowing: true}}
 	near, far := fold(list)
 	if len(near) != 3 || len(far) != 3 || near[2].Path != 3 || far[0].Path != 4 {
 		t.Errorf("%+v, folded %+v", near, far)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
-	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 )
 
 // Status summarizes the leaks of a build.
@@ -28,7 +27,7 @@ func statusOf(l *query.Leaks) *Status {
 		return &Status{Verdict: "few"}
 	}
 	s := &Status{Verdict: "none"}
-	worst := oldrule.NoEvidence
+	worst := query.Grows
 	for _, r := range l.Rows {
 		if !r.Verdict.Sure() {
 			continue

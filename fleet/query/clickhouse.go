@@ -66,6 +66,8 @@ func (r *remote) base(devices string) []definition {
 		from(store.Facts, " final"+where+days+devices+ofDumps),
 		from(store.Paths, where+days),
 		from(store.Frames, where),
+		from(store.JudgedPaths, " final"+where),
+		from(store.JudgedDevices, " final"+where),
 	}
 }
 
@@ -148,4 +150,4 @@ func withoutComments(q string) string {
 }
 
 // percentiles are the macros of sql/duckdb.sql in ClickHouse.
-var percentiles = strings.NewReplacer("p50(", "quantileExactInclusive(0.5)(", "p95(", "quantileExactInclusive(0.95)(")
+var percentiles = strings.NewReplacer("p50(", "quantileExactInclusive(0.5)(", "p95(", "quantileExactInclusive(0.95)(", "p98(", "quantileExactInclusive(0.98)(")

@@ -25,7 +25,12 @@ func (d *DB) Damaged() []string {
 // batch returns what the files of dumps, facts and paths of one batch have in common.
 func batch(name string) string {
 	table, rest, _ := strings.Cut(name, "/")
-	if table == store.Frames {
+	switch table {
+	case store.Frames:
+		return name
+	case store.JudgedDevices: // its devices are judged again
+		return store.JudgedPaths + "/" + rest
+	case store.JudgedPaths:
 		return name
 	}
 	return rest
@@ -37,7 +42,7 @@ func (d *DB) without(list *store.Snapshot) {
 	for _, name := range d.Damaged() {
 		bad[batch(name)] = true
 	}
-	for _, files := range []*[]string{&list.Dumps, &list.Facts, &list.Paths, &list.Frames} {
+	for _, files := range list.Tables() {
 		*files = slices.DeleteFunc(*files, func(name string) bool { return bad[batch(name)] })
 	}
 }
@@ -45,7 +50,7 @@ func (d *DB) without(list *store.Snapshot) {
 // examine reads each file of a snapshot whole. It adds those that cannot be read to the damaged
 // files, with missing those that do not exist, too, and reports whether there are any.
 func (d *DB) examine(ctx context.Context, list *store.Snapshot, missing bool) (found bool) {
-	for _, name := range slices.Concat(list.Dumps, list.Facts, list.Paths, list.Frames) {
+	for _, name := range list.Files() {
 		_, err := d.db.ExecContext(ctx, fmt.Sprintf("select bit_xor(hash(t)) from read_parquet(%s, hive_partitioning = false) t", d.list(name)))
 		if err == nil && strings.HasPrefix(name, store.Facts) {
 			for _, err = range store.ByDevice(d.paths([]string{name})) {

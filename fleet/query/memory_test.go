@@ -3,7 +3,10 @@ package query
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -68,19 +71,38 @@ func (f factsOf) facts(_ context.Context, devices [][]moment) iter.Seq2[[]store.
 	}
 }
 
-// Leaks does as [DB.Leaks] does, without stacks.
+// Leaks does as [DB.Leaks] does, without stacks: only the judgements, and the last dump of each device, are stored.
 func (m *memory) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
 	build := o.Builds[0]
 	byDevice := split(m.dumps[build])
-	l := &Leaks{Build: build, Devices: int64(len(byDevice))}
+	var j store.Judgements
 	s := session{engine: factsOf{batches: m.batches[build]}}
-	sums, err := s.evidence(ctx, l, byDevice)
+	if more, err := s.judge(ctx, build, byDevice, &j); err != nil || more {
+		return nil, fmt.Errorf("more %t: %w", more, err)
+	}
+	dir, err := os.MkdirTemp("", "btfleet-")
 	if err != nil {
 		return nil, err
 	}
-	l.judge(sums)
-	l.exhaust()
-	return l, nil
+	defer os.RemoveAll(dir)
+	st, err := store.Open(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &store.Batch{Name: "b", Day: time.Now()}
+	for _, d := range j.Devices {
+		b.Dumps = append(b.Dumps, store.Dump{Build: build, Device: d.Device, Boot: d.Boot, Dump: d.Dump, Upload: d.Device})
+	}
+	if err := errors.Join(st.Put(ctx, b), st.PutJudged(ctx, &j)); err != nil {
+		return nil, err
+	}
+	db, err := Open(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	l := &Leaks{Build: build}
+	return l, db.with(ctx, o, ofLeaks, func(s *session) error { return s.leaks(ctx, l) })
 }
 
 // free returns the free memory of each device of a build in its last dump.

@@ -4,9 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
-	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
 // TestPower measures how often a leak is found, by the number of devices of a build and the
@@ -64,28 +62,6 @@ func TestDailyDumps(t *testing.T) {
 	}
 }
 
-// A path that grows on most devices, and falls on the others by half of that, goes up and down at another phase on each,
-// although the mean change of many devices is far from zero.
-func TestOpposed(t *testing.T) {
-	for _, c := range []struct {
-		grow, fall   int
-		growth, loss float64
-		want         bool
-	}{{590, 410, 80, -60, true}, {590, 410, 80, -30, false}, {100, 900, 800, -50, false}} {
-		var p pathSum
-		for range c.grow {
-			p.grows = append(p.grows, growth{shape: shape{net: c.growth}})
-		}
-		for range c.fall {
-			p.others = append(p.others, c.loss)
-		}
-		if p.mean() < drift || p.opposed() != c.want {
-			t.Errorf("%+v: opposed %t, mean change %.1f", c, p.opposed(), p.mean())
-		}
-	}
-}
-
-// power simulates fleets. It returns the number of fleets in which the leak is first, has the
 // word leak, and has the word leak or probably, and the number of other paths with these words.
 func power(t *testing.T, devices int, share float64, fleets int) (first, leak, probably, accused int) {
 	for seed := range fleets { // with seeds that no threshold was chosen by
@@ -97,7 +73,7 @@ func power(t *testing.T, devices int, share float64, fleets int) (first, leak, p
 			t.Fatal(err)
 		}
 		for i, r := range l.Rows {
-			planted, said := r.Path == f.PathID(0), r.Verdict >= oldrule.Probably
+			planted, said := r.Path == f.PathID(0), r.Verdict >= Probably
 			switch {
 			case planted && i == 0:
 				first++
@@ -108,7 +84,7 @@ func power(t *testing.T, devices int, share float64, fleets int) (first, leak, p
 			if planted && said {
 				probably++
 			}
-			if planted && r.Verdict == oldrule.Leaking {
+			if planted && r.Verdict == Leaking {
 				leak++
 			}
 		}
@@ -122,31 +98,12 @@ func TestManyDevices(t *testing.T) {
 	f := simulate.Default()
 	f.Devices, f.Builds, f.Paths, f.Leak = 500, 1, 150, simulate.Leak{Build: -1}
 	d := simulated(t, &f)
-	alone := 0 // paths of devices with the word leak
-	err := d.with(t.Context(), Scope{}, allTables, func(s *session) error {
-		byDevice, err := s.moments(t.Context())
-		if err != nil {
-			return err
-		}
-		return s.eachSeries(t.Context(), byDevice, func(*device) {}, func(d *device, _ int64, values []profile.Value) {
-			if d.test.Examine(values).Verdict == oldrule.Leaking {
-				alone++
-			}
-		})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d paths of single devices are called a leak", alone)
-	if alone < 20 {
-		t.Errorf("%d: expected false leaks of single devices", alone)
-	}
 	l, err := d.Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range l.Rows {
-		if r.Verdict >= oldrule.Probably {
+		if r.Verdict >= Probably {
 			t.Errorf("accused: %s", describe(&r))
 		}
 	}

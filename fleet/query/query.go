@@ -1,12 +1,13 @@
 // Package query answers questions about a fleet: which call paths leak in a build, what changed
 // between two builds, what the heap of a device contained. DuckDB runs the SQL in the directory sql
-// on the Parquet files of a store, ClickHouse on its tables. Leaks and Diff apply their rules in Go:
+// on the Parquet files of a store, ClickHouse on its tables.
 //
 //	dumps → devices, timeline
 //	      → steady → builds
 //	               + facts → top, growth
 //	               → compared + facts → Diff
-//	      → moments + facts → Leaks
+//	      → moments + facts → Judge: rows of judged and judged_devices, which are stored
+//	                          └→ weighed → evidence → found → Leaks
 package query
 
 import (
@@ -55,6 +56,7 @@ type DB struct {
 	temp  string // directory for data that does not fit in memory, and for files of a bucket
 	dir   string // directory of the store's files, or of their copies from a bucket
 
+	judging sync.Mutex
 	copying sync.Mutex
 	damage  sync.Mutex
 	damaged map[string]bool // names of files that cannot be read
@@ -178,6 +180,8 @@ type Scope struct {
 var (
 	onlyDumps = []string{store.Dumps}
 	allTables = []string{store.Dumps, store.Facts, store.Paths, store.Frames}
+	ofJudge   = []string{store.Dumps, store.Facts, store.JudgedDevices}
+	ofLeaks   = []string{store.Dumps, store.Paths, store.Frames, store.JudgedPaths, store.JudgedDevices}
 )
 
 // with calls do with a session on the files of a scope that belong to some tables: the session has
@@ -210,7 +214,7 @@ func (d *DB) try(ctx context.Context, o Scope, tables []string, last bool, do fu
 	if err != nil {
 		return err
 	}
-	for name, files := range map[string]*[]string{store.Dumps: &list.Dumps, store.Facts: &list.Facts, store.Paths: &list.Paths, store.Frames: &list.Frames} {
+	for name, files := range list.Tables() {
 		if !slices.Contains(tables, name) {
 			*files = nil
 		}
@@ -266,16 +270,23 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 	if o.counted {
 		ofDumps = counted
 	}
+	ofBuilds := " where true"
+	if len(o.Builds) > 0 {
+		ofBuilds = " where build in (" + strings.Join(quoted(o.Builds), ", ") + ")"
+	}
+	drop := ""
 	for _, v := range []struct {
 		name, where, empty string
 		files              []string
 	}{
 		{store.Dumps, since + once, noDumps, list.Dumps}, {store.Facts, where + ofDumps, noFacts, list.Facts},
 		{store.Paths, "", noPaths, list.Paths}, {store.Frames, "", noFrames, list.Frames},
+		{store.JudgedPaths, ofBuilds, noJudged, list.JudgedPaths}, {store.JudgedDevices, ofBuilds, noJudgedDevices, list.JudgedDevices},
 	} {
 		if !slices.Contains(tables, v.name) {
 			continue
 		}
+		drop += "drop view if exists " + v.name + ";"
 		from := v.empty
 		if len(v.files) > 0 {
 			from = "select * from read_parquet(" + d.list(v.files...) + ", hive_partitioning = false)" + v.where
@@ -284,7 +295,7 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 			return err
 		}
 	}
-	defer l.exec(context.WithoutCancel(ctx), "drop view if exists dumps; drop view if exists facts; drop view if exists paths; drop view if exists frames")
+	defer l.exec(context.WithoutCancel(ctx), drop)
 	return do(&session{engine: l})
 }
 
@@ -319,6 +330,12 @@ const (
 		0::bigint as bytes, true as complete, 0.0::double as lost where false`
 	noPaths  = `select '' as build, 0::bigint as path, ['']::varchar[] as addresses where false`
 	noFrames = `select '' as build, '' as address, 0::int as "index", '' as function, '' as file, 0::int as line, '' as missing where false`
+	noJudged = `select '' as build, '' as device, 0::bigint as path, 0::bigint as judged_at, 0::bigint as boots, 0::bigint as seen, 0.0::double as weight,
+		false as recent, 0.0::double as rate, 0.0::double as err, 0::bigint as since, 0.0::double as net, 0.0::double as swing, 0.0::double as level,
+		0.0::double as early, 0.0::double as late, 0.0::double as jump, 0.0::double as grown where false`
+	noJudgedDevices = `select '' as build, '' as device, 0::bigint as judged_at, 0::bigint as rule, 0::bigint as boot, 0::bigint as dump,
+		0::bigint as boots, true as timed, 0.0::double as ended, 0.0::double as longest, 0.0::double as uptime, 0::bigint as free,
+		'' as heap, 0::bigint as heap_left, 0.0::double as heap_rate, 0::bigint as heaps where false`
 )
 
 // copy copies the files of a bucket that have not been copied yet, several at a time. Files of a store never change.
@@ -330,7 +347,7 @@ func (d *DB) copy(ctx context.Context, list *store.Snapshot) error {
 	defer d.copying.Unlock()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
-	for _, n := range slices.Concat(list.Dumps, list.Facts, list.Paths, list.Frames) {
+	for _, n := range list.Files() {
 		to := d.paths([]string{n})[0]
 		if _, err := os.Stat(to); err == nil {
 			continue
@@ -371,6 +388,13 @@ func (d *DB) list(names ...string) string {
 
 // quote returns s as a string literal in SQL.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+func quoted(list []string) (all []string) {
+	for _, s := range list {
+		all = append(all, quote(s))
+	}
+	return all
+}
 
 // tables defines tables by the SQL files with their names.
 func (s *session) tables(ctx context.Context, names ...string) error {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
@@ -60,34 +59,39 @@ func hand(t *testing.T, list ...byHand) *DB {
 	return open(t, s)
 }
 
-// For a single device, Leaks gives the words that package profile gives for its log.
+// For a single device, Leaks gives the word that its log alone has: that of btheap leaks.
 func TestLeaksOfOneDevice(t *testing.T) {
 	line := []int64{10, 13, 16, 19, 22, 25, 28, 31}
+	var long []int64
+	for i := range int64(32) {
+		long = append(long, 10+3*i)
+	}
 	buffer := []int64{1000, 1064, 1128, 1192, 1256, 1320, 1384, 1448}
 	for _, c := range []struct {
 		name string
 		byHand
-		want oldrule.Verdict
+		want Verdict
 		rate float64 // bytes per hour
 	}{
-		{"straight", byHand{blocks: line}, oldrule.Leaking, 48},
-		{"an exit by name", byHand{blocks: append(slices.Clone(line), 30), why: "exit"}, oldrule.Leaking, 48},
-		{"an exit by its bytes", byHand{blocks: append(slices.Clone(line), 3)}, oldrule.Leaking, 48},
-		{"a growing buffer", byHand{blocks: []int64{1, 1, 1, 1, 1, 1, 1, 1}, bytes: buffer}, oldrule.Leaking, 64},
-		{"six dumps", byHand{blocks: line[:6]}, oldrule.Probably, 48},
-		{"four dumps", byHand{blocks: line[:4]}, oldrule.Grows, 48},
-		{"two dumps", byHand{blocks: line[:2]}, oldrule.NoEvidence, 0},
-		{"no uptime", byHand{blocks: line, noTime: true}, oldrule.Leaking, 0},
-		{"a step", byHand{blocks: []int64{10, 10, 10, 10, 40, 40, 40, 40}}, oldrule.NoEvidence, 0},
-		{"warm-up", byHand{blocks: []int64{10, 60, 80, 90, 95, 97, 98, 99}}, oldrule.NoEvidence, 0},
-		{"shrinks", byHand{blocks: []int64{80, 70, 60, 50, 40, 35, 30, 20}}, oldrule.NoEvidence, 0},
+		{"straight", byHand{blocks: line}, Probably, 48},
+		{"an exit by name", byHand{blocks: append(slices.Clone(line), 30), why: "exit"}, Probably, 48},
+		{"an exit by its bytes", byHand{blocks: append(slices.Clone(line), 3)}, Probably, 48},
+		{"a growing buffer", byHand{blocks: []int64{1, 1, 1, 1, 1, 1, 1, 1}, bytes: buffer}, Probably, 64},
+		{"six dumps", byHand{blocks: line[:6]}, Probably, 48},
+		{"four dumps", byHand{blocks: line[:4]}, Probably, 48},
+		{"32 dumps", byHand{blocks: long}, Leaking, 48},
+		{"two dumps", byHand{blocks: line[:2]}, none, 0},
+		{"no uptime", byHand{blocks: line, noTime: true}, Probably, 0},
+		{"a step", byHand{blocks: []int64{10, 10, 10, 10, 40, 40, 40, 40}}, none, 0},
+		{"warm-up", byHand{blocks: []int64{10, 60, 80, 90, 95, 97, 98, 99}}, none, 0},
+		{"shrinks", byHand{blocks: []int64{80, 70, 60, 50, 40, 35, 30, 20}}, none, 0},
 	} {
 		c.device = "d"
 		l, err := hand(t, c.byHand).Leaks(t.Context(), Scope{Builds: []string{"b"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.want == oldrule.NoEvidence {
+		if c.want == none {
 			if len(l.Rows) > 0 {
 				t.Errorf("%s: %s", c.name, describe(&l.Rows[0]))
 			}
@@ -104,7 +108,7 @@ func TestLeaksOfOneDevice(t *testing.T) {
 		case c.rate > 0 && (r.Rate == nil || math.Abs(*r.Rate-c.rate) > 1e-9):
 			t.Errorf("%s: rate %v, want %g", c.name, r.Rate, c.rate)
 		}
-		if x := l.Exhaustion; c.want >= oldrule.Probably && c.rate > 0 && (x == nil || x.Devices != 1 || math.Abs(*x.Hours-480/c.rate) > 1e-9) {
+		if x := l.Exhaustion; c.want >= Probably && c.rate > 0 && (x == nil || x.Devices != 1 || math.Abs(*x.Hours-480/c.rate) > 1e-9) {
 			t.Errorf("%s: exhaustion %+v, want 480 bytes at %g", c.name, x, c.rate)
 		}
 		if len(r.Stack) != 2 || r.Stack[0].Address != "0x10" || r.Stack[1].Address != "0x20" {
@@ -131,7 +135,7 @@ func TestSlowDays(t *testing.T) {
 	for _, c := range []struct {
 		slow []int // days
 		want string
-	}{{[]int{1, 6}, "leak"}, {[]int{6}, "slowing"}} {
+	}{{[]int{1, 6}, "leak"}} {
 		var list []byHand
 		for i := range 8 {
 			d, n := byHand{device: fmt.Sprint(i)}, int64(100)
@@ -145,35 +149,6 @@ func TestSlowDays(t *testing.T) {
 		}
 		if got := words(t, list); got != c.want {
 			t.Errorf("slow on days %v: %q, want %q", c.slow, got, c.want)
-		}
-	}
-}
-
-// A path that leaks may have a cycle of a day, too, at whatever hour of it the last dump is: the time that is compared
-// with the rest is whole days.
-func TestLeakWithCycle(t *testing.T) {
-	for end := 0.0; end < 24; end += 2 {
-		var b oldrule.LeakBoot
-		for i := range 12*4 + 1 {
-			at := 6 * float64(i)
-			b.Dumps, b.At, b.Value = append(b.Dumps, i), append(b.At, at), append(b.Value, 1000+4*at+100*math.Sin(2*math.Pi*(at-end)/24))
-		}
-		last := shapeOf([]oldrule.LeakBoot{b}, 0, 1).last
-		if before, after := last.rise[0]/last.time[0], last.rise[1]/last.time[1]; math.Abs(before-4) > 0.4 || math.Abs(after-4) > 0.4 {
-			t.Errorf("the cycle begins at %v h: %.1f and then %.1f per hour, want 4", end, before, after)
-		}
-	}
-}
-
-// Dumps that are 28 hours apart are in each tenth.
-func TestTenthsOfRareDumps(t *testing.T) {
-	var b oldrule.LeakBoot
-	for i := range 14 {
-		b.Dumps, b.At, b.Value = append(b.Dumps, i), append(b.At, 28*float64(i)), append(b.Value, float64(i))
-	}
-	for i, s := range shapeOf([]oldrule.LeakBoot{b}, 0, 1).tenths {
-		if s.time <= 0 || s.rise <= 0 {
-			t.Errorf("tenth %d before the last: a rise of %v in %v h", i, s.rise, s.time)
 		}
 	}
 }
@@ -242,63 +217,6 @@ func TestFlushed(t *testing.T) {
 	}
 }
 
-// The time until the heaps are full is that of the path that fills them first, not of a weak path on more devices. The rates
-// of a device are added up.
-func TestExhaustion(t *testing.T) {
-	weak, strong := Leak{Verdict: oldrule.Leaking, Hours: pointer(500)}, Leak{Verdict: oldrule.Probably, Hours: pointer(10)}
-	grows := Leak{Verdict: oldrule.Grows, Hours: pointer(1), grows: []growth{{device: 9, rate: 100, free: 100}}}
-	for i := range 5 {
-		weak.grows = append(weak.grows, growth{device: i, rate: 2, free: 1000})
-	}
-	for i := range 3 {
-		strong.grows = append(strong.grows, growth{device: 4 + i, rate: 98, free: 1000})
-	}
-	l := Leaks{Rows: []Leak{weak, strong, grows}}
-	l.exhaust()
-	x := l.Exhaustion
-	if want := 1000.0 / 98; x == nil || x.Devices != 3 || *x.Hours != want || *x.Hours05 < 10 || *x.Hours05 >= want || len(x.Each) != 7 || x.Each[0] != 10 || x.Each[6] != 500 {
-		t.Errorf("%+v", x)
-	}
-}
-
-// The record of a pool rises slowly, and falls at once: it grows on many devices by their own dumps, and shrinks on none. Its sum over
-// all devices has stopped to grow.
-func TestRecords(t *testing.T) {
-	for second, want := range map[float64]bool{5: true, 60: false} {
-		var p pathSum
-		for i := range 100 {
-			p.all.add(&parts{[2]float64{60, second}, [2]float64{100, 100}})
-			if i < 28 {
-				p.grows = append(p.grows, growth{verdict: oldrule.Grows, gain: 200, shape: shape{net: 200, thirds: parts{[2]float64{100, 100}, [2]float64{100, 100}}}})
-			} else {
-				p.others = append(p.others, float64(i%2*1000-500))
-			}
-		}
-		l := Leaks{Examined: 100}
-		if r := l.row(1, &p); r.Slowing != want {
-			t.Errorf("%g bytes in the second half: %s", second, describe(&r))
-		}
-	}
-}
-
-// A rate of the second half that is less at random takes no word from a leak that all growing devices have by their own dumps.
-func TestPaceOfAlone(t *testing.T) {
-	for second, want := range map[float64]string{88: "leak", 50: "slowing"} {
-		var p pathSum
-		for i := range 6 {
-			halves := parts{[2]float64{100, second + float64(i%2*20-10)}, [2]float64{100, 100}}
-			p.grows = append(p.grows, growth{verdict: oldrule.Leaking, leaks: true, gain: 1000, shape: shape{net: 1000, thirds: halves}})
-		}
-		for i := range 94 {
-			p.others = append(p.others, float64(i%2*200-100))
-		}
-		l := Leaks{Examined: 100}
-		if r := l.row(1, &p); r.Word() != want {
-			t.Errorf("%g bytes in the second half: %s", second, describe(&r))
-		}
-	}
-}
-
 // Since is the time of a dump, also if the device sends many dumps at once: the last one is then new.
 func TestSince(t *testing.T) {
 	var blocks []int64
@@ -324,3 +242,6 @@ func TestSince(t *testing.T) {
 		}
 	}
 }
+
+// none is a path without a word.
+const none = Verdict(255)

@@ -2,15 +2,13 @@ package query
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 )
 
 // moment is a dump of a device, as leaks need it.
@@ -29,17 +27,8 @@ type moment struct {
 // device is a device whose call paths are examined.
 type device struct {
 	dumps []moment
-	test  *oldrule.LeakTest
+	line  *growth.Timeline
 	free  int64 // bytes after the last used dump, -1 if not known
-}
-
-// moments returns the dumps of each device, the devices in the order of their names.
-func (s *session) moments(ctx context.Context) (byDevice [][]moment, err error) {
-	list, err := rows[moment](ctx, s, text("moments"))
-	if err != nil {
-		return nil, fmt.Errorf("query moments: %w", err)
-	}
-	return split(list), nil
 }
 
 // split returns the dumps of each device.
@@ -75,14 +64,17 @@ func newDevice(dumps []moment) *device {
 		}
 		list[i] = p
 	}
-	d.test = oldrule.NewLeakTest(list)
-	for i := range d.test.Dumps {
-		if d.test.Dumps[i].Used {
+	d.line = growth.NewTimeline(list)
+	for i := range d.line.Dumps {
+		if d.line.Dumps[i].Used {
 			d.free = dumps[i].Free
 		}
 	}
 	return d
 }
+
+// timed reports whether rates of the device are per hour.
+func (d *device) timed() bool { return d.line.Per == growth.PerHour && len(d.line.Boots) > 0 }
 
 // time returns the Unix time of a dump in µs, by the server's clock: a boot began at the latest at the uptime of one of
 // its dumps before this was received.
@@ -95,38 +87,6 @@ func (d *device) time(dump int) int64 {
 		}
 	}
 	return at
-}
-
-// eachSeries calls begin with each device, and then do with the values of each of its paths that
-// vary, by dump. do may not keep the values.
-func (s *session) eachSeries(ctx context.Context, byDevice [][]moment, begin func(*device), do func(d *device, path int64, values []profile.Value)) error {
-	g := grid{rows: map[int64]int{}}
-	for facts, err := range s.facts(ctx, byDevice) {
-		if err != nil {
-			return fmt.Errorf("query series: %w", err)
-		}
-		for len(byDevice) > 0 && byDevice[0][0].Device < facts[0].Device {
-			begin(newDevice(byDevice[0]))
-			byDevice = byDevice[1:]
-		}
-		if len(byDevice) == 0 || byDevice[0][0].Device != facts[0].Device {
-			continue // none of its dumps is in the scope
-		}
-		d := newDevice(byDevice[0])
-		byDevice = byDevice[1:]
-		begin(d)
-		g.fill(d.dumps, facts)
-		for i, path := range g.paths {
-			values := g.values[i*len(d.dumps):][:len(d.dumps)]
-			if slices.ContainsFunc(values, func(v profile.Value) bool { return v != values[0] }) {
-				do(d, path, values)
-			}
-		}
-	}
-	for _, dumps := range byDevice {
-		begin(newDevice(dumps))
-	}
-	return ctx.Err()
 }
 
 // grid holds the values of the call paths of a device: a row for each path, a column for each dump.

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
@@ -55,21 +54,21 @@ func (s *worldScore) add(t *testing.T, w *simulate.World, stored bool) {
 			}
 			switch {
 			case !r.Verdict.Sure():
-			case !planted && r.Verdict == oldrule.Leaking:
+			case !planted && r.Verdict == Leaking:
 				s.falseLeak++
 			case !planted:
 				s.falseProbably++
 			default:
 				s.sure++
-				if r.Verdict == oldrule.Leaking {
+				if r.Verdict == Leaking {
 					s.leak++
 				}
 				if begin := f.Start.Add(time.Duration(f.Leak.From*24) * time.Hour); f.Leak.To > 0 && f.Leak.To == f.Leak.From &&
 					(r.Since == nil || r.Since.Sub(begin).Abs() > time.Duration(max(12, 24/f.PerDay))*time.Hour) {
 					t.Errorf("%s, seed %d: since %v, want %v", w.Name, f.Seed, r.Since, begin)
 				}
-				s.devices = append(s.devices, r.Share*float64(r.Examined)/float64(len(truth)))
-				if l.Exhaustion != nil {
+				s.devices = append(s.devices, float64(r.Grew)/float64(len(truth)))
+				if l.Exhaustion != nil && l.Exhaustion.Hours != nil {
 					s.deadline = append(s.deadline, *l.Exhaustion.Hours/deadline(m.free(l.Build), truth))
 				}
 			}

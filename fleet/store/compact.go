@@ -60,6 +60,7 @@ func (s *Store) Compact(ctx context.Context, grace time.Duration) error {
 			break
 		}
 	}
+	failed = append(failed, s.mergeJudged(ctx, func(*JudgedDevice) bool { return true }))
 	return errors.Join(failed...)
 }
 
@@ -302,6 +303,11 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 		}
 		total -= sizes[day]
 		deleted = append(deleted, day)
+	}
+	if oldest := now.Add(-limit.Age - 48*time.Hour).UnixMicro(); limit.Age > 0 {
+		if err := s.mergeJudged(ctx, func(d *JudgedDevice) bool { return d.At >= oldest }); err != nil {
+			return deleted, err
+		}
 	}
 	if limit.Size > 0 && total > limit.Size {
 		return deleted, fmt.Errorf("store: %d bytes without the days before today, more than the limit of %d", total, limit.Size)

@@ -36,6 +36,9 @@ const (
 	Facts  = "facts"
 	Paths  = "paths"
 	Frames = "frames"
+
+	JudgedPaths   = "judged"
+	JudgedDevices = "judged_devices"
 )
 
 // Dump is one heap dump of a device. Rows are sorted by device, boot and dump.

@@ -14,6 +14,7 @@ import (
 // upload once, except for duplicates that compaction has not removed yet.
 type Snapshot struct {
 	Dumps, Facts, Paths, Frames []string
+	JudgedPaths, JudgedDevices  []string // of all builds
 }
 
 // part identifies the rows of a build and a day.
@@ -66,7 +67,24 @@ func (s *Store) Snapshot(ctx context.Context, since string, builds ...string) (*
 			list.Frames = append(list.Frames, o.Name)
 		}
 	}
+	judged, _, _, err := s.spans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range judged {
+		list.JudgedPaths, list.JudgedDevices = append(list.JudgedPaths, n.name(JudgedPaths)), append(list.JudgedDevices, n.name(JudgedDevices))
+	}
 	return &list, nil
+}
+
+// Tables returns the files of each table, by its name.
+func (s *Snapshot) Tables() map[string]*[]string {
+	return map[string]*[]string{Dumps: &s.Dumps, Facts: &s.Facts, Paths: &s.Paths, Frames: &s.Frames, JudgedPaths: &s.JudgedPaths, JudgedDevices: &s.JudgedDevices}
+}
+
+// Files returns the files of all tables.
+func (s *Snapshot) Files() []string {
+	return slices.Concat(s.Dumps, s.Facts, s.Paths, s.Frames, s.JudgedPaths, s.JudgedDevices)
 }
 
 // contents holds the files of a part: the files to read, and the files that were replaced.

@@ -146,6 +146,11 @@ const rowsPerGroup = 1 << 17
 
 // write writes rows as one file, durably if it is on this machine.
 func write[T any](ctx context.Context, s *Store, name string, rows []T) error {
+	return writeNew(ctx, s, name, false, rows)
+}
+
+// writeNew does as write does. If once is set and the file exists, it returns ErrExists.
+func writeNew[T any](ctx context.Context, s *Store, name string, once bool, rows []T) error {
 	var b bytes.Buffer
 	p := parquet.NewGenericWriter[T](&b, parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
 		parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.KeyValueMetadata(SchemaKey, Schema))
@@ -153,7 +158,7 @@ func write[T any](ctx context.Context, s *Store, name string, rows []T) error {
 	if err := cmp.Or(err, p.Close()); err != nil {
 		return fmt.Errorf("store: %s: %w", name, err)
 	}
-	return s.put(ctx, name, false, b.Bytes())
+	return s.put(ctx, name, once, b.Bytes())
 }
 
 // ErrExists is returned by an attempt to write an object that must be new, but exists.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
-	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
@@ -92,7 +91,7 @@ func (w *watch) pass(ctx context.Context) error {
 
 // set sets the metrics of a build.
 func (w *watch) set(b query.Build, l *query.Leaks) {
-	count := map[oldrule.Verdict]float64{}
+	count := map[query.Verdict]float64{}
 	fastest := 0.0
 	for _, r := range l.Rows {
 		count[r.Verdict]++
@@ -100,7 +99,7 @@ func (w *watch) set(b query.Build, l *query.Leaks) {
 			fastest = max(fastest, *r.Rate)
 		}
 	}
-	for _, v := range []oldrule.Verdict{oldrule.Leaking, oldrule.Probably} {
+	for _, v := range []query.Verdict{query.Leaking, query.Probably} {
 		w.leaks.WithLabelValues(b.Build, b.Firmware, v.String()).Set(count[v])
 	}
 	w.rate.WithLabelValues(b.Build, b.Firmware).Set(fastest)
@@ -121,7 +120,7 @@ func (w *watch) alerts(b query.Build, l *query.Leaks) (list []alert) {
 	for _, r := range l.Rows {
 		if r.Verdict.Sure() {
 			a.Leaks = append(a.Leaks, r)
-			sure = sure || r.Verdict == oldrule.Leaking
+			sure = sure || r.Verdict == query.Leaking
 		}
 	}
 	soon := 0

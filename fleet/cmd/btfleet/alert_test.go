@@ -15,7 +15,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
-	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
@@ -116,7 +115,7 @@ func TestAlertText(t *testing.T) {
 	hours := []float64{5}
 	name := "<!channel> @all *[x](http://evil.example)`~&"
 	l := &query.Leaks{Devices: 2, Exhaustion: &query.Exhaustion{Each: hours}}
-	l.Rows = []query.Leak{{Verdict: oldrule.Leaking, Grew: 1, Stack: []query.Frame{{Function: "f<int>"}}}}
+	l.Rows = []query.Leak{{Verdict: query.Leaking, Grew: 1, Stack: []query.Frame{{Function: "f<int>"}}}}
 	list := (&watch{days: 7}).alerts(query.Build{Build: name, Firmware: name}, l)
 	if len(list) != 2 {
 		t.Fatal(list)

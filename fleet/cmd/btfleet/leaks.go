@@ -11,7 +11,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
-	"github.com/lwsbt/lwsbt/fleet/query/oldrule"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -60,7 +59,7 @@ func parseRate(s string) (uint64, error) {
 const listedGrows = 3
 
 func (q *question) writeLeaks(w io.Writer, l *query.Leaks) error {
-	count := map[oldrule.Verdict]int64{}
+	count := map[query.Verdict]int64{}
 	for _, r := range l.Rows {
 		count[r.Verdict]++
 	}
@@ -73,12 +72,12 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) error {
 	case l.Examined == 0:
 		fmt.Fprintf(w, "build %s: nothing to examine: none of %s has a boot of three dumps\n", page.Short(l.Build), cli.Count(l.Devices, "device"))
 		return nil
-	case count[oldrule.Leaking] > 0 && count[oldrule.Probably] > 0:
-		found = fmt.Sprintf("%s, %d probable", cli.Count(count[oldrule.Leaking], "leak"), count[oldrule.Probably])
-	case count[oldrule.Leaking] > 0:
-		found = cli.Count(count[oldrule.Leaking], "leak")
-	case count[oldrule.Probably] > 0:
-		found = cli.Count(count[oldrule.Probably], "probable leak")
+	case count[query.Leaking] > 0 && count[query.Probably] > 0:
+		found = fmt.Sprintf("%s, %d probable", cli.Count(count[query.Leaking], "leak"), count[query.Probably])
+	case count[query.Leaking] > 0:
+		found = cli.Count(count[query.Leaking], "leak")
+	case count[query.Probably] > 0:
+		found = cli.Count(count[query.Probably], "probable leak")
 	}
 	fmt.Fprintf(w, "%s in build %s: %s, %s\n", found, page.Short(l.Build), cli.Count(l.Devices, "device"), cli.Count(l.Paths, "call path"))
 	if n := l.Devices - l.Examined; n > 0 {
@@ -87,12 +86,12 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) error {
 	if l.Load > 0 {
 		fmt.Fprintf(w, "the load grew: the typical call path by %s; paths that grow up to three times as much are not called leaks\n", page.Percent(l.Load))
 	}
-	if x := l.Exhaustion; x != nil && x.Hours != nil {
-		fmt.Fprintf(w, "heaps exhausted in %s (median of %s), the first 5 %% in %s\n", page.Hours(*x.Hours), cli.Count(x.Devices, "device"), page.Hours(*x.Hours05))
+	if x := l.Exhaustion; x != nil {
+		fmt.Fprint(w, page.Exhausted(x))
 	}
 	grows := 0
 	for _, r := range cut(q, l.Rows) {
-		if r.Verdict == oldrule.Grows {
+		if r.Verdict == query.Grows {
 			if grows++; grows > listedGrows && q.rows > 0 {
 				continue
 			}
@@ -105,7 +104,7 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) error {
 			rate += ", since " + page.Date(*r.Since)
 		}
 		fmt.Fprintf(w, "\n%s  %s\n", r.Word(), rate)
-		fmt.Fprintf(w, "  grows on %s of %s (%s), shrinks on %s\n", cli.Number(r.Grew), cli.Count(r.Examined, "device"), page.Share(r), cli.Number(r.Shrank))
+		fmt.Fprintf(w, "  %s on %s of %s (%s), shrinks on %s\n", map[bool]string{true: "leaks", false: "grows"}[r.Verdict.Sure()], cli.Number(r.Grew), cli.Count(r.Examined, "device"), page.Share(r), cli.Number(r.Shrank))
 		for _, f := range r.Stack {
 			fmt.Fprintf(w, "    %s\n", cli.Printable(f.String()))
 		}
