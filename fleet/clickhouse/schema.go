@@ -83,8 +83,25 @@ func (s Schema) Statements() (list []string) {
 		if s.Cluster != "" {
 			list = append(list, s.distributed(&t))
 		}
+		for _, c := range later[t.name] {
+			for _, name := range s.names(t.name) {
+				list = append(list, "alter table "+name+" add column if not exists "+c)
+			}
+		}
 	}
 	return list
+}
+
+// later are the columns that tables of earlier versions lack.
+var later = map[string][]string{store.Dumps: {"heaps String codec(ZSTD(1))"}}
+
+// names returns the tables that a table consists of, as in statements.
+func (s Schema) names(table string) []string {
+	if s.Cluster == "" {
+		return []string{table}
+	}
+	on := " on cluster " + QuoteName(s.Cluster)
+	return []string{table + local + on, table + on}
 }
 
 // local is the suffix of the table of one shard.

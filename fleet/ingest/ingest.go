@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -404,6 +405,7 @@ func (w *writer) dump(d *profile.Dump) {
 		Upload: w.sum,
 	}
 	row.HeapSize, row.HeapFree, row.HeapLargest, row.HeapMinimum = heap(d)
+	row.Heaps = heaps(d)
 	if d.Timed {
 		row.Uptime = d.Time.Microseconds()
 	}
@@ -515,6 +517,25 @@ func heap(d *profile.Dump) (size, free, largest, least int64) {
 		return -1, -1, -1, -1
 	}
 	return size, free, largest, least
+}
+
+// heaps returns the heaps of a device as JSON, "" if fewer than two have a size. ~h#heap lines are preferred, as in heap.
+func heaps(d *profile.Dump) string {
+	var list []store.Heap
+	own := slices.ContainsFunc(d.Heaps, func(h profile.Heap) bool { return h.Free.Known && !h.Foreign })
+	for _, h := range d.Heaps {
+		if h.Free.Known && h.Size.Known && !(own && h.Foreign) && len(list) < 64 {
+			list = append(list, store.Heap{Name: clean(h.Name), Size: known(h.Size), Free: known(h.Free)})
+		}
+	}
+	if len(list) < 2 {
+		return ""
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // sum returns a + b, -1 if one of them is not known.

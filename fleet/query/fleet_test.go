@@ -144,5 +144,5 @@ func describe(r *Leak) string {
 	if r.Rate != nil {
 		rate = *r.Rate
 	}
-	return fmt.Sprintf("%s %d evidence %.1f share %g grew %d shrank %d pace %.2f ± %.2f rate %.0f since %v", r.Word(), r.Path, r.Evidence, r.Share, r.Grew, r.Shrank, r.Pace, r.PaceErr, rate, r.Since)
+	return fmt.Sprintf("%s %d evidence %.1f share %g grew %d pace %.2f ± %.2f rate %.0f since %v", r.Word(), r.Path, r.Evidence, r.Share, r.Grew, r.Pace, r.PaceErr, rate, r.Since)
 }

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -30,12 +31,51 @@ func judgeDevice(d *device, build string, at int64) store.JudgedDevice {
 		k := len(lengths) - 1
 		lengths[k] = math.Max(lengths[k], (time.Duration(m.Uptime) * time.Microsecond).Hours())
 	}
+	d.judgeHeaps(&j)
 	n := len(lengths) - 1
 	j.Uptime, j.Longest = lengths[n], slices.Max(lengths)
 	if n >= 3 {
 		j.Ended = quantile(lengths[:n], 0.5)
 	}
 	return j
+}
+
+// judgeHeaps sets the heap that is full first by its own growth, if the device has several.
+func (d *device) judgeHeaps(j *store.JudgedDevice) {
+	series := map[string]*leak.Series{}
+	free := map[string]int64{}
+	var names []string
+	for i, b := range d.line.Boots {
+		for k, at := range b.Dumps {
+			var list []store.Heap
+			if text := d.dumps[at].Heaps; text == "" || json.Unmarshal([]byte(text), &list) != nil {
+				continue
+			}
+			for _, h := range list {
+				s := series[h.Name]
+				if s == nil {
+					s = &leak.Series{Kind: leak.Heap}
+					series[h.Name], names = s, append(names, h.Name)
+				}
+				for len(s.Boots) <= i {
+					s.Boots = append(s.Boots, leak.Boot{})
+				}
+				o := &s.Boots[i]
+				o.At, o.Value = append(o.At, b.At[k]), append(o.Value, float64(h.Size-h.Free))
+				free[h.Name] = h.Free
+			}
+		}
+	}
+	if j.Heaps = int64(len(names)); j.Heaps < 2 {
+		return
+	}
+	first := math.Inf(1)
+	for _, name := range names {
+		r := leak.Judge(*series[name])
+		if in := float64(free[name]) / r.Rate; r.Verdict == leak.Leak && r.Rate > 0 && in < first {
+			first, j.Heap, j.HeapFree, j.HeapRate = in, name, free[name], r.Rate
+		}
+	}
 }
 
 // judge judges the values of a call path in each dump of the device.

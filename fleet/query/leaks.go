@@ -34,7 +34,6 @@ type Leak struct {
 	Path     int64   `json:"path,string"`
 	Examined int64   `json:"examined"` // devices
 	Grew     int64   `json:"grew"`     // devices on which it leaks, if it leaks on a share of them
-	Shrank   int64   `json:"shrank"`   // of the others, devices on which it shrinks
 	Share    float64 `json:"share"`    // the likeliest share of devices that leak, of those that were tried
 	// Evidence is the logarithm of the likelihood ratio of a leak on that share of the devices to none.
 	Evidence float64  `json:"evidence"`
@@ -268,21 +267,21 @@ func loadOf(list []usual) float64 {
 
 // found has the sums of a path.
 type found struct {
-	Path, Varies, Grew, Shrank int64
-	Rate, Rate95, Err          *float64
-	Begun                      int64
-	Since                      *float64 // Unix time in seconds
-	Jump, Grown                float64
-	N, A, B, AA, AB, BB        float64 // rates in the two halves of the growth, of the devices that leak
-	A1, B1, AA1, AB1, BB1      float64 // and of all
-	Up, Rest, Rest2            float64 // changes on the devices that leak, on the others, and their squares
-	Near                       int64
-	Most                       float64 // largest weight
+	Path, Varies, Grew    int64
+	Rate, Rate95, Err     *float64
+	Begun                 int64
+	Since                 *float64 // Unix time in seconds
+	Jump, Grown           float64
+	N, A, B, AA, AB, BB   float64 // rates in the two halves of the growth, of the devices that leak
+	A1, B1, AA1, AB1, BB1 float64 // and of all
+	Up, Rest, Rest2       float64 // changes on the devices that leak, on the others, and their squares
+	Near                  int64
+	Most                  float64 // largest weight
 }
 
 // judge sets what the sums of a path say. It reports whether the path has a word.
 func (f *found) judge(r *Leak) bool {
-	r.Grew, r.Shrank, r.Rate, r.Rate95, r.RateErr = f.Grew, f.Shrank, f.Rate, f.Rate95, f.Err
+	r.Grew, r.Rate, r.Rate95, r.RateErr = f.Grew, f.Rate, f.Rate95, f.Err
 	if 2*f.Begun > f.Grew && f.Since != nil {
 		at := time.UnixMicro(int64(*f.Since * 1e6)).UTC()
 		r.Since = &at

@@ -25,7 +25,7 @@ type memory struct {
 func (m *memory) Put(_ context.Context, b *store.Batch) error {
 	build := b.Dumps[0].Build
 	for _, d := range b.Dumps {
-		m.dumps[build] = append(m.dumps[build], moment{d.Device, d.Boot, d.Dump, d.Uptime, time.UnixMicro(d.Received), d.Count, d.Bytes, d.Lost, d.Complete, d.Why, d.HeapFree})
+		m.dumps[build] = append(m.dumps[build], moment{d.Device, d.Boot, d.Dump, d.Uptime, time.UnixMicro(d.Received), d.Count, d.Bytes, d.Lost, d.Complete, d.Why, d.HeapFree, d.Heaps})
 	}
 	m.batches[build] = append(m.batches[build], b)
 	return nil

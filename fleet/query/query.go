@@ -289,7 +289,11 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 		drop += "drop view if exists " + v.name + ";"
 		from := v.empty
 		if len(v.files) > 0 {
-			from = "select * from read_parquet(" + d.list(v.files...) + ", hive_partitioning = false)" + v.where
+			names := ""
+			if v.name == store.Dumps { // files of earlier versions have fewer columns
+				names = ", union_by_name = true"
+			}
+			from = "select * from read_parquet(" + d.list(v.files...) + ", hive_partitioning = false" + names + ")" + v.where
 		}
 		if err := l.exec(ctx, "create or replace temp view "+v.name+" as "+from); err != nil {
 			return err
@@ -325,7 +329,7 @@ const counted = " and (device, boot, dump) in (select device, boot, dump from du
 const (
 	noDumps = `select '' as build, '' as fw, '' as device, 0::bigint as boot, 0::bigint as dump, make_timestamp(0) as time, 0::bigint as uptime_us,
 		make_timestamp(0) as received, 0::bigint as bytes, 0::bigint as count, true as complete, 0.0::double as lost, '' as why, 0::bigint as heap_size,
-		0::bigint as heap_free, 0::bigint as heap_largest, 0::bigint as heap_minimum, '' as upload where false`
+		0::bigint as heap_free, 0::bigint as heap_largest, 0::bigint as heap_minimum, '' as heaps, '' as upload where false`
 	noFacts = `select '' as build, '' as device, 0::bigint as path, 0::bigint as boot, 0::bigint as dump, make_timestamp(0) as time, 0::bigint as count,
 		0::bigint as bytes, true as complete, 0.0::double as lost where false`
 	noPaths  = `select '' as build, 0::bigint as path, ['']::varchar[] as addresses where false`

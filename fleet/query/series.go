@@ -21,7 +21,8 @@ type moment struct {
 	Lost         float64
 	Complete     bool
 	Why          string
-	Free         int64 // -1 if not known
+	Free         int64  // -1 if not known
+	Heaps        string // store.Dump.Heaps
 }
 
 // device is a device whose call paths are examined.

@@ -63,8 +63,17 @@ type Dump struct {
 	HeapFree    int64 `parquet:"heap_free"`
 	HeapLargest int64 `parquet:"heap_largest"`
 	HeapMinimum int64 `parquet:"heap_minimum"`
+	// Heaps is a JSON list of [Heap], "" if the allocator reported fewer than two. Files of earlier versions lack it.
+	Heaps string `parquet:"heaps"`
 
 	Upload string `parquet:"upload,dict"` // SHA-256 of device and content of the upload, 32 hexadecimal digits
+}
+
+// Heap is one of several heaps of a device at a dump.
+type Heap struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"` // bytes
+	Free int64  `json:"free"`
 }
 
 // Fact holds the live blocks and bytes of one call path in one dump. A path without a fact had none.

@@ -188,7 +188,7 @@ func TestColumns(t *testing.T) {
 		}
 		_, inHelp, _ := strings.Cut(help, "\n  "+table+" ")
 		inHelp, _, _ = strings.Cut(inHelp, "\n\n")
-		_, inHelp, _ = strings.Cut(regexp.MustCompile(`(?s)\n  [a-z].*|\([a-z]+\)`).ReplaceAllString(inHelp, ""), ":")
+		_, inHelp, _ = strings.Cut(regexp.MustCompile(`(?s)\n  [a-z].*|\([A-Za-z]+\)`).ReplaceAllString(inHelp, ""), ":")
 		inText := regexp.MustCompile("(?m)^\\| `" + table + "` \\|.*\\|(.*)\\|$").FindSubmatch(text)
 		if got := word.FindAllString(inHelp, -1); !slices.Equal(got, want) {
 			t.Errorf("help of %s: %v, want %v", table, got, want)

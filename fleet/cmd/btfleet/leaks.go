@@ -104,7 +104,7 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) error {
 			rate += ", since " + page.Date(*r.Since)
 		}
 		fmt.Fprintf(w, "\n%s  %s\n", r.Word(), rate)
-		fmt.Fprintf(w, "  %s on %s of %s (%s), shrinks on %s\n", map[bool]string{true: "leaks", false: "grows"}[r.Verdict.Sure()], cli.Number(r.Grew), cli.Count(r.Examined, "device"), page.Share(r), cli.Number(r.Shrank))
+		fmt.Fprintf(w, "  %s on %s of %s (%s)\n", map[bool]string{true: "leaks", false: "grows"}[r.Verdict.Sure()], cli.Number(r.Grew), cli.Count(r.Examined, "device"), page.Share(r))
 		for _, f := range r.Stack {
 			fmt.Fprintf(w, "    %s\n", cli.Printable(f.String()))
 		}

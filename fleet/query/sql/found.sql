@@ -1,5 +1,5 @@
 -- found: of each path with evidence, the sums over the devices that leak (it is more likely than not), and over the others.
-select path, count(*) as varies, sum(leaks) as grew, sum(case when leaks = 0 and net < 0 then 1 else 0 end) as shrank,
+select path, count(*) as varies, sum(leaks) as grew,
   p50(case when leaks = 1 and timed then rate end) as rate, p95(case when leaks = 1 and timed then rate end) as rate95,
   p50(case when leaks = 1 and timed then err end) as err,
   sum(case when leaks = 1 and since > 0 then 1 else 0 end) as begun, p50(case when leaks = 1 and since > 0 then since / 1e6 end) as since,

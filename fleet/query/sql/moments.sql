@@ -1,2 +1,2 @@
 -- moments: the dumps by device.
-select device, boot, dump, uptime_us, received, count, bytes, lost, complete, why, heap_free from dumps order by device, boot, dump
+select device, boot, dump, uptime_us, received, count, bytes, lost, complete, why, heap_free, coalesce(heaps, '') as heaps from dumps order by device, boot, dump
