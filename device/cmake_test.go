@@ -12,7 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// consumer is a program that finds the library in each of the ways of cmake/README.md.
+// consumer is a program that finds the library in each of the ways of docs/notes/device-ports.md.
 const consumer = `cmake_minimum_required(VERSION 3.16)
 project(consumer C)
 if(USE STREQUAL "installed")

@@ -66,7 +66,7 @@ func text(t *testing.T, name string) int {
 	return size
 }
 
-// The sizes that docs/notes/device-figures.md has, to 1 %; another compiler than gcc 12.2 may make others:
+// The sizes that FIGURES.md has, to 1 %; another compiler than gcc 12.2 may make others:
 //
 //	LWSBT_FULL=1 go test ./device -run Size -v
 func TestSize(t *testing.T) {
@@ -77,7 +77,7 @@ func TestSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc := read(t, "../docs/notes/device-figures.md")
+	doc := read(t, "../FIGURES.md")
 	for _, s := range sizes {
 		n := s.measure(t)
 		t.Logf("| %s | %d |", s.what, n)
@@ -86,12 +86,12 @@ func TestSize(t *testing.T) {
 		}
 		var written int
 		if _, row, ok := strings.Cut(doc, "\n| "+s.what+" | "); !ok {
-			t.Errorf("docs/notes/device-figures.md has no row of %s", s.what)
+			t.Errorf("FIGURES.md has no row of %s", s.what)
 		} else if _, err := fmt.Sscan(row, &written); err != nil {
-			t.Errorf("docs/notes/device-figures.md, %s: %v", s.what, err)
+			t.Errorf("FIGURES.md, %s: %v", s.what, err)
 		}
 		if off := max(n-written, written-n); strings.HasPrefix(string(version), "12.2.") && off > 8+n/100 {
-			t.Errorf("%s: %d bytes, docs/notes/device-figures.md has %d", s.what, n, written)
+			t.Errorf("%s: %d bytes, FIGURES.md has %d", s.what, n, written)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lwsbt/lwsbt/stats"
 )
 
-// machines are the machines of the captures' encoders, from corpus/README.md.
+// machines are the machines of the captures' encoders, from package corpus.
 var machines = map[string]codec.Machine{
 	"perl": codec.MachineWrap64, "cc1": codec.MachineWrap64, "git00": codec.MachineWrap64, "i386sql": codec.MachineWrap32,
 }

@@ -1038,7 +1038,7 @@ struct lwsbt_block {
 /*
  * A profile. Set the members of the first group before the first allocation; node and entry are
  * arrays of zeros. Begin with 3 or 4 nodes for each path, and a tenth more of both: see
- * docs/notes/device-profiles.md. With history, a path keeps its entry when its last block is freed. The second
+ * docs/notes/device-heap.md. With history, a path keeps its entry when its last block is freed. The second
  * group may be read at any time.
  */
 struct lwsbt_profile {

@@ -1,6 +1,6 @@
 /*
  * A program that fragments its heap: small sessions stay between large buffers that come and go.
- * Its malloc is wrapped. See heap/docs/map.md for how it is built.
+ * Its malloc is wrapped. See heap/docs/btheap.md for how it is built.
  */
 #include <stdio.h>
 #include <stdlib.h>

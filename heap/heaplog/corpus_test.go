@@ -82,7 +82,7 @@ func TestSerialLog(t *testing.T) {
 }
 
 // Each line of a capture decodes, and the inferred machine is the one that the
-// capturing encoder ran on, which corpus/README.md names.
+// capturing encoder ran on, which package corpus names.
 func TestCaptures(t *testing.T) {
 	machines := map[string]codec.Machine{"perl": codec.MachineWrap64, "cc1": codec.MachineWrap64, "git00": codec.MachineWrap64, "i386sql": codec.MachineWrap32}
 	for _, name := range corpus.Captures() {

@@ -1,6 +1,5 @@
 // Capture measures the capture backends of device/ against programs whose call
-// stacks are known, because each function notes that it is entered; see README
-// of docs/notes/capture.md.
+// stacks are known, because each function notes that it is entered; see docs/notes/capture.md.
 package main
 
 import (
@@ -84,13 +83,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 			return 3
 		}
 	}
-	measured, mark := measure, beginMark
-	switch o.programs {
-	case "generated":
-	case "real":
-		measured, mark = measureReal, beginRealMark
-	default:
-		fmt.Fprintf(stderr, "capture: -programs %q: expected generated or real\n", o.programs)
+	measured := measure
+	switch {
+	case o.programs == "real" && o.write == "":
+		measured = measureReal
+	case o.programs != "generated":
+		fmt.Fprintf(stderr, "capture: -programs %q: expected generated, or real without -write\n", o.programs)
 		return 2
 	}
 	table, err := measured(o, stderr)
@@ -105,7 +103,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if o.write != "" {
-		if err := table.replace(o.write, mark); err != nil {
+		if err := table.replace(o.write); err != nil {
 			fmt.Fprintf(stderr, "capture: %v\n", err)
 			return 3
 		}

@@ -67,11 +67,10 @@ func (c *count) String() string {
 	return percent(c.found, c.expected) + " / " + percent(c.wrong, c.found+c.wrong)
 }
 
-// The marks of the tables in a document: of generated programs, and of real ones.
+// The marks of the table of generated programs in a document.
 const (
-	beginMark     = "<!-- table: go run ./device/test/capture -write docs/notes/capture.md -->\n"
-	beginRealMark = "<!-- table: go run ./device/test/capture -programs real -write docs/notes/capture.md -->\n"
-	endMark       = "<!-- end of table -->\n"
+	beginMark = "<!-- table: go run ./device/test/capture -write docs/notes/capture.md -->\n"
+	endMark   = "<!-- end of table -->\n"
 )
 
 func (t *table) markdown() string {
@@ -111,7 +110,7 @@ func percent(part, whole int) string {
 }
 
 // replace puts the table between its marks in a document.
-func (t *table) replace(path, beginMark string) error {
+func (t *table) replace(path string) error {
 	doc, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -23,16 +23,16 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "measure a million and ten million call paths, and write heap/docs/memory.md anew")
+	update = flag.Bool("update", false, "measure a million and ten million call paths, and write its table in heap/FIGURES.md anew")
 	sizes  = flag.String("paths", "", "measure `N,N` call paths instead")
 	by     = flag.String("by", "", "run each command by this `COMMAND`, such as nice")
 )
 
 // document has the table of TestMemory, between these lines.
 const (
-	document   = "../../docs/memory.md"
+	document   = "../../FIGURES.md"
 	tableStart = "<!-- by go test ./heap/internal/memtest -run Memory -update -timeout 3h -->\n"
-	tableEnd   = "<!-- end -->\n"
+	tableEnd   = "<!-- end of memory -->\n"
 )
 
 // Limits of peak memory in bytes: of what keeps call paths, 4 GB at ten million of

@@ -117,9 +117,9 @@ func take(m *Machine, path string, o Options, least int) (list []Sample, err err
 
 var levels = []string{"-O0", "-O1", "-O2", "-Os", "-O3"}
 
-var update = flag.Bool("update", false, "write the tables of heap/docs/stacks.md")
+var update = flag.Bool("update", false, "write the tables of heap/docs/btcore.md")
 
-// TestMachines checks the accuracy stated in heap/docs/stacks.md, on every machine: at all
+// TestMachines checks the accuracy stated in heap/docs/btcore.md, on every machine: at all
 // optimisation levels with LWSBT_FULL=all, at -O2 with LWSBT_FULL=1.
 func TestMachines(t *testing.T) {
 	cmdtest.Long(t)
@@ -163,7 +163,7 @@ func TestMachines(t *testing.T) {
 			all[0].Recall()*100, all[1].Recall()*100, all[2].Recall()*100, max(all[0].Wrongs(), all[1].Wrongs(), all[2].Wrongs())*100)
 	}
 	if *update {
-		if err := replaceTable("../../../docs/stacks.md", "machines", b.String()); err != nil {
+		if err := replaceTable("../../../docs/btcore.md", "machines", b.String()); err != nil {
 			t.Fatal(err)
 		}
 	}
