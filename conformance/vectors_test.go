@@ -214,3 +214,12 @@ func TestCoverageFaults(t *testing.T) {
 		t.Error("which clauses need vectors is wrong")
 	}
 }
+
+// Each vector says what it is for.
+func TestVectorsSayWhy(t *testing.T) {
+	for _, v := range builtinSet(t).Vectors {
+		if v.Why == "" && !strings.HasSuffix(v.File, ".md") { // the text around an example says it
+			t.Errorf("%s has no why:", v.ID)
+		}
+	}
+}

@@ -217,7 +217,7 @@ func (m *maker) bytes(text string) string {
 	at := m.IntN(len(b) + 1)
 	insert := m.chance(30)
 	if insert || at == len(b) {
-		return string(slices.Insert(b, at, pick(m, []byte(" ~#=%+,0x19aAzZ\n\r\t\x1b/-_mbehpv&g")...)))
+		return string(slices.Insert(b, at, pick(m, []byte(" ~#=%+,0x19aAzZ\n\r\t\f\x1b/-_mbehpv&g")...)))
 	}
 	switch m.IntN(3) {
 	case 0:

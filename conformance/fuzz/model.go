@@ -221,7 +221,7 @@ func (m *maker) mline(lenient bool) string {
 	for n := m.few(); lenient && ok && n > 0; n-- {
 		at := m.IntN(len(text) + 1)
 		text = pick(m, strings.NewReplacer("+", "-", "/", "_").Replace(text), strings.TrimSuffix(text, "="), text+pick(m, "=", "A", "\n"),
-			text[:at]+pick(m, " ", "\t", "\r\n", "\x0b", "=", "~")+text[at:])
+			text[:at]+pick(m, " ", "\t", "\r\n", "\v", "\f", "=", "~")+text[at:])
 	}
 	return pick(m, "~m#", "~m#", "~m#", "~m#", "~m#", "", " ~m#") + text
 }

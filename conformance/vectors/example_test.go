@@ -20,6 +20,7 @@ func Example() {
 	// id: size/0-hex
 	// clause: BT-SIZE-1 BT-COUNT-1.2
 	// op: decode encode
+	// why: catches: fields that end with a byte get another byte of padding
 	// machine: exact64
 	// in: size=0 pcs=400000
 	// bits: 00001.                                     # depth 1

@@ -98,6 +98,7 @@ func mendTool(t *tree) {
 	t.replace(toolMain, `struct lws_context \*context;`, "struct lws_context *context = NULL;", 1)
 	t.replace(toolMain, `uipt = 0x8000000000000000ull;`, "uipt = (uintptr_t)1 << (8 * sizeof(uipt) - 1);", 1)
 	t.replace(toolMain, `for \(n = 64; n; n--\)`, "for (n = (int)(8 * sizeof(uipt)); n; n--)", 1)
+	t.replace(toolMain, `\bsan = ([^;]*);`, "san = (uint16_t)(${1});", 1)
 	t.drop(toolMain, "\tif (!fdin) {")
 	t.replace(toolMain, `^(\tlws_cmdline_option_handle_builtin\([^\n]*\n)(#if defined\(LWS_WITH_NETWORK\)\n)(\tinfo\.port[^\n]*\n)`,
 		"${2}${1}${3}#else\n\tif ((p = lws_cmdline_option(argc, argv, switches[LWS_SW_D].sw)))\n\t\tlws_set_log_level(atoi(p), NULL);\n", 1)
