@@ -150,7 +150,7 @@ func misread(list []HeapReport, i int) bool {
 // that were cut off, or without one that another line wrote into it.
 func damaged(n, a, b profile.Amount) bool {
 	v, low, high := n.Bytes, min(a.Bytes, b.Bytes), max(a.Bytes, b.Bytes)
-	if !n.Known || !a.Known || !b.Known || max(v, high) > 1<<53 || v == 0 || v >= low/2 && v <= 2*high {
+	if !n.Known || !a.Known || !b.Known || max(v, high) > 1<<53 || v == 0 || v >= low/2 && v <= 2*high || high > 2*low { // the neighbours differ, too
 		return false
 	}
 	apart := high - low + high/50

@@ -203,6 +203,20 @@ func TestMisreadReports(t *testing.T) {
 	}
 }
 
+// Boots that use up the heap have neighbours that tell nothing of a low number.
+func TestExhaustedBootsAreNotMisread(t *testing.T) {
+	var list []growth.HeapSeries
+	for boot := range 30 {
+		for k, free := range []int{180_000, 60_000 + 7*boot, 300 + boot} {
+			list = growth.AddReport(list, growth.HeapReport{Heap: profile.Heap{Free: profile.Amount{Bytes: uint64(free), Known: true}}, Boot: boot + 1, Time: time.Duration(k) * 10 * time.Second, Timed: true})
+		}
+	}
+	h := growth.Judge(new(profile.Profile), growth.Options{Heaps: list}).Heaps[0]
+	if h.Misread != 0 || h.Boots != 30 || h.Last.Free.Bytes != 329 || h.Least.Bytes != 300 {
+		t.Errorf("%d misread, %d boots, last %d, never below %d", h.Misread, h.Boots, h.Last.Free.Bytes, h.Least.Bytes)
+	}
+}
+
 // A log with very many heaps does not take time for the square of their number: the first ones count.
 func TestManyHeaps(t *testing.T) {
 	var list []profile.Heap
