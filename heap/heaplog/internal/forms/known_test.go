@@ -58,7 +58,7 @@ func TestKnownForms(t *testing.T) {
 		}, "free 41213;least 30000", ""},
 		{"node", func(i int) string {
 			return fmt.Sprintf("{ rss: %d, heapTotal: 1826816, heapUsed: 650472, external: 49879 }\n", 4935680+4096*i)
-		}, "used 5013504;used 650472;total 1826816", ""},
+		}, "used 5013504;used 650472", ""},
 		{"lvgl", func(i int) string {
 			return fmt.Sprintf("[User]\t(%d.%03d, +1000)\t mem: used: %d ( 2 %%), frag: 1 %%, biggest free: 30000 \tin main.c line #12\n", i, 5, 1234+i)
 		}, "used 1253;largest 30000", ""},

@@ -202,6 +202,9 @@ const Nothing = "no line says how many bytes are free or used"
 // bareText describes rows of numbers.
 func (l *Levels) bareText() string {
 	text := fmt.Sprintf("rows of %d numbers without names: which column is free or used, and in which unit?", l.bareColumns)
+	if l.bareColumns == 1 {
+		text = "a column without a name: is it what is free or used, and in which unit?"
+	}
 	expr := `^` + strings.Repeat(`\S+ +`, l.bareColumns-1) + `(?P<free>\d+)$`
 	if unit := l.bareLines.unit; unit != "" {
 		expr = strings.Replace(expr, `\d+)`, `[\d.,]+ ?`+regexp.QuoteMeta(unit)+`)`, 1)
@@ -213,8 +216,12 @@ func (l *Levels) bareText() string {
 	if first < 0 || last < 0 {
 		return text
 	}
-	if l.bareColumns != 7 {
-		text += " if it is the last one, in bytes:"
+	switch l.bareColumns {
+	case 7:
+	case 1:
+		text += " If it is what is free, in bytes:"
+	default:
+		text += " If the last one is what is free, in bytes:"
 	}
 	return fmt.Sprintf("%s --heap-line '%s', which reads %.0f and at last %.0f bytes", text, expr, first, last)
 }

@@ -76,14 +76,18 @@ var vocabulary = []struct {
 	{need: "total", also: "alloc allocated freed", not: "free", q: none, why: "a counter that only rises"},
 	{need: "cumulative lifetime", q: none, why: "a counter that only rises"},
 	{need: "free avail available kbmemfree kbavail left remaining unused freemem freeheap freeram memfree memavailable freebytes", q: Free},
-	{need: "used use inuse kbmemused usage alloc allocated alloced allocatd current rss resident res pss anon live outstanding occupied consumed uordblks vmrss", q: Used},
+	{need: "used use inuse kbmemused usage alloc allocated alloced allocatd current rss resident res pss anon live outstanding occupied consumed vmrss", q: Used},
 	{need: "working", also: "set", q: Used},
 	{need: "limit", q: Limit},
 	{need: "max", also: "memory mem heap ram", q: Limit},
-	{need: "total size capacity len totalheap memtotal sys", also: "heap mem memory ram bytes total arena", q: Total},
+	{need: "sys arena", also: "heap mem bytes total", q: none, why: taken},
+	{need: "total size capacity len totalheap memtotal", also: "heap mem memory ram bytes total", q: Total},
 	{need: "caps capabilities region", q: ident},
 	{need: "heap mem memory ram sram dram iram psram", q: unknown, why: "memory, but free or used is not said"},
 }
+
+// taken is why a total is no limit.
+const taken = "what was taken from the system so far: it grows"
 
 // units are the words behind a number, in its label or in the name of its column, with their bytes. 0:
 // a size that the word does not say.
@@ -251,6 +255,9 @@ func classOf(label string) *class {
 	switch {
 	case isSourceFile(label):
 		c.hit, c.why = true, "a line number"
+		return c
+	case strings.Contains(label, "heapTotal"), strings.Contains(label, "totalJSHeap"):
+		c.hit, c.why = true, taken
 		return c
 	case n > 0 && nouns[w[n-1]]:
 		c.hit, c.q = true, ident
