@@ -84,7 +84,7 @@ func Run(ctx context.Context, start conformance.Starter, o Options) (*Report, er
 func (f *fuzzer) run(ctx context.Context) error {
 	batch := f.batch()
 	f.begun = time.Now()
-	for len(batch) > 0 && ctx.Err() == nil && !f.over() {
+	for len(batch) > 0 && ctx.Err() == nil && (f.report.Asked == 0 || !f.over()) {
 		type result struct {
 			answers []conformance.Answer
 			err     error
