@@ -145,7 +145,7 @@ func TestLeaksOfPrograms(t *testing.T) {
 				}
 				t.Logf("%d blocks, %d leaked, of which %d found; %d undecided; %d of %d of another allocator uncertain",
 					blocks, planted, found, undecided, sure, foreign)
-				if 200*missed > planted { // a number can look like the address of a block
+				if missed > 0 {
 					t.Errorf("%d of %d missed", missed, planted)
 				}
 				most := blocks / 100

@@ -18,9 +18,10 @@ import (
 // holdsOptions are the flags of btcore holds.
 type holdsOptions struct {
 	heapOptions
-	path  string
-	pprof string
-	most  int
+	path   string
+	pprof  string
+	before string // file with the JSON of an earlier image
+	most   int
 }
 
 // holdsCommand returns btcore holds.
@@ -47,6 +48,8 @@ allocating function with the requested size. Types change no number.`,
 		Example: `
 btcore holds core -e app.elf                     what holds the memory
 btcore holds core -e app.elf --path 0x55d0c0a31b90
+btcore holds core -e app.elf --json > before.json
+btcore holds core2 -e app.elf --since before.json
 btcore holds --ram 0x20000000=ram.bin -e fw.elf --pprof held.pb.gz
 btheap html held.pb.gz -o held.html              as a flame graph`,
 	}
@@ -54,7 +57,8 @@ btheap html held.pb.gz -o held.html              as a flame graph`,
 	f.StringVar(&o.path, "path", "", "print the path from a variable to the block that holds `0xADDR`")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	f.StringVar(&o.pprof, "pprof", "", "write the retained blocks, by holder, to `FILE` for pprof and btheap")
-	f.IntVarP(&o.most, "number", "n", 20, "print up to `N` holders; 0: all")
+	f.StringVar(&o.before, "since", "", "print what changed since an earlier image, of which --json wrote `FILE`")
+	f.IntVarP(&o.most, "number", "n", 20, "print up to `N` holders; 0: all, as --json without -n")
 	f.StringVar(&o.allocator, "allocator", "", "read the blocks of allocator `NAME`, as btcore heap")
 	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or incomplete,
 2 usage, unreadable input or no heap in it, 3 something outside failed.`)
@@ -67,6 +71,12 @@ func (o *holdsOptions) run(c *cobra.Command, in *input) error {
 	}
 	if o.path != "" && (o.json || o.pprof != "") {
 		return cli.BadArgsf("--path: not with --json or --pprof")
+	}
+	if o.before != "" && (o.json || o.path != "") {
+		return cli.BadArgsf("--since: not with --json or --path")
+	}
+	if o.json && !c.Flags().Changed("number") {
+		o.most = 0
 	}
 	if err := in.addRegs(); err != nil {
 		return err
@@ -106,6 +116,9 @@ func (o *holdsOptions) write(w io.Writer, in *input, g *graph.Graph, names *root
 	}
 	if o.json {
 		return o.writeJSON(w, in, g, t)
+	}
+	if o.before != "" {
+		return o.since(w, in, g, t)
 	}
 	o.table(w, in, g, t)
 	return nil
@@ -175,18 +188,12 @@ type jsonHolder struct {
 }
 
 func (o *holdsOptions) writeJSON(w io.Writer, in *input, g *graph.Graph, t *graph.Tree) error {
-	out := struct {
-		Bytes    uint64       `json:"bytes"`
-		Blocks   int          `json:"blocks"`
-		Leaked   uint64       `json:"unreached_bytes"`
-		LeakedN  int          `json:"unreached_blocks"`
-		Unproven []string     `json:"unproven,omitempty"`
-		Holders  []jsonHolder `json:"holders"`
-	}{Bytes: g.Heap.Bytes(), Blocks: len(g.Heap.Blocks), Unproven: unproven(o.arenas), Holders: []jsonHolder{}}
+	out := jsonHeld{Build: in.build(), Bytes: g.Heap.Bytes(), Blocks: len(g.Heap.Blocks), Unproven: unproven(o.arenas), Holders: []jsonHolder{}}
 	out.Leaked, out.LeakedN = g.Unreached()
 	for i, h := range t.Holders() {
 		if o.most > 0 && i >= o.most {
-			break
+			out.Omitted++
+			continue
 		}
 		x := jsonHolder{Holder: g.Roots[h.Root].Name, Shared: h.Shared, Type: h.Type, Bytes: h.Bytes, Blocks: h.Blocks, Least: h.Least, Most: h.Most}
 		for _, b := range h.Top[:min(len(h.Top), maxAddrs)] {

@@ -58,13 +58,7 @@ func TestHolds(t *testing.T) {
 	if code != cli.OK {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
-	var got struct {
-		Bytes   uint64       `json:"bytes"`
-		Blocks  int          `json:"blocks"`
-		Leaked  uint64       `json:"unreached_bytes"`
-		LeakedN int          `json:"unreached_blocks"`
-		Holders []jsonHolder `json:"holders"`
-	}
+	var got jsonHeld
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}

@@ -137,6 +137,22 @@ func TestStoppedInTheAllocator(t *testing.T) {
 	}
 }
 
+// TestSince compares two core files of a program: the sums of each holder, the largest change first.
+func TestSince(t *testing.T) {
+	first, exe := dumped(t, "gcc", "grow.c", nil, "10")
+	code, before, errs := execute("holds", first, "-e", exe, "--json")
+	compareOutput(t, code, cli.OK, before+errs, []string{`"build": "`}, nil)
+	file := filepath.Join(t.TempDir(), "before.json")
+	write(t, file, []byte(before))
+	second, again := dumped(t, "gcc", "grow.c", nil, "25")
+	code, out, errs := execute("holds", second, "-e", again, "--since", file)
+	compareOutput(t, code, cli.OK, out+errs, []string{
+		"\n      +1,560        1,040        2,600       +15  g_list\n      +1,560        1,432        2,992       +15  all\n2 holders without a change.\n"}, nil)
+	other, exe := dumped(t, "gcc", "freed.c", nil, "t")
+	code, _, errs = execute("holds", other, "-e", exe, "--since", file)
+	compareOutput(t, code, cli.Usage, errs, []string{"it is of build "}, nil)
+}
+
 // TestEndsOfStacks checks stacks through calls whose return address or target is in no code.
 func TestEndsOfStacks(t *testing.T) {
 	for _, c := range []struct {
@@ -145,13 +161,18 @@ func TestEndsOfStacks(t *testing.T) {
 		flags []string
 		want  []string
 	}{
+		{"thread.c", cli.OK, nil, []string{" body  ", " main  ", "prologue      ?? (in "}},
 		{"noreturn.c", cli.OK, []string{"-O2", "-fno-reorder-functions", "-fno-toplevel-reorder"}, []string{" die  ", " work  ", " _start\n"}},
 		{"calldata.c", cli.OK, nil, []string{", which was read, but has no code there)", " prologue      f  ", " g  ", " main  "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			core, exe := dumped(t, "gcc", c.name, c.flags)
+			compiler := "gcc"
+			if c.name == "thread.c" {
+				compiler = "musl-gcc"
+			}
+			core, exe := dumped(t, compiler, c.name, c.flags)
 			code, out, errs := execute("stacks", core, "-e", exe)
-			compareOutput(t, code, c.code, out+errs, c.want, []string{"scan?", "give it by -e"})
+			compareOutput(t, code, c.code, out+errs, c.want, []string{"scan?", "give it by -e", "memset"})
 		})
 	}
 }

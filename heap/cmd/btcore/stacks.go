@@ -295,6 +295,12 @@ func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 	pc := p.in.fit(f.Lookup() - f.Module.Bias)
 	if s := p.files[f.Module]; s != nil {
 		list, _ := s.Lookup(nil, pc)
+		if start, ok := f.Module.Start(pc); ok && len(list) == 1 && list[0].Line == 0 {
+			// A symbol without size seems to cover the functions without symbols behind it.
+			if before, _ := s.Lookup(nil, start-1); len(before) == 1 && before[0] == list[0] {
+				list = nil
+			}
+		}
 		if why := s.SplitNote(); why != "" {
 			p.in.note("%s: %s", f.Module.Path, why)
 		}

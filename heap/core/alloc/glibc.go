@@ -31,8 +31,9 @@ const (
 type glibc struct {
 	*finder
 	align uint64
-	delta uint64 // from the start of an arena to its bins
-	plain bool   // links of caches are addresses, as before 2.32
+	delta uint64         // from the start of an arena to its bins
+	keys  map[uint64]int // of blocks in caches: numbers of blocks by key
+	plain bool           // links of caches are addresses, as before 2.32
 	heaps []*Heap
 	all   []*Block // of all arenas, by address of the header
 }

@@ -100,6 +100,7 @@ func (n *nanoHeap) orphans(ahead uint64) {
 	for at := range n.free {
 		last = max(last, at)
 	}
+	broken := false
 	for i := range n.h.Blocks {
 		b := &n.h.Blocks[i]
 		link, _ := n.m.Pointer(b.start() + n.ptr)
@@ -107,7 +108,11 @@ func (n *nanoHeap) orphans(ahead uint64) {
 		if b.State == Used && b.Addr > last && to > i && n.h.Blocks[to].start() == link-ahead {
 			b.doubt()
 			n.h.Blocks[to].doubt()
+			broken = ahead == 0 && last != 0 // no pointer of the program leads to a header
 		}
+	}
+	if broken {
+		n.h.freed(last+n.ptr, 0, "the link of the list of free blocks, behind which are others,")
 	}
 }
 

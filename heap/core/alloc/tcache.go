@@ -22,11 +22,13 @@ const (
 
 // caches marks the blocks of caches.
 func (g *glibc) caches() {
-	pointed := g.threadPointers()
+	pointed, form := g.threadPointers(), g.form()
+	g.plain = form < cacheMangled
+	var found []threadCache
 	for _, h := range g.heaps {
 		for i := range h.Blocks {
 			b := &h.Blocks[i]
-			c, ok := g.cacheAt(b)
+			c, ok := g.cacheAt(b, form)
 			if !ok || len(c.blocks) == 0 && i > 0 && !pointed[b.Addr] {
 				continue // an empty cache looks like a block of zeros
 			}
@@ -34,14 +36,17 @@ func (g *glibc) caches() {
 			for _, x := range c.blocks {
 				x.State = Cached
 			}
-			for _, l := range c.cut {
-				g.lost(h, &c, l)
-			}
-			g.blame(c.inside)
+			found = append(found, c)
 		}
 		if h.Name != mappedBlocks {
 			g.fastBins(h, h.Addr+8, h.Addr+g.delta-2*g.ptr)
 		}
+	}
+	for i := range found { // all blocks of intact lists are known
+		for _, l := range found[i].cut {
+			g.lost(&found[i], l)
+		}
+		g.blame(found[i].inside)
 	}
 	if slices.ContainsFunc(g.heaps, func(h *Heap) bool { return len(h.Damage) > 0 }) {
 		g.likeFree()
@@ -60,7 +65,7 @@ func (g *glibc) likeFree() {
 		if to == nil {
 			to = g.block(v + 2*g.ptr)
 		}
-		if v == 0 || to != nil && to.Size == b.Size || to == nil && g.inside(v) {
+		if v == 0 || to != nil && (to.Size == b.Size || to.Trust != Intact) || to == nil && g.inside(v) {
 			b.doubt()
 		}
 	}
@@ -75,6 +80,7 @@ func (g *glibc) inside(at uint64) bool {
 type cutList struct {
 	size uint64 // of its chunks, the smallest if it has several
 	at   uint64 // of the link
+	head bool   // the link is the first one
 }
 
 // threadCache is what was found in a cache.
@@ -86,20 +92,23 @@ type threadCache struct {
 
 // lost finds the blocks behind a link that was overwritten. Blocks in caches have a key behind their link, since 2.29,
 // until they are allocated again.
-func (g *glibc) lost(h *Heap, c *threadCache, l cutList) {
-	g.home(l.at, h).freed(l.at, g.link(l.at, !g.plain), "the link of the thread's cache")
-	keys, key := map[uint64]int{}, uint64(0)
-	for _, b := range c.blocks {
-		k, _ := g.m.Pointer(b.Addr + g.ptr)
-		if keys[k]++; keys[k] > keys[key] && k != 0 {
-			key = k
-		}
+func (g *glibc) lost(c *threadCache, l cutList) {
+	v := g.link(l.at, !g.plain)
+	if l.head {
+		v, _ = g.m.Pointer(l.at)
 	}
+	g.home(l.at, g.heaps[0]).freed(l.at, v, "the link of the thread's cache")
 	for _, b := range g.all {
-		if k, _ := g.m.Pointer(b.Addr + g.ptr); b.State == Used && b.Size+g.ptr == l.size && keys[key] > 1 && k == key && k != 0 {
+		if b.State == Used && b.Size+g.ptr == l.size && g.hasKey(b) {
 			b.State = Cached
 		}
 	}
+}
+
+// hasKey reports whether a block has the key of blocks in caches.
+func (g *glibc) hasKey(b *Block) bool {
+	k, _ := g.m.Pointer(b.Addr + g.ptr)
+	return g.keys[k] > 1
 }
 
 // home returns the heap with a block at an address, or another one if there is none.
@@ -112,37 +121,71 @@ func (g *glibc) home(at uint64, other *Heap) *Heap {
 	return other
 }
 
-// cacheAt reads a cache if a block can be one: each version of glibc has its size and form.
-func (g *glibc) cacheAt(b *Block) (c threadCache, ok bool) {
-	if b.State != Used {
+// cacheForm is the form of the caches of a version of glibc.
+type cacheForm uint8
+
+const (
+	cachePlain1  cacheForm = iota // since 2.26: counts of a byte, links are addresses
+	cachePlain2                   // since 2.30: counts of two bytes
+	cacheMangled                  // since 2.32: XORed links
+	cacheSlots                    // since 2.42
+	cacheForms
+)
+
+// countSize returns the bytes of a count.
+func (f cacheForm) countSize() uint64 { return 1 + min(uint64(f), 1) }
+
+// form returns the form with the most blocks in caches: a process has one. It also sets the keys of these blocks.
+func (g *glibc) form() cacheForm {
+	var votes [cacheForms]int
+	var keys [cacheForms]map[uint64]int
+	best := cacheMangled
+	for _, b := range g.all {
+		for f := range cacheForms {
+			if c, ok := g.cacheAt(b, f); ok {
+				votes[f] += len(c.blocks) - len(c.cut)
+				if keys[f] == nil {
+					keys[f] = map[uint64]int{}
+				}
+				for _, x := range c.blocks {
+					if k, _ := g.m.Pointer(x.Addr + g.ptr); k != 0 {
+						keys[f][k]++
+					}
+				}
+			}
+		}
+	}
+	for f, n := range votes {
+		if n > votes[best] {
+			best = cacheForm(f)
+		}
+	}
+	g.keys = keys[best]
+	return best
+}
+
+// cacheAt reads a cache of a form if a block can be one.
+func (g *glibc) cacheAt(b *Block, form cacheForm) (c threadCache, ok bool) {
+	bytes, spare := uint64(cacheBins*(form.countSize()+g.ptr)), uint64(0)
+	if form == cacheSlots {
+		bytes, spare = cacheBinsMore*(2+g.ptr), 2*g.ptr // a rest of less than 4 words is not split off
+	}
+	size := up(bytes+g.ptr, g.align) - g.ptr
+	unsure := b.Trust != Intact // that of a block with an overwritten header is not sure
+	if b.State != Used || !unsure && (b.Size < size || b.Size > size+spare) {
 		return c, false
 	}
-	for _, addr := range []uint64{b.Addr, b.Addr + g.ptr} { // that of a block with an overwritten header is not sure
-		unsure := b.Trust != Intact
-		// A rest of less than 4 words is not split off.
-		if more := up(cacheBinsMore*(2+g.ptr)+g.ptr, g.align); unsure || b.Size+g.ptr >= more && b.Size < more+3*g.ptr {
-			if c, ok = g.cacheOfSlots(addr); ok {
-				return c, true
-			}
+	for _, addr := range []uint64{b.Addr, b.Addr + g.ptr} {
+		if form == cacheSlots {
+			c, ok = g.cacheOfSlots(addr)
+		} else {
+			c, ok = g.cache(addr, form.countSize(), form == cacheMangled)
 		}
-		for _, count := range []uint64{2, 1} { // bytes of a count: 2 since 2.30
-			if !unsure && b.Size+g.ptr != up(cacheBins*(count+g.ptr)+g.ptr, g.align) {
-				continue
-			}
-			c, ok = g.cache(addr, count, true)
-			if plain, also := g.cache(addr, count, false); also && (!ok || len(plain.cut) < len(c.cut)) {
-				g.plain = true
-				return plain, true
-			}
-			if ok {
-				return c, true
-			}
-		}
-		if !unsure {
+		if ok || !unsure {
 			break
 		}
 	}
-	return c, false
+	return c, ok
 }
 
 // threadPointers returns the words of the thread-local variables: one of them is the cache's address.
@@ -175,7 +218,7 @@ func (g *glibc) cache(addr, count uint64, mangled bool) (c threadCache, ok bool)
 		size := 4*g.ptr + i*g.align
 		_, cut := g.cached(&c, head, at, n, mangled, func(b *Block) bool { return b.Size+g.ptr == size })
 		if cut != 0 {
-			c.cut = append(c.cut, cutList{size, cut})
+			c.cut = append(c.cut, cutList{size, cut, cut == head})
 		}
 	}
 	return c, len(c.cut) <= mostCut
@@ -188,10 +231,10 @@ func (g *glibc) cached(c *threadCache, head, at, n uint64, mangled bool, fits fu
 	seen := map[uint64]bool{}
 	for ; passed < n; passed++ {
 		b := g.block(at)
-		if seen[at] || b == nil && g.covering(at) == nil || b != nil && (b.State != Used || !fits(b) && b.Trust == Intact) {
+		if seen[at] || b == nil && g.covering(at) == nil || b != nil && (b.State != Used || !fits(b) && b.Trust == Intact && !g.hasKey(b)) {
 			return passed, link
 		}
-		if seen[at] = true; b != nil {
+		if seen[at] = true; b != nil && (fits(b) || b.Trust != Intact) {
 			c.blocks = append(c.blocks, b)
 		} else {
 			c.inside = append(c.inside, at)
@@ -226,7 +269,14 @@ func (g *glibc) blame(addrs []uint64) {
 		}
 		h := g.home(b.Addr, g.heaps[0])
 		i := h.block(b.Addr)
-		h.doubt(Damage{Addr: b.Addr - g.ptr, Part: core.DamagedNode, What: fmt.Sprintf("the block holds %#x, where a list of free blocks leads to", at), Before: i - 1, Block: i}, i)
+		what := fmt.Sprintf("the block holds %#x, where a list of free blocks leads to", at)
+		if at == b.Addr {
+			what = fmt.Sprintf("the block has %d bytes, but a list of free blocks of another size leads to it", b.Size)
+		}
+		h.doubt(Damage{Addr: b.Addr - g.ptr, Part: core.DamagedNode, What: what, Before: i - 1, Block: i}, i)
+		for k := i + 1; k <= i+doubtful && k < len(h.Blocks); k++ { // its size may lead to bytes of another block
+			h.Blocks[k].doubt()
+		}
 	}
 }
 
@@ -259,7 +309,7 @@ func (g *glibc) cacheOfSlots(addr uint64) (c threadCache, ok bool) {
 			if at == 0 {
 				at = addr + 2*uint64(i) // the number
 			}
-			c.cut = append(c.cut, cutList{4*g.ptr + uint64(min(i, cacheBins))*g.align, at})
+			c.cut = append(c.cut, cutList{4*g.ptr + uint64(min(i, cacheBins))*g.align, at, at < addr+(2+g.ptr)*cacheBinsMore})
 		}
 	}
 	return c, true

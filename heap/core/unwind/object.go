@@ -327,6 +327,13 @@ func (o *Object) startOf(addr uint64) (start, end uint64, ok bool) {
 	return 0, 0, false
 }
 
+// Start returns the address in the file at which the function with the code at an address begins, as far as symbols and calls tell.
+func (o *Object) Start(addr uint64) (start uint64, ok bool) {
+	o.findStarts()
+	start, _, ok = o.startOf(addr)
+	return start, ok
+}
+
 // isStart reports whether a function begins at addr.
 func (o *Object) isStart(addr uint64) bool {
 	_, ok := slices.BinarySearch(o.starts, addr)
