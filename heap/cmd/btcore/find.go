@@ -96,6 +96,9 @@ func (o *heapOptions) findForeign(in *input, kinds []alloc.Kind) (*core.Heap, er
 		in.Release()
 		debug.SetGCPercent(10)
 	}
+	for _, name := range in.unread() {
+		in.note("the program has %s, too, which btcore does not read: its blocks are missing", name)
+	}
 	h := alloc.Core(&in.Image, arenas)
 	for _, a := range arenas {
 		a.Drop()
@@ -197,11 +200,11 @@ func (in *input) hint() string {
 	case len(in.files) == 0:
 		return "; -e FILE names the program, --owner its list; --carve searches memory for blocks"
 	case len(in.Maps) > 0:
-		return "; other allocators are not read; --owner names the list, --carve searches memory for blocks"
+		return in.unreadHint() + "; --owner names the list, --carve searches memory for blocks"
 	case !symbols:
 		return "; heaps of freertos, newlib and picolibc need an ELF file with symbols"
 	}
-	return "; is it the program of this image? --owner names its list"
+	return in.unreadHint() + "; is it the program of this image? --owner names its list"
 }
 
 // code returns the code ranges of the files, and the shift of their offsets. (BT-CODE-3)

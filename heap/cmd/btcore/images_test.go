@@ -153,6 +153,22 @@ func TestSince(t *testing.T) {
 	compareOutput(t, code, cli.Usage, errs, []string{"it is of build "}, nil)
 }
 
+// TestUnreadAllocators checks that the error names an allocator that is not read.
+func TestUnreadAllocators(t *testing.T) {
+	for _, name := range []string{"jemalloc", "mimalloc", "tcmalloc"} {
+		t.Run(name, func(t *testing.T) {
+			list, _ := filepath.Glob("/usr/lib/*/lib" + name + "*.so.*")
+			if len(list) == 0 {
+				t.Skipf("lib%s is not installed", name)
+			}
+			t.Setenv("LD_PRELOAD", list[0])
+			core, exe := dumped(t, "gcc", "grow.c", nil, "10")
+			code, _, errs := execute("heap", core, "-e", exe)
+			compareOutput(t, code, cli.Usage, errs, []string{"no heap in this image", "the program has " + name + " (", ", which btcore does not read"}, nil)
+		})
+	}
+}
+
 // TestEndsOfStacks checks stacks through calls whose return address or target is in no code.
 func TestEndsOfStacks(t *testing.T) {
 	for _, c := range []struct {

@@ -21,8 +21,8 @@ btcore reads the memory image of a program: a core file of Linux, of gdb or of
 qemu's dump-guest-memory, or the RAM of a device. It finds the blocks of
 libwebsockets or of lwsbt's device library in this image, with their call
 stacks, or else those of the allocator: of glibc, musl, newlib, picolibc,
-FreeRTOS, ESP-IDF, Zephyr, ThreadX or NuttX. It prints the heap as a recording
-that btheap reads, or prints which blocks were overwritten and which leaked.
+FreeRTOS, ESP-IDF, Zephyr, ThreadX, NuttX, lwIP or TLSF. It prints the heap as
+a recording that btheap reads, or which blocks were overwritten, which leaked.
 
 An image contains all data of the program, also keys and passwords. btcore
 prints the contents of blocks only with --bytes.`,

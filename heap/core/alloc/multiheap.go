@@ -42,6 +42,7 @@ type multiHeap struct {
 	start   uint64 // of the blocks
 	end     uint64 // of the blocks: address of the size of the last, empty one
 	pool    uint64 // bytes from control on
+	plain   bool   // TLSF alone
 }
 
 func (f *finder) multiHeaps() (heaps []*Heap, err error) {
@@ -160,12 +161,111 @@ func (f *finder) multiHeapAt(control uint64) *multiHeap {
 	return s
 }
 
+// TLSF alone, without ESP-IDF: the control block begins with a null block, to which empty lists lead. Behind it are the bitmaps of
+// the lists, whose bits are set if the lists are not empty, then the lists, and the pool. Other pools of the same control
+// block are not found: if a list leads there, the heap is not proven.
+//
+//	control: 4 words │ bitmap │ bitmaps, 32 bits │ lists │ pool
+
+func (f *finder) tlsfPools() ([]*Heap, error) {
+	seen, before := map[uint64]bool{}, uint64(0)
+	return f.search(f.memory(), func(addr, v uint64) *Heap {
+		empty := v == before && v < addr && addr-v < maxControl && v%f.ptr == 0 && !seen[v] // two empty lists
+		if before = v; !empty {
+			return nil
+		}
+		seen[v] = true
+		if s := f.tlsfAt(v); s != nil {
+			return s.read()
+		}
+		return nil
+	})
+}
+
+// maxControl is the largest size of a control block in bytes.
+const maxControl = 1 << 14
+
+// tlsfAt returns the pool with a control block, nil if there is none: its bitmaps must fit its lists.
+func (f *finder) tlsfAt(control uint64) *multiHeap {
+	s := &multiHeap{finder: f, control: control, plain: true}
+	highest, shift := uint64(30), uint64(2) // bits of the largest size, and of the alignment
+	if f.ptr == 8 {
+		highest, shift = 32, 3
+	}
+	at := control + 4*f.ptr
+	for bits := uint64(5); bits >= 3; bits-- { // the second level has 32 lists, or fewer
+		rows := highest - bits - shift + 1
+		s.lists = up(at+4*(1+rows), f.ptr)
+		s.start = s.lists + rows<<bits*f.ptr
+		if !s.bitmapsFit(at, rows, 1<<bits) {
+			continue
+		}
+		s.size = s.start - control
+		s.end = f.contiguous(s.start) - f.ptr // if the last block is not found: not proven
+		if end := s.last(); end > 0 {
+			s.end = end
+		}
+		s.pool = s.end + f.ptr - control
+		return s
+	}
+	return nil
+}
+
+// last returns the address of the last block, which has size 0 and no free block or chain of blocks behind it; 0 if it is not found.
+func (s *multiHeap) last() uint64 {
+	const many = 4 // blocks that are not random
+	free := s.start
+	for at := s.lists; at < s.start; at += s.ptr {
+		if v, _ := s.m.Pointer(at); v < s.end {
+			free = max(free, v)
+		}
+	}
+	for at, end, n := s.start, uint64(0), many; s.budget > 0; s.budget-- {
+		c, why := s.next(at)
+		switch v, ok := s.m.Pointer(at); {
+		case why == "":
+			if at, n = at+c.size, n+1; n == many {
+				end = 0
+			}
+			continue
+		case end == 0 && ok && v&^3 == 0 && at > free:
+			end = at
+		case !ok || at > end+maxControl && end != 0:
+			return end
+		}
+		at, n = at+s.ptr, 0
+	}
+	return 0
+}
+
+// bitmapsFit reports whether the bits of the bitmaps at an address are those of the lists that are not empty.
+func (s *multiHeap) bitmapsFit(at, rows, columns uint64) bool {
+	first, ok := s.m.Uint(at, 4)
+	for row := range rows {
+		second, _ := s.m.Uint(at+4*(1+row), 4)
+		for column := range columns {
+			v, there := s.m.Pointer(s.lists + (row*columns+column)*s.ptr)
+			if s.budget--; !ok || !there || s.budget <= 0 || (v != s.control) != (second>>column&1 == 1) || v%s.ptr != 0 {
+				return false
+			}
+		}
+		if (second != 0) != (first>>row&1 == 1) || second>>columns != 0 {
+			return false
+		}
+	}
+	return first != 0 // not: no free block at all, which other data looks like
+}
+
 func (s *multiHeap) read() *Heap {
 	base := s.control - 5*s.ptr
 	s.h = &Heap{Kind: MultiHeap, Name: "ESP-IDF heap", Addr: base, overlap: s.ptr, slack: s.ptr - 1}
+	if s.plain {
+		base = s.control
+		s.h.Kind, s.h.Name, s.h.Addr = TLSF, "TLSF pool", base
+	}
 	c := chain{f: s.finder, h: s.h, start: s.start, end: s.end, align: 4, least: 4 * s.ptr, confirm: confirm, read: s.next}
 	end := c.walk()
-	poisoned := s.poisoned()
+	poisoned := !s.plain && s.poisoned()
 	if poisoned && len(s.h.Damage) > 0 { // search again, with the canaries
 		s.blocks += len(s.h.Blocks)
 		s.h.Blocks, s.h.Damage = nil, nil
@@ -179,8 +279,9 @@ func (s *multiHeap) read() *Heap {
 			used += b.Size + b.header()
 		}
 	}
-	free, _ := s.m.Pointer(s.control - 4*s.ptr)
-	s.h.prove("free bytes", free, s.pool-s.size-used)
+	if free, _ := s.m.Pointer(s.control - 4*s.ptr); !s.plain {
+		s.h.prove("free bytes", free, s.pool-s.size-used)
+	}
 	n, _ := s.h.Count(Free)
 	s.h.prove("blocks in the lists of free blocks", s.listed(), uint64(n))
 	if poisoned {
