@@ -1,23 +1,26 @@
 package device
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/internal/figures"
 )
 
 // Memory that metadata takes per allocation, on average over the synthetic stacks of a
 // Cortex-M program:
 //
-//	go test ./device -run Overhead -v
+//	go test ./device -run Overhead [-update]
 func TestOverhead(t *testing.T) {
 	model, ok := gen.ModelByName("cortex-m")
 	if !ok {
 		t.Fatal("no model cortex-m")
 	}
 	const n, node = 2000, 12
-	before := 0.0
+	before, table := 0.0, "| frames | ours, aligned to 8 | lws, aligned to 4 | list node, size and raw addresses | ESP-IDF heap trace, 24 + 8·depth |\n"+
+		"| --- | --- | --- | --- | --- |\n"
 	for _, depth := range []int{4, 8, 12} {
 		program := model.Program(3)
 		var s codec.Stack
@@ -41,11 +44,11 @@ func TestOverhead(t *testing.T) {
 			got++
 		}
 		mean := float64(ours) / n
-		t.Logf("%2d frames: ours %.1f bytes, aligned to 8; lws %.1f, aligned to 4; raw addresses, size and node %d",
-			depth, mean, float64(lws)/n, node+4+4*depth)
+		table += fmt.Sprintf("| %d | %.1f | %.1f | %d | %d |\n", depth, mean, float64(lws)/n, node+4+4*depth, 24+8*depth)
 		if mean <= before || mean > float64(node+8+4*depth+8) {
 			t.Errorf("%d frames take %.1f bytes", depth, mean)
 		}
 		before = mean
 	}
+	figures.Check(t, figuresFile, "overhead", table)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/gen"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/internal/figures"
 )
 
 // A held is what a call path holds, and, with a history, what it held since the boot.
@@ -436,7 +437,7 @@ func TestDeviceHeaders(t *testing.T) {
 	}
 	want := []codec.Header{
 		{Verb: codec.VerbBoot, Keys: []codec.HeaderKey{{Key: "prog", Value: "my app"}, {Key: "w", Value: "64"}, {Key: "build", Value: "01020304ffee"},
-			{Key: "dev", Value: "serial 7"}, {Key: "fw", Value: "1.2.3%"}, {Key: "code", Value: "8000000+60000,20000000+800"}, {Key: "shift", Value: "1"},
+			{Key: "dev", Value: "serial 7"}, {Key: "fw", Value: "1.2.3%"}, {Key: "code", Value: "8000000+60000,20000000+800"}, {Key: "shift", Value: "1"}, {Key: "text", Value: "abcdef12"},
 			{Key: "heap", Value: "20001000+f000"}}},
 		{Verb: codec.VerbHeap, Keys: []codec.HeaderKey{{Key: "t", Value: "17"}, {Key: "size", Value: "4000"}, {Key: "free", Value: "300"},
 			{Key: "largest", Value: "20"}, {Key: "min", Value: "1"}}},
@@ -584,7 +585,7 @@ func TestProfileThreads(t *testing.T) {
 // What docs/device.md says of a profile's memory and dumps, on a 32-bit machine, for the synthetic program of a
 // Cortex-M, 2,000 live blocks of 163 call paths:
 //
-//	LWSBT_FULL=1 go test ./device -run ProfileFigures -v
+//	LWSBT_FULL=1 go test ./device -run ProfileFigures [-update]
 func TestProfileFigures(t *testing.T) {
 	cmdtest.Long(t)
 	model, ok := gen.ModelByName("cortex-m")
@@ -647,9 +648,11 @@ func TestProfileFigures(t *testing.T) {
 		mean.lines /= 16
 		return mean
 	}
-	t.Logf("| paths | %d |", len(dumps[0].held))
-	t.Logf("| memory of the table: %d nodes of 4 bytes, %d entries of 12 | %d |", nodes, entries, memory)
-	t.Logf("| lws's lines | %d |", lws)
+	table := "| | bytes or characters |\n| --- | ---: |\n"
+	add := func(what string, value any) { table += fmt.Sprintf("| %s | %v |\n", what, value) }
+	add("a block: size, number, check", 8)
+	add(fmt.Sprintf("table: %d nodes of 4 bytes, %d entries of 12, the least that cuts no path", nodes, entries), memory)
+	add("dump as lws writes it, `~m#` lines", lws)
 	for _, row := range []struct {
 		what       string
 		dump       pathDump
@@ -664,7 +667,7 @@ func TestProfileFigures(t *testing.T) {
 		{"dump of stacks in front of blocks, added up in 64 slots", inline[0], 5000, 50000},
 		{"the same by name; a sixteenth with its frames", inline[1], 1800, 20000},
 	} {
-		t.Logf("| %s | %d |", row.what, row.dump.lines)
+		add(row.what, row.dump.lines)
 		if len(row.dump.held) != 163 || row.dump.end["cut"] != 0 || row.dump.lines < row.least || row.dump.lines > row.top {
 			t.Errorf("%s: %d paths in %d characters, want 163 in %d to %d", row.what, len(row.dump.held), row.dump.lines, row.least, row.top)
 		}
@@ -672,8 +675,9 @@ func TestProfileFigures(t *testing.T) {
 	r.script.Reset()
 	r.script.WriteString(counts)
 	blobs := r.overhead(t, b)
-	t.Logf("| a block with a blob in front of it | %.1f |", float64(blobs)/2000)
-	t.Logf("| of these, the blob | %.1f |", float64(blobBytes)/2000)
+	add("memory in front of a block: blob and list node, aligned to 8", fmt.Sprintf("%.1f", float64(blobs)/2000))
+	add("of the former, the blob", fmt.Sprintf("%.1f", float64(blobBytes)/2000))
+	figures.Check(t, figuresFile, "profiles", table)
 	if memory > 4608 {
 		t.Errorf("the table takes %d bytes, want at most 4.5 KB", memory)
 	}

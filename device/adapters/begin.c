@@ -1,11 +1,19 @@
 /*
  * lwsbt_wrap_begin and lwsbt_wrap_dump, for a program with one stack, or whose port has stack. Limits are those
  * of the linker script: of each list, the first symbol that the script has; on a Cortex-M also those of the vector table.
- * Without limits, lwsbt_wrap_begin says so in the log.
+ * Without a symbol, the code ends where the linker places a constant whose section no script names, and the stack at the
+ * function that calls lwsbt_wrap_begin.
  */
 #include "lwsbt.h"
 
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#define CODE_FROM_0 1	/* the code may begin at address 0, with the vector table */
+#else
+#define CODE_FROM_0 0
+#endif
+
 #define SYMBOL(name) extern char name[] __attribute__((weak))
+#define MOST_CODE 0x8000000u	/* bytes: a symbol further away is of other memory */
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 SYMBOL(lwsbt_code_lo);
@@ -16,8 +24,16 @@ SYMBOL(g_pfnVectors);		/* STM32Cube: what the flash begins with */
 SYMBOL(__Vectors);		/* CMSIS, the same */
 SYMBOL(__isr_vector);
 SYMBOL(__executable_start);	/* the linker's own script, for newlib */
-static char *const code_lo[] = { lwsbt_code_lo, __flash_binary_start, __text_region_start, _stext, g_pfnVectors,
-	__Vectors, __isr_vector, __executable_start };
+SYMBOL(__flash);		/* picolibc */
+#if !CODE_FROM_0
+SYMBOL(_start);			/* with no vector table, what the code begins with */
+#endif
+static const char *const code_lo[] = { lwsbt_code_lo, __flash_binary_start, __text_region_start, _stext, g_pfnVectors,
+	__Vectors, __isr_vector, __executable_start, __flash,
+#if !CODE_FROM_0
+	_start,
+#endif
+};
 
 SYMBOL(lwsbt_code_hi);		/* with the constants behind the code, if possible */
 SYMBOL(__flash_binary_end);
@@ -29,15 +45,16 @@ SYMBOL(_etext);
 SYMBOL(etext);
 SYMBOL(__fini_array_end);	/* of any script for newlib, behind code and constants */
 SYMBOL(__init_array_end);
-static char *const code_hi[] = { lwsbt_code_hi, __flash_binary_end, __rodata_region_end, _eronly, _sidata, __etext,
-	_etext, etext, __fini_array_end, __init_array_end };
+static const char behind_code[4] __attribute__((section("lwsbt_limit"), used)) = ""; /* the linker places it behind constants */
+static const char *const code_hi[] = { lwsbt_code_hi, __flash_binary_end, __rodata_region_end, _eronly, _sidata, __etext,
+	_etext, etext, __fini_array_end, __init_array_end, behind_code };
 
 SYMBOL(lwsbt_stack_hi);
 SYMBOL(__StackTop);		/* CMSIS, Pico SDK */
 SYMBOL(_estack);		/* STM32Cube */
 SYMBOL(__stack);		/* newlib, picolibc */
 SYMBOL(_stack);
-static char *const stack_hi[] = { lwsbt_stack_hi, __StackTop, _estack, __stack, _stack };
+static const char *const stack_hi[] = { lwsbt_stack_hi, __StackTop, _estack, __stack, _stack };
 
 SYMBOL(lwsbt_stack_lo);		/* or all from the heap on, as the stack may be longer than was planned */
 SYMBOL(end);
@@ -45,22 +62,21 @@ SYMBOL(_end);
 SYMBOL(__end__);
 SYMBOL(_ebss);
 SYMBOL(__StackLimit);
-static char *const stack_lo[] = { lwsbt_stack_lo, end, _end, __end__, _ebss, __StackLimit };
+static const char *const stack_lo[] = { lwsbt_stack_lo, end, _end, __end__, _ebss, __StackLimit };
 
 SYMBOL(__start_gnu_build_id_start); /* where a script that places .note.gnu.build-id often says so */
 
 #pragma weak lwsbt_wrap_out
 
 /* limit sets *to, unless it is set, to the first of n symbols that is there, from least to most. */
-static void limit(uintptr_t *to, char *const *list, size_t n, uintptr_t least, uintptr_t most)
+static void limit(uintptr_t *to, const char *const *list, size_t n, uintptr_t least, uintptr_t most)
 {
 	for (; *to == 0 && n > 0; n--, list++)
 		if (*list && (uintptr_t)*list >= least && (uintptr_t)*list <= most)
 			*to = (uintptr_t)*list;
 }
 
-#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
-#define CODE_FROM_0 1	/* the code may begin at address 0 */
+#if CODE_FROM_0
 
 /* The vector table of a Cortex-M begins with the initial stack pointer, and is before the code: for a linker script
  * with other names. VTOR is 0 at reset, and always where there is none. */
@@ -74,8 +90,6 @@ static void vectors(uintptr_t *code, uintptr_t *stack, uintptr_t here)
 		*stack = *(const volatile uintptr_t *)table;
 }
 
-#else
-#define CODE_FROM_0 0
 #endif
 
 #if !defined(LWSBT_TINY) || LWSBT_EXTRAS
@@ -99,47 +113,53 @@ static const void *build_id(uintptr_t lo, uintptr_t hi)
 	return NULL;
 }
 
+/* text_hash returns a hash of the words from lo to hi, which btheap compares with the ELF file. [BT-HEAD-7] */
+static uint32_t text_hash(uintptr_t lo, uintptr_t hi)
+{
+	uint32_t h = 0;
+
+	for (lo = (lo + 3) & ~(uintptr_t)3; lo + 4 <= hi; lo += 4)
+		h = (h << 5 ^ h >> 27 ^ *(const uint32_t *)lo) * 0x9e3779b1u;
+	return h;
+}
+
 #endif
 
 void lwsbt_wrap_begin(const char *prog, const char *fw)
 {
 	struct lwsbt_capture_ctx *ctx = &lwsbt_wrapped.ctx;
-	struct lwsbt_device device = { prog, NULL, fw, NULL, { NULL, 0, 0 }, { 0, 0 } };
+	struct lwsbt_device device = { prog, NULL, fw, NULL, { NULL, 0, 0 }, { 0, 0 }, 0 };
 	uintptr_t here = (uintptr_t)&device, most = UINTPTR_MAX;
-#ifdef LWSBT_WRAP_NODES
 	static struct lwsbt_range code;
-#endif
 
 	limit(&ctx->code_lo, code_lo, COUNT(code_lo), 0, most);
-	limit(&ctx->code_hi, code_hi, COUNT(code_hi), ctx->code_lo, most);
 	limit(&ctx->hi, stack_hi, COUNT(stack_hi), here, most);
 	limit(&ctx->lo, stack_lo, COUNT(stack_lo), 0, here);
 #if CODE_FROM_0
 	vectors(&ctx->code_lo, &ctx->hi, here);
 #endif
+	limit(&ctx->code_hi, code_hi, COUNT(code_hi), ctx->code_lo, ctx->code_lo + MOST_CODE);
+	if (ctx->hi == 0)
+		ctx->hi = (uintptr_t)__builtin_dwarf_cfa(); /* where the frame of the caller begins */
 	if (!ctx->functions)
 		ctx->functions = lwsbt_function_table();
-#ifdef LWSBT_WRAP_NODES
 	code.start = ctx->code_lo;
 	code.end = ctx->code_hi & ~(((uintptr_t)1 << LWSBT_CODE_SHIFT) - 1);
 	if (code.start < code.end) { /* else frames are addresses */
 		device.code.range = &code;
 		device.code.count = 1;
 		device.code.shift = LWSBT_CODE_SHIFT;
+#ifdef LWSBT_WRAP_NODES
 		lwsbt_wrapped_profile.code = device.code;
-	}
 #endif
+	}
 #if !defined(LWSBT_TINY) || LWSBT_EXTRAS
 	device.build = build_id(ctx->code_lo, ctx->code_hi);
+	if (!device.build && device.code.count)
+		device.text = text_hash(code.start, code.end);
 #endif
-	if (!&lwsbt_wrap_out)
-		return;
-	lwsbt_head_device(&lwsbt_wrap_out, &device);
-	if (lwsbt_wrapped.capture && (ctx->code_hi <= ctx->code_lo || ctx->hi == 0)) {
-		static const char text[] = "lwsbt: stacks have one frame: the limits of code or stack are not known\n";
-
-		lwsbt_wrap_out.put(lwsbt_wrap_out.arg, text, sizeof text - 1);
-	}
+	if (&lwsbt_wrap_out)
+		lwsbt_head_device(&lwsbt_wrap_out, &device);
 }
 
 void lwsbt_wrap_dump(const char *why)

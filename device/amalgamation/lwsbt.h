@@ -631,6 +631,7 @@ struct lwsbt_device {
 	const void *build;		/* the ELF file's .note.gnu.build-id, 4-byte aligned */
 	struct lwsbt_code code;
 	struct lwsbt_range heap;
+	uint32_t text;			/* hash of the code, for a program without build ID [BT-HEAD-7] */
 };
 
 /* lwsbt_head_device writes the ~h#boot line of a device; lwsbt_head_boot writes that of a Linux program. */

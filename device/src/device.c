@@ -37,6 +37,8 @@ void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d
 		range(out, name, &d->code.range[i]);
 	if (d->code.count)
 		lwsbt_key(out, " shift=", d->code.shift);
+	if (LWSBT_EXTRAS && d->text)
+		lwsbt_digits(out, " text=", d->text, 16);
 	if (LWSBT_EXTRAS && d->heap.end)
 		range(out, " heap=", &d->heap);
 	lwsbt_text(out, "\n");

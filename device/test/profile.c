@@ -107,7 +107,7 @@ static void table(char **argv)
 	static struct lwsbt_sum slots[LWSBT_SUMS];
 	unsigned n = 0, count = 0;
 	size_t bytes = 0;
-	struct lwsbt_device device = { "table", NULL, NULL, NULL, { NULL, 0, 0 }, { 0, 0 } };
+	struct lwsbt_device device = { "table", NULL, NULL, NULL, { NULL, 0, 0 }, { 0, 0 }, 0 };
 
 	int sums = atoi(argv[0]) == 0;
 
@@ -205,7 +205,7 @@ static void headers(void)
 	static const uint32_t build[] = { 4, 6, 3, 0x00554e47, 0x04030201, 0xeeff }; /* of a little-endian machine */
 	static const struct lwsbt_range ranges[] = { { 0x8000000, 0x8060000 }, { 0x20000000, 0x20000800 } };
 	static const struct lwsbt_device device = { "my app", "serial 7", "1.2.3%", build, { ranges, 2, 1 },
-		{ 0x20001000, 0x20010000 } };
+		{ 0x20001000, 0x20010000 }, 0xabcdef12 };
 	struct lwsbt_numbers n = { 4000, 300, 20, 1, NULL };
 
 	lwsbt_head_device(&out, &device);

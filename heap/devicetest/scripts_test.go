@@ -66,7 +66,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-var ordinary = regexp.MustCompile("orphan section `(\\.debug_\\w+|\\.comment|\\.ARM\\.attributes)'")
+var ordinary = regexp.MustCompile("orphan section `(\\.debug_\\w+|\\.comment|\\.ARM\\.attributes|lwsbt_limit)'")
 
 const scriptFlags = "-mcpu=cortex-m3 -mthumb -Os -g -Wall -Wextra -Werror -ffunction-sections -fdata-sections -DLWSBT_WRAP -I../../device/amalgamation"
 

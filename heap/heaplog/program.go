@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
@@ -16,6 +17,9 @@ func programOf(at *placed) (b symbol.Boot) {
 	if at.header != nil && at.bootText != "" {
 		b.Build, _ = at.header.Get("build")
 		b.Firmware, _ = at.header.Get("fw")
+		b.Text, _ = at.header.Get("text")
+		code, _ := at.header.Get("code")
+		b.Code, _ = codec.ParseRanges(code)
 	}
 	return b
 }
