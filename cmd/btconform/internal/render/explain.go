@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,6 +32,9 @@ func Explain(r *conformance.Result) []string {
 		lines[1] += fmt.Sprintf("; wrong in %d of %d variants", r.Wrong, r.Cases)
 	}
 	lines = append(lines, compared(r.Op, f.Want, f.Got)...)
+	if r.Vector != nil && r.Vector.Why != "" && !oneMistake.MatchString(r.Vector.Why) {
+		lines = append(lines, indent("why   ", cli.Printable(r.Vector.Why))...)
+	}
 	lines = append(lines, quoteClauses(r)...)
 	if !f.Answer.Trouble() {
 		lines = append(lines, draw(f, r)...)
@@ -53,6 +57,10 @@ func shorten(text string) string {
 	}
 	return text[:maxShown/2] + " … " + text[len(text)-maxShown/2:]
 }
+
+// oneMistake is the beginning of a remark that says no more than the clause, or names one mistake of several: that of
+// this implementation may be another one.
+var oneMistake = regexp.MustCompile(`^(catches|control|tests): `)
 
 // quoteLines is how many lines of a clause are quoted.
 const quoteLines = 4

@@ -58,6 +58,7 @@ func TestExplainDumps(t *testing.T) {
   want  … bytes=110 0:142/d1e/2db1/8111;live=1;bytes=512
   got   … bytes=110 0:142/d1e/2db1/8111;live=1;bytes=511
                                                        ^ bytes
+  why   in one line and in another
   BT-DUMP-2: A reader MUST¹ add up the values of all entries that are of the
   same path (BT-NAME-2).
 `
