@@ -27,7 +27,7 @@ type moment struct {
 }
 
 // stamps are the times at the beginning of a line. %Y %m %d %H %M %S %y are digits, %h hours beyond a day, %b %a names, %f a
-// fraction or nothing, %p AM or PM, %z a zone or nothing, %Z a word, %i an integer, %6 one of six digits or more, %U a word in brackets of capitals, %F a number with a point, %E a
+// fraction or nothing, %p AM or PM, %z a zone or nothing, %Z a word, %i an integer, %j one that says nothing, %$ the end of the line, %6 one of six digits or more, %U a word in brackets of capitals, %F a number with a point, %E a
 // time since 1970, %L a letter, %w anything but a bracket, _ spaces or none.
 var stamps = []struct {
 	form  string
@@ -44,7 +44,18 @@ var stamps = []struct {
 	{"%d.%m.%Y %H:%M:%S%f", dateTime, 0, false},
 	{"%d.%m.%Y, %H:%M:%S%f", dateTime, 0, false},
 	{"[%d.%m.%Y %H:%M:%S%f]", dateTime, 0, false},
-	{"%d/%m/%Y %H:%M:%S%f", dateTime, 0, false},
+	{"%j/%j/%j %H:%M:%S%p ", dayTime, 0, false}, // which is the day, and which the month?
+	{"%j/%j/%j %H:%M:%S%f", dayTime, 0, false},
+	{"%j-%j-%j %H:%M:%S%f", dayTime, 0, false},
+	{"[%d/%b/%Y:%H:%M:%S %z]", dateTime, 0, false}, // of web servers
+	{"[%a %b_%d %H:%M:%S%f %Y]", dateTime, 0, false},
+	{"[%Y-%m-%dT%H:%M:%S%f%z %w]", dateTime, 0, false},
+	{"%a %Y-%m-%d %H:%M:%S %Z ", dateTime, 0, false},
+	{"%b_%d, %Y %H:%M:%S%p ", dateTime, 0, false},
+	{"<%i>%i %Y-%m-%dT%H:%M:%S%f%z ", dateTime, 0, false},
+	{"<%i>%b_%d %H:%M:%S%f ", yearTime, 0, false},
+	{"[%b_%d %H:%M:%S%f]", yearTime, 0, false},
+	{"%L%m%d %H:%M:%S%f ", yearTime, 0, false}, // of glog
 	{"%b_%d %H:%M:%S%f %Y", dateTime, 0, false},
 	{"%a %b_%d %H:%M:%S %Z %Y", dateTime, 0, true},
 	{"%a %b_%d %H:%M:%S %Y", dateTime, 0, true},
@@ -60,9 +71,12 @@ var stamps = []struct {
 	{"%L (%i) ", bootTime, 1e-3, false},
 	{"%L (%H:%M:%S%f) ", dayTime, 0, false},
 	{"%L (%y-%m-%d %H:%M:%S%f) ", dateTime, 0, false},
+	{"[%E]", dateTime, 1, false},
 	{"[_%F]", bootTime, 1, false},
 	{"(_%F)", bootTime, 1, false},
-	{"[%6] [%U] ", bootTime, 1e-3, false}, // of ESPurna
+	{"[%w]\t(%F, +%j)\t", bootTime, 1, false}, // of LVGL
+	{"Runtime: %i%$", bootTime, 1e-3, true},   // of WLED
+	{"[%6] [%U] ", bootTime, 1e-3, false},     // of ESPurna
 	{"[_%i]", noUnit, 1, false},
 	{"(_%i)", noUnit, 1, false},
 	{"# %Y-%m-%dT%H:%M:%S%f%z", dateTime, 0, true},
@@ -275,6 +289,11 @@ func (p *stampParser) other(verb byte) bool {
 		k := bytes.IndexByte(p.text[p.n:], ']')
 		p.n += max(k, 0)
 		return k >= 0 && k < 40
+	case '$':
+		return p.n == len(p.text)
+	case 'j':
+		_, k := p.digits(20)
+		return k > 0
 	case 'i', '6':
 		v, k := p.digits(20)
 		p.number = v
@@ -295,7 +314,7 @@ func (p *stampParser) other(verb byte) bool {
 // epoch reads a time since 1970 in seconds, ms, µs or ns, by its number of digits.
 func (p *stampParser) epoch() bool {
 	v, k := p.digits(20)
-	if c := p.peek(); k < 10 || (k-10)%3 != 0 || k > 19 || c != 0 && bytes.IndexByte([]byte(" .,\t:"), c) < 0 {
+	if c := p.peek(); k < 10 || (k-10)%3 != 0 || k > 19 || c != 0 && bytes.IndexByte([]byte(" .,\t:]"), c) < 0 {
 		return false
 	}
 	for ; k > 10; k -= 3 {
@@ -318,14 +337,14 @@ func epochOf(raw []byte) (moment, bool) {
 // beginsStamp reports whether a line may begin with a time.
 func beginsStamp(b []byte) bool {
 	switch c := b[0]; {
-	case isDigit(c), c == '[', c == '(', c == '#', c == '=':
+	case isDigit(c), c == '[', c == '(', c == '#', c == '=', c == '<':
 		return true
 	case !isUpper(c) && c != 't':
 		return false
-	case b[1] == ' ', len(b) > 6 && b[6] == '|':
+	case b[1] == ' ', isDigit(b[1]), len(b) > 6 && b[6] == '|':
 		return true
 	}
-	k := strings.Index(months+days+"topUpt", string(b[:3]))
+	k := strings.Index(months+days+"topUptRun", string(b[:3]))
 	return k >= 0 && k%3 == 0
 }
 
@@ -377,6 +396,9 @@ func Stamps(line []byte) (list []Stamp) {
 // stamp takes the times off the beginning of a line.
 func (l *stamper) stamp(b []byte) (s stamped) {
 	s.rest, s.form = b, -1
+	if host, rest := l.prefix(b); host != nil {
+		s.host, b = host, rest
+	}
 	for range maxStamps {
 		b = bytes.TrimLeft(b, " \t")
 		if s.rest = b; len(b) < 4 || !beginsStamp(b) {
@@ -400,12 +422,28 @@ func (l *stamper) stamp(b []byte) (s stamped) {
 			s.wall, l.lastStamp = moment{f.clock, at}, k
 		}
 		b = bytes.TrimPrefix(b[n:], []byte("-> "))
-		if s.whole = s.whole || stamps[k].whole; strings.HasPrefix(stamps[k].form, "%b") && stamps[k].clock == yearTime {
+		if s.whole = s.whole || stamps[k].whole; strings.HasSuffix(stamps[k].form, "%b_%d %H:%M:%S%f ") {
 			s.host, b = hostOf(b)
 		}
 	}
 	s.rest = b
 	return s
+}
+
+// prefix returns the name of a container or a pod before a date, as docker compose, pm2 and kubectl write it; nil if there
+// is none.
+func (l *stamper) prefix(b []byte) (host, rest []byte) {
+	head := b[:min(len(b), 60)]
+	k := bytes.Index(head, []byte("| 2"))
+	if k < 0 {
+		if k = bytes.Index(head, []byte("] 2")); k < 0 || b[0] != '[' || bytes.IndexByte(head[:k], '/') < 0 {
+			return nil, nil
+		}
+	}
+	if _, _, ok := tryStamp(0, b[k+2:]); k == 0 || !ok {
+		return nil, nil
+	}
+	return bytes.TrimSpace(bytes.Trim(b[:k], "[|")), b[k+2:]
 }
 
 // findStamp returns the form of the time at the beginning of b, -1 if there is none.
@@ -450,7 +488,7 @@ func tagOf(b []byte) []byte {
 // hostOf returns the host behind a time of syslog, if a tag with a colon follows.
 func hostOf(b []byte) (host, rest []byte) {
 	k := bytes.IndexByte(b, ' ')
-	if k > 0 && b[k-1] != ':' && bytes.IndexByte(b[k+1:], ':') > 0 {
+	if k > 0 && b[k-1] != ':' && bytes.IndexByte(b[k+1:], ':') > 0 && !isMemory(b[:k]) && !classOf(string(b[:k])).q.level() {
 		return b[:k], b[k+1:]
 	}
 	return nil, b
