@@ -7,42 +7,52 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/decompress"
+	"github.com/lwsbt/lwsbt/internal/figures"
 )
 
-const dumpDir = "../../core/crash/testdata"
+const (
+	dumpDir = "../../core/crash/testdata"
+	taskDir = "../../core/tasks/testdata"
+)
 
 // dumpSamples are the crash dumps in testdata of heap/core/crash. The ELF files have symbols and unwind tables, but no code.
 var dumpSamples = []struct {
 	name, file, elf string
+	about           string   // for the table
+	truth           string   // what the stacks are compared with
 	code            int      // exit code of btcore stacks
 	notes           []string // on standard error
 }{
-	{"stacks", "stacks.log.xz", "stacks", cli.OK, []string{"Zephyr dump version 2, EM_ARM, reason 0 (CPU exception)"}},
-	{"all", "all.log.xz", "all", cli.OK, []string{"Zephyr dump version 2"}},
-	{"zephyr-flash", "zephyr-flash.bin.xz", "all", cli.OK, []string{"Zephyr dump version 2"}},
-	{"all4f", "all4f.log.xz", "all4f", cli.OK, []string{"Zephyr dump version 2"}},
-	{"rv", "rv.log.xz", "rv", cli.OK, []string{"EM_RISCV"}},
-	{"catcher", "catcher.log.xz", "catcher", cli.OK, []string{"CrashCatcher dump version 3.0"}},
-	{"tx", "tx.log.xz", "tx", cli.OK, []string{"Zephyr dump version 2"}},
-	{"nuttx", "nuttx.log.xz", "nuttx", cli.Short, []string{"NuttX dump, a core file of 10460 bytes",
-		"11 bytes are in the image more than once, with different values"}},
-	{"md", "md.dmp.xz", "md", cli.Short, []string{"minidump of 4 threads", "signal or exception 0xb at address 0x3041"}},
-	{"esp32", "esp32.b64", "esp32", cli.OK, []string{"ESP-IDF dump version 1.2 of an ESP32", "SHA-256 of the application's ELF file begins 1b43c5e74",
-		"panic: abort() was called at PC 0x400d66b9 on core 0"}},
-	{"esp32_bin", "esp32_bin.b64", "esp32_bin", cli.OK, []string{"version 0.3 of an ESP32"}},
-	{"esp32s3_bin", "esp32s3_bin.b64", "esp32s3_bin", cli.OK, []string{"version 0.2 of an ESP32-S3"}},
-	{"esp32c3", "esp32c3.b64", "esp32c3", cli.Short, []string{"version 1.2 of an ESP32-C3"}},
-	{"esp32c6", "esp32c6.b64", "esp32c6", cli.Short, []string{"version 1.4 of an ESP32-C6"}},
+	{"stacks", "stacks.log.xz", "stacks", "Zephyr's lines, stacks only; FreeRTOS, Cortex-M3", "source", cli.OK,
+		[]string{"Zephyr dump version 2, EM_ARM, reason 0 (CPU exception)"}},
+	{"all", "all.log.xz", "all", "Zephyr's lines, all RAM; FreeRTOS, Cortex-M3", "source", cli.OK, []string{"Zephyr dump version 2"}},
+	{"zephyr-flash", "zephyr-flash.bin.xz", "all", "Zephyr's flash partition; the same", "source", cli.OK, []string{"Zephyr dump version 2"}},
+	{"all4f", "all4f.log.xz", "all4f", "Zephyr's lines, all RAM; FreeRTOS, Cortex-M4F", "source", cli.OK, []string{"Zephyr dump version 2"}},
+	{"rv", "rv.log.xz", "rv", "Zephyr's lines, all RAM; FreeRTOS, RV32", "source", cli.OK, []string{"EM_RISCV"}},
+	{"tx", "tx.log.xz", "tx", "Zephyr's lines, all RAM; ThreadX, Cortex-M3", "source", cli.OK, []string{"Zephyr dump version 2"}},
+	{"catcher", "catcher.log.xz", "catcher", "CrashCatcher 3.0, all RAM; FreeRTOS, Cortex-M3", "source", cli.OK, []string{"CrashCatcher dump version 3.0"}},
+	{"nuttx", "nuttx.log.xz", "nuttx", "NuttX, LZF in hexadecimal, stacks; Cortex-M7", "gdb, source", cli.Short,
+		[]string{"NuttX dump, a core file of 10460 bytes", "11 bytes are in the image more than once, with different values"}},
+	{"esp32", "esp32.b64", "esp32", "ESP-IDF 1.2, ESP32", "gdb", cli.OK, []string{"ESP-IDF dump version 1.2 of an ESP32",
+		"SHA-256 of the application's ELF file begins 1b43c5e74", "panic: abort() was called at PC 0x400d66b9 on core 0"}},
+	{"esp32_bin", "esp32_bin.b64", "esp32_bin", "ESP-IDF 0.3, ESP32", "gdb", cli.OK, []string{"version 0.3 of an ESP32"}},
+	{"esp32s3_bin", "esp32s3_bin.b64", "esp32s3_bin", "ESP-IDF 0.2, ESP32-S3", "gdb", cli.OK, []string{"version 0.2 of an ESP32-S3"}},
+	{"esp32c3", "esp32c3.b64", "esp32c3", "ESP-IDF 1.2, ESP32-C3", "gdb with the ROM's ELF file", cli.Short, []string{"version 1.2 of an ESP32-C3"}},
+	{"esp32c6", "esp32c6.b64", "esp32c6", "ESP-IDF 1.4, ESP32-C6", "gdb", cli.Short, []string{"version 1.4 of an ESP32-C6"}},
+	{"md", "md.dmp.xz", "md", "minidump of Crashpad, x86-64, without libc's file", "source", cli.Short,
+		[]string{"minidump of 4 threads", "signal or exception 0xb at address 0x3041"}},
 }
 
 // TestStacksOfDumps compares the stacks of crash dumps with those of the programs' sources, or of gdb.
 func TestStacksOfDumps(t *testing.T) {
 	expected := expectedStacks(t)
+	table := "| dump | stacks | frames | of | compared with |\n| --- | ---: | ---: | ---: | --- |\n"
 	for _, s := range dumpSamples {
 		t.Run(s.name, func(t *testing.T) {
 			args := []string{"stacks", filepath.Join(dumpDir, s.file), "-e", unpacked(t, s.elf)}
@@ -52,9 +62,12 @@ func TestStacksOfDumps(t *testing.T) {
 			if len(expected[s.name]) == 0 {
 				t.Fatal("no expected stacks")
 			}
+			right, frames := 0, 0
 			for thread, want := range expected[s.name] {
-				compareStack(t, thread, want, stacks[thread], errs)
+				right += compareStack(t, thread, want, stacks[thread], errs)
+				frames += len(slices.DeleteFunc(want, func(w string) bool { return w == "|" }))
 			}
+			table += fmt.Sprintf("| %s | %d | %d | %d | %s |\n", s.about, len(expected[s.name]), right, frames, s.truth)
 			if !strings.Contains(strings.SplitN(out, "\n", 2)[0], ", crashed") && !strings.Contains(out, ", signal 11") {
 				t.Errorf("the first thread did not crash: %s", out)
 			}
@@ -63,6 +76,7 @@ func TestStacksOfDumps(t *testing.T) {
 			}
 		})
 	}
+	figures.Check(t, "../../FIGURES.md", "crash dumps", table)
 }
 
 // expectedStacks returns the expected frames by sample and thread.
@@ -113,19 +127,20 @@ func parseStacks(out string) map[string][]printedFrame {
 	return threads
 }
 
-// compareStack compares a stack with what is expected. Beyond "|" it must end, and say where it goes on.
-func compareStack(t *testing.T, thread string, want []string, got []printedFrame, errs string) {
+// compareStack compares a stack with what is expected, and returns the number of frames that are right. Beyond "|" it must
+// end, and say where it goes on.
+func compareStack(t *testing.T, thread string, want []string, got []printedFrame, errs string) (right int) {
 	t.Helper()
 	for i, w := range want {
 		if w == "|" {
 			if len(got) != i || !strings.Contains(errs, "goes on at "+want[i+1]) {
 				t.Errorf("thread %s: %d frames, expected %d, then %s", thread, len(got), i, want[i+1])
 			}
-			return
+			return right
 		}
 		if i >= len(got) {
 			t.Errorf("thread %s: %d frames, expected %d", thread, len(got), len(want))
-			return
+			return right
 		}
 		name, line, _ := strings.Cut(w, ":")
 		same := strings.HasPrefix(got[i].text, name+" ") || got[i].text == name
@@ -134,11 +149,14 @@ func compareStack(t *testing.T, thread string, want []string, got []printedFrame
 		}
 		if !same || !strings.HasSuffix(got[i].text, line) {
 			t.Errorf("thread %s: frame %d is %v, expected %s", thread, i, got[i], w)
+			continue
 		}
+		right++
 	}
 	if len(got) > len(want) {
 		t.Errorf("thread %s: %d frames, expected %d", thread, len(got), len(want))
 	}
+	return right
 }
 
 func number(s string) (n uint64) {
@@ -150,6 +168,9 @@ func number(s string) (n uint64) {
 func unpacked(t *testing.T, name string) string {
 	t.Helper()
 	packed, err := os.ReadFile(filepath.Join(dumpDir, name+".elf.xz"))
+	if os.IsNotExist(err) {
+		packed, err = os.ReadFile(filepath.Join(taskDir, name+".elf.xz"))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,43 +183,6 @@ func unpacked(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// TestTasks compares the tasks of FreeRTOS and ThreadX with the source of the programs, whose five tasks are in five states.
-// FreeRTOS has 200, 256, 160, 180 and 220 words of stack for them, ThreadX 200 for each.
-func TestTasks(t *testing.T) {
-	states := map[string]string{"boom": "running", "ctrl": "ready", "sensor": "delayed", "log": "suspended", "net": "blocked", "IDLE": "ready"}
-	threadx := map[string]string{"boom": "running", "ctrl": "ready", "sensor": "sleeping", "log": "suspended", "net": "blocked on a queue"}
-	for _, c := range []struct {
-		file, elf, kernel string
-		tasks             int
-		states            map[string]string
-	}{
-		{"all.log.xz", "all", "FreeRTOS", 6, states},
-		{"all4f.log.xz", "all4f", "FreeRTOS", 6, states},
-		{"rv.log.xz", "rv", "FreeRTOS", 6, states},
-		{"catcher.log.xz", "catcher", "FreeRTOS", 6, states},
-		{"tx.log.xz", "tx", "ThreadX", 6, threadx},
-	} {
-		t.Run(c.file, func(t *testing.T) {
-			code, out, errs := execute("tasks", filepath.Join(dumpDir, c.file), "-e", unpacked(t, c.elf))
-			compareOutput(t, code, cli.OK, out+errs, []string{fmt.Sprintf("%d tasks of %s\n", c.tasks, c.kernel)}, nil)
-			found := map[string]string{}
-			for line := range strings.Lines(out) {
-				if name := strings.TrimSpace(line[:min(len(line), 20)]); len(line) > 44 {
-					found[name] = strings.TrimSpace(line[22:44])
-				}
-			}
-			for name, state := range c.states {
-				if found[name] != state {
-					t.Errorf("task %s is %q, expected %q", name, found[name], state)
-				}
-			}
-			if t.Failed() {
-				t.Log(out)
-			}
-		})
-	}
 }
 
 // TestHeapsOfDumps compares the heaps of dumps that hold all RAM with the source of the program: 6 blocks of 296 bytes are

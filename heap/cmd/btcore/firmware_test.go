@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/internal/figures"
 )
 
 // firmwares are the machines that testdata/firmware is run on.
@@ -171,7 +172,7 @@ func TestDocs(t *testing.T) {
 	dieFirmware(t, 0, t.TempDir())
 	library := regexp.MustCompile(`(?m)(^.*  /device/.*\n)+`)
 	numbers := regexp.MustCompile(`0x[0-9a-f]+|\d+ bytes before these|~m#\S+|length \d+`)
-	cmdtest.Session{Document: document, Least: 3, Update: *update,
+	cmdtest.Session{Document: document, Least: 3, Update: figures.Update(),
 		Plain: func(s string) string { return numbers.ReplaceAllString(library.ReplaceAllString(s, "#\n"), "#") },
 		Run: func(_ *testing.T, line string) (string, error) {
 			args := strings.Fields(line)

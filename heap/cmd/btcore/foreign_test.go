@@ -10,6 +10,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/internal/figures"
 )
 
 // modelFirmware runs heap/core/alloc/testdata/model.c, which has no line of this repository's
@@ -139,7 +140,7 @@ func TestAnyHeapDocs(t *testing.T) {
 		}
 	}
 	numbers := regexp.MustCompile(`0x[0-9a-f]+|\b[\d,]+ (bytes|free)|largest [\d,]+|have \d+|(?m)^ +[\d,]+ +[\d.]+`) // they depend on the compiler
-	cmdtest.Session{Document: document, Least: 2, Update: *update,
+	cmdtest.Session{Document: document, Least: 2, Update: figures.Update(),
 		Plain: func(s string) string { return numbers.ReplaceAllString(s, "#") },
 		Run: func(_ *testing.T, line string) (string, error) {
 			args := strings.Fields(line)

@@ -180,14 +180,14 @@ func (in *input) addRegs() error {
 	if !ok {
 		return cli.Usagef("--regs: the stack pointer of %v is not known", in.Machine)
 	}
-	t := core.Thread{PC: regs.PC}
+	t := core.Thread{PC: regs.PC, Regs: map[int]uint64{}}
 	t.SP, _ = regs.Get(sp)
 	for n := range maxDWARF {
 		if v, ok := regs.Get(n); ok {
-			t.Values = append(t.Values, v)
+			t.Values, t.Regs[n] = append(t.Values, v), v
 		}
 	}
-	in.Threads = append(in.Threads, t)
+	in.Threads = slices.Insert(in.Threads, 0, t)
 	return nil
 }
 

@@ -64,9 +64,10 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 	if o.max < 1 {
 		return cli.BadArgsf("--max-frames %d: expected at least 1", o.max)
 	}
-	if in.regs == "" {
-		in.joinTasks()
+	if err := in.addRegs(); err != nil {
+		return err
 	}
+	in.joinTasks()
 	threads, err := o.threads(in)
 	if err != nil {
 		return err
@@ -101,20 +102,20 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 
 // threads returns the threads that the flags select.
 func (o *stacksOptions) threads(in *input) ([]stackThread, error) {
-	if in.regs != "" {
-		regs, err := in.readRegs()
-		if err != nil {
-			return nil, err
-		}
-		return []stackThread{{title: "thread of " + cli.Printable(in.regs), regs: regs}}, nil
-	}
 	var list []stackThread
 	for i := range in.Threads {
 		t := &in.Threads[i]
 		if o.thread != 0 && t.ID != o.thread {
 			continue
 		}
-		list = append(list, stackThread{title: threadTitle(t), regs: threadRegs(&in.Image, t)})
+		title := threadTitle(t)
+		if i == 0 && in.regs != "" {
+			title = "thread of " + cli.Printable(in.regs)
+			if t.Name != "" {
+				title += ", task " + cli.Printable(t.Name)
+			}
+		}
+		list = append(list, stackThread{title: title, regs: threadRegs(&in.Image, t)})
 	}
 	switch {
 	case len(list) > 0:

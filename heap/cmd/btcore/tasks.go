@@ -1,15 +1,19 @@
 package main
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/heap/core/crash"
 	"github.com/lwsbt/lwsbt/heap/core/tasks"
+	"github.com/lwsbt/lwsbt/heap/core/unwind"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -109,6 +113,9 @@ func (in *input) joinTasks() {
 				task = x
 			}
 		}
+		if task == nil && len(in.Threads) == 1 {
+			task = in.interrupted(t, list)
+		}
 		if task != nil {
 			t.ID, t.Name, t.State = int(task.Handle), task.Name, task.State
 			known[task.Handle] = true
@@ -130,4 +137,75 @@ func (in *input) joinTasks() {
 			in.note("task %s was running: its registers are not in the image", task.Name)
 		}
 	}
+}
+
+// interrupted returns the running task of a Cortex-M that an exception interrupted, and adds the task's stack
+// pointer (psp) to the registers: the address of the frame that the processor pushed. The handler has it in a register or
+// on its own stack, or it is that of the only frame on the task's stack.
+func (in *input) interrupted(t *core.Thread, list *tasks.List) *tasks.Task {
+	n, _, _ := unwind.RegisterNumber(elf.EM_ARM, elf.ELFCLASS32, "psp")
+	i := slices.IndexFunc(list.Tasks, func(t tasks.Task) bool { return t.Running })
+	if in.Machine != elf.EM_ARM || i < 0 || t.Regs == nil {
+		return nil
+	}
+	task := &list.Tasks[i]
+	if psp, known := t.Regs[n]; known {
+		if !task.Holds(psp) {
+			return nil
+		}
+		return task
+	}
+	const maxWords = 64 // of the handler's stack
+	var values []uint64
+	add := func(v uint64) { // r4 to r11, and EXC_RETURN, may be pushed below the frame
+		values = append(values, v, v+8*4, v+9*4)
+	}
+	for _, v := range t.Values {
+		add(v)
+	}
+	for k := range uint64(maxWords) {
+		if v, ok := in.Uint(t.SP+4*k, 4); ok {
+			add(v)
+		}
+	}
+	psp, frames := in.onlyFrame(task, values)
+	where := "the handler has the address of"
+	if frames == 0 {
+		values = values[:0]
+		for at := task.Low + task.Free; at+32 <= task.High; at += 4 {
+			values = append(values, at)
+		}
+		psp, frames = in.onlyFrame(task, values)
+		where = "the stack has"
+	}
+	if frames != 1 {
+		return nil
+	}
+	t.Regs[n] = psp
+	in.note("psp is not in the registers; %s one frame of an exception in task %s, at %#x: it is taken for psp", where, task.Name, psp)
+	return task
+}
+
+// onlyFrame returns the address of the frame of an exception on a task's stack that is among values, and the number of such
+// addresses.
+func (in *input) onlyFrame(task *tasks.Task, values []uint64) (at uint64, n int) {
+	for _, v := range values {
+		if (n == 0 || v != at) && task.Holds(v) && in.isFrame(v) {
+			at = v
+			n++
+		}
+	}
+	return at, n
+}
+
+// isFrame reports whether memory looks like the frame that a Cortex-M pushes when an exception interrupts a task: xPSR
+// has Thumb, no exception number and 0 in its reserved bits, and pc is in code.
+func (in *input) isFrame(at uint64) bool {
+	const reserved, exception = 0xf << 20, 0x1ff
+	f, ok := crash.Interrupted(crash.Thread{}, at, false, func(addr, n uint64) []byte {
+		b, _ := in.Bytes(addr, n)
+		return b
+	})
+	code := in.Find(f.PC)
+	return ok && f.Status&(reserved|exception) == 0 && f.PC&1 == 0 && code != nil && code.Exec
 }

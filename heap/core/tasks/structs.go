@@ -67,7 +67,7 @@ func readStructs(path string, names []string) (found map[string]*structure, err 
 		}
 	}
 	found = map[string]*structure{}
-	if total == 0 {
+	if f.Section(".debug_info") == nil && f.Section(".zdebug_info") == nil {
 		return found, nil
 	}
 	d, err := f.DWARF()

@@ -425,8 +425,11 @@ func (w *walker) byStart(f *function, cur *Frame, pc, look uint64, regs *Regs) (
 		return candidate{}, false
 	}
 	c.fit = w.believe(f.m, cur, f.start, f.known, look, &c.regs)
-	if guessed && !f.m.symbols && c.fit != strong {
+	switch a := w.arch; {
+	case guessed && !f.m.symbols && c.fit != strong:
 		c.fit = min(c.fit, weak)
+	case c.fit == unfit && !guessed && f.m.symbols && a.ra >= 0 && s.get(a.ra) == (value{baseReg + a.ra, 0}) && w.follows(c.regs.PC):
+		c.fit = weak // no call changed the register: another function jumped to this one
 	}
 	return c, !guessed
 }

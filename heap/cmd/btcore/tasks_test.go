@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
+)
+
+// TestTasks compares the tasks of kernels with the source of the programs, whose tasks are in different states, and those of
+// NuttX with what its command ps printed just before: state, size of the stack, and the most bytes used of it.
+func TestTasks(t *testing.T) {
+	states := map[string]string{"boom": "running", "ctrl": "ready", "sensor": "delayed", "log": "suspended", "net": "blocked", "IDLE": "ready"}
+	threadx := map[string]string{"boom": "running", "ctrl": "ready", "sensor": "sleeping", "log": "suspended", "net": "blocked on a queue"}
+	rtthread := map[string]string{"boom": "running", "ctrl": "ready", "sensor": "suspended", "log": "suspended", "net": "suspended",
+		"unused": "not started", "tidle0": "ready"}
+	nuttx := map[string]string{"Idle_Task": "running", "hpwork": "blocked on a semaphore 4,024 3,648",
+		"nsh_main": "blocked on a semaphore 4,048 2,544", "sh": "waiting for a signal 4,032 3,216"}
+	ram := func(base, name string) []string { return []string{"--ram", base + "=" + filepath.Join(taskDir, name)} }
+	for _, c := range []struct {
+		image       []string
+		elf, kernel string
+		tasks       int
+		states      map[string]string
+	}{
+		{[]string{filepath.Join(dumpDir, "all.log.xz")}, "all", "FreeRTOS", 6, states},
+		{[]string{filepath.Join(dumpDir, "all4f.log.xz")}, "all4f", "FreeRTOS", 6, states},
+		{[]string{filepath.Join(dumpDir, "rv.log.xz")}, "rv", "FreeRTOS", 6, states},
+		{[]string{filepath.Join(dumpDir, "catcher.log.xz")}, "catcher", "FreeRTOS", 6, states},
+		{[]string{filepath.Join(dumpDir, "tx.log.xz")}, "tx", "ThreadX", 6, threadx},
+		{ram("0x20000000", "rtthread.bin.xz"), "rtthread", "RT-Thread", 7, rtthread},
+		{ram("0x60000000", "nuttx.bin.xz"), "nuttx-nsh", "NuttX", 4, nuttx},
+	} {
+		t.Run(c.elf, func(t *testing.T) {
+			code, out, errs := execute(append([]string{"tasks", "-e", unpacked(t, c.elf)}, c.image...)...)
+			compareOutput(t, code, cli.OK, out+errs, []string{fmt.Sprintf("%d tasks of %s\n", c.tasks, c.kernel)}, nil)
+			found := map[string]string{}
+			for line := range strings.Lines(out) {
+				if name := strings.TrimSpace(line[:min(len(line), 20)]); len(line) > 56 {
+					found[name] = strings.TrimSpace(line[22:44]) + " " + strings.Join(strings.Fields(line[56:]), " ")
+				}
+			}
+			for name, want := range c.states {
+				if !strings.HasPrefix(found[name]+" ", want+" ") {
+					t.Errorf("task %s is %q, expected %q", name, found[name], want)
+				}
+			}
+			if t.Failed() {
+				t.Log(out)
+			}
+		})
+	}
+}
+
+// TestFaultInATask prints the stacks of RT-Thread after a fault in a task, in whose handler the processor stopped. The
+// registers lack psp. They are those of the source of the program.
+func TestFaultInATask(t *testing.T) {
+	code, out, errs := execute("stacks", "--ram", "0x20000000="+filepath.Join(taskDir, "rtthread.bin.xz"),
+		"--regs", filepath.Join(taskDir, "rtthread.regs"), "-e", unpacked(t, "rtthread"))
+	compareOutput(t, code, cli.Short, out+errs, []string{"rtthread.regs, task boom", "psp is not in the registers; the handler has the address of one frame",
+		"0x000099  signal        write_config  ./main.c:18"}, nil)
+	stacks := parseStacks(out)
+	for thread, want := range map[string]string{
+		"of":     "rt_hw_hard_fault_exception _update_done ?? write_config:18 busy:19 boom:20",
+		"net":    "rt_hw_interrupt_enable rt_sem_take net_receive:11 net_packet:12 net_packet:12 net_packet:12 net_packet:12 net:13",
+		"sensor": "rt_hw_interrupt_enable rt_thread_sleep sensor_wait:8 sensor_read:9 sensor:10",
+		"log":    "rt_hw_interrupt_enable log_sleep:14 logger:15",
+		"ctrl":   "ctrl_mix:16 ctrl:17",
+		"tidle0": "rt_thread_idle_entry",
+	} {
+		compareStack(t, thread, strings.Fields(want), stacks[thread], errs)
+	}
+	if t.Failed() {
+		t.Log(out)
+	}
+}
+
+// TestTasksWithout names what is missing where there are no tasks.
+func TestTasksWithout(t *testing.T) {
+	all := unpacked(t, "all")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{filepath.Join(dumpDir, "esp32.b64"), "-e", unpacked(t, "esp32")}, "whose debug information has no struct tskTaskControlBlock"},
+		{[]string{filepath.Join(dumpDir, "md.dmp.xz"), "-e", unpacked(t, "md")}, "no kernel of FreeRTOS, ThreadX, NuttX, RT-Thread"},
+		{[]string{filepath.Join(dumpDir, "stacks.log.xz"), "-e", all}, "is not in the image"},
+	} {
+		code, out, errs := execute(append([]string{"tasks"}, c.args...)...)
+		compareOutput(t, code, cli.Usage, out+errs, []string{c.want}, nil)
+	}
+}
