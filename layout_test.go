@@ -100,16 +100,16 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/cmd/btrecord": {packages: "internal/cli internal/newfile heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btdecode": {packages: "codec codec/callpath codec/recording symbol heap/profile heap/heaplog internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 
-	"fleet/cmd/btfleet":        {packages: "fleet/clickhouse fleet/ingest fleet/page fleet/push fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli internal/input", libraries: "*"},
+	"fleet/cmd/btfleet":        {packages: "fleet/clickhouse fleet/ingest fleet/page fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli internal/input", libraries: "*"},
 	"fleet/ingest":             {packages: "codec codec/recording symbol heap/heaplog heap/leak heap/profile heap/profile/growth fleet/store internal/decompress"},
-	"fleet/page":               {packages: "heap/profile heap/profile/export heap/report internal/cli internal/printable fleet/push fleet/query"},
-	"fleet/push":               {packages: "fleet/query", libraries: "*"},
+	"fleet/page":               {packages: "heap/profile heap/profile/export heap/report internal/cli internal/printable fleet/query", libraries: "github.com/google/pprof"},
 	"fleet/clickhouse":         {packages: "fleet/store", libraries: "*"},
 	"fleet/query":              {packages: "heap/leak heap/profile heap/profile/growth fleet/clickhouse fleet/store", libraries: "*"},
 	"fleet/server":             {packages: "fleet/ingest fleet/store internal/decompress", libraries: "*"},
 	"fleet/simulate":           {packages: "codec/callpath fleet/store"},
 	"fleet/store":              {libraries: "*"},
 	"fleet/symbols":            {packages: "codec/callpath symbol heap/heaplog fleet/store", libraries: "github.com/hashicorp/golang-lru"},
+	"fleet/internal/worlds":    {packages: "fleet/simulate"}, // tests import it
 	"fleet/internal/fleettest": {packages: "codec/callpath internal/cmdtest", libraries: "*"},
 }
 

@@ -24,7 +24,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lwsbt/lwsbt/fleet/push"
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/export"
@@ -92,6 +91,9 @@ func New(db *query.DB, log *slog.Logger) *Pages {
 	})
 	p.mux.HandleFunc("GET /build/{build}/heap", func(w http.ResponseWriter, r *http.Request) {
 		p.heap(w, r, nil, r.PathValue("build"))
+	})
+	p.mux.HandleFunc("GET /build/{build}/heap.pb.gz", func(w http.ResponseWriter, r *http.Request) {
+		p.pprof(w, r, r.PathValue("build"))
 	})
 	p.mux.HandleFunc("GET /diff/heap", func(w http.ResponseWriter, r *http.Request) {
 		p.heap(w, r, []string{"from", "to"}, r.FormValue("from"), r.FormValue("to"))
@@ -466,6 +468,28 @@ func (p *Pages) heap(w http.ResponseWriter, r *http.Request, parameters []string
 	}
 }
 
+// pprof sends the heap of a build as a pprof profile.
+func (p *Pages) pprof(w http.ResponseWriter, r *http.Request, build string) {
+	e, err := p.ask(r, "pprof", func(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
+		o.Builds = []string{build}
+		top, err := p.db.Top(ctx, o, 0)
+		if err != nil {
+			return nil, err
+		}
+		var b bytes.Buffer
+		err = pprofOf(top, time.Time{}).Write(&b)
+		return b.Bytes(), err
+	}, nil)
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if _, err := w.Write(e.data.([]byte)); err != nil {
+		p.log.Warn("page", "path", r.URL.Path, "err", err)
+	}
+}
+
 // Write writes the page of package report for builds: a flame graph of the heaps of their
 // devices, with a dump for each build. Values are means per device. It ignores the builds of
 // the scope. The page links to back, unless it is "".
@@ -479,7 +503,7 @@ func Write(ctx context.Context, db *query.DB, w io.Writer, o query.Scope, back t
 		if err != nil {
 			return err
 		}
-		d, err := export.FromPprof(b, push.Profile(top, time.Time{}), "build "+Short(build))
+		d, err := export.FromPprof(b, pprofOf(top, time.Time{}), "build "+Short(build))
 		if err != nil {
 			return err
 		}

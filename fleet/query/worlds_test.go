@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/fleet/internal/worlds"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
@@ -26,7 +26,7 @@ type worldScore struct {
 	moving         int       // builds whose addresses change with each boot
 }
 
-func (s *worldScore) add(t *testing.T, w *simulate.World, stored bool) {
+func (s *worldScore) add(t *testing.T, w *worlds.World, stored bool) {
 	f := &w.Fleet
 	m := inMemory(t, f)
 	leaks := m.Leaks
@@ -135,7 +135,7 @@ func TestWorlds(t *testing.T) {
 	}
 	var scores []*worldScore
 	t.Run("fleets", func(t *testing.T) {
-		for i, w := range simulate.Worlds(seed) {
+		for i, w := range worlds.Worlds(seed) {
 			scores = append(scores, &worldScore{name: w.Name, about: w.About})
 			if only != nil && !slices.Contains(only, w.Name) {
 				continue
@@ -144,7 +144,7 @@ func TestWorlds(t *testing.T) {
 				t.Parallel()
 				scores[i].add(t, &w, true)
 				for n := 1; n < fleets && w.Name != "bases"; n++ {
-					next := simulate.Worlds(seed + uint64(n))[i]
+					next := worlds.Worlds(seed + uint64(n))[i]
 					scores[i].add(t, &next, false) // TestInMemory: with the answers of a store
 				}
 			})
@@ -163,7 +163,7 @@ func TestWorlds(t *testing.T) {
 
 // The rows of a fleet in memory have the answers of a store.
 func TestInMemory(t *testing.T) {
-	f := simulate.Worlds(5)[0].Fleet
+	f := worlds.Worlds(5)[0].Fleet
 	f.Devices = 40
 	d, m := simulated(t, &f), inMemory(t, &f)
 	rows := 0
@@ -192,7 +192,7 @@ func TestInMemory(t *testing.T) {
 
 // A device that sends thousands of call paths of its own does not hide the leak of the others.
 func TestOneDeviceOfManyPaths(t *testing.T) {
-	f := simulate.Worlds(3)[0].Fleet
+	f := worlds.Worlds(3)[0].Fleet
 	f.Devices = 40
 	s, err := store.Open(t.Context(), t.TempDir())
 	if err != nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
@@ -39,10 +40,12 @@ type Limits struct {
 	// costs Second values: some logs take long to read, and have few.
 	Values, Builds, Second int
 	Uploads                int // uploads read at the same time
-	// Device limits the uploads of one device among these, and Receive is the time in which the body of
-	// an upload must arrive: a device cannot take the slots of all others.
-	Device      int
+	// Device and Address limit the uploads of one device, and of one address, among these.
+	Device, Address int
+	// Receive is the time in which the body of an upload must arrive, and Receiving the bytes that all bodies have that
+	// are arriving, or wait to be read. Those of one address have a quarter of it.
 	Receive     time.Duration
+	Receiving   int64
 	Connections int
 	Ingest      ingest.Limits
 }
@@ -50,7 +53,7 @@ type Limits struct {
 // DefaultLimits bound the memory of a server: reading 16 uploads of 90,000 call paths takes 450 MB, and writing a batch
 // of a million facts 400 MB.
 var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 1000, Values: 50_000_000, Builds: 20, Second: 100_000,
-	Uploads: 16, Device: 2, Receive: time.Minute, Connections: 4096, Ingest: ingest.DefaultLimits}
+	Uploads: 16, Device: 2, Address: 8, Receive: time.Minute, Receiving: 64 << 20, Connections: 4096, Ingest: ingest.DefaultLimits}
 
 // Server receives dumps.
 type Server struct {
@@ -62,10 +65,13 @@ type Server struct {
 	// Pages, if not nil, serves requests that are not uploads. They need a read token.
 	Pages http.Handler
 
-	full   atomic.Int64 // Unix time of the last upload for which the disk had no space
-	slots  chan struct{}
-	mu     sync.Mutex
-	quotas *simplelru.LRU[string, *quota]
+	full      atomic.Int64 // Unix time of the last upload for which the disk had no space
+	slots     chan struct{}
+	mu        sync.Mutex
+	quotas    *simplelru.LRU[string, *quota]
+	builds    *simplelru.LRU[uint64, struct{}] // hashes of builds that devices sent
+	newBuilds *rate.Limiter
+	bodies    map[string]int64 // bytes that are arriving by address, and by "" of all
 }
 
 // Handler returns the handler of all requests.
@@ -215,24 +221,32 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 	if err != nil {
 		return a, refuse(http.StatusBadRequest, "refused", err)
 	}
+	from := addressOf(r)
 	if err := s.admit(device); err != nil {
 		return a, err
 	}
-	release, err := s.slot(r.Context(), device)
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Limits.Receive))
+	body := &body{s: s, from: from}
+	defer body.release()
+	data, err := body.read(http.MaxBytesReader(w, r.Body, s.Limits.Body))
+	if err != nil {
+		return a, s.unread(err)
+	}
+	// A client that sends slowly has no slot.
+	release, err := s.slot(r.Context(), device, from)
 	if err != nil {
 		return a, err
 	}
 	defer release()
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Limits.Receive))
-	text, err := s.text(http.MaxBytesReader(w, r.Body, s.Limits.Body), r.Header.Get("Content-Encoding"))
+	text, err := s.text(bytes.NewReader(data), r.Header.Get("Content-Encoding"))
 	if err != nil {
 		return a, err
 	}
-	return s.Accept(r.Context(), &ingest.Upload{Device: device, Build: q.Get("build"), FW: q.Get("fw"), Received: time.Now(), Text: text})
+	return s.Accept(r.Context(), from, &ingest.Upload{Device: device, Build: q.Get("build"), FW: q.Get("fw"), Received: time.Now(), Text: text})
 }
 
-// Accept checks an upload and adds it to the spool, durably.
-func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err error) {
+// Accept checks an upload and adds it to the spool, durably. from is the address that sent it, "" for a broker.
+func (s *Server) Accept(ctx context.Context, from string, u *ingest.Upload) (a Answer, err error) {
 	start := time.Now()
 	res, err := u.Check(ctx, s.Limits.Ingest)
 	s.charge(u.Device, res.Dumps+res.Facts+res.Frames, time.Since(start))
@@ -246,7 +260,7 @@ func (s *Server) Accept(ctx context.Context, u *ingest.Upload) (a Answer, err er
 	case err != nil:
 		return a, refuse(http.StatusBadRequest, "refused", err)
 	}
-	if err := s.admitBuilds(u.Device, res.Builds); err != nil {
+	if err := s.admitBuilds(u.Device, from, res.Builds); err != nil {
 		return a, err
 	}
 	again, err := s.Spool.Add(u, &res)
@@ -288,31 +302,47 @@ func (s *Server) text(body io.Reader, encoding string) ([]byte, error) {
 		return nil, refuse(http.StatusUnsupportedMediaType, "refused", fmt.Errorf("encoding %q: expected gzip or zstd", e))
 	}
 	text, err := io.ReadAll(io.LimitReader(body, s.Limits.Text+1))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large) || errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) || int64(len(text)) > s.Limits.Text:
-		return nil, refuse(http.StatusRequestEntityTooLarge, "refused",
-			fmt.Errorf("an upload has at most %d bytes, and %d decompressed", s.Limits.Body, s.Limits.Text))
-	case err != nil:
-		return nil, refuse(http.StatusBadRequest, "refused", fmt.Errorf("the upload cannot be read: %w", err))
+	if int64(len(text)) > s.Limits.Text {
+		err = zstd.ErrDecoderSizeExceeded
+	}
+	if err != nil {
+		return nil, s.unread(err)
 	}
 	return text, nil
 }
 
+// unread returns the refusal of a body that cannot be read.
+func (s *Server) unread(err error) error {
+	var large *http.MaxBytesError
+	var no *refusal
+	switch {
+	case errors.As(err, &no):
+		return err
+	case errors.As(err, &large) || errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return refuse(http.StatusRequestEntityTooLarge, "refused",
+			fmt.Errorf("an upload has at most %d bytes, and %d decompressed", s.Limits.Body, s.Limits.Text))
+	}
+	return refuse(http.StatusBadRequest, "refused", fmt.Errorf("the upload cannot be read: %w", err))
+}
+
 // slot waits until the server reads fewer uploads than Limits.Uploads.
-func (s *Server) slot(ctx context.Context, device string) (release func(), err error) {
+func (s *Server) slot(ctx context.Context, device, from string) (release func(), err error) {
 	s.mu.Lock()
 	if s.slots == nil {
 		s.slots = make(chan struct{}, s.Limits.Uploads)
 	}
-	q := s.quota(device)
-	q.busy++
-	tooMany := q.busy > s.Limits.Device
+	q, of := s.quota(device), s.quota(from)
+	q.busy, of.busy = q.busy+1, of.busy+1
+	tooMany, ofAddress := q.busy > s.Limits.Device, of.busy > s.Limits.Address
 	s.mu.Unlock()
-	leave := func() { s.mu.Lock(); q.busy--; s.mu.Unlock() }
+	leave := func() { s.mu.Lock(); q.busy, of.busy = q.busy-1, of.busy-1; s.mu.Unlock() }
 	if tooMany {
 		leave()
 		return nil, limited(10, "%d uploads of this device at the same time", s.Limits.Device)
+	}
+	if ofAddress {
+		leave()
+		return nil, limited(10, "%d uploads of this address at the same time", s.Limits.Address)
 	}
 	wait := time.NewTimer(5 * time.Second)
 	defer wait.Stop()

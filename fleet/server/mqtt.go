@@ -205,7 +205,7 @@ func (s *Server) message(ctx context.Context, device string, payload []byte) (do
 		text, err = s.text(bytes.NewReader(payload), "")
 	}
 	if err == nil {
-		_, err = s.Accept(ctx, &ingest.Upload{Device: device, Received: time.Now(), Text: text})
+		_, err = s.Accept(ctx, "", &ingest.Upload{Device: device, Received: time.Now(), Text: text})
 	}
 	result := "accepted"
 	var no *refusal

@@ -17,6 +17,7 @@ type quota struct {
 	uploads, values, builds *rate.Limiter
 	known                   []uint64 // hashes of the builds that it sent last
 	busy                    int      // uploads that are being read
+	ofAddress               *rate.Limiter
 }
 
 // maxQuotas is the number of devices whose quotas are stored, in about 60 MB. A device that sent
@@ -38,6 +39,12 @@ func (s *Server) quota(device string) *quota {
 	}
 	return q
 }
+
+// Quotas of an address, and of the server, as multiples of those of a device.
+const (
+	addressTimes = 10
+	serverTimes  = 50
+)
 
 // admit returns an error if a device has used its quota.
 func (s *Server) admit(device string) error {
@@ -62,23 +69,51 @@ func (s *Server) charge(device string, values int, took time.Duration) {
 	q.values.ReserveN(time.Now(), min(values+int(took.Seconds()*float64(s.Limits.Second)), q.values.Burst()))
 }
 
-// admitBuilds returns an error if the builds are more new ones than a device may send. A build is new if
-// it is none of the last ones of the device.
-func (s *Server) admitBuilds(device string, builds []string) error {
+// admitBuilds returns an error if the builds are more new ones than a device, its address, or all devices may send. A build is
+// new to a device if it is none of its last ones, and to the server if no device sent it.
+func (s *Server) admitBuilds(device, from string, builds []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.builds == nil {
+		s.builds, _ = simplelru.NewLRU[uint64, struct{}](maxQuotas, nil)
+		s.newBuilds = rate.NewLimiter(rate.Limit(serverTimes*s.Limits.Builds)/(24*3600), serverTimes*s.Limits.Builds)
+	}
 	q := s.quota(device)
 	known := q.known
+	var unknown []uint64
 	for _, b := range builds {
-		if h := maphash.String(seed, b); !slices.Contains(known, h) {
+		h := maphash.String(seed, b)
+		if !slices.Contains(known, h) {
 			known = append(known, h)
+		}
+		if !s.builds.Contains(h) && !slices.Contains(unknown, h) {
+			unknown = append(unknown, h)
 		}
 	}
 	if n := len(known) - len(q.known); n > 0 && !q.builds.AllowN(time.Now(), n) {
 		return limited(24*3600/float64(s.Limits.Builds), "the device has sent %d builds today", s.Limits.Builds)
 	}
+	if n := len(unknown); n > 0 {
+		if of := s.quota(from); from != "" && !of.address(s.Limits.Builds*addressTimes).AllowN(time.Now(), n) {
+			return limited(24*3600/float64(addressTimes*s.Limits.Builds), "the address has sent %d new builds today", addressTimes*s.Limits.Builds)
+		}
+		if !s.newBuilds.AllowN(time.Now(), n) {
+			return limited(24*3600/float64(serverTimes*s.Limits.Builds), "the devices have sent %d new builds today", serverTimes*s.Limits.Builds)
+		}
+	}
+	for _, h := range unknown {
+		s.builds.Add(h, struct{}{})
+	}
 	q.known = slices.Clone(known[max(0, len(known)-max(s.Limits.Builds, len(builds))):])
 	return nil
+}
+
+// address returns the limiter of the new builds of an address.
+func (q *quota) address(n int) *rate.Limiter {
+	if q.ofAddress == nil {
+		q.ofAddress = rate.NewLimiter(rate.Limit(n)/(24*3600), n)
+	}
+	return q.ofAddress
 }
 
 // limited returns a refusal because of a quota, until some seconds have passed.

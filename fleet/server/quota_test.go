@@ -50,3 +50,23 @@ func TestQuotaOfBuilds(t *testing.T) {
 		}
 	}
 }
+
+// A client that invents devices and builds has ten times the quota of a device, by its address. Builds that others sent are not
+// new.
+func TestQuotaOfAddress(t *testing.T) {
+	f := serve(t, t.TempDir(), open(t, t.TempDir()), nil)
+	f.Limits.Builds = 1
+	for i := range 12 {
+		device, build := fmt.Sprint("d", i), fmt.Sprint("b", i)
+		want := 201
+		if i >= 10 {
+			want = 429
+		}
+		if status, answer := f.send(t, device, fleettest.Log(device, build, 1, 5)); status != want || want == 429 && !strings.Contains(answer, "10 new builds") {
+			t.Errorf("build %d: status %d, want %d: %s", i, status, want, answer)
+		}
+	}
+	if status, answer := f.send(t, "last", fleettest.Log("last", "b3", 1, 5)); status != 201 {
+		t.Errorf("a known build: status %d: %s", status, answer)
+	}
+}

@@ -147,3 +147,8 @@ func (f *Fleet) stack(path int) []uint64 {
 	}
 	return append(list, 0x142)
 }
+
+// PathID returns the identifier of the path that leaks, in a build.
+func (f *Fleet) PathID(build int) int64 {
+	return f.path(build, &f.sources()[f.Leak.Path], &moment{}).Path
+}

@@ -64,7 +64,7 @@ func newRoot() *cobra.Command {
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)
-	root.AddCommand(demoCommand(), symbolsCommand(), pushCommand(), serveCommand(), ingestCommand(), compactCommand(), clickhouseCommand(), tokenCommand(), buildIDCommand(),
+	root.AddCommand(demoCommand(), symbolsCommand(), serveCommand(), ingestCommand(), compactCommand(), clickhouseCommand(), tokenCommand(), buildIDCommand(),
 		buildsCommand(), devicesCommand(), leaksCommand(), diffCommand(), topCommand(), deviceCommand(), htmlCommand(), queryCommand(), simulateCommand())
 	for _, c := range root.Commands() {
 		cli.ExitCodes(c, ownCodes[c.Name()])

@@ -128,8 +128,6 @@ func TestMessages(t *testing.T) {
 		{"builds --store s3://bucket?endpoint=http://127.0.0.1:1", 3, "127.0.0.1:1"},
 		{"builds --clickhouse http://u:secret@127.0.0.1:1/fleet", 3, "ClickHouse http://127.0.0.1:1/fleet: dial tcp 127.0.0.1:1"},
 		{"builds --clickhouse ftp://x", 2, "--clickhouse: expected a URL such as http://HOST:8123/DATABASE"},
-		{"push --store " + dir + " --build 1.4.1 localhost:4040", 2, "localhost:4040: expected a URL such as http://127.0.0.1:4040"},
-		{"push --to foo --build 1.4.1 --store " + dir + " http://127.0.0.1:1", 2, "--to foo: expected parca or pyroscope"},
 		{"simulate --devices 3 --store " + dir, 2, "it has dumps, expected an empty store"},
 		{"serve --listen 127.0.0.1:99999 --store " + empty + "/s --spool " + empty + "/p", 3, "--listen 127.0.0.1:99999: "},
 		{"demo --listen 127.0.0.1:99999", 3, "--listen 127.0.0.1:99999: "},

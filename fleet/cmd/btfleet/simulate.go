@@ -15,7 +15,7 @@ import (
 func simulateCommand() *cobra.Command {
 	var to storeFlag
 	d := simulate.Default()
-	logs, world, start := "", "", d.Start.Format(time.DateOnly)
+	logs, start := "", d.Start.Format(time.DateOnly)
 	c := &cobra.Command{Use: "simulate [flags]", Short: "put a simulated fleet into a store, or write its logs",
 		Long: `simulate makes the dumps of a fleet of devices, of which some leak: with --logs
 their logs, as they would send them, else the rows of an empty store. The same
@@ -23,7 +23,6 @@ flags make the same dumps.`,
 		Example: "btfleet simulate --store sim --devices 10000\nbtfleet leaks --store sim --build 1.4.3", Args: cobra.NoArgs}
 	to.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&world, "world", "", "`NAME` of a fleet of a special kind (a wrong name lists all); other flags change it")
 	f.IntVar(&d.Devices, "devices", d.Devices, "`N` devices")
 	f.IntVar(&d.Builds, "builds", d.Builds, "they run `N` builds, versions 1.4.0, 1.4.1, …")
 	f.IntVar(&d.Days, "days", d.Days, "`N` days of dumps")
@@ -43,16 +42,6 @@ flags make the same dumps.`,
 	f.Float64Var(&d.Leak.Rate, "leak-rate", d.Leak.Rate, "`N` bytes per hour")
 	cli.AddFlags(c, "Leak", f)
 	c.RunE = func(c *cobra.Command, _ []string) (err error) {
-		if c.Flags().Changed("world") {
-			given := map[string]string{}
-			c.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = f.Value.String() })
-			if d, err = simulate.WorldNamed(world, d.Seed); err != nil {
-				return cli.Usagef("--world: %w", err)
-			}
-			for name, value := range given {
-				c.Flags().Set(name, value)
-			}
-		}
 		if d.Start, err = time.Parse(time.DateOnly, start); err != nil {
 			return cli.Usagef("--start %q: expected a day such as 2026-06-01", start)
 		}
