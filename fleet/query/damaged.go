@@ -2,9 +2,14 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
@@ -47,6 +52,50 @@ func (d *DB) without(list *store.Snapshot) {
 	}
 }
 
+// verify checks the checksums of the files of a snapshot that were not checked before. Those that are wrong are damaged.
+func (d *DB) verify(ctx context.Context, list *store.Snapshot) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	for _, name := range list.Files() {
+		d.damage.Lock()
+		known := d.checked[name]
+		d.damage.Unlock()
+		if known {
+			continue
+		}
+		group.Go(func() error {
+			data, err := os.ReadFile(d.paths([]string{name})[0])
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // see gone
+			}
+			if err != nil {
+				return err
+			}
+			if err := store.CheckSum(data); err != nil {
+				d.addDamaged(name)
+				return ctx.Err()
+			}
+			d.damage.Lock()
+			defer d.damage.Unlock()
+			if d.checked == nil {
+				d.checked = map[string]bool{}
+			}
+			d.checked[name] = true
+			return ctx.Err()
+		})
+	}
+	return group.Wait()
+}
+
+func (d *DB) addDamaged(name string) {
+	d.damage.Lock()
+	defer d.damage.Unlock()
+	if d.damaged == nil {
+		d.damaged = map[string]bool{}
+	}
+	d.damaged[name] = true
+}
+
 // examine reads each file of a snapshot whole. It adds those that cannot be read to the damaged
 // files, with missing those that do not exist, too, and reports whether there are any.
 func (d *DB) examine(ctx context.Context, list *store.Snapshot, missing bool) (found bool) {
@@ -60,12 +109,7 @@ func (d *DB) examine(ctx context.Context, list *store.Snapshot, missing bool) (f
 			continue
 		}
 		found = true
-		d.damage.Lock()
-		if d.damaged == nil {
-			d.damaged = map[string]bool{}
-		}
-		d.damaged[name] = true
-		d.damage.Unlock()
+		d.addDamaged(name)
 	}
 	return found
 }

@@ -59,7 +59,10 @@ func (d *DB) find(ctx context.Context, name string, o Scope) (build string, err 
 			version = append(version, b.Build)
 		}
 	}
-	found := append(version, begin...)
+	found := version // 10 is version 10, not the beginning of 10ab…
+	if len(found) == 0 {
+		found = begin
+	}
 	switch len(found) {
 	case 0:
 		if len(list) == 0 {

@@ -60,6 +60,7 @@ type DB struct {
 	copying sync.Mutex
 	damage  sync.Mutex
 	damaged map[string]bool // names of files that cannot be read
+	checked map[string]bool // names of files whose checksums are right
 }
 
 // ErrNoDump is returned for a build or a device without dumps.
@@ -226,6 +227,10 @@ func (d *DB) try(ctx context.Context, o Scope, tables []string, last bool, do fu
 	if err := d.copy(ctx, list); err != nil {
 		return err
 	}
+	if err := d.verify(ctx, list); err != nil {
+		return err
+	}
+	d.without(list)
 	err = d.ask(ctx, list, o, tables, do)
 	if err == nil || ctx.Err() != nil || gone(err) && !last || errors.Is(err, store.ErrSchema) || !d.examine(ctx, list, last) {
 		return err

@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -584,6 +585,60 @@ func TestDamagedFile(t *testing.T) {
 	}
 	if l, err := d.Leaks(t.Context(), Scope{Builds: []string{"b"}}); err != nil || l.Devices != 1 {
 		t.Errorf("missing: %+v, %v: want one device", l, err)
+	}
+}
+
+// A bit that changed in a file is reported, with the name of the file, or changes no answer.
+func TestFlippedBits(t *testing.T) {
+	d := hand(t, byHand{device: "a", blocks: []int64{10, 20, 30, 40}}, byHand{device: "b", blocks: []int64{5, 5, 6, 5}})
+	ask := func() (string, []string) {
+		db := open(t, d.store)
+		defer db.Close()
+		top, err := db.Top(t.Context(), Scope{}, 0)
+		builds, err2 := db.Builds(t.Context(), Scope{})
+		sums, err3 := db.Query(t.Context(), "select sum(count), sum(bytes), sum(uptime_us), count(distinct device) from dumps", Scope{}, 10)
+		text, err4 := json.Marshal([]any{top, builds, sums})
+		if err := errors.Join(err3, err4); err != nil && len(db.Damaged()) == 0 {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(string(text), err, err2), db.Damaged()
+	}
+	want, damaged := ask()
+	if len(damaged) > 0 {
+		t.Fatal(damaged)
+	}
+	list, err := d.store.Snapshot(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	named := 0
+	for i := range 40 {
+		name := []string{list.Dumps[0], list.Facts[0], list.Paths[0]}[i%3]
+		file := filepath.Join(d.store.Dir(), filepath.FromSlash(name))
+		whole, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bit := r.IntN(8 * len(whole))
+		bad := bytes.Clone(whole)
+		bad[bit/8] ^= 1 << (bit % 8)
+		if err := os.WriteFile(file, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, damaged := ask()
+		switch {
+		case slices.Equal(damaged, []string{name}):
+			named++
+		case got != want || len(damaged) > 0:
+			t.Errorf("%s, bit %d: damaged %q, answers\n%s\nwant\n%s", name, bit, damaged, got, want)
+		}
+		if err := os.WriteFile(file, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if named < 38 {
+		t.Errorf("%d of 40 changed files are named", named)
 	}
 }
 

@@ -72,6 +72,25 @@ type entry struct {
 	State  ingest.State `json:"state"`
 }
 
+// append appends the line of an entry: the CRC-32C of the text in hexadecimal, a space and the text.
+func (e *entry) append(b *bytes.Buffer) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // not for these types
+	}
+	fmt.Fprintf(b, "%08x %s\n", store.Sum(text), text)
+}
+
+// whole returns the text of a line of the journal; ok is false if its checksum is wrong. Lines of earlier versions have
+// none.
+func whole(line []byte) (text []byte, ok bool) {
+	if len(line) > 0 && line[0] == '{' {
+		return line, true
+	}
+	sum, text, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+	return text, ok && string(sum) == fmt.Sprintf("%08x", store.Sum(text))
+}
+
 // Limits of a memory; there are two.
 const (
 	maxSums    = 1_000_000 // about 50 MB
@@ -143,7 +162,7 @@ func (s *Spool) readJournal() error {
 	for ; err == nil; line, err = r.ReadBytes('\n') {
 		size += int64(len(line))
 		var e entry
-		if json.Unmarshal(line, &e) != nil {
+		if text, ok := whole(line); !ok || json.Unmarshal(text, &e) != nil {
 			damaged = true
 			continue
 		}
@@ -211,7 +230,6 @@ func (s *Spool) turn() error {
 // uploads that wait: the journal has what is in the store.
 func (s *Spool) writeJournal(of ...memory) error {
 	var b bytes.Buffer
-	lines := json.NewEncoder(&b) // cannot fail for these values
 	s.mu.Lock()
 	names, err := s.Waiting()
 	waiting := map[string]bool{}
@@ -220,11 +238,11 @@ func (s *Spool) writeJournal(of ...memory) error {
 	}
 	for _, m := range of {
 		for device, state := range m.states {
-			lines.Encode(entry{Device: device, State: state})
+			(&entry{Device: device, State: state}).append(&b)
 		}
 		for sum := range m.sums {
 			if !waiting[sum] {
-				lines.Encode(entry{Sum: sum})
+				(&entry{Sum: sum}).append(&b)
 			}
 		}
 	}
@@ -415,10 +433,8 @@ func (s *Spool) begin(names []string) error {
 // entries are new lines of the journal, one for each upload that it lacks.
 func (s *Spool) end(names []string, entries []entry, bad []string) error {
 	var lines bytes.Buffer
-	for _, e := range entries {
-		if err := json.NewEncoder(&lines).Encode(e); err != nil {
-			return err
-		}
+	for i := range entries {
+		entries[i].append(&lines)
 	}
 	_, err := s.journal.Write(lines.Bytes())
 	if err = errors.Join(err, s.journal.Sync()); err != nil {

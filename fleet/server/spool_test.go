@@ -418,3 +418,22 @@ func TestCostInBatch(t *testing.T) {
 		}
 	}
 }
+
+// A digit of the journal that changed is a line that cannot be read, not another state.
+func TestJournalChecksum(t *testing.T) {
+	var b bytes.Buffer
+	(&entry{Sum: "5ca1ab1e", Device: "d1"}).append(&b)
+	if text, ok := whole(b.Bytes()); !ok || !strings.Contains(string(text), "5ca1ab1e") {
+		t.Errorf("%q %t", text, ok)
+	}
+	for bit := range 8 * (b.Len() - 1) {
+		bad := bytes.Clone(b.Bytes())
+		bad[bit/8] ^= 1 << (bit % 8)
+		if text, ok := whole(bad); ok && bad[0] != '{' {
+			t.Errorf("bit %d: %q is accepted", bit, text)
+		}
+	}
+	if _, ok := whole([]byte("{\"device\":\"d1\"}\n")); !ok {
+		t.Error("a line of an earlier version is refused")
+	}
+}

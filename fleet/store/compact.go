@@ -116,6 +116,7 @@ func (s *Store) compact(ctx context.Context, c *contents, sizes map[string]int64
 		if job.Inputs, job.Rows = used, len(batch.Facts); len(used) < 2 {
 			return false, nil
 		}
+		job.Sum = job.sum()
 		data, err := json.Marshal(job)
 		if err != nil {
 			return false, err
@@ -205,6 +206,9 @@ func Read[T any](ctx context.Context, s *Store, name string) (rows []T, err erro
 	defer damaged(name, &err)
 	data, err := s.bucket.read(ctx, name)
 	if err != nil {
+		return nil, err
+	}
+	if err := CheckSum(data); err != nil {
 		return nil, err
 	}
 	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))

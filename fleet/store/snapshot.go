@@ -106,6 +106,11 @@ const compactions = "compactions"
 type compaction struct {
 	Inputs []string `json:"inputs"`
 	Rows   int      `json:"rows,omitempty"` // facts in the files of the generation, 0 if not known
+	Sum    uint32   `json:"sum,omitempty"`  // checksum, 0 in lists of earlier versions
+}
+
+func (c *compaction) sum() uint32 {
+	return max(1, Sum(fmt.Append(nil, c.Inputs, c.Rows)))
 }
 
 // generation returns the base name of the files that a compaction makes.
@@ -188,6 +193,9 @@ func (s *Store) compaction(ctx context.Context, name string) (*compaction, error
 	c = &compaction{}
 	if err := json.Unmarshal(data, c); err != nil {
 		return nil, fmt.Errorf("store: %s: %w", name, err)
+	}
+	if c.Sum != 0 && c.Sum != c.sum() {
+		return nil, fmt.Errorf("store: %s: %w", name, ErrSum)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -153,11 +153,12 @@ func write[T any](ctx context.Context, s *Store, name string, rows []T) error {
 func writeNew[T any](ctx context.Context, s *Store, name string, once bool, rows []T) error {
 	var b bytes.Buffer
 	p := parquet.NewGenericWriter[T](&b, parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
-		parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.KeyValueMetadata(SchemaKey, Schema))
+		parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.KeyValueMetadata(SchemaKey, Schema), parquet.KeyValueMetadata(sumKey, noSum))
 	_, err := p.Write(rows)
 	if err := cmp.Or(err, p.Close()); err != nil {
 		return fmt.Errorf("store: %s: %w", name, err)
 	}
+	seal(b.Bytes())
 	return s.put(ctx, name, once, b.Bytes())
 }
 
