@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/conformance"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // touched lists the files of libwebsockets that the steps change.
@@ -192,4 +193,47 @@ func TestMendedConforms(t *testing.T) {
 	if report.Counts.Pass < 500 {
 		t.Errorf("%d passed, want at least 500", report.Counts.Pass)
 	}
+}
+
+// The mended libwebsockets passes our tests in its ctest, whatever compiler builds it, and sanitizers find nothing.
+func TestBuilds(t *testing.T) {
+	from := os.Getenv("LWS_SOURCE")
+	if from == "" || !cmdtest.All() {
+		t.Skip("LWS_SOURCE or LWSBT_FULL=all is not set: libwebsockets is not built")
+	}
+	cmdtest.Need(t, "cmake")
+	cmdtest.Need(t, "clang")
+	dir := filepath.Join(t.TempDir(), "lws")
+	command(t, "cp", "-a", from, dir)
+	var out bytes.Buffer
+	if code := run([]string{dir}, &out, &out); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out.String())
+	}
+	for _, b := range []struct{ name, cc, flags string }{
+		{"gcc", "gcc", "-O2"},
+		{"clang", "clang", "-O2"},
+		{"32 bits", "clang", "-m32 -O2"},
+		{"sanitizers", "clang", "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined"},
+	} {
+		t.Run(b.name, func(t *testing.T) {
+			build := t.TempDir()
+			command(t, "cmake", "-S", dir, "-B", build, "-DCMAKE_C_COMPILER="+b.cc, "-DCMAKE_C_FLAGS="+b.flags, "-DCMAKE_BUILD_TYPE=NONE",
+				"-DLWS_WITH_MINIMAL_FILTER_YES=backtrace", "-DLWS_WITH_NETWORK=OFF", "-DLWS_WITH_SSL=OFF", "-DLWS_WITH_SHARED=OFF",
+				"-DLWS_WITH_COMPRESSED_BACKTRACES=ON", "-DLWS_WITH_ALLOC_METADATA_LWS=ON", "-DLWS_WITH_MINIMAL_EXAMPLES=ON")
+			command(t, "cmake", "--build", build, "-j", "2")
+			if out := command(t, "ctest", "--test-dir", build); !strings.Contains(out, "100% tests passed, 0 tests failed out of 23") {
+				t.Errorf("%s", out)
+			}
+		})
+	}
+}
+
+// command runs a program, and returns what it writes.
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+	return string(out)
 }
