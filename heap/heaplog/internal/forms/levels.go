@@ -254,7 +254,14 @@ func (l *Levels) prose(b []byte, s *stamped) {
 	}
 	if len(c.fields) == 0 && c.tokens > 0 && c.tokens == c.numbers {
 		l.bare++
-		l.bareColumns = c.tokens
+		l.bareColumns, l.bareSeparator = c.tokens, ""
+		for _, sep := range []string{";", ","} {
+			if row := strings.TrimSpace(string(b)); strings.Contains(row, sep) && !groups(row, sep[0]) {
+				l.bareColumns, l.bareSeparator = strings.Count(row, sep)+1, sep
+				s.rest = b
+				break
+			}
+		}
 		l.bareLines.see(nil, nil, s.rest, c.lastUnit)
 	}
 	context := strings.TrimSpace(l.context + " " + l.owner)

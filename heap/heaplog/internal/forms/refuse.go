@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // signatures recognize reports that have no levels: all texts are in the log, in this order. quiet is the
@@ -38,6 +41,22 @@ var signatures = []struct {
 	{[]string{"heap profile:"}, always, "a heap profile that is not whole"},
 	{[]string{"Guru Meditation"}, 0, panics},
 	{[]string{">>>stack>>>"}, 0, panics},
+	{[]string{"abort() was called at PC"}, 0, panics},
+	{[]string{"HardFault"}, 0, panics},
+	{[]string{"Hard fault"}, 0, panics},
+	{[]string{"Hard Fault"}, 0, panics},
+	{[]string{"ZEPHYR FATAL ERROR"}, 0, panics},
+	{[]string{"======= Backtrace: ="}, 0, panics},
+	{[]string{"ERROR: AddressSanitizer"}, 0, "a report of AddressSanitizer about one access: it names the functions itself"},
+	{[]string{"Showing nodes accounting for"}, always, "the text of pprof: give the profile itself"},
+	{[]string{"#instances", "#bytes"}, always, "a histogram of jmap: bytes by class, no levels; log jcmd PID GC.heap_info at intervals"},
+	{[]string{"YGCT", "FGCT"}, always, "jstat, whose columns are percent or parts of the heap: log jcmd PID GC.heap_info at intervals"},
+	{[]string{"OBJ SIZE", "CACHE SIZE"}, always, "the kernel's caches by slabtop: log MemAvailable of /proc/meminfo"},
+	{[]string{"~~Dr.M~~"}, always, "a report of Dr. Memory: it names the functions itself"},
+	{[]string{"leaks for", "total leaked bytes"}, 0, "a report of macOS' leaks: it lists blocks, no levels"},
+	{[]string{"<valgrindoutput>"}, always, "the XML of valgrind: run it without --xml"},
+	{[]string{"JAVA PROFILE 1.0"}, always, "a heap dump of Java: Eclipse MAT reads it"},
+	{[]string{"[ Top ", ": size=", ", count="}, always, "a list by tracemalloc: no levels; print tracemalloc.get_traced_memory()[0] at intervals"},
 	{[]string{"Mem alloc fail"}, 0, "a failed allocation, and no level"},
 }
 
@@ -93,14 +112,15 @@ func (c *candidate) see(label, raw, line []byte, unit string) {
 
 // refusals is what tells why a log has no samples.
 type refusals struct {
-	found       []int // texts of each signature
-	quiet       int64 // the last line of a report without levels
-	bare        int   // lines of numbers only
-	bareColumns int
-	bareLines   candidate
-	dropped     int            // samples of damaged lines
-	unknown     []candidate    // without a known word
-	known       map[string]int // index in unknown, by label
+	found         []int // texts of each signature
+	quiet         int64 // the last line of a report without levels
+	bare          int   // lines of numbers only
+	bareColumns   int
+	bareLines     candidate
+	bareSeparator string         // of the columns, "" for spaces
+	dropped       int            // samples of damaged lines
+	unknown       []candidate    // without a known word
+	known         map[string]int // index in unknown, by label
 }
 
 // mark looks for the texts of signatures.
@@ -166,7 +186,7 @@ func (l *Levels) Refusal(refused []*Series) string {
 	var best *candidate
 	for i := range l.unknown {
 		c := &l.unknown[i]
-		if c.changes < 2 {
+		if c.changes < 2 || !isText(c.label) {
 			continue
 		}
 		if len(list) < 4 {
@@ -206,6 +226,9 @@ func (l *Levels) bareText() string {
 		text = "a column without a name: is it what is free or used, and in which unit?"
 	}
 	expr := `^` + strings.Repeat(`\S+ +`, l.bareColumns-1) + `(?P<free>\d+)$`
+	if sep := l.bareSeparator; sep != "" {
+		expr = `^(?:[^` + sep + `]*` + sep + `){` + strconv.Itoa(l.bareColumns-1) + `}(?P<free>[\d.]+)$`
+	}
 	if unit := l.bareLines.unit; unit != "" {
 		expr = strings.Replace(expr, `\d+)`, `[\d.,]+ ?`+regexp.QuoteMeta(unit)+`)`, 1)
 	}
@@ -234,12 +257,17 @@ func nearest(refused []*Series) (best *candidate) {
 		if s.Quantity != none || s.raw.refused.q.level() {
 			n *= 4
 		}
-		if c := &s.raw.refused; n > most && c.count > 0 {
+		if c := &s.raw.refused; n > most && c.count > 0 && isText(c.label) {
 			best, most = c, n
 			best.why = s.Why
 		}
 	}
 	return best
+}
+
+// isText reports whether a label is text, and not of a binary file.
+func isText(label string) bool {
+	return utf8.ValidString(label) && !strings.ContainsFunc(label, func(c rune) bool { return unicode.IsControl(c) && c != '\t' })
 }
 
 // large reports whether a number may be one of bytes: it has a unit of bytes, or four digits.
@@ -259,7 +287,7 @@ func (c *candidate) offer() string {
 	switch {
 	case c.q == unknown || c.q == none && c.why == "":
 		group = "free"
-	case c.q != Free && c.q != Used:
+	case c.q != Free && c.q != Used, c.changes < 2 && isAddress([]byte(c.first)):
 		return ""
 	}
 	digits := `[\d.,]+(?:[eE][+-]?\d+)?`
