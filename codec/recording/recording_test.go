@@ -227,3 +227,21 @@ func ExampleDumps() {
 	// 1 blocks, 512 bytes, 4 frames
 	// complete: true
 }
+
+// A blob of six bytes, the shortest that base64 ends without padding, is read where other text is glued to it; but not if
+// it ends in bits that no encoder writes there.
+func TestShortestGluedBlob(t *testing.T) {
+	blob, err := codec.Encoder{}.AppendBlob(nil, &codec.Stack{PCs: []uint64{1}, Size: 1}, nil)
+	if err != nil || len(blob) != 6 {
+		t.Fatalf("%x, %v", blob, err)
+	}
+	for _, padding := range []byte{0, 1} {
+		blob[3] = blob[3]&^1 | padding
+		text := string(codec.AppendLine(nil, blob)) + "lost\n"
+		for it := range recording.Items([]byte(text)) {
+			if whole := it.Kind == recording.KindBlob && it.Err == nil; it.Kind != recording.KindText && whole != (padding == 0) {
+				t.Errorf("padding %d: %v, %v", padding, it.Kind, it.Err)
+			}
+		}
+	}
+}

@@ -275,6 +275,29 @@ func TestCallPathNamesLater(t *testing.T) {
 	}
 }
 
+// A device repeats each definition within 16 dumps: the first of 17 dumps has the names that the last defines. (BT-NAME-4)
+func TestCallPathNames16DumpsLater(t *testing.T) {
+	p, def := callpath.Path{Frames: pathFrames(1, 2)}, wholePath(0, 0, 1, 2)
+	def.Definition = true
+	log := pathBoot
+	for n := range uint8(17) {
+		log += fmt.Sprintf("~h#begin %d k=paths\n", n) + pathLine(t, callpath.Head{Seq: uint16(n), Dump: n}, namedPath(1, 10, p))
+		if n == 16 {
+			log += pathLine(t, callpath.Head{Seq: 17, Dump: n}, def)
+		}
+		log += fmt.Sprintf("~h#end %d\n", n)
+	}
+	dumps, _ := pathDumps(t, log)
+	for i, d := range dumps {
+		if got, want := dumpText(d), "10 in 1: 0x8000004 0x8000002"; got != want {
+			t.Errorf("dump %d: %s, want %s", i, got, want)
+		}
+	}
+	if len(dumps) != 17 {
+		t.Errorf("%d dumps, want 17", len(dumps))
+	}
+}
+
 // Offsets count in the executable mappings in the order of the log; a module that is gone
 // keeps its place, one that is told again gets none.
 func TestCallPathModules(t *testing.T) {

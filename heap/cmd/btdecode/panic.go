@@ -111,6 +111,9 @@ type panicFinder struct {
 const maxPanicText = 1 << 20
 
 func (f *panicFinder) text(p []byte) {
+	if len(p) == 1 && len(f.line) == 0 { // the line feed behind a record
+		return
+	}
 	for len(p) > 0 && !f.found && f.read < maxPanicText {
 		end := bytes.IndexByte(p, '\n') + 1
 		part := p[:end]

@@ -59,8 +59,13 @@ func (t *textSink) record(it *heaplog.Item) {
 			b, states = t.appendAlloc(b, it, a)
 			if t.passthrough { // the log keeps its lines
 				b = appendMarks(b, it, a, states)
-			} else if marks := appendMarks(nil, it, a, states); marks != nil {
-				t.below = append(append(append(t.below, "  "...), marks...), '\n')
+			} else if n := len(t.below); true {
+				t.below = appendMarks(append(t.below, "  "...), it, a, states)
+				if len(t.below) > n+2 {
+					t.below = append(t.below, '\n')
+				} else {
+					t.below = t.below[:n]
+				}
 			}
 		}
 		t.end(b, a.Stack, i == len(it.Allocs)-1)

@@ -94,14 +94,31 @@ func (r *Reader) Next() (Item, error) {
 		switch {
 		case err != nil:
 			r.end(err)
+		case it.Kind == recording.KindText && r.endsRecord(it):
+			return Item{Item: it}, nil
 		case it.Kind == recording.KindText:
 			r.text(it)
 		default:
 			r.release()
 			r.queue, r.out = append(r.queue, r.out...), nil
-			r.record, r.line, r.next = true, r.line[:0], it
+			if r.record, r.line = true, r.line[:0]; len(r.queue) == 0 {
+				return Item{Item: it}, nil
+			}
+			r.next = it
 		}
 	}
+}
+
+// endsRecord takes the line feed behind a record, which most text between records is, and reports whether the text is
+// that.
+func (r *Reader) endsRecord(it *recording.Item) bool {
+	if !r.record || r.held != nil || len(r.queue)+len(r.out)+len(r.lines) > 0 || len(it.Text) != 1 || it.Text[0] != '\n' {
+		return false
+	}
+	r.place = it.Place
+	r.place.Line, r.place.Offset = r.place.Line+1, r.place.Offset+1
+	r.line, r.carried, r.record = r.line[:0], false, false
+	return true
 }
 
 // end takes the end of the log: its last line may have no line feed.
