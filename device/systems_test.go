@@ -60,6 +60,69 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
+// espIDF are the directories of ESP-IDF's headers, in components, for an ESP32-C3.
+var espIDF = strings.Fields(`freertos/config/include freertos/config/include/freertos freertos/config/riscv/include
+	freertos/FreeRTOS-Kernel/include freertos/FreeRTOS-Kernel/portable/riscv/include freertos/FreeRTOS-Kernel/portable/riscv/include/freertos
+	freertos/esp_additions/include heap/include esp_common/include esp_timer/include esp_system/include esp_hw_support/include
+	esp_hw_support/etm/include esp_rom/include esp_rom/esp32c3/include esp_rom/esp32c3/include/esp32c3 soc/include soc/esp32c3/include
+	soc/esp32c3/register hal/include hal/esp32c3/include riscv/include esp_libc/platform_include newlib/platform_include log/include`)
+
+// sdkconfig is what menuconfig would write, as far as the headers need it.
+const sdkconfig = `
+#define CONFIG_IDF_TARGET "esp32c3"
+#define CONFIG_IDF_TARGET_ESP32C3 1
+#define CONFIG_IDF_TARGET_ARCH_RISCV 1
+#define CONFIG_ESP_SYSTEM_SINGLE_CORE_MODE 1
+#define CONFIG_FREERTOS_HZ 100
+#define CONFIG_FREERTOS_UNICORE 1
+#define CONFIG_FREERTOS_NUMBER_OF_CORES 1
+#define CONFIG_FREERTOS_ISR_STACKSIZE 1536
+#define CONFIG_FREERTOS_MAX_TASK_NAME_LEN 16
+#define CONFIG_FREERTOS_IDLE_TASK_STACKSIZE 1536
+#define CONFIG_FREERTOS_TIMER_TASK_PRIORITY 1
+#define CONFIG_FREERTOS_TIMER_TASK_STACK_DEPTH 2048
+#define CONFIG_FREERTOS_TIMER_QUEUE_LENGTH 10
+#define CONFIG_FREERTOS_QUEUE_REGISTRY_SIZE 0
+#define CONFIG_FREERTOS_TASK_NOTIFICATION_ARRAY_ENTRIES 1
+#define CONFIG_FREERTOS_THREAD_LOCAL_STORAGE_POINTERS 1
+#define CONFIG_FREERTOS_ENABLE_TASK_SNAPSHOT 1
+#define CONFIG_FREERTOS_TIMER_SERVICE_TASK_NAME "Tmr Svc"
+`
+
+// TestESPIDF compiles the adapter against the headers of ESP-IDF, which is at LWSBT_ESP_IDF.
+func TestESPIDF(t *testing.T) {
+	idf := os.Getenv("LWSBT_ESP_IDF")
+	if idf == "" {
+		t.Skip("LWSBT_ESP_IDF is not set to a checkout of ESP-IDF")
+	}
+	const cc = "riscv64-unknown-elf-gcc"
+	need(t, cc)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "sdkconfig.h"), []byte(sdkconfig), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range adapters {
+		if !strings.HasPrefix(a.name, "esp-idf") {
+			continue
+		}
+		t.Run(a.name, func(t *testing.T) {
+			for _, file := range strings.Fields(a.files) {
+				args := strings.Fields("-march=rv32imc_zicsr -mabi=ilp32 --specs=picolibc.specs -std=gnu17 -Os -Wall -Werror -DESP_PLATFORM -Iinclude -Iesp-idf -c -o " +
+					filepath.Join(dir, "x.o") + " -I" + dir)
+				for _, d := range espIDF {
+					args = append(args, "-isystem", filepath.Join(idf, "components", d))
+				}
+				for _, d := range strings.Fields(a.define) {
+					args = append(args, "-D"+d)
+				}
+				if out, err := exec.Command(cc, append(args, file)...).CombinedOutput(); err != nil {
+					t.Errorf("%s: %v\n%s", file, err, out)
+				}
+			}
+		})
+	}
+}
+
 // TestKconfig reads the Kconfig files as the systems do, and checks which macros choices
 // give. The symbols that they select and depend on are the systems'.
 func TestKconfig(t *testing.T) {

@@ -10,10 +10,23 @@
 #include "esp_timer.h"
 #include "freertos/FreeRTOS.h"
 #include "freertos/task.h"
+#if __has_include("freertos/freertos_debug.h")
+#include "freertos/freertos_debug.h"
+#else	/* an older ESP-IDF */
 #include "freertos/task_snapshot.h"
+#endif
 #include "sdkconfig.h"
 
 extern char _text_start, _text_end;	/* of ESP-IDF's linker scripts: code in flash */
+
+#if __has_include("esp_idf_version.h")
+#include "esp_idf_version.h"
+#endif
+#if defined(ESP_IDF_VERSION_MAJOR) && ESP_IDF_VERSION_MAJOR >= 6
+#define stack_start xTaskGetStackStart
+#else
+#define stack_start pxTaskGetStackStart
+#endif
 
 static portMUX_TYPE mutex = portMUX_INITIALIZER_UNLOCKED;
 
@@ -45,7 +58,7 @@ static void stack(void *arg, struct lwsbt_capture_ctx *ctx)
 		return;
 	if (vTaskGetSnapshot(xTaskGetCurrentTaskHandle(), &task) != pdTRUE)
 		return;
-	ctx->lo = (uintptr_t)pxTaskGetStackStart(NULL);
+	ctx->lo = (uintptr_t)stack_start(NULL);
 	ctx->hi = (uintptr_t)task.pxEndOfStack;
 }
 

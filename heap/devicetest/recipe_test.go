@@ -38,6 +38,9 @@ func docBlock(t *testing.T, language string, n int) string {
 	return block + "\n"
 }
 
+// stacksOption selects stacks in front of the blocks instead of the profile of docs/device.md.
+const stacksOption = "-ULWSBT_WRAP_NODES"
+
 // A user is a directory of a new user: the two files, the board's, and a program with the code of docs/device.md.
 type user struct {
 	dir string
@@ -118,11 +121,11 @@ func TestRecipe(t *testing.T) {
 	for _, c := range []struct {
 		name, options, boot, begin, leaf string
 	}{
-		{"as written", "", "~h#boot prog=firmware w=32 fw=1.2 code=", " n=1 b=77 u=1 why=timer\n", "[leak "},
-		{"tiny", "-DLWSBT_TINY", "~h#boot prog=firmware w=32 code=", " why=timer\n", "[leak "},
-		{"tiny, optimized as one", "-DLWSBT_TINY -flto", "~h#boot prog=firmware w=32 code=", " why=timer\n", "[leak "},
-		{"profile", "-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180", "~h#boot prog=firmware w=32 fw=1.2 code=", " k=paths l=0 why=timer\n", "[leak "},
-		{"profile, tiny", "-DLWSBT_TINY -DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180", "~h#boot prog=firmware w=32 code=", " k=paths l=0 why=timer\n", "[leak "},
+		{"stacks", stacksOption, "~h#boot prog=firmware w=32 fw=1.2 code=", " n=1 b=77 u=1 why=timer\n", "[leak "},
+		{"stacks, tiny", stacksOption + " -DLWSBT_TINY", "~h#boot prog=firmware w=32 code=", " why=timer\n", "[leak "},
+		{"stacks, tiny, optimized as one", stacksOption + " -DLWSBT_TINY -flto", "~h#boot prog=firmware w=32 code=", " why=timer\n", "[leak "},
+		{"as written", "", "~h#boot prog=firmware w=32 fw=1.2 code=", " k=paths l=0 why=timer\n", "[leak "},
+		{"profile, tiny", "-DLWSBT_TINY", "~h#boot prog=firmware w=32 code=", " k=paths l=0 why=timer\n", "[leak "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			elf := u.build(t, c.options)
@@ -139,7 +142,7 @@ func TestRecipe(t *testing.T) {
 					right++
 				}
 			}
-			if want := 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8; timed && !strings.Contains(c.options, "NODES") && right != want {
+			if want := 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8; timed && c.options == stacksOption && right != want {
 				t.Errorf("%d records have a check that is right, want %d", right, want)
 			}
 			got := stacks(t, uart, elf)
@@ -188,9 +191,9 @@ func TestRecipeBuildAndHeap(t *testing.T) {
 const struct lwsbt_port lwsbt_wrap_port = { .time = now, .numbers = numbers };`, 1)
 	u.write(t, "app.c", strings.Replace(text, "work(77);", "work(77); kept = calloc(3, 4); free(kept); kept = 0;", 1))
 	for _, c := range []struct{ name, options string }{
-		{"stacks", "-Wl,--build-id"},
-		{"profile", "-Wl,--build-id -DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"},
-		{"optimized as one", "-Wl,--build-id -flto"},
+		{"stacks", "-Wl,--build-id " + stacksOption},
+		{"profile", "-Wl,--build-id"},
+		{"optimized as one", "-Wl,--build-id -flto " + stacksOption},
 		{"without a build ID", "-Wl,--build-id=none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -283,8 +286,8 @@ func TestRecipeOwnScript(t *testing.T) {
 	u.write(t, "mps2.c", strings.NewReplacer("_stext", "my_stext", "_etext", "my_etext", "_estack", "my_estack").Replace(string(main)))
 	for _, c := range []struct{ name, code, options, leaf string }{
 		{"limits of newlib's script", "	.init_array : { KEEP(*(.init_array)) __init_array_end = .; } > flash\n	.ARM.exidx", "", `^8 616 \[leak .* work .* main `},
-		{"no limit of the code", "	.ARM.exidx", "", `^8 616 \[leak .* work .* main `},
-		{"no limit of the code, a profile", "	.ARM.exidx", "-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180", `^8 616 \[leak .* work .* main `},
+		{"no limit of the code", "	.ARM.exidx", stacksOption, `^8 616 \[leak .* work .* main `},
+		{"no limit of the code, a profile", "	.ARM.exidx", "", `^8 616 \[leak .* work .* main `},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u.write(t, "mps2.ld", strings.Replace(own, "	.ARM.exidx", c.code, 1))
@@ -324,7 +327,7 @@ func TestSession(t *testing.T) {
 		}
 		return uart, string(out)
 	}
-	for _, options := range []string{"", "-DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"} {
+	for _, options := range []string{"", stacksOption} {
 		_, report := run(newUser(t).build(t, options))
 		if !regexp.MustCompile(`(?s)1 leak \(\d+ %\) in 8 dumps.*1 → 8 blocks, 77 → 616 bytes.*\n +leak app.c:\d+\n +work app.c:\d+\n +main app.c:`).MatchString(report) {
 			t.Errorf("options %q: the report is %s", options, report)
@@ -333,7 +336,7 @@ func TestSession(t *testing.T) {
 
 	// Only the times differ from one run to another.
 	vary := func(s string) string { return regexp.MustCompile(`( t=)\d+`).ReplaceAllString(s, "${1}…") }
-	uart, report := run(build(t, boards[0].tools, "mps2", t.TempDir()))
+	uart, report := run(build(t, boards[0].tools, "mps2-paths", t.TempDir()))
 	lines := strings.SplitAfter(uart, "\n")
 	want := "$ cat serial.log\n" + strings.Join(lines[:6], "") + "…\n$ btheap leaks -s -e firmware.elf serial.log\n" + report
 	doc, err := os.ReadFile("../../docs/device.md")

@@ -15,6 +15,7 @@ import (
 const (
 	tiny    = " -DLWSBT_TINY"
 	scan    = " -DLWSBT_WRAP_CAPTURE=lwsbt_capture_scan"
+	crashed = " -DLWSBT_CRASH -DLWSBT_CRASH_HANDLER=HardFault_Handler"
 	counted = " -DLWSBT_WRAP_NODES=640 -DLWSBT_WRAP_ENTRIES=180"
 )
 
@@ -27,13 +28,8 @@ type size struct {
 
 var sizes = []size{
 	{"stacks, `thumb`", "", "", 11520},
-	{"stacks, `thumb`, `LWSBT_TINY`", tiny, "", 8192},
-	{"stacks, `scan`, `LWSBT_TINY`", tiny + scan, "", 6144},
 	{"profile, `thumb`", counted, "", 12288},
 	{"profile, `thumb`, `LWSBT_TINY`", tiny + counted, "", 8192},
-	{"profile, `thumb`, `LWSBT_TINY`, table of 400 functions", tiny + counted + " -DLWSBT_FUNCTIONS_MAX=400", "", 9728},
-	{"profile, `thumb`, `LWSBT_TINY`, table of 400 functions, `LWSBT_CAPTURE_TABLE_ONLY`",
-		tiny + counted + " -DLWSBT_FUNCTIONS_MAX=400 -DLWSBT_CAPTURE_TABLE_ONLY", "", 8704},
 	{"profile, `scan`, `LWSBT_TINY`", tiny + counted + scan, "", 6144},
 }
 
@@ -43,7 +39,8 @@ var optionSizes = []size{
 	{"`LWSBT_EXCEPTIONS`", tiny + " -DLWSBT_EXCEPTIONS=1", tiny, 0},
 	{"`LWSBT_EXTRAS`", tiny + counted + " -DLWSBT_EXTRAS=1", tiny + counted, 0},
 	{"`LWSBT_QUARANTINE=32`", tiny + " -DLWSBT_QUARANTINE=32", tiny, 0},
-	{"`LWSBT_WRAP_RULES=64`", tiny + " -DLWSBT_SPEED=1 -DLWSBT_WRAP_RULES=64", tiny + " -DLWSBT_SPEED=1", 0},
+	{"`LWSBT_CRASH`", tiny + crashed, tiny, 0},
+	{"`LWSBT_CRASH_TASKS=8`", tiny + crashed + " -DLWSBT_CRASH_TASKS=8", tiny + crashed, 0},
 }
 
 // measure returns the bytes of flash and RAM that the firmware takes with options; without the library, if options
@@ -78,7 +75,7 @@ func measure(t *testing.T, options string) (flash, ram int) {
 
 // sampled reports whether a row is measured if LWSBT_FULL is not all.
 func (s *size) sampled() bool {
-	return s.base == "" && !strings.Contains(s.options, "FUNCTIONS")
+	return s.base == ""
 }
 
 // The tables of sizes in docs/device.md, to 1 %; another compiler than gcc 12.2 may make others:

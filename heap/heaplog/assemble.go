@@ -123,7 +123,7 @@ func (a *assembler) begin(at *placed) {
 		a.current.stamps = a.stamps.before(at.before)
 	}
 	a.current.holes = a.takeHoles(at.dump.boot)
-	a.records.begin(at.dump.boot)
+	a.records.begin(at.dump.boot, programOf(at).Code)
 	a.current.loss.Unreadable, a.unread = a.unread, 0
 }
 

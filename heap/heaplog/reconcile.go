@@ -2,6 +2,7 @@ package heaplog
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
@@ -50,6 +51,7 @@ type heldRecord struct {
 type reconciler struct {
 	eager bool // a record that may be right counts at once: unfinished dumps are wanted
 	boot  int
+	code  []codec.Range
 	kinds map[kind]*kindText
 	once  map[kind]bool     // of dumps that do not add up
 	last  map[string][]fact // of the dump before, at most maxFacts, by the ends of their texts
@@ -86,10 +88,10 @@ const (
 	often = 5
 )
 
-// begin begins a dump.
-func (r *reconciler) begin(boot int) {
+// begin begins a dump. code is what the boot says of its code.
+func (r *reconciler) begin(boot int, code []codec.Range) {
 	if boot != r.boot || r.kinds == nil {
-		*r = reconciler{eager: r.eager, boot: boot, kinds: map[kind]*kindText{}, once: map[kind]bool{}}
+		*r = reconciler{eager: r.eager, boot: boot, code: code, kinds: map[kind]*kindText{}, once: map[kind]bool{}}
 	}
 	if len(r.facts) > 0 {
 		r.last = map[string][]fact{}
@@ -126,7 +128,7 @@ func (r *reconciler) record(it *recording.Item, h *pendingRecord) (counts bool) 
 	if it.Err == nil && it.User != nil {
 		check = it.User.Check()
 	}
-	if check == codec.CheckWrong || check == codec.CheckNone && r.checked { // also one that was cut
+	if check == codec.CheckWrong || check == codec.CheckNone && (r.checked || r.far(it)) { // also one that was cut
 		r.unreadable(it)
 		return false
 	}
@@ -137,6 +139,24 @@ func (r *reconciler) record(it *recording.Item, h *pendingRecord) (counts bool) 
 		return true
 	}
 	r.hold(it, h)
+	return false
+}
+
+// farFromCode is the distance in bytes from the code of a boot at which an address is damaged.
+const farFromCode = 1 << 20
+
+// far reports whether a record has an address that is nowhere near the code of the boot.
+func (r *reconciler) far(it *recording.Item) bool {
+	if len(r.code) == 0 || it.Stack == nil {
+		return false
+	}
+	for i, pc := range it.Stack.PCs {
+		if it.Stack.Marks.Lossy>>i&1 == 0 && !slices.ContainsFunc(r.code, func(c codec.Range) bool {
+			return pc-c.Start < c.Length || pc-(c.Start+c.Length) < farFromCode || c.Start-pc <= farFromCode
+		}) {
+			return true
+		}
+	}
 	return false
 }
 

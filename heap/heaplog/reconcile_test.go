@@ -165,6 +165,11 @@ func TestDamagedWeek(t *testing.T) {
 							if !slices.ContainsFunc(stacks, func(pcs []uint64) bool { return isPath(a.Path, pcs) }) {
 								wrong += int(a.Count)
 							}
+							for _, at := range a.Path.Append(nil) {
+								if !headers && (at.PC < 0x8000000-1<<20 || at.PC > 0x8040000+1<<20) {
+									t.Errorf("%s, seed %d: an address 0x%x, far from the code", f, seed, at.PC)
+								}
+							}
 							if a.Bytes > top.Bytes {
 								top = a
 							}

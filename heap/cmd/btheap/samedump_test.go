@@ -122,6 +122,14 @@ func TestSameDump(t *testing.T) {
 	}
 }
 
+// A boot line with a range of length 0 is rejected, and the message says why.
+func TestBootCodeZero(t *testing.T) {
+	_, errs, code := command("", "leaks", "--strict", "testdata/firmware/boot-code-zero.log")
+	if code != 1 || !strings.Contains(errs, "boot-code-zero.log:1 ") || !strings.Contains(errs, "the length is 0, expected 1 or more") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
 // A report behind the ~h#end belongs to its dump: each hour, 20 blocks of 31 bytes leak, and take 64 bytes of the
 // heap. 24,640 bytes are free after the last dump, which is 19.25 hours of it.
 func TestReportBehindEnd(t *testing.T) {

@@ -25,6 +25,10 @@ static uint64_t now(void *arg)
 
 const struct lwsbt_out lwsbt_wrap_out = { .put = put };
 const struct lwsbt_port lwsbt_wrap_port = { .time = now };
+#ifdef LWSBT_CRASH
+static const struct lwsbt_range ram[] = { { BOARD_RAM, BOARD_RAM_END } };
+const struct lwsbt_crash_port lwsbt_crash_port = { .out = { .put = put }, .ram = ram, .ram_count = 1 };
+#endif
 #else
 #define lwsbt_wrap_begin(prog, fw) board_put(prog, 4)
 #define lwsbt_wrap_dump(why) board_put(why, (size_t)board_us())
@@ -41,5 +45,8 @@ int main(void)
 		kept = malloc(30);
 	}
 	lwsbt_wrap_dump("request");
+#ifdef LWSBT_CRASH
+	lwsbt_crash_task(kept, kept, kept, "main");
+#endif
 	board_exit();
 }
