@@ -18,7 +18,7 @@ func TestSessions(t *testing.T) {
 }
 
 func TestLength(t *testing.T) {
-	cmdtest.Short(t, "live.md", "leak.md", "leaks.md", "report.md", "btdecode.md", "btheap.md", "btcore.md", "any-heap.md")
+	cmdtest.Short(t, "live.md", "leak.md", "leaks.md", "report.md", "btdecode.md", "btheap.md", "btcore.md", "any-heap.md", "crash.md")
 }
 
 func TestLinks(t *testing.T) { cmdtest.Links(t, 30, "*.md", "../*.md") }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/internal/decompress"
 	"github.com/lwsbt/lwsbt/internal/figures"
 )
@@ -46,7 +47,7 @@ var dumpSamples = []struct {
 	{"esp32c3", "esp32c3.b64", "esp32c3", "ESP-IDF 1.2, ESP32-C3", "gdb with the ROM's ELF file", cli.Short, []string{"version 1.2 of an ESP32-C3"}},
 	{"esp32c6", "esp32c6.b64", "esp32c6", "ESP-IDF 1.4, ESP32-C6", "gdb", cli.Short, []string{"version 1.4 of an ESP32-C6"}},
 	{"md", "md.dmp.xz", "md", "minidump of Crashpad, x86-64, without libc's file", "source", cli.Short,
-		[]string{"minidump of 4 threads", "signal or exception 0xb at address 0x3041"}},
+		[]string{"minidump of 4 threads", "signal 0xb at address 0x3041"}},
 }
 
 // TestStacksOfDumps compares the stacks of crash dumps with those of the programs' sources, or of gdb.
@@ -192,4 +193,27 @@ func TestHeapsOfDumps(t *testing.T) {
 		code, out, errs := execute("heap", "--leaks", filepath.Join(dumpDir, name+".log.xz"), "-e", unpacked(t, name))
 		compareOutput(t, code, cli.OK, out+errs, []string{"6 blocks leaked"}, nil)
 	}
+}
+
+// The commands of heap/docs/crash.md.
+func TestCrashDocument(t *testing.T) {
+	document, err := filepath.Abs("../../docs/crash.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elf := unpacked(t, "all")
+	log, err := filepath.Abs(filepath.Join(dumpDir, "all.log.xz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmdtest.Session{Document: document, Least: 3, Update: figures.Update(),
+		Run: func(_ *testing.T, line string) (string, error) {
+			args := strings.Fields(strings.NewReplacer("serial.log", log, "fw.elf", elf).Replace(line))
+			code, out, errs := execute(args[1:]...)
+			if code > cli.Short || args[0] != "btcore" {
+				return out, fmt.Errorf("exit code %d: %s", code, errs)
+			}
+			return out, nil
+		},
+	}.Test(t)
 }

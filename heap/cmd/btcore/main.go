@@ -15,10 +15,11 @@ func main() { os.Exit(cli.Run(command(), os.Args[1:], os.Stdin, os.Stdout, os.St
 func command() *cobra.Command {
 	root := cli.Root(&cobra.Command{
 		Use:   "btcore",
-		Short: "btcore reads the heap and call stacks out of a core file or RAM image.",
+		Short: "btcore reads the heap and call stacks out of a core file, crash dump or RAM image.",
 		Long: `
 btcore reads the memory image of a program: a core file of Linux, of gdb or of
-qemu's dump-guest-memory, or the RAM of a device. It finds the blocks of
+qemu's dump-guest-memory, the RAM of a device, or the crash dump of Zephyr,
+ESP-IDF, NuttX, CrashCatcher, Breakpad or Crashpad, also in a serial log. It finds the blocks of
 libwebsockets or of lwsbt's device library in this image, with their call
 stacks, or else those of the allocator: of glibc, musl, newlib, picolibc,
 FreeRTOS, ESP-IDF, Zephyr, ThreadX, NuttX, lwIP or TLSF. It prints the heap as
@@ -31,7 +32,8 @@ btcore heap core -e app.elf | btheap top         what holds the memory
 btcore heap --leaks core -e app.elf              leaks
 btcore holds core -e app.elf                     which variables hold it
 btcore heap --damage --ram 0x20000000=ram.bin -e fw.elf
-btcore stacks core -e app.elf                    the call stacks`,
+btcore stacks serial.log -e fw.elf               the call stacks
+btcore tasks serial.log -e fw.elf                the tasks of its kernel`,
 		Args: cobra.NoArgs,
 	})
 	root.AddCommand(heapCommand(), holdsCommand(), stacksCommand(), tasksCommand(), functableCommand())

@@ -33,8 +33,9 @@ func stacksCommand() *cobra.Command {
 		Use:   "stacks [flags] [CORE]",
 		Short: "print the call stack of each thread",
 		Long: `
-stacks prints the call stack of each thread of a core file. For the RAM of a
-device, it prints that of the thread whose registers are in a file (--regs). It
+stacks prints the call stack of each thread of a core file or crash dump, and of
+each task of FreeRTOS, ThreadX, NuttX or RT-Thread. For the RAM of a device, the
+registers of the processor are in a file (--regs). It
 uses unwind tables if the program has them; otherwise it reads the code of each
 function, to find how far the function lowered the stack pointer. The second
 column has the method by which a frame was found. A frame found by "scan" is a

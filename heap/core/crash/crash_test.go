@@ -43,6 +43,7 @@ var dumps = []struct {
 	{"catcher.log.xz", "CrashCatcher", 1, 65536 + 20, 2, false},
 	{"nuttx.log.xz", "NuttX", 0, 0, 0, true},
 	{"md.dmp.xz", "Breakpad or Crashpad (minidump)", 4, 0, 0, false},
+	{"breakpad.dmp.xz", "Breakpad or Crashpad (minidump)", 1, 0, 0, false},
 	{"esp32.b64", "ESP-IDF", 0, 0, 0, true},
 	{"esp32_bin.b64", "ESP-IDF", 5, 0, 0, false},
 	{"esp32s3_bin.b64", "ESP-IDF", 8, 0, 0, false},
@@ -170,6 +171,25 @@ func TestLostLines(t *testing.T) {
 		if n > 4 && lost != lineBytes {
 			t.Errorf("line %d lost: %d bytes missing, want %d", n+1, lost, lineBytes)
 		}
+	}
+}
+
+// TestBreakpad reads a minidump of Breakpad's own tests, of a program that divided by zero (signal 8 at its instruction). The values
+// of its environment were overwritten.
+func TestBreakpad(t *testing.T) {
+	d, err := Read(sample(t, "breakpad.dmp.xz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := strings.Join(d.About, "\n")
+	if x := d.Threads[0]; x.Signal != 8 || x.PC != 0x401f27 || !strings.Contains(about, "signal 0x8 at address 0x401f27") {
+		t.Errorf("signal %d, PC %#x: %s", x.Signal, x.PC, about)
+	}
+	if !strings.Contains(about, "variables of the process's environment, which may be secrets: AUTO_PROXY, ") {
+		t.Errorf("no environment: %s", about)
+	}
+	if len(d.Modules) < 5 || !strings.HasSuffix(d.Modules[0].Path, "/breakpad_test/driver") {
+		t.Errorf("modules %v", d.Modules)
 	}
 }
 

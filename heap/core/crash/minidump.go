@@ -20,6 +20,12 @@ const (
 	streamMemory64  = 9
 )
 
+// Platforms on which the code of an exception is a signal.
+const (
+	platformLinux   = 0x8201
+	platformAndroid = 0x8203
+)
+
 // miniReader reads the numbers of a minidump. Beyond the end of the file, all are 0.
 type miniReader struct {
 	b       []byte
@@ -133,8 +139,12 @@ func (r *miniReader) threads() {
 	if at, ok := r.streams[streamException]; ok {
 		crashed, excepted = r.u32(at), true
 		t := r.context(r.u32(at+164), r.u32(at+160))
-		t.ID, t.Signal, t.Crashed = crashed, int(r.u32(at+8)), true
-		r.d.about("signal or exception %#x at address %#x", t.Signal, r.u64(at+24))
+		t.ID, t.Crashed = crashed, true
+		code, what := r.u32(at+8), "exception"
+		if platform := r.u32(r.streams[streamSystem] + 20); platform == platformLinux || platform == platformAndroid {
+			t.Signal, what = int(code), "signal"
+		}
+		r.d.about("%s %#x at address %#x", what, code, r.u64(at+24))
 		r.d.addThread(t)
 	}
 	for e := range r.list(streamThreads, 48) {
