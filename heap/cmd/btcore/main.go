@@ -19,8 +19,8 @@ func command() *cobra.Command {
 		Long: `
 btcore reads the memory image of a program: a core file of Linux, of gdb or of
 qemu's dump-guest-memory, the RAM of a device, or the crash dump of Zephyr,
-ESP-IDF, NuttX, CrashCatcher, Breakpad or Crashpad, also in a serial log. It finds the blocks of
-libwebsockets or of lwsbt's device library in this image, with their call
+ESP-IDF, NuttX, CrashCatcher, Breakpad or Crashpad, also in a serial log. It
+finds the blocks of libwebsockets or of lwsbt's device library, with their call
 stacks, or else those of the allocator: of glibc, musl, newlib, picolibc,
 FreeRTOS, ESP-IDF, Zephyr, ThreadX, NuttX, lwIP or TLSF. It prints the heap as
 a recording that btheap reads, or which blocks were overwritten, which leaked.
