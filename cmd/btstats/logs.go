@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
@@ -26,6 +27,7 @@ type gathered struct {
 	headers bool     // the log has ~h# lines, which lws does not write
 	memory  []byte   // of inMemory
 	broken  []string // logs that could not be read to their end, and why
+	damaged int64    // records whose check is wrong
 	names   names
 }
 
@@ -92,6 +94,12 @@ func (r *reporter) reportLogs() error {
 	}
 	if len(g.broken) > 0 {
 		return cli.Shortf("not read to the end: %s", strings.Join(g.broken, "; "))
+	}
+	if g.damaged > 0 {
+		fmt.Fprintf(r.stderr, "btstats: %s damaged by their check: left out\n", cli.Count(g.damaged, "record"))
+	}
+	if len(g.names.wrong) > 0 {
+		return cli.Shortf("addresses without names, or with wrong ones: %s", strings.Join(g.names.wrong, "; "))
 	}
 	return nil
 }

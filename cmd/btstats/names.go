@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
@@ -13,7 +14,7 @@ import (
 
 // openProcess opens the ELF files and reads the memory maps that the command line names.
 func (r *reporter) openProcess(ctx context.Context) (*process.Process, []process.Snapshot, error) {
-	c := symbol.Config{DebugDirs: r.DebugDirs, NoFiles: !r.Named()}
+	c := symbol.Config{DebugDirs: r.DebugDirs, NoFiles: !r.Named(), Check: true}
 	if m, given := r.CodecMachine(); given {
 		c.Lossless, c.Word, c.WordBy = !m.Lossy(), m.Word(), "machine "+m.String()
 	}
@@ -48,8 +49,8 @@ type address struct {
 	lossy bool // only the low 31 bits of pc are known
 }
 
-// names finds the functions of addresses. Where no memory map is known, addresses wait until
-// their number is enough to infer the load bases of the ELF files.
+// names finds the functions of addresses. Where no memory map is known, addresses wait until the end of the boot, whose
+// addresses tell which of several ELF files ran, and the load bases.
 type names struct {
 	process *process.Process
 	named   bool               // the command line names files with symbols
@@ -57,12 +58,26 @@ type names struct {
 	machine *codec.Machine     // of --machine, nil if it was not given
 	of      map[address]string // the outermost function, "" if none is known
 	waiting map[address]bool
-	bases   []symbol.Base // inferred last
-	addrs   []symbol.Addr // reused
+	bases   []symbol.Base             // inferred last
+	boot    symbol.Boot               // what its header says of the program
+	seen    map[symbol.ReturnAddr]int // addresses of this boot, with the records that have each
+	boots   int                       // that ended
+	wrong   []string                  // why addresses of boots have no names
+	addrs   []symbol.Addr             // reused
 }
 
 // maxWaiting is the largest number of addresses that wait. More do not improve the bases.
 const maxWaiting = 1 << 20
+
+// begin begins a boot.
+func (n *names) begin(h *codec.Header) {
+	n.boot = symbol.Boot{}
+	n.boot.Build, _ = h.Get("build")
+	n.boot.Firmware, _ = h.Get("fw")
+	n.boot.Text, _ = h.Get("text")
+	code, _ := h.Get("code")
+	n.boot.Code, _ = codec.ParseRanges(code)
+}
 
 // record takes a record with a stack. It returns an error if an ELF file cannot be that of the log.
 func (n *names) record(it *recording.Item) error {
@@ -80,8 +95,11 @@ func (n *names) record(it *recording.Item) error {
 		switch name, known := n.of[a]; {
 		case mapped: // the upper bits that a lossy encoder dropped may depend on the record
 			unnamed = unnamed || !known || a.lossy && name == ""
-		case !known && len(n.waiting) < maxWaiting:
-			n.waiting[a] = true
+		case len(n.seen) < maxWaiting:
+			n.seen[n.returnAddr(a)]++
+			if !known || n.boots > 0 { // another program may have another function there
+				n.waiting[a] = true
+			}
 		}
 	}
 	if unnamed {
@@ -90,16 +108,31 @@ func (n *names) record(it *recording.Item) error {
 	return nil
 }
 
-// settle names the addresses that wait.
+func (n *names) returnAddr(a address) symbol.ReturnAddr {
+	return symbol.ReturnAddr{PC: a.pc, Lossy: a.lossy && (n.machine == nil || n.machine.Lossy())}
+}
+
+// settle ends a boot: it names the addresses that wait, by the ELF files that the boot used.
 func (n *names) settle() {
 	if len(n.waiting) == 0 {
 		return
 	}
+	if !n.process.Mapped() {
+		choice := n.process.Choose(n.boot, symbol.Evidence{Memory: n.seen})
+		n.process.Use(choice)
+		for _, text := range slices.Concat(choice.Notes, choice.Forced) {
+			if !slices.Contains(n.wrong, text) {
+				n.wrong = append(n.wrong, text)
+			}
+		}
+	}
+	n.boots++
+	clear(n.seen)
 	placed := true
 	if files := n.process.Unplaced(); len(files) > 0 && !n.process.Mapped() {
 		var seen []symbol.ReturnAddr
 		for a := range n.waiting {
-			seen = append(seen, symbol.ReturnAddr{PC: a.pc, Lossy: a.lossy && (n.machine == nil || n.machine.Lossy())})
+			seen = append(seen, n.returnAddr(a))
 		}
 		found := slices.DeleteFunc(symbol.InferBases(files, seen), func(b symbol.Base) bool { return !b.Sound() })
 		if len(found) > 0 {
@@ -129,8 +162,11 @@ func (n *names) resolve(s *codec.Stack, blob []byte) {
 		if frames := a.Frames(); len(frames) > 0 {
 			name = frames[len(frames)-1].Name
 		}
-		if name != "" || n.of[key] == "" {
+		switch old := n.of[key]; {
+		case old == "" || n.process.Mapped() && name != "":
 			n.of[key] = name
+		case name != "" && !slices.Contains(strings.Split(old, " or "), name): // of another build
+			n.of[key] = old + " or " + name
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli/logflags"
 	"github.com/lwsbt/lwsbt/internal/input"
 	"github.com/lwsbt/lwsbt/internal/process"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // pass reads all logs once: input → recording.Reader → gathered.
@@ -57,7 +58,8 @@ func (r *reporter) open(g *gathered) (*pass, error) {
 		p.close()
 		return nil, err
 	}
-	g.names = names{process: p.process, named: r.Named(), machine: r.given, of: map[address]string{}, waiting: map[address]bool{}}
+	g.names = names{process: p.process, named: r.Named(), machine: r.given, of: map[address]string{}, waiting: map[address]bool{},
+		seen: map[symbol.ReturnAddr]int{}}
 	return p, nil
 }
 
@@ -161,6 +163,8 @@ func (p *pass) use(it *recording.Item) error {
 		return nil
 	}
 	switch {
+	case it.User != nil && it.User.Check() == codec.CheckWrong: // a damaged line (BT-UF-4)
+		p.g.damaged++
 	case it.Err == nil:
 		p.snapshot(it.Line)
 		p.g.add(it.Stack, it.Blob, p.g.inMemory(it))
@@ -187,6 +191,7 @@ func (p *pass) header(it *recording.Item) {
 	switch it.Header.Verb {
 	case codec.VerbBoot:
 		p.g.names.settle()
+		p.g.names.begin(it.Header)
 		if !p.mapped {
 			p.process.Reset()
 		}
@@ -199,12 +204,12 @@ func (p *pass) header(it *recording.Item) {
 }
 
 // inMemory returns the blob of a record as in the device's memory, without the address of the
-// block, which only dumps have. The result is valid until the next call.
+// block and the check, which only dumps have. The result is valid until the next call.
 func (g *gathered) inMemory(it *recording.Item) []byte {
 	if it.User == nil || it.Blob == nil {
 		return it.Blob
 	}
-	if _, ok := it.User.Get(codec.TagAddress); !ok {
+	if _, ok := it.User.Get(codec.TagAddress); !ok && it.User.Check() == codec.CheckNone {
 		return it.Blob
 	}
 	var rest codec.User
