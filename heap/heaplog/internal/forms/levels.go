@@ -27,6 +27,7 @@ type Levels struct {
 	context  string // of the lines that follow, as a heading says
 	owner    string // of lines that are indented more
 	indent   int    // of the line of owner, -1 if there is none
+	timed    bool   // the line of owner begins with a time
 	table    *table
 	asked    []byte   // the line before, if it is a command that may be answered by a number
 	heading  []string // the words of the line before, if it may be the first of two lines of names
@@ -235,8 +236,8 @@ func (l *Levels) prose(b []byte, s *stamped) {
 	for i := len(b) - len(s.rest) - 1; i >= 0 && b[i] == ' '; i-- {
 		indent++
 	}
-	if indent <= l.indent {
-		l.owner, l.indent = "", -1
+	if timed := len(s.rest) < len(b); indent <= l.indent || timed != l.timed { // a damaged time changes what is indented
+		l.owner, l.indent, l.timed = "", -1, timed
 	}
 	if bytes.HasPrefix(s.rest, []byte("=====")) {
 		l.context = ""
@@ -349,7 +350,7 @@ func (l *Levels) clock(s *stamped) bool {
 func (l *Levels) heads(b []byte) bool {
 	c := &l.scan
 	for i := range c.fields {
-		if f := &c.fields[i]; f.q == ident && isMemory(f.label) { // heap at 0x20001000, heap summary for capabilities 0x804
+		if f := &c.fields[i]; f.q == ident && isMemory(f.label) && !slices.ContainsFunc(labelWords(string(f.label)), func(w string) bool { return w == "pid" || w == "id" }) { // heap at 0x20001000, heap summary for capabilities 0x804
 			l.context = string(f.raw)
 			if bytes.Contains(b, []byte("capabilities")) {
 				l.context = capabilities(l.context)

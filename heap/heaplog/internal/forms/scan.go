@@ -68,9 +68,16 @@ func (s *scan) read(line []byte) {
 func (s *scan) token(i int) int {
 	b, c := s.line, s.line[i]
 	start := i == 0 || !isLetter(b[i-1]) && !isDigit(b[i-1])
-	if n := macAt(b[i:]); start && n > 0 {
+	if n := idAt(b[i:]); start && n > 0 {
 		s.word(b[i : i+n])
 		return i + n
+	}
+	if i > 1 && b[i-1] == '[' && isDigit(c) && (isLetter(b[i-2]) || isDigit(b[i-2])) { // app[123]
+		if n := bytes.IndexByte(b[i:min(len(b), i+12)], ']'); n > 0 && allDigits(b[i:i+n]) {
+			s.word(b[i : i+n])
+			s.from = i + n + 1
+			return i + n
+		}
 	}
 	switch {
 	case start && isDigit(c), start && isHex(c) && s.hexAt(i):
@@ -178,7 +185,10 @@ func (s *scan) numberAt(i int) int {
 		raw, unit, ok = b[i:end], nil, true
 	}
 	if !ok || end+1 < len(b) && b[end] == '-' && (s.from == i && isDigit(b[end+1]) || unit == nil && isLetter(b[end+1])) { // a word, a range, 8-bit
-		end = max(end, i+1)
+		if end = max(end, i+1); end < len(b) && b[end] == ':' { // the port of an address
+			for end++; end < len(b) && isDigit(b[end]); end++ {
+			}
+		}
 		s.word(b[i:end])
 		return end
 	}
@@ -327,7 +337,7 @@ func (s *scan) wordsBehind(n *number) int {
 	for k < len(b) && b[k] == ' ' {
 		k++
 	}
-	if end == n.end || digitAt(b, k) && hasLetter(n.label) { // they belong to the next number
+	if end == n.end || digitAt(b, k) && (hasLetter(n.label) || !wordsFollow(b[k:])) { // they belong to the next number
 		return n.end
 	}
 	c := s.l.classify(b[n.end:end])
@@ -373,6 +383,36 @@ func (s *scan) add(n *number) {
 	if c.q.level() {
 		s.levels++
 	}
+}
+
+// wordsFollow reports whether words stand behind the number at the start of b: 5 total 3 free.
+func wordsFollow(b []byte) bool {
+	end, _, unit, ok := scanNumber(b, 0)
+	rest := bytes.TrimLeft(b[end:], " ")
+	if n := unitAt(rest); ok && unit == nil && n > 0 {
+		rest = rest[n:]
+	}
+	return hasLetter(rest)
+}
+
+// idAt returns the length of a UUID, a MAC address or a hexadecimal name of at least ten digits at the start of b, 0 if
+// there is none.
+func idAt(b []byte) int {
+	n, letters := 0, 0
+	for n < len(b) && n < 40 && (isHex(b[n]) || b[n] == '-') {
+		if !isDigit(b[n]) && b[n] != '-' {
+			letters++
+		}
+		n++
+	}
+	switch {
+	case n < len(b) && (isLetter(b[n]) || isDigit(b[n])):
+	case n == 36 && b[8] == '-' && b[13] == '-' && b[18] == '-' && b[23] == '-':
+		return n
+	case n >= 10 && letters > 1 && bytes.IndexByte(b[:n], '-') < 0:
+		return n
+	}
+	return macAt(b)
 }
 
 // macAt returns the length of a MAC address at the start of b, 0 if there is none.

@@ -1,6 +1,7 @@
 package forms
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -121,17 +122,17 @@ func heapIn(label string) string {
 func (r *rawSeries) decide() *Series {
 	s := &Series{Quantity: r.class.q, Unit: "bytes", Label: r.label, raw: r}
 	factors, whole := make([]float64, len(r.samples)), true
+	lost := r.lostUnits()
 	for i := range r.samples {
-		u := r.units[r.samples[i].unit]
-		if u == "" {
-			u = r.class.unit
-		}
+		u := r.unitOf(i)
 		factors[i] = 1
 		f, known := units[u]
 		if n, err := strconv.ParseFloat(u, 64); err == nil { // of --heap-line: free_4096
 			f, known = n, true
 		}
 		switch {
+		case lost[u]:
+			factors[i] = 0
 		case !known:
 			s.Assumed = true
 		case f == 0:
@@ -161,7 +162,7 @@ func (r *rawSeries) decide() *Series {
 	s.Underflows = underflows(v, bad)
 	pointed := 0
 	for i := range v {
-		if bad[i] {
+		if bad[i] || factors[i] == 0 {
 			s.Dropped++
 			continue
 		}
@@ -182,6 +183,27 @@ func (r *rawSeries) decide() *Series {
 		s.Why = "no number that can be one of bytes"
 	}
 	return s
+}
+
+// unitOf returns the unit of a sample, "" if the line does not say it.
+func (r *rawSeries) unitOf(i int) string {
+	if u := r.units[r.samples[i].unit]; u != "" {
+		return u
+	}
+	return r.class.unit
+}
+
+// lostUnits returns the units of no known size, or none, of so few samples that these are of damaged lines.
+func (r *rawSeries) lostUnits() map[string]bool {
+	n := map[string]int{}
+	for i := range r.samples {
+		n[r.unitOf(i)]++
+	}
+	lost := map[string]bool{}
+	for u, k := range n {
+		lost[u] = 10*k <= len(r.samples) && units[u] == 0 && !allDigits([]byte(cmp.Or(u, "x")))
+	}
+	return lost
 }
 
 // inPages reports whether all numbers are whole pages: bytes, and not KiB.

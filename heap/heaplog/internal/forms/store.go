@@ -189,9 +189,16 @@ func mergeGroup(g []*rawSeries, of int) (kept []*rawSeries, dropped int) {
 			small, little = append(small, r), little+len(r.samples)
 		}
 	}
+	if g[0].cell {
+		n := len(small)
+		small = slices.DeleteFunc(small, func(r *rawSeries) bool {
+			return slices.ContainsFunc(kept, func(k *rawSeries) bool { return len(k.samples) >= 10*few && misspelled(r.context, k.context) })
+		})
+		dropped = n - len(small)
+	}
 	switch {
 	case g[0].cell:
-	case len(kept) > 0 && little*10 <= large+little, len(kept) == 0 && of > 0 && little*20 <= of:
+	case len(kept) > 0 && little*10 <= large+little, len(kept) == 0 && of > 0 && little*10 <= of:
 		return kept, little
 	}
 	var joined []*rawSeries
@@ -203,7 +210,20 @@ func mergeGroup(g []*rawSeries, of int) (kept []*rawSeries, dropped int) {
 			joined[i] = joined[i].with(r)
 		}
 	}
-	return append(kept, joined...), 0
+	return append(kept, joined...), dropped
+}
+
+// misspelled reports whether a name is another one but for one or two characters.
+func misspelled(a, b string) bool {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	m := 0
+	for m < min(len(a), len(b))-n && a[len(a)-1-m] == b[len(b)-1-m] {
+		m++
+	}
+	return a != b && len(a) > 4 && max(len(a), len(b))-n-m <= 2 && strings.Trim(a[n:len(a)-m]+b[n:len(b)-m], "0123456789") != ""
 }
 
 // with returns the samples of both series in the order of the logs.

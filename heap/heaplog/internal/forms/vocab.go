@@ -36,7 +36,7 @@ var vocabulary = []struct {
 	q               Quantity
 	why             string
 }{
-	{need: "pid tid tgid", q: ident},
+	{need: "pid tid tgid id uid", q: ident},
 	{need: "% pct percent percentage", q: none, why: "percent, not bytes"},
 	{need: "uptime runtime up_time", q: uptime},
 	{need: "ts time timestamp epoch millis localtime unixtime", not: "free used heap", q: uptime},
