@@ -80,6 +80,17 @@ func TestStacksOfDumps(t *testing.T) {
 	figures.Check(t, "../../FIGURES.md", "crash dumps", table)
 }
 
+// TestStacksByDebugFile reads the stacks of NuttX by a separate debug file, which has tables and symbols but no code.
+func TestStacksByDebugFile(t *testing.T) {
+	cmdtest.Need(t, "arm-none-eabi-objcopy")
+	elf := unpacked(t, "nuttx")
+	tool(t, "arm-none-eabi-objcopy", "--only-keep-debug", elf, elf+".debug")
+	_, out, errs := execute("stacks", filepath.Join(dumpDir, "nuttx.log.xz"), "-e", elf+".debug")
+	for thread, want := range expectedStacks(t)["nuttx"] {
+		compareStack(t, thread, want, parseStacks(out)[thread], errs)
+	}
+}
+
 // expectedStacks returns the expected frames by sample and thread.
 func expectedStacks(t *testing.T) map[string]map[string][]string {
 	text, err := os.ReadFile(filepath.Join(dumpDir, "expected.txt"))
