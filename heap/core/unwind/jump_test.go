@@ -24,26 +24,6 @@ func walkCode(code []byte, starts []uint64, pc, lr uint64, mem []byte) []Frame {
 	return u.Walk(elf.EM_ARM, elf.ELFCLASS32, binary.LittleEndian, r)
 }
 
-// TestEndOfTask ends the stack of a task at the address that the kernel put there: the start of the function for tasks that
-// return. After a call that does not return, the next function's start is a return address.
-//
-//	0  b500       push {lr}
-//	2  e7fe       b .
-//	4  bf00 bf00  nops, or f7ff fffe, bl 4
-//	8  b500       push {lr}
-func TestEndOfTask(t *testing.T) {
-	mem := make([]byte, 64)
-	binary.LittleEndian.PutUint32(mem, fuzzText+8|1)
-	code := []byte{0x00, 0xb5, 0xfe, 0xe7, 0x00, 0xbf, 0x00, 0xbf, 0x00, 0xb5, 0xfe, 0xe7}
-	if frames := walkCode(code, []uint64{0, 8}, 2, 0x40, mem); len(frames) != 1 {
-		t.Errorf("%+v: want one frame", frames)
-	}
-	copy(code[4:], []byte{0xff, 0xf7, 0xfe, 0xff})
-	if frames := walkCode(code, []uint64{0, 8}, 2, 0x40, mem); len(frames) < 2 || frames[1].PC != fuzzText+8|1 {
-		t.Errorf("%+v: want a caller", frames)
-	}
-}
-
 // TestJumpedTo finds the caller of a function without a frame to which another function jumped.
 //
 //	 0  bf00       nop
