@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -43,6 +44,9 @@ btcore tasks --ram 0x20000000=ram.bin -e fw.elf`,
 		list, err := in.findTasks()
 		if err != nil {
 			return cli.Usagef("%w", err)
+		}
+		if list.Partial != "" {
+			in.note("%s: only the threads of the dump are listed, without states and stacks", list.Partial)
 		}
 		if err := in.write(c, func(w io.Writer) error { return writeTasks(w, list) }); err != nil {
 			return err
@@ -88,7 +92,7 @@ func writeTasks(w io.Writer, list *tasks.List) error {
 		if t.Filled {
 			free = cli.Number(t.Free)
 		}
-		if _, err := fmt.Fprintf(w, "%-20s  %-22s  %#-10x  %8s  %10s\n", cli.Printable(t.Name), t.State, t.Handle, size, free); err != nil {
+		if _, err := fmt.Fprintf(w, "%-20s  %-22s  %#-10x  %8s  %10s\n", cli.Printable(t.Name), cmp.Or(t.State, "?"), t.Handle, size, free); err != nil {
 			return err
 		}
 	}

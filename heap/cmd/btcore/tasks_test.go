@@ -77,6 +77,12 @@ func TestFaultInATask(t *testing.T) {
 	}
 }
 
+// TestNamesOfTasks compares the names in a dump that lacks the kernel's lists with those that ESP-IDF's tool printed.
+func TestNamesOfTasks(t *testing.T) {
+	code, out, errs := execute("stacks", filepath.Join(dumpDir, "esp32c3.b64"), "-e", unpacked(t, "esp32c3"))
+	compareOutput(t, code, cli.Short, out+errs, []string{"thread 0x3fc8ec30 main, crashed\n", "thread 0x3fc8f38c IDLE\n", "thread 0x3fc8da94 esp_timer\n"}, nil)
+}
+
 // TestTasksWithout names what is missing where there are no tasks.
 func TestTasksWithout(t *testing.T) {
 	all := unpacked(t, "all")

@@ -26,7 +26,7 @@ var freeStates = []struct{ list, state string }{
 func (f *finder) freertos() error {
 	running, err := f.freeRunning()
 	if err != nil {
-		return err
+		return f.freeNames(err)
 	}
 	for _, tcb := range running {
 		f.freeTask(tcb, "running", true)
@@ -44,6 +44,21 @@ func (f *finder) freertos() error {
 			f.note("FreeRTOS counts %d tasks, %d were found", n, len(f.list.Tasks))
 		}
 	}
+	return nil
+}
+
+// freeNames adds the threads of a dump that has control blocks of tasks, but not the kernel's lists.
+func (f *finder) freeNames(missing error) error {
+	for i := range f.m.Threads {
+		tcb := uint64(f.m.Threads[i].ID)
+		if name := f.text(tcb, freeTCB, "pcTaskName"); name != "" {
+			f.add(Task{Name: name, Handle: tcb})
+		}
+	}
+	if len(f.list.Tasks) == 0 {
+		return missing
+	}
+	f.list.Partial = missing.Error()
 	return nil
 }
 

@@ -41,6 +41,8 @@ type List struct {
 	Kernel string
 	Tasks  []Task
 	Notes  []string // what is missing, and where
+	// Partial is why only the threads of a dump are listed, without states; "" if all are listed.
+	Partial string
 }
 
 // ErrNone is returned if no program has a kernel whose tasks are known.
