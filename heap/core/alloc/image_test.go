@@ -14,6 +14,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/internal/figures"
 )
 
 // saved is RAM of model.c or threads.c with an allocator that is not built here, as a file of testdata/images. The
@@ -43,7 +44,7 @@ func images(t *testing.T) (list []system) {
 			if _, err := fmt.Sscanf(line, "  %s 0x%x %d", &v.Name, &v.Addr, &v.Size); err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}
-			switch r := (core.Map{Start: v.Addr, End: v.Addr + v.Size, Write: true}); v.Name {
+			switch r := (core.Map{Start: v.Addr, End: v.Addr + v.Size, Write: true, File: "program"}); v.Name {
 			case "memory":
 				s.memory = append(s.memory, r)
 			case "data":
@@ -70,12 +71,63 @@ func images(t *testing.T) (list []system) {
 // TestSavedImages compares the blocks and leaks of each image with those of the program, and overwrites
 // each header.
 func TestSavedImages(t *testing.T) {
+	var sums [kinds]savedSums
 	for _, s := range images(t) {
 		t.Run(s.name, func(t *testing.T) {
 			p := s.run(t)
-			p.leaks(t, p.compare(t, s.others, s.kind), s.hidden)
+			heaps := p.compare(t, s.others, s.kind)
+			p.leaks(t, heaps, s.hidden)
 			p.overwriteAll(t, s.kind)
+			sums[s.kind].add(t, p, heaps)
 		})
+	}
+	table := "| allocator | images | blocks | missed | false | exact size | leaks | found | uncertain | not found | of all blocks doubtful |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+	for k, x := range sums {
+		if x.images > 0 {
+			table += fmt.Sprintf("| %v | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", Kind(k), x.images, x.blocks, x.missed, x.others, x.exact, x.leaks, x.found, x.unsure, x.leaks-x.found-x.unsure, x.doubtful)
+		}
+	}
+	if !t.Failed() {
+		figures.Check(t, "../../FIGURES.md", "allocators", table)
+	}
+}
+
+// savedSums are the results of the images of an allocator.
+type savedSums struct{ images, blocks, missed, others, exact, leaks, found, unsure, doubtful int }
+
+// add adds those of an image.
+func (x *savedSums) add(t *testing.T, p *stopped, heaps []*Heap) {
+	m, program := p.open(t)
+	h := Core(m, heaps)
+	l := m.FindLeaks(h, core.Roots{Data: program.Data})
+	at := map[uint64]int{}
+	for i := range h.Blocks {
+		at[h.Blocks[i].Addr] = i
+	}
+	want := p.readTruth(t)
+	x.images++
+	x.blocks += len(want)
+	x.others += len(h.Blocks)
+	x.doubtful += l.OnSlack.Blocks + l.OnStack.Blocks
+	for _, w := range want {
+		i, ok := at[w.addr]
+		if !ok {
+			x.missed++
+			continue
+		}
+		x.others--
+		if h.Blocks[i].Size == w.size {
+			x.exact++
+		}
+		switch {
+		case !w.leaked:
+			continue
+		case l.Reach[i] == core.Leaked:
+			x.found++
+		case l.Reach[i] == core.Uncertain:
+			x.unsure++
+		}
+		x.leaks++
 	}
 }
 

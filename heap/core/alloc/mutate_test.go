@@ -3,19 +3,16 @@ package alloc
 import (
 	"bytes"
 	"encoding/binary"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/internal/figures"
 )
-
-var update = flag.Bool("update", false, "write the table of damage in heap/docs/any-heap.md")
 
 // mutations counts the effects of damage on what is reported, beside the truth.
 type mutations struct {
@@ -260,15 +257,8 @@ func TestDamage(t *testing.T) {
 			})
 		}
 	})
-	if !*update {
+	if !cmdtest.All() || t.Failed() {
 		return
-	}
-	const document, begin, end = "../../docs/any-heap.md", "<!-- damage -->\n", "<!-- /damage -->\n"
-	text, err := os.ReadFile(document)
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, closed := strings.Cut(rest, end)
-	if err != nil || !ok || !closed {
-		t.Fatalf("%s: no %s; %v", document, begin, err)
 	}
 	table := "| allocator | images | runs | detected | false leaks | silent |\n| --- | ---: | ---: | ---: | ---: | ---: |\n"
 	for k := range kinds {
@@ -284,7 +274,5 @@ func TestDamage(t *testing.T) {
 			table += fmt.Sprintf("| %v | %d | %d | %d | %d | %d |\n", k, n, sum.runs, sum.detected, sum.leaks, sum.silent)
 		}
 	}
-	if err := os.WriteFile(document, []byte(before+begin+table+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	figures.Check(t, "../../FIGURES.md", "damaged heaps", table)
 }
