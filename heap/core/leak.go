@@ -104,6 +104,7 @@ var AllocatorData = []string{"main_arena", "__malloc_av_"}
 func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 	l := &Leaks{Reach: make([]Reach, len(h.Blocks))}
 	g := newGraph(m, h)
+	g.findFields()
 	roots, heap := m.rootSpans(h, g.used, from)
 	sum := &Sum{}
 	mark := func(r Reach) func(int) {

@@ -14,6 +14,7 @@ type Pointers struct {
 // Pointers returns the pointers to the blocks of h. from is as for [Image.FindLeaks].
 func (m *Image) Pointers(h *Heap, from Roots) *Pointers {
 	p := &Pointers{g: newGraph(m, h)}
+	p.g.slack = true
 	p.roots, p.heap = m.rootSpans(h, p.g.used, from)
 	return p
 }
@@ -42,12 +43,13 @@ func (p *Pointers) Block(addr uint64) (block int, ok bool) { return p.g.find(add
 // graph finds the blocks that memory points to.
 type graph struct {
 	*places
-	m     *Image
-	work  []int32
-	used  []span   // blocks with their metadata
-	past  []int32  // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
-	links []uint64 // bits of the blocks that were in past
-	slack bool     // the ends of blocks that the program may not have requested are followed, too
+	m      *Image
+	work   []int32
+	used   []span   // blocks with their metadata
+	past   []int32  // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
+	links  []uint64 // bits of the blocks that were in past
+	slack  bool     // words that the program may not have requested are followed, too
+	fields map[field]bool
 }
 
 func newGraph(m *Image, h *Heap) *graph {
@@ -126,15 +128,51 @@ func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
 
 // inTail calls visit for each pointer in the last words of a block, which the program may not have requested. An address
 // there that is not aligned may be a number with a rest of an old pointer: it makes a block uncertain, unless the block begins there.
+// Others are old, or those of a field: this is sure of a word of which a part was requested, if a block begins at its address, and of
+// one that is a field in blocks of this size. Without g.slack, only these count.
 func (g *graph) inTail(block int, visit func(at uint64, to int)) {
+	b := &g.h.Blocks[block]
 	_, tail := g.parts(block)
 	g.pointersAt(tail, func(at uint64, to int) {
-		if v, _ := g.m.Pointer(at); v%g.ptr != 0 && v != g.h.Blocks[to].Addr {
+		v, _ := g.m.Pointer(at)
+		begins := v == g.h.Blocks[to].Addr
+		switch {
+		case v%g.ptr != 0 && !begins:
 			g.maybe(to)
-		} else {
+		case g.slack, begins && (at+uint64(b.slack) < b.Addr+b.Size || g.fields[field{b.Size, b.Addr + b.Size - at}]):
 			visit(at, to)
 		}
 	})
+}
+
+// field is a word of blocks of a size, by its distance from their end.
+type field struct{ size, fromEnd uint64 }
+
+// fewFields is the number of blocks of a size from which on a word is known to be a field: in half of them, it holds the
+// address at which a block begins.
+const fewFields = 8
+
+// findFields finds the fields in the last words of blocks.
+func (g *graph) findFields() {
+	counts := map[field]*[2]int{} // of blocks, and of those with a pointer
+	for i := range g.h.Blocks {
+		b := &g.h.Blocks[i]
+		for left := g.ptr; left <= uint64(b.slack) && left <= b.Size; left += g.ptr {
+			k := field{b.Size, left}
+			if counts[k] == nil {
+				counts[k] = new([2]int)
+			}
+			counts[k][0]++
+			v, _ := g.m.Pointer(b.Addr + b.Size - left)
+			if to, ok := g.find(v); ok && g.h.Blocks[to].Addr == v {
+				counts[k][1]++
+			}
+		}
+	}
+	g.fields = map[field]bool{}
+	for k, n := range counts {
+		g.fields[k] = n[0] >= fewFields && 2*n[1] >= n[0]
+	}
 }
 
 // isFreeList reports whether the word v at an address is a link in an allocator's list of free
@@ -186,8 +224,6 @@ func (g *graph) spread(mark func(int)) {
 		g.work = g.work[:len(g.work)-1]
 		sure, _ := g.parts(int(at))
 		g.pointers(sure, mark)
-		if g.slack {
-			g.inTail(int(at), func(_ uint64, to int) { mark(to) })
-		}
+		g.inTail(int(at), func(_ uint64, to int) { mark(to) })
 	}
 }

@@ -25,18 +25,15 @@ type leakGraph struct {
 // component points to by their call stacks.
 func (g *graph) group(l *Leaks) {
 	x := leakGraph{graph: g}
-	number := make([]int32, len(l.Reach))
 	for i, r := range l.Reach {
-		number[i] = -1
 		if r == Leaked {
-			number[i] = int32(len(x.leaked))
 			x.leaked = append(x.leaked, int32(i))
 		}
 	}
 	if len(x.leaked) == 0 {
 		return
 	}
-	x.link(number)
+	x.link()
 	x.condense()
 	for _, group := range x.groups() {
 		slices.Sort(group.Direct)
@@ -103,18 +100,17 @@ func most(list []uint64, n uint64) (sum uint64) {
 	return sum
 }
 
-// link finds the pointers between leaked blocks. number is the position in leaked of each
-// block, -1 if the block is not leaked.
-func (x *leakGraph) link(number []int32) {
+// link finds the pointers between leaked blocks.
+func (x *leakGraph) link() {
 	x.edges = make([][]int32, len(x.leaked))
 	for n, i := range x.leaked {
 		var out []int32
 		x.pointers(x.content(int(i)), func(to int) {
-			t := number[to]
-			if t < 0 {
+			t, leaked := slices.BinarySearch(x.leaked, int32(to))
+			if !leaked {
 				return
 			}
-			out = append(out, t)
+			out = append(out, int32(t))
 			if len(out) > 64 && len(out)&(len(out)-1) == 0 { // drop duplicates
 				slices.Sort(out)
 				out = slices.Compact(out)

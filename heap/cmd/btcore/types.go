@@ -55,31 +55,27 @@ func (in *input) types(h *core.Heap) blockTypes {
 			t.objects++
 		}
 	}
-	stacks := types.NewNames(blocks.Len)
+	stacks := map[int]string{}
 	if !h.Foreign {
 		in.structs(h, files, stacks)
 	}
 	for _, f := range files {
 		place := func(addr uint64) uint64 { return in.fit(addr + f.bias) }
-		reached, err := f.info.Reached(blocks, types.Memory{Pointer: in.Pointer, Has: in.inMemory, Place: place, Exact: !h.Foreign})
+		err := f.info.Reached(blocks, types.Memory{Pointer: in.Pointer, Has: in.inMemory, Place: place, Exact: !h.Foreign}, func(i int, name string) {
+			stack := stacks[i]
+			delete(stacks, i)
+			if t.names.At(i) == "" && (stack == "" || stack == name) { // else not sure
+				t.names.Set(i, name)
+				t.reached++
+			}
+		})
 		if err != nil {
 			in.note("no types: %v", err)
 		}
-		for i := range h.Blocks {
-			switch name, stack := reached.At(i), stacks.At(i); {
-			case t.names.At(i) != "" || name == "":
-			case stack != "" && stack != name: // not sure
-				stacks.Set(i, "")
-			default:
-				t.names.Set(i, name)
-				stacks.Set(i, "")
-				t.reached++
-			}
-		}
 	}
-	for i := range h.Blocks {
+	for i, name := range stacks {
 		if t.names.At(i) == "" {
-			t.names.Set(i, stacks.At(i))
+			t.names.Set(i, name)
 		}
 	}
 	return t
@@ -135,7 +131,7 @@ func (in *input) hasFunction(s core.Symbol) bool {
 
 // structs sets the types of blocks by their call stack and requested size. Allocators of others store only one of
 // them.
-func (in *input) structs(h *core.Heap, files []typedFile, names *types.Names) {
+func (in *input) structs(h *core.Heap, files []typedFile, names map[int]string) {
 	structs := map[string]*types.Struct{} // by blob
 	for i := range h.Blocks {
 		b, blob := &h.Blocks[i], h.Blob(i)
@@ -152,7 +148,7 @@ func (in *input) structs(h *core.Heap, files []typedFile, names *types.Names) {
 		}
 		pointer := func(off uint64) (uint64, bool) { return in.Pointer(b.Addr + off) }
 		if s.Fits(pointer, in.inMemory) {
-			names.Set(i, s.Name)
+			names[i] = s.Name
 		}
 	}
 }

@@ -40,15 +40,14 @@ type Memory struct {
 	Exact   bool                                  // blocks have the requested size
 }
 
-// Reached returns the names of the blocks that typed pointers reach: from the variables of the program, and
+// Reached calls label with the blocks that typed pointers reach, and their names: from the variables of the program, and
 // from there through members of structs. A pointer T * that holds the start of a block gives the block the type T, if
 // the size of the block fits, its pointers are 0 or addresses, and no pointer to another type that
 // fits holds the same address. A struct that is the first member or base of another one, or whose members are the first of
 // another one, gives no name, because a pointer to it may point to the larger one; nor does one that ends with an array without length.
-func (i *Info) Reached(blocks Blocks, m Memory) (names *Names, err error) {
-	names = NewNames(blocks.Len)
+func (i *Info) Reached(blocks Blocks, m Memory, label func(block int, name string)) (err error) {
 	if i.reader == nil {
-		return names, nil
+		return nil
 	}
 	defer func() {
 		if r := recover(); r != nil { // a panic of debug/dwarf
@@ -72,10 +71,10 @@ func (i *Info) Reached(blocks Blocks, m Memory) (names *Names, err error) {
 			continue
 		}
 		if c := i.classes[s.plain]; !c.first && !c.base {
-			names.Set(k, s.Name)
+			label(k, s.Name)
 		}
 	}
-	return names, nil
+	return nil
 }
 
 // walk follows typed pointers.
