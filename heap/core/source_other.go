@@ -29,7 +29,5 @@ func mapSource(path string, file *os.File) (*source, error) {
 	return &source{name: path, data: data, file: nil}, nil
 }
 
-func (s *source) release() {}
-
 // nextData reports no holes: this system cannot find them.
 func nextData(_ *os.File, off int64) (from, to int64, ok bool) { return off, 1<<63 - 1, true }

@@ -29,9 +29,6 @@ func mapSource(path string, file *os.File) (*source, error) {
 	return &source{name: path, data: data, file: file, unmap: func() { syscall.Munmap(data) }}, nil
 }
 
-// release gives the pages of a mapped file back to the system, until they are read again.
-func (s *source) release() { syscall.Madvise(s.data, syscall.MADV_DONTNEED) } // without effect on errors
-
 // whence returns the values of lseek's whence argument that find data and holes. On macOS,
 // they are swapped.
 func whence() (data, hole int) {

@@ -120,6 +120,7 @@ func (o *holdsOptions) write(w io.Writer, in *input, g *graph.Graph, names *root
 	if o.before != "" {
 		return o.since(w, in, g, t)
 	}
+	in.Release()
 	o.table(w, in, g, t)
 	return nil
 }
@@ -171,6 +172,12 @@ func (o *holdsOptions) table(w io.Writer, in *input, g *graph.Graph, t *graph.Tr
 			line(bytes, blocks, "not reached; the heap is unproven")
 		} else {
 			line(bytes, blocks, "not reached: btcore heap --leaks")
+		}
+	}
+	if len(unproven(o.arenas)) == 0 && g.Heap.Foreign {
+		l := in.FindLeaks(g.Heap, in.roots())
+		if n := l.OnSlack.Blocks + l.OnStack.Blocks; n > 0 {
+			fmt.Fprintf(w, "Doubtful: %s in %s, held by words that may be old.\n", cli.Count(l.OnSlack.Bytes+l.OnStack.Bytes, "byte"), cli.Count(n, "block"))
 		}
 	}
 }
