@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +92,15 @@ func TestSameDump(t *testing.T) {
 				t.Errorf("seed %d, dump %d: top has %+v, dumps %+v", seed, i+1, top.Total, d)
 			}
 		}
+		leaks := dumps
+		leaks.Dumps = nil
+		out, errs, _ = command("", "leaks", "--json", "-q", file)
+		if err := json.Unmarshal([]byte(out), &leaks); err != nil {
+			t.Fatal(err, errs)
+		}
+		if !slices.Equal(leaks.Dumps, dumps.Dumps) {
+			t.Errorf("seed %d: leaks has %+v, dumps %+v", seed, leaks.Dumps, dumps.Dumps)
+		}
 		screen, _, _ := command("", "-q", file)
 		m := total.FindStringSubmatch(screen)
 		if m == nil {
@@ -126,6 +136,14 @@ func TestSameDump(t *testing.T) {
 func TestBootCodeZero(t *testing.T) {
 	_, errs, code := command("", "leaks", "--strict", "testdata/firmware/boot-code-zero.log")
 	if code != 1 || !strings.Contains(errs, "boot-code-zero.log:1 ") || !strings.Contains(errs, "the length is 0, expected 1 or more") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// A log with nothing but a crash dump is told to be one.
+func TestCrashLines(t *testing.T) {
+	file := logFile(t, "crash.log", "started\n#CD:BEGIN#\n00007df1#CD:5a45020003000500000000004102004400000020e00100000001000000382000\n#CD:END#\n")
+	if _, errs, code := command("", "leaks", file); code != 2 || !strings.Contains(errs, "a crash dump: btcore stacks") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

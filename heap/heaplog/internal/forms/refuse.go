@@ -21,6 +21,7 @@ var signatures = []struct {
 	{[]string{"Killed process", "total-vm"}, 1, "the kernel's report of an out-of-memory kill: it names the process, and no growth; log VmRSS of that process"},
 	{[]string{"Mem-Info:"}, 60, "the kernel's report of its memory, after a failed allocation: no growth; log MemAvailable of /proc/meminfo"},
 	{[]string{"<malloc version="}, 200, "the XML of glibc's malloc_info: print mallinfo2().uordblks instead"},
+	{[]string{"#CD:BEGIN#"}, 0, "a crash dump: btcore stacks -e ELF FILE reads it"},
 	{[]string{"CORRUPT HEAP"}, 30, "a heap corruption: btdecode names the functions of its backtrace"},
 	{[]string{"desc: --massif", "time_unit:"}, always, "a file of valgrind's massif: run ms_print, or valgrind --tool=dhat, whose file btheap reads"},
 	{[]string{"ms_print arguments:"}, always, "the text of ms_print: run valgrind --tool=dhat, whose file btheap reads"},
