@@ -282,3 +282,47 @@ func underflows(v []float64, bad []bool) (n int) {
 	}
 	return n
 }
+
+// wordsFollow reports whether words stand behind the number at the start of b: 5 total 3 free.
+func wordsFollow(b []byte) bool {
+	end, _, unit, ok := scanNumber(b, 0)
+	rest := bytes.TrimLeft(b[end:], " ")
+	if n := unitAt(rest); ok && unit == nil && n > 0 {
+		rest = rest[n:]
+	}
+	return hasLetter(rest)
+}
+
+// idAt returns the length of a UUID, a MAC address or a hexadecimal name of at least ten digits at the start of b, 0 if
+// there is none.
+func idAt(b []byte) int {
+	n, letters := 0, 0
+	for n < len(b) && n < 40 && (isHex(b[n]) || b[n] == '-') {
+		if !isDigit(b[n]) && b[n] != '-' {
+			letters++
+		}
+		n++
+	}
+	switch {
+	case n < len(b) && (isLetter(b[n]) || isDigit(b[n])):
+	case n == 36 && b[8] == '-' && b[13] == '-' && b[18] == '-' && b[23] == '-':
+		return n
+	case n >= 10 && letters > 1 && bytes.IndexByte(b[:n], '-') < 0:
+		return n
+	}
+	return macAt(b)
+}
+
+// macAt returns the length of a MAC address at the start of b, 0 if there is none.
+func macAt(b []byte) int {
+	const length = 17
+	if len(b) < length || !isHex(b[0]) || b[2] != ':' && b[2] != '-' {
+		return 0
+	}
+	for k := range length {
+		if k%3 == 2 && b[k] != b[2] || k%3 != 2 && !isHex(b[k]) {
+			return 0
+		}
+	}
+	return length
+}

@@ -185,12 +185,7 @@ func (s *scan) numberAt(i int) int {
 		raw, unit, ok = b[i:end], nil, true
 	}
 	if !ok || end+1 < len(b) && b[end] == '-' && (s.from == i && isDigit(b[end+1]) || unit == nil && isLetter(b[end+1])) { // a word, a range, 8-bit
-		if end = max(end, i+1); end < len(b) && b[end] == ':' { // the port of an address
-			for end++; end < len(b) && isDigit(b[end]); end++ {
-			}
-		}
-		s.word(b[i:end])
-		return end
+		return s.noNumber(i, max(end, i+1))
 	}
 	label := s.label(i)
 	if s.metric != nil && !hasLetter(label) {
@@ -208,24 +203,46 @@ func (s *scan) numberAt(i int) int {
 		n.class = &class{}
 	}
 	s.total(&n)
-	rate := n.end+1 < len(b) && b[n.end] == '/' && bytes.IndexByte([]byte("shm"), b[n.end+1]) >= 0
 	if n.unit == nil {
 		n.unit = s.lineUnit
 	}
 	s.name(&n, end)
-	next := byte(0)
-	if digitAt(b, n.end+1) {
-		next = b[n.end]
-	}
+	per := s.slash(&n, i)
 	n.end = s.wordsBehind(&n)
-	if s.several = s.several && b[i-1] == '/' || n.part == nil && next == '/'; rate {
-		n.class = &class{hit: true, why: "a rate"}
-	} else if s.several { // 5/7/9 alloc/idle/total
-		n.class = &class{hit: true, why: "one of several numbers"}
+	if per != "" {
+		n.class = &class{hit: true, why: per}
 	}
 	s.add(&n)
 	s.from = n.end
 	return n.end
+}
+
+// noNumber takes a word that begins with a digit, and the port of an address.
+func (s *scan) noNumber(i, end int) int {
+	b := s.line
+	if end < len(b) && b[end] == ':' {
+		for end++; end < len(b) && isDigit(b[end]); end++ {
+		}
+	}
+	s.word(b[i:end])
+	return end
+}
+
+// slash returns why a number at i does not count if it is a rate, as 5 MB/s, or one of several, as 5/7/9; "" if it is neither.
+func (s *scan) slash(n *number, i int) string {
+	b := s.line
+	next := byte(0)
+	if n.end+1 < len(b) && b[n.end] == '/' {
+		next = b[n.end+1]
+	}
+	s.several = s.several && b[i-1] == '/' || n.part == nil && isDigit(next)
+	switch {
+	case next != 0 && bytes.IndexByte([]byte("shm"), next) >= 0:
+		return "a rate"
+	case s.several:
+		return "one of several numbers"
+	}
+	return ""
 }
 
 // unitBehind takes the unit behind a number, unless it is the label of the next one.
@@ -383,48 +400,4 @@ func (s *scan) add(n *number) {
 	if c.q.level() {
 		s.levels++
 	}
-}
-
-// wordsFollow reports whether words stand behind the number at the start of b: 5 total 3 free.
-func wordsFollow(b []byte) bool {
-	end, _, unit, ok := scanNumber(b, 0)
-	rest := bytes.TrimLeft(b[end:], " ")
-	if n := unitAt(rest); ok && unit == nil && n > 0 {
-		rest = rest[n:]
-	}
-	return hasLetter(rest)
-}
-
-// idAt returns the length of a UUID, a MAC address or a hexadecimal name of at least ten digits at the start of b, 0 if
-// there is none.
-func idAt(b []byte) int {
-	n, letters := 0, 0
-	for n < len(b) && n < 40 && (isHex(b[n]) || b[n] == '-') {
-		if !isDigit(b[n]) && b[n] != '-' {
-			letters++
-		}
-		n++
-	}
-	switch {
-	case n < len(b) && (isLetter(b[n]) || isDigit(b[n])):
-	case n == 36 && b[8] == '-' && b[13] == '-' && b[18] == '-' && b[23] == '-':
-		return n
-	case n >= 10 && letters > 1 && bytes.IndexByte(b[:n], '-') < 0:
-		return n
-	}
-	return macAt(b)
-}
-
-// macAt returns the length of a MAC address at the start of b, 0 if there is none.
-func macAt(b []byte) int {
-	const length = 17
-	if len(b) < length || !isHex(b[0]) || b[2] != ':' && b[2] != '-' {
-		return 0
-	}
-	for k := range length {
-		if k%3 == 2 && b[k] != b[2] || k%3 != 2 && !isHex(b[k]) {
-			return 0
-		}
-	}
-	return length
 }
