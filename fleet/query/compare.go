@@ -89,8 +89,8 @@ func (d *Diff) match(paths []*heldPath) []*matched {
 	return addresses
 }
 
-// compare sets what d says of the paths.
-func (d *Diff) compare(paths []*heldPath) {
+// compare sets what d says of the paths. It returns those that match.
+func (d *Diff) compare(paths []*heldPath) []*matched {
 	list := d.match(paths)
 	n := [2]int64{d.DevicesBefore, d.DevicesAfter}
 	d.Paths, d.Before, d.After, d.Rows = len(list), 0, 0, nil
@@ -107,7 +107,7 @@ func (d *Diff) compare(paths []*heldPath) {
 		}
 	}
 	if !d.Comparable {
-		return
+		return nil
 	}
 	kinds := 0
 	for _, some := range []bool{len(held.number) > 0, len(sizes.number) > 0, len(pairs) > 0} {
@@ -126,6 +126,12 @@ func (d *Diff) compare(paths []*heldPath) {
 		c.describe(m)
 		d.Rows = append(d.Rows, c)
 	}
+	d.sort()
+	return list
+}
+
+// sort sorts the rows.
+func (d *Diff) sort() {
 	words := []string{Changed, Perhaps, Possibly, NoEvidence}
 	slices.SortStableFunc(d.Rows, func(a, b Change) int {
 		return cmp.Or(slices.Index(words, a.Evidence)-slices.Index(words, b.Evidence), cmp.Compare(b.Delta(), a.Delta()), strings.Compare(a.Chain, b.Chain))
@@ -151,12 +157,18 @@ func (c *Change) describe(m *matched) {
 	default:
 		c.Kind = "shrunk"
 	}
+	c.setEvidence()
+}
+
+// setEvidence sets the word for the p-values.
+func (c *Change) setEvidence() {
+	c.Evidence = NoEvidence
 	switch {
 	case c.P <= 1e-4:
 		c.Evidence = Changed
 	case c.P <= 1e-2:
 		c.Evidence = Perhaps
-	case c.P <= 0.1 || c.PHeld <= 0.05:
+	case c.P <= 0.1 || c.PHeld <= 0.05 && (c.PControls == nil || *c.PControls <= 0.1):
 		c.Evidence = Possibly
 	}
 }

@@ -12,18 +12,21 @@ import (
 
 // Change is a call path that was compared between two builds.
 type Change struct {
-	Before   float64 `json:"before"` // mean bytes per device
-	After    float64 `json:"after"`
-	Had      int64   `json:"had"`    // devices that hold it, of Diff.DevicesBefore
-	Have     int64   `json:"have"`   // of Diff.DevicesAfter
-	Kind     string  `json:"kind"`   // new, gone, grown or shrunk
-	P        float64 `json:"p"`      // probability that any path differs at least as much although no path changed
-	PHeld    float64 `json:"p_held"` // probability that Had and Have differ at least as much although this path did not change
-	Evidence string  `json:"evidence"`
-	Stack    []Frame `json:"stack"`              // innermost first
-	PathOld  int64   `json:"path_before,string"` // -1 if there is none
-	PathNew  int64   `json:"path_after,string"`  // -1 if there is none
-	Chain    string  `json:"chain"`              // key by which the paths were matched
+	Before float64 `json:"before"` // mean bytes per device
+	After  float64 `json:"after"`
+	Had    int64   `json:"had"`    // devices that hold it, of Diff.DevicesBefore
+	Have   int64   `json:"have"`   // of Diff.DevicesAfter
+	Kind   string  `json:"kind"`   // new, gone, grown or shrunk
+	P      float64 `json:"p"`      // probability that any path differs at least as much although no path changed
+	PHeld  float64 `json:"p_held"` // probability that Had and Have differ at least as much although this path did not change
+	// PControls is the probability that the changes on the devices that got the build after differ so from those on the devices
+	// that stayed on the build before meanwhile; nil if there are too few. P is at least that.
+	PControls *float64 `json:"p_controls"`
+	Evidence  string   `json:"evidence"`
+	Stack     []Frame  `json:"stack"`              // innermost first
+	PathOld   int64    `json:"path_before,string"` // -1 if there is none
+	PathNew   int64    `json:"path_after,string"`  // -1 if there is none
+	Chain     string   `json:"chain"`              // key by which the paths were matched
 }
 
 // Delta returns the difference of the bytes per device.
@@ -39,16 +42,20 @@ const (
 
 // Diff is the result of [DB.Diff].
 type Diff struct {
-	BuildBefore   string  `json:"build_before"`
-	BuildAfter    string  `json:"build_after"`
-	DevicesBefore int64   `json:"devices_before"`
-	DevicesAfter  int64   `json:"devices_after"`
-	DevicesBoth   int64   `json:"devices_both"` // of these, those that ran both builds
-	Hours         float64 `json:"hours"`        // the dumps compared have an uptime from Hours/2 to Hours; negative if no uptime is known
-	Before        float64 `json:"before"`       // bytes per device, of all paths
-	After         float64 `json:"after"`
-	Paths         int     `json:"paths"`   // compared
-	ByName        bool    `json:"by_name"` // paths were matched by the names of their functions, else by address
+	BuildBefore   string `json:"build_before"`
+	BuildAfter    string `json:"build_after"`
+	DevicesBefore int64  `json:"devices_before"`
+	DevicesAfter  int64  `json:"devices_after"`
+	DevicesBoth   int64  `json:"devices_both"` // of these, those that ran both builds
+	// Updated and Controls are the devices that got the build after, and those that stayed on the build before meanwhile, if
+	// their changes were compared, else 0.
+	Updated  int64   `json:"updated"`
+	Controls int64   `json:"controls"`
+	Hours    float64 `json:"hours"`  // the dumps compared have an uptime from Hours/2 to Hours; negative if no uptime is known
+	Before   float64 `json:"before"` // bytes per device, of all paths
+	After    float64 `json:"after"`
+	Paths    int     `json:"paths"`   // compared
+	ByName   bool    `json:"by_name"` // paths were matched by the names of their functions, else by address
 	// Comparable is false if the paths that match hold less than half of the bytes: a build has no names, and
 	// the functions of the other are at other addresses. There are no Rows then.
 	Comparable bool `json:"comparable"`
@@ -122,8 +129,7 @@ func (s *session) diff(ctx context.Context, d *Diff) error {
 	if err != nil {
 		return fmt.Errorf("query diff: %w", err)
 	}
-	d.compare(paths)
-	return nil
+	return s.controls(ctx, d, d.compare(paths))
 }
 
 // comparedDump is a row of compared.sql.

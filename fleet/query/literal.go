@@ -4,7 +4,17 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/fleet/clickhouse"
 )
+
+// quote returns a string literal.
+func (s *session) quote(text string) string {
+	if s.dialect != "" {
+		return clickhouse.Quote(text)
+	}
+	return quote(text)
+}
 
 // literal returns a query with these rows of numbers: int64 and float64, as in the first row.
 func (s *session) literal(rows [][]any, columns ...string) string {

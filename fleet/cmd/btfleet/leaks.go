@@ -150,6 +150,12 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 	if d.DevicesBoth > 0 {
 		fmt.Fprintf(w, "%s ran both builds\n", cli.Count(d.DevicesBoth, "device"))
 	}
+	switch {
+	case d.Controls > 0:
+		fmt.Fprintf(w, "%s got the new build, %s stayed meanwhile: a change is one beyond theirs\n", cli.Count(d.Updated, "device"), cli.Number(d.Controls))
+	case d.DevicesBoth > 0:
+		fmt.Fprintf(w, "fewer than 8 devices stayed on the old build meanwhile: what changed with the time is included\n")
+	}
 	if !d.Comparable {
 		return nil
 	}

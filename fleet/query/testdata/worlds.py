@@ -105,6 +105,14 @@ elif world=='weekend':   # no change, no leak. 120 devices run A from Monday 03:
             t0+=r.uniform(-.5,.5); dv.b=b; dv.start(t0,b); dv.walk=[r.randrange(0,11) for _ in paths]
             for q in range(1,k): t=t0+q*6+r.random(); dv.dump(t,load=1.4 if t>99 else 1.0)
         write(dv)
+elif world=='rollout':   # as weekend, and B leaks 400 B/h on half of its devices
+    for i in range(120):
+        r=random.Random(R.random()); dv=Dev('d%04d'%i,r); has=i%4==1
+        for b,t0,k in (('A',3,16),('AB'[i%2],99,10)):
+            t0+=r.uniform(-.5,.5); dv.b=b; dv.start(t0,b); dv.walk=[r.randrange(0,11) for _ in paths]
+            for q in range(1,k): t=t0+q*6+r.random(); dv.dump(t,[(0,(400*q*6,100))] if b=='B' and has else [],load=1.4 if t>99 else 1.0)
+        if has: leaks_of('B',0,dv,400)
+        write(dv)
 elif world=='nightly':   # no leak: all devices reboot at 03:00 (+-20 min) each night; hourly dumps; the load peaks at 20:00
     for i in range(80):
         r=random.Random(R.random()); dv=Dev('d%04d'%i,r); b='AB'[i%2]; dv.b=b
