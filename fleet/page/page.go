@@ -80,6 +80,7 @@ func New(db *query.DB, log *slog.Logger) *Pages {
 	p.page("/{$}", "/v1/builds", "builds.html", p.builds)
 	p.page("/build/{build}", "/v1/builds/{build}", "build.html", p.build)
 	p.page("/diff", "/v1/diff", "diff.html", p.diff, "from", "to")
+	p.page("/rollout", "/v1/rollout", "rollout.html", p.rollout, "from", "to")
 	p.page("/devices", "/v1/devices", "devices.html", p.devices, "build", "from")
 	p.page("/device/{device}", "/v1/devices/{device}", "device.html", p.device)
 	p.mux.HandleFunc("GET /v1/openapi.yaml", func(w http.ResponseWriter, r *http.Request) {
@@ -376,6 +377,11 @@ func (p *Pages) diff(ctx context.Context, r *http.Request, o query.Scope) (any, 
 	}
 	data.From, data.To = pair(list, from, to)
 	return data, nil
+}
+
+// rollout answers whether an update may go on.
+func (p *Pages) rollout(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
+	return p.db.Rollout(ctx, r.FormValue("from"), r.FormValue("to"), o)
 }
 
 // pair completes the choice of two builds to compare: the newest one with the one before it. It never

@@ -40,7 +40,6 @@ or a file of the store is damaged, 2 usage, no such store or build,
 var ownCodes = map[string]string{
 	"demo":       "0 ended by an interrupt, 2 usage, 3 the address or the disk cannot be used.",
 	"symbols":    "0 named, 2 usage or a file that is not ELF, 3 the store failed.",
-	"push":       "0 sent, 1 a file of the store is damaged: sent without it, 2 usage, no such\nstore or build, 3 the store or the server failed.",
 	"serve":      "0 ended by an interrupt, after all was written, 2 usage or a file that cannot\nbe read, 3 the address, the spool or the store failed.",
 	"ingest":     "0 all files are in the store, 1 some were refused, 2 usage, or a file that is\nnot there, 3 the store failed.",
 	"compact":    "0 done, 2 usage or no such store, 3 the store failed.",
@@ -49,6 +48,7 @@ var ownCodes = map[string]string{
 	"build-id":   "0 printed, 2 usage or a file that is not ELF, 3 the output failed.",
 	"simulate":   "0 written, 2 usage, 3 the store failed.",
 	"leaks":      fmt.Sprintf(failOverCodes, "a leak over --fail-over or without a rate, or nothing examined"),
+	"rollout":    fmt.Sprintf(failOverCodes, "a new leak, with --fail-on new-leak, or nothing examined"),
 	"diff":       fmt.Sprintf(failOverCodes, "the growth is over --fail-over, or the builds do not compare"),
 	"builds":     questionCodes, "devices": questionCodes, "top": questionCodes, "device": questionCodes, "html": questionCodes, "query": questionCodes,
 }
@@ -65,7 +65,7 @@ func newRoot() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)
 	root.AddCommand(demoCommand(), symbolsCommand(), serveCommand(), ingestCommand(), compactCommand(), clickhouseCommand(), tokenCommand(), buildIDCommand(),
-		buildsCommand(), devicesCommand(), leaksCommand(), diffCommand(), topCommand(), deviceCommand(), htmlCommand(), queryCommand(), simulateCommand())
+		buildsCommand(), devicesCommand(), leaksCommand(), diffCommand(), rolloutCommand(), topCommand(), deviceCommand(), htmlCommand(), queryCommand(), simulateCommand())
 	for _, c := range root.Commands() {
 		cli.ExitCodes(c, ownCodes[c.Name()])
 		check := c.Args
