@@ -18,7 +18,7 @@ func (n *logNames) reset(facts *forms.Facts) { *n = logNames{log: facts} }
 
 // name returns the address with the functions that the log names, if a names none.
 func (n *logNames) name(a symbol.Addr) symbol.Addr {
-	if n.log == nil || a.State == symbol.Lost || len(a.Frames()) > 0 {
+	if n.log == nil || n.log.NoNames() || a.State == symbol.Lost || len(a.Frames()) > 0 {
 		return a
 	}
 	l := n.known[a.PC]

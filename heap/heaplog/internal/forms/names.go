@@ -19,6 +19,9 @@ type Frame struct {
 // maxFacts is the number of addresses of which a log may say something.
 const maxFacts = 1 << 16
 
+// NoNames reports whether the log has named no address.
+func (f *Facts) NoNames() bool { return len(f.frames) == 0 }
+
 // Frames returns the functions at an address, innermost inlined first.
 func (f *Facts) Frames(pc uint64) []Frame { return f.frames[pc] }
 

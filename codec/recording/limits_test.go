@@ -1,0 +1,76 @@
+package recording_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording"
+)
+
+// empty returns no data for a number of reads.
+type empty struct {
+	reads int
+	io.Reader
+}
+
+func (e *empty) Read(p []byte) (int, error) {
+	if e.reads > 0 {
+		e.reads--
+		return 0, nil
+	}
+	return e.Reader.Read(p)
+}
+
+// A source may return no data 99 times in a row; after 100, the Reader gives up, as bufio does.
+func TestEmptyReads(t *testing.T) {
+	for reads, want := range map[int]error{99: nil, 100: io.ErrNoProgress} {
+		var r recording.Reader
+		r.Reset(&empty{reads, strings.NewReader("text\n")}, "x")
+		if it, err := r.Next(); err != want || err == nil && string(it.Text) != "text\n" {
+			t.Errorf("%d empty reads: %v, want %v", reads, err, want)
+		}
+	}
+}
+
+// Lines have limits: of a header and of a decoded record 4,095 characters, of Part III 65,536.
+func TestLongestLines(t *testing.T) {
+	for _, c := range []struct {
+		head, fill string
+		most       int
+	}{
+		{"~h#boot prog=", "x", 4095}, {"~b#size: 1, 0x", "0", 4095}, {callpath.LeadIn, "A", 65536}, {callpath.LeadInEvents, "A", 65536},
+	} {
+		for _, n := range []int{c.most, c.most + 1} {
+			text := c.head + strings.Repeat(c.fill, n-len(c.head)) + "\n"
+			for it := range recording.Items([]byte(text)) {
+				if it.Kind != recording.KindText || strings.HasPrefix(string(it.Text), "~") {
+					if long := errors.Is(it.Err, recording.ErrTooLong); long != (n > c.most) {
+						t.Errorf("%s of %d characters: %v", c.head, n, it.Err)
+					}
+					break
+				}
+			}
+		}
+	}
+}
+
+// A bare record has 6 characters and up to two of padding at least: the shortest blob has 4 bytes.
+func TestShortestBareRecord(t *testing.T) {
+	blob, err := codec.Encoder{}.AppendBlob(nil, &codec.Stack{Size: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.TrimPrefix(string(codec.AppendLine(nil, blob)), codec.LeadIn)
+	for text, want := range map[string]bool{line: true, line + "=": false, line[:5]: false} {
+		r := recording.Reader{Bare: true}
+		r.Reset(strings.NewReader(text+"\n"), "x")
+		it, err := r.Next()
+		if bare := err == nil && it.Kind != recording.KindText; bare != want {
+			t.Errorf("%q: %v, %v, want a record: %v", text, it, err, want)
+		}
+	}
+}
