@@ -120,7 +120,13 @@ func (t *table) replace(path string) error {
 	if !ok || !ok2 {
 		return fmt.Errorf("%s: no table: expected the line %q, and later %q", path, strings.TrimSpace(beginMark), strings.TrimSpace(endMark))
 	}
-	return os.WriteFile(path, []byte(before+beginMark+t.markdown()+endMark+after), 0o666)
+	var kept []string
+	for line := range strings.Lines(t.markdown()) {
+		if !strings.HasPrefix(line, "| scan |") { // of which no cell is like another
+			kept = append(kept, line)
+		}
+	}
+	return os.WriteFile(path, []byte(before+beginMark+strings.Join(kept, "")+endMark+after), 0o666)
 }
 
 // short returns the cells that fall short of their target.
