@@ -7,7 +7,7 @@ var freertos = kernel{
 	name: "FreeRTOS",
 	symbols: []string{"pxReadyTasksLists", "pxCurrentTCB", "pxCurrentTCBs", "xDelayedTaskList1", "xDelayedTaskList2", "xPendingReadyList",
 		"xSuspendedTaskList", "xTasksWaitingTermination", "uxCurrentNumberOfTasks"},
-	structs: []string{"tskTaskControlBlock", "xLIST", "xLIST_ITEM", "xMINI_LIST_ITEM"},
+	structs: []string{"tskTaskControlBlock", "xLIST", "xLIST_ITEM"},
 	find:    (*finder).freertos,
 }
 

@@ -9,7 +9,6 @@ package tasks
 
 import (
 	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"slices"
@@ -222,6 +221,3 @@ func (l *List) Of(sp uint64) *Task {
 	}
 	return nil
 }
-
-// Supported reports whether the registers of tasks of a machine can be read.
-func Supported(m elf.Machine) bool { return crash.StackPointer(m) >= 0 }
