@@ -198,7 +198,7 @@ func TestGoWithoutTheProgram(t *testing.T) {
 	cmdtest.Long(t)
 	cmdtest.Need(t, "go", "bash")
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "g.go"), []byte("package main\n\nfunc f(n int) int {\n\tif n == 0 {\n\t\tpanic(\"x\")\n\t}\n\treturn f(n-1) + 1\n}\n\nfunc main() { f(20) }\n"))
+	write(t, filepath.Join(dir, "g.go"), []byte("package main\n\nimport \"time\"\n\nfunc f(n int) int {\n\tif n == 0 {\n\t\tpanic(\"x\")\n\t}\n\treturn f(n-1) + 1\n}\n\nfunc main() {\n\ttime.Sleep(200 * time.Millisecond) // threads that begin have no stack yet\n\tf(20)\n}\n"))
 	tool(t, "go", "build", "-o", filepath.Join(dir, "g"), filepath.Join(dir, "g.go"))
 	c := exec.Command("bash", "-c", "ulimit -c unlimited; GOTRACEBACK=crash exec ./g")
 	c.Dir = dir
