@@ -113,6 +113,14 @@ int main(void)
 }
 `
 
+// target is a machine that a firmware is built for.
+type target struct{ gcc, strip, run string }
+
+var (
+	host = target{"gcc", "strip", ""}
+	arm  = target{"aarch64-linux-gnu-gcc -static", "aarch64-linux-gnu-strip", "qemu-aarch64"}
+)
+
 // build is how a firmware is built.
 type build struct {
 	flags string // for gcc
@@ -124,23 +132,24 @@ type build struct {
 type made struct{ elf, log string }
 
 // makeFirmware builds a firmware and runs it. boot is what its ~h#boot says; BUILD in it is the build ID.
-func makeFirmware(t testing.TB, dir, name, boot string, b build) made {
+func (m target) makeFirmware(t testing.TB, dir, name, boot string, b build) made {
 	t.Helper()
 	source, elf := filepath.Join(dir, name+".c"), filepath.Join(dir, name+".elf")
 	if err := os.WriteFile(source, []byte(firmwareSource), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-g", "-O2", "-no-pie", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1", `-DBOOT="` + boot + `"`, "-o", elf}
+	args := append(strings.Fields(m.gcc), "-g", "-O2", "-no-pie", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1", `-DBOOT="`+boot+`"`, "-o", elf)
 	args = append(append(args, strings.Fields(b.flags)...), source)
-	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc %s: %v\n%s", strings.Join(args, " "), err, out)
+	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	if b.strip != "" {
-		if out, err := exec.Command("strip", b.strip, elf).CombinedOutput(); err != nil {
+		if out, err := exec.Command(m.strip, b.strip, elf).CombinedOutput(); err != nil {
 			t.Fatalf("strip: %v\n%s", err, out)
 		}
 	}
-	text, err := exec.Command(elf).Output()
+	run := append(strings.Fields(m.run), elf)
+	text, err := exec.Command(run[0], run[1:]...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,51 +194,59 @@ func TestFirmwarePairs(t *testing.T) {
 		"without names":          {build{"-DLEAK=1 -DMOVED=3", "-s", ""}, "cannot tell new, cannot tell topic_build"},
 	}
 	boots := []string{"build=BUILD fw=%s", "fw=%s"}
-	levels := []string{"-O2"}
+	levels, targets := []string{"-O2"}, []target{host}
 	if cmdtest.All() {
 		boots, levels = append(boots, ""), []string{"-O2", "-Os -fno-inline-small-functions", "-O1"}
+		if _, err := exec.LookPath(arm.run); err == nil {
+			targets = append(targets, arm)
+		}
 	}
 	pairs := 0
-	for _, level := range levels {
-		for i, boot := range boots {
-			say := func(version string) string {
-				if strings.Contains(boot, "%s") {
-					return fmt.Sprintf(boot, version)
-				}
-				return boot
-			}
-			for name, c := range changes {
-				if i > 0 && !cmdtest.All() && name != "moved" && name != "a new leak" {
-					continue
-				}
-				pairs++
-				dir := t.TempDir()
-				old := makeFirmware(t, dir, "old", say("1.2"), leak(level))
-				c.flags += " " + level
-				new := makeFirmware(t, dir, "new", say("1.3"), c.build)
-				where := fmt.Sprintf("%s, %s, %q", name, level, boot)
-				for _, files := range [][]string{{"-e", old.elf, "-e", new.elf}, {"-e", new.elf, "-e", old.elf}} {
-					out, errs, _ := command("", append(files, "diff", old.log, new.log)...)
-					var got []string
-					for _, m := range answers.FindAllStringSubmatch(out, -1) {
-						got = append(got, m[1]+" "+m[2])
+	for _, machine := range targets {
+		for _, level := range levels {
+			for i, boot := range boots {
+				say := func(version string) string {
+					if strings.Contains(boot, "%s") {
+						return fmt.Sprintf(boot, version)
 					}
-					slices.Sort(got)
-					if text := strings.Join(got, ", "); text != c.want {
-						t.Errorf("%s: diff says %q, want %q\n%s%s", where, text, c.want, out, errs)
-					}
-					if c.name == "" {
+					return boot
+				}
+				for name, c := range changes {
+					if machine == arm && (level != "-O2" || i == 1) {
 						continue
 					}
-					leaks, errs, code := command("", append(files, "leaks", "-s", old.log)...)
-					if !strings.Contains(leaks, "    topic_build old.c:") || code != 0 {
-						t.Errorf("%s: leaks of the old one, exit code %d\n%s%s", where, code, leaks, errs)
+					if i > 0 && !cmdtest.All() && name != "moved" && name != "a new leak" {
+						continue
 					}
-				}
-				if strings.Contains(boot, "build") {
-					out, errs, code := command("", "leaks", "-s", "-e", old.elf, new.log)
-					if strings.Contains(out, "old.c") || code != 1 || !strings.Contains(errs, " ran; ") {
-						t.Errorf("%s: only the old file: exit code %d, %s\n%s", where, code, errs, out)
+					pairs++
+					dir := t.TempDir()
+					old := machine.makeFirmware(t, dir, "old", say("1.2"), leak(level))
+					c.flags += " " + level
+					new := machine.makeFirmware(t, dir, "new", say("1.3"), c.build)
+					where := fmt.Sprintf("%s, %s, %s, %q", machine.gcc, name, level, boot)
+					for _, files := range [][]string{{"-e", old.elf, "-e", new.elf}, {"-e", new.elf, "-e", old.elf}} {
+						out, errs, _ := command("", append(files, "diff", old.log, new.log)...)
+						var got []string
+						for _, m := range answers.FindAllStringSubmatch(out, -1) {
+							got = append(got, m[1]+" "+m[2])
+						}
+						slices.Sort(got)
+						if text := strings.Join(got, ", "); text != c.want {
+							t.Errorf("%s: diff says %q, want %q\n%s%s", where, text, c.want, out, errs)
+						}
+						if c.name == "" {
+							continue
+						}
+						leaks, errs, code := command("", append(files, "leaks", "-s", old.log)...)
+						if !strings.Contains(leaks, "    topic_build old.c:") || code != 0 {
+							t.Errorf("%s: leaks of the old one, exit code %d\n%s%s", where, code, leaks, errs)
+						}
+					}
+					if strings.Contains(boot, "build") {
+						out, errs, code := command("", "leaks", "-s", "-e", old.elf, new.log)
+						if strings.Contains(out, "old.c") || code != 1 || !strings.Contains(errs, " ran; ") {
+							t.Errorf("%s: only the old file: exit code %d, %s\n%s", where, code, errs, out)
+						}
 					}
 				}
 			}

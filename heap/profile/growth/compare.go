@@ -68,17 +68,19 @@ func Compare(p *profile.Profile, n int) *Comparisons {
 	}
 	var unnamed [2]bool // a call path before, or after, has an address without a name
 	same := !l.timeline.versions && len(l.Dumps) > 0 && version(l.Dumps[0].Dump) != ""
+	common := same // a call path without names is on both sides: the builds may be the same
 	for row := range p.Rows() {
 		if !same && slices.ContainsFunc(row.Stack(), profile.Site.Nameless) {
-			unnamed[0] = unnamed[0] || !sum(row, 0, n).IsZero()
-			unnamed[1] = unnamed[1] || !sum(row, n, len(l.Dumps)).IsZero()
+			held, after := !sum(row, 0, n).IsZero(), !sum(row, n, len(l.Dumps)).IsZero()
+			unnamed[0], unnamed[1] = unnamed[0] || held, unnamed[1] || after
+			common = common || held && after
 		}
 	}
 	for row := range p.Rows() {
 		s := l.series(l.timeline, []profile.Row{row})
 		x := Comparison{Row: row, Before: leak.Judge(side(s, false)), After: leak.Judge(side(s, true))}
 		if x.Before.Verdict == leak.Leak || x.After.Verdict == leak.Leak {
-			x.decide(sum(row, 0, n), sum(row, n, len(l.Dumps)), unnamed, l.timeline.versions)
+			x.decide(sum(row, 0, n), sum(row, n, len(l.Dumps)), unnamed, l.timeline.versions || !common)
 			c.List = append(c.List, x)
 		} else {
 			c.Bound = math.Max(c.Bound, x.After.Bound)
@@ -108,7 +110,7 @@ func sum(row profile.Row, first, end int) (v profile.Value) {
 
 // decide sets the fate of a call path from its two judgements, and from what it holds before and after the
 // update. unnamed reports on which side other call paths have addresses without a name, versions whether the builds
-// are known to differ.
+// differ, as far as is known.
 func (x *Comparison) decide(held, after profile.Value, unnamed [2]bool, versions bool) {
 	const nameless = "an address without a name is another function in another build"
 	switch before, now := &x.Before, &x.After; {
