@@ -174,7 +174,9 @@ func (l *Levels) prose(b []byte, s *stamped) {
 		l.context = ""
 	}
 	c := &l.scan
-	if c.read(s.rest); c.levels > 0 && l.context+l.owner == "" && !c.memory {
+	c.read(s.rest)
+	weak := slices.ContainsFunc(c.fields, func(f field) bool { return f.weak }) && !slices.ContainsFunc(c.fields, func(f field) bool { return f.q.level() && !f.weak })
+	if c.levels > 0 && l.context+l.owner == "" && (!c.memory || weak && !saysMemory(s.rest)) {
 		for i := range c.fields {
 			c.fields[i].class = &class{hit: true, why: "no word of memory in the line"}
 		}

@@ -1,6 +1,7 @@
 package forms
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -29,13 +30,16 @@ const (
 // level reports whether the quantity is one of a heap.
 func (q Quantity) level() bool { return q != none && q != ident && q != uptime }
 
-// vocabulary has the quantity of a label: that of the first row of which a word of need, one of also
-// if there are any, and none of not are in the label.
-var vocabulary = []struct {
+// word is a row of the vocabulary.
+type word struct {
 	need, also, not string
 	q               Quantity
 	why             string
-}{
+}
+
+// vocabulary has the quantity of a label: that of the first row of which a word of need, one of also
+// if there are any, and none of not are in the label.
+var vocabulary = []word{
 	{need: "pid tid tgid id uid", q: ident},
 	{need: "% pct percent percentage", q: none, why: "percent, not bytes"},
 	{need: "uptime runtime up_time", q: uptime},
@@ -56,7 +60,7 @@ var vocabulary = []struct {
 	{need: "below threshold above need needs needed required requested request requires minimum_required allocating failed fail fails reserve warn", q: none, why: "a threshold or a request"},
 	{need: "rate sec persec", q: none, why: "a rate"},
 	{need: "context", also: "memory", q: unknown, why: "memory, but free or used is not said"}, // of PostgreSQL
-	{need: "gpu vram flash eeprom disk hdd fs filesystem littlefs spiffs sketch nvs partition stack queue rssi cpu icache shared buff cache buffers slab", q: none, why: "not the heap"},
+	{need: "gpu vram uart fifo socket sndbuf rcvbuf outbox mailbox card sd flash eeprom disk hdd fs filesystem littlefs spiffs sketch nvs partition stack queue rssi cpu icache shared buff cache buffers slab", q: none, why: "not the heap"},
 	{need: "total", also: "allocations frees allocs", q: none, why: "a count"},
 	{need: "human", q: none, why: "the same, rounded"},
 	{need: "overhead", q: none, why: "overhead"},
@@ -88,6 +92,15 @@ var vocabulary = []struct {
 
 // taken is why a total is no limit.
 const taken = "what was taken from the system so far: it grows"
+
+// weakWords say what is free or used only where a word of memory is in the line, and not just a unit: 90000 bytes left may
+// be a download.
+var weakWords = set("left remaining available avail outstanding current live occupied consumed unused")
+
+// saysMemory reports whether a word of memory is in a line that is no unit.
+func saysMemory(line []byte) bool {
+	return slices.ContainsFunc(labelWords(string(line)), func(w string) bool { return w != "bytes" && w != "kb" && isMemory([]byte(w)) })
+}
 
 // units are the words behind a number, in its label or in the name of its column, with their bytes. 0:
 // a size that the word does not say.
@@ -234,6 +247,7 @@ type class struct {
 	why  string // no sample
 	unit string
 	hit  bool // the words are known
+	weak bool // they are weakWords only
 }
 
 // maxLabelWords is the number of words next to a number that are its label.
@@ -273,6 +287,7 @@ func classOf(label string) *class {
 		}
 		if v := &vocabulary[k]; got&1 != 0 && (v.also == "" || got&2 != 0) && got&4 == 0 {
 			c.hit, c.q, c.why = true, v.q, v.why
+			c.weak = v.q.level() && !slices.ContainsFunc(w, func(x string) bool { return row[x]&1 != 0 && !weakWords[x] })
 			return c
 		}
 	}
