@@ -29,6 +29,7 @@ func TestHeaderRefused(t *testing.T) {
 		"a heap with a number":     {Verb: "heap", HasNumber: true},
 		"a shift of 5":             {Verb: "boot", Keys: keys("shift", "5")},
 		"code without length":      {Verb: "boot", Keys: keys("code", "8000000")},
+		"code of no length":        {Verb: "boot", Keys: keys("code", "8000000+0")},
 	} {
 		dst := []byte("before")
 		got, err := codec.AppendHeader(dst, &h)
@@ -216,4 +217,13 @@ func TestWordOfParts(t *testing.T) {
 		t.Errorf("salvaged %x", s.PCs)
 	}
 	wantError(t, err, codec.ReasonCount, 8, "BT-COUNT-4")
+}
+
+// A range has a length, also from 0 on. (BT-HEAD-6)
+func TestRangesHaveLength(t *testing.T) {
+	for value, want := range map[string]bool{"0+0": false, "5+0": false, "0+1": true, "ffffffffffffffff+1": true, "ffffffffffffffff+2": false} {
+		if _, ok := codec.ParseRanges(value); ok != want {
+			t.Errorf("%s: %v, want %v", value, ok, want)
+		}
+	}
 }

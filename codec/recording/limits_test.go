@@ -74,3 +74,28 @@ func TestShortestBareRecord(t *testing.T) {
 		}
 	}
 }
+
+// Lines of events are numbered modulo 2^18, and allocations are lost where a block is skipped, except before the first line.
+func TestLostEvents(t *testing.T) {
+	var log recording.Log
+	log.Add(&recording.Item{Kind: recording.KindHeader, Header: &codec.Header{Verb: codec.VerbBoot}})
+	for _, c := range []struct {
+		lines, next uint64
+		lost        int64
+		allocs      uint64
+	}{{100000, 5, 100000, 0}, {100001, 9, 0, 4}, {100003, 9, 1, 0}} {
+		w := callpath.EventsWriter{Lines: c.lines, Next: c.next}
+		text, err := w.Append(nil, callpath.Event{Kind: callpath.Lost, Count: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for it := range recording.Items(w.Flush(text)) {
+			if it.Kind != recording.KindPathEvents {
+				continue
+			}
+			if p := log.Add(it); p.Lost != c.lost || p.LostAllocs != c.allocs || p.LostEvents != 1 {
+				t.Errorf("line %d, block %d: %d lines, %d allocations, %d events lost; want %d, %d, 1", c.lines, c.next, p.Lost, p.LostAllocs, p.LostEvents, c.lost, c.allocs)
+			}
+		}
+	}
+}
