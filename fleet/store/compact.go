@@ -308,10 +308,8 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 		total -= sizes[day]
 		deleted = append(deleted, day)
 	}
-	if oldest := now.Add(-limit.Age - 48*time.Hour).UnixMicro(); limit.Age > 0 {
-		if err := s.mergeJudged(ctx, func(d *JudgedDevice) bool { return d.At >= oldest }); err != nil {
-			return deleted, err
-		}
+	if err := s.forgetJudged(ctx, limit.Age, now); err != nil {
+		return deleted, err
 	}
 	if limit.Size > 0 && total > limit.Size {
 		return deleted, fmt.Errorf("store: %d bytes without the days before today, more than the limit of %d", total, limit.Size)

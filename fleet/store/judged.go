@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 )
 
 // Judged is what a device says of one of its call paths with a build, by package leak: the values of the path
@@ -186,4 +187,13 @@ func (s *Store) mergeJudged(ctx context.Context, keep func(*JudgedDevice) bool) 
 		return err
 	}
 	return write(ctx, s, to.name(JudgedDevices), j.Devices)
+}
+
+// forgetJudged deletes the judgements of devices that were judged longer ago than an age and two days; 0 is no limit.
+func (s *Store) forgetJudged(ctx context.Context, age time.Duration, now time.Time) error {
+	if age <= 0 {
+		return nil
+	}
+	oldest := now.Add(-age - 48*time.Hour).UnixMicro()
+	return s.mergeJudged(ctx, func(d *JudgedDevice) bool { return d.At >= oldest })
 }
