@@ -129,6 +129,11 @@ func TestLeaksOfPrograms(t *testing.T) {
 						case x.label == "leak" && r == Reachable:
 							planted, missed = planted+1, missed+1
 							t.Logf("seed %d: missed: %#x, size %d", seed, x.addr, x.size)
+							m.Pointers(h, from).Roots(func(at uint64, block int, loose bool) {
+								if block == i {
+									t.Logf("  the word at %#x holds it; in no block of the heap: %v; map %+v", at, loose, m.MapAt(at))
+								}
+							})
 						case x.label == "leak":
 							planted, undecided = planted+1, undecided+1
 						case r == Leaked:

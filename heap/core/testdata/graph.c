@@ -95,7 +95,7 @@ static NOINLINE void make(int count)
 				b->link[w] = rnd(2) ? (int)rnd((unsigned)n) : (k + 1) % n;
 				p[w] = pointer(b->link[w]);
 			} else if (rnd(4) == 0) {
-				p[w] = (void *)(uintptr_t)rnd(1u << 15);	/* data: on Arm, a heap can begin at 0x80000 */
+				p[w] = (void *)(uintptr_t)rnd(1u << 20);	/* data */
 			}
 		}
 	}
