@@ -263,6 +263,18 @@ type Retention struct {
 	Size int64         // bytes; the oldest days before today are deleted until the rest is smaller
 }
 
+// deleteDay deletes the files that a table has of a day.
+func (s *Store) deleteDay(ctx context.Context, all []Object, table, day string) error {
+	for _, o := range all {
+		if p, _, ok := split(o.Name); ok && p.day == day && strings.HasPrefix(o.Name, table+"/") {
+			if err := s.delete(ctx, o.Name); err != nil {
+				return fmt.Errorf("store: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // Retain deletes the days that exceed the limits, and returns their names. It is an error if what must stay is too large.
 func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (deleted []string, err error) {
 	all, err := s.names(ctx, "")
@@ -295,14 +307,8 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 			continue
 		}
 		for _, table := range tables {
-			for _, o := range all {
-				p, _, ok := split(o.Name)
-				if !ok || p.day != day || !strings.HasPrefix(o.Name, table+"/") {
-					continue
-				}
-				if err := s.delete(ctx, o.Name); err != nil {
-					return deleted, fmt.Errorf("store: %w", err)
-				}
+			if err := s.deleteDay(ctx, all, table, day); err != nil {
+				return deleted, err
 			}
 		}
 		total -= sizes[day]
