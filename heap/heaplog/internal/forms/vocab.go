@@ -61,6 +61,8 @@ var vocabulary = []word{
 	{need: "rate sec persec", q: none, why: "a rate"},
 	{need: "context", also: "memory", q: unknown, why: "memory, but free or used is not said"}, // of PostgreSQL
 	{need: "gpu vram uart fifo socket sndbuf rcvbuf outbox mailbox card sd flash eeprom disk hdd fs filesystem littlefs spiffs sketch nvs partition stack queue rssi cpu icache shared buff cache buffers slab", q: none, why: "not the heap"},
+	{need: "quota database db backup journal journals download upload uploaded received transferred copied sent traffic storage drive volume archive thread threads session sessions connection connections", not: "heap mem memory ram rss psram sram dram", q: none, why: "not the heap"},
+	{need: "data", also: "used plan", not: "heap mem memory ram rss segment", q: none, why: "not the heap"},
 	{need: "total", also: "allocations frees allocs", q: none, why: "a count"},
 	{need: "human", q: none, why: "the same, rounded"},
 	{need: "overhead", q: none, why: "overhead"},
@@ -99,7 +101,7 @@ var weakWords = set("left remaining available avail outstanding current live occ
 
 // saysMemory reports whether a word of memory is in a line that is no unit.
 func saysMemory(line []byte) bool {
-	return slices.ContainsFunc(labelWords(string(line)), func(w string) bool { return w != "bytes" && w != "kb" && isMemory([]byte(w)) })
+	return slices.ContainsFunc(labelWords(string(line)), func(w string) bool { return w != "byte" && w != "bytes" && w != "kb" && isMemory([]byte(w)) })
 }
 
 // units are the words behind a number, in its label or in the name of its column, with their bytes. 0:
@@ -117,7 +119,7 @@ var units = map[string]float64{
 var noLabelUnits = set("block blocks lines vars cells")
 
 // memoryWords: one of them, or a unit, must be in a line for its free and used to be memory.
-var memoryWords = strings.Fields("heap mem ram psram sram dram iram spiram rss arena bytes kb pool block resident umem kmem mm_ internal uordblks fordblks freeheap freeram freemem usedheap working gc")
+var memoryWords = strings.Fields("heap mem ram psram sram dram iram spiram rss arena byte kb resident umem kmem mm_ internal uordblks fordblks freeheap freeram freemem usedheap working gc")
 
 // memoryStart marks the first letters of memoryWords.
 var memoryStart = func() (t [256]bool) {
@@ -176,6 +178,7 @@ var lineForms = []struct{ system, hint, expr string }{
 	{"Android", "% free, ", `% free, (?P<used>\d+[KMG]?B)/\d+[KMG]?B, paused`},
 	{"Mbed", "allocated for th", `bytes allocated for the heap *: (?P<size>\d+)`},
 	{"Xen", "free_memory ", `^free_memory +: (?P<free_MiB>\d+)$`},
+	{"Cisco IOS", "Pool Total:", `(?P<heap>\S+) Pool Total: +(?P<size>\d+) Used: +(?P<used>\d+) Free: +(?P<free>\d+)`},
 	{"Klipper", "sysload=", `memavail=(?P<free_KiB>\d+)`},
 	{"the JVM", "->", `(?:Pause|GC)\b.* \d+[KMG]->(?P<used>\d+[KMG])\((?P<limit>\d+[KMG])\)`},
 }
