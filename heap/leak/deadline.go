@@ -1,6 +1,9 @@
 package leak
 
-import "math"
+import (
+	"encoding/json"
+	"math"
+)
 
 // Deadline is the time until a heap is full, in the unit of the rates.
 type Deadline struct {
@@ -13,6 +16,17 @@ type Deadline struct {
 	Rate float64 `json:"rate"`
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
+}
+
+// MarshalJSON writes In, From and To as null where they are infinite.
+func (d Deadline) MarshalJSON() ([]byte, error) {
+	type plain Deadline
+	return json.Marshal(struct {
+		plain
+		In   *float64 `json:"in"`
+		From *float64 `json:"from"`
+		To   *float64 `json:"to"`
+	}{plain(d), finite(d.In), finite(d.From), finite(d.To)})
 }
 
 // Exhausted returns when a heap is full: the earlier of the deadlines by its own trend, if it leaks, and by

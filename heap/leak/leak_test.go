@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/lwsbt/lwsbt/heap/leak"
@@ -112,6 +113,20 @@ func TestJSON(t *testing.T) {
 	if err != nil || j.Verdict != Leak || j.Per != "hour" || j.Until != nil {
 		t.Errorf("%s %v %+v", text, err, j)
 	}
+	for _, none := range []Series{{}, heap(Boot{}), heap(form(2, line))} { // nothing bounds the rate
+		j := Judge(none)
+		text, err := json.Marshal(j)
+		var back Judgement
+		if err == nil {
+			err = json.Unmarshal(text, &back)
+		}
+		if err != nil || !math.IsInf(back.High, 1) || back.Why != j.Why {
+			t.Errorf("%s %v %+v", text, err, back)
+		}
+	}
+	if text, err := json.Marshal(Deadline{In: 3, From: 2, To: math.Inf(1)}); err != nil || !strings.Contains(string(text), `"to":null`) {
+		t.Errorf("%s %v", text, err)
+	}
 }
 
 func BenchmarkPaths(b *testing.B) { // 300 call paths of 200 dumps
@@ -132,5 +147,105 @@ func BenchmarkDevice(b *testing.B) { // 50 points
 	b.ReportAllocs()
 	for b.Loop() {
 		Judge(s)
+	}
+}
+
+// What a boot did while the memory was full is not judged: an exhausted heap leaks, and is full.
+func TestFull(t *testing.T) {
+	fills := form(300, func(i int) float64 { return math.Min(60000, 40000+200*float64(i)) })
+	s := heap(fills)
+	if j := Judge(s); j.Full != nil {
+		t.Errorf("full since %v, of a series that does not say when it is full", j.Full)
+	}
+	s.Full = 60000
+	j := Judge(s)
+	if !j.Sure() || math.Abs(j.Rate/200-1) > 0.05 || j.Full == nil || math.Abs(j.Full.At-101) > 3 {
+		t.Errorf("%+v", j)
+	}
+	s.Full = 70000 // a cache that leaves a third free
+	if j := Judge(s); j.Full != nil || j.Verdict != None {
+		t.Errorf("%+v", j)
+	}
+	s.Boots = append(s.Boots, form(60, line)) // after a reboot it is not full
+	s.Full = 60000
+	if j := Judge(s); j.Full != nil {
+		t.Errorf("full since %v, of the boot before", j.Full)
+	}
+}
+
+// Memory that is only given back has no leak above the least change.
+func TestGivenBack(t *testing.T) {
+	for n := 5; n < 400; n = n * 3 / 2 {
+		j := Judge(heap(form(n, func(i int) float64 { return 60000 - 100*float64(i) })))
+		if j.Verdict != None || j.Bound > 8.4/float64(n-1) {
+			t.Errorf("%d points: %v, bound %v", n, j.Verdict, j.Bound)
+		}
+	}
+}
+
+// Kept may be shorter than At, or have parts that are none.
+func TestKeptShort(t *testing.T) {
+	var paths []Series
+	for i := range 12 {
+		b := form(40, func(k int) float64 { return 1000 * float64(i+1) * (1 + float64(k)/40) })
+		b.Kept = []float64{1, 0.5, 0, math.NaN(), 0.9}[:i%6]
+		paths = append(paths, Series{Boots: []Boot{b}})
+	}
+	for _, j := range JudgeAll(slices.Values(paths)) {
+		if math.IsNaN(j.Rate) || math.IsNaN(j.Probability) {
+			t.Errorf("%+v", j)
+		}
+	}
+	JudgeAll(slices.Values([]Series{{Boots: []Boot{{At: []float64{1, 2, 3}, Value: []float64{1}}}}}))
+}
+
+// The rate of a leak beside a load is its own.
+func TestBesideLoad(t *testing.T) {
+	var paths []Series
+	for i := range 12 {
+		own := 0.0
+		if i == 0 {
+			own = 250
+		}
+		paths = append(paths, Series{Quantum: 8, Boots: []Boot{form(96, func(k int) float64 {
+			return 10000*(1+float64(k)/96) + own*float64(k) + 100*math.Abs(math.Sin(float64(k*(i+3))))
+		})}})
+	}
+	list := JudgeAll(slices.Values(paths))
+	if j := list[0]; j.Verdict != Leak || j.Low > 250 || j.High < 250 || math.Abs(j.Rate/250-1) > 0.1 {
+		t.Errorf("%+v, want 250", j)
+	}
+	for i, j := range list[1:] {
+		if j.Verdict == Leak {
+			t.Errorf("path %d follows the load: %+v", i+1, j)
+		}
+	}
+}
+
+// Of many boots, the last are judged. The begin is found among all.
+func TestManyBoots(t *testing.T) {
+	var s Series
+	s.Kind = Heap
+	for range 3000 {
+		s.Boots = append(s.Boots, form(8, line))
+	}
+	if j := Judge(s); !j.Sure() || j.Boots > 512 || j.Since.Boot != 0 || math.Abs(j.Rate/50-1) > 0.01 {
+		t.Errorf("%+v", j)
+	}
+}
+
+// The more call paths of a log grow, the less likely each leaks.
+func TestRivals(t *testing.T) {
+	last := 1.0
+	for _, n := range []int{10, 30, 100} {
+		var paths []Series
+		for i := range n {
+			paths = append(paths, Series{Quantum: 64, Boots: []Boot{form(12, func(k int) float64 { return 64 * math.Floor(float64(k)*float64(i+3)/float64(i+2)) })}})
+		}
+		j := JudgeAll(slices.Values(paths))[0]
+		if j.Probability >= last {
+			t.Errorf("%d paths: %v, of fewer %v", n, j.Probability, last)
+		}
+		last = j.Probability
 	}
 }

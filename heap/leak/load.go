@@ -10,50 +10,88 @@ import (
 const (
 	minLoadPaths  = 8
 	maxLoadPaths  = 256
-	loadGrowth    = 0.1 // a load that grows less is none
-	loadEvidence  = -1  // and one of which the weight is less
-	minLoadWeight = 2   // a path of less weight is not compared with it
-	loadRatio     = 3   // what grows more than so many times as much is no load
-	loadMargin    = 3   // the load itself is uncertain: what is left of the weight counts so much more
+	loadGrowth    = 0.1  // a load that grows less is none
+	loadEvidence  = -1   // and one of which the weight is less
+	minLoadWeight = 2    // a path of less weight is not compared with it
+	loadRatio     = 3    // what grows more than so many times as much is no load
+	commonPart    = 0.4  // of the paths that grow by two thirds to three halves of what the load does
+	beyondLeast   = 0.15 // of the growth of a path: less beyond the load is no leak
+	loadDoubt     = 0.2  // of the rate that follows the load, by which a rate beyond it may be off
+	loadMargin    = 2    // the load itself is uncertain: what is left of the weight counts so much more
 )
 
-// JudgeAll judges the call paths of a program, whose boots have the same times. If what most of them have
-// in common grows, it is the load: a path that does not grow if its values are divided by the load is no
-// leak. It keeps only the paths that may leak in memory.
+// JudgeAll judges the call paths of a program, whose boots have the same times. The more of them grow, the less
+// likely each is the leak. If what most of them have in common grows, it is the load: a path that does not grow beyond
+// its part of the load is no leak. JudgeAll keeps only the paths that may leak in memory.
 func JudgeAll(paths iter.Seq[Series]) (list []Judgement) {
 	var l load
 	kept := map[int]Series{}
+	rivals := 0
 	for s := range paths {
-		j := Judge(s)
+		j := s.judge()
 		if j.Weight > minLoadWeight {
 			kept[len(list)] = s
+		}
+		if j.Rate > 0 && s.Kind == Path {
+			rivals++
 		}
 		list = append(list, j)
 		l.add(s)
 	}
-	load := l.boots()
-	if load == nil {
-		return list
-	}
-	if j := Judge(Series{Boots: load, Kind: Heap, Quantum: 0.01}); j.Weight < loadEvidence || j.Gain < loadGrowth {
-		return list
-	}
-	most := growthOf(load) * loadRatio
-	for i, s := range kept {
-		j := &list[i]
-		if growthOf(divide(s.Boots, nil)) > most {
-			continue
-		}
-		s.Boots = divide(s.Boots, load)
-		if w := Judge(s).Weight + loadMargin; w < j.Weight {
-			j.Weight, j.Probability, j.Verdict, j.Bound = w, s.Kind.Probability(w), Unknown, 0
-			j.Why = "most call paths grew as much: the load, or a leak; a longer log decides"
-			if j.answer(); j.Verdict != Unknown {
-				j.Why = ""
-			}
-		}
+	l.correct(list, kept)
+	for i := range list {
+		list[i].evidence.Rivals = float64(rivals)
+		list[i].rate(l.kinds[i], rivals)
+		list[i].answer()
 	}
 	return list
+}
+
+// correct judges the paths that may leak without their part of the load, if there is one.
+func (l *load) correct(list []Judgement, kept map[int]Series) {
+	load := l.boots()
+	if load == nil {
+		return
+	}
+	if j := Judge(Series{Boots: load, Kind: Heap, Quantum: 0.01}); j.Weight < loadEvidence || j.Gain < loadGrowth {
+		return
+	}
+	most := growthOf(load) * loadRatio
+	common := l.common(growthOf(load))
+	for i, s := range kept {
+		j := &list[i]
+		follows := growthOf(corrected(s.Boots)) <= most
+		s.Boots = beyond(corrected(s.Boots), load)
+		own := s.judge()
+		if own.Gain < beyondLeast*j.Gain {
+			own.Weight = math.Min(own.Weight, minLoadWeight-loadMargin)
+		}
+		w := j.Weight
+		if own.Rate > 0 && common {
+			doubt := loadDoubt * math.Max(0, j.Rate-own.Rate) // of the part that follows the load
+			if own.Low-doubt <= 0 {
+				own.Weight = math.Min(own.Weight, minLoadWeight-loadMargin)
+			}
+			j.Rate, j.Low, j.High, j.Gain = own.Rate, own.Rate-math.Hypot(own.Rate-own.Low, doubt), own.Rate+math.Hypot(own.High-own.Rate, doubt), own.Gain
+		}
+		if (follows || common) && own.Weight+loadMargin < w {
+			j.Weight = own.Weight + loadMargin
+			j.Why = "most call paths grew as much: the load, or a leak; a longer log decides"
+		}
+	}
+}
+
+// common reports whether many paths grow as the load does: so that it is one, and not their mean.
+func (l *load) common(growth float64) bool {
+	n := 0
+	for _, c := range l.curves {
+		last := c[len(c)-len(l.times[len(l.times)-1].At):]
+		k := max(1, len(last)/8)
+		if g := mean(last[len(last)-k:])/mean(last[:k]) - 1; g > growth*2/3 && g < growth*3/2 {
+			n++
+		}
+	}
+	return float64(n) > commonPart*float64(len(l.curves))
 }
 
 // growthOf returns the growth in the last boot as a part of its first value.
@@ -67,17 +105,23 @@ func growthOf(boots []Boot) float64 {
 
 // load has the values of the first call paths that vary, as multiples of their mean.
 type load struct {
+	kinds  []Kind
 	times  []Boot
 	curves [][]float64
 }
 
 func (l *load) add(s Series) {
+	l.kinds = append(l.kinds, s.Kind)
 	if len(l.curves) == maxLoadPaths {
 		return
 	}
 	all := values(s.Boots)
 	m := mean(all)
-	if len(all) == 0 || !(m > 0) || slices.Max(all)-slices.Min(all) < s.Quantum/2 || len(l.curves) > 0 && len(all) != len(l.curves[0]) {
+	points := 0
+	for _, b := range s.Boots {
+		points += len(b.At)
+	}
+	if len(all) == 0 || len(all) != points || !(m > 0) || slices.Max(all)-slices.Min(all) < s.Quantum/2 || len(l.curves) > 0 && len(all) != len(l.curves[0]) {
 		return
 	}
 	for i := range all {
@@ -115,25 +159,45 @@ func (l *load) boots() (list []Boot) {
 
 // values returns the values of all boots, corrected for lost blocks.
 func values(boots []Boot) (all []float64) {
-	for _, b := range boots {
-		all = append(all, divide([]Boot{b}, nil)[0].Value...)
+	for _, b := range corrected(boots) {
+		all = append(all, b.Value...)
 	}
 	return all
 }
 
-// divide returns boots whose values are corrected for lost blocks, and divided by the load if it is not nil.
-func divide(boots, load []Boot) []Boot {
+// corrected returns boots whose values are corrected for lost blocks.
+func corrected(boots []Boot) []Boot {
 	list := slices.Clone(boots)
 	for i, b := range boots {
+		if b.Kept == nil {
+			continue
+		}
 		list[i].Value, list[i].Kept = slices.Clone(b.Value), nil
-		for k := range b.Value {
-			if b.Kept != nil {
+		for k := range min(len(b.Value), len(b.Kept)) {
+			if b.Kept[k] > 0 {
 				list[i].Value[k] /= b.Kept[k]
-			}
-			if load != nil {
-				list[i].Value[k] /= load[i].Value[k]
 			}
 		}
 	}
 	return list
+}
+
+// beyond returns by how much each boot grew beyond its part of the load: what it had at first, in proportion to the
+// load.
+func beyond(boots, load []Boot) []Boot {
+	for i := range boots {
+		b := &boots[i]
+		n := min(len(b.Value), len(load[i].Value))
+		if n == 0 {
+			continue
+		}
+		first := max(1, n/16)
+		part := mean(b.Value[:first]) / mean(load[i].Value[:first])
+		value := slices.Clone(b.Value)
+		for k := range n {
+			value[k] -= part * load[i].Value[k]
+		}
+		b.Value = value
+	}
+	return boots
 }

@@ -18,7 +18,7 @@ type boot struct {
 	at, level, floor, env []float64
 	touch                 []bool
 	hook                  int     // bins at the end whose floor may still fall: the usual time that the memory is above it
-	fallback              float64 // largest fall below an earlier level
+	most                  float64 // largest rise above an earlier level
 	lost                  float64 // standard deviation of a level because of lost blocks, in bytes
 }
 
@@ -42,10 +42,10 @@ func reduce(from *Boot, index int, quantum float64) *boot {
 		least = math.Min(least, b.level[i])
 		b.floor[i] = least
 	}
-	high := math.Inf(-1)
+	low := math.Inf(1)
 	for _, v := range b.level {
-		high = math.Max(high, v)
-		b.fallback = math.Max(b.fallback, high-v)
+		low = math.Min(low, v)
+		b.most = math.Max(b.most, v-low)
 	}
 	b.envelope()
 	b.hook = b.excursion()

@@ -16,8 +16,9 @@ type set struct {
 	hi      []int   // by boot: the end of its slots, without the hook
 	sums    [][]moments
 	points  float64 // slots of all boots
-	spread  float64 // sum of the squares of the usual rises of the envelope, per boot: its variance if they come at random
+	spread  float64 // sum of the squares of how far the rises of the envelope are from their neighbours, per boot: its variance
 	total   float64 // sum of the usual rises, per boot
+	typical float64 // usual rise
 	cuts    []int   // begins of the segments, and the end
 }
 
@@ -85,39 +86,56 @@ func (s *set) add(b *boot) {
 // scatter sets spread and total from the rises between the bins that touch the floor: those after the
 // start-up, if they are a good part.
 func (s *set) scatter() {
-	total, spread := s.scatterFrom(startUp)
-	s.total, s.spread = s.scatterFrom(0)
+	total, spread, typical := s.scatterFrom(startUp)
+	s.total, s.spread, s.typical = s.scatterFrom(0)
 	if total > s.total/5 && spread < s.spread {
-		s.total, s.spread = total, spread
+		s.total, s.spread, s.typical = total, spread, typical
 	}
 }
 
-func (s *set) scatterFrom(part float64) (total, spread float64) {
-	var rises []float64
+func (s *set) scatterFrom(part float64) (total, spread, typical float64) {
+	var rises, times []float64 // a time of 0 begins a boot
 	for _, b := range s.boots {
+		rises, times = append(rises, 0), append(times, 0)
 		last := -1
 		from := b.at[0] + part*b.span()
 		for i, touches := range b.touch {
 			if !touches || b.at[i] < from {
 				continue
 			}
-			if last >= 0 && b.floor[i] > b.floor[last]+s.quantum/2 {
-				rises = append(rises, b.floor[i]-b.floor[last])
+			if last >= 0 && b.floor[i] <= b.floor[last]+s.quantum/2 {
+				continue
+			}
+			if last >= 0 {
+				rises, times = append(rises, b.floor[i]-b.floor[last]), append(times, b.at[i]-b.at[last])
 			}
 			last = i
 		}
 	}
-	if len(rises) == 0 {
-		return 0, 0
+	if len(rises) == len(s.boots) {
+		return 0, 0, 0
 	}
-	slices.Sort(rises)
-	most := outlying * rises[len(rises)/2]
-	for _, r := range rises {
-		r = math.Min(r, most)
-		total, spread = total+r, spread+r*r
+	sorted := slices.Clone(rises)
+	slices.Sort(sorted)
+	most := outlying * sorted[len(s.boots)+(len(rises)-len(s.boots))/2]
+	for i, r := range rises {
+		if times[i] == 0 {
+			continue
+		}
+		total, typical = total+math.Min(r, most), typical+square(math.Min(r, most))
+		off := r // from what the neighbours predict
+		switch before, after := times[i-1] > 0, i+1 < len(times) && times[i+1] > 0; {
+		case before && after:
+			off = (r - times[i]*(rises[i-1]+rises[i+1])/(times[i-1]+times[i+1])) / math.Sqrt(1.5)
+		case before:
+			off = (r - times[i]*rises[i-1]/times[i-1]) / math.Sqrt2
+		case after:
+			off = (r - times[i]*rises[i+1]/times[i+1]) / math.Sqrt2
+		}
+		spread += square(math.Min(math.Abs(off), math.Min(r, most)))
 	}
 	n := float64(len(s.boots))
-	return total / n, spread / n
+	return total / n, spread / n, typical / total
 }
 
 // fit fits the slots from, inclusive, to, exclusive.

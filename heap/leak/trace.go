@@ -19,6 +19,7 @@ func Trace(s Series, j *Judgement) (list []BootTrace) {
 	if s.Quantum <= 0 {
 		s.Quantum = 8
 	}
+	s.leaveOutFull()
 	var all []*boot
 	for i := range s.Boots {
 		if b := reduce(&s.Boots[i], i, s.Quantum); b != nil {

@@ -12,6 +12,7 @@ type window struct {
 	rest, n    float64
 	late       float64 // the rise of the second half as a part of it
 	steep      float64 // logarithm of how much steeper the segment before it is, times its length
+	idle       int     // slots without growth just before it
 	faster     float64 // how much the rate at the end may be above slope, if it grows
 }
 
@@ -47,6 +48,12 @@ func (s *set) window(last int) window {
 			limit = steeperStart
 		}
 		if g.slope < f.slope*slowest || g.slope > f.slope*limit {
+			if g.slope < f.slope*slowest {
+				w.idle = n
+				for k := i - 1; k >= 0 && s.fit(s.cuts[k], s.cuts[k+1]).slope < f.slope*slowest; k-- {
+					w.idle += s.cuts[k+1] - s.cuts[k]
+				}
+			}
 			if g.slope > 0 {
 				w.steep = math.Log(math.Max(1, g.slope/f.slope)) * math.Min(1, 5*float64(n)/float64(s.slots))
 			}
@@ -104,6 +111,11 @@ type evidence struct {
 	Jumps  float64 // rise of the jumps in the window, as a part of the rise
 	Curve  float64 // how far Late is below even, in standard errors
 	Steep  float64 // how much steeper the growth before the window is
+	Idle   float64 // time without growth just before the window, as a part of the uptime
+	Tail   float64 // how the levels went on after the last slot that is used, in deviations: less than 0 if slower
+	Rivals float64 // call paths of the log that grow
+	Whole  bool    // the window is all of the boots
+	Random float64 // variance of the rises as a part of that of blocks which come at random
 
 	gain   float64 // rise, added up over the boots
 	margin float64 // half of the 90 % interval of the slope
@@ -126,6 +138,7 @@ func (s *set) evidence(w window) (e evidence) {
 		e.Z = (t.rose - t.chance) / math.Sqrt(t.variance)
 	}
 	e.Boots, e.Points, e.Share = t.boots, t.points, t.share/s.span
+	e.Whole = e.Share > 0.9
 	if rise > 0 {
 		e.Bend, e.Fall, e.Below = math.Sqrt(w.rest/math.Max(1, w.n))/rise, t.fall/rise, t.below/rise
 		e.Jumps = math.Max(0, t.total/n/rise-1)
@@ -133,7 +146,10 @@ func (s *set) evidence(w window) (e evidence) {
 		a, b := s.fit(w.from, half), s.fit(half, w.to)
 		e.Late = w.late + (ratio(b.slope, a.slope+b.slope, 0.5)-0.5)*float64(w.to-w.from)/float64(w.to-w.since)
 		e.Steep = w.steep
+		e.Tail = s.tail(w)
+		e.Idle = float64(w.idle) / float64(s.slots)
 		e.Curve = (0.5 - e.Late) / (math.Sqrt(s.rough(w))/rise/n + 0.015)
+		e.Random = s.scattered(w) / (s.quantum * rise * n)
 		e.Last = ratio(s.fit(max(w.from, w.to-max(3, (w.to-w.from)/4)), w.to).slope/s.dt, w.slope, 1)
 	}
 	e.gain = rise * n
@@ -197,6 +213,39 @@ func (t *tally) add(s *set, boot int, w window) {
 	}
 }
 
+// minTail is the least number of bins of the hook, and of those before it, that tell how the levels went on.
+const minTail = 4
+
+// tail compares the levels of the hook with the slope of a window: those of its second half with those of its first,
+// in units of how much such differences were off within the window. A plateau of a noisy memory is in the hook.
+func (s *set) tail(w window) float64 {
+	sum, boots := 0.0, 0.0
+	for i, b := range s.boots {
+		n, half := len(b.at), b.hook/2
+		if b.hook < minTail || w.to < s.hi[i] {
+			continue
+		}
+		from, _ := s.inside(w.since, w.to)
+		first := 0
+		for first < n && b.at[first] < from {
+			first++
+		}
+		off := func(k int) float64 { // of the bins before and after k
+			return mean(b.level[k:k+half]) - mean(b.level[k-half:k]) - w.slope*(mean(b.at[k:k+half])-mean(b.at[k-half:k]))
+		}
+		var squares, of float64
+		for k := first + half; k+half <= n-b.hook; k++ {
+			squares, of = squares+square(off(k)), of+1
+		}
+		if of < minTail {
+			continue
+		}
+		sum += off(n-half) / math.Sqrt(squares/of+square(s.quantum))
+		boots++
+	}
+	return sum / math.Sqrt(math.Max(1, boots))
+}
+
 // inside returns times just before and after those of slots.
 func (s *set) inside(from, to int) (a, b float64) {
 	return s.t0 + (float64(from)-0.01)*s.dt, s.t0 + (float64(to)-0.99)*s.dt
@@ -223,7 +272,7 @@ func (s *set) touches(from, to int, each func(first bool, rise, time float64)) {
 
 // scattered returns the sum of the squares of how far the rises are from the slope of a window.
 func (s *set) scattered(w window) (sum float64) {
-	most := square(outlying * s.spread / math.Max(s.total, 1e-9))
+	most := square(outlying * s.typical)
 	s.touches(w.from, w.to, func(_ bool, rise, time float64) {
 		sum += math.Min(most, square(rise-w.slope*time))
 	})
@@ -233,7 +282,7 @@ func (s *set) scattered(w window) (sum float64) {
 // rough returns the sum of the squares of how far the rises are from what their neighbours predict: noise,
 // without slow curvature.
 func (s *set) rough(w window) (sum float64) {
-	most := square(outlying * s.spread / math.Max(s.total, 1e-9))
+	most := square(outlying * s.typical)
 	var x, g [3]float64
 	n := 0
 	s.touches(w.since, w.to, func(first bool, rise, time float64) {

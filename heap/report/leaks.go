@@ -52,7 +52,7 @@ func rowOf(found *growth.Leaks, r *growth.Leak, draw bool) Leak {
 		}
 	}
 	if draw {
-		row.Picture = Draw(r.Series(), &r.Judgement, 0, timeIn(found.Per))
+		row.Picture = Draw(Drawing{Series: r.Series(), Judgement: &r.Judgement, Time: timeIn(found.Per)})
 	}
 	for _, p := range r.Parts {
 		var names []string
@@ -83,7 +83,7 @@ func heapsOf(found *growth.Leaks) (list []Heap) {
 		if values, _ := t.Values(); t.Last.Free.Known && len(values) > 0 {
 			full = values[len(values)-1] + float64(t.Last.Free.Bytes)
 		}
-		h := Heap{Name: leaktext.HeapName(t), Verdict: leaktext.Short(&t.Judgement), Sure: t.Sure(), Picture: Draw(t.Series(), &t.Judgement, full, timeIn(t.Per))}
+		h := Heap{Name: leaktext.HeapName(t), Verdict: leaktext.Short(&t.Judgement), Sure: t.Sure(), Picture: Draw(Drawing{t.Series(), &t.Judgement, full, t.LargestBlocks(), timeIn(t.Per)})}
 		for _, s := range lines {
 			h.Lines = append(h.Lines, strings.TrimSpace(s))
 		}

@@ -130,7 +130,7 @@ heap: leak, N %, +1,000 bytes per report (999 to 1,001)
 	"a user's own print statements, named by --heap-line": {func(i int) string {
 		return fmt.Sprintf("13:3%d:39.719 -> AARD:1: <- AK 30b Q=0 FH=222892 hcgfs=%d MB=67356 hcglfb=%d\n", i, []int{155_536, 155_480, 7_860, 7_608}[i], []int{113_792, 113_792, 1_536, 1_536}[i])
 	}, 4, []string{"--heap-line", `hcgfs=(?P<free>\d+).*hcglfb=(?P<largest>\d+)`}, `cannot tell in 4 reports of the allocator over 3 min
-heap: cannot tell: too short: 1 points after the first; about 8 decide
+heap: cannot tell: it grew only at the end; a longer log decides
   ▁▁▇█
   free 155,536 → 7,608
   largest 113,792 → 1,536 (73 % → 20 % of free): fragmented, and ever more
@@ -319,7 +319,7 @@ func TestHeapsGCC(t *testing.T) {
 		code      int
 	}{
 		{log(60, 0), `^<stdin>:60: warning: leak, N %: heap PSRAM: \+6,000 bytes per hour \(5,996 to 6,004\), free 90,000 → 84,100\n$`, 1},
-		{log(90, 45), `^<stdin>:4\d: note: leak, N %: heap PSRAM: \+(5,9|6,0)\d\d bytes per hour \([^)]*\), free 90,000 → 85,600\n$`, 0},
+		{log(90, 45), `^$`, 0}, // it may be a cache that fills
 		{log(5, 0), `^<stdin>:5: note: leak, N %: heap PSRAM: \+6,000 bytes per hour \([^)]*\), free 90,000 → 89,600\n$`, 0},
 		{log(60, 60), `^$`, 0},
 	} {

@@ -202,14 +202,11 @@ func exhaustionJSON(x *growth.Exhaustion) any {
 	if x == nil {
 		return nil
 	}
-	to := &x.To
+	var to any = x.To
 	if math.IsInf(x.To, 1) { // the heap may never be full
 		to = nil
 	}
-	return struct {
-		growth.Exhaustion
-		To *float64 `json:"to"`
-	}{*x, to}
+	return object{"heap": x.Heap, "free": x.Free, "per": x.Per, "in": x.In, "from": x.From, "to": to, "rate": x.Rate, "low": x.Low, "high": x.High}
 }
 
 // seriesJSON returns the object of the reports on a heap.

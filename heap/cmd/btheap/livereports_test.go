@@ -68,7 +68,7 @@ func TestLiveReportsAndDumps(t *testing.T) {
 	for _, st := range states(t, log, 240) {
 		lines = append(lines, st.line())
 	}
-	if len(lines) != 4 || !strings.HasPrefix(lines[3], "dump 3, 3 h: ") || lines[2] != "report 3: 2,000 free; cannot tell: too short: 2 points after the first; about 8 decide" {
+	if len(lines) != 4 || !strings.HasPrefix(lines[3], "dump 3, 3 h: ") || lines[2] != "report 3: 2,000 free; cannot tell: too short: 2 intervals; about 8 decide" {
 		t.Errorf("%q", lines)
 	}
 	one := freeHeap(3) + device(t, 1, 0) + strings.Replace(freeHeap(9), "41", "40", 1)

@@ -34,8 +34,12 @@ func Left(x *growth.Exhaustion) string {
 	return in
 }
 
-// Exhaustion returns when the first heap will be full, "" if it is not known.
+// Exhaustion returns when the first heap will be full, or else has no free block; "" if neither is known.
 func Exhaustion(found *growth.Leaks) string {
+	if t := firstUnusable(found); t != nil {
+		x := t.Unusable
+		return fmt.Sprintf("largest free block %s bytes: none left in %s at %s", printable.Number(x.Free), Left(x), Rate(x.Per, t.Span, x.Rate, x.Low, x.High))
+	}
 	x := found.Exhaustion
 	if x == nil {
 		return ""
@@ -54,7 +58,34 @@ func Exhaustion(found *growth.Leaks) string {
 			}
 		}
 	}
-	return fmt.Sprintf("free %s bytes%s: exhausted in %s at %s", printable.Number(x.Free), in, Left(x), Rate(x.Per, at, x.Rate, x.Low, x.High))
+	if i := slices.IndexFunc(found.Heaps, func(t growth.HeapTrend) bool { return t.Exhaustion == x && t.Filled != nil }); i >= 0 {
+		t := &found.Heaps[i]
+		return fmt.Sprintf("free %s bytes%s: exhausted since about %s, at %s", printable.Number(x.Free), in, moment(t, t.Filled), Rate(x.Per, at, x.Rate, x.Low, x.High))
+	}
+	s := fmt.Sprintf("free %s bytes%s: exhausted in %s at %s", printable.Number(x.Free), in, Left(x), Rate(x.Per, at, x.Rate, x.Low, x.High))
+	if n := len(found.MayLeak()); n > 0 && !slices.ContainsFunc(found.Heaps, func(t growth.HeapTrend) bool { return t.Exhaustion == x }) {
+		s += ", if " + printable.Count(n, "call path") + map[bool]string{true: " that it cannot tell of leaks", false: " that it cannot tell of leak"}[n == 1]
+	}
+	return s
+}
+
+// firstUnusable returns the heap of which the largest free block is lost first, nil if there is none or one will be full.
+func firstUnusable(found *growth.Leaks) (first *growth.HeapTrend) {
+	for i := range found.Heaps {
+		t := &found.Heaps[i]
+		if x := t.Unusable; x != nil && found.Exhaustion == nil && (first == nil || x.In < first.Unusable.In) {
+			first = t
+		}
+	}
+	return first
+}
+
+// losesBlocks returns the begin of a headline of heaps that do not leak, but whose largest free block is lost.
+func losesBlocks(found *growth.Leaks) string {
+	if t := firstUnusable(found); t != nil {
+		return "fragmentation: no free block in " + Left(t.Unusable) + "; "
+	}
+	return ""
 }
 
 // Fragmentation returns a message on each heap that becomes fragmented.
@@ -138,20 +169,25 @@ func Heap(t *growth.HeapTrend) string {
 
 // since returns since when a heap shrinks, or until when it did, and in which firmware versions.
 func since(t *growth.HeapTrend) (lines []string) {
-	at := func(r *growth.HeapReport) string {
-		time, known := r.Uptime()
-		return fmt.Sprintf("line %d%s", r.Line, place(r.Boot, time, known, true, t.Boots))
-	}
 	if t.Began != nil && t.Verdict != leak.None {
-		lines = append(lines, "  since about "+at(t.Began))
+		lines = append(lines, "  since about "+moment(t, t.Began))
 	}
 	if t.Stopped != nil {
-		lines = append(lines, fmt.Sprintf("  it shrank by %s until about %s", BytesPer(t.Per, t.Span, t.Former), at(t.Stopped)))
+		lines = append(lines, fmt.Sprintf("  it shrank by %s until about %s", BytesPer(t.Per, t.Span, t.Former), moment(t, t.Stopped)))
+	}
+	if t.Filled != nil {
+		lines = append(lines, "  exhausted since about "+moment(t, t.Filled))
 	}
 	if s := Versions(t.Per, t.Span, t.Versions); s != "" {
 		lines = append(lines, "  "+s)
 	}
 	return lines
+}
+
+// moment returns where a report of a heap is.
+func moment(t *growth.HeapTrend, r *growth.HeapReport) string {
+	time, known := r.Uptime()
+	return fmt.Sprintf("line %d%s", r.Line, place(r.Boot, time, known, true, t.Boots))
 }
 
 // HeapName returns the name of a heap, such as "heap PSRAM".
@@ -171,7 +207,10 @@ func state(t *growth.HeapTrend) string {
 		return "the log does not say what is free"
 	}
 	s := Verdict(&t.Judgement, t.Per, t.Span)
-	if t.Full() {
+	switch {
+	case t.Filled != nil:
+		s += "; exhausted"
+	case t.NearlyFull():
 		s += "; nearly full"
 	}
 	return s
@@ -239,11 +278,14 @@ func arrow(first, last profile.Amount) string {
 
 // HeapHeadline returns a sentence on the heaps of a log without dumps.
 func HeapHeadline(found *growth.Leaks) string {
-	leaks, unknown, reports, boots := 0, 0, 0, 0
+	leaks, unknown, reports, boots, filled := 0, 0, 0, 0, 0
 	span := 0.0
 	var most *growth.HeapTrend // with the largest bound
 	for i := range found.Heaps {
 		t := &found.Heaps[i]
+		if t.Filled != nil {
+			filled++
+		}
 		switch {
 		case t.Verdict == leak.Leak:
 			leaks++
@@ -265,12 +307,20 @@ func HeapHeadline(found *growth.Leaks) string {
 		return printable.Count(reports, "report") + of + ", too few to tell"
 	case leaks > 0 && used:
 		s = "memory leaks"
+	case leaks == 1 && filled == 1 && len(found.Heaps) == 1:
+		s = "the heap leaks, and is exhausted,"
 	case leaks == 1 && len(found.Heaps) == 1:
 		s = "the heap leaks"
 	case leaks > 0:
 		s = fmt.Sprintf("%d of %d heaps %s", leaks, len(found.Heaps), map[bool]string{true: "leaks", false: "leak"}[leaks == 1])
+	case filled > 0 && len(found.Heaps) == 1:
+		s = "the heap is exhausted"
+	case filled > 0:
+		s = fmt.Sprintf("%d of %d heaps exhausted", filled, len(found.Heaps))
 	case most != nil && unknown == 0:
-		s = "none above " + BytesPer(most.Per, most.Span, most.Bound)
+		s = losesBlocks(found) + "none above " + BytesPer(most.Per, most.Span, most.Bound)
+	default:
+		s = losesBlocks(found) + s
 	}
 	s += " in " + printable.Count(reports, "report") + of
 	if boots > 1 {

@@ -38,9 +38,9 @@ func Headline(found *growth.Leaks) string {
 	case found.Used < minDumps:
 		return fmt.Sprintf("cannot tell (that takes at least %d dumps)", minDumps)
 	case unknown > 0:
-		return "cannot tell of " + printable.Count(unknown, "call path") + "; none of the others above " + bound(found)
+		return losesBlocks(found) + "cannot tell of " + printable.Count(unknown, "call path") + "; none of the others above " + bound(found)
 	}
-	return "none above " + bound(found)
+	return losesBlocks(found) + "none above " + bound(found)
 }
 
 // minDumps is the least number of dumps that say that nothing grows: four intervals (heap/docs/leaks.md).

@@ -4,11 +4,13 @@ import json, math, sys
 from math import log, log1p, sqrt, inf
 
 WEIGHTS = json.loads(sys.argv[1])
-PRIOR = {"path": (-5.7, 2.4, .85), "heap": (-1.25, 99, 0)}
 
-def probability(kind, w):
-    odds, start, faster = PRIOR[kind]
-    return 1 / (1 + math.exp(-(w + odds + faster * max(0, w - start))))
+def probability(kind, w, rivals=10):
+    x = w - 1
+    if kind == "path":
+        x = w - log(rivals)
+        x += .4*max(0, x + 1)
+    return 1 / (1 + math.exp(-x))
 
 def dips(v, q):
     n = len(v)
@@ -42,7 +44,7 @@ class Boot:
         b.span = b.at[-1] - b.at[0]
         b.floor = [min(b.level[i:]) for i in range(n)]
         b.touch = [b.level[i] <= min(b.level[i+1:], default=inf) + q/2 for i in range(n)]
-        b.fallback = max(max(b.level[:i+1]) - b.level[i] for i in range(n))
+        b.most = max(b.level[i] - min(b.level[:i+1]) for i in range(n))
         b.env, last, runs, start = [0]*n, -1, [], 0
         for i in range(n):
             if not b.touch[i]: continue
@@ -75,22 +77,30 @@ class Set:
                     sums.append(tuple(p+r for p, r in zip(sums[-1], (1, k, y, k*k, k*y, y*y))))
                 else: sums.append(sums[-1])
             s.hi.append(hi); s.sums.append(sums); s.points += sums[-1][0]
-        total, spread = s.scatter(.12)
-        s.total, s.spread = s.scatter(0)
-        if total > s.total/5 and spread < s.spread: s.total, s.spread = total, spread
+        late = s.scatter(.12)
+        s.total, s.spread, s.typical = s.scatter(0)
+        if late[0] > s.total/5 and late[1] < s.spread: s.total, s.spread, s.typical = late
 
     def scatter(s, part):
-        rises = []
+        boots = []
         for b in s.boots:
-            last = None
+            last, rises = None, []
             for i in range(len(b.at)):
-                if not b.touch[i] or b.at[i] < b.at[0] + part*b.span: continue
-                if last is not None and b.floor[i] > b.floor[last] + s.q/2: rises.append(b.floor[i] - b.floor[last])
+                if not b.touch[i] or b.at[i] < b.at[0] + part*b.span or last is not None and b.floor[i] <= b.floor[last] + s.q/2: continue
+                if last is not None: rises.append((b.floor[i] - b.floor[last], b.at[i] - b.at[last]))
                 last = i
-        if not rises: return 0, 0
-        most = 3*sorted(rises)[len(rises)//2]
-        rises = [min(r, most) for r in sorted(rises)]
-        return sum(rises)/len(s.boots), sum(r*r for r in rises)/len(s.boots)
+            boots.append(rises)
+        every = sorted(d for rises in boots for d, _ in rises)
+        if not every: return 0, 0, 0
+        most, spread = 3*every[len(every)//2], 0
+        for rises in boots:
+            for i, (d, t) in enumerate(rises):
+                near = rises[max(0, i-1):i] + rises[i+1:i+2]
+                off = d
+                if near: off = (d - t*sum(x for x, _ in near)/sum(y for _, y in near)) / sqrt(1 + 1/len(near))
+                spread += min(abs(off), d, most)**2
+        total = sum(min(d, most) for d in every)
+        return total/len(s.boots), spread/len(s.boots), sum(min(d, most)**2 for d in every)/total
 
     def fit(s, a, z): # slope, sxx, rest, n
         sxx = sxy = syy = count = 0
@@ -112,7 +122,7 @@ class Set:
 
     def window(s, last):
         f = s.fit(s.cuts[last], s.cuts[last+1])
-        w = dict(start=s.cuts[last], since=s.cuts[last], to=s.cuts[last+1], slope=f[0], rest=f[2], n=f[3], steep=0, faster=0)
+        w = dict(start=s.cuts[last], since=s.cuts[last], to=s.cuts[last+1], slope=f[0], rest=f[2], n=f[3], steep=0, faster=0, idle=0)
         sxx, parts, same, slower = f[1], [(w["start"], w["to"], f[0])], True, None
         w["rises"] = f[0]*(w["to"]-w["start"]-1)
         for i in range(last-1, -1, -1):
@@ -121,6 +131,9 @@ class Set:
             g, n = s.fit(a, z), z-a
             if n < 4 and 10*n < s.slots: continue
             if g[0] < f[0]*.2 or g[0] > f[0]*(1.4 if 10*z < 3*s.slots else 2.5):
+                if g[0] < f[0]*.2:
+                    w["idle"], k = n, i-1
+                    while k >= 0 and s.fit(s.cuts[k], s.cuts[k+1])[0] < f[0]*.2: w["idle"] += s.cuts[k+1]-s.cuts[k]; k -= 1
                 if g[0] > 0: w["steep"] = log(max(1, g[0]/f[0])) * min(1, 5*n/s.slots)
                 break
             w["since"] = a; w["rises"] += g[0]*(n-1); parts.append((a, z, g[0]))
@@ -150,7 +163,7 @@ class Set:
             yield [(b.floor[j]-b.floor[i], b.at[j]-b.at[i]) for i, j in zip(t, t[1:])]
 
     def evidence(s, w):
-        e = dict(z=0, bend=0, share=0, late=0, last=0, fall=0, below=0, boots=0, points=0, jumps=0, curve=0, steep=0)
+        e = dict(z=0, bend=0, share=0, late=0, last=0, fall=0, below=0, boots=0, points=0, jumps=0, curve=0, steep=0, idle=0, random=0, tail=0)
         rose = chance = variance = total = 0
         lo_t, hi_t = s.inside(w["since"], w["to"])
         for b, hi_slot in zip(s.boots, s.hi):
@@ -172,7 +185,7 @@ class Set:
         n, rise, length = len(s.boots), w["rises"], w["to"]-w["start"]
         e["share"] /= s.span
         if variance > 0: e["z"] = (rose-chance)/sqrt(variance)
-        most = (3*s.spread/max(s.total, 1e-9))**2
+        most = (3*s.typical)**2
         if rise > 0:
             half = (w["start"]+w["to"])//2
             x, y = s.fit(w["start"], half)[0], s.fit(half, w["to"])[0]
@@ -185,17 +198,31 @@ class Set:
             e["last"] = ratio(s.fit(max(w["start"], w["to"]-max(3, length//4)), w["to"])[0]/s.dt, w["slope"], 1)
         else: e["fall"] = e["below"] = 0
         scattered = sum(min(most, (d-w["slope"]*t)**2) for r in s.touches(w["start"], w["to"]) for d, t in r)
+        if rise > 0: e["idle"], e["random"], e["tail"] = w["idle"]/s.slots, scattered/(s.q*rise*n), s.tail(w)
         length = max(2, length)*s.dt
         white = w["rest"]/max(1, w["n"]-2)*12/max(1, min(w["n"], e["points"])/2) + 2*s.lost**2/n
         df = max(1, e["points"]-e["boots"])
         e["margin"] = (1.645+1.6/df+1.9/df/df) * 1.12 * sqrt(white/length**2 + scattered/(length*n)**2 + (s.q/length)**2/12)
         return e
 
+    def tail(s, w):
+        total = count = 0
+        for b, hi in zip(s.boots, s.hi):
+            if b.hook < 4 or w["to"] < hi: continue
+            n, half = len(b.at), b.hook//2
+            first = sum(at < s.inside(w["since"], w["to"])[0] for at in b.at)
+            mean = lambda v: sum(v)/half
+            off = lambda k: mean(b.level[k:k+half]) - mean(b.level[k-half:k]) - w["slope"]*(mean(b.at[k:k+half]) - mean(b.at[k-half:k]))
+            squares = [off(k)**2 for k in range(first+half, n-b.hook-half+1)]
+            if len(squares) < 4: continue
+            total += off(n-half) / sqrt(sum(squares)/len(squares) + s.q**2); count += 1
+        return total/sqrt(max(1, count))
+
     def judge(s):
         j = dict(since=(s.boots[0].index, s.t0), until=None, rate=0)
         if s.total <= 0 or s.span <= 0:
-            most = (max([s.q] + [b.fallback for b in s.boots]) + 2*s.lost) / max(s.span, 1e-9)
-            return dict(j, weight=-12, low=-most, high=most, e=dict(points=sum(len(b.at)-1 for b in s.boots), share=0))
+            most = (max([s.q] + [b.most for b in s.boots]) + 2*s.lost) / max(s.span, 1e-9)
+            return dict(j, weight=-12, low=-most, high=most, e=dict(points=sum(len(b.at)-1 for b in s.boots), share=0, idle=0))
         s.segment()
         last = len(s.cuts)-2
         if last > 0 and s.cuts[last+1]-s.cuts[last] <= 2 and s.fit(s.cuts[last], s.cuts[last+1])[0] > 0: last -= 1
@@ -219,13 +246,15 @@ def ratio(a, b, otherwise): return otherwise if b <= 0 else min(2, max(-1, a/b))
 def weigh(e):
     z, below, steep = max(0, e["z"]), min(2, e["below"]), min(3, e["steep"])
     concave, certain, many = max(0, .5-e["late"]), min(1, max(0, e["z"])/15), e["boots"] >= 2
-    terms = [1, log1p(z), min(z, 4), log(min(1, e["bend"])+.02), max(0, .8-e["share"]), concave, min(.15, concave),
+    random, tail = log(min(30, max(.003, e["random"]))), max(-8, min(2, e["tail"]))
+    terms = [1, log1p(z), min(z, 4), log(min(1, e["bend"])+.02), e["idle"], max(0, e["idle"]-.1), min(.3, e["idle"])*many, e["idle"]*certain, concave, min(.15, concave),
         max(0, min(6, e["curve"])), max(0, e["late"]-.5), steep, steep*certain, min(.15, concave)*certain,
-        max(0, min(.06, concave-.05)), max(0, 1-e["share"])*certain, max(0, 1-max(0, e["last"])), max(0, e["last"]-1),
+        max(0, min(.06, concave-.05)), max(0, 1-max(0, e["last"])), max(0, e["last"]-1),
         log(min(5, e["fall"])+.05), below, min(.2, below), max(0, below-.7), steep*min(.15, concave), log(max(1, e["boots"])),
-        max(0, .88-e["share"])*many, max(0, abs(e["late"]-.5)-.06)*log(min(8, max(1, e["boots"])))*many,
+        max(0, abs(e["late"]-.5)-.06)*log(min(8, max(1, e["boots"])))*many,
         max(0, 1-e["bend"]/.03)*max(0, 10*e["share"]-9), max(0, min(6, abs(e["curve"]))-1.2)*many,
-        log(max(1, e["points"])), log1p(min(20, e["jumps"]))]
+        log(max(1, e["points"])), log1p(min(20, e["jumps"])),
+        random, max(0, random-log(.1)), max(0, random-log(.7)), max(0, random-log(2)), tail, max(0, tail+1), max(0, tail+3)]
     return sum(w*t for w, t in zip(WEIGHTS, terms))
 
 def contrasts(j, before, last):
@@ -241,16 +270,16 @@ def contrasts(j, before, last):
 def sets(boots, kind, q):
     best, n = None, 1
     while True:
-        n = min(n, len(boots))
+        n = min(n, len(boots), 512)
         part = boots[-n:]
-        if n == len(boots) or any(len(b.at) >= 6 for b in part):
+        if n in (len(boots), 512) or any(len(b.at) >= 6 for b in part):
             j = dict(Set(part, q).judge(), boots=n)
             if best is None or j["weight"] > best["weight"] - .3: best = j
-        if n == len(boots): break
+        if n in (len(boots), 512): break
         n *= 2
     j, e, first = best, best["e"], len(boots)-best["boots"]
     if first > 0 and j["rate"] > 0 and e["share"] < 1 and contrasts(j, boots[:first], boots[-1]):
-        e["share"] = 1
+        e["share"], e["idle"] = 1, 0
         j["weight"] = weigh(e)
     if kind == "heap": j["weight"] = min(j["weight"], .6*e["points"])
     elif e["points"] < 4*e.get("boots", 0): j["weight"] = min(j["weight"], 5.3)
@@ -262,7 +291,10 @@ def began(j, boots, first, q):
     j["since"] = b.index, j["since"][1]
     if j["rate"] <= 0 or j["weight"] < 0 or j["since"][1] > b.at[0] + .15*b.span: return
     whole, j["since"] = first, (b.index, b.at[0])
-    for i in range(first-1, -1, -1):
+    i, after = first, first-1
+    while after >= 0:
+        i, after = after, after-1 - (first-after)//64
+        if i > 0: after = max(after, 0)
         s = Set(boots[i:i+1], q)
         if s.total <= 0 or s.span <= 0: break
         s.segment()
@@ -272,7 +304,7 @@ def began(j, boots, first, q):
         if w["since"] > .15*s.slots: break
         j["since"], whole = (boots[i].index, s.t0), i
     if whole < first:
-        more = Set(boots[whole:], q).judge()
+        more = Set(boots[max(whole, len(boots)-512):], q).judge()
         if j["rate"]/2 < more["rate"] < j["rate"]*2 and more["high"]-more["low"] < j["high"]-j["low"]:
             j.update(rate=more["rate"], low=more["low"], high=more["high"])
 
@@ -295,18 +327,27 @@ def judge_points(s, every):
         if not j["until"] and was["weight"] >= -1.5 and was["rate"] > 0:
             j["until"], j["since"] = (present[0].index, present[0].at[0]), was["since"]
         break
-    j["probability"] = probability(kind, j["weight"])
+    j["probability"] = min(probability(kind, j["weight"]), .46 if j["e"].get("idle", 0) > .12 else 1)
     return j
 
+def fill(s):
+    full = s.get("full", 0)
+    for b in s["boots"]:
+        v, k = b["value"], len(b["value"])
+        if full <= 0 or not v: continue
+        while k and v[k-1] >= full - (full-min(v))/64: k -= 1
+        if k+3 <= len(v): b["at"], b["value"] = b["at"][:k+1], v[:k+1]
+
 def judge(s):
+    fill(s)
     j, every = judge_points(s, 1), 2
     while every <= 8 and j["probability"] < .95 and (s["kind"] == "heap" or j["rate"] > 0 and j["probability"] > .05):
         if any(len(b["at"][::every]) >= 12 for b in s["boots"]):
             o = judge_points(s, every)
-            if o["probability"] > j["probability"]: j = o
+            if o["probability"] > max(.5, j["probability"]): j = o
         every *= 2
     p, e = j["probability"], j["e"]
-    j["verdict"] = "leak" if p >= .5 else "none" if j["until"] or p < .1 and j["low"] <= 0 and e["points"] >= 4 else "unknown"
+    j["verdict"] = "leak" if p >= .5 else "none" if p < .1 and (j["until"] or j["low"] <= 0 and e["points"] >= 4) else "unknown"
     return j
 
 for line in sys.stdin:

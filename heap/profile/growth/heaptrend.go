@@ -24,6 +24,7 @@ type HeapTrend struct {
 	leak.Judgement
 	Began    *HeapReport // the report since which it grows, nil if that is the begin of the log
 	Stopped  *HeapReport // the report until which it grew, nil if that has not ended
+	Filled   *HeapReport // the report since which nothing is free, nil if something is
 	Per      Unit
 	Span     time.Duration // as that of [Leaks]
 	Versions []Version     // as those of a Leak
@@ -39,6 +40,7 @@ type HeapTrend struct {
 
 	series leak.Series // that was judged
 	used   []heapPoint
+	hours  float64 // between two reports, 0 if it is not known
 }
 
 // heapPoint is a report that was judged.
@@ -54,8 +56,8 @@ func (t *HeapTrend) Fragmented() bool {
 	return known && t.Last.Free.Bytes > 0 && f >= 2.0/3
 }
 
-// Full reports whether less than a twentieth of the heap is free.
-func (t *HeapTrend) Full() bool {
+// NearlyFull reports whether less than a twentieth of the heap is free.
+func (t *HeapTrend) NearlyFull() bool {
 	return t.Last.Size.Known && t.Last.Free.Known && t.Last.Free.Bytes < t.Last.Size.Bytes/20
 }
 
@@ -100,10 +102,10 @@ func newHeapTrend(s *HeapSeries, dumps []LeakDump, size uint64) HeapTrend {
 		free = profile.Amount{Bytes: size - min(size, t.Last.Used.Bytes), Known: true}
 	}
 	if free.Known {
-		t.Exhaustion = newExhaustion(t.Name, t.Per, free.Bytes, 1, t.Judgement, nil)
+		t.Exhaustion = newExhaustion(t.Name, t.Per, t.hours, free.Bytes, 1, t.Judgement, nil)
 	}
 	if t.Largest != nil && t.Largest.Low > 0 {
-		t.Unusable = newExhaustion(t.Name, t.Per, t.Last.Largest.Bytes, 1, *t.Largest, nil)
+		t.Unusable = newExhaustion(t.Name, t.Per, t.hours, t.Last.Largest.Bytes, 1, *t.Largest, nil)
 	}
 	return t
 }
@@ -153,7 +155,8 @@ func (t *HeapTrend) judge(reports []HeapReport) {
 		all, which = append(all, d), append(which, r)
 		most, mostLargest, largest = max(most, r.Free.Bytes), max(mostLargest, r.Largest.Bytes), largest && r.Largest.Known
 	}
-	line := newTimeline(useDumps(all))
+	dumps := useDumps(all)
+	line := newTimeline(dumps)
 	if len(line.boots) == 0 {
 		return
 	}
@@ -167,15 +170,20 @@ func (t *HeapTrend) judge(reports []HeapReport) {
 		}
 		return most - r.Free.Bytes
 	}, func(r *HeapReport) uint64 { return mostLargest - r.Largest.Bytes }
-	t.Judgement, t.series = t.judgeBy(line, which, use)
+	t.hours = line.hoursPer(dumps)
+	full := float64(most)
+	if t.Last.OnlyUsed() {
+		full = float64(t.Last.Size.Bytes)
+	}
+	t.Judgement, t.series = t.judgeBy(line, which, full, use)
 	if n := line.byNumber(); !t.Sure() && line.pauses() {
-		if j, s := t.judgeBy(n, which, use); j.Probability > math.Max(t.Probability, 0.5) {
+		if j, s := t.judgeBy(n, which, full, use); j.Probability > math.Max(t.Probability, 0.5) {
 			line, t.Judgement, t.series, t.Per = n, j, s, PerReport
 		}
 	}
 	t.Judgement.Per = string(t.Per)
 	if largest && mostLargest > 0 {
-		j, _ := t.judgeBy(line, which, free)
+		j, _ := t.judgeBy(line, which, 0, free)
 		t.Largest = &j
 	}
 	t.Versions = judgeVersions(t.series, func(boot int) *profile.Dump { return all[line.boots[boot].dumps[0]] })
@@ -190,11 +198,14 @@ func (t *HeapTrend) judge(reports []HeapReport) {
 	if t.Until != nil {
 		t.Stopped = which[line.dump(*t.Until)]
 	}
+	if t.Judgement.Full != nil {
+		t.Filled = which[line.dump(*t.Judgement.Full)]
+	}
 }
 
-// judgeBy judges a value of the reports. Without times, a point is the number of its report.
-func (t *HeapTrend) judgeBy(line *timeline, reports []*HeapReport, value func(*HeapReport) uint64) (leak.Judgement, leak.Series) {
-	s := leak.Series{Kind: leak.Heap, Per: string(t.Per)}
+// judgeBy judges a value of the reports, of which full is that at which nothing is free. Without times, a point is the number of its report.
+func (t *HeapTrend) judgeBy(line *timeline, reports []*HeapReport, full float64, value func(*HeapReport) uint64) (leak.Judgement, leak.Series) {
+	s := leak.Series{Kind: leak.Heap, Per: string(t.Per), Full: full}
 	for i := range line.boots {
 		b := &line.boots[i]
 		out := leak.Boot{At: b.at, Version: b.version}
@@ -215,6 +226,23 @@ func (t *HeapTrend) judgeBy(line *timeline, reports []*HeapReport, value func(*H
 // Series returns the values that were judged.
 func (t *HeapTrend) Series() leak.Series { return t.series }
 
+// LargestBlocks returns the bytes of the largest free block in the reports that were judged, by boot; nil if they do not
+// name it.
+func (t *HeapTrend) LargestBlocks() (list []leak.Boot) {
+	if t.Largest == nil {
+		return nil
+	}
+	list = make([]leak.Boot, len(t.series.Boots))
+	n := 0
+	for i, b := range t.series.Boots {
+		for k, at := range b.At {
+			list[i].At, list[i].Value = append(list[i].At, at), append(list[i].Value, float64(t.used[n+k].report.Largest.Bytes))
+		}
+		n += len(b.At)
+	}
+	return list
+}
+
 // Values returns the values that were judged, of all boots, and the index of the one since which they grow, 0 if
 // that is the first.
 func (t *HeapTrend) Values() (list []float64, begin int) {
@@ -227,7 +255,8 @@ func (t *HeapTrend) Values() (list []float64, begin int) {
 	return list, begin
 }
 
-// Exhaustion is the time until a heap is full at the present rate, in hours, dumps or reports.
+// Exhaustion is the time until a heap is full at the present rate: in hours if any time is known, else in dumps or
+// reports.
 type Exhaustion struct {
 	Heap string `json:"heap"` // name, "" if the log names none
 	Free uint64 `json:"free"` // bytes, after the last used dump
@@ -235,11 +264,16 @@ type Exhaustion struct {
 	leak.Deadline
 }
 
-// newExhaustion returns when a heap is full, nil if nothing leaks.
-func newExhaustion(heap string, per Unit, free uint64, perByte float64, own leak.Judgement, paths []leak.Judgement) *Exhaustion {
+// newExhaustion returns when a heap is full, nil if nothing leaks. A unit of per takes hours, if that is not 0.
+func newExhaustion(heap string, per Unit, hours float64, free uint64, perByte float64, own leak.Judgement, paths []leak.Judgement) *Exhaustion {
 	d, ok := leak.Exhausted(float64(free), perByte, own, paths)
 	if !ok {
 		return nil
+	}
+	if per != PerHour && hours > 0 {
+		per = PerHour
+		d.In, d.From, d.To = d.In*hours, d.From*hours, d.To*hours
+		d.Rate, d.Low, d.High = d.Rate/hours, d.Low/hours, d.High/hours
 	}
 	return &Exhaustion{heap, free, per, d}
 }
@@ -286,19 +320,33 @@ func (l *Leaks) judgements() (list []leak.Judgement) {
 	return list
 }
 
-// exhaustion returns when the heap of the call paths is full by what leaks, and by rows of which that is not
-// known.
+// maybe is the least probability of a leak that is not called one, but counts for the deadline.
+const maybe = 0.2
+
+// MayLeak returns the rows of which it is not known whether they leak, but which count for the deadline.
+func (l *Leaks) MayLeak() []*Leak {
+	return l.with(func(r *Leak) bool { return r.Verdict == leak.Unknown && r.Probability >= maybe })
+}
+
+// exhaustion returns when the heap of the call paths is full by what leaks and may leak, and by rows of which that is
+// not known.
 func (l *Leaks) exhaustion(rows ...*Leak) *Exhaustion {
 	if l.free == nil {
 		return nil
 	}
 	list := l.judgements()
+	for _, r := range l.MayLeak() {
+		if j := r.Judgement; !slices.Contains(rows, r) {
+			j.Verdict = leak.Leak // with its probability: it moves the late end
+			list = append(list, j)
+		}
+	}
 	for _, r := range rows {
 		j := r.Judgement
-		j.Verdict = leak.Leak
+		j.Verdict, j.Probability = leak.Leak, 1
 		list = append(list, j)
 	}
-	return newExhaustion(l.free.name, l.Per, l.free.bytes, l.perByte, leak.Judgement{}, list)
+	return newExhaustion(l.free.name, l.Per, l.timeline.hoursPer(l.Dumps), l.free.bytes, l.perByte, leak.Judgement{}, list)
 }
 
 // IfLeak returns when the heap is full if rows, of which it is not known whether they leak, do, besides what

@@ -172,7 +172,7 @@ const (
 )
 
 // listed is the least probability of a leak with which a call path is a row although its verdict is unknown.
-const listed = 0.002
+const listed = 0.005
 
 // Judge judges what grows by heap/leak. It uses dumps that lost up to a fifth of their blocks. It leaves out
 // dumps without an end, and dumps that programs write when they exit. If there are three or more dumps, and

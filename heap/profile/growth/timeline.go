@@ -106,6 +106,28 @@ func (t *timeline) span() (sum time.Duration) {
 	return sum
 }
 
+// hoursPer returns the mean time between two dumps, in hours, of those with times; 0 if there are none.
+func (t *timeline) hoursPer(dumps []LeakDump) float64 {
+	hours, n := 0.0, 0.0
+	for i := range t.boots {
+		b := &t.boots[i]
+		first, last := -1, -1
+		for k, d := range b.dumps {
+			if dumps[d].Timed {
+				if first < 0 {
+					first = k
+				}
+				last = k
+			}
+		}
+		if first >= 0 && dumps[b.dumps[last]].Time > dumps[b.dumps[first]].Time {
+			hours += (dumps[b.dumps[last]].Time - dumps[b.dumps[first]].Time).Hours()
+			n += b.number[last] - b.number[first]
+		}
+	}
+	return hours / math.Max(1, n)
+}
+
 // length returns the sum of the times of the boots, in the unit of per.
 func (t *timeline) length() (sum float64) {
 	for i := range t.boots {

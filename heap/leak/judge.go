@@ -1,0 +1,375 @@
+package leak
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// hardly is the largest probability of none, and minNone the least number of intervals.
+const (
+	hardly  = 0.1
+	minNone = 4
+)
+
+// minPoints is the least number of points of a boot that is examined, and of the intervals that are
+// evidence for a leak.
+const minPoints = 3
+
+// preferMore is by how much less certain more boots may be: they know the rate better.
+const preferMore = 0.3
+
+// Judge judges a series: its last boot, the last two, four ... boots, and all of them. It keeps what is
+// most certain. If the boots of the present firmware, or the last boot, exclude the former rate, only these
+// count. What is not sure is judged by every second, fourth and eighth point, too: more points are never less
+// certain.
+func Judge(s Series) Judgement {
+	j := s.judge()
+	j.answer()
+	return j
+}
+
+// judge is Judge without an answer.
+func (s Series) judge() Judgement {
+	if s.Quantum <= 0 {
+		s.Quantum = 8
+	}
+	full := s.leaveOutFull()
+	j := judge(&s)
+	for every := 2; every <= maxThin && j.Probability < Sure && (s.Kind == Heap || j.Rate > 0 && j.Probability > uncertain); every *= 2 {
+		t := thin(&s, every)
+		if t == nil {
+			break
+		}
+		if o := judge(t); o.Probability > math.Max(likely, j.Probability) {
+			j = o
+		}
+	}
+	j.Per, j.Full = s.Per, full
+	return j
+}
+
+// A memory is full from some point of a boot on, if from there on less than a part of what the boot took is free.
+const (
+	fullPart  = 1.0 / 64
+	minFilled = 3 // points
+)
+
+// leaveOutFull leaves out what each boot did while the memory was full, and returns since when it is, nil if it is
+// not.
+func (s *Series) leaveOutFull() (full *Moment) {
+	if s.Full <= 0 {
+		return nil
+	}
+	s.Boots = slices.Clone(s.Boots)
+	for i := range s.Boots {
+		b := &s.Boots[i]
+		full = nil
+		n := min(len(b.At), len(b.Value))
+		if n == 0 {
+			continue
+		}
+		k, low := n, slices.Min(b.Value[:n])
+		for k > 0 && b.Value[k-1] >= s.Full-fullPart*(s.Full-low) {
+			k--
+		}
+		if k < n && k > 0 {
+			full = &Moment{i, b.At[k]}
+		}
+		if k+minFilled <= n {
+			b.At, b.Value = b.At[:k+1], b.Value[:k+1]
+		}
+	}
+	return full
+}
+
+// Limits of thinning: the largest step, the least number of points, and the probability below which a path, of which there are many, is
+// not examined.
+const (
+	maxThin   = 8
+	minThin   = 12
+	uncertain = 0.05
+)
+
+// thin returns every n-th point of each boot, from the first on; nil if no boot has enough.
+func thin(s *Series, n int) *Series {
+	out := *s
+	out.Boots = make([]Boot, len(s.Boots))
+	enough := false
+	for i, b := range s.Boots {
+		t := &out.Boots[i]
+		t.Version = b.Version
+		for k := 0; k < min(len(b.At), len(b.Value)); k += n {
+			t.At, t.Value = append(t.At, b.At[k]), append(t.Value, b.Value[k])
+			if k < len(b.Kept) {
+				t.Kept = append(t.Kept, b.Kept[k])
+			}
+		}
+		enough = enough || len(t.At) >= minThin
+	}
+	if !enough {
+		return nil
+	}
+	return &out
+}
+
+// judge judges the points of a series.
+func judge(s *Series) Judgement {
+	var all []*boot
+	for i := range s.Boots {
+		if b := reduce(&s.Boots[i], i, s.Quantum); b != nil {
+			all = append(all, b)
+		}
+	}
+	if len(all) == 0 {
+		return Judgement{Low: math.Inf(-1), High: math.Inf(1), Why: "too short: no boot has 3 points"}
+	}
+	j := judgeSets(all, s.Quantum, s)
+	present, before := latest(all)
+	if !j.excluded(present, before, minEnded, s) && len(all) > 1 {
+		j.excluded(all[len(all)-1:], all[:len(all)-1], minQuiet, s)
+	}
+	j.rate(s.Kind, usualRivals)
+	return j
+}
+
+// rate sets the probability of one of so many series that grow.
+func (j *Judgement) rate(k Kind, rivals int) {
+	if j.Probability = k.among(rivals, j.Weight); j.evidence.Idle > maxIdle {
+		j.Probability = math.Min(j.Probability, mostIdle)
+	}
+}
+
+// minQuiet is the least number of intervals of a last boot that excludes the rate of the boots before.
+const minQuiet = 10
+
+// excluded reports whether boots exclude the rate of all. Then the judgement is that of these boots, and the
+// growth of those before has ended.
+func (j *Judgement) excluded(present, before []*boot, points float64, s *Series) bool {
+	if len(before) == 0 || j.Rate <= 0 || j.Weight < endedWeight {
+		return false
+	}
+	now := judgeSets(present, s.Quantum, s)
+	if now.evidence.Points < points || now.High >= j.Rate/2 {
+		return false
+	}
+	was := judgeSets(before, s.Quantum, s)
+	if *j = now; j.Until == nil && was.Weight >= endedWeight && was.Rate > 0 {
+		j.Until, j.Former, j.Since = &Moment{present[0].index, present[0].at[0]}, was.Rate, was.Since
+	}
+	return true
+}
+
+// latest returns the boots of the version of the last boot, and the others.
+func latest(all []*boot) (present, before []*boot) {
+	for _, b := range all {
+		if b.version == all[len(all)-1].version {
+			present = append(present, b)
+		} else {
+			before = append(before, b)
+		}
+	}
+	return present, before
+}
+
+// maxBoots is the largest number of boots that are judged together: so many know the rate well. The begin may be earlier.
+const maxBoots = 512
+
+// judgeSets judges the last boots, as Judge does.
+func judgeSets(all []*boot, quantum float64, s *Series) (best Judgement) {
+	found := -1
+	for n, most := 1, min(len(all), maxBoots); ; n *= 2 {
+		n = min(n, most)
+		if set := all[len(all)-n:]; enough(set) || n == most {
+			j := newSet(set, quantum).judge()
+			if j.Boots = n; found < 0 || j.Weight > best.Weight-preferMore {
+				best, found = j, len(all)-n
+			}
+		}
+		if n == most {
+			break
+		}
+	}
+	if found > 0 && best.Rate > 0 && best.evidence.Share < 1 && best.contrasts(all[:found], all[len(all)-1], quantum) {
+		best.evidence.Share, best.evidence.Idle = 1, 0
+		best.Weight = weigh(&best.evidence)
+	}
+	if e := &best.evidence; s.Kind == Heap { // of a heap, the first points are a start-up
+		best.Weight = math.Min(best.Weight, perPoint*e.Points)
+	} else if e.Points < shortBoot*e.Boots { // and so are boots of few dumps
+		best.Weight = math.Min(best.Weight, mostShort)
+	}
+	best.began(all, found, quantum, s.Kind)
+	return best
+}
+
+// perPoint is the most that an interval adds to the weight of a heap.
+const perPoint = 0.6
+
+// maxIdle is the part of the uptime after which a growth that begins late may be a cache that fills, and mostIdle the
+// largest probability of such a leak.
+const (
+	maxIdle  = 0.12
+	mostIdle = 0.46
+)
+
+// shortBoot is the number of intervals below which a boot may be its start-up, and mostShort the largest weight
+// of a path in such boots.
+const (
+	shortBoot = 4
+	mostShort = 5.3
+)
+
+// slower is the ratio of the slopes before and after a begin.
+const slower = 0.2
+
+// contrasts reports whether an earlier boot ran through at least half of the uptime in which the last boot
+// grew, and grew there less than slower times as fast: so the growth is no cache, which each boot fills.
+func (j *Judgement) contrasts(before []*boot, last *boot, quantum float64) bool {
+	from, to := j.Since.At, last.at[len(last.at)-1]
+	for _, b := range before {
+		lo := slices.IndexFunc(b.at, func(at float64) bool { return at >= from })
+		if lo < 0 {
+			continue
+		}
+		hi := len(b.at) - 1
+		for hi > lo && b.at[hi] > to {
+			hi--
+		}
+		if time := b.at[hi] - b.at[lo]; time >= (to-from)/2 && b.floor[hi]-b.floor[lo] < slower*j.Rate*time {
+			return true
+		}
+	}
+	return false
+}
+
+// enough reports whether a set of boots has enough bins for a slope after a start-up.
+func enough(set []*boot) bool {
+	for _, b := range set {
+		if len(b.at) >= 6 {
+			return true
+		}
+	}
+	return false
+}
+
+// began looks for the begin of the growth in boots before those that were examined together: from is
+// the first of these.
+func (j *Judgement) began(all []*boot, from int, quantum float64, k Kind) {
+	first := all[from]
+	j.Since.Boot = first.index
+	if j.Rate <= 0 || j.Weight < 0 || j.Since.At > first.at[0]+0.15*first.span() {
+		return
+	}
+	whole := from
+	j.Since.At = first.at[0]
+	for i, next := from-1, 0; i >= 0; i = next {
+		if next = i - 1 - (from-i)/64; i > 0 { // the farther, the coarser
+			next = max(next, 0)
+		}
+		s := newSet(all[i:i+1], quantum)
+		if s.total <= 0 || s.span <= 0 {
+			break
+		}
+		s.segment()
+		w := s.window(len(s.cuts) - 2)
+		if w.slope < 0.33*j.Rate || w.slope > 3*j.Rate {
+			break
+		}
+		j.Since = Moment{all[i].index, s.time(w.since)}
+		if float64(w.since) > 0.15*float64(s.slots) {
+			break
+		}
+		j.Since.At, whole = s.t0, i
+	}
+	if whole < from {
+		whole = max(whole, len(all)-maxBoots)
+		more := newSet(all[whole:], quantum).judge()
+		if more.Rate > j.Rate/2 && more.Rate < j.Rate*2 && more.High-more.Low < j.High-j.Low {
+			j.Rate, j.Low, j.High, j.Gain, j.Boots = more.Rate, more.Low, more.High, more.Gain, len(all)-whole
+		}
+	}
+}
+
+// judge judges boots together.
+func (s *set) judge() (j Judgement) {
+	j.Since.At = s.t0
+	if s.total <= 0 || s.span <= 0 {
+		return s.flat()
+	}
+	s.segment()
+	last := len(s.cuts) - 2
+	if n := s.cuts[last+1] - s.cuts[last]; last > 0 && n <= 2 && s.fit(s.cuts[last], s.cuts[last+1]).slope > 0 { // a jump at the end does not tell the rate
+		last--
+	}
+	w := s.window(last)
+	e := s.evidence(w)
+	j = Judgement{Rate: w.slope + w.faster/2, Gain: e.gain, evidence: e}
+	j.Since = Moment{s.boots[0].index, s.time(w.since)}
+	j.Low, j.High = w.slope-e.margin, w.slope+w.faster+e.margin
+	j.Weight = weigh(&e)
+	if e.Points < minPoints {
+		j.Weight = math.Min(j.Weight, 0)
+	}
+	s.ended(last, &j)
+	return j
+}
+
+// flat is the result of boots whose floor does not rise.
+func (s *set) flat() Judgement {
+	most, points := s.quantum, 0.0
+	for _, b := range s.boots {
+		most, points = math.Max(most, b.most), points+float64(len(b.at)-1)
+	}
+	most = (most + 2*s.lost) / math.Max(s.span, 1e-9)
+	return Judgement{Weight: -12, Low: -most, High: most, Since: Moment{s.boots[0].index, s.t0}, evidence: evidence{Points: points, Whole: true}}
+}
+
+// Limits of a growth that ended.
+const (
+	minEnded    = 5    // the least number of slots
+	endedWeight = -1.5 // the least weight
+)
+
+// ended finds the last growth before the present, if it was evident and excludes the present rate.
+func (s *set) ended(last int, now *Judgement) {
+	for i := last - 1; i >= 0; i-- {
+		w := s.window(i)
+		if w.to-w.since < minEnded || 10*(w.to-w.since) < s.slots || 5*w.to < s.slots || w.slope <= 0 { // it may be the start-up
+			continue
+		}
+		if weigh(new(s.evidence(w))) < endedWeight || now.High > w.slope/2 || now.Low > 0 && now.Rate > w.slope/8 || 10*(s.cuts[last+1]-w.to) < s.slots {
+			continue
+		}
+		boot := s.boots[len(s.boots)-1].index
+		now.Until, now.Former, now.Since = &Moment{boot, s.time(w.to - 1)}, w.slope, Moment{boot, s.time(w.since)}
+		return
+	}
+}
+
+// answer sets the verdict by the probability.
+func (j *Judgement) answer() {
+	e := &j.evidence
+	switch {
+	case j.Probability >= likely:
+		j.Verdict, j.Until, j.Former, j.Why = Leak, nil, 0, ""
+	case j.Probability < hardly && (j.Until != nil || j.Low <= 0 && e.Points >= minNone):
+		j.Verdict, j.Bound = None, math.Max(j.High, 0)
+	case j.Why != "":
+	case e.Points < 8:
+		j.Why = "it grew only at the end; a longer log decides"
+		if e.Whole {
+			j.Why = fmt.Sprintf("too short: %.0f intervals; about 8 decide", e.Points)
+		}
+	case j.Probability < hardly && e.Share >= 0.7:
+		j.Why = "the growth is uneven; a longer log decides"
+	case e.Idle > maxIdle && e.Z > 3:
+		j.Why = "it grew only since some time: a leak that began late, or a cache that fills; another boot decides"
+	case e.Late < 0.42 && e.Z > 3:
+		j.Why = "the growth slowed down: a cache that fills, or a leak; a longer log decides"
+	case e.Below > 0.5:
+		j.Why = "it was as high before; a longer log decides"
+	default:
+		j.Why = "the growth is hardly more than the noise; a longer log decides"
+	}
+}
