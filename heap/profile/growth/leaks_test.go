@@ -188,7 +188,7 @@ func ExampleJudge() {
 	for _, r := range growth.Judge(p, growth.Options{Heap: 4096}).Rows {
 		fmt.Printf("%v, %.0f %%: %v, %+.0f bytes per dump, %d -> %d blocks\n", r.Verdict, 100*r.Probability, r.Stack()[0], r.Rate, r.First.Count, r.Last.Count)
 	}
-	// Output: leak, 90 %: 0x8000284, +48 bytes per dump, 5 -> 23 blocks
+	// Output: leak, 94 %: 0x8000284, +48 bytes per dump, 5 -> 23 blocks
 }
 
 // A function of which each boot has other call paths: the paths show nothing, their sum leaks.
