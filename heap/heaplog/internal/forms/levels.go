@@ -187,16 +187,7 @@ func (l *Levels) prose(b []byte, s *stamped) {
 		return
 	}
 	if len(c.fields) == 0 && c.tokens > 0 && c.tokens == c.numbers {
-		l.bare++
-		l.bareColumns, l.bareSeparator = c.tokens, ""
-		for _, sep := range []string{";", ","} {
-			if row := strings.TrimSpace(string(b)); strings.Contains(row, sep) && !groups(row, sep[0]) {
-				l.bareColumns, l.bareSeparator = strings.Count(row, sep)+1, sep
-				s.rest = b
-				break
-			}
-		}
-		l.bareLines.see(nil, nil, s.rest, c.lastUnit)
+		l.numbers(b, s)
 	}
 	context := strings.TrimSpace(l.context + " " + l.owner)
 	timed := l.clock(s)
@@ -215,6 +206,20 @@ func (l *Levels) prose(b []byte, s *stamped) {
 			l.put(s, identity{context: context, words: string(c.words), tokens: c.tokens}, f)
 		}
 	}
+}
+
+// numbers takes a line of numbers alone.
+func (l *Levels) numbers(b []byte, s *stamped) {
+	l.bare++
+	l.bareColumns, l.bareSeparator = l.scan.tokens, ""
+	for _, sep := range []string{";", ","} {
+		if row := strings.TrimSpace(string(b)); strings.Contains(row, sep) && !groups(row, sep[0]) {
+			l.bareColumns, l.bareSeparator = strings.Count(row, sep)+1, sep
+			s.rest = b
+			break
+		}
+	}
+	l.bareLines.see(nil, nil, s.rest, l.scan.lastUnit)
 }
 
 // answer reads a line with a number only, below a command whose words say what it is: gc.mem_free().

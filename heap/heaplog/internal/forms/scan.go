@@ -336,9 +336,7 @@ func (s *scan) wordsBehind(n *number) int {
 	}
 	b, k, end := s.line, n.end, n.end
 	for range 2 {
-		for k < len(b) && b[k] == ' ' {
-			k++
-		}
+		k = afterSpaces(b, k)
 		from := k
 		for k < len(b) && (isLetter(b[k]) || b[k] == '(' && !digitAt(b, k+1) || b[k] == ')') {
 			k++
@@ -351,9 +349,7 @@ func (s *scan) wordsBehind(n *number) int {
 		}
 		end = k
 	}
-	for k < len(b) && b[k] == ' ' {
-		k++
-	}
+	k = afterSpaces(b, k)
 	words, of := bytes.CutSuffix(b[n.end:end], []byte(" of")) // 5 MB free of 7 MB
 	if end = n.end + len(words); of {
 		k = end
@@ -370,6 +366,14 @@ func (s *scan) wordsBehind(n *number) int {
 		s.word(w)
 	}
 	return end
+}
+
+// afterSpaces returns the index of the first character from i on that is no space.
+func afterSpaces(b []byte, i int) int {
+	for i < len(b) && b[i] == ' ' {
+		i++
+	}
+	return i
 }
 
 // add adds a number to the shape, and to the fields if its words are known.
