@@ -162,6 +162,12 @@ func TestFull(t *testing.T) {
 	if !j.Sure() || math.Abs(j.Rate/200-1) > 0.05 || j.Full == nil || math.Abs(j.Full.At-101) > 3 {
 		t.Errorf("%+v", j)
 	}
+	for part, full := range map[float64]bool{62: false, 66: true} { // the 20,000 that it took, and a part of them that is free
+		s.Full = 60000 + 20000/(part-1)
+		if j := Judge(s); (j.Full != nil) != full {
+			t.Errorf("1/%v is free: full since %v", part, j.Full)
+		}
+	}
 	s.Full = 70000 // a cache that leaves a third free
 	if j := Judge(s); j.Full != nil || j.Verdict != None {
 		t.Errorf("%+v", j)
@@ -229,7 +235,7 @@ func TestManyBoots(t *testing.T) {
 	for range 3000 {
 		s.Boots = append(s.Boots, form(8, line))
 	}
-	if j := Judge(s); !j.Sure() || j.Boots > 512 || j.Since.Boot != 0 || math.Abs(j.Rate/50-1) > 0.01 {
+	if j := Judge(s); !j.Sure() || j.Boots != 512 || j.Since.Boot != 0 || math.Abs(j.Rate/50-1) > 0.01 {
 		t.Errorf("%+v", j)
 	}
 }

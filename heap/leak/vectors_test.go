@@ -251,6 +251,9 @@ func beside() (list []Series) {
 		add(Heap, shape(60, func(x float64) float64 { return 40000 + 2*x + 30*float64(i)*noise(x) }))
 		add(Path, shape(90, func(x float64) float64 { return 40000 + 20*x + 100*float64(i)*noise(x+float64(i)) }))
 	}
+	for k := 6.0; k < 12; k++ { // maxIdle
+		add(Heap, shape(64, func(i float64) float64 { return 40000 + 50*math.Max(0, i-k) }))
+	}
 	for k, w := range pathWorlds() {
 		if w.dumps > 120 {
 			continue
