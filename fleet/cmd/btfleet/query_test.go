@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"math"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -239,38 +238,6 @@ func TestJSONIsTheAPI(t *testing.T) {
 	}
 }
 
-// push resolves a version to its build, whose heap the server gets with the labels.
-func TestPushOfAVersion(t *testing.T) {
-	dir := leaky(t)
-	var got struct {
-		Series []struct {
-			Labels []struct{ Name, Value string }
-		}
-	}
-	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
-			t.Error(err)
-		}
-	}))
-	defer h.Close()
-	f := simulate.Default()
-	f.Builds = 2
-	code, stdout, stderr := ask("push", "--store", dir, "--build", "1.4.1", h.URL)
-	if code != 0 || !strings.Contains(stdout, "of 150 devices sent") || len(got.Series) != 1 {
-		t.Fatalf("exit code %d, %s%s, %+v", code, stdout, stderr, got)
-	}
-	labels := map[string]string{}
-	for _, l := range got.Series[0].Labels {
-		labels[l.Name] = l.Value
-	}
-	if labels["build"] != f.BuildID(1) || labels["fw"] != "1.4.1" || labels["devices"] != "150" {
-		t.Errorf("%v", labels)
-	}
-	if code, _, stderr := ask("push", "--store", dir, "--build", "9", h.URL); code != 2 || !strings.Contains(stderr, "none of 2 builds") {
-		t.Errorf("exit code %d, %s", code, stderr)
-	}
-}
-
 func TestQuestionsJSON(t *testing.T) {
 	dir := leaky(t)
 	_, stdout, stderr := ask("leaks", "--store", dir, "--build", "1.4.1", "--json")
@@ -318,25 +285,5 @@ func TestFailOverWithoutUptimes(t *testing.T) {
 	}
 	if code, out, errs := ask("leaks", "--store", dir, "--build", "1.4.3", "--fail-over", "1M/h"); code != 1 || !strings.Contains(errs, "rate of a leak is not known") {
 		t.Errorf("exit code %d, %s%s", code, out, errs)
-	}
-}
-
-// simulate --world makes a fleet of a special kind, which other flags change. An unknown name is
-// refused with the known ones.
-func TestSimulateWorld(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "bases")
-	code, out, errs := ask("simulate", "--store", dir, "--world", "bases", "--devices", "12", "--days", "3")
-	if code != 0 || !strings.HasPrefix(out, "144 dumps of 12 devices") {
-		t.Errorf("exit code %d, %s%s", code, out, errs)
-	}
-	code, out, errs = ask("leaks", "--store", dir, "--build", "1.4.1")
-	if code != 0 || !strings.Contains(out, "the addresses change with each boot") || !strings.Contains(out, "~h#map") {
-		t.Errorf("exit code %d, %s%s", code, out, errs)
-	}
-	if code, _, errs := ask("leaks", "--store", dir, "--build", "1.4.1", "--fail-over", "1K/h"); code != 1 || !strings.Contains(errs, "nothing was examined") {
-		t.Errorf("--fail-over: exit code %d, %s", code, errs)
-	}
-	if code, _, errs := ask("simulate", "--world", "flat"); code != 2 || !strings.Contains(errs, "steady, begins, config") {
-		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
