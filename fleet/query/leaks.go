@@ -297,8 +297,7 @@ func (f *found) judge(r *Leak) bool {
 	shape := f.pace(r)
 	// What falls on the others is a saw-tooth.
 	opposed := f.Rest < -0.5*f.Up || f.Rest < -0.3*f.Up && f.Up+f.Rest < 2.5*math.Sqrt(f.Rest2+f.Up*f.Up/math.Max(1, grew))
-	// A leak begins again at a boot, the load goes on; if it began before some boots that ended.
-	returns := 2*f.Begun <= f.Grew && f.Grown > 0.02*f.Up && f.Jump > -0.5*f.Grown
+	returns := f.Grown > 0 && f.Jump > -0.5*f.Grown // a leak begins again at a boot, the load goes on
 	beyond := r.Evidence - prior
 	if p := leak.Path.Probability(f.Most); r.Examined == 1 { // the word that its log alone has
 		switch beyond = -1; {
