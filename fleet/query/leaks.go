@@ -310,6 +310,8 @@ func (f *found) judge(r *Leak) bool {
 	switch {
 	case opposed || f.Grew == 0:
 		return false
+	case f.N >= 5 && r.Pace < r.PaceErr: // of so many devices that leak, the shape is known
+		return r.Evidence > hints
 	case r.Slowing || returns || shape > 8:
 		r.Slowing = r.Slowing || shape > 8
 		return r.Evidence > hints
