@@ -172,7 +172,7 @@ func newPlot(d *Drawing) (p plot, ok bool) {
 		}
 	}
 	if !(p.high > p.low) {
-		p.high = p.low + 1
+		p.high = p.low + math.Max(1, p.low/100)
 	}
 	return p, p.end > 0 && !math.IsInf(p.low, 0)
 }
@@ -195,13 +195,13 @@ func lastTime(b growth.Boot) float64 {
 func (pic *Picture) addAxes(p *plot, what string) {
 	unit, of := what, 1.0
 	for _, u := range []string{"KiB", "MiB", "GiB"} {
-		if p.high < 200_000*of {
+		if p.high < 200_000*of || p.high-p.low < 2*1024*of { // steps are whole
 			break
 		}
 		of, unit = of*1024, u+" "+strings.TrimPrefix(what, "bytes ")
 	}
 	height := (p.high - p.low) / of
-	step := math.Pow(10, math.Floor(math.Log10(height/2)))
+	step := math.Max(1, math.Pow(10, math.Floor(math.Log10(height/2))))
 	for _, times := range []float64{5, 2} {
 		if step*times <= height/2 {
 			step *= times
