@@ -37,7 +37,7 @@ rec() {
 	$as "$@"
 }
 dump() { [ -z "$BTRECORD" ] || LWSBT_TEST_BTRECORD=1 "$BTRECORD" ctl "$1" dump; }
-answers() { i=0; until "$@" >/dev/null 2>&1; do i=$((i + 1)); [ $i -lt 200 ] || exit 99; sleep 0.1; done; }
+answers() { i=0; until "$@" >/dev/null 2>&1; do i=$((i + 1)); [ $i -lt 200 ] || { tail -n 30 ./*.log >&2; exit 99; }; sleep 0.1; done; }
 cd "$DIR"
 `
 
@@ -62,7 +62,7 @@ type realProgram struct {
 
 var realPrograms = []realProgram{
 	{name: "redis with jemalloc", needs: []string{"redis-server", "redis-benchmark"}, script: `
-rec redis redis-server --port 0 --unixsocket "$DIR/s" --save "" --enable-debug-command yes >/dev/null & server=$!
+rec redis redis-server --port 0 --unixsocket "$DIR/s" --save "" --enable-debug-command yes >redis.log & server=$!
 answers redis-cli -s s ping
 redis-benchmark -q -s s -n 5000 -t set,get,incr,lpush,lpop,sadd,hset >/dev/null
 seq 20000 | sed 's/.*/set key:& value:&/' | redis-cli -s s --pipe | tail -1
