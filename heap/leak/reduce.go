@@ -102,12 +102,16 @@ func withoutDips(v []float64, quantum float64) []float64 {
 	if n < 12 {
 		return v
 	}
+	most := 0.0
+	for i := 1; i < n-1; i++ {
+		most = math.Max(most, math.Min(v[i-1], v[i+1])-v[i])
+	}
+	if most <= 3*quantum {
+		return v
+	}
 	below := make([]float64, n) // how far below the lower neighbour
 	for i := 1; i < n-1; i++ {
 		below[i] = math.Min(v[i-1], v[i+1]) - v[i]
-	}
-	if slices.Max(below) <= 3*quantum {
-		return v
 	}
 	sorted := slices.Clone(below)
 	slices.Sort(sorted)

@@ -291,8 +291,15 @@ func (r Row) Points() []Value {
 		return nil
 	}
 	list := make([]Value, len(r.p.dumps))
-	r.p.rows().addTo(list, r.number)
+	r.AddTo(list)
 	return list
+}
+
+// AddTo adds the value of the row in each dump to that of list, which has one for each dump.
+func (r Row) AddTo(list []Value) {
+	if r.p != nil {
+		r.p.rows().addTo(list, r.number)
+	}
 }
 
 // lastRow is a row with its value in the last dump.

@@ -313,7 +313,7 @@ func (l *Leaks) newLeak(j leak.Judgement, rows []profile.Row, stack []profile.Si
 // series returns the values of rows. A path that has an address without a name is another function in
 // another build: the boots of a version that lacks it have no points.
 func (l *Leaks) series(t *timeline, which []profile.Row) leak.Series {
-	values := points(which)
+	values := t.sum(which, len(l.Dumps))
 	l.addUp(values)
 	s := t.series(values)
 	if !t.versions {
@@ -340,9 +340,7 @@ func (l *Leaks) series(t *timeline, which []profile.Row) leak.Series {
 func points(rows []profile.Row) []profile.Value {
 	list := rows[0].Points()
 	for _, row := range rows[1:] {
-		for i, v := range row.Points() {
-			list[i].Add(v)
-		}
+		row.AddTo(list)
 	}
 	return list
 }

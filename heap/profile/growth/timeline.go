@@ -21,7 +21,8 @@ type timeline struct {
 	// complete is set if no dump lacks blocks: only the program changes the values.
 	complete bool
 	versions bool            // the boots are of several
-	whole    []profile.Value // values of the call path under examination, with those that dumps lack
+	sums     []profile.Value // values of the call paths under examination
+	whole    []profile.Value // the same with those that dumps lack
 }
 
 // timelineBoot has the used dumps of a boot.
@@ -222,6 +223,18 @@ func (t *timeline) late(m leak.Moment) bool {
 	}
 	at := t.boots[0].at
 	return m.At > at[0]+0.05*(at[len(at)-1]-at[0])
+}
+
+// sum returns the sum of rows in each of n dumps, until the next call.
+func (t *timeline) sum(rows []profile.Row, n int) []profile.Value {
+	if len(t.sums) != n {
+		t.sums = make([]profile.Value, n)
+	}
+	clear(t.sums)
+	for _, row := range rows {
+		row.AddTo(t.sums)
+	}
+	return t.sums
 }
 
 // fill returns the values of a call path with those that lost lines may have had: a line holds all
