@@ -335,7 +335,9 @@ func TestSession(t *testing.T) {
 	}
 
 	// The times differ from one run to another, and the build ID with the folder of the sources.
-	vary := func(s string) string { return regexp.MustCompile(`( t=| build=)[0-9a-f]+`).ReplaceAllString(s, "${1}…") }
+	vary := func(s string) string {
+		return regexp.MustCompile(`( t=| build=)[0-9a-f]+`).ReplaceAllString(s, "${1}…")
+	}
 	uart, report := run(build(t, boards[0].tools, "mps2-paths", t.TempDir()))
 	lines := strings.SplitAfter(uart, "\n")
 	want := "$ cat serial.log\n" + strings.Join(lines[:6], "") + "…\n$ btheap leaks -s -e firmware.elf serial.log\n" + report
