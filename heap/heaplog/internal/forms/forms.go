@@ -226,25 +226,49 @@ func (r *Reader) endLine(text []byte) {
 	}
 }
 
-// plain returns text without the escape sequences of terminals.
+// plain returns text without the escape sequences of terminals. (ECMA-48, 5.3, 5.4 and 5.6)
 func plain(text []byte) []byte {
 	from := bytes.IndexByte(text, '\x1b')
 	if from < 0 {
 		return text
 	}
 	to := bytes.Clone(text[:from])
-	for i := from; i < len(text); i++ {
-		if text[i] != '\x1b' {
+	for i := from; i < len(text); {
+		if text[i] == '\x1b' {
+			i += sequence(text[i:])
+		} else {
 			to = append(to, text[i])
-			continue
-		}
-		if i+1 < len(text) && text[i+1] == '[' {
 			i++
 		}
-		for i+1 < len(text) && (text[i+1] >= '0' && text[i+1] <= '?' || text[i+1] == ' ') {
-			i++
-		}
-		i++ // the letter that ends the sequence
 	}
 	return to
+}
+
+// sequence returns the length in bytes of the escape sequence that text begins with.
+func sequence(text []byte) int {
+	skip := func(i int, from, to byte) int {
+		for i < len(text) && text[i] >= from && text[i] <= to {
+			i++
+		}
+		return i
+	}
+	if len(text) < 2 {
+		return len(text)
+	}
+	i := 1
+	switch text[1] {
+	case '[':
+		i = skip(2, '0', '?')
+	case ']', 'P', 'X', '^', '_': // a string, such as a title of the window
+		for i = 2; i < len(text); i++ {
+			if text[i] == '\a' {
+				return i + 1
+			}
+			if text[i] == '\x1b' && i+1 < len(text) && text[i+1] == '\\' {
+				return i + 2
+			}
+		}
+		return i
+	}
+	return min(skip(i, ' ', '/')+1, len(text)) // the character that ends the sequence
 }

@@ -310,15 +310,18 @@ func (h *Heap) Words() string {
 // Losses returns what of the lines is not used.
 func (l *Levels) Losses() (list []string) {
 	for _, x := range []struct {
-		n    int
-		text string
+		n         int
+		one, more string
 	}{
-		{l.dropped, "numbers in lines like no other: damaged, and not used"},
-		{l.tooLong, "lines longer than 64 KiB, which are not read"},
-		{l.overfull, "numbers beyond 4,096 series, which are not read"},
+		{l.dropped, "number in a line like no other: damaged, and not used", "numbers in lines like no other: damaged, and not used"},
+		{l.tooLong, "line longer than 64 KiB, which is not read", "lines longer than 64 KiB, which are not read"},
+		{l.overfull, "number beyond 4,096 series, which is not read", "numbers beyond 4,096 series, which are not read"},
 	} {
-		if x.n > 0 {
-			list = append(list, fmt.Sprintf("%d %s", x.n, x.text))
+		switch {
+		case x.n == 1:
+			list = append(list, "1 "+x.one)
+		case x.n > 1:
+			list = append(list, fmt.Sprintf("%d %s", x.n, x.more))
 		}
 	}
 	return list
