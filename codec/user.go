@@ -2,6 +2,8 @@ package codec
 
 import (
 	"fmt"
+
+	"github.com/lwsbt/lwsbt/internal/crc16"
 )
 
 // Tag names a user field. (BT-UF-3)
@@ -67,17 +69,11 @@ func (u *User) Check() Check { return u.check }
 // AddCheck has writers add the check as the last field. (BT-UF-4)
 func (u *User) AddCheck() { u.check = CheckRight }
 
-// crc16 returns the CRC-16/IBM-3740 of the first bits of b, as if the rest of the last byte were 0. (BT-UF-4)
-func crc16(b []byte, bits int) uint64 {
-	crc := uint16(0xffff)
-	for at := 0; at < bits; at += 8 {
-		c := b[at/8]
-		if bits-at < 8 {
-			c &= 0xff << (8 - (bits - at))
-		}
-		x := byte(crc>>8) ^ c
-		x ^= x >> 4
-		crc = crc<<8 ^ uint16(x)<<12 ^ uint16(x)<<5 ^ uint16(x)
+// checkOf returns the CRC-16/IBM-3740 of the first bits of b, as if the rest of the last byte were 0. (BT-UF-4)
+func checkOf(b []byte, bits int) uint64 {
+	crc := crc16.Update(crc16.Init, b[:bits/8])
+	if rest := bits % 8; rest > 0 {
+		crc = crc16.Update(crc, []byte{b[bits/8] & (0xff << (8 - rest))})
 	}
 	return uint64(crc)
 }
@@ -109,7 +105,7 @@ func (u *User) write(buf *buffer, w bitWriter) bitWriter {
 	for t := tagEnd + 1; t <= tagCheck; t++ {
 		v, ok := u.Get(t)
 		if t == tagCheck && u.check != CheckNone {
-			v, ok = crc16(buf[:], int(8*w.next+w.n)), true
+			v, ok = checkOf(buf[:], int(8*w.next+w.n)), true
 		}
 		if !ok {
 			continue
@@ -153,7 +149,7 @@ func (u *User) read(b []byte, pos, end int) error {
 		case t < tagsUsed && u.present>>t&1 == 0:
 			u.Set(t, v)
 		case t == tagCheck && u.check == CheckNone:
-			if u.check = CheckWrong; crc16(b, pos) == v {
+			if u.check = CheckWrong; checkOf(b, pos) == v {
 				u.check = CheckRight
 			}
 		}

@@ -59,7 +59,7 @@ func (enc *encoder) begin(dst []byte, h Head) []byte {
 
 // end appends the CRC of the line that begins at start. (BT-PLINE-2)
 func (enc *encoder) end(dst []byte, start int) []byte {
-	return appendFixed(dst, crc16(dst[start+len(LeadIn):]), crcDigits)
+	return appendFixed(dst, crc16Of(dst[start+len(LeadIn):]), crcDigits)
 }
 
 // check returns an error if an entry cannot be encoded. (BT-PREJ-2)
@@ -224,7 +224,7 @@ func (p *Path) outer() uint32 {
 func AppendCRC(line []byte) []byte {
 	switch {
 	case bytes.HasPrefix(line, []byte(LeadIn)):
-		return appendFixed(line, crc16(line[len(LeadIn):]), crcDigits)
+		return appendFixed(line, crc16Of(line[len(LeadIn):]), crcDigits)
 	case bytes.HasPrefix(line, []byte(LeadInEvents)):
 		return appendFixed(line, crc32Of(line[len(LeadInEvents):]), eventsCRCDigits)
 	}

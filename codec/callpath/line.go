@@ -75,7 +75,7 @@ type Line struct {
 func (l *Line) Parse(text []byte) error {
 	l.Head, l.Len = Head{}, 0
 	l.reset(0)
-	if err := l.r.open(text, LeadIn, 4+crcDigits, crcDigits, crc16); err != nil {
+	if err := l.r.open(text, LeadIn, 4+crcDigits, crcDigits, crc16Of); err != nil {
 		return err
 	}
 	h := Head{Flags: Flags(l.r.fixed(1)), Dump: uint8(l.r.fixed(1)), Seq: uint16(l.r.fixed(2))}

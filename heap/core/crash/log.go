@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+
+	"github.com/lwsbt/lwsbt/internal/crc16"
 )
 
 const (
@@ -152,24 +154,10 @@ func lineNumber(prefix, data []byte) (number, state int) {
 	if _, err := hex.Decode(b[:], prefix[len(prefix)-8:]); err != nil {
 		return 0, noNumber
 	}
-	if crc16(crc16(0xffff, b[:2]), data) != uint16(b[2])<<8|uint16(b[3]) {
+	if crc16.Update(crc16.Update(crc16.Init, b[:2]), data) != uint16(b[2])<<8|uint16(b[3]) {
 		return 0, damagedNumber
 	}
 	return int(b[0])<<8 | int(b[1]), valid
-}
-
-func crc16(crc uint16, b []byte) uint16 {
-	for _, c := range b {
-		crc ^= uint16(c) << 8
-		for range 8 {
-			if top := crc >> 15; top != 0 {
-				crc = crc<<1 ^ 0x1021
-			} else {
-				crc <<= 1
-			}
-		}
-	}
-	return crc
 }
 
 func isHex(c byte) bool {
