@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"fmt"
 
+	"github.com/lwsbt/lwsbt/heap/core/internal/debuginfo"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -13,14 +14,6 @@ import (
 const (
 	heapType    = "lwsbt_heap"
 	profileType = "lwsbt_profile"
-)
-
-// Limits for debug information: total size of its sections in bytes, compression ratio,
-// and number of entries.
-const (
-	maxDebug   = 1 << 28
-	maxInflate = 100
-	maxEntries = 1 << 22
 )
 
 // HeapVariables returns the variables of an ELF file whose type is struct lwsbt_heap, or
@@ -115,7 +108,7 @@ func typedVariables(path string) (found map[string][]Symbol, err error) {
 	found = map[string][]Symbol{}
 	offsets := map[dwarf.Offset][]member{} // of the structs in the variables of a type
 	r := d.Reader()
-	for range maxEntries {
+	for range debuginfo.MaxEntries {
 		e, err := r.Next()
 		if err != nil {
 			return found, fmt.Errorf("%s: debug information: %w", path, err)
@@ -150,14 +143,11 @@ func typedVariables(path string) (found map[string][]Symbol, err error) {
 // mentions reports whether debug information contains the name of one of the types. It
 // returns false if the debug information exceeds the limits.
 func mentions(f *elf.File, names ...string) bool {
-	total, found := uint64(0), false
+	found := false
+	if _, ok := debuginfo.Check(f); !ok {
+		return false
+	}
 	for _, s := range f.Sections {
-		if len(s.Name) < 7 || s.Name[:7] != ".debug_" && s.Name[:7] != ".zdebug" {
-			continue
-		}
-		if total += s.Size; total > maxDebug || s.Size/maxInflate > s.FileSize {
-			return false
-		}
 		switch s.Name {
 		case ".debug_str", ".zdebug_str", ".debug_info", ".zdebug_info":
 			b, err := s.Data()

@@ -5,15 +5,12 @@ import (
 	"debug/elf"
 	"fmt"
 	"slices"
+
+	"github.com/lwsbt/lwsbt/heap/core/internal/debuginfo"
 )
 
-// Limits of debug information: size of its sections in bytes, compression ratio, number of entries, and depth of structs.
-const (
-	maxDebug   = 1 << 28
-	maxInflate = 100
-	maxEntries = 1 << 22
-	maxDepth   = 4
-)
+// maxDepth is the depth of structs in structs.
+const maxDepth = 4
 
 // structure has the fields of a struct by name; those of structs in it are "base.state". Those of an anonymous struct or
 // union have no prefix.
@@ -58,13 +55,8 @@ func readStructs(path string, names []string) (found map[string]*structure, err 
 		return nil, err
 	}
 	defer f.Close()
-	total := uint64(0)
-	for _, s := range f.Sections {
-		if len(s.Name) > 7 && (s.Name[:7] == ".debug_" || s.Name[:7] == ".zdebug") {
-			if total += s.Size; total > maxDebug || s.Size/maxInflate > s.FileSize {
-				return nil, fmt.Errorf("%s: more than %d bytes of debug information", path, maxDebug)
-			}
-		}
+	if _, ok := debuginfo.Check(f); !ok {
+		return nil, fmt.Errorf("%s: more than %d bytes of debug information", path, debuginfo.MaxBytes)
 	}
 	found = map[string]*structure{}
 	if f.Section(".debug_info") == nil && f.Section(".zdebug_info") == nil {
@@ -75,7 +67,7 @@ func readStructs(path string, names []string) (found map[string]*structure, err 
 		return nil, fmt.Errorf("%s: debug information: %w", path, err)
 	}
 	r := d.Reader()
-	for range maxEntries {
+	for range debuginfo.MaxEntries {
 		e, err := r.Next()
 		if err != nil || e == nil {
 			return found, err

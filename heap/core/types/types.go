@@ -23,16 +23,14 @@ import (
 	"hash/fnv"
 	"slices"
 	"sort"
+
+	"github.com/lwsbt/lwsbt/heap/core/internal/debuginfo"
 )
 
-// Limits of debug information: size of its sections in bytes, compression ratio, number of entries, and depth of
-// scopes, and of structs in structs.
+// Limits of the depth of scopes, and of structs in structs.
 const (
-	maxDebug   = 1 << 28
-	maxInflate = 100
-	maxEntries = 1 << 22
-	maxDepth   = 256
-	maxFields  = 1 << 10 // of a struct, with those of structs in it
+	maxDepth  = 256
+	maxFields = 1 << 10 // of a struct, with those of structs in it
 )
 
 // Struct is a type that a block can have.
@@ -85,14 +83,14 @@ func Read(path string) (info *Info, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	if !readable(f) {
+	if some, ok := debuginfo.Check(f); !some || !ok {
 		return &Info{}, nil
 	}
 	d, err := f.DWARF()
 	if err != nil {
 		return nil, fmt.Errorf("%s: debug information: %w", path, err)
 	}
-	r := &reader{d: d, entries: d.Reader(), left: maxEntries, word: 4, order: f.ByteOrder, types: map[dwarf.Offset]*Struct{}, targets: map[dwarf.Offset]*Struct{}, begins: map[uint64]bool{}, known: map[identity]*Struct{}}
+	r := &reader{d: d, entries: d.Reader(), left: debuginfo.MaxEntries, word: 4, order: f.ByteOrder, types: map[dwarf.Offset]*Struct{}, targets: map[dwarf.Offset]*Struct{}, begins: map[uint64]bool{}, known: map[identity]*Struct{}}
 	if f.Class == elf.ELFCLASS64 {
 		r.word = 8
 	}
@@ -102,21 +100,6 @@ func Read(path string) (info *Info, err error) {
 	}
 	sort.Slice(info.functions, func(i, j int) bool { return info.functions[i].ranges[0][0] < info.functions[j].ranges[0][0] })
 	return info, nil
-}
-
-// readable reports whether a file has debug information within the limits.
-func readable(f *elf.File) bool {
-	total, found := uint64(0), false
-	for _, s := range f.Sections {
-		if len(s.Name) < 7 || s.Name[:7] != ".debug_" && s.Name[:7] != ".zdebug" {
-			continue
-		}
-		found = true
-		if total += s.Size; total > maxDebug || s.Size/maxInflate > s.FileSize {
-			return false
-		}
-	}
-	return found
 }
 
 // reader reads entries of debug information.
@@ -141,7 +124,7 @@ type identity struct {
 
 func (r *reader) next() (*dwarf.Entry, error) {
 	if r.left--; r.left < 0 {
-		return nil, fmt.Errorf("more than %d entries", maxEntries)
+		return nil, fmt.Errorf("more than %d entries", debuginfo.MaxEntries)
 	}
 	return r.entries.Next()
 }
