@@ -75,12 +75,8 @@ func (d *Diff) match(paths []*heldPath) []*matched {
 	addresses, same := match(paths, byID)
 	var named [2]bool
 	names, share := match(paths, func(p *heldPath) string {
-		var list []string
-		for _, f := range p.stack {
-			named[p.side] = named[p.side] || f.Function != ""
-			list = append(list, cmp.Or(f.Function, f.Address))
-		}
-		return cmp.Or(strings.Join(list, "\n"), byID(p))
+		named[p.side] = named[p.side] || slices.ContainsFunc(p.stack, func(f Frame) bool { return f.Function != "" })
+		return cmp.Or(functionsOf(p.stack), byID(p))
 	})
 	if d.ByName = named[0] && named[1] && share >= same-0.01; d.ByName {
 		addresses, same = names, share

@@ -152,7 +152,7 @@ const (
 )
 
 // recent sets the weight, the rate and the begin of a growth in the last tenths of the last boot, if each rise is larger than any
-// change before, and the path became larger than ever before: the model needs more values for it. By chance alone, the last k
+// change before, and the path became larger than ever before: the model needs more values for it. In a random series, the last k
 // of n changes are the largest ones once in "n over k" series.
 func (d *device) recent(r *store.Judged, boots []leak.Boot) {
 	if len(boots) == 0 {

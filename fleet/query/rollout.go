@@ -1,11 +1,12 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"strings"
 )
 
-// Rollout says whether the update of a fleet from one build to another may go on.
+// Rollout compares the leaks of two builds, to decide whether the update of a fleet from one to the other continues.
 type Rollout struct {
 	BuildBefore string  `json:"build_before"`
 	BuildAfter  string  `json:"build_after"`
@@ -46,22 +47,22 @@ func (d *DB) Rollout(ctx context.Context, before, after string, o Scope) (*Rollo
 	known := map[string]bool{}
 	for _, l := range old.Rows {
 		if l.Verdict.Sure() {
-			known[site(l.Stack)] = true
+			known[functionsOf(l.Stack)] = true
 		}
 	}
 	has := map[string]bool{}
 	for _, l := range now.Rows {
-		has[site(l.Stack)] = true
+		has[functionsOf(l.Stack)] = true
 		switch {
 		case !l.Verdict.Sure():
-		case known[site(l.Stack)]:
+		case known[functionsOf(l.Stack)]:
 			r.Both = append(r.Both, l)
 		default:
 			r.New = append(r.New, l)
 		}
 	}
 	for _, l := range old.Rows {
-		if l.Verdict.Sure() && !has[site(l.Stack)] {
+		if l.Verdict.Sure() && !has[functionsOf(l.Stack)] {
 			r.Mended = append(r.Mended, l)
 		}
 	}
@@ -74,15 +75,11 @@ func (d *DB) Rollout(ctx context.Context, before, after string, o Scope) (*Rollo
 	return r, nil
 }
 
-// site returns what paths of two builds have in common.
-func site(stack []Frame) string {
+// functionsOf returns what a path has in common with that of another build: its functions, or addresses without names.
+func functionsOf(stack []Frame) string {
 	var list []string
 	for _, f := range stack {
-		if f.Function != "" {
-			list = append(list, f.Function)
-		} else {
-			list = append(list, f.Address)
-		}
+		list = append(list, cmp.Or(f.Function, f.Address))
 	}
 	return strings.Join(list, "\n")
 }

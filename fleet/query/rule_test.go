@@ -243,5 +243,5 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// none is a path without a word.
+// none is for a path that has no verdict.
 const none = Verdict(255)

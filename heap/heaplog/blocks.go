@@ -68,7 +68,7 @@ func (r *Reader) Moments(n int) iter.Seq2[DumpBlocks, error] {
 // duration makes a pass, and returns the time from the first event to the latest. Errors are those
 // of the pass that yields.
 func (r *Reader) duration() time.Duration {
-	var first, last uint64 // microseconds
+	var first, last, before uint64 // microseconds
 	some := false
 	see := func(us uint64) {
 		if !some {
@@ -82,8 +82,9 @@ func (r *Reader) duration() time.Duration {
 		case it == nil:
 		case it.Kind == recording.KindEvent:
 			if us, timed := it.User.Get(codec.TagTime); timed {
-				see(us)
+				before = us
 			}
+			see(before) // one without a time has that of the event before
 		case it.Kind == recording.KindPathEvents:
 			var e callpath.Event
 			for it.EventLine.Next(&e) {

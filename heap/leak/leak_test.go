@@ -179,7 +179,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// Memory that is only given back has no leak above the least change.
+// Memory that is only freed has no leak above the least change.
 func TestGivenBack(t *testing.T) {
 	for n := 5; n < 400; n = n * 3 / 2 {
 		j := Judge(heap(form(n, func(i int) float64 { return 60000 - 100*float64(i) })))

@@ -130,7 +130,7 @@ func TestFirstLines(t *testing.T) {
 			[]string{"none above"}, []string{"exhausted"}},
 		{"the largest block is lost, not the memory", largest.String(),
 			[]string{"fragmentation: no free block in 8.5 h; none above", "largest free block 20,400 bytes: none left in 8.5 h"}, nil},
-		{"memory is given back", reports(60, ten, free(func(i int) float64 { return 40000 + 100*float64(i) })),
+		{"memory is freed", reports(60, ten, free(func(i int) float64 { return 40000 + 100*float64(i) })),
 			[]string{"none above 0.8 bytes per hour in 60 reports"}, []string{"cannot tell", "points"}},
 		{"four reports", reports(4, ten, free(func(i int) float64 { return 40000 + 100*float64(i) })),
 			[]string{"cannot tell: too short: 3 intervals"}, []string{"none above"}},
