@@ -5,6 +5,7 @@ package record
 import (
 	"bytes"
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -17,7 +18,7 @@ type seen struct {
 	constants [headerConstants]byte
 	alive     uint32
 	mode      uint32
-	root      uint32 // 0: none so far
+	root      uint32 // of the first image, 0: none so far
 	count     uint32
 }
 
@@ -45,9 +46,7 @@ func (r *Recorder) inspect() {
 		return
 	}
 	m, s := r.memory, &r.memory.seen
-	if root := m.root.Load(); s.root == 0 {
-		s.root = root
-	}
+	top, ok := tally(&m.top)
 	count := m.count.Load()
 	switch mode := m.mode.Load(); {
 	case !bytes.Equal(m.constants(), s.constants[:]):
@@ -56,10 +55,10 @@ func (r *Recorder) inspect() {
 		r.damaged("the mode of the recording is %#x", mode)
 	case m.alive.Load()&^futexWaiters != s.alive:
 		r.damaged("the sign that the recorder runs")
-	case m.root.Load() != s.root:
+	case s.root != 0 && m.root.Load() != s.root:
 		r.damaged("the PID of the first process is %d", m.root.Load())
-	case int(m.top.Load()) < r.top:
-		r.damaged("the number of rings is %d", m.top.Load())
+	case !ok || top < r.top:
+		r.damaged("the number of rings")
 	case m.clock.kind == clockCount && int32(count-s.count) < 0:
 		r.damaged("the clock went back")
 	}
@@ -69,6 +68,13 @@ func (r *Recorder) inspect() {
 	}
 }
 
+// tally returns the number of a tally. ok is false if its check value is wrong.
+func tally(word *atomic.Uint32) (n int, ok bool) {
+	v := word.Load()
+	c := v & ringTallyMax
+	return int(c), v == c|c*ringTally>>ringTallyBits<<ringTallyBits
+}
+
 const futexWaiters = 1 << 31
 
 // inspectSlot compares a slot with what it must be.
@@ -76,7 +82,7 @@ func (r *Recorder) inspectSlot(i int) {
 	s, t := &r.memory.slots[i], r.threads[i]
 	state := s.state.Load()
 	switch {
-	case t == nil && state == stateFree && (s.head.Load() != 0 || s.lost.Load() != 0):
+	case t == nil && (state == stateFree || state == stateFilling) && (s.head.Load() != 0 || s.lost.Load() != 0):
 		r.damaged("a thread writes to a ring that is free")
 	case state > stateFilling:
 		r.damaged("the state of a ring is %d", state)

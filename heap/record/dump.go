@@ -121,7 +121,7 @@ func (p *process) estimate() (blocks, bytes, stderr float64) {
 func (p *process) faults() string {
 	text := ""
 	if n := p.account.lost; n > 0 {
-		text += fmt.Sprintf("; %d events lost", n)
+		text += "; " + lostEvents(n) + " lost"
 	}
 	if n := p.account.conflicts; n > 0 && p.hooks == hooksProgram {
 		text += fmt.Sprintf("; %s freed by functions that the program does not export", printable.Count(n, "block"))
@@ -129,6 +129,14 @@ func (p *process) faults() string {
 		text += fmt.Sprintf("; %s whose end was not seen in time", printable.Count(n, "block"))
 	}
 	return text
+}
+
+// lostEvents returns a number of lost events in words. A tally does not count on at its maximum.
+func lostEvents(n uint64) string {
+	if n >= ringTallyMax {
+		return fmt.Sprintf("%d events or more", n)
+	}
+	return fmt.Sprintf("%d events", n)
 }
 
 // incomplete returns an error that says why not all events were recorded, or nil. A program with a
@@ -143,7 +151,7 @@ func (p *process) incomplete() error {
 	case p.hooks == hooksNone:
 		return errors.New("the program has a malloc of its own, whose calls cannot be recorded")
 	case p.account.lost > 0:
-		return fmt.Errorf("%d events were lost", p.account.lost)
+		return fmt.Errorf("%s were lost", lostEvents(p.account.lost))
 	case unseen > 0 && p.config.Sample == 0 && p.hooks == hooksLibrary:
 		return fmt.Errorf("%d frees were not seen", unseen)
 	}

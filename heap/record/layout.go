@@ -12,7 +12,7 @@ import (
 const (
 	ringEnv        = "LWSBT_RING"
 	ringMagic      = "lwsbtrng"
-	ringVersion    = 6
+	ringVersion    = 7
 	ringSlot       = 256
 	ringRules      = (4 << 20)
 	ringTables     = 255
@@ -21,6 +21,9 @@ const (
 	ringDepth      = 1024
 	ringPlaces     = 32
 	ringDied       = 0x40000000
+	ringTallyBits  = 20
+	ringTallyMax   = 0xfffff
+	ringTally      = 0x9e3779b1
 	ringStampBits  = 48
 	ringFrames     = 1
 	ringCheckBits  = 11

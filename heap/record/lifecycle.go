@@ -44,7 +44,7 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	}
 	from := r.processes[processKey{parent, w[3]}]
 	if r.root == 0 {
-		r.root, p.parent = p.host, 0
+		r.root, p.parent, r.memory.seen.root = p.host, 0, pid
 	}
 	t.proc = p
 	r.processes[key] = p
@@ -186,7 +186,7 @@ func (r *Recorder) finish(p *process, why string) {
 	delete(r.processes, p.key)
 	for t := range r.all {
 		if t.proc == p {
-			t.countLost()
+			r.countLost(t)
 		}
 	}
 	if p.idle {
@@ -221,11 +221,16 @@ func (r *Recorder) releaseAll(p *process) {
 func (r *Recorder) end() (result Result) {
 	r.goneAll()
 	r.inspect()
-	if n := r.memory.slotless.Load(); n > 0 {
-		result.Err = fmt.Errorf("%d events were lost: no ring was free for their threads or signal handlers", n)
+	n, ok := tally(&r.memory.slotless)
+	if !ok {
+		r.damaged("the number of lost events")
+	}
+	if n > 0 {
+		why := "no ring was free for their threads or signal handlers"
 		if r.top == len(r.memory.slots) {
-			result.Err = fmt.Errorf("%d events were lost: more than %d threads at once, with those that had just ended", n, r.top)
+			why = fmt.Sprintf("more than %d threads at once, with those that had just ended", r.top)
 		}
+		result.Err = fmt.Errorf("%s were lost: %s", lostEvents(uint64(n)), why)
 	}
 	notes, executed := r.executed.notes()
 	result.Err = cmp.Or(r.damage, result.Err, executed, r.unrecorded)
@@ -237,6 +242,9 @@ func (r *Recorder) end() (result Result) {
 	}
 	for i := range r.ended {
 		s := &r.ended[i]
+		if r.damage != nil { // which explains what is missing: the totals may be wrong
+			s.Text, s.Err = "", nil
+		}
 		s.Err = cmp.Or(s.out.err, s.Err)
 	}
 	result.Processes, result.Notes = r.ended, r.notes

@@ -26,7 +26,7 @@ func (r *Recorder) round() int {
 		if head == t.ring.tail {
 			continue
 		}
-		t.countLost() // before the records that the program published after the loss
+		r.countLost(t) // before the records that the program published after the loss
 		if err := t.ring.publish(head); err != nil {
 			r.broken(t, err)
 			continue
@@ -43,7 +43,7 @@ func (r *Recorder) round() int {
 		}
 	}
 	for t := range r.all {
-		t.give()
+		r.give(t)
 		if t.state.Load() == stateLeft && t.head.Load() == t.ring.tail {
 			r.release(t)
 		}
@@ -62,7 +62,12 @@ func (r *Recorder) all(yield func(*thread) bool) {
 
 // take adds the threads of newly taken slots.
 func (r *Recorder) take() {
-	r.top = max(r.top, min(len(r.memory.slots), int(r.memory.top.Load())))
+	top, ok := tally(&r.memory.top)
+	if !ok {
+		r.damaged("the number of rings")
+		top = len(r.memory.slots)
+	}
+	r.top = max(r.top, min(len(r.memory.slots), top))
 	for i := range r.memory.slots[:r.top] {
 		if r.threads[i] == nil {
 			if s := r.memory.slots[i].state.Load(); s == stateTaken || s == stateLeft {
@@ -77,7 +82,7 @@ func (r *Recorder) take() {
 func (r *Recorder) release(t *thread) {
 	r.inspectSlot(t.index)
 	r.readOn(t)
-	t.countLost()
+	r.countLost(t)
 	if t.proc != nil {
 		t.proc.thread(t)
 	}
@@ -94,13 +99,7 @@ func (r *Recorder) release(t *thread) {
 // broken ends the recording of a thread whose ring is corrupt.
 func (r *Recorder) broken(t *thread, err error) {
 	t.bad = true
-	r.note("process %d, thread %d: the recording of this thread ended: %v; the program wrote over shared memory", t.pid, t.tid, err)
-	if t.proc != nil {
-		t.proc.bad = fmt.Errorf("the recording of thread %d ended early", t.tid)
-		if t.proc.begun {
-			t.proc.text = append(t.proc.text, "~h#lost\n"...)
-		}
-	}
+	r.damaged("process %d, thread %d: %v", t.pid, t.tid, err)
 }
 
 // drain applies the records with stamps before t0 of the threads in merge, in the order of
@@ -123,8 +122,8 @@ func (r *Recorder) drain(t0 uint64) (n int) {
 		switch {
 		case err != nil:
 			r.broken(t, err)
-		case t.ring.tail-t.tail.Load() >= eighth:
-			t.give()
+		case t.ring.tail-t.given >= eighth:
+			r.give(t)
 		}
 		if !more {
 			t.active = time.Now()

@@ -35,8 +35,9 @@ func produce(m *memory, i int, pid, tid uint32, image uint64) *producer {
 		panic("the slot is taken")
 	}
 	s.pid, s.tid, s.image = pid, tid, image
-	if top := m.top.Load(); top <= uint32(i) {
-		m.top.Store(uint32(i) + 1)
+	if n, _ := tally(&m.top); n <= i {
+		c := uint32(i) + 1
+		m.top.Store(c | c*ringTally>>ringTallyBits<<ringTallyBits)
 	}
 	s.state.Store(stateTaken)
 	return &producer{m: m, slot: s, ring: m.ring(i), place: map[string]uint8{}}

@@ -133,31 +133,24 @@ func sumOf(blocks []blockOf) held {
 }
 
 // newTest returns a recorder that runs, and a function that waits for its end.
-func newTest(t *testing.T, c Config) (*Recorder, *recording, func() ([]Summary, []string)) {
+func newTest(t *testing.T, c Config) (*Recorder, *recording, func() Result) {
 	t.Helper()
 	var rec recording
 	r, err := New(c, rec.create)
 	if err != nil {
 		t.Fatal(err)
 	}
-	type result struct {
-		summaries []Summary
-		notes     []string
-	}
-	done := make(chan result, 1)
-	go func() {
-		got := r.Run(0)
-		done <- result{got.Processes, got.Notes}
-	}()
-	return r, &rec, func() ([]Summary, []string) {
+	done := make(chan Result, 1)
+	go func() { done <- r.Run(0) }()
+	return r, &rec, func() Result {
 		t.Helper()
 		select {
 		case got := <-done:
 			r.Close()
-			return got.summaries, got.notes
+			return got
 		case <-time.After(time.Minute):
 			t.Fatal("the recorder does not end")
-			return nil, nil
+			return Result{}
 		}
 	}
 }
@@ -406,8 +399,8 @@ func TestDamagedRingIsDrained(t *testing.T) {
 		t.Error("the program waits")
 	}
 	r.Ended(testPID)
-	if _, notes := wait(); len(notes) != 1 || !strings.Contains(notes[0], "a record of kind 15") {
-		t.Errorf("notes %q", notes)
+	if got := wait(); got.Err == nil || !strings.Contains(got.Err.Error(), "a record of kind 15") || got.Processes[0].Err != nil {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -464,5 +457,37 @@ func TestTimesSinceTheStart(t *testing.T) {
 	// The clock's rate is off by less than a tenth after the 2 ms that it is measured for.
 	if us, _ := strconv.ParseInt(m[1], 10, 64); us < 18_000 || us > 2*time.Since(start).Microseconds() {
 		t.Errorf("the last event was at %d µs, want 20,000 or a little more", us)
+	}
+}
+
+// What a program writes over before the recorder reads it first is damage, and no other reason is given.
+func TestDamageHasItsReason(t *testing.T) {
+	for name, damage := range map[string]func(*Recorder, *producer){
+		"lost events":                 func(_ *Recorder, p *producer) { p.slot.lost.Store(0xc0000000) },
+		"lost events of threads":      func(r *Recorder, _ *producer) { r.memory.slotless.Store(0xc0000000) },
+		"rings, none":                 func(r *Recorder, _ *producer) { r.memory.top.Store(0xff000000) },
+		"rings, many":                 func(r *Recorder, _ *producer) { r.memory.top.Store(7 << 8) },
+		"the PID of the first image":  func(r *Recorder, _ *producer) { r.memory.root.Store(1) },
+		"the first record":            func(_ *Recorder, p *producer) { p.ring[2] ^= 1 << 40 },
+		"the state of the only ring":  func(_ *Recorder, p *producer) { p.slot.state.Store(stateFilling) },
+		"the thread of the only ring": func(_ *Recorder, p *producer) { p.slot.tid ^= 2 },
+		"the tail":                    func(_ *Recorder, p *producer) { p.slot.tail.Store(1000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := New(Config{Slots: 8, Words: 4096}, new(recording).create)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			p := produce(r.memory, 0, testPID, 1, 5)
+			r.memory.root.Store(testPID)
+			p.image(testPID, 1, 0, 0, "/bin/damaged")
+			p.allocated(16, 100, nil)
+			damage(r, p)
+			r.Ended(testPID)
+			if got := r.Run(0); got.Err == nil || !strings.Contains(got.Err.Error(), "the program wrote over shared memory") {
+				t.Errorf("%v; %+v", got.Err, got)
+			}
+		})
 	}
 }

@@ -113,7 +113,7 @@ func newRing(t testing.TB, c ringConfig) *ringReader {
 	r := &ringReader{path: f.Name(), mem: mem, slots: make([]ringSlot, c.slots), stop: make(chan struct{}), done: make(chan error, 1)}
 	e := binary.NativeEndian
 	copy(mem, "lwsbtrng")
-	for at, v := range map[int]uint32{8: 6, 12: uint32(c.slots), 16: uint32(c.words), 20: slotAt, 40: uint32(c.clock),
+	for at, v := range map[int]uint32{8: 7, 12: uint32(c.slots), 16: uint32(c.words), 20: slotAt, 40: uint32(c.clock),
 		44: uint32(c.children), 56: uint32(os.Getpid()), 64: c.mode} {
 		e.PutUint32(mem[at:], v)
 	}
@@ -185,7 +185,7 @@ func (r *ringReader) drain() error {
 // free gives a slot back.
 func (r *ringReader) free(i int, s *ringSlot) {
 	at := 4096 + i*256
-	r.before += int(atomic.LoadUint32(r.u32(at + 68)))
+	r.before += int(atomic.LoadUint32(r.u32(at+68)) & 0xfffff)
 	for _, f := range []int{64, 68, 72, 128, 132, 136} {
 		atomic.StoreUint32(r.u32(at+f), 0)
 	}
@@ -302,9 +302,9 @@ func (r *ringReader) end(t testing.TB) []ringRecord {
 }
 
 func (r *ringReader) lost() (n int) {
-	n = int(atomic.LoadUint32(r.u32(72))) + r.before
+	n = int(atomic.LoadUint32(r.u32(72))&0xfffff) + r.before
 	for i := range r.slots {
-		n += int(atomic.LoadUint32(r.u32(4096 + i*256 + 68)))
+		n += int(atomic.LoadUint32(r.u32(4096+i*256+68)) & 0xfffff)
 	}
 	return n
 }

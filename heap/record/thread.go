@@ -25,7 +25,8 @@ type thread struct {
 	known  [ringPlaces]bool
 
 	moving block  // the block of a move that has begun; addr is 0 if there is none
-	lost   uint64 // events that the recording has as lost
+	lost   int    // events that the recording has as lost
+	given  uint32 // words of the ring that the program may use again
 
 	named  bool      // the recording has the thread's first name
 	active time.Time // of the last record
@@ -46,12 +47,15 @@ func (t *thread) name() string {
 	return strings.TrimSuffix(string(text), "\n")
 }
 
-// give publishes tail, so that the program can reuse the words before it.
-func (t *thread) give() {
-	if t.tail.Load() == t.ring.tail {
+// give publishes what was read of a ring, so that the program can reuse the words before it.
+func (r *Recorder) give(t *thread) {
+	if t.tail.Load() != t.given {
+		r.damaged("the tail of the ring of thread %d", t.tid)
+	} else if t.given == t.ring.tail {
 		return
 	}
-	t.tail.Store(t.ring.tail)
+	t.given = t.ring.tail
+	t.tail.Store(t.given)
 	t.room.Add(1)
 	if t.waiting.Load() != 0 {
 		futexWakeOne(unsafe.Pointer(&t.room))
@@ -142,9 +146,12 @@ func (t *thread) apply(rec *record) error {
 }
 
 // countLost records the events that were lost since its last call.
-func (t *thread) countLost() {
-	if n := uint64(t.slot.lost.Load()); n > t.lost && t.proc != nil && t.proc.begun {
-		t.proc.lose(n-t.lost, t.proc.last)
+func (r *Recorder) countLost(t *thread) {
+	n, ok := tally(&t.slot.lost)
+	if !ok {
+		r.damaged("the number of lost events of thread %d", t.tid)
+	} else if n > t.lost && t.proc != nil && t.proc.begun {
+		t.proc.lose(uint64(n-t.lost), t.proc.last)
 		t.lost = n
 	}
 }

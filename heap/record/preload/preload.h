@@ -304,6 +304,9 @@ void *pages(size_t bytes);
  * counted as lost. */
 struct own *own_take(unsigned level);
 void own_leave(void);		/* all of the thread */
+/* tally_add counts one more: see ring.h. */
+void tally_add(uint32_t *t);
+
 /* make_room reports whether another record fits, and waits until it does. */
 bool make_room(struct own *o);
 

@@ -56,7 +56,7 @@ static inline void leave(unsigned level)
 /* lose counts an event that had to be dropped. */
 static NOINLINE void lose(struct own *o)
 {
-	__atomic_fetch_add(&o->slot->lost, 1, __ATOMIC_RELAXED);
+	tally_add(&o->slot->lost);
 	walk_begin(o); /* btrecord does not know its stack */
 }
 

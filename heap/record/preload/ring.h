@@ -21,7 +21,7 @@
 
 #define RING_ENV "LWSBT_RING"		/* the file's absolute path */
 #define RING_MAGIC "lwsbtrng"
-#define RING_VERSION 6
+#define RING_VERSION 7
 #define RING_SLOT 256u			/* bytes */
 #define RING_RULES (4u << 20)		/* bytes */
 #define RING_TABLES 255u
@@ -56,8 +56,8 @@ struct ring_header {
 
 	RING_SHARED uint32_t mode;	/*  64: RING_ALLOCS | ...; changes at any time */
 	RING_SHARED uint32_t root;	/*  68: 0; then pid of the first process that is recorded */
-	RING_SHARED uint32_t slotless;	/*  72: events lost as no slot was free: the program adds */
-	RING_SHARED uint32_t top;	/*  76: no slot from here on was ever taken. The program raises it
+	RING_SHARED uint32_t slotless;	/*  72: tally of the events lost as no slot was free */
+	RING_SHARED uint32_t top;	/*  76: tally of slots: no later one was ever taken. The program raises it
 					 *      before the slot is TAKEN */
 	uint64_t rules_at;		/*  80: bytes, a multiple of 65536 */
 	uint32_t pad1[10];
@@ -71,6 +71,16 @@ struct ring_header {
 	RING_SHARED uint32_t count;	/* 192: with RING_COUNT, the next stamp */
 	uint32_t pad3[15];
 };
+
+/*
+ * A tally is a number that the program counts up to at most RING_TALLY_MAX, with a check value:
+ *
+ *   31       20 19              0
+ *  | check     | n              |  check = the upper 12 bits of n * RING_TALLY mod 2^32
+ */
+#define RING_TALLY_BITS 20
+#define RING_TALLY_MAX 0xfffffu
+#define RING_TALLY 0x9e3779b1u
 
 /*
  * Stamps order the records of all rings. Bits 16 to 63 of a record's word 0.
@@ -104,8 +114,8 @@ struct ring_slot {
 	uint32_t pad0[10];
 
 	RING_SHARED uint32_t head;	/*  64: words published: store-release by the program */
-	RING_SHARED uint32_t lost;	/*  68: events that this ring lost so far (RING_LOSSY). The program adds
-					 *      before it publishes a later record */
+	RING_SHARED uint32_t lost;	/*  68: tally of the events that this ring lost so far (RING_LOSSY). The
+					 *      program adds before it publishes a later record */
 	RING_SHARED uint32_t again;	/*  72: ~head, stored before it. If it is not once the thread has
 					 *      ended, the program wrote over one of them */
 	uint32_t pad1[13];

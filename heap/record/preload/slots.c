@@ -125,6 +125,34 @@ static struct ring_slot *slot_at(struct ring_header *r, uint32_t i)
 	return (struct ring_slot *)(void *)((char *)r + fixed.slot_at) + i;
 }
 
+static uint32_t tally(uint32_t n)
+{
+	return n | (n * RING_TALLY) >> RING_TALLY_BITS << RING_TALLY_BITS;
+}
+
+/* What the program wrote over stays so: btrecord sees that its check is wrong. */
+static void tally_raise(uint32_t *t, uint32_t to)
+{
+	uint32_t old = __atomic_load_n(t, __ATOMIC_RELAXED), n;
+
+	do {
+		n = old & RING_TALLY_MAX;
+		if (old != tally(n) || n >= to)
+			return;
+	} while (!__atomic_compare_exchange_n(t, &old, tally(to), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+}
+
+void tally_add(uint32_t *t)
+{
+	uint32_t old = __atomic_load_n(t, __ATOMIC_RELAXED), n;
+
+	do {
+		n = old & RING_TALLY_MAX;
+		if (old != tally(n) || n == RING_TALLY_MAX)
+			return;
+	} while (!__atomic_compare_exchange_n(t, &old, tally(n + 1), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
 /* find takes the first free slot, and returns its number, or how many there are. */
 static uint32_t find(struct ring_header *r)
 {
@@ -132,10 +160,7 @@ static uint32_t find(struct ring_header *r)
 		uint32_t *state = &slot_at(r, i)->state, free = RING_FREE;
 		if (__atomic_load_n(state, __ATOMIC_RELAXED) == RING_FREE &&
 		    __atomic_compare_exchange_n(state, &free, RING_FILLING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-			uint32_t top = __atomic_load_n(&r->top, __ATOMIC_RELAXED);
-			while (top < i + 1 && !__atomic_compare_exchange_n(&r->top, &top, i + 1, false,
-					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-				;
+			tally_raise(&r->top, i + 1);
 			return i;
 		}
 	}
@@ -181,7 +206,7 @@ NOINLINE struct own *own_take(unsigned level)
 	if (level < LEVELS && !self.strict && self.slotless++ % LOOK_AGAIN == 0)
 		o = take(r);
 	if (!o) {
-		__atomic_fetch_add(&r->slotless, 1, __ATOMIC_RELAXED);
+		tally_add(&r->slotless);
 		errno = e;
 		return NULL;
 	}
