@@ -33,6 +33,7 @@ func (r *Recorder) damaged(format string, args ...any) {
 		return
 	}
 	r.damage = fmt.Errorf("the program wrote over shared memory: "+format, args...)
+	r.memory.mode.Store(r.memory.seen.mode | modeLossy) // nobody may read the ring that a thread waits for
 	for _, p := range r.processes {
 		if p.begun {
 			p.text = append(p.text, "~h#lost\n"...)

@@ -11,6 +11,9 @@ import (
 // A round reads the clock, then the heads of all rings, and applies the records with earlier
 // stamps in the order of their stamps. Later records wait for the next round.
 
+// skew is more than the cycle counters of processors differ by.
+const skew = 1 << 20
+
 // round reads all rings once, and returns the number of records.
 func (r *Recorder) round() int {
 	m := r.memory
@@ -27,12 +30,17 @@ func (r *Recorder) round() int {
 			continue
 		}
 		r.countLost(t) // before the records that the program published after the loss
+		waited := t.ring.head != t.ring.tail
 		if err := t.ring.publish(head); err != nil {
 			r.broken(t, err)
 			continue
 		}
-		if t.ring.peek(&m.clock) && m.clock.before(t.ring.stamp, t0) {
+		switch {
+		case !t.ring.peek(&m.clock):
+		case m.clock.before(t.ring.stamp, t0):
 			r.merge = append(r.merge, t)
+		case waited && m.clock.distance(t.ring.stamp, t0) > skew: // an earlier round has seen it
+			r.broken(t, errors.New("a record with a time to come"))
 		}
 	}
 	n := r.drain(t0)

@@ -471,6 +471,7 @@ func TestDamageHasItsReason(t *testing.T) {
 		"the first record":            func(_ *Recorder, p *producer) { p.ring[2] ^= 1 << 40 },
 		"the state of the only ring":  func(_ *Recorder, p *producer) { p.slot.state.Store(stateFilling) },
 		"the thread of the only ring": func(_ *Recorder, p *producer) { p.slot.tid ^= 2 },
+		"the stamp of a record":       func(r *Recorder, p *producer) { p.ring[0] ^= 1 << 60 },
 		"the tail":                    func(_ *Recorder, p *producer) { p.slot.tail.Store(1000) },
 	} {
 		t.Run(name, func(t *testing.T) {
