@@ -9,16 +9,16 @@ import (
 // logNames names addresses by what the log says of them, such as the lines that idf_monitor adds
 // below a trace.
 type logNames struct {
-	log   *forms.Facts // of the current log, nil before the first
+	log   *forms.Reader // of the current log, nil before the first
 	known map[uint64]*symbol.Location
 }
 
 // reset begins a log.
-func (n *logNames) reset(facts *forms.Facts) { *n = logNames{log: facts} }
+func (n *logNames) reset(log *forms.Reader) { *n = logNames{log: log} }
 
 // name returns the address with the functions that the log names, if a names none.
 func (n *logNames) name(a symbol.Addr) symbol.Addr {
-	if n.log == nil || n.log.NoNames() || a.State == symbol.Lost || len(a.Frames()) > 0 {
+	if n.log == nil || a.State == symbol.Lost || len(a.Frames()) > 0 {
 		return a
 	}
 	l := n.known[a.PC]

@@ -155,7 +155,7 @@ func (p *pass) read(in *input.Input, index int) error {
 	if err != nil {
 		return err
 	}
-	p.logNames.reset(&traces.Facts)
+	p.logNames.reset(traces)
 	p.at.memory = traces.Memory
 	p.tally.source = src
 	defer func() {

@@ -80,7 +80,7 @@ func (l *Levels) header(b []byte) bool {
 		}
 	}
 	names := t.split(b)
-	if t.separator == 0 && len(names) < 3 && !(len(names) == 2 && (nameColumns[strings.ToLower(names[0])] || nameColumns[strings.ToLower(names[1])])) {
+	if t.separator == 0 && len(names) < 3 && !(len(names) == 2 && (is("names", strings.ToLower(names[0])) || is("names", strings.ToLower(names[1])))) {
 		if len(b) > 12 && !bytes.Contains(b, []byte("---")) {
 			l.heading = nil
 		}
@@ -120,13 +120,13 @@ func (l *Levels) joinHeading(names []string) (all string) {
 
 // name classifies the columns. It reports whether they are those of a table of levels.
 func (t *table) name(names []string, all string) bool {
-	for _, k := range kibColumns {
+	for k := range slices.Chunk(words["kib"], 2) {
 		t.kib = t.kib || strings.Contains(all, k[0]) && strings.Contains(all, k[1])
 	}
 	levels, known := map[Quantity]bool{}, 0
 	for _, n := range names {
 		small := strings.ToLower(strings.TrimSuffix(n, " Name"))
-		c := tableColumn{name: n, class: classOf(n), named: (nameColumns[small] || strings.HasPrefix(n, "CONTAINER")) && !(t.kib && n == "id"), timed: timeColumns[small]}
+		c := tableColumn{name: n, class: classOf(n), named: (is("names", small) || strings.HasPrefix(n, "CONTAINER")) && !(t.kib && n == "id"), timed: is("times", small)}
 		if part, whole, ok := strings.Cut(n, "/"); ok {
 			if p, w := classOf(part), classOf("memory "+whole); p.q.level() && (w.q == Total || w.q == Limit) {
 				c.part, c.whole = p, w

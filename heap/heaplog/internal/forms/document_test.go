@@ -39,15 +39,15 @@ func levelRows() string {
 	for _, q := range []Quantity{Free, Used, Largest, Least, Peak, Total, Limit} {
 		var list []string
 		for _, v := range vocabulary {
-			if v.q != q {
+			if v[0] != string(q) {
 				continue
 			}
-			text := v.need
-			if v.also != "" {
-				text += " with " + v.also
+			text := v[1]
+			if v[2] != "" {
+				text += " with " + v[2]
 			}
-			if v.not != "" {
-				text += " without " + v.not
+			if v[3] != "" {
+				text += " without " + v[3]
 			}
 			list = append(list, text)
 		}
@@ -55,8 +55,8 @@ func levelRows() string {
 	}
 	var systems []string
 	for _, f := range lineForms {
-		if !slices.Contains(systems, f.system) {
-			systems = append(systems, f.system)
+		if !slices.Contains(systems, f[0]) {
+			systems = append(systems, f[0])
 		}
 	}
 	slices.Sort(systems)
@@ -70,9 +70,9 @@ func traceRows() string {
 	for _, system := range Names() {
 		since := ""
 		var files []string
-		for i := range forms {
-			f := &forms[i]
-			if f.system != system || f.do == nil || f.aside() {
+		for i := range traceForms {
+			f := &traceForms[i]
+			if f.system != system || f.aside {
 				continue
 			}
 			if since == "" || version(f.since) < version(since) {

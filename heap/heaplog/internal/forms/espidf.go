@@ -13,12 +13,10 @@ import (
 // esp is the state of the texts of ESP-IDF.
 //
 // A record of heap_trace_dump may be followed by "freed by" on a line of its own, with lines of
-// names by idf_monitor and of other tasks between them: it is held until a line shows that no
-// "freed by" follows.
+// names by idf_monitor and of other tasks between them: it waits until another line of the trace comes.
 type esp struct {
 	traced bool     // the last totals are those of a trace
 	shown  []string // the heaps of the open dump of heap_caps_dump
-	walk   heap     // the heap that is shown: what was free so far
 	task   struct {
 		number uint64
 		seen   []string // in the open dump
@@ -27,33 +25,27 @@ type esp struct {
 	}
 }
 
-// espCode is where the addresses of code begin, on all chips.
-const espCode = 0x4000_0000
+const (
+	espCode = 0x4000_0000 // where the addresses of code begin, on all chips
+	espWalk = "heap_caps_dump"
+)
 
 func (s *state) espRecord(m match) {
 	s.flush()
 	s.closeEndless()
 	rest := bytes.TrimSpace(m.group("rest"))
 	if bytes.HasPrefix(rest, []byte("freed")) { // without frame pointers, RISC-V shows no callers
-		s.release()
 		return
 	}
 	b := m.block()
 	if callers, ok := bytes.CutPrefix(rest, []byte("caller")); ok {
 		b.pcs = hexes(callers)
-		for i, pc := range b.pcs {
-			if pc>>32 != 0 || pc < espCode { // a letter of another task behind it; RISC-V's frame pointer in place of a caller
-				b.pcs = b.pcs[:i]
-				break
-			}
+		if i := slices.IndexFunc(b.pcs, func(pc uint64) bool { return pc>>32 != 0 || pc < espCode }); i >= 0 {
+			b.pcs = b.pcs[:i] // a letter of another task behind it; RISC-V's frame pointer in place of a caller
 		}
 	}
-	memory := m.text("memory")
-	if memory == "Internal" {
-		memory = "internal" // as the heap of these capabilities
-	}
-	s.addMemory(m.hex("address"), memory)
-	s.hold(&b)
+	s.setMemory(m.hex("address"), heapName(m.text("memory")))
+	s.wait(b, 1)
 }
 
 // espEnds takes the totals of a trace. A line that the buffer has overflowed may follow.
@@ -66,17 +58,9 @@ func (s *state) espEnds(m match) {
 func (s *state) espOverflow(match) {
 	s.note("the buffer of heap_trace_init_standalone overflowed: allocations are missing")
 	if s.ended {
-		s.release()
 		s.dump, s.open, s.ended = s.dump+1, false, false
 	}
 }
-
-// espCapabilities are the names of MALLOC_CAP_ of heap/include/esp_heap_caps.h that tell heaps apart.
-var espCapabilities = []struct {
-	bit  uint64
-	name string
-}{{1 << 11, "internal"}, {1 << 10, "PSRAM"}, {1 << 3, "DMA"}, {1 << 2, "8bit"}, {1 << 1, "32bit"}, {1 << 0, "exec"}, {1 << 12, "default"},
-	{1 << 13, "IRAM 8bit"}, {1 << 14, "retention"}, {1 << 15, "RTC RAM"}, {1 << 16, "TCM"}}
 
 // capabilities returns the name of a heap by its capabilities in hexadecimal.
 func capabilities(hex string) string {
@@ -86,12 +70,12 @@ func capabilities(hex string) string {
 	return hex
 }
 
-// espCaps returns the name of a heap by its capabilities.
+// espCaps returns the name of a heap by its MALLOC_CAP_ of heap/include/esp_heap_caps.h, as far as these tell heaps apart.
 func espCaps(bits uint64) string {
 	var names []string
-	for _, c := range espCapabilities {
-		if bits&c.bit != 0 {
-			names, bits = append(names, c.name), bits&^c.bit
+	for _, row := range rows("capabilities") {
+		if bit, _ := strconv.Atoi(row[0]); bits>>bit&1 != 0 {
+			names, bits = append(names, row[1]), bits&^(1<<bit)
 		}
 	}
 	if bits != 0 {
@@ -100,55 +84,35 @@ func espCaps(bits uint64) string {
 	return strings.Join(names, "+")
 }
 
-func (s *state) espFailed(m match) {
-	size := m.number("size")
-	if size < 0 {
-		size = int64(m.hex("size"))
-	}
-	s.failed(size, espCaps(m.hex("caps")))
-}
-
-// maxSeen is the most heaps or tasks that a dump has.
-const maxSeen = 256
-
 // espShow takes the line before the blocks of a heap. heap_caps_dump has no last line: it shows
 // some heaps, and begins again with one that was shown.
 func (s *state) espShow(m match) {
 	name := m.text("name")
-	s.espWalked()
-	if slices.Contains(s.shown, name) || len(s.shown) >= maxSeen {
-		s.close(-1, -1)
+	if s.endless == espWalk {
+		s.walked()
 	}
-	s.espWalk()
+	if slices.Contains(s.shown, name) || len(s.shown) >= maxSeen {
+		s.closeEndless()
+	}
+	if s.beginEndless(espWalk, "") {
+		s.shown = nil
+	}
 	s.shown, s.walk = append(s.shown, name), heap{name: name, least: -1}
 }
 
-// espWalk opens the dump of heap_caps_dump.
-func (s *state) espWalk() {
-	if s.beginEndless("heap_caps_dump", "") {
-		s.shown, s.atEnd = nil, s.espWalked
-	}
-}
-
-// espWalked ends a heap: what the walk has found free is what the heap has.
-func (s *state) espWalked() {
-	if s.walk.size > 0 {
-		s.heap(s.walk)
-	}
-	s.walk = heap{}
-}
-
 func (s *state) espBlock(m match) {
-	s.espWalk()
+	if s.beginEndless(espWalk, "") {
+		s.shown, s.walk = nil, heap{}
+	}
 	b := m.block()
 	if s.walk.name != "" {
 		s.walk.size += b.size
 	}
 	if m.text("free") == "No" {
 		s.record(&b)
-		return
+	} else {
+		s.walk.addFree(m.hex("address"), b.size)
 	}
-	s.walk.addFree(m.hex("address"), b.size)
 }
 
 // espTask takes a task of heap_caps_print_all_task_stat, or with one line of heap_caps_print_single_task_stat.
@@ -165,12 +129,6 @@ func (s *state) espTask(m match) {
 	}
 	s.inTasks("task_stat", name, why)
 	s.task.number = s.numberOf(name)
-}
-
-// espTotal takes the sums of a task, as the example of heap_caps_get_per_task_info prints them.
-func (s *state) espTotal(m match) {
-	s.inTasks("task_info", m.text("task"), "")
-	s.espUsage(m)
 }
 
 // inTasks opens a dump of tasks, which has no certain end: another one begins where a task comes again.
@@ -201,6 +159,6 @@ func (s *state) espAlloc(m match) {
 	if s.task.number > 0 {
 		b.user.Set(codec.TagThread, s.task.number)
 	}
-	s.addMemory(m.hex("address"), s.task.memory)
+	s.setMemory(m.hex("address"), s.task.memory)
 	s.record(&b)
 }

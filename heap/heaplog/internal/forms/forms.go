@@ -6,6 +6,7 @@ package forms
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
@@ -37,12 +38,12 @@ type Item struct {
 // be whole: a serial log loses characters, and loggers put times in front and colors around.
 type Reader struct {
 	src     *recording.Reader
-	only    string          // the system to read, "" for all
-	next    *recording.Item // of src, which comes behind the queue
-	line    []byte          // the line so far
-	record  bool            // it has a record of its own
-	carried bool            // the last line has ended by a carriage return
-	lines   []Line          // ended in the text that is being read
+	only    string // the system to read, "" for all
+	queue   []Item // that are not returned yet
+	line    []byte // the line so far
+	record  bool   // it has a record of its own
+	carried bool   // the last line has ended by a carriage return
+	lines   []Line // ended in the text that is being read
 	err     error
 	state
 }
@@ -59,12 +60,10 @@ func NewReader(src *recording.Reader, system string) (*Reader, error) {
 
 // Names returns the names of the systems.
 func Names() (names []string) {
-	for i := range forms {
-		if !slices.Contains(names, forms[i].system) {
-			names = append(names, forms[i].system)
-		}
+	for i := range traceForms {
+		names = append(names, traceForms[i].system)
 	}
-	return names
+	return slices.Compact(names)
 }
 
 // Systems returns the names of the systems of which something was read.
@@ -80,31 +79,35 @@ func (r *Reader) Skipped() int64 { return r.skipped }
 // one, it returns the error of the recording.Reader.
 func (r *Reader) Next() (Item, error) {
 	for {
-		if it, ok := r.dequeue(); ok {
+		switch {
+		case len(r.queue) > 0:
+			it := r.queue[0]
+			r.queue = r.queue[1:]
 			return it, nil
-		}
-		if it := r.next; it != nil {
-			r.next = nil
-			return Item{Item: it}, nil
-		}
-		if r.err != nil {
+		case r.err != nil:
 			return Item{}, r.err
 		}
 		it, err := r.src.Next()
 		switch {
 		case err != nil:
-			r.end(err)
+			if r.err = err; len(r.line) > 0 && !r.record { // the last line has no line feed
+				r.endLine(r.line)
+			}
+			r.finish()
+			r.text(&recording.Item{Place: r.place})
 		case it.Kind == recording.KindText && r.endsRecord(it):
 			return Item{Item: it}, nil
 		case it.Kind == recording.KindText:
 			r.text(it)
 		default:
-			r.release()
-			r.queue, r.out = append(r.queue, r.out...), nil
-			if r.record, r.line = true, r.line[:0]; len(r.queue) == 0 {
+			if it.Kind != recording.KindIdle {
+				r.emit()
+				r.record, r.line = true, r.line[:0]
+			}
+			if len(r.out) == 0 {
 				return Item{Item: it}, nil
 			}
-			r.next = it
+			r.queue, r.out = append(r.out, Item{Item: it}), nil
 		}
 	}
 }
@@ -112,35 +115,13 @@ func (r *Reader) Next() (Item, error) {
 // endsRecord takes the line feed behind a record, which most text between records is, and reports whether the text is
 // that.
 func (r *Reader) endsRecord(it *recording.Item) bool {
-	if !r.record || r.held != nil || len(r.queue)+len(r.out)+len(r.lines) > 0 || len(it.Text) != 1 || it.Text[0] != '\n' {
+	if !r.record || len(r.out)+len(r.lines) > 0 || len(it.Text) != 1 || it.Text[0] != '\n' {
 		return false
 	}
 	r.place = it.Place
 	r.place.Line, r.place.Offset = r.place.Line+1, r.place.Offset+1
 	r.line, r.carried, r.record = r.line[:0], false, false
 	return true
-}
-
-// end takes the end of the log: its last line may have no line feed.
-func (r *Reader) end(err error) {
-	r.err = err
-	if len(r.line) > 0 && !r.record {
-		r.endLine(r.line)
-	}
-	if r.finish(); len(r.lines) > 0 {
-		r.queue = append(r.queue, Item{&recording.Item{Place: r.place}, r.lines})
-	}
-	r.queue, r.lines, r.out = append(r.queue, r.out...), nil, nil
-}
-
-// dequeue returns the next item of the queue, unless it is a record of which a later line decides whether
-// it counts.
-func (r *Reader) dequeue() (it Item, ok bool) {
-	if len(r.queue) == 0 || r.held != nil && r.queue[0].Item == r.held {
-		return it, false
-	}
-	it, r.queue = r.queue[0], r.queue[1:]
-	return it, true
 }
 
 // text reads text between records. A carriage return ends a line, too: some logs have no other ends of
@@ -164,36 +145,27 @@ func (r *Reader) text(it *recording.Item) {
 		}
 		if len(r.out) > 0 {
 			r.pass(&rest, len(rest.Text)-len(text)+n)
-			r.queue, r.out = append(r.queue, r.out...), nil
 		}
-		r.line, r.carried = r.line[:0], text[n] == '\r'
+		r.line, r.carried, r.record = r.line[:0], text[n] == '\r', false
 		r.place.Offset += int64(n + 1)
 		if text[n] == '\n' {
 			r.place.Line++
 		}
-		r.record = false
 		text = text[n+1:]
 	}
 	r.pass(&rest, len(rest.Text))
 	r.place.Offset = it.Offset + int64(len(it.Text))
 }
 
-// pass puts the first n bytes of a text into the queue.
+// pass puts the first n bytes of a text into the queue, and what is of their lines.
 func (r *Reader) pass(rest *recording.Item, n int) {
-	if n == 0 && len(r.lines) == 0 {
-		return
+	if part := rest.Text[:n]; n > 0 || len(r.lines) > 0 {
+		r.queue = append(r.queue, Item{&recording.Item{Place: rest.Place, Text: part}, r.lines})
+		rest.Line += int64(bytes.Count(part, []byte{'\n'}))
+		rest.Offset += int64(n)
+		rest.Text, r.lines = rest.Text[n:], nil
 	}
-	part := rest.Text[:n]
-	if r.held != nil { // the Reader reads on before it returns the text
-		part = bytes.Clone(part)
-		if r.behind += n; r.behind > maxHeld {
-			r.release()
-		}
-	}
-	r.queue = append(r.queue, Item{&recording.Item{Place: rest.Place, Text: part}, r.lines})
-	rest.Line += int64(bytes.Count(part, []byte{'\n'}))
-	rest.Offset += int64(n)
-	rest.Text, r.lines = rest.Text[n:], nil
+	r.queue, r.out = append(r.queue, r.out...), nil
 }
 
 // add adds to a line that has no end yet.
@@ -226,49 +198,14 @@ func (r *Reader) endLine(text []byte) {
 	}
 }
 
-// plain returns text without the escape sequences of terminals. (ECMA-48, 5.3, 5.4 and 5.6)
+// escapes are the sequences of terminals: control sequences, strings such as the title of a window, and others.
+// (ECMA-48, 5.3, 5.4 and 5.6)
+var escapes = regexp.MustCompile(`(?s)\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_].*?(?:\a|\x1b\\|$)|[ -/]*.?)`)
+
+// plain returns text without the escape sequences of terminals.
 func plain(text []byte) []byte {
-	from := bytes.IndexByte(text, '\x1b')
-	if from < 0 {
+	if bytes.IndexByte(text, '\x1b') < 0 {
 		return text
 	}
-	to := bytes.Clone(text[:from])
-	for i := from; i < len(text); {
-		if text[i] == '\x1b' {
-			i += sequence(text[i:])
-		} else {
-			to = append(to, text[i])
-			i++
-		}
-	}
-	return to
-}
-
-// sequence returns the length in bytes of the escape sequence that text begins with.
-func sequence(text []byte) int {
-	skip := func(i int, from, to byte) int {
-		for i < len(text) && text[i] >= from && text[i] <= to {
-			i++
-		}
-		return i
-	}
-	if len(text) < 2 {
-		return len(text)
-	}
-	i := 1
-	switch text[1] {
-	case '[':
-		i = skip(2, '0', '?')
-	case ']', 'P', 'X', '^', '_': // a string, such as a title of the window
-		for i = 2; i < len(text); i++ {
-			if text[i] == '\a' {
-				return i + 1
-			}
-			if text[i] == '\x1b' && i+1 < len(text) && text[i+1] == '\\' {
-				return i + 2
-			}
-		}
-		return i
-	}
-	return min(skip(i, ' ', '/')+1, len(text)) // the character that ends the sequence
+	return escapes.ReplaceAll(text, nil)
 }

@@ -20,9 +20,9 @@ func (l *Levels) byGroups(s *stamped) bool {
 		}
 	}
 	for k, e := range l.forms {
-		if hint := lineForms[k].hint; hint != "" && bytes.Contains(s.rest, []byte(hint)) || hint == "" && strings.HasPrefix(l.context, "0x") {
+		if hint := lineForms[k][1]; hint != "" && bytes.Contains(s.rest, []byte(hint)) || hint == "" && strings.HasPrefix(l.context, "0x") {
 			if m := e.FindSubmatchIndex(s.rest); m != nil {
-				l.groups(e, m, s, lineForms[k].hint)
+				l.groups(e, m, s, lineForms[k][1])
 				return true
 			}
 		}

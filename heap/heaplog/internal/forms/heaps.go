@@ -146,7 +146,7 @@ func (s *Series) bareTotal(list []*Series) bool {
 
 // ofProcess reports whether the words say that the memory is that of a process.
 func (s *Series) ofProcess() bool {
-	return slices.ContainsFunc(labelWords(s.Label), func(w string) bool { return processWords[w] })
+	return slices.ContainsFunc(labelWords(s.Label), func(w string) bool { return is("process", w) })
 }
 
 // unavailable reports whether the system says, beside what is free, what is available: memory that caches

@@ -8,6 +8,8 @@ import (
 	"strings"
 )
 
+var lineForms = rows("lines")
+
 // Levels reads samples from the lines of logs: numbers of bytes that are free, used and so on, each with
 // its identity: the words of its line that are no numbers, its position among the numbers, and what
 // lines before it say of whose it is. See [Levels.Heaps].
@@ -44,7 +46,7 @@ func NewLevels(named *regexp.Regexp) *Levels {
 		l.named = append(l.named, named)
 	}
 	for _, f := range lineForms {
-		l.forms = append(l.forms, regexp.MustCompile(f.expr))
+		l.forms = append(l.forms, regexp.MustCompile(f[2]))
 	}
 	l.begin()
 	return l
@@ -91,10 +93,9 @@ func (l *Levels) Line(line Line) (n int) {
 	}
 	before := l.samples
 	if b := bytes.TrimRight(line.Text, " \r\t"); len(b) > 0 {
-		if IsBanner(b) {
+		if l.mark(b, l.line) {
 			l.Boot()
 		}
-		l.mark(b, l.line)
 		l.read(b)
 	} else {
 		l.heading = nil
@@ -176,13 +177,12 @@ func (l *Levels) prose(b []byte, s *stamped) {
 	c := &l.scan
 	c.read(s.rest)
 	weak := slices.ContainsFunc(c.fields, func(f field) bool { return f.weak }) && !slices.ContainsFunc(c.fields, func(f field) bool { return f.q.level() && !f.weak })
-	if c.levels > 0 && l.context+l.owner == "" && (!c.memory || weak && !saysMemory(s.rest)) {
+	if c.levels > 0 && l.context+l.owner == "" && (!c.memory || weak && !hasMemory(s.rest, true)) {
 		for i := range c.fields {
 			c.fields[i].class = &class{hit: true, why: "no word of memory in the line"}
 		}
 		c.levels = 0
 	}
-	l.kib()
 	if l.answer(s) {
 		return
 	}
@@ -238,21 +238,6 @@ func (l *Levels) answer(s *stamped) bool {
 		}
 	}
 	return false
-}
-
-// kib gives the numbers of a line that counts in KiB their unit.
-func (l *Levels) kib() {
-	c := &l.scan
-	for _, k := range kibLines {
-		if !bytes.Contains(c.line, []byte(k)) {
-			continue
-		}
-		for i := range c.fields {
-			if len(c.fields[i].unit) == 0 {
-				c.fields[i].unit = []byte("kib")
-			}
-		}
-	}
 }
 
 // clock takes the time that is among the words of a line. It reports whether there is one, which is then

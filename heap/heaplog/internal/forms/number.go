@@ -128,8 +128,6 @@ func isHexWord(text []byte) bool {
 	return true
 }
 
-func isHex(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' }
-
 // scale is what is known of the unit of a column.
 type scale uint8
 

@@ -15,7 +15,7 @@ import (
 // line with the names of the columns says what the numbers are.
 type nuttx struct {
 	rows    bool     // inside is nuttxRow
-	columns []string // of the rows of memdump
+	columns []string // of the rows of memdump, to the address
 	free    bool     // the rows are free blocks, which walk adds up
 	asked   string   // what the command asks for, as the reason of a dump, "" for all
 	window  string   // the sequence numbers that it asks for, likewise
@@ -33,43 +33,37 @@ type nuttx struct {
 var (
 	nuttxRow   = regexp.MustCompile(`((?:-?\d{1,18} +)+)(0x[0-9a-fA-F]{1,16})\b(.*)$`)
 	nuttxTotal = regexp.MustCompile(`(\d{1,18}) +(\d{1,18})$`)
-	nuttxPS    = regexp.MustCompile(`(?P<thread>\d{1,9}) +(?:\d+ +){1,3}(?:FIFO|RR|SPORADIC|OTHER) +(?:Kthread|Task|pthread) .* (?:[\d.]+%!?|[0-9a-fA-F]{6,16}) +(?P<name>[A-Za-z_<].*)$`)
+	nuttxNames = regexp.MustCompile(`\b(PID|Size|Overhead|Sequence|Address)\b`)
 )
 
 // nuttxUsual are the columns by the number of those before the address, as far as it tells them.
 var nuttxUsual = [][]string{{"Size"}, {"PID", "Size"}, {"PID", "Size", ""}, {"PID", "Size", "Overhead", "Sequence"}}
 
-// nuttxFree is the kind of a dump that has free blocks.
-const nuttxFree = "free"
+// nuttxFree is the kind of a dump that has free blocks, and nuttxFailure the sums of processes after a failed allocation.
+const nuttxFree, nuttxFailure = "free", "failure"
 
-// nuttxDump returns what begins a dump. kind says which blocks it has, "" for all.
-func nuttxDump(kind string) func(*state, match) {
-	return func(s *state, _ match) {
-		if s.traced {
-			s.closeEnded()
-		}
-		if s.ended && cmp.Or(kind, s.asked, s.window) == "" {
-			s.next, s.columns = true, nil
-			s.inside, s.rows = s.nuttxRow, true
-			return
-		}
-		if kind != nuttxFree || !s.listsFree() {
-			s.flush()
-		}
-		s.columns, s.free, s.owner = nil, kind == nuttxFree, ""
-		s.walk = heap{size: -1, least: -1}
-		why := cmp.Or(kind, s.asked)
+// nuttxDump begins a dump. kind says which blocks it has, "" for all.
+func (s *state) nuttxDump(kind string) {
+	if s.traced {
+		s.closeEnded()
+	}
+	again := s.ended && cmp.Or(kind, s.asked, s.window) == "" // it goes on with another heap
+	if !again && (kind != nuttxFree || !s.listsFree()) {
+		s.flush()
+	}
+	s.columns, s.inside, s.rows, s.next = nil, s.nuttxRow, true, s.next || again
+	if again {
+		return
+	}
+	s.free, s.owner, s.walk = kind == nuttxFree, "", heap{size: -1, least: -1}
+	if why := cmp.Or(kind, s.asked); !s.free {
 		if s.window != "" {
 			why = strings.TrimSpace(why + " sequence " + s.window)
 		}
-		if !s.free {
-			s.begin(why)
-			s.nuttx.heaps, s.next = nil, why == ""
-			s.n, s.size = 0, 0
-		}
-		s.asked, s.window = "", ""
-		s.inside, s.rows = s.nuttxRow, true
+		s.begin(why)
+		s.heaps, s.next, s.n, s.size = nil, why == "", 0, 0
 	}
+	s.asked, s.window = "", ""
 }
 
 // listsFree reports whether a list of free blocks is of the open dump, whose blocks the log has listed:
@@ -81,11 +75,7 @@ func (s *state) listsFree() bool {
 
 func (s *state) nuttxTask(m match) {
 	task := m.text("task")
-	if task == "" {
-		nuttxDump("")(s, m)
-		return
-	}
-	nuttxDump("task "+task)(s, m)
+	s.nuttxDump(strings.TrimSuffix("task "+task, "task "))
 	if m.group("named") != nil {
 		s.owner = task
 	}
@@ -98,10 +88,9 @@ func (s *state) nuttxCommand(m match) {
 		s.closeEnded()
 	}
 	switch {
-	case s.asked == "":
-	case s.asked == "used" || s.asked == "free":
+	case s.asked == "used" || s.asked == nuttxFree:
 		s.asked = ""
-	case s.asked[0] <= '9':
+	case s.asked != "" && isDigit(s.asked[0]):
 		s.asked = "task " + s.asked
 	}
 	s.window = m.text("window")
@@ -110,24 +99,15 @@ func (s *state) nuttxCommand(m match) {
 // nuttxColumns takes the names of the columns. Where the line above was lost, a dump begins here.
 func (s *state) nuttxColumns(m match) {
 	if !s.rows {
-		nuttxDump("")(s, m)
+		s.nuttxDump("")
 	}
-	s.columns = nuttxNames(m.line)
-}
-
-func nuttxNames(text []byte) (found []string) {
-	for _, field := range strings.Fields(string(text)) {
-		if slices.Contains([]string{"PID", "Size", "Overhead", "Sequence", "Address", "total", "used", "free", "maxused", "maxfree", "largest", "nused", "nfree"}, field) {
-			found = append(found, field)
-		}
-	}
-	return found
+	s.columns = nuttxNames.FindAllString(string(m.line), -1)
 }
 
 // nuttxRow reads the line of a block. It reports whether it is one.
 func (s *state) nuttxRow(text []byte) bool {
 	if s.columns == nil && bytes.HasSuffix(text, []byte("Address")) { // without PID
-		s.columns = nuttxNames(text)
+		s.columns = nuttxNames.FindAllString(string(text), -1)
 		return true
 	}
 	m := nuttxRow.FindSubmatch(text)
@@ -140,8 +120,7 @@ func (s *state) nuttxRow(text []byte) bool {
 	if bytes.HasSuffix(text, []byte("skip block dump")) { // a pool whose blocks have no process
 		return true
 	}
-	numbers := bytes.Fields(m[1])
-	columns := s.columns
+	numbers, columns := strings.Fields(string(m[1])), s.columns
 	if s.free { // these have no process, although their line may have one
 		columns = slices.DeleteFunc(slices.Clone(columns), func(name string) bool { return name == "PID" || name == "Sequence" })
 	}
@@ -155,15 +134,14 @@ func (s *state) nuttxRow(text []byte) bool {
 	}
 	b := block{pcs: hexes(m[3])}
 	for i, number := range numbers[len(numbers)-before:] {
-		v, err := strconv.ParseInt(string(number), 10, 64)
-		switch name := columns[i]; {
+		switch v, err := strconv.ParseInt(number, 10, 64); {
 		case err != nil || v < 0:
-		case name == "PID":
+		case columns[i] == "PID":
 			b.user.Set(codec.TagThread, uint64(v))
 			s.nameThread(uint64(v), s.owner)
-		case name == "Sequence":
+		case columns[i] == "Sequence":
 			b.user.Set(codec.TagSequence, uint64(v))
-		case name == "Size":
+		case columns[i] == "Size":
 			b.size = v
 		}
 	}
@@ -182,15 +160,14 @@ func (s *state) nuttxRow(text []byte) bool {
 func (s *state) nuttxHeapOf(address uint64) {
 	if s.next {
 		again := func(heap [2]uint64) bool { return heap[0] <= address && address <= heap[1] }
-		if s.ended && (slices.ContainsFunc(s.nuttx.heaps, again) || len(s.nuttx.heaps) >= maxSeen) {
-			s.closeEnded()
+		if s.ended && (slices.ContainsFunc(s.heaps, again) || len(s.heaps) >= maxSeen) {
 			s.begin("")
-			s.nuttx.heaps, s.n, s.size = nil, 0, 0
+			s.heaps, s.n, s.size = nil, 0, 0
 		}
-		s.nuttx.heaps, s.next, s.ended = append(s.nuttx.heaps, [2]uint64{address, address}), false, false
+		s.heaps, s.next, s.ended = append(s.heaps, [2]uint64{address, address}), false, false
 	}
-	if k := len(s.nuttx.heaps); k > 0 {
-		last := &s.nuttx.heaps[k-1]
+	if k := len(s.heaps); k > 0 {
+		last := &s.heaps[k-1]
 		*last = [2]uint64{min(last[0], address), max(last[1], address)}
 	}
 }
@@ -198,7 +175,7 @@ func (s *state) nuttxHeapOf(address uint64) {
 // nuttxAlone reads a row of which the lines above were not pasted.
 func (s *state) nuttxAlone(m match) {
 	if !s.rows {
-		nuttxDump("")(s, m)
+		s.nuttxDump("")
 	}
 	s.nuttxRow(m.line)
 }
@@ -211,16 +188,15 @@ func (s *state) nuttxTotals(match) {
 		if m == nil {
 			return false
 		}
-		s.inside = nil
-		if s.free {
-			s.heap(s.walk)
+		if s.inside = nil; s.free {
+			s.walked()
 			s.closeEnded()
 			return true
 		}
 		n, _ := strconv.ParseInt(string(m[1]), 10, 64)
 		b, _ := strconv.ParseInt(string(m[2]), 10, 64)
 		s.n, s.size, s.ended, s.traced, s.others = s.n+n, s.size+b, true, false, 0
-		if s.nuttx.heaps == nil && !s.next {
+		if s.heaps == nil && !s.next {
 			s.closeEnded()
 		}
 		return true
@@ -229,18 +205,15 @@ func (s *state) nuttxTotals(match) {
 
 // nuttxHolds takes the sum of the blocks of a process.
 func (s *state) nuttxHolds(m match) {
-	s.beginEndless("failure", "")
+	s.beginEndless(nuttxFailure, "")
 	b := m.block()
 	if pid := m.number("thread"); pid >= 0 {
 		b.user.Set(codec.TagThread, uint64(pid))
 	}
 	if count := m.number("count"); count > 0 {
-		s.sum(&b, count, b.size)
+		s.sum(b, count, b.size)
 	}
 }
-
-// nuttxProcess takes a line of ps.
-func (s *state) nuttxProcess(m match) { s.nameThread(uint64(m.number("thread")), m.text("name")) }
 
 // nameThread names a thread, unless it has the name.
 func (s *state) nameThread(number uint64, name string) {
@@ -251,5 +224,7 @@ func (s *state) nameThread(number uint64, name string) {
 		s.threads = map[uint64]string{}
 	}
 	s.threads[number] = name
-	s.thread(number, name)
+	if number>>32 == 0 {
+		s.header(codec.VerbThread, int64(number), "name", name)
+	}
 }

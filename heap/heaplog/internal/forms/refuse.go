@@ -10,78 +10,26 @@ import (
 	"unicode/utf8"
 )
 
-// signatures recognize reports that have no levels: all texts are in the log, in this order. quiet is the
-// number of lines from the first one on, whose numbers of bytes are none.
-var signatures = []struct {
-	texts []string
-	quiet int64
-	is    string // and what to do instead
-}{
-	{[]string{"invoked oom-killer"}, 200, "the kernel's report of an out-of-memory kill: it names the process, and no growth; log VmRSS of that process"},
-	{[]string{"Killed process", "total-vm"}, 1, "the kernel's report of an out-of-memory kill: it names the process, and no growth; log VmRSS of that process"},
-	{[]string{"Mem-Info:"}, 60, "the kernel's report of its memory, after a failed allocation: no growth; log MemAvailable of /proc/meminfo"},
-	{[]string{"<malloc version="}, 200, "the XML of glibc's malloc_info: print mallinfo2().uordblks instead"},
-	{[]string{"#CD:BEGIN#"}, 0, "a crash dump: btcore stacks -e ELF FILE reads it"},
-	{[]string{"CORRUPT HEAP"}, 30, "a heap corruption: btdecode names the functions of its backtrace"},
-	{[]string{"desc: --massif", "time_unit:"}, always, "a file of valgrind's massif: run ms_print, or valgrind --tool=dhat, whose file btheap reads"},
-	{[]string{"ms_print arguments:"}, always, "the text of ms_print: run valgrind --tool=dhat, whose file btheap reads"},
-	{[]string{"\"dhatFileVersion\""}, always, "a file of valgrind's DHAT that is not whole"},
-	{[]string{"HEAP SUMMARY:"}, 60, "a report of valgrind's memcheck without loss records: run it with --leak-check=full"},
-	{[]string{"ERROR: LeakSanitizer"}, 200, "a report of LeakSanitizer without a leak"},
-	{[]string{"Detected memory leaks!"}, 200, "a report of _CrtDumpMemoryLeaks: it lists leaked blocks without call stacks; print a level at intervals"},
-	{[]string{"UMDH", "BackTrace"}, always, "a log of UMDH: umdh compares two of them"},
-	{[]string{"MOST CALLS TO ALLOCATION FUNCTIONS"}, always, "the text of heaptrack_print: give the heaptrack file itself"},
-	{[]string{"reading file \"heaptrack."}, always, "the text of heaptrack_print: give the heaptrack file itself"},
-	{[]string{"unreferenced object 0x"}, 200, "a report of the kernel's kmemleak: suspected blocks with backtraces, no levels"},
-	{[]string{"[ Top ", "differences ]"}, always, "a comparison by tracemalloc: no levels; print tracemalloc.get_traced_memory()[0] at intervals"},
-	{[]string{"tracemalloc"}, 0, "a report of tracemalloc: compare snapshots in Python, or print tracemalloc.get_traced_memory()[0] at intervals"},
-	{[]string{"stacks with outstanding allocations"}, 200, "a report of bcc's memleak: bytes by call stack, no levels"},
-	{[]string{"memory item information"}, 200, "the blocks of RT-Thread's memtrace: no levels; free prints them"},
-	{[]string{"Owner", "LEAK"}, 200, "the blocks of TizenRT's mem_leak: no levels"},
-	{[]string{"Page allocated via order"}, always, "the kernel's page_owner that is not whole"},
-	{[]string{"heap profile:"}, always, "a heap profile that is not whole"},
-	{[]string{"Guru Meditation"}, 0, panics},
-	{[]string{">>>stack>>>"}, 0, panics},
-	{[]string{"abort() was called at PC"}, 0, panics},
-	{[]string{"HardFault"}, 0, panics},
-	{[]string{"Hard fault"}, 0, panics},
-	{[]string{"Hard Fault"}, 0, panics},
-	{[]string{"ZEPHYR FATAL ERROR"}, 0, panics},
-	{[]string{"======= Backtrace: ="}, 0, panics},
-	{[]string{"ERROR: AddressSanitizer"}, 0, "a report of AddressSanitizer about one access: it names the functions itself"},
-	{[]string{"Showing nodes accounting for"}, always, "the text of pprof: give the profile itself"},
-	{[]string{"#instances", "#bytes"}, always, "a histogram of jmap: bytes by class, no levels; log jcmd PID GC.heap_info at intervals"},
-	{[]string{"YGCT", "FGCT"}, always, "jstat, whose columns are percent or parts of the heap: log jcmd PID GC.heap_info at intervals"},
-	{[]string{"OBJ SIZE", "CACHE SIZE"}, always, "the kernel's caches by slabtop: log MemAvailable of /proc/meminfo"},
-	{[]string{"~~Dr.M~~"}, always, "a report of Dr. Memory: it names the functions itself"},
-	{[]string{"leaks for", "total leaked bytes"}, 0, "a report of macOS' leaks: it lists blocks, no levels"},
-	{[]string{"<valgrindoutput>"}, always, "the XML of valgrind: run it without --xml"},
-	{[]string{"JAVA PROFILE 1.0"}, always, "a heap dump of Java: Eclipse MAT reads it"},
-	{[]string{"[ Top ", ": size=", ", count="}, always, "a list by tracemalloc: no levels; print tracemalloc.get_traced_memory()[0] at intervals"},
-	{[]string{"Mem alloc fail"}, 0, "a failed allocation, and no level"},
-}
-
-const (
-	panics = "a panic: btdecode names the functions of its backtrace"
-	always = 1 << 40
-)
-
-// mark is a text of a signature or a banner.
-type mark struct {
-	text         string
-	signature, k int
-}
-
-// marks are the texts of the signatures by their first two bytes.
-var marks = func() (list [1 << 16][]mark) {
-	for i, s := range signatures {
-		for k, text := range s.texts {
-			at := uint16(text[0])<<8 | uint16(text[1])
-			list[at] = append(list[at], mark{text, i, k})
+// textMarks finds the texts of tables/texts.tsv: its columns are the number of lines whose numbers of bytes are none, "all" of
+// them, or "boot" for a banner, what the report is, and the texts that are in it, in this order.
+var signatures, textMarks = func() (list [][]string, x *index) {
+	list, x = rows("texts"), &index{}
+	for i, row := range list {
+		for k, text := range row[2:] {
+			x.add(text, i<<8|k)
 		}
 	}
-	return list
+	return list, x
 }()
+
+// IsBanner reports whether a line is a boot banner.
+func IsBanner(line []byte) (is bool) {
+	textMarks.find(line, func(of int) bool {
+		is = is || signatures[of>>8][0] == "boot"
+		return !is
+	})
+	return is
+}
 
 // candidate is a number that may be a level, although it does not count.
 type candidate struct {
@@ -124,24 +72,29 @@ type refusals struct {
 	known         map[string]int // index in unknown, by label
 }
 
-// mark looks for the texts of signatures.
-func (r *refusals) mark(b []byte, line int64) {
-	for i := 0; i+1 < len(b); i++ {
-		for _, m := range marks[uint16(b[i])<<8|uint16(b[i+1])] {
-			if len(b)-i < len(m.text) || string(b[i:i+len(m.text)]) != m.text {
-				continue
-			}
-			if r.found == nil {
-				r.found = make([]int, len(signatures))
-			}
-			if r.found[m.signature] == m.k {
-				r.found[m.signature]++
-			}
-			if n := signatures[m.signature].quiet; n > 0 && m.k == 0 {
-				r.quiet = max(r.quiet, line+n-1)
-			}
+// mark looks for the texts of signatures, and returns whether the line is a banner.
+func (r *refusals) mark(b []byte, line int64) (boots bool) {
+	textMarks.find(b, func(of int) bool {
+		i, k := of>>8, of&255
+		if r.found == nil {
+			r.found = make([]int, len(signatures))
 		}
-	}
+		if r.found[i] == k {
+			r.found[i]++
+		}
+		n, _ := strconv.ParseInt(signatures[i][0], 10, 64)
+		switch {
+		case signatures[i][0] == "boot":
+			boots, r.found[i] = true, 0
+		case signatures[i][0] == "all":
+			n = 1 << 40
+			fallthrough
+		case n > 0 && k == 0:
+			r.quiet = max(r.quiet, line+n-1)
+		}
+		return true
+	})
+	return boots
 }
 
 // missed takes a number whose words are not known.
@@ -163,8 +116,8 @@ func (r *refusals) missed(n *number, line []byte) {
 // Is returns what the log is if it is a report without levels, "" if that is not known.
 func (l *Levels) Is() string {
 	for i, n := range l.found {
-		if n == len(signatures[i].texts) {
-			return signatures[i].is
+		if n == len(signatures[i])-2 {
+			return signatures[i][1]
 		}
 	}
 	return ""

@@ -50,8 +50,6 @@ func (p *Place) SinceBoot() (at time.Duration, ok bool) {
 	return p.up.duration(), p.up.clock == bootTime
 }
 
-func (m moment) duration() time.Duration { return time.Duration(m.at * 1e9) }
-
 // nameSeries returns the series of one form, each with the names that distinguish it: the host if there are
 // several, and words
 // that vary.
@@ -81,7 +79,7 @@ func nameSeries(g []*rawSeries, hosts bool) (list []*Series) {
 		for k, w := range words {
 			switch {
 			case r.cell || !varies[k] && !strings.HasPrefix(w, "0x"):
-			case heapNames[strings.ToLower(w)] != "" || isDigit(w[0]) && (k == 0 || !nouns[strings.ToLower(words[k-1])]):
+			case values["heap "+strings.ToLower(w)] != "" || isDigit(w[0]) && (k == 0 || !is("name", strings.ToLower(words[k-1]))):
 				heap = append(heap, heapName(w))
 			default:
 				source = append(source, w)
@@ -97,12 +95,9 @@ func nameSeries(g []*rawSeries, hosts bool) (list []*Series) {
 	return list
 }
 
-// heapNames are names of heaps that print in several spellings.
-var heapNames = map[string]string{"psram": "PSRAM", "spiram": "PSRAM", "internal": "internal", "inter": "internal", "dram": "DRAM", "iram": "IRAM", "dma": "DMA"}
-
 // heapName returns the name of a heap as all lines have it.
 func heapName(text string) string {
-	if name, ok := heapNames[strings.ToLower(text)]; ok {
+	if name, ok := values["heap "+strings.ToLower(text)]; ok {
 		return name
 	}
 	return text
@@ -111,7 +106,7 @@ func heapName(text string) string {
 // heapIn returns the name of a heap that a label has, "" if it has none.
 func heapIn(label string) string {
 	for _, w := range labelWords(label) {
-		if name, ok := heapNames[w]; ok {
+		if name, ok := values["heap "+w]; ok {
 			return name
 		}
 	}

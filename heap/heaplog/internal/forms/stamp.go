@@ -2,6 +2,9 @@ package forms
 
 import (
 	"bytes"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -24,84 +27,220 @@ type moment struct {
 	at float64
 }
 
-// stamps are the times at the beginning of a line. %Y %m %d %H %M %S %y are digits, %h hours beyond a day, %b %a names, %f a
-// fraction or nothing, %p AM or PM, %z a zone or nothing, %Z a word, %i an integer, %j one that says nothing, %$ the end of the line, %6 one of six digits or more, %U a word in brackets of capitals, %F a number with a point, %E a
-// time since 1970, %L a letter, %w anything but a bracket, _ spaces or none.
-var stamps = []struct {
+func (m moment) duration() time.Duration { return time.Duration(m.at * 1e9) }
+
+// stampForm is a time at the beginning of a line. See tables/stamps.tsv.
+type stampForm struct {
 	form  string
 	clock clock
 	unit  float64 // of %i and %F, in seconds
 	whole bool    // the line has nothing else: the time of what follows
-}{
-	{"%Y-%m-%dT%H:%M:%S%f%z", dateTime, 0, false},
-	{"%Y-%m-%d %H:%M:%S%f%z", dateTime, 0, false},
-	{"[%Y-%m-%d %H:%M:%S%f%z]", dateTime, 0, false},
-	{"[%Y-%m-%dT%H:%M:%S%f%z]", dateTime, 0, false},
-	{"%Y/%m/%d %H:%M:%S%f", dateTime, 0, false},
-	{"[%Y/%m/%d %H:%M:%S:%i]", dateTime, 0, false}, // of libwebsockets
-	{"%d.%m.%Y %H:%M:%S%f", dateTime, 0, false},
-	{"%d.%m.%Y, %H:%M:%S%f", dateTime, 0, false},
-	{"[%d.%m.%Y %H:%M:%S%f]", dateTime, 0, false},
-	{"%j/%j/%j %H:%M:%S%p ", dayTime, 0, false}, // which is the day, and which the month?
-	{"%j/%j/%j %H:%M:%S%f", dayTime, 0, false},
-	{"%j-%j-%j %H:%M:%S%f", dayTime, 0, false},
-	{"[%d/%b/%Y:%H:%M:%S %z]", dateTime, 0, false}, // of web servers
-	{"[%a %b_%d %H:%M:%S%f %Y]", dateTime, 0, false},
-	{"[%Y-%m-%dT%H:%M:%S%f%z %w]", dateTime, 0, false},
-	{"%a %Y-%m-%d %H:%M:%S %Z ", dateTime, 0, false},
-	{"%b_%d, %Y %H:%M:%S%p ", dateTime, 0, false},
-	{"<%i>%i %Y-%m-%dT%H:%M:%S%f%z ", dateTime, 0, false},
-	{"<%i>%b_%d %H:%M:%S%f ", yearTime, 0, false},
-	{"[%b_%d %H:%M:%S%f]", yearTime, 0, false},
-	{"%L%m%d %H:%M:%S%f ", yearTime, 0, false}, // of glog
-	{"%b_%d %H:%M:%S%f %Y", dateTime, 0, false},
-	{"%a %b_%d %H:%M:%S %Z %Y", dateTime, 0, true},
-	{"%a %b_%d %H:%M:%S %Y", dateTime, 0, true},
-	{"%b_%d %H:%M:%S%f ", yearTime, 0, false}, // of syslog: the host and a tag follow
-	{"%m-%d %H:%M:%S%f ", yearTime, 0, false},
-	{"[%h:%M:%S%f,%i]", bootTime, 0, false},
-	{"[%H:%M:%S%f]", dayTime, 0, false},
-	{"%H:%M:%S%p ", dayTime, 0, false},
-	{"%H:%M:%S%f -> ", dayTime, 0, false},
-	{"%H:%M:%S%f ", dayTime, 0, false},
-	{"%H:%M:%S%f: ", dayTime, 0, false},
-	{"[_%i][%L][%w]", bootTime, 1e-3, false},
-	{"%L (%i) ", bootTime, 1e-3, false},
-	{"%L (%H:%M:%S%f) ", dayTime, 0, false},
-	{"%L (%y-%m-%d %H:%M:%S%f) ", dateTime, 0, false},
-	{"[%E]", dateTime, 1, false},
-	{"[_%F]", bootTime, 1, false},
-	{"(_%F)", bootTime, 1, false},
-	{"[%w]\t(%F, +%j)\t", bootTime, 1, false}, // of LVGL
-	{"Runtime: %i%$", bootTime, 1e-3, true},   // of WLED
-	{"[%6] [%U] ", bootTime, 1e-3, false},     // of ESPurna
-	{"[_%i]", noUnit, 1, false},
-	{"(_%i)", noUnit, 1, false},
-	{"# %Y-%m-%dT%H:%M:%S%f%z", dateTime, 0, true},
-	{"top - %H:%M:%S ", dayTime, 0, true},
-	{"# scrape %E", dateTime, 1, true},
-	{"%E", dateTime, 1, false},
-	{"%Z_| %H:%M:%S %i [%w] ", bootTime, 1, false}, // of Meshtastic
-	{"%Z_| ??:??:?? %i [%w] ", bootTime, 1, false},
-	{"%i ms ", bootTime, 1e-3, false},
-	{"%i ms:", bootTime, 1e-3, false},
-	{"%i : Info", bootTime, 1e-3, false}, // of ESPEasy
-	{"=== %i min", bootTime, 60, true},
-	{"Uptime:_%i ", bootTime, 1e-3, true},
 }
 
-// beginsStamp reports whether a line may begin with a time.
-func beginsStamp(b []byte) bool {
-	switch c := b[0]; {
-	case isDigit(c), c == '[', c == '(', c == '#', c == '=', c == '<':
-		return true
-	case !isUpper(c) && c != 't':
-		return false
-	case b[1] == ' ', isDigit(b[1]), len(b) > 6 && b[6] == '|':
-		return true
+// stamps are the forms of times, and stampsAt those that may begin with a byte.
+var stamps, stampsAt = func() (list []stampForm, at [256][]int) {
+	clocks := []string{"", "date", "day", "year", "boot", "count"}
+	for i, row := range rows("stamps") {
+		unit, _ := strconv.ParseFloat(row[1], 64)
+		f := stampForm{row[3], clock(slices.Index(clocks, row[0])), unit, row[2] != ""}
+		list = append(list, f)
+		for c := range 256 {
+			switch {
+			case f.form[0] != '%' && f.form[0] != byte(c), f.form[0] == '%' && strings.IndexByte("baLZ", f.form[1]) >= 0 && !isUpper(byte(c)):
+			case f.form[0] != '%' || strings.IndexByte("baLZ", f.form[1]) >= 0 || isDigit(byte(c)):
+				at[c] = append(at[c], i)
+			}
+		}
 	}
-	k := strings.Index(months+days+"topUptRun", string(b[:3]))
-	return k >= 0 && k%3 == 0
+	return list, at
+}()
+
+// The parts of a time.
+const (
+	atYear = iota
+	atMonth
+	atDay
+	atHour
+	atMinute
+	atSecond // with its fraction
+	atZone   // in seconds
+	atNumber // of %i, %E and %F
+	atIgnored
+	parts
+)
+
+// stampNumbers are parts of a time that are numbers: their digits, range and part.
+var stampNumbers = [128]struct {
+	least, most int
+	low, high   float64
+	part        int
+}{'Y': {4, 4, 1901, 2199, atYear}, 'y': {1, 2, 0, 99, atYear}, 'm': {1, 2, 1, 12, atMonth}, 'd': {1, 2, 1, 31, atDay}, 'h': {1, 9, 0, 1e9, atHour}, 'H': {1, 2, 0, 23, atHour}, 'M': {1, 2, 0, 59, atMinute},
+	'S': {1, 2, 0, 60, atSecond}, 'i': {1, 20, 0, 1e20, atNumber}, '6': {6, 20, 0, 1e20, atNumber}, 'j': {1, 20, 0, 1e20, atIgnored}}
+
+const (
+	months = "JanFebMarAprMayJunJulAugSepOctNovDec"
+	days   = "MonTueWedThuFriSatSun"
+)
+
+// matchStamp reads a time of a form at the beginning of text, and returns its length.
+func matchStamp(form string, unit float64, text []byte) (seconds float64, n int, ok bool) {
+	v := [parts]float64{atYear: 1970, atMonth: 1, atDay: 1}
+	for i := 0; i < len(form); i++ {
+		switch c := form[i]; {
+		case c == '_':
+			n = span(text, n, isSpace)
+		case c == '%':
+			i++
+			k := stampPart(form[i], text[n:], &v)
+			if k < 0 {
+				return 0, 0, false
+			}
+			n += k
+		case n == len(text) || text[n] != c:
+			return 0, 0, false
+		default:
+			n++
+		}
+	}
+	if unit != 0 {
+		return v[atNumber] * unit, n, true
+	}
+	if v[atYear] < 100 { // those from 70 on are of a clock that is not set
+		v[atYear] = math.Mod(v[atYear]+30, 100) + 1970
+	}
+	at := time.Date(int(v[atYear]), time.Month(int(v[atMonth])), int(v[atDay]), int(v[atHour]), int(v[atMinute]), 0, 0, time.UTC)
+	return float64(at.Unix()) + v[atSecond] - v[atZone], n, true
+}
+
+// digitsOf reads up to most digits.
+func digitsOf(b []byte, most int) (v float64, k int) {
+	for k < min(len(b), most) && isDigit(b[k]) {
+		v = v*10 + float64(b[k]-'0')
+		k++
+	}
+	return v, k
+}
+
+// fraction reads a point or comma and digits. k is 0 if there are none.
+func fraction(b []byte) (v float64, k int) {
+	if len(b) < 2 || b[0] != '.' && b[0] != ',' || !isDigit(b[1]) {
+		return 0, 0
+	}
+	v, k = digitsOf(b[1:], 9)
+	return v / math.Pow10(k), k + 1
+}
+
+// stampPart reads a part of a time, and returns its length, negative if b does not begin with it.
+func stampPart(verb byte, b []byte, v *[parts]float64) int {
+	if f := &stampNumbers[verb]; f.most > 0 {
+		x, k := digitsOf(b, f.most)
+		if v[f.part] = x; k < f.least || x < f.low || x > f.high {
+			return -1
+		}
+		return k
+	}
+	switch verb {
+	case 'b', 'a':
+		names := months
+		if verb == 'a' {
+			names = days
+		}
+		k := strings.Index(names, string(b[:min(3, len(b))]))
+		if len(b) < 3 || k < 0 || k%3 != 0 {
+			return -1
+		}
+		if verb == 'b' {
+			v[atMonth] = float64(k/3 + 1)
+		}
+		return 3
+	case 'p':
+		pm := bytes.HasPrefix(b, []byte(" PM"))
+		if !pm && !bytes.HasPrefix(b, []byte(" AM")) || v[atHour] < 1 || v[atHour] > 12 {
+			return -1
+		}
+		if v[atHour] = math.Mod(v[atHour], 12); pm {
+			v[atHour] += 12
+		}
+		return 3
+	case 'f':
+		x, k := fraction(b)
+		v[atSecond] += x
+		return k
+	case 'z':
+		return zoneOf(b, v)
+	case 'Z', 'U', 'L':
+		k := span(b, 0, isUpper)
+		if verb == 'L' {
+			k = min(k, 1)
+		}
+		if k == 0 || k < 2 && verb != 'L' {
+			return -1
+		}
+		return k
+	case 'w':
+		return bytes.IndexByte(b[:min(len(b), 40)], ']')
+	case 't':
+		if !bytes.HasPrefix(b, []byte("\t")) {
+			return -1
+		}
+		return 1
+	case '$':
+		return -min(len(b), 1)
+	case 'E':
+		return epoch(b, v)
+	}
+	x, k := digitsOf(b, 20) // %F
+	f, n := fraction(b[k:])
+	if v[atNumber] = x + f; n == 0 || k == 0 {
+		return -1
+	}
+	return k + n
+}
+
+// zoneOf reads a atZone, if there is one: Z, +01:00, -0500.
+func zoneOf(b []byte, v *[parts]float64) int {
+	switch {
+	case len(b) > 0 && b[0] == 'Z':
+		return 1
+	case len(b) < 3 || b[0] != '+' && b[0] != '-':
+		return 0
+	}
+	hours, k := digitsOf(b[1:], 2)
+	if k < 2 {
+		return 0
+	}
+	n := 3
+	if n < len(b) && b[n] == ':' {
+		n++
+	}
+	minutes, k := digitsOf(b[n:], 2)
+	if v[atZone] = hours*3600 + minutes*60; b[0] == '-' {
+		v[atZone] = -v[atZone]
+	}
+	return n + k
+}
+
+// epoch reads a time since 1970 in seconds, ms, µs or ns, by its number of digits.
+func epoch(b []byte, v *[parts]float64) int {
+	x, k := digitsOf(b, 20)
+	if k < 10 || (k-10)%3 != 0 || k > 19 || k < len(b) && bytes.IndexByte([]byte(" .,\t:]"), b[k]) < 0 {
+		return -1
+	}
+	x /= math.Pow10(k - 10)
+	if k < len(b) && b[k] == '.' {
+		f, n := fraction(b[k:])
+		x, k = x+f, k+max(n, 1)
+	}
+	if v[atNumber] = x; x <= 1e9 || x >= 4e9 {
+		return -1
+	}
+	return k
+}
+
+// epochOf returns the time since 1970 that a number is, if it is one.
+func epochOf(raw []byte) (moment, bool) {
+	v, _, ok := matchStamp("%E", 1, raw)
+	return moment{dateTime, v}, ok
 }
 
 // maxStamps is the number of times at the beginning of a line.
@@ -133,18 +272,15 @@ type Stamp struct {
 func Stamps(line []byte) (list []Stamp) {
 	var t stamper
 	s := t.stamp(bytes.TrimSpace(plain(line)))
-	for _, x := range []struct {
-		moment
-		form int
-	}{{s.wall, t.lastStamp}, {s.up, s.form}} {
-		if x.clock == noClock || x.clock == noUnit {
-			continue
-		}
+	if s.wall.clock != noClock {
+		list = append(list, Stamp{t.lastStamp, true, s.wall.duration(), moment{at: append(full[s.wall.clock], 0)[0]}.duration()})
+	}
+	if s.up.clock == bootTime {
 		most := 0.0
-		if x.clock != bootTime || stamps[x.form].unit == 1e-3 {
-			most = append(full[x.clock], 0)[0]
+		if stamps[s.form].unit == 1e-3 {
+			most = full[bootTime][0]
 		}
-		list = append(list, Stamp{x.form, x.clock != bootTime, x.duration(), moment{at: most}.duration()})
+		list = append(list, Stamp{s.form, false, s.up.duration(), moment{at: most}.duration()})
 	}
 	return list
 }
@@ -157,7 +293,7 @@ func (l *stamper) stamp(b []byte) (s stamped) {
 	}
 	for range maxStamps {
 		b = bytes.TrimLeft(b, " \t")
-		if s.rest = b; len(b) < 4 || !beginsStamp(b) {
+		if s.rest = b; len(b) < 4 {
 			return s
 		}
 		k, at, n := l.findStamp(b)
@@ -207,7 +343,7 @@ func (l *stamper) findStamp(b []byte) (form int, at float64, n int) {
 	if at, n, ok := tryStamp(l.lastStamp, b); ok {
 		return l.lastStamp, at, n
 	}
-	for k := range stamps {
+	for _, k := range stampsAt[b[0]] {
 		if at, n, ok := tryStamp(k, b); ok {
 			return k, at, n
 		}
@@ -232,13 +368,10 @@ func tryStamp(k int, b []byte) (at float64, n int, ok bool) {
 // vocabulary or the level of a log.
 func tagOf(b []byte) []byte {
 	k := bytes.IndexByte(b, ']')
-	if b[0] != '[' || k < 4 || k > 32 || k+1 == len(b) || b[k+1] != ' ' || bytes.ContainsAny(b[1:k], " []=") || classOf(string(b[1:k])).q.level() {
+	if b[0] != '[' || k < 4 || k > 32 || k+1 == len(b) || b[k+1] != ' ' || bytes.ContainsAny(b[1:k], " []=") || classOf(string(b[1:k])).q.level() || isUpper(b[1]) && isUpper(b[2]) {
 		return nil
 	}
-	if tag := b[1:k]; !isUpper(tag[0]) || !isUpper(tag[1]) {
-		return tag
-	}
-	return nil
+	return b[1:k]
 }
 
 // hostOf returns the host behind a time of syslog, if a tag with a colon follows.
@@ -255,7 +388,7 @@ func FirstDate(text []byte) (at time.Time, ok bool) {
 	var l stamper
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(plain(line))
-		first, _, _ := bytes.Cut(bytes.ReplaceAll(bytes.ReplaceAll(line, []byte(";"), []byte(",")), []byte("\t"), []byte(",")), []byte(",")) // of a row of a table
+		first := line[:span(line, 0, func(c byte) bool { return c != ';' && c != '\t' && c != ',' })] // of a row of a table
 		for _, part := range [][]byte{line, bytes.Trim(first, `" `)} {
 			if s := l.stamp(part); s.wall.clock == dateTime {
 				return time.Unix(0, int64(s.wall.at*1e9)).UTC(), true

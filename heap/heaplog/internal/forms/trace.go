@@ -12,38 +12,32 @@ import (
 // trace makes the records and headers.
 type trace struct {
 	place   recording.Place // of the current line
-	queue   []Item          // that are not returned yet
 	out     []Item          // of the current line
-	held    *recording.Item // a record that may not count, nil if there is none
-	behind  int             // the bytes of text behind it
+	waiting block           // of which the callers follow, or whether it was freed
+	waits   int64           // the number of blocks of which waiting is the sum, 0 if there are none
 	dump    uint32          // number of the next dump
 	open    bool
 	endless string // what prints the open dump, if it has no last line: it ends where something else begins
 	ended   bool   // the open dump has its last line, with the totals n and size, but may go on
 	others  int    // lines that are no record since
 	n, size int64
-	atEnd   func() // called before the open dump ends, nil if nothing is to be done
+	walk    heap // the heap whose blocks are listed: what was free so far
 	skipped int64
 	sums    int64             // blocks that sum has written
 	tasks   map[string]uint64 // numbers of tasks that have names only
 }
 
-// key is a key of a header. A negative value is not known.
-type key struct {
-	name  string
-	value int64
-}
-
-// header writes a header with the keys whose values are known. text has keys with names, in pairs.
-func (t *trace) header(h codec.Header, keys []key, text ...string) {
-	for i := 0; i+1 < len(text); i += 2 {
-		if text[i+1] != "" {
-			h.Keys = append(h.Keys, codec.HeaderKey{Key: text[i], Value: text[i+1]})
+// header writes a header without a number, if that is negative. keys are names and values in pairs: texts, or numbers,
+// which are not known if they are negative.
+func (t *trace) header(verb string, number int64, keys ...any) {
+	h := codec.Header{Verb: verb, Number: uint32(max(number, 0)), HasNumber: number >= 0}
+	for i := 0; i < len(keys); i += 2 {
+		text, _ := keys[i+1].(string)
+		if v, ok := keys[i+1].(int64); ok && v >= 0 {
+			text = strconv.FormatInt(v, 10)
 		}
-	}
-	for _, k := range keys {
-		if k.value >= 0 {
-			h.Keys = append(h.Keys, codec.HeaderKey{Key: k.name, Value: strconv.FormatInt(k.value, 10)})
+		if text != "" {
+			h.Keys = append(h.Keys, codec.HeaderKey{Key: keys[i].(string), Value: text})
 		}
 	}
 	if text, err := codec.AppendHeader(nil, &h); err == nil {
@@ -57,23 +51,12 @@ func (t *trace) add(it *recording.Item) {
 	t.out = append(t.out, Item{Item: &recording.Item{Place: t.place, Text: []byte(" ")}}, Item{Item: it}) // between the text and the record
 }
 
-// maxOthers is the number of other lines that may stand between those of a dump.
-const maxOthers = 4
-
-// other takes a line that is no record.
-func (t *trace) other() {
-	if t.others++; t.others == maxOthers+1 {
-		t.closeEnded()
-	}
-}
-
 // boot begins a boot.
 func (t *trace) boot() {
-	t.release()
+	t.emit()
 	t.closeEndless()
-	t.closeEnded()
-	if t.open || t.dump > 0 { // otherwise the log has its own boots and dumps
-		t.header(codec.Header{Verb: codec.VerbBoot}, nil)
+	if t.closeEnded(); t.open || t.dump > 0 { // otherwise the log has its own boots and dumps
+		t.header(codec.VerbBoot, -1)
 	}
 	t.dump, t.open, t.tasks = 0, false, nil
 }
@@ -81,13 +64,12 @@ func (t *trace) boot() {
 // begin opens a dump. If another one is open, its end was lost. why says that the dump has only
 // some of the blocks, "" if it has all.
 func (t *trace) begin(why string) {
-	t.release()
+	t.emit()
 	t.closeEndless()
 	if t.closeEnded(); t.open {
 		t.dump++
 	}
-	t.atEnd = nil
-	t.header(codec.Header{Verb: codec.VerbBegin, Number: t.dump, HasNumber: true}, []key{{"u", 1}, {ForeignKey, 1}}, "why", why)
+	t.header(codec.VerbBegin, int64(t.dump), "why", why, "u", int64(1), ForeignKey, int64(1))
 	t.open = true
 }
 
@@ -117,13 +99,11 @@ func (t *trace) closeEnded() {
 
 // close closes the open dump. n and b are the blocks and bytes that the trace says it has.
 func (t *trace) close(n, b int64) {
-	t.release()
-	if end := t.atEnd; end != nil {
-		t.atEnd = nil
-		end()
+	if t.emit(); t.endless == espWalk {
+		t.walked()
 	}
 	if t.open {
-		t.header(codec.Header{Verb: codec.VerbEnd, Number: t.dump, HasNumber: true}, []key{{"n", n}, {"b", b}})
+		t.header(codec.VerbEnd, int64(t.dump), "n", n, "b", b)
 		t.dump, t.open, t.endless, t.ended = t.dump+1, false, "", false
 	}
 }
@@ -137,48 +117,44 @@ type heap struct {
 	many  bool
 }
 
-// maxHoles is the number of free blocks of a heap from which on they are not listed, and holesPerLine
-// the number that fits into a line.
 const (
+	// maxHoles is the number of free blocks of a heap from which on they are not listed, and holesPerLine
+	// the number that fits into a line.
 	maxHoles     = 4096
 	holesPerLine = 100
+	// ForeignKey is the key of the ~h#begin and ~h#heap lines that the Reader writes. Those of the log itself lack it.
+	ForeignKey = "foreign"
+	// maxTasks limits the tasks of a boot that have numbers, and maxSeen the heaps or tasks of a dump.
+	maxTasks = 1 << 12
+	maxSeen  = 256
+	// maxFrames is the most frames that a record with user fields takes. (BT-EVT-2)
+	maxFrames = codec.MaxDepth - 1
+	// minSums is the number of blocks of sums that any log may have. A log may have one more for each of
+	// its bytes, so that the time for a log is in proportion to its length.
+	minSums = 4096
 )
 
 // addFree adds a free block to a heap, of which the allocator lists all blocks.
 func (h *heap) addFree(address uint64, size int64) {
 	h.free += size
 	h.largest = max(h.largest, size)
-	switch {
-	case size <= 0 || h.many:
-	case len(h.holes) == maxHoles:
-		h.holes, h.many = nil, true
-	default:
+	if h.many = h.many || len(h.holes) == maxHoles; h.many {
+		h.holes = nil
+	} else if size > 0 {
 		h.holes = append(h.holes, codec.Range{Start: address, Length: uint64(size)})
 	}
 }
 
-// ForeignKey is the key of the ~h#begin and ~h#heap lines that the Reader writes. Those of the log itself lack it.
-const ForeignKey = "foreign"
-
-// heap writes what an allocator says of a heap.
-func (t *trace) heap(h heap) {
-	for list := range slices.Chunk(h.holes, holesPerLine) {
-		t.header(codec.Header{Verb: codec.VerbFree}, nil, "name", h.name, "heap", codec.FormatRanges(list))
+// walked ends the heap whose blocks are listed: what was free is what the heap has.
+func (t *trace) walked() {
+	if h := t.walk; h.size != 0 {
+		for list := range slices.Chunk(h.holes, holesPerLine) {
+			t.header(codec.VerbFree, -1, "name", h.name, "heap", codec.FormatRanges(list))
+		}
+		t.header(codec.VerbHeap, -1, "name", h.name, "size", h.size, "free", h.free, "largest", h.largest, "min", h.least, ForeignKey, int64(1))
 	}
-	if h.free >= 0 {
-		t.header(codec.Header{Verb: codec.VerbHeap}, []key{{"size", h.size}, {"free", h.free}, {"largest", h.largest}, {"min", h.least}, {ForeignKey, 1}}, "name", h.name)
-	}
+	t.walk = heap{}
 }
-
-// thread names a thread.
-func (t *trace) thread(number uint64, name string) {
-	if number>>32 == 0 {
-		t.header(codec.Header{Verb: codec.VerbThread, Number: uint32(number), HasNumber: true}, nil, "name", name)
-	}
-}
-
-// maxTasks limits the tasks of a boot that have numbers.
-const maxTasks = 1 << 12
 
 // numberOf returns the number of a task that has only a name, and names it.
 func (t *trace) numberOf(name string) uint64 {
@@ -191,50 +167,37 @@ func (t *trace) numberOf(name string) uint64 {
 	}
 	n = uint64(len(t.tasks) + 1)
 	t.tasks[strings.Clone(name)] = n
-	t.thread(n, name)
+	t.header(codec.VerbThread, int64(n), "name", name)
 	return n
 }
 
-// maxFrames is the most frames that a record with user fields takes. (BT-EVT-2)
-const maxFrames = codec.MaxDepth - 1
-
-// block is an allocation of a trace.
+// block is an allocation of a trace, or a sum of some.
 type block struct {
 	size int64
 	pcs  []uint64 // innermost first
 	user codec.User
 }
 
-// stack returns the stack of a block, with its 31 innermost frames, nil if it cannot be one.
-func (t *trace) stack(b *block) *codec.Stack {
+// item makes a block an item.
+func (t *trace) item(kind recording.Kind, b *block) {
 	if b.size < 0 {
 		t.skipped++
-		return nil
+		return
 	}
-	return &codec.Stack{Size: uint64(b.size), PCs: slices.Clone(b.pcs[:min(len(b.pcs), maxFrames)])}
+	user := b.user
+	t.add(&recording.Item{Kind: kind, User: &user, Stack: &codec.Stack{Size: uint64(b.size), PCs: slices.Clone(b.pcs[:min(len(b.pcs), maxFrames)])}})
 }
 
 // record makes a block a record. Outside of a dump it opens one.
-func (t *trace) record(b *block) *recording.Item {
-	if !t.open {
+func (t *trace) record(b *block) {
+	if t.emit(); !t.open {
 		t.begin("")
 	}
-	s := t.stack(b)
-	if s == nil {
-		return nil
-	}
-	user := b.user
-	it := &recording.Item{Kind: recording.KindDecoded, Stack: s, User: &user}
-	t.add(it)
-	return it
+	t.item(recording.KindDecoded, b)
 }
 
-// minSums is the number of blocks of sums that any log may have. A log may have one more for each of
-// its bytes, so that the time for a log is in proportion to its length.
-const minSums = 4096
-
 // sum writes n blocks whose sizes add up to bytes, where a trace does not tell the size of each.
-func (t *trace) sum(b *block, n, bytes int64) {
+func (t *trace) sum(b block, n, bytes int64) {
 	if n < 1 || bytes < 0 {
 		t.skipped++
 		return
@@ -246,36 +209,20 @@ func (t *trace) sum(b *block, n, bytes int64) {
 	t.sums += n
 	for i := range n {
 		b.size = bytes/n + min(1, max(0, bytes%n-i))
-		t.record(b)
+		t.record(&b)
 	}
 }
 
-// event makes a block an event. (BT-EVT-5)
-func (t *trace) event(kind uint64, b *block) {
-	b.user.Set(codec.TagEvent, kind)
-	if s := t.stack(b); s != nil {
-		user := b.user
-		t.add(&recording.Item{Kind: recording.KindEvent, Stack: s, User: &user})
-	}
+// wait keeps n blocks until emit writes them: lines that follow say more.
+func (t *trace) wait(b block, n int64) {
+	t.emit()
+	t.waiting, t.waits = b, n
 }
 
-// hold keeps the record of a block until release or drop is called. A record that is held already
-// counts.
-func (t *trace) hold(b *block) {
-	t.release()
-	t.held, t.behind = t.record(b), 0
-}
-
-// maxHeld is the number of bytes behind a held record from which on the record counts.
-const maxHeld = 16 << 10
-
-// release makes the held record count.
-func (t *trace) release() { t.held = nil }
-
-// drop forgets the held record.
-func (t *trace) drop() {
-	if t.held != nil {
-		*t.held = recording.Item{Place: t.held.Place}
+// emit writes the blocks that wait.
+func (t *trace) emit() {
+	if n := t.waits; n != 0 {
+		t.waits = 0
+		t.sum(t.waiting, n, t.waiting.size)
 	}
-	t.held = nil
 }
