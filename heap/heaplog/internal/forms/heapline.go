@@ -2,32 +2,56 @@ package forms
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// byGroups reads a line by the groups of an expression: of the user's, or of a form.
-func (l *Levels) byGroups(s *stamped) bool {
-	for _, e := range l.named {
-		for _, m := range e.FindAllSubmatchIndex(s.rest, maxHeaps) {
-			l.groups(e, m, s, "named")
-		}
-		if e.Match(s.rest) {
-			return true
+// lineForms are lines whose words do not say what they are, and lineKeys the texts that they have. A group is a quantity, with
+// a unit behind _ if its text has none, epoch, time, or heap. One without a text counts only below a heading with an address.
+var lineForms, lineExprs, lineKeys = func() (list [][]string, exprs []*regexp.Regexp, keys *index) {
+	list, keys = rows("lines"), &index{}
+	for i, row := range list {
+		if exprs = append(exprs, regexp.MustCompile(row[2])); row[1] != "" {
+			keys.add(row[1], i)
 		}
 	}
-	for k, e := range l.forms {
-		if hint := lineForms[k][1]; hint != "" && bytes.Contains(s.rest, []byte(hint)) || hint == "" && strings.HasPrefix(l.context, "0x") {
-			if m := e.FindSubmatchIndex(s.rest); m != nil {
-				l.groups(e, m, s, lineForms[k][1])
-				return true
+	return list, exprs, keys
+}()
+
+// maxHeaps is the number of heaps of a line that the user names.
+const maxHeaps = 16
+
+// byGroups reads a line by the groups of an expression: of the user's, or of a form.
+func (l *Levels) byGroups(s *stamped) (found bool) {
+	if l.named != nil {
+		for _, m := range l.named.FindAllSubmatchIndex(s.rest, maxHeaps) {
+			l.groups(l.named, m, s, "named")
+			found = true
+		}
+	}
+	try := func(k int) bool {
+		if m := lineExprs[k].FindSubmatchIndex(s.rest); m != nil && !found {
+			l.groups(lineExprs[k], m, s, lineForms[k][1])
+			found = true
+		}
+		return !found
+	}
+	if !found {
+		lineKeys.find(s.rest, try)
+	}
+	if !found && strings.HasPrefix(l.context, "0x") {
+		for k, row := range lineForms {
+			if row[1] == "" {
+				try(k)
 			}
 		}
 	}
-	return false
+	return found
 }
 
 // groups puts the values of the groups of an expression.
@@ -57,7 +81,10 @@ func (l *Levels) groups(e *regexp.Regexp, m []int, s *stamped, shape string) {
 			if len(suffix) > 0 {
 				unit = string(suffix)
 			}
-			list = append(list, field{nil, raw, []byte(unit), &class{q: groupQuantity(q), hit: true}, 2 * g})
+			if i := slices.Index([]string{"min", "size"}, q); i >= 0 {
+				q = string([]Quantity{Least, Total}[i])
+			}
+			list = append(list, field{nil, raw, []byte(unit), &class{q: Quantity(q), hit: true}, 2 * g})
 		}
 	}
 	for i := range list {
@@ -65,31 +92,90 @@ func (l *Levels) groups(e *regexp.Regexp, m []int, s *stamped, shape string) {
 	}
 }
 
-// groupQuantity returns the quantity of a group of --heap-line.
-func groupQuantity(name string) Quantity {
-	switch name {
-	case "min":
-		return Least
-	case "size":
-		return Total
-	}
-	return Quantity(name)
-}
-
 // CheckHeapLine returns an error if an expression for heap lines lacks what it needs.
 func CheckHeapLine(expr *regexp.Regexp) error {
 	if expr.SubexpIndex("free") < 0 && expr.SubexpIndex("used") < 0 {
 		return errors.New("no group free: write (?P<free>\\d+) where the number of free bytes is, or (?P<used>\\d+)")
 	}
+	names := []string{"free", "largest", "min", "size", "used", "heap", "time"}
 	for _, name := range expr.SubexpNames() {
 		base, unit, _ := strings.Cut(name, "_")
 		_, known := units[strings.ToLower(unit)]
-		known = known || allDigits([]byte(unit))
-		if name != "" && (!slices.Contains(groupNames, base) || unit != "" && !known) {
-			return fmt.Errorf("group %q, expected %s, with a unit behind _ if the text has none", name, strings.Join(groupNames, ", "))
+		if name != "" && (!slices.Contains(names, base) || unit != "" && !known && !allDigits([]byte(unit))) {
+			return fmt.Errorf("group %q, expected %s, with a unit behind _ if the text has none", name, strings.Join(names, ", "))
 		}
 	}
 	return nil
 }
 
-var groupNames = []string{"free", "largest", "min", "size", "used", "heap", "time"}
+// queryStart begins an answer of Prometheus' query or query_range in one line. It may be long.
+const queryStart = `{"status":"success","data":{"resultType":`
+
+// answers reports whether a line is of an answer of Prometheus, of one or several lines, and puts its values.
+func (l *Levels) answers(b []byte) bool {
+	if l.depth == 0 {
+		if !bytes.Contains(b, []byte(`"resultType"`)) {
+			return false
+		}
+		if l.query = l.query[:0]; b[0] != '{' { // which is in lines above
+			l.query, l.depth = append(l.query, `{"data":{`...), 2
+		}
+	}
+	l.query = append(l.query, b...)
+	l.depth += bytes.Count(b, []byte("{")) - bytes.Count(b, []byte("}"))
+	if len(l.query) > maxQuery {
+		l.query, l.depth = nil, 0
+	}
+	if l.depth > 0 {
+		return true
+	}
+	l.depth = 0
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string
+				Value  [2]any
+				Values [][2]any
+			}
+		}
+	}
+	if json.Unmarshal(l.query, &answer) != nil {
+		return false
+	}
+	for _, r := range answer.Data.Result {
+		name := r.Metric["__name__"]
+		delete(r.Metric, "__name__")
+		c := l.classify([]byte(name))
+		if !c.hit {
+			c = &class{hit: true, why: "no metric of memory"}
+		}
+		var labels []string
+		for _, key := range slices.Sorted(maps.Keys(r.Metric)) {
+			labels = append(labels, r.Metric[key])
+		}
+		for _, v := range append(r.Values, r.Value) {
+			at, _ := v[0].(float64)
+			value, ok := v[1].(string)
+			l.order++
+			if ok {
+				l.put(&stamped{wall: moment{dateTime, at}}, identity{context: strings.Join(labels, " "), words: "column " + name, cell: true},
+					&field{[]byte(name), []byte(value), nil, c, 0})
+			}
+		}
+	}
+	return true
+}
+
+// numbers takes a line of numbers alone.
+func (l *Levels) numbers(b []byte, s *stamped) {
+	l.bare++
+	l.bareColumns, l.bareSeparator = l.scan.tokens, ""
+	for _, sep := range []string{";", ","} {
+		if row := strings.TrimSpace(string(b)); strings.Contains(row, sep) && !groups(row, sep[0]) {
+			l.bareColumns, l.bareSeparator = strings.Count(row, sep)+1, sep
+			s.rest = b
+			break
+		}
+	}
+	l.bareLines.see(nil, nil, s.rest, string(l.scan.lastUnit))
+}

@@ -8,8 +8,6 @@ import (
 	"strings"
 )
 
-var lineForms = rows("lines")
-
 // Levels reads samples from the lines of logs: numbers of bytes that are free, used and so on, each with
 // its identity: the words of its line that are no numbers, its position among the numbers, and what
 // lines before it say of whose it is. See [Levels.Heaps].
@@ -17,38 +15,41 @@ type Levels struct {
 	store
 	scan    scan
 	classes map[string]*class
-	named   []*regexp.Regexp // lines that the user names
-	forms   []*regexp.Regexp
+	named   *regexp.Regexp // lines that the user names, or nil
 	stamper
-	now      moment // the last time that lines above say
-	clocks          // since the boot
+	inLog
+	clocks
 	lastUp   moment // of a line above
 	lastUpAt int64  // the order of that line
-	context  string // of the lines that follow, as a heading says
-	owner    string // of lines that are indented more
-	indent   int    // of the line of owner, -1 if there is none
-	timed    bool   // the line of owner begins with a time
-	table    *table
-	asked    []byte   // the line before, if it is a command that may be answered by a number
-	heading  []string // the words of the line before, if it may be the first of two lines of names
-	query    query
+	asked    []byte // the line before, if it is a command that may be answered by a number
 	refusals
 }
 
-// maxClasses is the number of labels whose class is cached.
-const maxClasses = 1 << 16
+// inLog is what the lines of a log so far say of those that follow.
+type inLog struct {
+	now     moment   // the last time that lines above say
+	context string   // as a heading says
+	owner   string   // of lines that are indented more
+	indent  int      // of the line of owner, -1 if there is none
+	timed   bool     // the line of owner begins with a time
+	heading []string // the words of the line before, if it may be the first of two lines of names
+	table   *table
+	query   []byte // the answer of Prometheus so far
+	depth   int    // of its braces, 0 outside of an answer
+}
+
+const (
+	// maxClasses is the number of labels whose class is cached.
+	maxClasses = 1 << 16
+	// maxBetween is the number of lines in which a time since the boot counts for lines without one.
+	maxBetween = 8
+)
 
 // NewLevels returns a reader. Lines that match named are read by its groups; it may be nil.
 func NewLevels(named *regexp.Regexp) *Levels {
-	l := &Levels{classes: map[string]*class{}, indent: -1}
+	l := &Levels{classes: map[string]*class{}, named: named, inLog: inLog{indent: -1}}
 	l.scan.l = l
-	if named != nil {
-		l.named = append(l.named, named)
-	}
-	for _, f := range lineForms {
-		l.forms = append(l.forms, regexp.MustCompile(f[2]))
-	}
-	l.begin()
+	l.byKey = map[string]*rawSeries{}
 	return l
 }
 
@@ -63,14 +64,9 @@ func (l *Levels) classify(label []byte) *class {
 	return c
 }
 
-// maxBetween is the number of lines in which a time since the boot counts for lines without one.
-const maxBetween = 8
-
 // NewLog begins a log.
 func (l *Levels) NewLog() {
-	l.lastUp = moment{}
-	l.query = query{}
-	l.now, l.context, l.owner, l.indent, l.table, l.heading = moment{}, "", "", -1, nil, nil
+	l.inLog, l.lastUp = inLog{indent: -1}, moment{}
 	l.clocks.reset()
 	l.file++
 	l.quiet = 0
@@ -85,21 +81,20 @@ func (l *Levels) Boot() {
 
 // Line reads a line. It returns the number of samples.
 func (l *Levels) Line(line Line) (n int) {
+	before := l.samples
 	l.line = line.Number
 	l.order++
-	if len(line.Text) > maxLine && !bytes.HasPrefix(line.Text, []byte(queryStart)) {
+	b := bytes.TrimRight(line.Text, " \r\t")
+	switch {
+	case len(b) > maxLine && !bytes.HasPrefix(b, []byte(queryStart)):
 		l.tooLong++
-		return 0
-	}
-	before := l.samples
-	if b := bytes.TrimRight(line.Text, " \r\t"); len(b) > 0 {
+	case len(b) > 0:
 		if l.mark(b, l.line) {
 			l.Boot()
 		}
 		l.read(b)
-	} else {
-		l.heading = nil
-		if l.table != nil && l.table.separator == 0 {
+	default:
+		if l.heading = nil; l.table != nil && l.table.separator == 0 {
 			l.table = nil
 		}
 	}
@@ -108,14 +103,23 @@ func (l *Levels) Line(line Line) (n int) {
 
 // read reads a line that is not empty.
 func (l *Levels) read(b []byte) {
-	if l.answers(b) {
-		return
-	}
-	if l.table != nil && l.table.separator != 0 && l.row(b, &stamped{}) || l.header(b) {
+	if l.answers(b) || l.table != nil && l.table.separator != 0 && l.row(b, &stamped{}) || l.header(b) {
 		return
 	}
 	s := l.stamp(b)
-	l.tick(&s)
+	if s.wall.clock != noClock { // a line without a time has that of the lines above
+		l.now = s.wall
+	} else {
+		s.wall = l.now
+	}
+	if s.up.clock != noClock {
+		if l.clocks.tick(s.up.at, s.form); s.whole {
+			l.now = s.up
+		}
+		l.lastUp, l.lastUpAt = s.up, l.order
+	} else if l.order-l.lastUpAt <= maxBetween {
+		s.up = l.lastUp
+	}
 	switch {
 	case len(s.rest) == 0:
 	case l.byGroups(&s):
@@ -123,24 +127,6 @@ func (l *Levels) read(b []byte) {
 	case len(s.rest) != len(b) && l.header(s.rest):
 	default:
 		l.prose(b, &s)
-	}
-}
-
-// tick takes the times of a line. A line without one has that of the lines above.
-func (l *Levels) tick(s *stamped) {
-	if s.wall.clock != noClock {
-		l.now = s.wall
-	} else {
-		s.wall = l.now
-	}
-	switch {
-	case s.up.clock != noClock:
-		if l.clocks.tick(s.up.at, s.form); s.whole {
-			l.now = s.up
-		}
-		l.lastUp, l.lastUpAt = s.up, l.order
-	case l.order-l.lastUpAt <= maxBetween:
-		s.up = l.lastUp
 	}
 }
 
@@ -164,19 +150,17 @@ func (l *Levels) timeOf(raw []byte, label string, s *stamped) bool {
 
 // prose reads a line of words and numbers.
 func (l *Levels) prose(b []byte, s *stamped) {
-	indent := 0
-	for i := len(b) - len(s.rest) - 1; i >= 0 && b[i] == ' '; i-- {
-		indent++
-	}
-	if timed := len(s.rest) < len(b); indent <= l.indent || timed != l.timed { // a damaged time changes what is indented
+	before, c := b[:len(b)-len(s.rest)], &l.scan
+	indent := len(before) - len(bytes.TrimRight(before, " "))
+	if timed := len(before) > 0; indent <= l.indent || timed != l.timed { // a damaged time changes what is indented
 		l.owner, l.indent, l.timed = "", -1, timed
 	}
 	if bytes.HasPrefix(s.rest, []byte("=====")) {
 		l.context = ""
 	}
-	c := &l.scan
 	c.read(s.rest)
-	weak := slices.ContainsFunc(c.fields, func(f field) bool { return f.weak }) && !slices.ContainsFunc(c.fields, func(f field) bool { return f.q.level() && !f.weak })
+	strong := slices.ContainsFunc(c.fields, func(f field) bool { return f.q.level() && !f.weak })
+	weak := !strong && slices.ContainsFunc(c.fields, func(f field) bool { return f.weak })
 	if c.levels > 0 && l.context+l.owner == "" && (!c.memory || weak && !hasMemory(s.rest, true)) {
 		for i := range c.fields {
 			c.fields[i].class = &class{hit: true, why: "no word of memory in the line"}
@@ -190,42 +174,23 @@ func (l *Levels) prose(b []byte, s *stamped) {
 		l.numbers(b, s)
 	}
 	context := strings.TrimSpace(l.context + " " + l.owner)
-	timed := l.clock(s)
-	if c.levels == 0 && (l.heads(s.rest) || timed) {
+	if timed := l.clock(s); c.levels == 0 && (l.heads(s.rest) || timed) {
 		return
 	}
 	for i := range c.fields {
 		f := &c.fields[i]
-		switch f.q {
-		case ident:
-			if c.levels > 0 {
-				l.owner, l.indent = string(f.raw), indent
-			}
-		case uptime:
-		default:
+		switch {
+		case f.q != ident && f.q != uptime:
 			l.put(s, identity{context: context, words: string(c.words), tokens: c.tokens}, f)
+		case f.q == ident && c.levels > 0:
+			l.owner, l.indent = string(f.raw), indent
 		}
 	}
-}
-
-// numbers takes a line of numbers alone.
-func (l *Levels) numbers(b []byte, s *stamped) {
-	l.bare++
-	l.bareColumns, l.bareSeparator = l.scan.tokens, ""
-	for _, sep := range []string{";", ","} {
-		if row := strings.TrimSpace(string(b)); strings.Contains(row, sep) && !groups(row, sep[0]) {
-			l.bareColumns, l.bareSeparator = strings.Count(row, sep)+1, sep
-			s.rest = b
-			break
-		}
-	}
-	l.bareLines.see(nil, nil, s.rest, l.scan.lastUnit)
 }
 
 // answer reads a line with a number only, below a command whose words say what it is: gc.mem_free().
 func (l *Levels) answer(s *stamped) bool {
-	c := &l.scan
-	asked := l.asked
+	c, asked := &l.scan, l.asked
 	l.asked = nil
 	if c.tokens == 1 && c.numbers == 1 && asked != nil {
 		_, raw, unit, _ := scanNumber(s.rest, 0)
@@ -245,7 +210,7 @@ func (l *Levels) answer(s *stamped) bool {
 func (l *Levels) clock(s *stamped) bool {
 	c := &l.scan
 	if isDigit(s.rest[0]) && c.levels > 0 && len(c.fields[0].label) > 0 && s.up.clock == noClock && s.wall.clock == noClock {
-		v, _ := strconv.ParseFloat(string(s.rest[:len(s.rest)-len(bytes.TrimLeft(s.rest, "0123456789"))]), 64)
+		v, _ := strconv.ParseFloat(string(s.rest[:span(s.rest, 0, isDigit)]), 64)
 		s.up = moment{noUnit, v} // a bare number at the head
 	}
 	if c.at.clock != noClock {
@@ -269,50 +234,38 @@ func (l *Levels) clock(s *stamped) bool {
 	return false
 }
 
+// mapping begins a line of /proc/PID/smaps.
+var mapping = regexp.MustCompile(`^[0-9a-f]{8,16}-[0-9a-f]{8,16} .* (\S+)$`)
+
 // heads reports whether a line without a level says whose the next ones are.
 func (l *Levels) heads(b []byte) bool {
 	c := &l.scan
 	for i := range c.fields {
-		if f := &c.fields[i]; f.q == ident && isMemory(f.label) && !slices.ContainsFunc(labelWords(string(f.label)), func(w string) bool { return w == "pid" || w == "id" }) { // heap at 0x20001000, heap summary for capabilities 0x804
-			l.context = string(f.raw)
-			if bytes.Contains(b, []byte("capabilities")) {
+		f := &c.fields[i]
+		if words := labelWords(string(f.label)); f.q == ident && isMemory(f.label) && !slices.Contains(words, "pid") && !slices.Contains(words, "id") { // heap at 0x20001000, heap summary for capabilities 0x804
+			if l.context = string(f.raw); bytes.Contains(b, []byte("capabilities")) {
 				l.context = capabilities(l.context)
 			}
 			return true
 		}
 	}
-	if isMapping(b) { // of smaps
-		f := bytes.Fields(b)
-		l.context = string(f[len(f)-1])
-		return true
+	if isHex(b[0]) {
+		if m := mapping.FindSubmatch(b); m != nil {
+			l.context = string(m[1])
+			return true
+		}
 	}
 	last := b[len(b)-1]
 	if last == '{' || last == '}' {
 		l.context = ""
 	}
-	if (last == ':' || last == '{') && len(c.fields) == 0 && c.tokens <= 6 {
-		if k := l.classify(b); k.hit && k.q == unknown {
-			l.context = heapIn(string(b))
-			if l.context == "" {
-				l.context = string(bytes.TrimRight(c.words, " "))
-			}
-			return true
+	if k := l.classify(b); (last == ':' || last == '{') && len(c.fields) == 0 && c.tokens <= 6 && k.hit && k.q == unknown {
+		if l.context = heapIn(string(b)); l.context == "" {
+			l.context = string(bytes.TrimRight(c.words, " "))
 		}
+		return true
 	}
 	return false
-}
-
-// isMapping reports whether a line begins as those of /proc/PID/maps: 7f12a000-7f12b000 with a space behind it.
-func isMapping(b []byte) bool {
-	j := bytes.IndexByte(b, '-')
-	if j < 8 || j > 16 || !isHexWord(b[:j]) {
-		return false
-	}
-	k := j + 1
-	for k < len(b) && isHex(b[k]) {
-		k++
-	}
-	return k-j > 8 && k < len(b) && b[k] == ' '
 }
 
 // clocks are times since the boot, by the form of the stamp, -1 for those among words. One that begins
@@ -323,19 +276,22 @@ type clocks struct {
 	ticks    int
 }
 
-func (c *clocks) reset() { clear(c.last) }
+func (c *clocks) reset() { c.last = map[int]float64{} }
 
 func (c *clocks) tick(at float64, form int) {
-	if c.last == nil {
-		c.last = map[int]float64{}
-	}
 	c.ticks++
 	if last, ok := c.last[form]; ok && at < last-0.5 && wrap(bootTime, last, at) == 0 {
 		c.restarts++
-		clear(c.last)
+		c.reset()
+	}
+	if c.last == nil {
+		c.reset()
 	}
 	c.last[form] = at
 }
+
+// full are the times after which clocks begin again without a boot.
+var full = map[clock][]float64{dayTime: {86400}, yearTime: {365 * 86400, 366 * 86400}, bootTime: {1 << 32 / 1e3, 1 << 32 / 1e6}}
 
 // wrap returns after how many seconds a clock has begun again, 0 if it has not by being full.
 func wrap(c clock, last, at float64) float64 {

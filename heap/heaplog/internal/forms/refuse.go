@@ -98,7 +98,7 @@ func (r *refusals) mark(b []byte, line int64) (boots bool) {
 }
 
 // missed takes a number whose words are not known.
-func (r *refusals) missed(n *number, line []byte) {
+func (r *refusals) missed(n *field, line []byte) {
 	i, known := r.known[string(n.label)]
 	if !known {
 		if len(r.unknown) == maxUnknown {
@@ -298,6 +298,3 @@ func reads(expr string, line []byte) float64 {
 func clean(label string) string {
 	return strings.Join(strings.Fields(strings.Trim(label, " ,;:=\"'{}[]()|")), " ")
 }
-
-// maxHeaps is the number of heaps of a line that the user names.
-const maxHeaps = 16

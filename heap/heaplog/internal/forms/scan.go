@@ -30,18 +30,10 @@ type scan struct {
 	lineUnit []byte // MiB Mem : 1945.7 total
 	memory   bool   // a word of memory or a unit is in the line
 	numbers  int    // of the line
-	lastUnit string // of its last number
+	lastUnit []byte // of its last number
 	several  bool   // the number before is one of 5/7/9
 	at       moment // that the words of the line say
 	levels   int    // fields that may be samples
-}
-
-// number is a number that is being read.
-type number struct {
-	label, raw, unit []byte
-	end              int
-	class            *class
-	part             *field // the total of which it is a part
 }
 
 const (
@@ -52,7 +44,7 @@ const (
 // read scans a line.
 func (s *scan) read(line []byte) {
 	*s = scan{l: s.l, line: line, fields: s.fields[:0], words: s.words[:0]}
-	if first, _, _ := bytes.Cut(line, []byte(" ")); len(first) < 6 && s.l.classify(bytes.TrimRight(first, ":")).why == "swap" {
+	if first, _, _ := bytes.Cut(line, []byte(" ")); len(first) < 6 && s.l.classify(bytes.TrimRight(first, ":")).why == "swap" { // SWP | tot 2.0G
 		s.carried = s.l.classify([]byte("swap"))
 	}
 	if n := unitAt(line); n > 2 && n+1 < len(line) && line[n] == ' ' && isLetter(line[n+1]) {
@@ -67,26 +59,27 @@ func (s *scan) read(line []byte) {
 // token reads what is at an index, and returns the index behind it.
 func (s *scan) token(i int) int {
 	b, c := s.line, s.line[i]
-	start := i == 0 || !isLetter(b[i-1]) && !isDigit(b[i-1])
-	if n := idAt(b[i:]); start && n > 0 {
-		s.word(b[i : i+n])
-		return i + n
-	}
-	if i > 1 && b[i-1] == '[' && isDigit(c) && (isLetter(b[i-2]) || isDigit(b[i-2])) { // app[123]
-		if n := bytes.IndexByte(b[i:min(len(b), i+12)], ']'); n > 0 && allDigits(b[i:i+n]) {
-			s.word(b[i : i+n])
-			s.from = i + n + 1
-			return i + n
+	start := i == 0 || !isAlnum(b[i-1])
+	if start && isHex(c) {
+		if n := idAt(b[i:]); n > 0 {
+			return s.word(i, i+n)
 		}
 	}
 	switch {
+	case i > 1 && b[i-1] == '[' && isDigit(c) && isAlnum(b[i-2]) && bytes.IndexByte(b[i:min(len(b), i+12)], ']') == span(b, i, isDigit)-i: // app[123]
+		s.from = s.word(i, span(b, i, isDigit)) + 1
+		return s.from - 1
 	case start && isDigit(c), start && isHex(c) && s.hexAt(i):
 		if n := s.dateAt(i); n > 0 {
 			return i + n
 		}
 		return s.numberAt(i)
-	case isLetter(c):
-		return s.wordAt(i)
+	case isLetter(c): // node-1, dev/1/heap and x.local are one word
+		k := i
+		for k < len(b) && (isAlnum(b[k]) || k > i && k+1 < len(b) && (b[k] == '-' || b[k] == '/' || b[k] == '.') && isAlnum(b[k+1])) {
+			k++
+		}
+		return s.word(i, k)
 	case c == '{':
 		return s.labels(i)
 	case c == ',' || c == ';' || c == '|' || c == '}' || c == '(' && !s.remark(i):
@@ -95,37 +88,30 @@ func (s *scan) token(i int) int {
 	return i + 1
 }
 
-// word adds a word to the shape.
-func (s *scan) word(w []byte) {
+// word adds a word to the shape, and returns its end.
+func (s *scan) word(i, end int) int {
+	s.add(s.line[i:end])
+	return end
+}
+
+func (s *scan) add(word []byte) {
 	if len(s.words) < maxWords {
-		s.words = append(append(s.words, w[:min(len(w), 200)]...), ' ')
+		s.words = append(append(s.words, word[:min(len(word), 200)]...), ' ')
 	}
 	s.tokens++
 }
 
 var hash = []byte("#")
 
-// wordAt reads a word: node-1, dev/1/heap and x.local are one.
-func (s *scan) wordAt(i int) int {
-	b, k := s.line, i
-	for k < len(b) && (isLetter(b[k]) || isDigit(b[k]) || k > i && k+1 < len(b) && (b[k] == '-' || b[k] == '/' || b[k] == '.') && (isDigit(b[k+1]) || isLetter(b[k+1]))) {
-		k++
-	}
-	s.word(b[i:k])
-	return k
-}
-
 // labels reads {labels} behind the name of a metric.
 func (s *scan) labels(i int) int {
 	b := s.line
-	if i > 0 && (isLetter(b[i-1]) || isDigit(b[i-1])) {
-		if e := bytes.IndexByte(b[i:min(len(b), i+1000)], '}'); e > 0 {
-			s.metric = s.label(i)
-			for _, w := range bytes.FieldsFunc(b[i+1:i+e], func(c rune) bool { return c == '=' || c == '"' || c == ',' || c == ' ' }) {
-				s.word(w)
-			}
-			i += e
+	if e := bytes.IndexByte(b[i:min(len(b), i+1000)], '}'); e > 0 && i > 0 && isAlnum(b[i-1]) {
+		s.metric = s.label(i)
+		for _, w := range bytes.FieldsFunc(b[i+1:i+e], func(c rune) bool { return strings.ContainsRune(`=", `, c) }) {
+			s.add(w)
 		}
+		i += e
 	}
 	s.from = i + 1
 	return i + 1
@@ -143,15 +129,8 @@ func (s *scan) label(i int) []byte { return s.line[max(s.from, i-maxLabel):i] }
 // hexAt reports whether a hexadecimal number that begins with a letter is at an index: =a1b0.
 func (s *scan) hexAt(i int) bool {
 	b := s.line
-	if i < 2 || b[i-1] != '=' && (b[i-1] != ' ' || b[i-2] != ':') {
-		return false
-	}
-	n := 0
-	for i+n < len(b) && (isLetter(b[i+n]) || isDigit(b[i+n])) {
-		n++
-	}
-	w := b[i : i+n]
-	return n >= 3 && n <= 8 && isHexWord(w) && bytes.ContainsAny(w, "0123456789")
+	w := b[i:span(b, i, isAlnum)]
+	return i > 1 && (b[i-1] == '=' || b[i-1] == ' ' && b[i-2] == ':') && len(w) >= 3 && len(w) <= 8 && only(w, isHex) && bytes.ContainsAny(w, "0123456789")
 }
 
 // dateAt returns the length of the date and time at an index, 0 if there is none. It is that of the line if the words
@@ -160,19 +139,17 @@ func (s *scan) dateAt(i int) int {
 	if i+10 >= len(s.line) || s.line[i+4] != '-' || s.line[i+7] != '-' {
 		return 0
 	}
-	at, n, ok := tryStamp(0, s.line[i:])
-	if !ok {
-		at, n, ok = tryStamp(1, s.line[i:])
+	for form := range 2 {
+		if at, n, ok := tryStamp(form, s.line[i:]); ok {
+			if s.l.classify(s.label(i)).q == uptime {
+				s.at = moment{dateTime, at}
+			}
+			s.add(hash)
+			s.from = i + n
+			return n
+		}
 	}
-	if !ok {
-		return 0
-	}
-	if s.l.classify(s.label(i)).q == uptime {
-		s.at = moment{dateTime, at}
-	}
-	s.word(hash)
-	s.from = i + n
-	return n
+	return 0
 }
 
 // numberAt reads a number.
@@ -180,232 +157,215 @@ func (s *scan) numberAt(i int) int {
 	b := s.line
 	end, raw, unit, ok := scanNumber(b, i)
 	if !isDigit(b[i]) {
-		for end = i; end < len(b) && (isLetter(b[end]) || isDigit(b[end])); end++ {
-		}
+		end = span(b, i, isAlnum)
 		raw, unit, ok = b[i:end], nil, true
 	}
 	if !ok || end+1 < len(b) && b[end] == '-' && (s.from == i && isDigit(b[end+1]) || unit == nil && isLetter(b[end+1])) { // a word, a range, 8-bit
-		return s.noNumber(i, max(end, i+1))
+		if end = max(end, i+1); end < len(b) && b[end] == ':' { // the port of an address
+			end = span(b, end+1, isDigit)
+		}
+		return s.word(i, end)
 	}
-	label := s.label(i)
-	if s.metric != nil && !hasLetter(label) {
-		label, s.metric = s.metric, nil
+	n := field{label: s.label(i), raw: raw, unit: unit}
+	if s.metric != nil && !hasLetter(n.label) {
+		n.label, s.metric = s.metric, nil
 	}
-	if i > s.from && b[i-1] == '-' && (i-1 == s.from || b[i-2] == ' ' || b[i-2] == ':' || b[i-2] == '=') {
-		raw = b[i-1 : end] // negative
+	if i > s.from && b[i-1] == '-' && (i-1 == s.from || bytes.IndexByte([]byte(" :="), b[i-2]) >= 0) {
+		n.raw = b[i-1 : end] // negative
 	}
-	n := number{label: label, raw: raw, unit: unit, end: end, class: s.l.classify(label)}
-	if l := bytes.TrimRight(s.before, " "); !n.class.hit && s.named && !hasLetter(label) && bytes.LastIndexByte(l, ' ') > 0 {
+	n.class = s.l.classify(n.label)
+	if l := bytes.TrimRight(s.before, " "); !n.class.hit && s.named && !hasLetter(n.label) && bytes.LastIndexByte(l, ' ') > 0 {
 		n.class = s.l.classify(l[:bytes.LastIndexByte(l, ' ')]) // free heap of node 3: 40000
 	}
-	s.unitBehind(&n)
-	if units[strings.ToLower(string(n.unit))] > 0 && n.class.q == uptime { // runtime stats: 5 MiB
+	k := s.unitBehind(&n, end)
+	if units[strings.ToLower(string(n.unit))] > 0 && n.q == uptime { // runtime stats: 5 MiB
 		n.class = &class{}
 	}
-	s.total(&n)
+	part, k := s.total(&n, k)
 	if n.unit == nil {
 		n.unit = s.lineUnit
 	}
 	s.name(&n, end)
-	per := s.slash(&n, i)
-	n.end = s.wordsBehind(&n)
-	if per != "" {
-		n.class = &class{hit: true, why: per}
+	next := byte(0)
+	if k+1 < len(b) && b[k] == '/' {
+		next = b[k+1]
 	}
-	s.add(&n)
-	s.from = n.end
-	return n.end
+	s.several = s.several && b[i-1] == '/' || part == nil && isDigit(next)
+	s.from = s.wordsBehind(&n, k)
+	switch {
+	case next != 0 && bytes.IndexByte([]byte("shm"), next) >= 0:
+		n.class = &class{hit: true, why: "a rate"}
+	case s.several: // 5/7/9
+		n.class = &class{hit: true, why: "one of several numbers"}
+	}
+	s.put(&n, part)
+	return s.from
 }
 
-// noNumber takes a word that begins with a digit, and the port of an address.
-func (s *scan) noNumber(i, end int) int {
+// unitBehind takes the unit behind a number that ends at an index, unless it is the label of the next one. It returns the
+// index behind it.
+func (s *scan) unitBehind(n *field, end int) int {
 	b := s.line
-	if end < len(b) && b[end] == ':' {
-		for end++; end < len(b) && isDigit(b[end]); end++ {
-		}
+	k := span(b, end, func(c byte) bool { return c == ' ' || c == '"' || c == '[' || c == '(' })
+	u := unitAt(b[k:])
+	if e := k + u; n.unit == nil && u > 0 && (u > 1 || k-end < 2) && (e == len(b) || !isAlnum(b[e]) && b[e] != '=' && b[e] != ':') {
+		n.unit = b[k:e]
+		return e
 	}
-	s.word(b[i:end])
 	return end
 }
 
-// slash returns why a number at i does not count if it is a rate, as 5 MB/s, or one of several, as 5/7/9; "" if it is neither.
-func (s *scan) slash(n *number, i int) string {
-	b := s.line
-	next := byte(0)
-	if n.end+1 < len(b) && b[n.end] == '/' {
-		next = b[n.end+1]
-	}
-	s.several = s.several && b[i-1] == '/' || n.part == nil && isDigit(next)
-	switch {
-	case next != 0 && bytes.IndexByte([]byte("shm"), next) >= 0:
-		return "a rate"
-	case s.several:
-		return "one of several numbers"
-	}
-	return ""
-}
-
-// unitBehind takes the unit behind a number, unless it is the label of the next one.
-func (s *scan) unitBehind(n *number) {
-	b, k := s.line, n.end
-	if n.unit != nil {
-		return
-	}
-	for k < len(b) && (b[k] == ' ' || b[k] == '"' || b[k] == '[' || b[k] == '(') {
-		k++
-	}
-	u := unitAt(b[k:])
-	if u == 0 || u == 1 && k-n.end > 1 {
-		return
-	}
-	if e := k + u; e == len(b) || !isLetter(b[e]) && !isDigit(b[e]) && b[e] != '=' && b[e] != ':' {
-		n.unit, n.end = b[k:e], e
-	}
-}
-
-// total takes the total of which a number is a part: 5/7, 5 of 7 free.
-func (s *scan) total(n *number) {
-	b, j := s.line, n.end
+// total takes the total of which a number is a part, behind j: 5/7, 5 of 7 free.
+func (s *scan) total(n *field, j int) (part *field, end int) {
+	b, k := s.line, j
 	switch {
 	case j+1 < len(b) && b[j] == '/':
-		j++
+		k++
 	case bytes.HasPrefix(b[j:], []byte(" of ")):
-		j += 4
-	default:
-		return
+		k += 4
 	}
-	if !digitAt(b, j) || n.class.hit && n.class.q == none {
-		return
+	if k == j || !digitAt(b, k) || n.hit && n.q == none {
+		return nil, j
 	}
-	end, raw, unit, ok := scanNumber(b, j)
+	end, raw, unit, ok := scanNumber(b, k)
 	if !ok || end < len(b) && b[end] == '/' {
-		return
+		return nil, j
 	}
-	if !n.class.hit || n.class.q == unknown { // the words behind both
+	if !n.hit || n.q == unknown { // the words behind both
 		k := end
 		if rest := bytes.TrimLeft(b[k:], " "); unitAt(rest) > 1 {
 			k = len(b) - len(rest) + unitAt(rest)
 		}
-		e := k
-		for e < len(b) && (isLetter(b[e]) || b[e] == ' ') {
-			e++
-		}
-		if c := s.l.classify(b[k:e]); c.hit && c.q != unknown {
+		if c := s.l.classify(b[k:span(b, k, func(c byte) bool { return isLetter(c) || c == ' ' })]); c.hit && c.q != unknown {
 			n.class = c
 		}
 	}
-	if q := n.class.q; !q.level() || q == unknown {
-		return
+	if !n.q.level() || n.q == unknown {
+		return nil, j
 	}
 	if n.unit == nil {
 		n.unit = unit
 	}
-	n.part = &field{n.label, raw, unit, &class{hit: true, q: Total, unit: n.class.unit}, 2*len(s.fields) + 1}
-	n.end = end
+	return &field{n.label, raw, unit, &class{hit: true, q: Total, unit: n.class.unit}, 2*len(s.fields) + 1}, end
 }
 
 // name recognizes numbers that are names, times and addresses. end is where the number itself ends.
-func (s *scan) name(n *number, end int) {
+func (s *scan) name(n *field, end int) {
 	label := bytes.TrimRight(n.label, " ")
-	if !n.class.hit && len(n.raw) >= 10 && !hasLetter(label) && allDigits(n.raw) {
+	if !n.hit && len(n.raw) >= 10 && !hasLetter(label) && allDigits(n.raw) {
 		if _, ok := epochOf(n.raw); ok {
 			n.class = &class{hit: true, q: uptime}
 		}
 	}
-	if end < len(s.line) && s.line[end] == ':' && len(n.raw) <= 3 && (n.class.q == unknown || !n.class.hit) && isMemory(label) { // heap 1:
-		n.class = &class{hit: true, q: ident}
-	}
-	if !isAddress(n.raw) || len(label) == 0 || !isLetter(label[len(label)-1]) {
-		return
-	}
+	heap := end < len(s.line) && s.line[end] == ':' && len(n.raw) <= 3 && (n.q == unknown || !n.hit) && isMemory(label) // heap 1:
+	word := isAddress(n.raw) && len(label) > 0 && isLetter(label[len(label)-1])
 	switch at := bytes.HasSuffix(label, []byte("at")) || bytes.HasSuffix(label, []byte("At")); {
-	case at: // heap at 0x20001000
+	case heap, word && at: // heap at 0x20001000
 		n.class = &class{hit: true, q: ident}
-	case n.class.hit && n.class.q != ident: // behind a word without a colon
+	case word && n.hit && n.q != ident: // behind a word without a colon
 		n.class = &class{hit: true, why: "an address"}
 	}
 }
 
-func isAddress(raw []byte) bool { return len(raw) > 2 && raw[1] == 'x' }
-
-// wordsBehind takes up to two words behind a number as its label if those before it say nothing. It
+// wordsBehind takes up to two words behind a number that ends at an index as its label if those before it say nothing. It
 // returns the index behind what belongs to the number.
-func (s *scan) wordsBehind(n *number) int {
-	if n.class.hit && n.class.q != unknown || isAddress(n.raw) || n.end < len(s.line) && s.line[n.end] == ')' {
-		return n.end
+func (s *scan) wordsBehind(n *field, from int) int {
+	b, k, end := s.line, from, from
+	if n.hit && n.q != unknown || isAddress(n.raw) || from < len(b) && b[from] == ')' {
+		return from
 	}
-	b, k, end := s.line, n.end, n.end
 	for range 2 {
-		k = afterSpaces(b, k)
-		from := k
-		for k < len(b) && (isLetter(b[k]) || b[k] == '(' && !digitAt(b, k+1) || b[k] == ')') {
-			k++
+		first := span(b, k, isSpace)
+		for k = first; k < len(b) && (isLetter(b[k]) || b[k] == '(' && !digitAt(b, k+1) || b[k] == ')'); k++ {
 		}
-		if k < len(b) && k > from && (b[k] == '=' || b[k] == ':') { // the label of the next number
-			return n.end
+		if k < len(b) && k > first && (b[k] == '=' || b[k] == ':') { // the label of the next number
+			return from
 		}
-		if k == from || digitAt(b, k) {
+		if k == first || digitAt(b, k) {
 			break
 		}
 		end = k
 	}
-	k = afterSpaces(b, k)
-	words, of := bytes.CutSuffix(b[n.end:end], []byte(" of")) // 5 MB free of 7 MB
-	if end = n.end + len(words); of {
+	k = span(b, k, isSpace)
+	label, of := bytes.CutSuffix(b[from:end], []byte(" of")) // 5 MB free of 7 MB
+	if end = from + len(label); of {
 		k = end
 	}
-	if end == n.end || digitAt(b, k) && (hasLetter(n.label) || !wordsFollow(b[k:])) { // they belong to the next number
-		return n.end
+	if end == from || digitAt(b, k) && (hasLetter(n.label) || !wordsFollow(b[k:])) { // they belong to the next number
+		return from
 	}
-	c := s.l.classify(b[n.end:end])
+	c := s.l.classify(label)
 	if !c.hit || c.q == unknown || c.q == ident || c.q == uptime {
-		return n.end
+		return from
 	}
 	n.class = c
-	for _, w := range bytes.Fields(b[n.end:end]) {
-		s.word(w)
+	for _, w := range bytes.Fields(label) {
+		s.add(w)
 	}
 	return end
 }
 
-// afterSpaces returns the index of the first character from i on that is no space.
-func afterSpaces(b []byte, i int) int {
-	for i < len(b) && b[i] == ' ' {
-		i++
+// wordsFollow reports whether words stand behind the number at the start of b: 5 total 3 free.
+func wordsFollow(b []byte) bool {
+	end, _, unit, ok := scanNumber(b, 0)
+	rest := bytes.TrimLeft(b[end:], " ")
+	if ok && unit == nil {
+		rest = rest[unitAt(rest):]
 	}
-	return i
+	return hasLetter(rest)
 }
 
-// add adds a number to the shape, and to the fields if its words are known.
-func (s *scan) add(n *number) {
-	c := n.class
+// put adds a number to the shape, and to the fields if its words are known.
+func (s *scan) put(n, part *field) {
 	s.numbers++
-	s.lastUnit = string(n.unit)
-	s.before, s.named = n.label, c.q == ident
-	if c.q == ident {
-		s.word(n.raw)
+	s.before, s.named, s.lastUnit = n.label, n.q == ident, n.unit
+	if n.q == ident {
+		s.add(n.raw)
 	} else {
-		s.word(hash)
+		s.add(hash)
 	}
 	switch {
-	case c.hit && (c.why == "swap" || c.why == "not the heap"):
-		s.carried = c
-	case s.carried != nil && c.q.level() && !isMemory(n.label):
-		c = s.carried
+	case n.hit && (n.why == "swap" || n.why == "not the heap"):
+		s.carried = n.class
+	case s.carried != nil && n.q.level() && !isMemory(n.label):
+		n.class = s.carried
 	}
-	if !c.hit {
+	if !n.hit {
 		if hasLetter(n.label) {
 			s.l.missed(n, s.line)
 		}
 		return
 	}
-	s.memory = s.memory || n.unit != nil || c.unit != "" || isMemory(n.label)
-	s.fields = append(s.fields, field{n.label, n.raw, n.unit, c, 2 * len(s.fields)})
-	if n.part != nil {
-		s.fields = append(s.fields, *n.part)
-		s.word(hash)
-	}
-	if c.q.level() {
+	s.memory = s.memory || n.unit != nil || n.class.unit != "" || isMemory(n.label)
+	if n.q.level() {
 		s.levels++
 	}
+	n.pos = 2 * len(s.fields)
+	if s.fields = append(s.fields, *n); part != nil {
+		s.fields = append(s.fields, *part)
+		s.add(hash)
+	}
+}
+
+// idAt returns the length of a UUID, a MAC address or a hexadecimal name of at least ten digits at the start of b, 0 if
+// there is none.
+func idAt(b []byte) int {
+	const mac = 17
+	n := span(b[:min(len(b), 40)], 0, func(c byte) bool { return isHex(c) || c == '-' })
+	switch {
+	case n < len(b) && isAlnum(b[n]):
+	case n == 36 && b[8] == '-' && b[13] == '-' && b[18] == '-' && b[23] == '-':
+		return n
+	case n >= 10 && bytes.IndexByte(b[:n], '-') < 0 && len(bytes.Trim(b[:n], "0123456789")) > 1:
+		return n
+	}
+	if len(b) < mac || b[2] != ':' && b[2] != '-' {
+		return 0
+	}
+	for k := range mac {
+		if k%3 == 2 && b[k] != b[2] || k%3 != 2 && !isHex(b[k]) {
+			return 0
+		}
+	}
+	return mac
 }

@@ -233,9 +233,6 @@ func (s *Series) settle(restarts bool) {
 	}
 }
 
-// full are the times after which clocks begin again without a boot.
-var full = map[clock][]float64{dayTime: {86400}, yearTime: {365 * 86400, 366 * 86400}, bootTime: {1 << 32 / 1e3, 1 << 32 / 1e6}}
-
 // unwrap adds what a clock has lost where it was full, and drops times that lie before or behind those of both
 // neighbours.
 func (s *Series) unwrap(of func(*Place) *moment) {

@@ -70,8 +70,6 @@ type store struct {
 // Samples returns the number of samples so far.
 func (s *store) Samples() int { return s.samples }
 
-func (s *store) begin() { s.byKey = map[string]*rawSeries{} }
-
 // put adds a sample.
 func (l *Levels) put(at *stamped, id identity, f *field) {
 	s := &l.store
