@@ -39,11 +39,11 @@ func Load(ctx context.Context, s *store.Store) (list []string, err error) {
 	return list, nil
 }
 
-// load returns a statement for files of a directory, of a build and a day.
+// load returns a statement for files of a directory, which are of a day.
 func load(s *store.Store, t *table, dir string, names []string) string {
-	var columns []string
+	var columns, structure []string
 	for _, c := range t.columns() {
-		columns = append(columns, QuoteName(c.name))
+		columns, structure = append(columns, QuoteName(c.name)), append(structure, c.name+" "+c.kind)
 	}
 	into := strings.Join(columns, ", ")
 	from := into
@@ -59,5 +59,6 @@ func load(s *store.Store, t *table, dir string, names []string) string {
 	if s.Dir() == "" {
 		source = "s3(" + Quote(s.URL()+strings.ReplaceAll(path.Join(dir, base), "%", "%25"))
 	}
-	return fmt.Sprintf("insert into %s (%s)\nselect %s\nfrom %s, Parquet)\nsettings use_hive_partitioning = 0", t.name, into, from, source)
+	// With the structure, columns that files of schema 1 lack are empty.
+	return fmt.Sprintf("insert into %s (%s)\nselect %s\nfrom %s, Parquet, %s)\nsettings use_hive_partitioning = 0", t.name, into, from, source, Quote(strings.Join(structure, ", ")))
 }

@@ -66,6 +66,8 @@ func (t *table) columns() (list []column) {
 			c.kind = "DateTime64(6, 'UTC')"
 		case kind == reflect.Slice:
 			c.kind = "Array(String)"
+		case kind == reflect.Map:
+			c.kind = "Map(String, String)"
 		case slices.Contains(few, c.name):
 			c.kind = "LowCardinality(String)"
 		default:
@@ -93,7 +95,7 @@ func (s Schema) Statements() (list []string) {
 }
 
 // later are the columns that tables of earlier versions lack.
-var later = map[string][]string{store.Dumps: {"heaps String codec(ZSTD(1))"}}
+var later = map[string][]string{store.Dumps: {"heaps String codec(ZSTD(1))", "labels Map(String, String) codec(ZSTD(1))"}}
 
 // names returns the tables that a table consists of, as in statements.
 func (s Schema) names(table string) []string {

@@ -145,8 +145,8 @@ func (s *Store) PutJudged(ctx context.Context, j *store.Judgements) error {
 	return s.Error(insert(ctx, s, store.JudgedDevices, j.Devices, day))
 }
 
-// PutFrames stores the functions of addresses of a build.
-func (s *Store) PutFrames(ctx context.Context, _ string, _ time.Time, rows []store.Frame) error {
+// PutFrames stores the functions of addresses of builds.
+func (s *Store) PutFrames(ctx context.Context, _ time.Time, rows []store.Frame) error {
 	return s.Error(insert(ctx, s, store.Frames, rows))
 }
 
@@ -214,15 +214,24 @@ func (s *Store) Last(ctx context.Context, device string) (d store.Dump, err erro
 	return d, s.Error(errors.Join(err, rows.Err()))
 }
 
-// Builds returns the builds with dumps.
-func (s *Store) Builds(ctx context.Context) ([]string, error) {
-	return s.texts(ctx, "select distinct build from dumps order by build")
-}
-
-// Unnamed returns the addresses of the call paths of a build for which there are no frames, sorted.
-func (s *Store) Unnamed(ctx context.Context, build string) ([]string, error) {
-	return s.texts(ctx, fmt.Sprintf(`select distinct arrayJoin(addresses) as a from paths where build = %[1]s
-having a not in (select address from frames where build = %[1]s) order by a`, Quote(build)))
+// Unnamed returns, for each build, the addresses of its call paths for which there are no frames, sorted.
+func (s *Store) Unnamed(ctx context.Context) (map[string][]string, error) {
+	rows, err := s.Query(ctx, `select build, arraySort(groupUniqArray(a)) from (select build, arrayJoin(addresses) as a from paths)
+where (build, a) not in (select build, address from frames) group by build`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	list := map[string][]string{}
+	for rows.Next() {
+		var build string
+		var addresses []string
+		if err := rows.Scan(&build, &addresses); err != nil {
+			return nil, s.Error(err)
+		}
+		list[build] = addresses
+	}
+	return list, s.Error(rows.Err())
 }
 
 // texts returns the first column of a query.

@@ -63,7 +63,7 @@ func serveStore(t *testing.T, devices int) (url string, fleet simulate.Fleet, s 
 	if err := s.Put(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.PutFrames(t.Context(), hostile, now, []store.Frame{{Build: hostile, Address: "0x10", Function: hostile, File: hostile, Line: 1}}); err != nil {
+	if err := s.PutFrames(t.Context(), now, []store.Frame{{Build: hostile, Address: "0x10", Function: hostile, File: hostile, Line: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	db, err := query.Open(t.Context(), s)

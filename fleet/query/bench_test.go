@@ -55,7 +55,7 @@ func benchmarkQuestions(b *testing.B, name, dir string, f *simulate.Fleet) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if list, err := s.Builds(ctx); err != nil || len(list) == 0 {
+	if list, err := s.Snapshot(ctx, ""); err != nil || len(list.Dumps) == 0 {
 		if _, _, err := f.Store(ctx, s); err != nil {
 			b.Fatal(err)
 		}
@@ -85,9 +85,9 @@ from BUILD0.facts f join (select device, max(boot) as boot, max_by(dump, boot) a
 	} {
 		measure(b, name+"/"+q.name, q.ask)
 		text := q.sql
-		for from, build := range map[string]string{"BUILD0": f.BuildID(0), "BUILD1": f.BuildID(1), "ALL": "*"} {
+		for from, where := range map[string]string{"BUILD0": " where build = '" + f.BuildID(0) + "'", "BUILD1": " where build = '" + f.BuildID(1) + "'", "ALL": ""} {
 			for _, table := range []string{store.Facts, store.Dumps} {
-				text = strings.ReplaceAll(text, from+"."+table, "read_parquet('"+dir+"/"+table+"/build="+build+"/*/*.parquet', hive_partitioning = false)")
+				text = strings.ReplaceAll(text, from+"."+table, "(from read_parquet('"+dir+"/"+table+"/*/*.parquet', hive_partitioning = false)"+where+")")
 			}
 		}
 		measure(b, name+"/"+q.name+"/plain", func() error {

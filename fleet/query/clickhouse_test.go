@@ -73,7 +73,8 @@ func TestClickHouse(t *testing.T) {
 		compare(t, name, questions[name], duck, house)
 	}
 	for _, b := range []int{2, 3} { // with names, paths are compared by them
-		addresses, err := ch.Unnamed(t.Context(), f.BuildID(b))
+		all, err := ch.Unnamed(t.Context())
+		addresses := all[f.BuildID(b)]
 		if err != nil || len(addresses) < f.Paths {
 			t.Fatalf("%d addresses, %v", len(addresses), err)
 		}
@@ -81,13 +82,13 @@ func TestClickHouse(t *testing.T) {
 		for i, a := range addresses[2:] {
 			frames = append(frames, store.Frame{Build: f.BuildID(b), Address: a, Function: "f_" + a, File: `C:\a.c`, Line: int32(i)})
 		}
-		if err := errors.Join(s.PutFrames(t.Context(), f.BuildID(b), time.Now(), frames), ch.PutFrames(t.Context(), f.BuildID(b), time.Now(), frames)); err != nil {
+		if err := errors.Join(s.PutFrames(t.Context(), time.Now(), frames), ch.PutFrames(t.Context(), time.Now(), frames)); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range []interface {
-			Unnamed(ctx context.Context, build string) ([]string, error)
+			Unnamed(ctx context.Context) (map[string][]string, error)
 		}{s, ch} {
-			if rest, err := s.Unnamed(t.Context(), f.BuildID(b)); err != nil || !slices.Equal(rest, addresses[:2]) {
+			if rest, err := s.Unnamed(t.Context()); err != nil || !slices.Equal(rest[f.BuildID(b)], addresses[:2]) {
 				t.Errorf("%q have no name, %v: want %q", rest, err, addresses[:2])
 			}
 		}

@@ -14,12 +14,12 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// Damaged returns the files of the store that could not be read, sorted. Answers leave out their
+// Damaged returns the files of the store that could not be read, and those in its quarantine, sorted. Answers leave out their
 // rows. A file of dumps, facts or paths is left out with the two others of its batch.
 func (d *DB) Damaged() []string {
 	d.damage.Lock()
 	defer d.damage.Unlock()
-	var list []string
+	list := slices.Clone(d.quarantined)
 	for name := range d.damaged {
 		list = append(list, name)
 	}
@@ -102,7 +102,7 @@ func (d *DB) examine(ctx context.Context, list *store.Snapshot, missing bool) (f
 	for _, name := range list.Files() {
 		_, err := d.db.ExecContext(ctx, fmt.Sprintf("select bit_xor(hash(t)) from read_parquet(%s, hive_partitioning = false) t", d.list(name)))
 		if err == nil && strings.HasPrefix(name, store.Facts) {
-			for _, err = range store.ByDevice(d.paths([]string{name})) {
+			for _, err = range store.ByDevice("", d.paths([]string{name})) {
 			}
 		}
 		if err == nil || ctx.Err() != nil || gone(err) && !missing {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -19,25 +18,10 @@ func (e buildError) Is(err error) bool { return err == ErrBuild }
 func notOne(format string, args ...any) error { return buildError(fmt.Sprintf(format, args...)) }
 
 // Find returns the build with this name: a build ID, the beginning of one, or a firmware version that most devices of
-// only one build report. In a store, it reads no file for a build ID, and one file of each build for another name. It
-// reads all files of dumps only if none of these has the name, or one has no version.
+// only one build report.
 func (d *DB) Find(ctx context.Context, name string) (build string, err error) {
-	if d.clickhouse == nil {
-		builds, err := d.store.Builds(ctx)
-		if err != nil || slices.Contains(builds, name) {
-			return name, err
-		}
-		if build, err = d.find(ctx, name, Scope{newest: true}); err == nil {
-			return build, nil
-		}
-	}
-	return d.find(ctx, name, Scope{})
-}
-
-// find finds a build in the dumps of a scope.
-func (d *DB) find(ctx context.Context, name string, o Scope) (build string, err error) {
 	var list []struct{ Build, Firmware string }
-	err = d.with(ctx, o, onlyDumps, func(s *session) error {
+	err = d.with(ctx, Scope{copies: true}, onlyDumps, func(s *session) error {
 		list, err = rows[struct{ Build, Firmware string }](ctx, s, text("versions")+"\norder by build")
 		return err
 	})
@@ -46,9 +30,6 @@ func (d *DB) find(ctx context.Context, name string, o Scope) (build string, err 
 	}
 	var begin, version []string
 	for _, b := range list {
-		if o.newest && b.Firmware == "" {
-			return "", notOne("build %s has no version in its newest file", b.Build)
-		}
 		switch {
 		case b.Build == name:
 			return name, nil

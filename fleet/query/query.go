@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -56,11 +57,16 @@ type DB struct {
 	temp  string // directory for data that does not fit in memory, and for files of a bucket
 	dir   string // directory of the store's files, or of their copies from a bucket
 
+	versions sync.Mutex
+	version  versioned
+
 	judging sync.Mutex
 	copying sync.Mutex
 	damage  sync.Mutex
 	damaged map[string]bool // names of files that cannot be read
 	checked map[string]bool // names of files whose checksums are right
+
+	quarantined []string
 }
 
 // ErrNoDump is returned for a build or a device without dumps.
@@ -139,6 +145,7 @@ type engine interface {
 // local is DuckDB, with views of the files of a snapshot.
 type local struct {
 	conn  *sql.Conn
+	build string   // of the scope, if it has one build
 	files []string // of facts
 }
 
@@ -164,7 +171,7 @@ func (l local) drop(names ...string) {
 // facts reads the files without DuckDB, which takes eight times as long to sort and group rows that are sorted in
 // each file.
 func (l local) facts(context.Context, [][]moment) iter.Seq2[[]store.Fact, error] {
-	return store.ByDevice(l.files)
+	return store.ByDevice(l.build, l.files)
 }
 
 // Scope selects the dumps that a question is about.
@@ -172,7 +179,7 @@ type Scope struct {
 	Builds []string  // all builds if empty
 	Since  time.Time // dumps received at this time or later; the zero Time is no limit
 	Device string    // "" for all
-	newest bool      // of each build, only the newest file of dumps
+	copies bool      // with the second copies of uploads
 
 	counted bool // only facts of the dumps of the scope, for questions that do not join them
 }
@@ -211,17 +218,18 @@ func (d *DB) try(ctx context.Context, o Scope, tables []string, last bool, do fu
 	if !o.Since.IsZero() {
 		day = o.Since.UTC().Format(time.DateOnly)
 	}
-	list, err := d.store.Snapshot(ctx, day, o.Builds...)
+	list, err := d.store.Snapshot(ctx, day)
 	if err != nil {
 		return err
 	}
+	d.damage.Lock()
+	d.quarantined = list.Quarantined
+	maps.DeleteFunc(d.damaged, func(name string, _ bool) bool { return slices.Contains(list.Quarantined, "quarantine/"+name) })
+	d.damage.Unlock()
 	for name, files := range list.Tables() {
 		if !slices.Contains(tables, name) {
 			*files = nil
 		}
-	}
-	if o.newest {
-		list.Dumps = lastOfBuild(list.Dumps)
 	}
 	d.without(list)
 	if err := d.copy(ctx, list); err != nil {
@@ -239,17 +247,6 @@ func (d *DB) try(ctx context.Context, o Scope, tables []string, last bool, do fu
 	return d.ask(ctx, list, o, tables, do)
 }
 
-// lastOfBuild returns the last file of each build. The files are sorted by build and day.
-func lastOfBuild(files []string) (last []string) {
-	for i, name := range files {
-		build, _, _ := strings.Cut(name, "/day=")
-		if i+1 == len(files) || !strings.HasPrefix(files[i+1], build+"/") {
-			last = append(last, name)
-		}
-	}
-	return last
-}
-
 // ask calls do with a session on the files of a snapshot, which are of these tables.
 func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []string, do func(*session) error) error {
 	conn, err := d.db.Conn(ctx)
@@ -257,13 +254,20 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 		return err
 	}
 	defer conn.Close()
-	l := local{conn, d.paths(list.Facts)}
+	l := local{conn, "", d.paths(list.Facts)}
+	if len(o.Builds) == 1 {
+		l.build = o.Builds[0]
+	}
 	if len(list.Dumps) > 0 {
 		if err := l.checkSchema(ctx, d.list(list.Dumps...)); err != nil {
 			return err
 		}
 	}
-	where := " where true"
+	ofBuilds := " where true"
+	if len(o.Builds) > 0 {
+		ofBuilds = " where build in (" + strings.Join(quoted(o.Builds), ", ") + ")"
+	}
+	where := ofBuilds
 	if o.Device != "" {
 		where += " and device = " + quote(o.Device)
 	}
@@ -271,21 +275,20 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 	if !o.Since.IsZero() {
 		since += fmt.Sprintf(" and received >= make_timestamp(%d::bigint)", o.Since.UnixMicro())
 	}
+	if !o.copies {
+		since += once
+	}
 	ofDumps := ""
 	if o.counted {
 		ofDumps = counted
-	}
-	ofBuilds := " where true"
-	if len(o.Builds) > 0 {
-		ofBuilds = " where build in (" + strings.Join(quoted(o.Builds), ", ") + ")"
 	}
 	drop := ""
 	for _, v := range []struct {
 		name, where, empty string
 		files              []string
 	}{
-		{store.Dumps, since + once, noDumps, list.Dumps}, {store.Facts, where + ofDumps, noFacts, list.Facts},
-		{store.Paths, "", noPaths, list.Paths}, {store.Frames, "", noFrames, list.Frames},
+		{store.Dumps, since, noDumps, list.Dumps}, {store.Facts, where + ofDumps, noFacts, list.Facts},
+		{store.Paths, ofBuilds, noPaths, list.Paths}, {store.Frames, ofBuilds, noFrames, list.Frames},
 		{store.JudgedPaths, ofBuilds, noJudged, list.JudgedPaths}, {store.JudgedDevices, ofBuilds, noJudgedDevices, list.JudgedDevices},
 	} {
 		if !slices.Contains(tables, v.name) {
@@ -294,11 +297,7 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 		drop += "drop view if exists " + v.name + ";"
 		from := v.empty
 		if len(v.files) > 0 {
-			names := ""
-			if v.name == store.Dumps { // files of earlier versions have fewer columns
-				names = ", union_by_name = true"
-			}
-			from = "select * from read_parquet(" + d.list(v.files...) + ", hive_partitioning = false" + names + ")" + v.where
+			from = "select * from (" + v.empty + " union all by name " + "from read_parquet(" + d.list(v.files...) + ", hive_partitioning = false, union_by_name = true))" + v.where // files of schema 1 have fewer columns
 		}
 		if err := l.exec(ctx, "create or replace temp view "+v.name+" as "+from); err != nil {
 			return err
@@ -312,8 +311,8 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 func (l local) checkSchema(ctx context.Context, files string) error {
 	var name string
 	var schema []byte
-	err := l.conn.QueryRowContext(ctx, fmt.Sprintf("select file_name, value from parquet_kv_metadata(%s) where key = %s::blob and value <> %s::blob limit 1",
-		files, quote(store.SchemaKey), quote(store.Schema))).Scan(&name, &schema)
+	err := l.conn.QueryRowContext(ctx, fmt.Sprintf("select file_name, value from parquet_kv_metadata(%s) where key = %s::blob and value not in (%s::blob, %s::blob) limit 1",
+		files, quote(store.SchemaKey), quote(store.Schema), quote(store.Earlier))).Scan(&name, &schema)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -334,7 +333,7 @@ const counted = " and (device, boot, dump) in (select device, boot, dump from du
 const (
 	noDumps = `select '' as build, '' as fw, '' as device, 0::bigint as boot, 0::bigint as dump, make_timestamp(0) as time, 0::bigint as uptime_us,
 		make_timestamp(0) as received, 0::bigint as bytes, 0::bigint as count, true as complete, 0.0::double as lost, '' as why, 0::bigint as heap_size,
-		0::bigint as heap_free, 0::bigint as heap_largest, 0::bigint as heap_minimum, '' as heaps, '' as upload where false`
+		0::bigint as heap_free, 0::bigint as heap_largest, 0::bigint as heap_minimum, '' as heaps, map([]::varchar[], []::varchar[]) as labels, '' as upload where false`
 	noFacts = `select '' as build, '' as device, 0::bigint as path, 0::bigint as boot, 0::bigint as dump, make_timestamp(0) as time, 0::bigint as count,
 		0::bigint as bytes, true as complete, 0.0::double as lost where false`
 	noPaths  = `select '' as build, 0::bigint as path, ['']::varchar[] as addresses where false`

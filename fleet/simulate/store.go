@@ -76,7 +76,7 @@ func (w *writer) day(ctx context.Context, build, day int) error {
 
 // put writes a part of a day.
 func (w *writer) put(ctx context.Context, b *store.Batch, build, day, part int) error {
-	b.Name, b.Day = fmt.Sprintf("simulated-%d-%d", w.f.Seed, part), w.f.Start.AddDate(0, 0, day)
+	b.Name, b.Day = fmt.Sprintf("simulated-%d-%d-%d", w.f.Seed, build, part), w.f.Start.AddDate(0, 0, day)
 	if w.f.Bases != PerBoot {
 		for _, p := range w.paths {
 			b.Paths = append(b.Paths, w.f.path(build, &p, &moment{}))

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/parquet-go/parquet-go"
 )
 
 // Limits of one compaction.
@@ -22,12 +19,12 @@ const (
 	maxRows   = 1 << 19 // facts, which are held in memory: no more files are read then
 )
 
-// Compact merges the files of each build and day, and removes duplicate uploads of the files that it
+// Compact merges the files of each day, and removes duplicate uploads of the files that it
 // merges. It deletes files that were replaced more than grace ago. It reads a file only to merge it with
 // others that are together at least half as large: the cost is that of what is new, times the logarithm
 // of the size of a day. Several processes may compact a store at the same time: one of them gets the number
-// of a compaction. The next call continues an interrupted compaction. A damaged file is an error, and its
-// build and day stay as they are; the others are merged.
+// of a compaction. The next call continues an interrupted compaction. It moves a damaged file to quarantine, and returns a
+// [Damaged].
 func (s *Store) Compact(ctx context.Context, grace time.Duration) error {
 	if d, ok := s.bucket.(directory); ok {
 		if err := d.clean(); err != nil {
@@ -55,13 +52,22 @@ func (s *Store) Compact(ctx context.Context, grace time.Duration) error {
 		err := s.clean(ctx, c, grace)
 		for more := true; more && err == nil; {
 			more, err = s.compact(ctx, &c, sizes)
+			if bad, ok := errors.AsType[*Damaged](err); ok {
+				failed = append(failed, err)
+				_, base, _ := split(bad.Name)
+				c.live = slices.DeleteFunc(c.live, func(b string) bool { return b == base })
+				more, err = true, s.Quarantine(ctx, bad.Name)
+			}
 		}
 		if failed = append(failed, err); ctx.Err() != nil {
 			break
 		}
 	}
-	failed = append(failed, s.mergeJudged(ctx, func(*JudgedDevice) bool { return true }))
-	return errors.Join(failed...)
+	err = s.mergeJudged(ctx, func(*JudgedDevice) bool { return true })
+	if bad, ok := errors.AsType[*Damaged](err); ok { // its devices are judged again
+		err = cmp.Or(s.Quarantine(ctx, bad.Name), err)
+	}
+	return errors.Join(append(failed, err)...)
 }
 
 // inputs returns the files of a part that are merged next, nil if that is not worthwhile: the smallest
@@ -98,6 +104,7 @@ func (s *Store) compact(ctx context.Context, c *contents, sizes map[string]int64
 			return false, err
 		}
 		job = *old
+		job.Inputs = slices.DeleteFunc(slices.Clone(job.Inputs), func(base string) bool { return !slices.Contains(c.live, base) }) // in quarantine
 	} else {
 		if job.Inputs = c.inputs(sizes); job.Inputs == nil {
 			return false, nil
@@ -129,15 +136,9 @@ func (s *Store) compact(ctx context.Context, c *contents, sizes map[string]int64
 			return false, err
 		}
 	}
-	batch.sort()
 	to := generation(n)
-	if err := write(ctx, s, c.name(Paths, to, ".parquet"), batch.Paths); err != nil {
-		return false, err
-	}
-	if err := write(ctx, s, c.name(Facts, to, ".parquet"), batch.Facts); err != nil {
-		return false, err
-	}
-	if err := write(ctx, s, c.name(Dumps, to, ".parquet"), batch.Dumps); err != nil {
+	batch.Name = to
+	if err := s.putIn(ctx, c.part, batch); err != nil {
 		return false, err
 	}
 	c.last, c.rows[to] = n, len(batch.Facts)
@@ -158,7 +159,11 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string, limit int) (
 		boot, dump int64
 	}
 	seen := map[upload]string{} // first file with the upload
-	known := map[int64]bool{}   // paths
+	type path struct {
+		build string
+		path  int64
+	}
+	known := map[path]bool{}
 	for _, in := range inputs {
 		if len(b.Facts) >= limit {
 			break
@@ -192,45 +197,13 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string, limit int) (
 			}
 		}
 		for _, r := range paths {
-			if !known[r.Path] {
-				known[r.Path] = true
+			if k := (path{r.Build, r.Path}); !known[k] {
+				known[k] = true
 				b.Paths = append(b.Paths, r)
 			}
 		}
 	}
 	return b, used, nil
-}
-
-// Read returns the rows of a file. T is the row type of its table.
-func Read[T any](ctx context.Context, s *Store, name string) (rows []T, err error) {
-	defer damaged(name, &err)
-	data, err := s.bucket.read(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	if err := CheckSum(data); err != nil {
-		return nil, err
-	}
-	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err != nil {
-		return nil, err
-	}
-	if schema, ok := f.Lookup(SchemaKey); ok {
-		if err := CheckSchema("the file", schema); err != nil {
-			return nil, err
-		}
-	}
-	return parquet.Read[T](bytes.NewReader(data), int64(len(data)))
-}
-
-// damaged completes an error of a file. It makes a panic an error, since the library does not check all that it reads.
-func damaged(name string, err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%v", p)
-	}
-	if *err != nil {
-		*err = fmt.Errorf("store: %s: %w", name, *err)
-	}
 }
 
 // clean deletes the files of a part that were replaced more than grace ago.
@@ -282,7 +255,7 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 		return nil, err
 	}
 	// Delete the lists of compactions last: without them, readers would read the inputs again.
-	tables := []string{Dumps, Facts, Paths, compactions}
+	tables := []string{Dumps, Facts, Paths, strings.TrimSuffix(quarantine, "/"), compactions}
 	total := int64(0)
 	sizes := map[string]int64{} // by day
 	for _, o := range all {

@@ -10,10 +10,10 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// ByDevice returns the facts in files of facts, which are on this machine, device by device, in the order
-// of their names. The facts of a device are in the order of the files, those of a file sorted by path, boot
+// ByDevice returns the facts of a build in files of facts, which are on this machine, device by device, in the order
+// of their names; of all builds if the build is "" and there is one file. The facts of a device are in the order of the files, those of a file sorted by path, boot
 // and dump; only Device, Path, Boot, Dump, Count and Bytes are set. The slice is valid until the next device.
-func ByDevice(files []string) iter.Seq2[[]Fact, error] {
+func ByDevice(build string, files []string) iter.Seq2[[]Fact, error] {
 	return func(yield func([]Fact, error) bool) {
 		var readers []*factReader
 		defer func() {
@@ -22,7 +22,7 @@ func ByDevice(files []string) iter.Seq2[[]Fact, error] {
 			}
 		}()
 		for _, name := range files {
-			r, err := openFacts(name)
+			r, err := openFacts(name, build)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -63,8 +63,9 @@ func firstDevice(readers []*factReader) (device string, more bool) {
 // factReader reads the facts of a file in their order.
 type factReader struct {
 	file   *os.File
+	build  string
 	groups []parquet.RowGroup // that are not read yet
-	rows   int64              // of the present group that are not read yet
+	rows   int64              // of the build in the present group that are not read yet
 	names  column             // of devices
 	values [5]column          // path, boot, dump, count, bytes
 	device string             // of the next fact
@@ -74,12 +75,19 @@ type factReader struct {
 // factColumns are the columns that a factReader reads.
 var factColumns = [...]string{"device", "path", "boot", "dump", "count", "bytes"}
 
-func openFacts(name string) (*factReader, error) {
+// named completes an error of a file.
+func named(name string, err *error) {
+	if *err != nil {
+		*err = fmt.Errorf("store: %s: %w", name, *err)
+	}
+}
+
+func openFacts(name, build string) (*factReader, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	r := &factReader{file: file}
+	r := &factReader{file: file, build: build}
 	if err := r.open(); err != nil {
 		r.close()
 		return nil, err
@@ -88,7 +96,8 @@ func openFacts(name string) (*factReader, error) {
 }
 
 func (r *factReader) open() (err error) {
-	defer damaged(r.file.Name(), &err)
+	defer named(r.file.Name(), &err)
+	defer noPanic(&err)
 	info, err := r.file.Stat()
 	if err != nil {
 		return err
@@ -111,7 +120,8 @@ func (r *factReader) close() {
 
 // of appends the facts of a device, if they are the next ones.
 func (r *factReader) of(device string, facts []Fact) (_ []Fact, err error) {
-	defer damaged(r.file.Name(), &err)
+	defer named(r.file.Name(), &err)
+	defer noPanic(&err)
 	for r.more && r.device == device {
 		f := Fact{Device: device}
 		for i, to := range [...]*int64{&f.Path, &f.Boot, &f.Dump, &f.Count, &f.Bytes} {
@@ -134,22 +144,25 @@ func (r *factReader) next() error {
 			return nil
 		}
 		g := r.groups[0]
-		r.groups, r.rows = r.groups[1:], g.NumRows()
+		r.groups = r.groups[1:]
+		begin, end, err := r.find(g)
+		if err != nil {
+			return err
+		}
+		if r.rows = end - begin; r.rows == 0 {
+			continue
+		}
 		for i, name := range factColumns {
-			leaf, ok := g.Schema().Lookup(name)
-			if !ok {
-				return errors.New("no column " + name)
-			}
 			c := &r.names
 			if i > 0 {
 				c = &r.values[i-1]
 			}
-			c.close()
-			chunk := g.ColumnChunks()[leaf.ColumnIndex]
-			if chunk.NumValues() != r.rows {
-				return fmt.Errorf("%d rows, but %d values in column %s", r.rows, chunk.NumValues(), name)
+			if err := c.open(g, name); err != nil {
+				return err
 			}
-			*c = column{pages: chunk.Pages(), values: c.values[:0]}
+			if err := c.skip(begin); err != nil {
+				return err
+			}
 		}
 	}
 	r.rows--
@@ -160,6 +173,33 @@ func (r *factReader) next() error {
 	}
 	r.device = r.names.texts[i]
 	return nil
+}
+
+// find returns the rows of the build in a row group, which are one after the other.
+func (r *factReader) find(g parquet.RowGroup) (begin, end int64, err error) {
+	if r.build == "" {
+		return 0, g.NumRows(), nil
+	}
+	var c column
+	defer c.close()
+	if err := c.open(g, "build"); err != nil {
+		return 0, 0, err
+	}
+	for row := range g.NumRows() {
+		i, err := c.next()
+		if err != nil {
+			return 0, 0, err
+		}
+		switch of := c.texts[i]; {
+		case of < r.build:
+			begin, end = row+1, row+1
+		case of == r.build:
+			end = row + 1
+		default:
+			return begin, end, nil
+		}
+	}
+	return begin, end, nil
 }
 
 // column reads the values of a column of a row group. If they are texts, the values are their numbers.
@@ -177,6 +217,21 @@ func (c *column) close() {
 	}
 }
 
+// open begins to read the column of a row group with a name.
+func (c *column) open(g parquet.RowGroup, name string) error {
+	leaf, ok := g.Schema().Lookup(name)
+	if !ok {
+		return errors.New("no column " + name)
+	}
+	c.close()
+	chunk := g.ColumnChunks()[leaf.ColumnIndex]
+	if chunk.NumValues() != g.NumRows() {
+		return fmt.Errorf("%d rows, but %d values in column %s", g.NumRows(), chunk.NumValues(), name)
+	}
+	*c = column{pages: chunk.Pages(), values: c.values[:0]}
+	return nil
+}
+
 func (c *column) next() (int64, error) {
 	for c.at == len(c.values) {
 		if err := c.read(); err != nil {
@@ -185,6 +240,20 @@ func (c *column) next() (int64, error) {
 	}
 	c.at++
 	return c.values[c.at-1], nil
+}
+
+// skip skips n values. (SeekToRow of the library checks no checksums of pages.)
+func (c *column) skip(n int64) error {
+	for n > 0 {
+		if c.at == len(c.values) {
+			if err := c.read(); err != nil {
+				return err
+			}
+		}
+		some := min(n, int64(len(c.values)-c.at))
+		c.at, n = c.at+int(some), n-some
+	}
+	return nil
 }
 
 // read reads a page.

@@ -24,6 +24,9 @@ func TestByDevice(t *testing.T) {
 	want := map[key][2]int64{}
 	for i, n := range []int{1, 2000, 3, 140_000} {
 		b := &Batch{Name: fmt.Sprint(i), Day: day, Dumps: []Dump{{Build: "b"}}}
+		for j := range n { // of other builds
+			b.Facts = append(b.Facts, Fact{Build: []string{"a", "c"}[j%2], Device: fmt.Sprint("d", j%1000)})
+		}
 		for j := range n {
 			f := Fact{Build: "b", Device: fmt.Sprint("d", r.IntN(1000)), Path: int64(j % 160), Boot: int64(i), Dump: int64(j), Count: int64(j), Bytes: r.Int64()}
 			want[key{f.Device, f.Path, f.Boot, f.Dump}] = [2]int64{f.Count, f.Bytes}
@@ -39,7 +42,7 @@ func TestByDevice(t *testing.T) {
 	for _, name := range list.Facts {
 		files = append(files, filepath.Join(s.Dir(), name))
 	}
-	for facts, err := range ByDevice(files) {
+	for facts, err := range ByDevice("b", files) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,13 +68,13 @@ func TestByDeviceDamaged(t *testing.T) {
 		b.Facts = append(b.Facts, Fact{Build: "b1", Device: fmt.Sprint("d", p%7), Path: p, Count: p, Bytes: 1000 + p})
 	}
 	put(t, s, b)
-	name := filepath.Join(s.Dir(), Name(Facts, "b1", "2026-11-01", "x"))
+	name := filepath.Join(s.Dir(), dayPart(day).name(Facts, "x", ".parquet"))
 	whole, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := func() (text string, err error) {
-		for facts, err := range ByDevice([]string{name}) {
+		for facts, err := range ByDevice("b1", []string{name}) {
 			if err != nil {
 				return "", err
 			}

@@ -14,17 +14,21 @@ import (
 )
 
 // Schema is the version of the tables. The metadata of every file contains it under SchemaKey.
+//
+// Schema 1 had files for each build, and dumps without labels; the first of its files lack heaps, too. They are read as rows
+// without these.
 const (
-	Schema    = "1"
+	Schema    = "2"
+	Earlier   = "1"
 	SchemaKey = "lwsbt.schema"
 )
 
 // ErrSchema is the cause of the error for a file of another schema.
 var ErrSchema = errors.New("a newer btfleet is needed")
 
-// CheckSchema returns an error if the schema of a file is not that of this package.
+// CheckSchema returns an error if this package cannot read the schema of a file.
 func CheckSchema(name, schema string) error {
-	if schema == Schema {
+	if schema == Schema || schema == Earlier {
 		return nil
 	}
 	return fmt.Errorf("%s has schema %q, expected %q: %w", name, schema, Schema, ErrSchema)
@@ -63,8 +67,10 @@ type Dump struct {
 	HeapFree    int64 `parquet:"heap_free"`
 	HeapLargest int64 `parquet:"heap_largest"`
 	HeapMinimum int64 `parquet:"heap_minimum"`
-	// Heaps is a JSON list of [Heap], "" if the allocator reported fewer than two. Files of earlier versions lack it.
+	// Heaps is a JSON list of [Heap], "" if the allocator reported fewer than two.
 	Heaps string `parquet:"heaps"`
+	// Labels are what the upload says of the device, such as model or region. (See package ingest.)
+	Labels map[string]string `parquet:"labels"`
 
 	Upload string `parquet:"upload,dict"` // SHA-256 of device and content of the upload, 32 hexadecimal digits
 }

@@ -14,42 +14,40 @@ import (
 // upload once, except for duplicates that compaction has not removed yet.
 type Snapshot struct {
 	Dumps, Facts, Paths, Frames []string
-	JudgedPaths, JudgedDevices  []string // of all builds
+	JudgedPaths, JudgedDevices  []string
+	Quarantined                 []string // damaged files that are left out
 }
 
-// part identifies the rows of a build and a day.
-type part struct{ build, day string } // as in file names
+// part is the directory of the files of a day: day=DAY, or, of schema 1, build=BUILD/day=DAY.
+type part struct{ dir, day string }
 
-// split splits the name of a file of dumps, facts, paths, or of a compaction.
+// split splits the name of a file of dumps, facts, paths, frames, or of a compaction.
 func split(name string) (p part, base string, ok bool) {
-	list := strings.Split(name, "/")
-	if len(list) != 4 || !strings.HasPrefix(list[1], "build=") || !strings.HasPrefix(list[2], "day=") {
+	dir, file := path.Split(name)
+	_, p.dir, _ = strings.Cut(strings.TrimSuffix(dir, "/"), "/")
+	if p.day, ok = strings.CutPrefix(path.Base(p.dir), "day="); !ok {
 		return p, "", false
 	}
-	base, _, ok = strings.Cut(list[3], path.Ext(list[3]))
-	return part{list[1][len("build="):], list[2][len("day="):]}, base, ok
+	base, _, ok = strings.Cut(file, path.Ext(file))
+	return p, base, ok
 }
 
 func (p part) name(table, base, extension string) string {
-	return path.Join(table, "build="+p.build, "day="+p.day, base+extension)
+	return path.Join(table, p.dir, base+extension)
 }
 
-// Snapshot lists the files of the builds, or of all builds if none is given. Days before
-// since (YYYY-MM-DD, "" for none) are left out.
+// Snapshot lists the files. Days before since (YYYY-MM-DD, "" for none) are left out.
 //
 // Files that a compaction has replaced are deleted some time later. If a reader takes longer, a
 // file is missing; it should then take another snapshot.
-func (s *Store) Snapshot(ctx context.Context, since string, builds ...string) (*Snapshot, error) {
+func (s *Store) Snapshot(ctx context.Context, since string) (*Snapshot, error) {
 	parts, err := s.parts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	wanted := func(build string) bool {
-		return len(builds) == 0 || slices.ContainsFunc(builds, func(b string) bool { return Escape(b) == build })
-	}
 	var list Snapshot
 	for _, p := range parts {
-		if !wanted(p.build) || p.day < since {
+		if p.day < since {
 			continue
 		}
 		for _, base := range p.live {
@@ -63,9 +61,16 @@ func (s *Store) Snapshot(ctx context.Context, since string, builds ...string) (*
 		return nil, err
 	}
 	for _, o := range frames {
-		if p, _, ok := split(o.Name); ok && wanted(p.build) {
+		if _, _, ok := split(o.Name); ok {
 			list.Frames = append(list.Frames, o.Name)
 		}
+	}
+	bad, err := s.names(ctx, quarantine)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range bad {
+		list.Quarantined = append(list.Quarantined, o.Name)
 	}
 	judged, _, _, err := s.spans(ctx)
 	if err != nil {
@@ -116,7 +121,7 @@ func (c *compaction) sum() uint32 {
 // generation returns the base name of the files that a compaction makes.
 func generation(n int) string { return fmt.Sprintf("compacted-%06d", n) }
 
-// parts lists the parts of the store by build and day.
+// parts lists the parts of the store.
 func (s *Store) parts(ctx context.Context) ([]contents, error) {
 	// List compactions before dumps: if a compaction ends between the two listings, its
 	// result is ignored, and its inputs are read.
@@ -173,7 +178,7 @@ func (s *Store) parts(ctx context.Context) ([]contents, error) {
 		list = append(list, *c)
 	}
 	slices.SortFunc(list, func(a, b contents) int {
-		return strings.Compare(a.build+"/"+a.day, b.build+"/"+b.day)
+		return strings.Compare(a.dir, b.dir)
 	})
 	return list, nil
 }

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -22,9 +20,10 @@ import (
 
 // Store is a directory or bucket of Parquet files:
 //
-//	TABLE/build=BUILD/day=YYYY-MM-DD/NAME.parquet
+//	TABLE/day=YYYY-MM-DD/NAME.parquet
 //
-// The day is the day of receipt, UTC. A file never changes.
+// The day is the day of receipt, UTC. A file never changes. Stores of schema 1 have TABLE/build=BUILD/day=YYYY-MM-DD; their
+// files are read, and compacted, where they are.
 type Store struct {
 	bucket bucket
 	dir    string // of the files, "" if they are not on this machine
@@ -33,7 +32,7 @@ type Store struct {
 	lists map[string]*compaction // by name
 
 	naming sync.Mutex
-	named  map[string]*addresses // by build, see Unnamed
+	named  addresses // see Unnamed
 }
 
 // Open opens a store: a directory, which is created if it does not exist, or a bucket of a
@@ -77,32 +76,30 @@ type Putter interface {
 	Put(ctx context.Context, b *Batch) error
 }
 
-// Put writes a batch: for each build one file of each table. The file of dumps is
+// Put writes a batch, if it has dumps: one file of each table. The file of dumps is
 // written last; without it a reader ignores the other files. Put sorts the rows.
 func (s *Store) Put(ctx context.Context, b *Batch) error {
-	b.sort()
-	day := b.Day.UTC().Format(time.DateOnly)
-	for rest := b.Dumps; len(rest) > 0; {
-		build := rest[0].Build
-		dumps := of(rest, build, func(r *Dump) string { return r.Build })
-		rest = rest[len(dumps):]
-		name := func(table string) string { return Name(table, build, day, b.Name) }
-		if err := write(ctx, s, name(Paths), of(b.Paths, build, func(r *Path) string { return r.Build })); err != nil {
-			return err
-		}
-		if err := write(ctx, s, name(Facts), of(b.Facts, build, func(r *Fact) string { return r.Build })); err != nil {
-			return err
-		}
-		if err := write(ctx, s, name(Dumps), dumps); err != nil {
-			return err
-		}
+	if len(b.Dumps) == 0 {
+		return nil
 	}
-	return nil
+	return s.putIn(ctx, dayPart(b.Day), b)
 }
 
-// Name returns the name of a file. It escapes the build, which comes from devices.
-func Name(table, build, day, name string) string {
-	return path.Join(table, "build="+Escape(build), "day="+day, name+".parquet")
+// putIn writes a batch into a part.
+func (s *Store) putIn(ctx context.Context, p part, b *Batch) error {
+	b.sort()
+	if err := write(ctx, s, p.name(Paths, b.Name, ".parquet"), b.Paths); err != nil {
+		return err
+	}
+	if err := write(ctx, s, p.name(Facts, b.Name, ".parquet"), b.Facts); err != nil {
+		return err
+	}
+	return write(ctx, s, p.name(Dumps, b.Name, ".parquet"), b.Dumps)
+}
+
+func dayPart(t time.Time) part {
+	day := t.UTC().Format(time.DateOnly)
+	return part{"day=" + day, day}
 }
 
 // Escape returns s in a form that can be part of a file name. It keeps letters, digits, '-', '_'
@@ -133,12 +130,6 @@ func (b *Batch) sort() {
 		return cmp.Or(cmp.Compare(x.Build, y.Build), cmp.Compare(x.Path, y.Path))
 	})
 	b.Paths = slices.CompactFunc(b.Paths, func(x, y Path) bool { return x.Build == y.Build && x.Path == y.Path })
-}
-
-// of returns the rows of a build. Rows are sorted by build.
-func of[T any](rows []T, build string, buildOf func(*T) string) []T {
-	begin := sort.Search(len(rows), func(i int) bool { return buildOf(&rows[i]) >= build })
-	return rows[begin:][:sort.Search(len(rows)-begin, func(i int) bool { return buildOf(&rows[begin+i]) > build })]
 }
 
 // rowsPerGroup is the number of rows that one processor of a query engine reads at once.

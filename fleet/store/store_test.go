@@ -86,7 +86,7 @@ func TestPut(t *testing.T) {
 	expect(t, s, 10)
 	put(t, s, batch("two", "d2", "u2", 5))
 	expect(t, s, 15)
-	if err := os.Remove(filepath.Join(s.Dir(), Name(Dumps, "b1", "2026-11-01", "two"))); err != nil {
+	if err := os.Remove(filepath.Join(s.Dir(), dayPart(day).name(Dumps, "two", ".parquet"))); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, s, 10)
@@ -104,7 +104,7 @@ func TestEscape(t *testing.T) {
 	b.Dumps[0].Build, b.Facts[0].Build, b.Paths[0].Build = "../../e", "../../e", "../../e"
 	put(t, s, b)
 	expect(t, s, 3)
-	list, err := s.Snapshot(t.Context(), "", "../../e")
+	list, err := s.Snapshot(t.Context(), "")
 	if err != nil || len(list.Dumps) != 1 {
 		t.Errorf("%v %v", list, err)
 	}
@@ -124,7 +124,7 @@ func TestCompact(t *testing.T) {
 
 	// Another process wrote the list for a compaction of two files, then ended.
 	data, _ := json.Marshal(compaction{Inputs: []string{"b0", "b1"}})
-	if err := s.put(t.Context(), compactions+"/build=b1/day=2026-11-01/000001.json", true, data); err != nil {
+	if err := s.put(t.Context(), compactions+"/day=2026-11-01/000001.json", true, data); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, s, 1000)
@@ -142,7 +142,7 @@ func TestCompact(t *testing.T) {
 	}
 	compact(0) // deletes what was replaced
 	expect(t, s, 900)
-	files, err := filepath.Glob(filepath.Join(s.Dir(), Facts, "*", "*", "*"))
+	files, err := filepath.Glob(filepath.Join(s.Dir(), Facts, "*"))
 	if err != nil || len(files) != 1 {
 		t.Errorf("%v %v, want one file", files, err)
 	}
@@ -154,17 +154,13 @@ func TestCompact(t *testing.T) {
 	expect(t, s, 904)
 }
 
-// A damaged file is an error that names it, never a panic. It keeps its build and day from compaction, no others.
+// A damaged file is an error that names it, never a panic. Compaction moves it to quarantine with the others of its batch.
 func TestCompactDamaged(t *testing.T) {
 	s := open(t)
-	for _, build := range []string{"b1", "b2"} {
-		for i := range 5 {
-			b := batch(fmt.Sprintf("x%d", i), fmt.Sprintf("d%d", i), fmt.Sprintf("u%d", i), 100)
-			b.Dumps[0].Build, b.Facts[0].Build, b.Paths[0].Build = build, build, build
-			put(t, s, b)
-		}
+	for i := range 5 {
+		put(t, s, batch(fmt.Sprintf("x%d", i), fmt.Sprintf("d%d", i), fmt.Sprintf("u%d", i), 100))
 	}
-	bad := Name(Facts, "b1", day.Format(time.DateOnly), "x2")
+	bad := dayPart(day).name(Facts, "x2", ".parquet")
 	whole, err := os.ReadFile(filepath.Join(s.Dir(), bad))
 	if err != nil {
 		t.Fatal(err)
@@ -190,13 +186,20 @@ func TestCompactDamaged(t *testing.T) {
 		t.Errorf("%d of %d changed bytes are errors: too few to show anything", failed, len(whole))
 	}
 	write([]byte("PAR1"))
-	if err := s.Compact(t.Context(), 0); err == nil || !strings.Contains(err.Error(), bad) {
+	err = s.Compact(t.Context(), 0)
+	if d, ok := errors.AsType[*Damaged](err); !ok || d.Name != bad || !strings.Contains(err.Error(), bad) {
 		t.Errorf("%v, want an error that names %s", err, bad)
 	}
-	for build, want := range map[string]int{"b1": 5, "b2": 1} {
-		if list, err := s.Snapshot(t.Context(), "", build); err != nil || len(list.Dumps) != want {
-			t.Errorf("build %s: %v %v, want %d files", build, list, err, want)
-		}
+	list, err := s.Snapshot(t.Context(), "")
+	if err != nil || len(list.Dumps) != 1 || len(list.Quarantined) != 3 || list.Quarantined[1] != "quarantine/"+bad {
+		t.Errorf("%+v %v, want one file, and three in quarantine", list, err)
+	}
+	expect(t, s, 400)
+	if err := s.Compact(t.Context(), 0); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if data, err := s.Read(t.Context(), "quarantine/"+bad); string(data) != "PAR1" {
+		t.Errorf("%q %v", data, err)
 	}
 }
 
@@ -369,15 +372,15 @@ func TestUnnamedReads(t *testing.T) {
 	expect := func(what, addresses string, tables ...string) {
 		t.Helper()
 		read = nil
-		list, err := s.Unnamed(t.Context(), "b1")
-		if err != nil || strings.Join(list, " ") != addresses {
+		list, err := s.Unnamed(t.Context())
+		if err != nil || strings.Join(list["b1"], " ") != addresses {
 			t.Errorf("%s: %q, %v, want %q", what, list, err, addresses)
 		}
 		if len(read) != len(tables) {
 			t.Fatalf("%s: %q read, want %d files", what, read, len(tables))
 		}
 		for i, table := range tables {
-			if !strings.HasPrefix(read[i], table+"/build=b1/") {
+			if !strings.HasPrefix(read[i], table+"/day=") {
 				t.Errorf("%s: %s read, want a file of %s", what, read[i], table)
 			}
 		}
@@ -386,7 +389,7 @@ func TestUnnamedReads(t *testing.T) {
 	put(t, s, batch("2", "d", "v", 10))
 	expect("two batches", "0x1 0x2", Paths, Paths)
 	expect("nothing new", "0x1 0x2")
-	if err := s.PutFrames(t.Context(), "b1", day, []Frame{{Build: "b1", Address: "0x1", Function: "f"}}); err != nil {
+	if err := s.PutFrames(t.Context(), day, []Frame{{Build: "b1", Address: "0x1", Function: "f"}}); err != nil {
 		t.Fatal(err)
 	}
 	expect("a name", "0x2", Frames)
@@ -422,7 +425,7 @@ func TestOpenRefused(t *testing.T) {
 func TestPartial(t *testing.T) {
 	s := open(t)
 	put(t, s, batch("one", "d1", "u1", 10))
-	dir := filepath.Join(s.Dir(), filepath.Dir(filepath.FromSlash(Name(Dumps, "b1", "2026-11-01", "one"))))
+	dir := filepath.Join(s.Dir(), filepath.Dir(filepath.FromSlash(dayPart(day).name(Dumps, "one", ".parquet"))))
 	left := filepath.Join(dir, ".two.parquet.123")
 	if err := os.WriteFile(left, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -455,7 +458,7 @@ func TestRetain(t *testing.T) {
 		b.Day = day.AddDate(0, 0, i)
 		put(t, s, b)
 	}
-	if err := s.PutFrames(t.Context(), "b1", day.AddDate(0, 0, -9), []Frame{{Build: "b1", Address: "0x1"}}); err != nil { // which stay
+	if err := s.PutFrames(t.Context(), day.AddDate(0, 0, -9), []Frame{{Build: "b1", Address: "0x1"}}); err != nil { // which stay
 		t.Fatal(err)
 	}
 	deleted, err := s.Retain(t.Context(), Retention{Age: 48 * time.Hour}, day.AddDate(0, 0, 4))

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/url"
 	"path"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -36,54 +34,40 @@ func (s *Store) ELF(ctx context.Context, build string) ([]byte, error) {
 	return data, nil
 }
 
-// PutFrames stores the functions of addresses of a build.
-func (s *Store) PutFrames(ctx context.Context, build string, now time.Time, rows []Frame) error {
+// PutFrames stores the functions of addresses of builds.
+func (s *Store) PutFrames(ctx context.Context, now time.Time, rows []Frame) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return write(ctx, s, Name(Frames, build, now.UTC().Format(time.DateOnly), fmt.Sprintf("%020d", now.UnixNano())), rows)
+	err := ErrExists
+	for ; errors.Is(err, ErrExists); now = now.Add(1) {
+		err = writeNew(ctx, s, dayPart(now).name(Frames, fmt.Sprintf("%020d", now.UnixNano()), ".parquet"), true, rows)
+	}
+	return err
 }
 
-// Builds returns the builds with dumps in the store.
-func (s *Store) Builds(ctx context.Context) ([]string, error) {
-	parts, err := s.parts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var list []string
-	for _, p := range parts {
-		list = append(list, unescape(p.build))
-	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
-}
-
-// addresses holds the addresses of a build that Unnamed has read.
+// addresses holds the addresses that Unnamed has read.
 type addresses struct {
-	files map[string]bool // that were read
-	named map[string]bool // address: whether it has a frame
+	files map[string]bool    // that were read
+	named map[[2]string]bool // build and address: whether it has a frame
 }
 
-// maxAddresses is the number of addresses of a build that a store remembers. Builds have fewer, unless
+// maxAddresses is the number of addresses that a store remembers. Builds have fewer, unless
 // their addresses change with each boot.
-const maxAddresses = 1 << 20
+const maxAddresses = 1 << 21
 
-// Unnamed returns the addresses of the call paths of a build for which there are no frames, sorted.
+// Unnamed returns, for each build, the addresses of its call paths for which there are no frames, sorted.
 // It reads each file once, and remembers its addresses.
-func (s *Store) Unnamed(ctx context.Context, build string) ([]string, error) {
-	files, err := s.Snapshot(ctx, "", build)
+func (s *Store) Unnamed(ctx context.Context) (map[string][]string, error) {
+	files, err := s.Snapshot(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	s.naming.Lock()
 	defer s.naming.Unlock()
-	if s.named == nil {
-		s.named = map[string]*addresses{}
-	}
-	a := s.named[build]
-	if a == nil || len(a.named) > maxAddresses {
-		a = &addresses{map[string]bool{}, map[string]bool{}}
-		s.named[build] = a
+	a := &s.named
+	if a.files == nil || len(a.named) > maxAddresses {
+		*a = addresses{map[string]bool{}, map[[2]string]bool{}}
 	}
 	for _, name := range files.Frames {
 		if a.files[name] {
@@ -94,7 +78,7 @@ func (s *Store) Unnamed(ctx context.Context, build string) ([]string, error) {
 			return nil, err
 		}
 		for _, r := range rows {
-			a.named[r.Address] = true
+			a.named[[2]string{r.Build, r.Address}] = true
 		}
 		a.files[name] = true
 	}
@@ -108,8 +92,8 @@ func (s *Store) Unnamed(ctx context.Context, build string) ([]string, error) {
 		}
 		for _, r := range rows {
 			for _, address := range r.Addresses {
-				if !a.named[address] {
-					a.named[address] = false
+				if k := [2]string{r.Build, address}; !a.named[k] {
+					a.named[k] = false
 				}
 			}
 		}
@@ -118,20 +102,14 @@ func (s *Store) Unnamed(ctx context.Context, build string) ([]string, error) {
 	maps.DeleteFunc(a.files, func(name string, _ bool) bool {
 		return !slices.Contains(files.Frames, name) && !slices.Contains(files.Paths, name)
 	})
-	var list []string
-	for address, named := range a.named {
+	list := map[string][]string{}
+	for k, named := range a.named {
 		if !named {
-			list = append(list, address)
+			list[k[0]] = append(list[k[0]], k[1])
 		}
 	}
-	slices.Sort(list)
-	return list, nil
-}
-
-// unescape is the inverse of Escape.
-func unescape(s string) string {
-	if t, err := url.PathUnescape(strings.ReplaceAll(s, "+", "%2B")); err == nil {
-		return t
+	for _, l := range list {
+		slices.Sort(l)
 	}
-	return s
+	return list, nil
 }

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,10 +32,9 @@ const maxELF = 1 << 30
 type Store interface {
 	PutELF(ctx context.Context, build string, data []byte) error
 	ELF(ctx context.Context, build string) ([]byte, error)
-	Builds(ctx context.Context) ([]string, error)
-	// Unnamed returns the addresses of the call paths of a build for which there are no frames, sorted.
-	Unnamed(ctx context.Context, build string) ([]string, error)
-	PutFrames(ctx context.Context, build string, now time.Time, rows []store.Frame) error
+	// Unnamed returns, for each build, the addresses of its call paths for which there are no frames, sorted.
+	Unnamed(ctx context.Context) (map[string][]string, error)
+	PutFrames(ctx context.Context, now time.Time, rows []store.Frame) error
 }
 
 // Add adds an ELF file to a store, under its build ID, and resolves the function names of the
@@ -79,14 +80,16 @@ func (n Count) String() string {
 // processes the given builds, or all builds if none is given. If the store has no ELF file of a
 // build, Update downloads one from the debuginfod servers. It continues with the other builds if one fails.
 func Update(ctx context.Context, s Store, servers *Debuginfod, builds ...string) (n Count, err error) {
+	unnamed, err := s.Unnamed(ctx)
+	if err != nil {
+		return n, err
+	}
 	if len(builds) == 0 {
-		if builds, err = s.Builds(ctx); err != nil {
-			return n, err
-		}
+		builds = slices.Sorted(maps.Keys(unnamed))
 	}
 	var failed []error
 	for _, b := range builds {
-		if err := update(ctx, s, servers, b, &n); err != nil {
+		if err := update(ctx, s, servers, b, unnamed[b], &n); err != nil {
 			failed = append(failed, fmt.Errorf("build %q: %w", b, err))
 		}
 		if ctx.Err() != nil {
@@ -96,10 +99,9 @@ func Update(ctx context.Context, s Store, servers *Debuginfod, builds ...string)
 	return n, errors.Join(failed...)
 }
 
-func update(ctx context.Context, s Store, servers *Debuginfod, build string, n *Count) error {
-	addresses, err := s.Unnamed(ctx, build)
-	if err != nil || len(addresses) == 0 {
-		return err
+func update(ctx context.Context, s Store, servers *Debuginfod, build string, addresses []string, n *Count) error {
+	if len(addresses) == 0 {
+		return nil
 	}
 	dir, err := os.MkdirTemp("", "btfleet-")
 	if err != nil {
@@ -134,7 +136,7 @@ func update(ctx context.Context, s Store, servers *Debuginfod, build string, n *
 			n.Missing = r.Missing
 		}
 	}
-	return s.PutFrames(ctx, build, time.Now(), rows)
+	return s.PutFrames(ctx, time.Now(), rows)
 }
 
 // Frames returns the rows for addresses (see [store.Path]) of a build, from its ELF file.

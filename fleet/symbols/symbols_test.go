@@ -109,7 +109,7 @@ func put(t *testing.T, s *store.Store, build string, addresses ...uint64) {
 // names returns the functions of the addresses in a store, innermost first.
 func names(t *testing.T, s *store.Store, build string) map[string]string {
 	t.Helper()
-	list, err := s.Snapshot(t.Context(), "", build)
+	list, err := s.Snapshot(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +120,9 @@ func names(t *testing.T, s *store.Store, build string) map[string]string {
 			t.Fatal(err)
 		}
 		for _, r := range rows {
+			if r.Build != build {
+				continue
+			}
 			found[r.Address] = strings.TrimSpace(fmt.Sprintf("%s %s", found[r.Address], r.Function))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/clickhouse"
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
 	"github.com/lwsbt/lwsbt/fleet/page"
+	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -82,7 +83,8 @@ func TestClickHouse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	builds, err := tables.Builds(t.Context())
+	db := query.OpenClickHouse(tables)
+	builds, err := db.Builds(t.Context(), query.Scope{})
 	if err != nil || len(builds) != 2 {
 		t.Fatal(builds, err)
 	}
@@ -104,7 +106,7 @@ func TestClickHouse(t *testing.T) {
 		}
 		return w.Body.String()
 	}
-	for _, path := range []string{"/", "/build/" + builds[1], "/diff?from=" + builds[0] + "&to=" + builds[1], "/devices", "/device/sim-000001"} {
+	for _, path := range []string{"/", "/build/" + builds[1].Build, "/diff?from=" + builds[0].Build + "&to=" + builds[1].Build, "/devices", "/device/sim-000001"} {
 		want := page(t, nil, path)
 		if got := page(t, tables, path); got != want {
 			t.Errorf("%s: %s", path, cmdtest.FirstDifference(got, want))

@@ -113,7 +113,7 @@ func nameFrames(ctx context.Context, s *store.Store, db *query.DB) error {
 	if err != nil {
 		return err
 	}
-	frames := map[string][]store.Frame{}
+	var frames []store.Frame
 	for _, row := range res.Rows {
 		build, address := row[0].(string), row[1].(string)
 		h := fnv.New32a()
@@ -121,12 +121,7 @@ func nameFrames(ctx context.Context, s *store.Store, db *query.DB) error {
 		v := h.Sum32()
 		part := demoParts[v%uint32(len(demoParts))]
 		name := part + "_" + demoVerbs[v/32%uint32(len(demoVerbs))]
-		frames[build] = append(frames[build], store.Frame{Build: build, Address: address, Function: name, File: part + ".c", Line: int32(v/1024%900 + 10)})
+		frames = append(frames, store.Frame{Build: build, Address: address, Function: name, File: part + ".c", Line: int32(v/1024%900 + 10)})
 	}
-	for build, list := range frames {
-		if err := s.PutFrames(ctx, build, time.Now(), list); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.PutFrames(ctx, time.Now(), frames)
 }

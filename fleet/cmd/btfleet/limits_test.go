@@ -182,12 +182,12 @@ func TestOldDamagedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bad := store.Name(store.Facts, "b", old.UTC().Format(time.DateOnly), "d2")
+	bad := "facts/day=" + old.UTC().Format(time.DateOnly) + "/d2.parquet"
 	if err := os.WriteFile(filepath.Join(dir, bad), []byte("PAR1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, _, errs := ask("compact", "--store", dir, "--keep-days", "3")
-	if code != 3 || !strings.Contains(errs, bad) || !strings.Contains(errs, "deleted "+old.UTC().Format(time.DateOnly)) {
+	if code != 1 || !strings.Contains(errs, bad) || !strings.Contains(errs, "deleted "+old.UTC().Format(time.DateOnly)) {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	if code, _, errs := ask("compact", "--store", dir, "--keep-days", "3"); code != 0 || errs != "" {

@@ -110,7 +110,8 @@ ClickHouse. It cannot change anything. The tables, in which -1 is "not known":
 
   dumps   a row for each dump: build, fw, device, boot, dump, time, uptime_us,
           received, bytes, count (blocks), complete, lost (fraction), why,
-          heap_size, heap_free, heap_largest, heap_minimum, heaps (JSON), upload
+          heap_size, heap_free, heap_largest, heap_minimum, heaps (JSON), labels
+          (map), upload
   facts   what a call path holds in a dump: build, device, path, boot, dump,
           time, count, bytes, complete, lost
   paths   the addresses of a call path: build, path, addresses

@@ -296,7 +296,7 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 	if b.tables == nil {
 		work.Go(func() {
 			every(ctx, time.Hour, func() error {
-				deleted, err := maintain(ctx, b.files, b.limit)
+				deleted, err := maintain(ctx, b.files, b.alerts.db.Damaged(), b.limit)
 				if len(deleted) > 0 {
 					s.Log.Info("deleted", "days", deleted)
 				}

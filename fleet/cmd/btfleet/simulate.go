@@ -60,7 +60,7 @@ flags make the same dumps.`,
 		if err != nil {
 			return err
 		}
-		if list, err := s.Builds(c.Context()); err != nil || len(list) > 0 {
+		if list, err := s.Snapshot(c.Context(), ""); err != nil || len(list.Dumps) > 0 {
 			return cmp.Or(err, cli.Usagef("--store %s: it has dumps, expected an empty store", to.where))
 		}
 		dumps, facts, err := d.Store(c.Context(), s)

@@ -70,20 +70,22 @@ func compactCommand() *cobra.Command {
 	var from storeFlag
 	var keep retention
 	c := &cobra.Command{Use: "compact [flags]", Short: "merge the files of a store, delete old ones",
-		Long: `compact merges the small files that servers write into one file for each build
-and day, and deletes what exceeds --keep-days and --keep-size. btfleet serve
-does the same every hour.`,
+		Long: `compact merges the small files that servers write into few for each day, and
+deletes what exceeds --keep-days and --keep-size. btfleet serve does the same
+every hour. A file that is damaged is moved to the directory quarantine.`,
 		Example: "btfleet compact --store fleet --keep-days 90", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := from.open(c.Context(), false)
 			if err != nil {
 				return err
 			}
-			deleted, err := maintain(c.Context(), s, keep.limit())
+			deleted, err := maintain(c.Context(), s, nil, keep.limit())
 			for _, day := range deleted {
 				fmt.Fprintf(c.ErrOrStderr(), "deleted %s\n", day)
 			}
-			if err != nil {
+			if _, damaged := errors.AsType[*store.Damaged](err); damaged {
+				return cli.Shortf("%w; it is in the directory quarantine of the store", err)
+			} else if err != nil {
 				return cli.Failedf("%w", err)
 			}
 			return nil
@@ -99,11 +101,15 @@ does the same every hour.`,
 // still read them.
 const grace = 15 * time.Minute
 
-// maintain compacts a store and deletes days that exceed the limits, even if files that are damaged cannot be compacted.
-func maintain(ctx context.Context, s *store.Store, limit store.Retention) (deleted []string, err error) {
-	failed := s.Compact(ctx, grace)
+// maintain moves damaged files to quarantine, compacts a store, and deletes days that exceed the limits.
+func maintain(ctx context.Context, s *store.Store, damaged []string, limit store.Retention) (deleted []string, err error) {
+	var failed []error
+	for _, name := range damaged {
+		failed = append(failed, s.Quarantine(ctx, name))
+	}
+	failed = append(failed, s.Compact(ctx, grace))
 	deleted, err = s.Retain(ctx, limit, time.Now())
-	return deleted, errors.Join(failed, err)
+	return deleted, errors.Join(append(failed, err)...)
 }
 
 func tokenCommand() *cobra.Command {
