@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"regexp"
 	"runtime"
 	"slices"
 	"testing"
@@ -41,11 +40,9 @@ func TestMemoryInProportion(t *testing.T) {
 		{"tree", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Min: 0.5}) }},
 		{"callers", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Min: 0.5, Callers: true}) }},
 		{"callers, 1 level", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Depth: 1, Callers: true}) }},
-		{"peek", func(p *profile.Profile) { p.Peek(regexp.MustCompile("^0x80003e8$"), profile.Bytes) }},
 		{"leaks", func(p *profile.Profile) { growth.Judge(p, growth.Options{}) }},
-		{"folded", func(p *profile.Profile) { export.Write(io.Discard, p, "folded", export.Options{}) }},
-		{"speedscope", func(p *profile.Profile) { export.Write(io.Discard, p, "speedscope", export.Options{}) }},
-		{"pprof", func(p *profile.Profile) { export.Write(io.Discard, p, "pprof", export.Options{}) }},
+		{"folded", func(p *profile.Profile) { export.Write(io.Discard, p, "folded", profile.Bytes) }},
+		{"pprof", func(p *profile.Profile) { export.Write(io.Discard, p, "pprof", profile.Bytes) }},
 	}
 	measured := map[string][]float64{} // bytes allocated per path, by size of the log
 	for _, paths := range []int{2000, 4000} {
@@ -93,7 +90,11 @@ func TestMemoryInProportion(t *testing.T) {
 		few, many := measured[name][0], measured[name][1]
 		t.Logf("%-20s %8.0f %8.0f bytes allocated per path", name, few, many)
 		// A pointer for each of 1,000 frames would be 8,000 bytes.
-		if limit := 3000.0; many > limit || many > 1.5*few+100 {
+		limit := 3000.0
+		if name == "folded" || name == "pprof" { // files that repeat the frames of each path, at most 2^23 (profile.Dump.Heaviest)
+			limit = 160 * depth
+		}
+		if many > limit || many > 1.5*few+100 {
 			t.Errorf("%s: %s bytes allocated per path, want at most %.0f, whatever the number of paths", name, fmt.Sprint(slices.Clone(measured[name])), limit)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package profile holds heap profiles and makes reports on them. A heap profile is the
 // allocations of one or more dumps, summed by call path.
 //
-//	records ─Builder→ Dump ─New→ Profile ─View→ Profile ─┬→ Top, Sites, Tree, Peek, Diff
+//	records ─Builder→ Dump ─New→ Profile ─View→ Profile ─┬→ Top, Sites, Tree, Diff
 //	events ─replay.Replay↗                               ├→ package export: pprof, folded, …
 //	                                                     └→ package growth: what leaks
 //

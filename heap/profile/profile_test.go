@@ -123,7 +123,7 @@ func TestSites(t *testing.T) {
 	}
 }
 
-func TestTreeAndPeek(t *testing.T) {
+func TestTree(t *testing.T) {
 	p := first(t, View{By: ByFunction})
 	show := func(root *Node) string {
 		var b strings.Builder
@@ -153,11 +153,6 @@ func TestTreeAndPeek(t *testing.T) {
 		if got := show(p.Tree(c.o)); got != c.want {
 			t.Errorf("%+v: got\n%swant\n%s", c.o, got, c.want)
 		}
-	}
-	list, err := p.Peek(regexp.MustCompile("^work$"), Bytes)
-	if err != nil || len(list) != 1 || list[0].Cum != (Value{155, 3}) || list[0].Flat != (Value{}) || len(list[0].Callers) != 1 || list[0].Callers[0].Func != "main" ||
-		len(list[0].Callees) != 1 || list[0].Callees[0].Func != "xmalloc" || list[0].Callees[0].Cum != (Value{155, 3}) {
-		t.Errorf("peek: %+v, %v", list, err)
 	}
 }
 
@@ -424,15 +419,11 @@ func isEmpty(t *testing.T, p *Profile) {
 	for row := range p.Rows() {
 		t.Errorf("a row: %v", row)
 	}
-	list, err := p.Peek(regexp.MustCompile(""), 7)
-	if p.Len()+len(p.Top(Bytes, -1))+len(p.Sites(9, true, -3).Rows)+len(list) != 0 || err != nil {
-		t.Error("something in nothing", err)
+	if p.Len()+len(p.Top(Bytes, -1))+len(p.Sites(9, true, -3).Rows) != 0 {
+		t.Error("something in nothing")
 	}
 	if p.Total(-1) != (Value{}) || p.Total(5) != (Value{}) || len(p.Tree(TreeOptions{}).Children) != 0 {
 		t.Error("a total")
-	}
-	if _, err := p.Peek(nil, Bytes); err == nil {
-		t.Error("Peek of no expression is no error")
 	}
 	p.Unmatched()
 	p.Stack(Path{})

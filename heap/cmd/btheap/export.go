@@ -16,8 +16,9 @@ func exportCommand() *cobra.Command {
 	format := ""
 	c := &cobra.Command{
 		Use: "export [flags] [FILE...]", Short: "write the profile for other tools",
-		Long: `export writes the profile for other tools: pprof, folded (flamegraph.pl), or
-speedscope. For your own scripts, top --json has the numbers.`,
+		Long: `export writes the profile for other tools: as a profile of pprof, which
+speedscope reads, too, or folded (flamegraph.pl). For your own scripts,
+top --json has the numbers.`,
 		Example: "btheap export -F pprof -o heap.pb.gz -e app.elf device.log\npprof -http=: heap.pb.gz\nbtheap export -F folded -e app.elf device.log | flamegraph.pl > heap.svg",
 		RunE: func(c *cobra.Command, files []string) error {
 			changed := c.Flags().Changed
@@ -37,7 +38,7 @@ speedscope. For your own scripts, top --json has the numbers.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof, folded, or speedscope")
+	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof or folded")
 	s.addAll(c, "Export", oneFrames, oneOutput)
 	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(export.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -52,7 +53,7 @@ func (s *session) writeExport(w io.Writer, format string) error {
 	if err != nil {
 		return err
 	}
-	notes, err := export.Write(w, p, format, export.Options{Weight: s.w, Program: "btheap"})
+	notes, err := export.Write(w, p, format, s.w)
 	for _, n := range notes {
 		s.note("%s", n)
 	}

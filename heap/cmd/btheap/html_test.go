@@ -98,9 +98,7 @@ func TestPageOfEvents(t *testing.T) {
 
 // The page leaves out allocators where call paths begin, as the other reports do.
 func TestPageFolds(t *testing.T) {
-	log := logFile(t, "out.dhat", `{"dhatFileVersion":2,"mode":"heap","verb":"Allocated","bklt":true,"bkacc":false,"tu":"instrs","Mtu":"Minstr",
-		"cmd":"./prog","pid":1,"tg":50,"te":90,"pps":[{"tb":64,"tbk":1,"tl":9,"mb":64,"mbk":1,"gb":64,"gbk":1,"eb":64,"ebk":1,"fs":[1,2]}],
-		"ftbl":["[root]","0x4848899: malloc (vg_replace_malloc.c:381)","0x109166: main (prog.c:7)"]}`)
+	log := logFile(t, "pages.txt", "Page allocated via order 0, mask 0x0(), pid 1, ts 2 ns\n malloc+0x1/0x2\n main+0x1/0x2\n")
 	for flag, want := range map[string]bool{"-q": false, "--no-fold": true} {
 		page, errs, code := command("", "html", flag, log)
 		if got := strings.Contains(page, `"malloc"`); code != 0 || got != want || !strings.Contains(page, `"main"`) {

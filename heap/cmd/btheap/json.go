@@ -244,7 +244,7 @@ func heapJSON(t *growth.HeapTrend) any {
 }
 
 // writeJSON writes the output of btheap leaks. All rows with evidence are in it.
-func (l *leaks) writeJSON(w io.Writer, found *growth.Leaks, alive []aliveBlock) error {
+func (l *leaks) writeJSON(w io.Writer, found *growth.Leaks) error {
 	var limit stackLimit
 	j := foundJSON(found, found.Rows, &limit)
 	j["dumps"] = listJSON(found.Dumps, leakDumpJSON)
@@ -252,11 +252,6 @@ func (l *leaks) writeJSON(w io.Writer, found *growth.Leaks, alive []aliveBlock) 
 	j["heaps"] = listJSON(found.Heaps, heapJSON)
 	if found.Span > 0 {
 		j["span"] = found.Span.Seconds()
-	}
-	if l.alive > 0 {
-		j["alive"] = listJSON(alive, func(b *aliveBlock) any {
-			return object{"address": b.Addr, "bytes": b.Bytes, "dumps": b.dumps, "stack": b.stack}
-		})
 	}
 	err := writeJSON(w, " ", "leaks", j)
 	l.noteCut(&limit)

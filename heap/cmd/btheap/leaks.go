@@ -23,7 +23,6 @@ type leaks struct {
 	heap     cli.Size // 0 if it is not given
 	fail     string
 	format   string
-	alive    cli.Natural
 	suppress []string
 	defaults bool // do not use the default suppressions
 
@@ -55,13 +54,11 @@ recording with events, it compares 40 moments.`,
 	f.VarP(&l.rows, "rows", "n", "list `N` leaks, 0 for all")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if what surely leaks (95 %) grows by more than `RATE`: 1K/h, 64/dump")
-	f.Var(&l.alive, "alive", "list the blocks that lived for `N` dumps or more, with addresses")
 	f.StringVar(&l.format, "format", "text", "write `WHAT`: text, or gcc (FILE:LINE: warning: ...)")
 	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
 	f.BoolVar(&l.defaults, "no-default-suppressions", false, "also show pools of the C and C++ libraries and of the loader")
 	l.addAll(c, "Leaks", compareFrames, []string{"json", "output"})
 	c.MarkFlagsMutuallyExclusive("json", "format")
-	c.MarkFlagsMutuallyExclusive("alive", "format")
 	return c
 }
 
@@ -98,7 +95,7 @@ func parseRate(s string) (r rateLimit, err error) {
 // write writes the report and checks --fail-over.
 func (l *leaks) write(w io.Writer) error {
 	found, err := l.find()
-	if err != nil && len(l.dumps) == 1 && (l.reader == nil || l.undecided() == nil) && l.format == "text" && !l.json && l.fail == "" && l.alive == 0 {
+	if err != nil && len(l.dumps) == 1 && (l.reader == nil || l.undecided() == nil) && l.format == "text" && !l.json && l.fail == "" {
 		return l.writeOne(w, err)
 	}
 	if err != nil {
@@ -107,15 +104,9 @@ func (l *leaks) write(w io.Writer) error {
 	if err := l.checkHeap(found); err != nil {
 		return err
 	}
-	var alive []aliveBlock
-	if l.alive > 0 {
-		if alive, err = l.findAlive(); err != nil {
-			return err
-		}
-	}
 	switch {
 	case l.json:
-		err = l.writeJSON(w, found, alive)
+		err = l.writeJSON(w, found)
 	case l.format == "gcc":
 		l.writeGCC(w, found)
 	default:
@@ -123,9 +114,6 @@ func (l *leaks) write(w io.Writer) error {
 		l.writeText(&text, found)
 		for s := range strings.Lines(text.String()) {
 			fmt.Fprintln(w, fit(strings.TrimSuffix(s, "\n")))
-		}
-		if l.alive > 0 {
-			l.writeAlive(w, alive)
 		}
 		if text := l.hint(found); text != "" && cli.IsTerminal(l.c.ErrOrStderr()) {
 			l.note("%s", text)

@@ -261,40 +261,6 @@ func TestLeaksOfEvents(t *testing.T) {
 	}
 }
 
-// Blocks with addresses: of five dumps, one block is in all and another in the last three.
-func TestLeaksAlive(t *testing.T) {
-	var b strings.Builder
-	for d := range 5 {
-		fmt.Fprintf(&b, "~h#begin %d t=%d u=1\n", d, (d+1)*1_000_000)
-		block := func(addr, size uint64, pcs ...uint64) {
-			var u codec.User
-			u.Set(codec.TagAddress, addr)
-			blob, err := codec.Encoder{Machine: codec.MachineExact32}.AppendBlob(nil, &codec.Stack{PCs: pcs, Size: size}, &u)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.Write(append(codec.AppendLine(nil, blob), '\n'))
-		}
-		block(0x20001000, 64, 0x401100, 0x401900)
-		block(0x20002000, uint64(100+d), 0x401100, 0x401900) // another block at one address
-		if d >= 2 {
-			block(0x20003000, 32, 0x401200, 0x401900)
-		}
-		fmt.Fprintf(&b, "~h#end %d\n", d)
-	}
-	log := logFile(t, "fw.log", b.String())
-	out, errs, code := command("", "leaks", "--alive", "3", log)
-	want := "2 blocks that lived for 3 dumps or more\n\n64 bytes in 1 block\n    0x401100\n    0x401900\n  0x20001000: 64 bytes, 5 dumps\n\n" +
-		"32 bytes in 1 block\n    0x401200\n    0x401900\n  0x20003000: 32 bytes, 3 dumps\n"
-	if code != 0 || !strings.HasSuffix(out, want) {
-		t.Errorf("exit code %d, %s%s, want %s", code, errs, out, want)
-	}
-	if _, errs, code := command("", "leaks", "--alive", "3", logFile(t, "none.log", device(t, 4, 0))); code != 2 || !strings.Contains(errs, "no dump with addresses") {
-		t.Errorf("exit code %d, %s", code, errs)
-	}
-	checkJSON(t, "leaks", "--alive", "3", log)
-}
-
 // Dumps that are printed newest first are told apart by what they end with. If one lost its
 // end, they cannot be.
 func TestUndecidedDumps(t *testing.T) {
@@ -515,14 +481,10 @@ func TestLeaksWithoutSubsets(t *testing.T) {
 			t.Errorf("exit code %d, want %q in %s%s", code, want, errs, out)
 		}
 	}
-	out, errs, code := command("", "leaks", "--alive", "6", logFile(t, "x.log", all.String()))
-	if code != 0 || !strings.Contains(out, "\n20 blocks that lived for 6 dumps or more\n") {
-		t.Errorf("exit code %d, want 20 blocks that lived for 6 dumps in %s%s", code, errs, out)
-	}
-	if out, errs, code = command("", "top", logFile(t, "x.log", all.String())); code != 0 || !strings.Contains(out, "dump 16: 3,200 bytes in 25 allocations") || !strings.Contains(errs, "orphan") {
+	if out, errs, code := command("", "top", logFile(t, "x.log", all.String())); code != 0 || !strings.Contains(out, "dump 16: 3,200 bytes in 25 allocations") || !strings.Contains(errs, "orphan") {
 		t.Errorf("top: exit code %d, %s%s", code, errs, out)
 	}
-	if out, errs, code = command("", "map", logFile(t, "x.log", all.String())); code != 0 || !strings.Contains(out, "dump 16: ") || !strings.Contains(out, "3,200 bytes used by 25 blocks") {
+	if out, errs, code := command("", "map", logFile(t, "x.log", all.String())); code != 0 || !strings.Contains(out, "dump 16: ") || !strings.Contains(out, "3,200 bytes used by 25 blocks") {
 		t.Errorf("map: exit code %d, %s%s", code, errs, out)
 	}
 }

@@ -15,10 +15,10 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 const about = `btheap shows which functions hold memory. It reads logs with heap dumps of
 libwebsockets (~m# lines) and recordings, plain or compressed, heap traces of
-ESP-IDF, NuttX, Zephyr and others (--input-format), and files of pprof,
-heaptrack, DHAT, gperftools and jemalloc. Without a command, it sums up: what
-leaks and until when, the largest call paths, and what is free. With '-' as
-FILE, it reads standard input.`
+ESP-IDF, NuttX, Zephyr and others (--input-format), profiles of pprof, and the
+kernel's page_owner. Without a command, it sums up: what leaks and until when,
+the largest call paths, and what is free. With '-' as FILE, it reads standard
+input.`
 
 const examples = `
 btheap device.log                        what leaks, until when, what is free
@@ -40,7 +40,7 @@ func newCommand() *cobra.Command {
 	root := cli.Root(&cobra.Command{Use: "btheap [COMMAND] [flags] FILE...", Long: about, Example: examples})
 	addSummary(root)
 	cli.ExitCodes(root, exitCodes)
-	root.AddCommand(leaksCommand(), liveCommand(), topCommand(), treeCommand(), peekCommand(), diffCommand(), dumpsCommand(), mapCommand(),
+	root.AddCommand(leaksCommand(), liveCommand(), topCommand(), treeCommand(), diffCommand(), dumpsCommand(), mapCommand(),
 		eventsCommand(), htmlCommand(), exportCommand())
 	return root
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 
+	pprof "github.com/google/pprof/profile"
+
 	"github.com/lwsbt/lwsbt/heap/cmd/btheap/internal/heapfile"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/export"
@@ -12,8 +14,7 @@ import (
 
 // profiles reads the arguments as files of other heap profilers. It returns nil if they are
 // logs.
-func (s *session) profiles() ([]heapfile.Profile, error) {
-	var list []heapfile.Profile
+func (s *session) profiles() (list []*pprof.Profile, err error) {
 	for i, path := range s.files {
 		p, err := heapfile.Read(path)
 		if err != nil {
@@ -25,7 +26,9 @@ func (s *session) profiles() ([]heapfile.Profile, error) {
 			}
 			return nil, fmt.Errorf("%s: logs and heap profiles cannot be read together", path)
 		}
-		list = append(list, p...)
+		if p != nil {
+			list = append(list, p)
+		}
 	}
 	if list == nil {
 		return nil, nil
@@ -39,10 +42,10 @@ func (s *session) profiles() ([]heapfile.Profile, error) {
 }
 
 // readProfiles converts each profile to a dump.
-func (s *session) readProfiles(list []heapfile.Profile) error {
+func (s *session) readProfiles(list []*pprof.Profile) error {
 	b := profile.NewBuilder(int(s.maxPaths))
 	for i, p := range list {
-		d, err := export.FromPprof(b, p.Profile, p.Name)
+		d, err := export.FromPprof(b, p, s.files[i])
 		if err != nil {
 			return err
 		}

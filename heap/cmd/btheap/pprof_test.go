@@ -25,7 +25,7 @@ func TestNamesOfAProfile(t *testing.T) {
 	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"top"}, {"tree"}, {"top", "--stacks"}, {"top", "--by=module"}, {"peek", "evil"}, {"export", "-F", "folded"}} {
+	for _, args := range [][]string{{"top"}, {"tree"}, {"top", "--stacks"}, {"top", "--by=module"}, {"export", "-F", "folded"}} {
 		out, errs, code := command("", append(args, path)...)
 		if code != 0 || strings.ContainsAny(out+errs, "\x1b\x07\r") || strings.Contains(out, "\n~b#") {
 			t.Errorf("%v: exit code %d\n%q\n%q", args, code, out, errs)

@@ -18,7 +18,7 @@ import (
 
 // This file selects the dumps that a command reports on:
 //
-//	top, tree, peek, export  the last steady dump, the moment of --at, or the sum of those of --dump
+//	top, tree, export  the last steady dump, the moment of --at, or the sum of those of --dump
 //	diff                     complete dumps: the first and last of the last boot with two
 //	leaks, html              all dumps; of a recording with events and few dumps, moments of the events
 

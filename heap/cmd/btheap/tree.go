@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,68 +78,4 @@ func (r *treeRows) below(n *profile.Node, indent string, yield func([]string) bo
 		}
 	}
 	return n.Omitted == 0 || row(n.Rest, fmt.Sprintf("(%s below %g %%)", cli.Count(n.Omitted, "call site"), r.min))
-}
-
-func peekCommand() *cobra.Command {
-	s := &session{view: profile.View{By: profile.ByFunction}}
-	c := &cobra.Command{
-		Use: "peek [flags] FUNC [FILE...]", Short: "the callers and callees of a function",
-		Long:    "peek lists the callers and callees of each function that matches the regular\nexpression FUNC, as pprof's peek does.",
-		Example: "btheap peek '^xmalloc$' -e app.elf device.log",
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.BadArgsf("expected a regular expression for the function")
-			}
-			if info, err := os.Stat(args[0]); len(args) == 1 && err == nil && info.Mode().IsRegular() {
-				return cli.BadArgsf("%s is a file, expected FUNC, a regular expression, before it", args[0])
-			}
-			match, err := regexp.Compile(args[0])
-			if err != nil {
-				return cli.BadArgsf("FUNC: %w", err)
-			}
-			return s.run(c, args[1:], func(w io.Writer) error { return s.writePeeks(w, match) })
-		},
-	}
-	s.addAll(c, "Peek", allFrames, oneOutput)
-	return c
-}
-
-// writePeeks writes a table for each function that matches.
-func (s *session) writePeeks(w io.Writer, match *regexp.Regexp) error {
-	p, err := s.one()
-	if err != nil {
-		return err
-	}
-	list, err := p.Peek(match, s.w)
-	if err != nil {
-		return err
-	}
-	if len(list) == 0 {
-		return fmt.Errorf("no function matches %s", match)
-	}
-	for i := range list {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		if err := s.writePeek(w, &list[i], s.w.Of(p.Total(0))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writePeek writes the table of one function.
-func (s *session) writePeek(w io.Writer, p *profile.PeekRow, total uint64) error {
-	tb := cli.Table{Head: []string{"Flat bytes", "Cum bytes", "%", "Count", "Call site"}, Right: []bool{true, true, true, true}, Width: s.width()}
-	row := func(flat, before string, r *profile.SiteRow) {
-		tb.Rows = append(tb.Rows, []string{flat, cli.Number(r.Cum.Bytes), percent(s.w.Of(r.Cum), total), cli.Number(r.Cum.Count), before + r.Site.String()})
-	}
-	for i := range p.Callers {
-		row("", "  called by ", &p.Callers[i])
-	}
-	row(cli.Number(p.Flat.Bytes), "", &p.SiteRow)
-	for i := range p.Callees {
-		row("", "  calls ", &p.Callees[i])
-	}
-	return tb.Write(w)
 }

@@ -146,9 +146,8 @@ var memoryCases = func() (list []memoryCase) {
 	add(kept(fixedMemory, perPath, mostMemory),
 		"btstats ONE",
 		"btheap top ONE", "btheap top --force -e ELF ONE", "btheap top --stacks ONE", "btheap tree ONE", "btheap tree --depth 3 --force -e ELF ONE",
-		"btheap peek ^main --force -e ELF ONE", "btheap diff TWO",
-		"btheap export -F speedscope ONE")
-	add(kept(fixedMemory, perLargest, mostPprof), "btheap export -F pprof ONE")
+		"btheap diff TWO")
+	add(kept(fixedMemory, perLargest, mostPprof), "btheap export -F pprof ONE", "btheap export -F folded ONE")
 	add(kept(fixedMemory, perLargest, mostEvents), "btheap events EVENTS")
 	return list
 }()

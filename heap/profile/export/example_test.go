@@ -22,10 +22,10 @@ func ExampleWrite() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := export.Write(os.Stdout, p, "folded", export.Options{}); err != nil {
+	if _, err := export.Write(os.Stdout, p, "folded", profile.Bytes); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// main;listen 512
 	// main;parse 4096
+	// main;listen 512
 }

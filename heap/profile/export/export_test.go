@@ -2,7 +2,6 @@ package export
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -19,10 +18,10 @@ import (
 )
 
 // export writes the first dump of the fixture.
-func export(t *testing.T, format string, v profile.View, o Options) string {
+func export(t *testing.T, format string, v profile.View, weight profile.Weight) string {
 	t.Helper()
 	var out bytes.Buffer
-	notes, err := Write(&out, first(t, v), format, o)
+	notes, err := Write(&out, first(t, v), format, weight)
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("%s: %v, notes %q", format, err, notes)
 	}
@@ -34,7 +33,7 @@ func TestPprof(t *testing.T) {
 	hidden := map[string][2]int64{"work main ": {3, 155}, "idle main ": {3, 30}}
 	all := map[string][2]int64{"xmalloc work main ": {2, 150}, "idle main ": {3, 30}, "- xmalloc work main ": {1, 5}}
 	for hide, want := range map[*regexp.Regexp]map[string][2]int64{nil: all, regexp.MustCompile("^(xmalloc|0x9000)$"): hidden} {
-		prof, err := pprof.ParseData([]byte(export(t, "pprof", profile.View{Filter: profile.Filter{Hide: hide}}, Options{})))
+		prof, err := pprof.ParseData([]byte(export(t, "pprof", profile.View{Filter: profile.Filter{Hide: hide}}, profile.Bytes)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,55 +73,17 @@ func pprofSums(prof *pprof.Profile) map[string][2]int64 {
 }
 
 func TestFolded(t *testing.T) {
-	if got, want := export(t, "folded", profile.View{}, Options{}), "main;idle 30\nmain;work;xmalloc 150\nmain;work;xmalloc;0x9000 5\n"; got != want {
+	if got, want := export(t, "folded", profile.View{}, profile.Bytes), "main;work;xmalloc 150\nmain;idle 30\nmain;work;xmalloc;0x9000 5\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if got, want := export(t, "folded", profile.View{Filter: profile.Filter{Hide: regexp.MustCompile("xmalloc|0x9000|idle")}}, Options{Weight: profile.Count}), "main 3\nmain;work 3\n"; got != want {
+	if got, want := export(t, "folded", profile.View{Filter: profile.Filter{Hide: regexp.MustCompile("xmalloc|0x9000|idle")}}, profile.Count), "main;work 3\nmain 3\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
-	}
-}
-
-func TestSpeedscope(t *testing.T) {
-	var f struct {
-		Schema string `json:"$schema"`
-		Shared struct{ Frames []struct{ Name, File string } }
-		// Profiles by weight.
-		Profiles []struct {
-			Type, Unit string
-			EndValue   int64
-			Samples    [][]int
-			Weights    []int64
-		}
-	}
-	if err := json.Unmarshal([]byte(export(t, "speedscope", profile.View{}, Options{})), &f); err != nil {
-		t.Fatal(err)
-	}
-	if f.Schema != "https://www.speedscope.app/file-format-schema.json" || len(f.Profiles) != 2 {
-		t.Fatalf("%+v", f)
-	}
-	for i, total := range []int64{185, 6} {
-		p := f.Profiles[i]
-		sum := int64(0)
-		for j, w := range p.Weights {
-			sum += w
-			if len(p.Samples[j]) == 0 || f.Shared.Frames[p.Samples[j][0]].Name != "main" {
-				t.Errorf("sample %v does not begin with main", p.Samples[j])
-			}
-		}
-		if sum != total || p.EndValue != total || p.Type != "sampled" {
-			t.Errorf("profile %d: sum %d, end %d, want %d", i, sum, p.EndValue, total)
-		}
 	}
 }
 
 func TestUnknownFormat(t *testing.T) {
-	if _, err := Write(&bytes.Buffer{}, first(t, profile.View{}), "xml", Options{}); err == nil || !strings.Contains(err.Error(), "expected pprof, folded") {
+	if _, err := Write(&bytes.Buffer{}, first(t, profile.View{}), "xml", profile.Bytes); err == nil || !strings.Contains(err.Error(), "expected pprof, folded") {
 		t.Error(err)
-	}
-	for _, f := range Formats() {
-		if writers[f] == nil {
-			t.Errorf("%s is listed and not written", f)
-		}
 	}
 }
 
@@ -155,7 +116,7 @@ func TestFromPprof(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var data bytes.Buffer
-	if _, err := Write(&data, first(t, profile.View{}), "pprof", Options{}); err != nil {
+	if _, err := Write(&data, first(t, profile.View{}), "pprof", profile.Bytes); err != nil {
 		t.Fatal(err)
 	}
 	prof, err := pprof.Parse(&data)
@@ -209,14 +170,6 @@ func TestPprofOfCallPaths(t *testing.T) {
 			t.Errorf("sample %d: %v %v", i, s.Value, s.Label)
 		}
 	}
-	// the file, whose samples are written one by one, has the same
-	var file bytes.Buffer
-	if _, err := Write(&file, p, "pprof", Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if written, err := pprof.Parse(&file); err != nil || written.String() != prof.String() {
-		t.Errorf("written: %v\n%v\nwant\n%v", err, written, prof)
-	}
 	// what was read back is live values
 	back, err := FromPprof(profile.NewBuilder(0), prof, "back")
 	if err != nil || back.Total != (profile.Value{Bytes: 4100, Count: 5}) {
@@ -234,8 +187,8 @@ func TestSumsOverLimits(t *testing.T) {
 	var b profile.Builder
 	b.Add(b.Path([]symbol.Addr{addr(0x400100, frame("main", "a.c", 3))}), profile.Value{Bytes: 1 << 63, Count: 1})
 	p := newProfile(t, b.End(profile.DumpInfo{}))
-	for format, want := range map[string]string{"pprof": "2^63-1", "speedscope": "2^53-1"} {
-		notes, err := Write(io.Discard, p, format, Options{})
+	for format, want := range map[string]string{"pprof": "2^63-1"} {
+		notes, err := Write(io.Discard, p, format, profile.Bytes)
 		if err != nil || len(notes) != 1 || !strings.Contains(notes[0], want) {
 			t.Errorf("%s: %v, notes %q", format, err, notes)
 		}
@@ -249,7 +202,7 @@ func TestNothing(t *testing.T) {
 	}
 	for i, p := range []*profile.Profile{nil, {}, newProfile(t, &profile.Dump{}), newProfile(t, new(profile.Builder).End(profile.DumpInfo{}), profile.Sum())} {
 		for _, f := range Formats() {
-			if _, err := Write(io.Discard, p, f, Options{}); err != nil {
+			if _, err := Write(io.Discard, p, f, profile.Bytes); err != nil {
 				t.Errorf("%d, %s: %v", i, f, err)
 			}
 		}

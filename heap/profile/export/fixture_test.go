@@ -66,7 +66,7 @@ func siteRows(list []profile.SiteRow) string {
 func parsed(t testing.TB, p *profile.Profile) (*pprof.Profile, []string) {
 	t.Helper()
 	var b bytes.Buffer
-	notes, err := Write(&b, p, "pprof", Options{})
+	notes, err := Write(&b, p, "pprof", profile.Bytes)
 	if err != nil {
 		t.Fatal(err)
 	}

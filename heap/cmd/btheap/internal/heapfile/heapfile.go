@@ -1,6 +1,5 @@
-// Package heapfile reads the files of other heap profilers: pprof (protobuf, and the text of
-// gperftools and jemalloc), heaptrack, valgrind's DHAT, and the kernel's page_owner. It
-// converts each file to one or more pprof profiles with named call paths.
+// Package heapfile reads files of other heap profilers: those of pprof, and the kernel's
+// page_owner, which has no viewer. It returns each as a profile of pprof.
 package heapfile
 
 import (
@@ -10,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/google/pprof/profile"
 
@@ -19,20 +16,13 @@ import (
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-// Profile is a profile of a file.
-type Profile struct {
-	*profile.Profile
-	Name string // the file, and for one of several profiles its moment: "x.zst: peak"
-}
-
 // format is a kind of file.
 type format struct {
 	name string
 	// begins reports whether a file whose decompressed data begins with head may have the
 	// format.
 	begins func(head []byte) bool
-	// read reads a file. Its profiles' Names are moments, "" for a file with one profile.
-	read func(io.Reader) ([]Profile, error)
+	read   func(io.Reader) (*profile.Profile, error)
 	// certain reports whether head proves the format. If not, a file that cannot be read
 	// may be a log.
 	certain func(head []byte) bool
@@ -42,9 +32,6 @@ func always([]byte) bool { return true }
 
 var formats = []format{
 	{"profile of pprof", isPprof, readPprof, isCertainlyPprof},
-	{"heap profile of gperftools or jemalloc", isHeapText, readHeapText, always},
-	{"heaptrack", isHeaptrack, readHeaptrack, always},
-	{"DHAT", isDHAT, readDHAT, always},
 	{"page_owner", isPageOwner, readPageOwner, always},
 }
 
@@ -53,40 +40,16 @@ const (
 	maxFile  = 4 << 30   // bytes, of a format that is read line by line
 	maxWhole = 128 << 20 // bytes, of a format that is read at once
 	maxLine  = 1 << 20   // bytes
-	maxParts = 1 << 27   // entries, or frames of all samples
 	headSize = 512
 )
 
 // errTooLarge is the error for a file that exceeds a limit.
 var errTooLarge = errors.New("too large")
 
-// limited is a reader that fails beyond a number of bytes.
-type limited struct {
-	r    io.Reader
-	left int64
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, errTooLarge
-	}
-	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
-	l.left -= int64(n)
-	return n, err
-}
-
-// readWhole reads a file of a format that is read at once.
-func readWhole(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxWhole+1))
-	if len(data) > maxWhole {
-		return nil, fmt.Errorf("over %d MB, decompressed: %w", maxWhole>>20, errTooLarge)
-	}
-	return data, err
-}
-
 // readLines calls line with each line of a file. An error names the line.
 func readLines(r io.Reader, line func(text []byte) error) error {
-	lines := bufio.NewScanner(&limited{r, maxFile})
+	limited := &io.LimitedReader{R: r, N: maxFile}
+	lines := bufio.NewScanner(limited)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	n := 1
 	for ; lines.Scan(); n++ {
@@ -94,15 +57,19 @@ func readLines(r io.Reader, line func(text []byte) error) error {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
-	if err := lines.Err(); err != nil {
+	err := lines.Err()
+	if limited.N == 0 {
+		err = errTooLarge
+	}
+	if err != nil {
 		return fmt.Errorf("line %d: %w", n, err)
 	}
 	return nil
 }
 
 // Read reads a file. It returns nil if the file has none of the formats, or is not a regular
-// file. Names in the profiles are safe to print.
-func Read(path string) ([]Profile, error) {
+// file. Names in the profile are safe to print.
+func Read(path string) (*profile.Profile, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, nil
 	}
@@ -123,21 +90,15 @@ func Read(path string) ([]Profile, error) {
 		if !k.begins(head) {
 			continue
 		}
-		list, err := k.read(buffered)
+		p, err := k.read(buffered)
 		switch {
 		case err != nil && k.certain(head):
 			return nil, fmt.Errorf("%s: %s: %w", path, k.name, decompress.Reason(err))
 		case err != nil:
 			return nil, nil
 		}
-		for i := range list {
-			p := &list[i]
-			if p.Name = strings.TrimSuffix(filepath.ToSlash(path)+": "+p.Name, ": "); len(list) == 1 {
-				p.Name = path
-			}
-			clean(p.Profile)
-		}
-		return list, nil
+		clean(p)
+		return p, nil
 	}
 	return nil, nil
 }
@@ -150,53 +111,4 @@ func clean(p *profile.Profile) {
 	for _, m := range p.Mapping {
 		m.File, m.BuildID = printable.Text(m.File), printable.Text(m.BuildID)
 	}
-}
-
-// builder makes a profile of live memory.
-type builder struct {
-	profile   *profile.Profile
-	functions map[profile.Function]*profile.Function
-	mappings  map[string]*profile.Mapping
-}
-
-func newBuilder() *builder {
-	return &builder{functions: map[profile.Function]*profile.Function{}, mappings: map[string]*profile.Mapping{}, profile: &profile.Profile{
-		SampleType: []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
-		PeriodType: &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1, DefaultSampleType: "inuse_space",
-	}}
-}
-
-// location adds a location: its functions, innermost inlined first.
-func (b *builder) location(address uint64, module string, lines ...profile.Line) *profile.Location {
-	l := &profile.Location{ID: uint64(len(b.profile.Location) + 1), Address: address, Line: lines}
-	if module != "" {
-		m := b.mappings[module]
-		if m == nil {
-			m = &profile.Mapping{ID: uint64(len(b.profile.Mapping) + 1), File: module, HasFunctions: true}
-			b.mappings[module] = m
-			b.profile.Mapping = append(b.profile.Mapping, m)
-		}
-		l.Mapping = m
-	}
-	b.profile.Location = append(b.profile.Location, l)
-	return l
-}
-
-// line returns a line of a function.
-func (b *builder) line(name, file string, number int64) profile.Line {
-	key := profile.Function{Name: name, SystemName: name, Filename: file}
-	f := b.functions[key]
-	if f == nil {
-		f = &profile.Function{ID: uint64(len(b.profile.Function) + 1), Name: name, SystemName: name, Filename: file}
-		b.functions[key] = f
-		b.profile.Function = append(b.profile.Function, f)
-	}
-	return profile.Line{Function: f, Line: number}
-}
-
-// with returns the profile with other samples.
-func (b *builder) with(samples []*profile.Sample) *profile.Profile {
-	p := b.profile
-	return &profile.Profile{SampleType: p.SampleType, PeriodType: p.PeriodType, Period: p.Period, DefaultSampleType: p.DefaultSampleType,
-		Mapping: p.Mapping, Location: p.Location, Function: p.Function, Sample: samples}
 }

@@ -28,23 +28,26 @@ func isPageOwner(head []byte) bool {
 }
 
 // readPageOwner reads each page as a block.
-func readPageOwner(r io.Reader) ([]Profile, error) {
-	o := &pageOwner{builder: newBuilder(), locations: map[string]*profile.Location{}, samples: map[string]*profile.Sample{}}
+func readPageOwner(r io.Reader) (*profile.Profile, error) {
+	o := &pageOwner{functions: map[string]*profile.Function{}, mappings: map[string]*profile.Mapping{},
+		locations: map[string]*profile.Location{}, samples: map[string]*profile.Sample{}}
+	o.SampleType = []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}}
 	if err := readLines(r, o.line); err != nil {
 		return nil, err
 	}
 	o.flush()
-	return []Profile{{o.with(o.list), ""}}, nil
+	return &o.Profile, nil
 }
 
 type pageOwner struct {
-	*builder
-	locations map[string]*profile.Location // by name and offset
+	profile.Profile
+	functions map[string]*profile.Function // by name
+	mappings  map[string]*profile.Mapping  // by module
+	locations map[string]*profile.Location // by name, offset and module
 	samples   map[string]*profile.Sample   // by stack
-	list      []*profile.Sample
-	times     int64 // number of occurrences of the next page
-	order     int   // order of the current page, -1 if none
-	pages     int64 // number of pages with the current stack, 0 if none
+	times     int64                        // number of occurrences of the next page
+	order     int                          // order of the current page, -1 if none
+	pages     int64                        // number of pages with the current stack, 0 if none
 	stack     []*profile.Location
 	key       strings.Builder
 }
@@ -77,11 +80,33 @@ func (o *pageOwner) frame(address, name, offset, module string) {
 	l := o.locations[key]
 	if l == nil {
 		pc, _ := strconv.ParseUint(address, 16, 64)
-		l = o.location(pc, module, o.builder.line(name, "", 0))
+		l = &profile.Location{ID: uint64(len(o.Location) + 1), Address: pc, Mapping: o.mapping(module), Line: []profile.Line{{Function: o.function(name)}}}
 		o.locations[key] = l
+		o.Location = append(o.Location, l)
 	}
 	o.stack = append(o.stack, l)
 	o.key.WriteString(key + "\n")
+}
+
+func (o *pageOwner) function(name string) *profile.Function {
+	f := o.functions[name]
+	if f == nil {
+		f = &profile.Function{ID: uint64(len(o.Function) + 1), Name: name, SystemName: name}
+		o.functions[name] = f
+		o.Function = append(o.Function, f)
+	}
+	return f
+}
+
+// mapping returns the mapping of a module, nil for the kernel itself.
+func (o *pageOwner) mapping(module string) *profile.Mapping {
+	m := o.mappings[module]
+	if m == nil && module != "" {
+		m = &profile.Mapping{ID: uint64(len(o.Mapping) + 1), File: module, HasFunctions: true}
+		o.mappings[module] = m
+		o.Mapping = append(o.Mapping, m)
+	}
+	return m
 }
 
 // flush adds the pages that were read.
@@ -91,7 +116,7 @@ func (o *pageOwner) flush() {
 		if s == nil {
 			s = &profile.Sample{Location: o.stack, Value: []int64{0, 0}}
 			o.samples[o.key.String()] = s
-			o.list = append(o.list, s)
+			o.Sample = append(o.Sample, s)
 		}
 		s.Value[0] += o.pages
 		s.Value[1] += o.pages * pageSize << o.order

@@ -61,9 +61,12 @@ const (
 	framesPerByte   = 16
 )
 
-func readPprof(r io.Reader) ([]Profile, error) {
-	data, err := readWhole(r)
-	if err != nil {
+func readPprof(r io.Reader) (*profile.Profile, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxWhole+1))
+	switch {
+	case len(data) > maxWhole:
+		return nil, fmt.Errorf("over %d MB, decompressed: %w", maxWhole>>20, errTooLarge)
+	case err != nil:
 		return nil, err
 	}
 	p, err := profile.ParseUncompressed(data)
@@ -73,7 +76,7 @@ func readPprof(r io.Reader) ([]Profile, error) {
 	if err == nil {
 		err = checkFrames(p, len(data))
 	}
-	return []Profile{{Profile: p}}, err
+	return p, err
 }
 
 // checkFrames returns an error for a profile of size bytes with too many frames.
