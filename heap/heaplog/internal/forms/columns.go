@@ -18,77 +18,79 @@ type table struct {
 }
 
 type tableColumn struct {
-	name        string
-	class       *class
-	named       bool   // has names
-	timed       bool   // has dates
-	part, whole *class // of MEM USAGE / LIMIT
+	name string
+	*class
+	named, timed bool   // has names, has dates
+	part, whole  *class // of MEM USAGE / LIMIT
 }
 
-// splitRow returns the fields of a line.
+// value reports whether a column has numbers that are no name and no time.
+func (c *tableColumn) value() bool {
+	return !c.named && !c.timed && c.hit && c.q != uptime && c.q != ident
+}
+
+// split returns the fields of a line.
 func (t *table) split(b []byte) []string {
-	switch {
-	case t.separator != 0:
-		list := strings.Split(string(b), string(t.separator))
-		for i := range list {
-			list[i] = strings.Trim(strings.TrimSpace(list[i]), `"`)
-		}
-		return list
-	case !t.wide:
+	if !t.wide && t.separator == 0 {
 		list := strings.Fields(string(b))
 		for i := 1; i < len(list); i++ { // 116 Mi
-			if isNumber(list[i-1]) && allDigits([]byte(list[i-1])) && unitAt([]byte(list[i])) == len(list[i]) && len(list[i]) > 1 {
+			if allDigits([]byte(list[i-1])) && unitAt([]byte(list[i])) == len(list[i]) && len(list[i]) > 1 {
 				list[i-1] += list[i]
 				list = slices.Delete(list, i, i+1)
 			}
 		}
 		return list
 	}
-	var list []string
-	for p := range strings.SplitSeq(string(b), "  ") {
-		if p = strings.TrimSpace(p); p != "" {
-			list = append(list, p)
-		}
+	sep := string(t.separator)
+	if t.wide {
+		sep = "  "
+	}
+	list := strings.Split(string(b), sep)
+	for i := range list {
+		list[i] = strings.Trim(strings.TrimSpace(list[i]), `"`)
+	}
+	if t.wide {
+		list = slices.DeleteFunc(list, func(s string) bool { return s == "" })
 	}
 	return list
 }
 
 // header reports whether a line has the names of columns, one of which is a level.
 func (l *Levels) header(b []byte) bool {
-	letters, found := 0, false
-	for _, c := range b[:min(len(b), 400)] {
+	above := l.heading
+	l.heading = nil
+	start, letters := b[:min(len(b), 400)], 0
+	for _, c := range start {
 		if isLetter(c) {
 			letters++
+		} else if isDigit(c) {
+			return false
 		}
-		found = found || isDigit(c)
-	}
-	if found {
-		l.heading = nil
-		return false
 	}
 	if letters >= 4 && l.table != nil && l.table.separator == 0 {
 		l.table = nil // it has ended, or the next one begins
 	}
 	if letters < 4 || bytes.ContainsAny(b, "={") {
-		l.heading = nil
 		return false
 	}
-	t := &table{}
-	for _, c := range []byte("\t;,") {
-		if t.separator == 0 && bytes.IndexByte(b, c) >= 0 {
-			t.separator = c
-		}
+	t, all := &table{}, string(b)
+	if i := strings.IndexAny(all, "\t;,"); i >= 0 {
+		t.separator = all[i]
 	}
 	names := t.split(b)
-	if t.separator == 0 && len(names) < 3 && !(len(names) == 2 && (is("names", strings.ToLower(names[0])) || is("names", strings.ToLower(names[1])))) {
-		if len(b) > 12 && !bytes.Contains(b, []byte("---")) {
-			l.heading = nil
-		}
-		return false
-	}
-	all := string(b)
 	if t.separator == 0 {
-		all += l.joinHeading(names)
+		if l.heading = slices.Clone(names); len(names) < 3 && !(len(names) == 2 && (is("names", strings.ToLower(names[0])) || is("names", strings.ToLower(names[1])))) {
+			if l.heading = nil; len(b) <= 12 || bytes.Contains(b, []byte("---")) {
+				l.heading = above
+			}
+			return false
+		}
+		if len(above) == len(names) { // two lines of names
+			for i := range names {
+				names[i] = above[i] + " " + names[i]
+			}
+		}
+		all += " " + strings.Join(above, " ")
 		wide := &table{wide: true}
 		if w := wide.split(b); len(w) >= 3 && len(w) != len(names) && wide.name(w, string(b)) {
 			t.other = wide
@@ -106,18 +108,6 @@ func (l *Levels) header(b []byte) bool {
 	return t != nil
 }
 
-// joinHeading joins the names of a second line to those above, which it returns.
-func (l *Levels) joinHeading(names []string) (all string) {
-	above := l.heading
-	l.heading = slices.Clone(names)
-	if len(above) == len(names) {
-		for i := range names {
-			names[i] = above[i] + " " + names[i]
-		}
-	}
-	return " " + strings.Join(above, " ")
-}
-
 // name classifies the columns. It reports whether they are those of a table of levels.
 func (t *table) name(names []string, all string) bool {
 	for k := range slices.Chunk(words["kib"], 2) {
@@ -132,24 +122,22 @@ func (t *table) name(names []string, all string) bool {
 				c.part, c.whole = p, w
 			}
 		}
-		if c.named || c.timed || c.class.hit {
+		if c.named || c.timed || c.hit {
 			known++
 		}
-		switch {
-		case c.named:
-			t.named = true
-		case c.class.hit && c.class.q.level():
-			levels[c.class.q] = true
+		if t.named = t.named || c.named; !c.named && c.hit && c.q.level() {
+			levels[c.q] = true
 		}
 		t.columns = append(t.columns, c)
 	}
-	if alone := len(levels) < 2 || len(levels) == 2 && levels[unknown]; alone && t.separator == 0 && !t.named && !t.kib {
-		return false // words of a heading
-	}
-	if len(levels) == 0 || known < 2 || t.separator == 0 && !t.named && !t.kib && known*2 < len(names) {
+	sure := t.named || t.kib
+	switch {
+	case len(levels) == 0, known < 2:
+		return false
+	case t.separator == 0 && !sure && (len(levels) < 2 || len(levels) == 2 && levels[unknown] || known*2 < len(names)): // words of a heading
 		return false
 	}
-	return t.kib || t.named || levels[Free] && levels[Used] || isMemory([]byte(all))
+	return sure || levels[Free] && levels[Used] || isMemory([]byte(all))
 }
 
 // row reads a row of the table.
@@ -167,32 +155,24 @@ func (l *Levels) row(b []byte, s *stamped) bool {
 	if cells == nil || strings.EqualFold(owner, "swap") {
 		return cells != nil
 	}
-	if t.small(owner, cells) {
-		l.put(s, identity{context: owner, words: "column " + t.columns[0].name, cell: true}, &field{[]byte(t.columns[0].name), []byte(cells[0]), nil, &class{hit: true, why: "KiB or MiB is not said: this is little memory for KiB"}, 0})
+	const leastKiB = 16 << 10
+	if v, err := strconv.ParseFloat(cells[0], 64); t.kib && owner == "Mem" && err == nil && v < leastKiB { // free -m
+		l.put(s, identity{context: owner, words: "column " + t.columns[0].name, cell: true},
+			&field{[]byte(t.columns[0].name), []byte(cells[0]), nil, &class{hit: true, why: "KiB or MiB is not said: this is little memory for KiB"}, 0})
 		return true
 	}
 	at := *s
 	names, good := l.rowNames(t, cells, &at)
-	if owner != "" {
-		names = append([]string{owner}, names...)
-	}
 	if !good {
 		return false
 	}
-	id := identity{context: strings.Join(names, " "), cell: true}
+	id := identity{context: strings.TrimSpace(owner + " " + strings.Join(names, " ")), cell: true}
 	for i, text := range cells {
-		if c := &t.columns[i]; !c.named && !c.timed && c.class.hit && c.class.q != uptime && c.class.q != ident {
+		if t.columns[i].value() {
 			l.cell(t, i, text, id, &at)
 		}
 	}
 	return true
-}
-
-// small reports whether a row of free has so little memory that its numbers are no KiB: free -m.
-func (t *table) small(owner string, cells []string) bool {
-	const leastKiB = 16 << 10
-	v, err := strconv.ParseFloat(cells[0], 64)
-	return t.kib && owner == "Mem" && err == nil && v < leastKiB
 }
 
 // cells returns the fields of a row, nil if they are none, and the name before them if there is one.
@@ -223,20 +203,17 @@ func (l *Levels) rowNames(t *table, cells []string, s *stamped) (names []string,
 	for i, text := range cells {
 		switch c := &t.columns[i]; {
 		case c.timed:
-			if at := l.stamp([]byte(text)); len(at.rest) == 0 && (at.wall.clock != noClock || at.up.clock != noClock) {
+			if at := l.stamp([]byte(text)); len(at.rest) == 0 && (at.wall.clock|at.up.clock) != noClock {
 				s.wall, s.up, good = at.wall, at.up, true
 			}
-		case c.class.hit && c.class.q == uptime:
+		case c.hit && c.q == uptime:
 			l.timeOf([]byte(text), c.name, s)
-		case c.named:
-			if strings.EqualFold(c.name, "pid") && !allDigits([]byte(text)) {
-				return nil, false
-			}
+		case c.named && strings.EqualFold(c.name, "pid") && !allDigits([]byte(text)):
+			return nil, false
+		case c.named, i == 0 && !t.named && !c.hit && text != "" && isLetter(text[0]): // whose, whatever the column is called
 			names = append(names, text)
-		case i == 0 && !t.named && !c.class.hit && text != "" && isLetter(text[0]): // whose, whatever the column is called
-			names = append(names, text)
-		case c.class.hit:
-			good = good || isNumber(text)
+		default:
+			good = good || c.hit && isNumber(text)
 		}
 	}
 	return names, good
@@ -249,20 +226,20 @@ func (l *Levels) cell(t *table, i int, text string, id identity, s *stamped) {
 	if c.part != nil {
 		parts, classes = strings.SplitN(text, "/", 2), []*class{c.part, c.whole}
 	}
+	id.words = "column " + c.name
 	for k, p := range parts {
 		if p = strings.TrimSpace(p); !isNumber(p) {
 			continue
 		}
 		end, raw, unit, ok := scanNumber([]byte(p), 0)
-		rest := strings.TrimSpace(p[end:])
-		switch {
-		case !ok || rest != "" && unitAt([]byte(rest)) == 0:
+		if rest := strings.TrimSpace(p[end:]); rest != "" {
+			ok, unit = ok && unitAt([]byte(rest)) > 0, []byte(rest)
+		}
+		if !ok {
 			if t.separator == 0 {
 				continue
 			}
 			raw, unit = []byte(p), nil
-		case rest != "":
-			unit = []byte(rest)
 		}
 		own := *classes[k]
 		if own.q == unknown && t.named {
@@ -271,7 +248,6 @@ func (l *Levels) cell(t *table, i int, text string, id identity, s *stamped) {
 		if own.unit == "" && t.kib && len(unit) == 0 {
 			own.unit = "kib"
 		}
-		id.words = "column " + c.name
 		l.put(s, id, &field{[]byte(c.name), raw, unit, &own, 4*i + k})
 	}
 }
@@ -291,5 +267,6 @@ func (t *table) fits(f [][]byte) bool {
 }
 
 func isNumber(s string) bool {
-	return s != "" && (isDigit(s[0]) || s[0] == '-' && len(s) > 1 && isDigit(s[1]))
+	s = strings.TrimPrefix(s, "-")
+	return s != "" && isDigit(s[0])
 }

@@ -1,7 +1,6 @@
 package forms
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +25,9 @@ type Report struct {
 	peak                             float64
 }
 
+// reach is the number of lines in which a report may stand.
+const reach = 16
+
 // Heaps returns what the logs say of each heap so far, in the order of the first lines, and the series
 // that do not count.
 func (l *Levels) Heaps() (heaps []Heap, refused []*Series) {
@@ -34,29 +36,24 @@ func (l *Levels) Heaps() (heaps []Heap, refused []*Series) {
 	for _, s := range list {
 		if s.Quantity == Free || s.Quantity == Used {
 			firsts = append(firsts, s)
-		} else {
+		} else if !s.bareTotal(list) {
 			others = append(others, s)
 		}
 	}
-	firsts = slices.DeleteFunc(firsts, func(s *Series) bool { return s.Quantity == Free && s.unavailable(firsts) })
+	firsts = slices.DeleteFunc(firsts, func(s *Series) bool { return s.unavailable(list) })
 	parts, frees := map[*Series][]*Series{}, slices.Clone(firsts)
-	firsts = slices.DeleteFunc(firsts, func(s *Series) bool {
-		if s.Quantity != Used {
-			return false
-		}
-		of := s.nearest(frees, func(f *Series) bool { return f.Quantity == Free && s.complements(f) })
+	attach := func(s *Series, list []*Series, may func(*Series) bool) bool {
+		of := s.nearest(list, may)
 		if of != nil {
 			parts[of] = append(parts[of], s)
 		}
 		return of != nil
+	}
+	firsts = slices.DeleteFunc(firsts, func(s *Series) bool {
+		return attach(s, frees, func(f *Series) bool { return s.Quantity == Used && f.Quantity == Free && s.complements(f) })
 	})
 	for _, s := range others {
-		if s.bareTotal(list) {
-			continue
-		}
-		if of := s.nearest(firsts, func(f *Series) bool { return s.beside(f) }); of != nil {
-			parts[of] = append(parts[of], s)
-		}
+		attach(s, firsts, s.beside)
 	}
 	for _, s := range firsts {
 		heaps = append(heaps, s.heap(parts[s]))
@@ -82,17 +79,9 @@ func (l *Levels) seriesOf() (list, refused []*Series) {
 	return list, refused
 }
 
-// reach is the number of lines in which a report may stand.
-const reach = 16
-
-// sameOwner reports whether two series are of the same device, and of the same heading or row.
-func (s *Series) sameOwner(o *Series) bool {
-	return s.raw.host == o.raw.host && s.raw.context == o.raw.context && s.Source == o.Source && s.Heap == o.Heap
-}
-
 // sameLine reports whether two series are of the same statement.
 func (s *Series) sameLine(o *Series) bool {
-	return s.raw.host == o.raw.host && s.raw.context == o.raw.context && (s.raw.cell && o.raw.cell || s.raw.words == o.raw.words)
+	return s.host == o.host && s.context == o.context && (s.cell && o.cell || s.words == o.words)
 }
 
 // beside reports whether the samples of s stand in the lines of those of o, or near them.
@@ -100,25 +89,28 @@ func (s *Series) beside(o *Series) bool {
 	if s.sameLine(o) {
 		return true
 	}
-	if !s.sameOwner(o) && !(s.raw.host == o.raw.host && s.raw.context == o.raw.context && s.Heap == o.Heap) {
+	if s.host != o.host || s.context != o.context || s.Heap != o.Heap {
 		return false
 	}
 	near, k := 0, 0
 	for i := range s.At {
-		for k+1 < len(o.At) && abs(o.At[k+1].distance(&s.At[i])) <= abs(o.At[k].distance(&s.At[i])) {
-			k++
-		}
-		if abs(o.At[k].distance(&s.At[i])) <= reach {
+		var d int64
+		if k, d = o.nearestTo(&s.At[i], k, false); d <= reach {
 			near++
 		}
 	}
 	return 2*near > len(s.At)
 }
 
-// distance returns the number of lines from p to o.
-func (p *Place) distance(o *Place) int64 { return o.order - p.order }
-
-func abs(n int64) int64 { return max(n, -n) }
+// nearestTo returns the sample that is the fewest lines from a place, searching from one on, and how many. Of two it is the last
+// one, or with first the first.
+func (s *Series) nearestTo(p *Place, k int, first bool) (int, int64) {
+	distance := func(k int) int64 { return max(s.At[k].order-p.order, p.order-s.At[k].order) }
+	for k+1 < len(s.At) && (distance(k+1) < distance(k) || !first && distance(k+1) == distance(k)) {
+		k++
+	}
+	return k, distance(k)
+}
 
 // complements reports whether what s has used and what f has free are of one heap, and not of a process: their
 // sum stays about the same.
@@ -128,20 +120,18 @@ func (s *Series) complements(f *Series) bool {
 	}
 	n := min(len(s.Values), len(f.Values)) - 1
 	first, last := s.Values[0]+f.Values[0], s.Values[n]+f.Values[n]
-	part := int64(first / 100)
+	part := first / 100
 	if s.sameLine(f) {
 		part *= 10
 	}
-	return abs(int64(first-last)) <= part
+	return max(first-last, last-first) <= part
 }
 
 // bareTotal reports whether a number is called total and nothing else, where the line does not say what is
 // used: it may be the total of what is free.
 func (s *Series) bareTotal(list []*Series) bool {
-	if s.Quantity != Total || s.raw.cell || s.raw.pos%2 == 1 || isMemory([]byte(s.Label)) {
-		return false
-	}
-	return !slices.ContainsFunc(list, func(o *Series) bool { return o.Quantity == Used && o.beside(s) })
+	return s.Quantity == Total && !s.cell && s.pos%2 == 0 && !isMemory([]byte(s.Label)) &&
+		!slices.ContainsFunc(list, func(o *Series) bool { return o.Quantity == Used && o.beside(s) })
 }
 
 // ofProcess reports whether the words say that the memory is that of a process.
@@ -152,17 +142,14 @@ func (s *Series) ofProcess() bool {
 // unavailable reports whether the system says, beside what is free, what is available: memory that caches
 // use is available.
 func (s *Series) unavailable(list []*Series) bool {
-	available := func(x *Series) bool { return strings.Contains(strings.ToLower(x.Label), "avail") }
-	return !available(s) && slices.ContainsFunc(list, func(o *Series) bool {
-		return o.Quantity == Free && available(o) && s.beside(o) && s.Unit == o.Unit && s.raw.units != nil
-	})
+	available := func(x *Series) bool { return x.Quantity == Free && strings.Contains(strings.ToLower(x.Label), "avail") }
+	return s.Quantity == Free && !available(s) && slices.ContainsFunc(list, func(o *Series) bool { return available(o) && s.beside(o) })
 }
 
 // nearest returns the series of a list whose label has most of the words of s, and of these the one
 // before it in the line. nil if there is none.
 func (s *Series) nearest(list []*Series, may func(*Series) bool) (best *Series) {
-	most := 0
-	mine := labelWords(s.Label)
+	most, mine := 0, labelWords(s.Label)
 	for _, o := range list {
 		if o == s || !may(o) {
 			continue
@@ -174,8 +161,7 @@ func (s *Series) nearest(list []*Series, may func(*Series) bool) (best *Series) 
 			}
 		}
 		if s.sameLine(o) {
-			n += 2
-			if o.raw.pos < s.raw.pos {
+			if n += 2; o.pos < s.pos {
 				n++
 			}
 		}
@@ -188,36 +174,27 @@ func (s *Series) nearest(list []*Series, may func(*Series) bool) (best *Series) 
 
 // heap returns the reports of a series, with what other series say beside it.
 func (s *Series) heap(parts []*Series) Heap {
-	h := Heap{Source: s.Source, Name: s.Heap, Label: s.Label, Used: s.Quantity == Used, Assumed: s.Assumed, Dropped: s.Dropped, Underflows: s.Underflows, Total: s.raw.total}
+	h := Heap{Source: s.Source, Name: s.Heap, Label: s.Label, Used: s.Quantity == Used, Assumed: s.Assumed, Dropped: s.Dropped, Underflows: s.Underflows, Total: s.Total}
 	at := make([]int, len(parts))
-	first := make([]bool, len(parts)) // the part stands before the number
-	for k, p := range parts {
-		first[k] = p.At[0].order < s.At[0].order
+	limited, sized := false, true
+	for _, p := range parts { // a limit, or a size that never changes: not what a process has taken from the system so far
+		limited = limited || p.Quantity == Limit || p.Quantity == Total && !s.ofProcess() && len(p.Values) > few && slices.Min(p.Values) == slices.Max(p.Values)
 	}
 	for i, v := range s.Values {
 		r := Report{s.At[i], -1, -1, -1, -1, -1, -1}
 		*r.of(s.Quantity) = v
 		for k, p := range parts {
-			j := at[k]
-			for j+1 < len(p.At) {
-				next, this := abs(p.At[j+1].distance(&r.Place)), abs(p.At[j].distance(&r.Place))
-				if next > this || next == this && first[k] {
-					break
-				}
-				j++
-			}
-			if at[k] = j; abs(p.At[j].distance(&r.Place)) <= reach {
-				*r.of(p.Quantity) = p.Values[j]
+			var d int64
+			if at[k], d = p.nearestTo(&r.Place, at[k], p.At[0].order < s.At[0].order); d <= reach {
+				*r.of(p.Quantity) = p.Values[at[k]]
 			}
 		}
+		if h.Used && !limited {
+			r.Size = -1
+		}
+		sized = sized && (r.Size < 0 || r.Size > r.Free) // else it is the total of something else
 		h.Reports = append(h.Reports, r)
 	}
-	if h.Used && !s.limited(parts) {
-		for i := range h.Reports {
-			h.Reports[i].Size = -1
-		}
-	}
-	sized := !slices.ContainsFunc(h.Reports, func(r Report) bool { return r.Size >= 0 && r.Size <= r.Free }) // else it is the total of something else
 	for i := range h.Reports {
 		h.Reports[i].complete(sized)
 	}
@@ -227,32 +204,9 @@ func (s *Series) heap(parts []*Series) Heap {
 	return h
 }
 
-// limited reports whether the size beside what is used is a limit, or never changes: not what a process has
-// taken from the system so far.
-func (s *Series) limited(parts []*Series) bool {
-	for _, p := range parts {
-		if p.Quantity == Limit || p.Quantity == Total && !s.ofProcess() && len(p.Values) > few && slices.Min(p.Values) == slices.Max(p.Values) {
-			return true
-		}
-	}
-	return false
-}
-
 // of returns the value of a quantity.
 func (r *Report) of(q Quantity) *float64 {
-	switch q {
-	case Free:
-		return &r.Free
-	case Used:
-		return &r.Used
-	case Largest:
-		return &r.Largest
-	case Least:
-		return &r.Least
-	case Peak:
-		return &r.peak
-	}
-	return &r.Size // Total, Limit
+	return [...]*float64{&r.Free, &r.Used, &r.Largest, &r.Least, &r.peak, &r.Size, &r.Size}[slices.Index(levelQuantities, q)]
 }
 
 // complete computes the size, and drops values that contradict what is free.
@@ -286,17 +240,12 @@ func (h *Heap) isRegion(list []Heap) bool {
 
 // distinguish gives heaps of the same name the words of their numbers, too.
 func distinguish(heaps []Heap) {
-	same := func(a, b *Heap) int { return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name)) }
-	clash := make([]bool, len(heaps))
-	for i := range heaps {
-		for k := range heaps[:i] {
-			if same(&heaps[i], &heaps[k]) == 0 {
-				clash[i], clash[k] = true, true
-			}
-		}
+	count := map[[2]string]int{}
+	for _, h := range heaps {
+		count[[2]string{h.Source, h.Name}]++
 	}
 	for i := range heaps {
-		if h := &heaps[i]; clash[i] {
+		if h := &heaps[i]; count[[2]string{h.Source, h.Name}] > 1 {
 			h.Name = strings.TrimSpace(h.Name + " " + h.Words())
 		}
 	}
@@ -309,20 +258,15 @@ func (h *Heap) Words() string {
 
 // Losses returns what of the lines is not used.
 func (l *Levels) Losses() (list []string) {
-	for _, x := range []struct {
-		n         int
-		one, more string
-	}{
-		{l.dropped, "number in a line like no other: damaged, and not used", "numbers in lines like no other: damaged, and not used"},
-		{l.tooLong, "line longer than 64 KiB, which is not read", "lines longer than 64 KiB, which are not read"},
-		{l.overfull, "number beyond 4,096 series, which is not read", "numbers beyond 4,096 series, which are not read"},
-	} {
-		switch {
-		case x.n == 1:
-			list = append(list, "1 "+x.one)
-		case x.n > 1:
-			list = append(list, fmt.Sprintf("%d %s", x.n, x.more))
+	add := func(n int, one, more, what string) {
+		if n == 1 {
+			list = append(list, "1 "+one+what)
+		} else if n > 1 {
+			list = append(list, fmt.Sprint(n, " ", more, what))
 		}
 	}
+	add(l.dropped, "number", "numbers", " in lines like no other: damaged, and not used")
+	add(l.tooLong, "line longer than 64 KiB, which is", "lines longer than 64 KiB, which are", " not read")
+	add(l.overfull, "number beyond 4,096 series, which is", "numbers beyond 4,096 series, which are", " not read")
 	return list
 }

@@ -49,7 +49,7 @@ const (
 func NewLevels(named *regexp.Regexp) *Levels {
 	l := &Levels{classes: map[string]*class{}, named: named, inLog: inLog{indent: -1}}
 	l.scan.l = l
-	l.byKey = map[string]*rawSeries{}
+	l.byKey, l.units = map[string]*Series{}, map[string]string{}
 	return l
 }
 

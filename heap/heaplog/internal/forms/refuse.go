@@ -164,7 +164,7 @@ func (l *Levels) Refusal(refused []*Series) string {
 func (l *Levels) nothing() string {
 	for _, r := range l.series {
 		if r.class.q.level() {
-			return fmt.Sprintf("%q is a %s: no number is what is free or used", clean(r.label), r.class.q)
+			return fmt.Sprintf("%q is a %s: no number is what is free or used", clean(r.Label), r.class.q)
 		}
 	}
 	return Nothing
@@ -207,11 +207,11 @@ func (l *Levels) bareText() string {
 func nearest(refused []*Series) (best *candidate) {
 	most := 0
 	for _, s := range refused {
-		n := s.raw.total
-		if s.Quantity != none || s.raw.refused.q.level() {
+		n := s.Total
+		if s.Quantity != none || s.shown.q.level() {
 			n *= 4
 		}
-		if c := &s.raw.refused; n > most && c.count > 0 && isText(c.label) {
+		if c := &s.shown; n > most && c.count > 0 && isText(c.label) {
 			best, most = c, n
 			best.why = s.Why
 		}

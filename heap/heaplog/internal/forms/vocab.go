@@ -26,6 +26,8 @@ const (
 	none    Quantity = ""       // class.why says why
 )
 
+var levelQuantities = []Quantity{Free, Used, Largest, Least, Peak, Total, Limit}
+
 // level reports whether the quantity is one of a heap.
 func (q Quantity) level() bool { return q != none && q != ident && q != uptime }
 
