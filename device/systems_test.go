@@ -89,38 +89,100 @@ const sdkconfig = `
 #define CONFIG_FREERTOS_TIMER_SERVICE_TASK_NAME "Tmr Svc"
 `
 
+// compileAdapters compiles the adapters to a system as it would, against its headers.
+func compileAdapters(t *testing.T, system, gcc string, headers []string) {
+	t.Helper()
+	command := strings.Fields(gcc + " -Os -Wall -Werror -Iinclude -I" + system + " -c -o " + filepath.Join(t.TempDir(), "x.o"))
+	need(t, command[0])
+	for _, d := range headers {
+		command = append(command, "-isystem", d)
+	}
+	for _, a := range adapters {
+		if !strings.HasPrefix(a.name, system) {
+			continue
+		}
+		t.Run(a.name, func(t *testing.T) {
+			for _, file := range strings.Fields(a.files) {
+				args := slices.Clone(command[1:])
+				for _, d := range strings.Fields(a.define) {
+					args = append(args, "-D"+d)
+				}
+				if out, err := exec.Command(command[0], append(args, file)...).CombinedOutput(); err != nil {
+					t.Errorf("%s: %v\n%s", file, err, out)
+				}
+			}
+		})
+	}
+}
+
 // TestESPIDF compiles the adapter against the headers of ESP-IDF, which is at LWSBT_ESP_IDF.
 func TestESPIDF(t *testing.T) {
 	idf := os.Getenv("LWSBT_ESP_IDF")
 	if idf == "" {
 		t.Skip("LWSBT_ESP_IDF is not set to a checkout of ESP-IDF")
 	}
-	const cc = "riscv64-unknown-elf-gcc"
-	need(t, cc)
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "sdkconfig.h"), []byte(sdkconfig), 0o644); err != nil {
+	headers := []string{t.TempDir()}
+	if err := os.WriteFile(filepath.Join(headers[0], "sdkconfig.h"), []byte(sdkconfig), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range adapters {
-		if !strings.HasPrefix(a.name, "esp-idf") {
-			continue
-		}
-		t.Run(a.name, func(t *testing.T) {
-			for _, file := range strings.Fields(a.files) {
-				args := strings.Fields("-march=rv32imc_zicsr -mabi=ilp32 --specs=picolibc.specs -std=gnu17 -Os -Wall -Werror -DESP_PLATFORM -Iinclude -Iesp-idf -c -o " +
-					filepath.Join(dir, "x.o") + " -I" + dir)
-				for _, d := range espIDF {
-					args = append(args, "-isystem", filepath.Join(idf, "components", d))
-				}
-				for _, d := range strings.Fields(a.define) {
-					args = append(args, "-D"+d)
-				}
-				if out, err := exec.Command(cc, append(args, file)...).CombinedOutput(); err != nil {
-					t.Errorf("%s: %v\n%s", file, err, out)
-				}
-			}
-		})
+	for _, d := range espIDF {
+		headers = append(headers, filepath.Join(idf, "components", d))
 	}
+	compileAdapters(t, "esp-idf", "riscv64-unknown-elf-gcc -march=rv32imc_zicsr -mabi=ilp32 --specs=picolibc.specs -std=gnu17 -DESP_PLATFORM", headers)
+}
+
+// zephyrGenerated are files that a build of Zephyr generates, as far as the headers need them for a Cortex-M3.
+var zephyrGenerated = map[string]string{
+	"autoconf.h": `
+#define CONFIG_ARM 1
+#define CONFIG_CPU_CORTEX 1
+#define CONFIG_CPU_CORTEX_M 1
+#define CONFIG_CPU_CORTEX_M3 1
+#define CONFIG_ARMV7_M_ARMV8_M_MAINLINE 1
+#define CONFIG_CPU_CORTEX_M_HAS_BASEPRI 1
+#define CONFIG_NUM_IRQS 32
+#define CONFIG_MULTITHREADING 1
+#define CONFIG_NUM_COOP_PRIORITIES 16
+#define CONFIG_NUM_PREEMPT_PRIORITIES 15
+#define CONFIG_MP_NUM_CPUS 1
+#define CONFIG_SYS_CLOCK_EXISTS 1
+#define CONFIG_SYS_CLOCK_TICKS_PER_SEC 100
+#define CONFIG_SYS_CLOCK_HW_CYCLES_PER_SEC 25000000
+#define CONFIG_SYS_CLOCK_MAX_TIMEOUT_DAYS 365
+#define CONFIG_THREAD_STACK_INFO 1
+#define CONFIG_PRINTK 1
+#define CONFIG_HEAP_LISTENER 1
+#define CONFIG_HEAP_MEM_POOL_SIZE 4096
+`,
+	"devicetree_unfixed.h": `
+#define DT_N_S_cpus_CHILD_NUM 1
+#define DT_N_S_chosen_CHILD_NUM 0
+#define DT_N_INST_0_arm_v7m_nvic_P_arm_num_irq_priority_bits 3
+`,
+	"devicetree_fixups.h": "", "kobj-types-enum.h": "", "device_extern.h": "",
+}
+
+// TestZephyr compiles the adapter against the headers of Zephyr, which is at LWSBT_ZEPHYR.
+func TestZephyr(t *testing.T) {
+	zephyr := os.Getenv("LWSBT_ZEPHYR")
+	if zephyr == "" {
+		t.Skip("LWSBT_ZEPHYR is not set to a checkout of Zephyr")
+	}
+	need(t, "python3")
+	dir := t.TempDir()
+	for name, text := range zephyrGenerated {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const calls = `set -e; scripts=$(dirname $(find $1/scripts -name gen_syscalls.py)); cd $2
+python3 $scripts/parse_syscalls.py -i $1/include -j calls.json -t tags.json
+python3 $scripts/gen_syscalls.py -i calls.json -d dispatch.c -l syscall_list.h -o syscalls`
+	if out, err := exec.Command("sh", "-c", calls, "sh", zephyr, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	compileAdapters(t, "zephyr", "arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb -std=gnu11 -D__ZEPHYR__ -DKERNEL -imacros "+filepath.Join(dir, "autoconf.h"),
+		[]string{dir, zephyr + "/include", zephyr + "/include/zephyr", zephyr + "/kernel/include", zephyr + "/arch/arm/include", zephyr + "/soc/arm/arm/mps2"})
 }
 
 // TestKconfig reads the Kconfig files as the systems do, and checks which macros choices

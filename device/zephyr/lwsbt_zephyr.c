@@ -1,5 +1,5 @@
 /*
- * lwsbt_zephyr.c: the port to Zephyr (3.2 and later), and printk as the output.
+ * lwsbt_zephyr.c: the port to Zephyr (3.1 and later), and printk as the output.
  */
 #include "lwsbt_zephyr.h"
 

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -33,11 +34,14 @@ type builds struct {
 	numbers map[file]int // of each build, in the order of the log
 	frames  map[buildFrame]symbol.Frame
 	names   map[file]bool // builds whose file has the base name of another one
+	// mixed has the programs of which some builds have lines, and others have names alone: inlined calls of the
+	// latter are not known, so those of the former are left out.
+	mixed map[int]bool
 }
 
 // newBuilds aligns the frames of addresses. It returns nil if no program has several builds.
 func newBuilds(all []*symbol.Addr) *builds {
-	b := &builds{numbers: map[file]int{}, frames: map[buildFrame]symbol.Frame{}, names: map[file]bool{}}
+	b := &builds{numbers: map[file]int{}, frames: map[buildFrame]symbol.Frame{}, names: map[file]bool{}, mixed: map[int]bool{}}
 	groups := map[int][]int{} // the builds of a program
 	for _, a := range all {
 		if m := programModule(a); m != nil {
@@ -48,7 +52,7 @@ func newBuilds(all []*symbol.Addr) *builds {
 			}
 		}
 	}
-	if !slices.ContainsFunc(slices.Collect(valuesOf(groups)), func(list []int) bool { return len(list) > 1 }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(groups)), func(list []int) bool { return len(list) > 1 }) {
 		return nil
 	}
 	for x := range b.numbers {
@@ -56,13 +60,14 @@ func newBuilds(all []*symbol.Addr) *builds {
 			b.names[x] = b.names[x] || x != y && base(x.name) == base(y.name)
 		}
 	}
+	b.findMixed(all, groups)
 	sites := map[buildFunc]map[source]symbol.Frame{}
 	for _, a := range all {
 		m := programModule(a)
 		if m == nil {
 			continue
 		}
-		for _, f := range a.Frames() {
+		for _, f := range b.outer(a.Frames(), a) {
 			key := buildFunc{m.Versions, b.numbers[file{m.Name, m.BuildID}], plainName(f.Name)}
 			if sites[key] == nil {
 				sites[key] = map[source]symbol.Frame{}
@@ -81,20 +86,42 @@ func newBuilds(all []*symbol.Addr) *builds {
 	return b
 }
 
+// findMixed sets mixed.
+func (b *builds) findMixed(all []*symbol.Addr, groups map[int][]int) {
+	named, lines := map[int]bool{}, map[int]bool{} // builds
+	for _, a := range all {
+		if m := programModule(a); m != nil {
+			for _, f := range a.Frames() {
+				n := b.numbers[file{m.Name, m.BuildID}]
+				named[n], lines[n] = true, lines[n] || f.File != ""
+			}
+		}
+	}
+	for program, list := range groups {
+		with := slices.ContainsFunc(list, func(n int) bool { return lines[n] })
+		b.mixed[program] = with && slices.ContainsFunc(list, func(n int) bool { return named[n] && !lines[n] })
+	}
+}
+
+// outer returns the frames of an address that all builds of its program know.
+func (b *builds) outer(frames []symbol.Frame, a *symbol.Addr) []symbol.Frame {
+	if m := programModule(a); b != nil && m != nil && b.mixed[m.Versions] && len(frames) > 1 {
+		return frames[len(frames)-1:]
+	}
+	return frames
+}
+
+// InliningUnknown reports whether a program has builds with lines and builds with names alone. Of all its builds, the
+// profile then leaves out inlined calls.
+func (p *Profile) InliningUnknown() bool {
+	b := p.names().builds
+	return b != nil && slices.Contains(slices.Collect(maps.Values(b.mixed)), true)
+}
+
 // buildFunc is a function of a build of a program.
 type buildFunc struct {
 	versions, build int
 	name            string
-}
-
-func valuesOf(m map[int][]int) func(yield func([]int) bool) {
-	return func(yield func([]int) bool) {
-		for _, v := range m {
-			if !yield(v) {
-				return
-			}
-		}
-	}
 }
 
 // programModule returns the module of an address if it is one of several builds of a program.

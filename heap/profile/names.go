@@ -166,6 +166,7 @@ func (n *names) look(number int) (s shown) {
 
 // sitesOf returns the numbers of the sites of frames of an address.
 func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
+	frames = n.builds.outer(frames, a)
 	merge := n.view.By == ByFile || n.view.By == ByModule // inlined calls of one file are one site
 	for i := range frames {
 		f := n.builds.frame(frames[i], a)

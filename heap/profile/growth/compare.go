@@ -81,6 +81,9 @@ func Compare(p *profile.Profile, n int) *Comparisons {
 		x := Comparison{Row: row, Before: leak.Judge(side(s, false)), After: leak.Judge(side(s, true))}
 		if x.Before.Verdict == leak.Leak || x.After.Verdict == leak.Leak {
 			x.decide(sum(row, 0, n), sum(row, n, len(l.Dumps)), unnamed, l.timeline.versions || !common)
+			if (x.Fate == FateNew || x.Fate == FateGone) && p.InliningUnknown() {
+				x.Fate, x.Why = FateUnknown, "a build has no lines: a function of this path may be inlined there"
+			}
 			c.List = append(c.List, x)
 		} else {
 			c.Bound = math.Max(c.Bound, x.After.Bound)
