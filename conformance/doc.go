@@ -8,8 +8,7 @@
 // A [Vector] is one expectation, written by hand from SPEC.md or recorded from
 // the real library. [Run] runs each several times: as written, and with changed spill
 // bits, which must make no difference. A [Testee] is the implementation under test: the
-// codec of this module in process, a program that speaks BTP/1 through pipes, or the stock
-// tool of lws. README.md describes BTP/1, and btv/README.md the form of vectors.
+// codec of this module in process, or a program that speaks BTP/1 through pipes. README.md describes BTP/1, and btv/README.md the form of vectors.
 //
 // The runner uses package codec to find fields and spill bits, and to read the lines that an
 // implementation writes. Tests compare the codec with example/testee.py, which is written from the text alone.

@@ -64,7 +64,6 @@ type operation struct {
 	says func(words, text string) (why string)
 
 	blob      func(v *Vector) ([]byte, error) // the blob in the input or the output
-	needs     []string                        // clauses that it needs besides those of the blob's fields
 	placed    bool                            // the bit of a rejection is defined
 	spillBits func(v *Vector) []int           // see Vector.Spills
 	digits    lineForm                        // the line that `digits:` gives
@@ -82,7 +81,7 @@ var operations = []*operation{
 	{Op: OpSalvage, in: bytesInput{word: true}, out: partOutput, ask: codecSalvage,
 		blob: blobItself, spillBits: salvageSpills, at32: salvageAt32},
 	{Op: OpMline, in: bytesInput{text: true, word: true, reading: true}, out: stackOutput, ask: codecMline, drawn: DrawnText,
-		blob: blobOfLine, needs: []string{"BT-B64-2"}, placed: true, at32: stackAt32},
+		blob: blobOfLine, placed: true, at32: stackAt32},
 	{Op: OpBline, in: bytesInput{text: true}, out: stackOutput, ask: codecBline, drawn: DrawnText},
 	{Op: OpFormat, in: formatInput{}, offers: offersText, out: textOutput, ask: codecFormat, writes: true, drawn: DrawnExpected,
 		expect: expectText},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
@@ -304,4 +305,18 @@ func (t *tail) lines() string {
 		}
 	}
 	return strings.Join(last[max(0, len(last)-3):], "; ")
+}
+
+// startError returns the reason why a program does not start, without the program's name. It
+// returns any other error unchanged.
+func startError(err error) error {
+	var e *exec.Error
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return err
 }

@@ -28,8 +28,6 @@ type Report struct {
 	Dropped []Op `json:"dropped,omitempty"`
 	// Stopped is the reason why the run was stopped, or "".
 	Stopped string `json:"stopped,omitempty"`
-	// Clusters lists the clauses that explain most failures. FindClusters sets it.
-	Clusters []Cluster `json:"clusters,omitempty"`
 }
 
 // Counts holds the numbers of results by status, and of results with warnings.
@@ -80,9 +78,6 @@ type Failure struct {
 	Answer Answer `json:"-"`
 	random bool   // the seed is needed to repeat it
 }
-
-// FindClusters sets Clusters.
-func (r *Report) FindClusters() { r.Clusters = clusters(r.Results) }
 
 // Failed reports whether the run failed.
 func (r *Report) Failed() bool { return r.Counts.Fail > 0 || len(r.Stale) > 0 || r.Stopped != "" }

@@ -15,10 +15,9 @@ type Hello struct {
 	Ops           []Op
 	Machines      []codec.Machine // machines that it encodes for
 	Searches      []codec.Search  // searches that it encodes with; all if empty
-	word32        bool            // it reads only at word 32
 }
 
-// only32 reports whether the testee reads only 32-bit words: because word32 is set, or because
+// only32 reports whether the testee reads only 32-bit words: because
 // all machines that it encodes for have 32-bit words.
 func (h Hello) only32() bool {
 	for _, m := range h.Machines {
@@ -26,7 +25,7 @@ func (h Hello) only32() bool {
 			return false
 		}
 	}
-	return h.word32 || len(h.Machines) > 0
+	return len(h.Machines) > 0
 }
 
 // Offers reports whether the testee supports the request.

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -179,76 +178,6 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	if p, err := os.FindProcess(pid); err == nil && alive(p) {
 		t.Errorf("process %d still exists", pid)
 	}
-}
-
-// Clusters name the clause that nearly all failures need.
-func TestClusters(t *testing.T) {
-	set := builtinSet(t).Select("depth/*", "literal/*", "delta/*", "blob/*", "truncated/*")
-	wrong := func(context.Context) (Testee, error) { return noSpill{}, nil }
-	report, err := Run(t.Context(), set, wrong, Options{Written: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	report.FindClusters()
-	if len(report.Clusters) == 0 || report.Clusters[0].Clause != "BT-FIELD-1" || 10*report.Clusters[0].Failed < 6*report.Counts.Fail {
-		t.Errorf("%d failures, clusters %+v; want most of them under BT-FIELD-1", report.Counts.Fail, report.Clusters)
-	}
-	// The result is the same if the encoder does not have this fault.
-	both := func(context.Context) (Testee, error) { return noSpillDecoder{}, nil }
-	report, err = Run(t.Context(), set, both, Options{Written: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	report.FindClusters()
-	if len(report.Clusters) == 0 || report.Clusters[0].Clause != "BT-FIELD-1" {
-		t.Errorf("%d failures, clusters %+v; want most of them under BT-FIELD-1", report.Counts.Fail, report.Clusters)
-	}
-	report, err = Run(t.Context(), set, Codec, Options{Written: true})
-	if report.FindClusters(); err != nil || len(report.Clusters) != 0 {
-		t.Errorf("%v, clusters %+v, want none", err, report.Clusters)
-	}
-}
-
-// noSpillDecoder decodes like noSpill, and encodes correctly.
-type noSpillDecoder struct{ noSpill }
-
-func (noSpillDecoder) Hello() Hello {
-	return Hello{Name: "no spill decoder", Ops: []Op{OpDecode, OpEncode}, Machines: codec.Machines()}
-}
-
-func (n noSpillDecoder) Ask(requests []Request) ([]Answer, error) {
-	right, err := Codec(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	answers, err := right.Ask(requests)
-	if err != nil {
-		return nil, err
-	}
-	wrong, err := n.noSpill.Ask(requests)
-	for i := range requests {
-		if requests[i].Op == OpDecode {
-			answers[i] = wrong[i]
-		}
-	}
-	return answers, err
-}
-
-// noSpill reads fields with their nominal widths, as the README of lws describes them.
-type noSpill struct{}
-
-func (noSpill) Hello() Hello { return Hello{Name: "no-spill", Ops: []Op{OpDecode}} }
-func (noSpill) Close() error { return nil }
-
-func (noSpill) Ask(requests []Request) ([]Answer, error) {
-	answers := make([]Answer, len(requests))
-	for i, r := range requests {
-		answers[i] = Answer{Outcome: OK, Bit: -1, Value: Value{Size: uint64(len(r.Data)), PCs: []uint64{1}}}
-		if n := len(r.Data); n < 2 || int(r.Data[n-2])<<8+int(r.Data[n-1]) != n {
-			answers[i] = Answer{Outcome: Reject, Bit: -1, Reason: "length"}
-		}
-	}
-	return answers, nil
 }
 
 // Vectors that other vectors build on come first.

@@ -62,7 +62,7 @@ func TestLwsToolReadsWrap64(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	lws, err := conformance.LwsTool([]string{tool, "--stdin", "/dev/stdin"}, 64, time.Minute)(ctx)
+	lws, err := conformance.Process([]string{"python3", "../conformance/example/lwstool.py", tool, "--stdin", "/dev/stdin"}, time.Minute)(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ func TestBadFiles(t *testing.T) {
 		func(file string) []string { return []string{"list", file} },
 		func(file string) []string { return []string{"--known", file} },
 		func(file string) []string { return []string{"--", file} },
-		func(file string) []string { return []string{"--exec-style", "lws", "--", file} },
 	} {
 		cmdtest.BadFiles(t, run, args)
 	}

@@ -11,11 +11,11 @@ import (
 // Any vectors, examples or requests under any flags: see cmdtest.FuzzSub.
 func FuzzCommand(f *testing.F) {
 	var formats [][]string
-	for _, name := range []string{"json", "junit", "clauses", "table"} {
+	for _, name := range []string{"json", "junit", "table"} {
 		formats = append(formats, []string{"--format", name})
 	}
 	subs := []cmdtest.Sub{
-		{Flags: append(formats, []string{"--as-written"}, []string{"--strict-reasons"}, []string{"--run", "*a*"}, []string{"--exec-style", "lws"}),
+		{Flags: append(formats, []string{"--as-written"}, []string{"--strict-reasons"}, []string{"--run", "*a*"}),
 			Args: []string{"--seed", "1", "--jobs", "1", "-"}, Verdict: true},
 		{Args: []string{"--seed", "1", "--jobs", "1", "--format", "json", "--known", "FILE", "--run", "end/*"}, Verdict: true},
 		{Name: "list", Flags: [][]string{{"--run", "*a*"}}, Args: []string{"-"}},

@@ -5,8 +5,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/spf13/cobra"
+
+	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
 func main() {
@@ -31,8 +32,7 @@ btconform ./ref-c/vectors              the codec, on recorded blobs of lws
 btconform SPEC.md spec/*.md            the codec, on the examples of these
 btconform -- ./decoder --fast          your program
 btconform --run 'delta/*' -- ./decoder
-btconform --format junit -- ./decoder > report.xml
-btconform --exec-style lws -- lws-api-test-backtrace --stdin /dev/stdin`
+btconform --format junit -- ./decoder > report.xml`
 
 const exitCodes = `0 as expected, 1 something failed, 2 usage, unreadable input or nothing to
 do, 3 the testee cannot be run or the output cannot be written.`

@@ -13,18 +13,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/lwsbt/lwsbt/cmd/btconform/internal/render"
 	"github.com/lwsbt/lwsbt/conformance"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 type testOptions struct {
 	run     []string
 	format  string
 	known   string
-	style   string
 	seed    uint64
 	jobs    int
 	timeout time.Duration
@@ -36,10 +36,8 @@ type testOptions struct {
 func (o *testOptions) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("btconform", pflag.ContinueOnError)
 	f.StringArrayVar(&o.run, "run", nil, "run vectors whose ID matches `GLOB` (* is any text; repeatable)")
-	f.StringVar(&o.format, "format", "table", "write format `NAME`: "+strings.Join(render.Formats(), ", ")+" (clauses: results by clause)")
+	f.StringVar(&o.format, "format", "table", "write format `NAME`: "+strings.Join(render.Formats(), ", "))
 	f.StringVar(&o.known, "known", "", "expect the failures in `FILE`: lines of GLOB[:OP] OUTCOME LINK")
-	f.StringVar(&o.style, "exec-style", "btp", "run TESTEE by protocol `NAME`: btp, or lws (lws32) for "+
-		"lws's tool: a process per ~m# line, which prints a ~b# line")
 	f.Uint64Var(&o.seed, "seed", 0, "use `SEED` for the order and for random spill bits (default: random)")
 	f.IntVarP(&o.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "run `N` processes of TESTEE at a time")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "report a hang after `TIME` without an answer")
@@ -66,9 +64,9 @@ func (o *testOptions) test(c *cobra.Command, args []string) error {
 	case o.timeout <= 0:
 		return cli.BadArgsf("--timeout %v, expected more than 0", o.timeout)
 	}
-	start, err := o.starter(testee)
-	if err != nil {
-		return cli.BadArgs(err)
+	start := conformance.Codec
+	if dash {
+		start = conformance.Process(testee, o.timeout)
 	}
 	set, err := loadVectors(c, paths)
 	if err != nil {
@@ -109,7 +107,6 @@ func (o *testOptions) runAndRender(c *cobra.Command, set *conformance.Set, start
 		}
 		return failed(err)
 	}
-	report.FindClusters()
 	if o.format == "table" {
 		err = errors.Join(render.Failures(out, report, colour, o.verbose), render.Summary(out, report, colour, o.verbose))
 	} else {
@@ -153,28 +150,9 @@ func loadVectors(c *cobra.Command, paths []string) (*conformance.Set, error) {
 	return set, err
 }
 
-func (o *testOptions) starter(testee []string) (conformance.Starter, error) {
-	switch {
-	case o.style != "btp" && o.style != "lws" && o.style != "lws32":
-		return nil, fmt.Errorf("--exec-style %s, expected btp, lws or lws32", o.style)
-	case len(testee) == 0 && o.style != "btp":
-		return nil, fmt.Errorf("--exec-style %s without a program, expected -- TOOL args", o.style)
-	case len(testee) == 0:
-		return conformance.Codec, nil
-	case o.style == "lws":
-		return conformance.LwsTool(testee, 64, o.timeout), nil
-	case o.style == "lws32":
-		return conformance.LwsTool(testee, 32, o.timeout), nil
-	}
-	return conformance.Process(testee, o.timeout), nil
-}
-
 // repeat returns the arguments of a command that runs a vector again.
 func (o *testOptions) repeat(paths, testee []string) conformance.Repeat {
 	var flags []string
-	if o.style != "btp" {
-		flags = append(flags, "--exec-style", o.style)
-	}
 	if o.written {
 		flags = append(flags, "--as-written")
 	}

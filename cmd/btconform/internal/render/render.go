@@ -19,15 +19,13 @@ import (
 )
 
 // Formats returns the format names that [Report] accepts.
-func Formats() []string { return []string{"table", "clauses", "json", "junit"} }
+func Formats() []string { return []string{"table", "json", "junit"} }
 
 // Report writes a report in one of the [Formats]. Set colour for tables on a terminal.
 func Report(w io.Writer, r *conformance.Report, format string, colour bool) error {
 	switch format {
 	case "table":
 		return renderTable(w, r, colour)
-	case "clauses":
-		return renderClauses(w, r)
 	case "json":
 		return renderJSON(w, r)
 	case "junit":
@@ -148,9 +146,6 @@ func Summary(out io.Writer, r *conformance.Report, colour, verbose bool) error {
 		}
 	}
 	fmt.Fprintln(w, countsText(r, colour))
-	if text := clusterText(r); text != "" {
-		fmt.Fprintln(w, strings.Join(cli.Wrap(text, Width), "\n"))
-	}
 	for _, op := range r.Dropped {
 		fmt.Fprintln(w, paint(fmt.Sprintf("%s hung too often: its other cases were not asked", op), red, colour))
 	}
@@ -189,19 +184,6 @@ func countsText(r *conformance.Report, colour bool) string {
 		return text + "\n" + strings.Join(cli.Wrap(strings.Join(notes, ", "), Width), "\n")
 	}
 	return text + "; " + strings.Join(notes, ", ")
-}
-
-// clusterText returns the line that names the clauses that most failures need.
-func clusterText(r *conformance.Report) string {
-	text := ""
-	for i, c := range r.Clusters {
-		if i == 0 {
-			text = fmt.Sprintf("%d failures, %d of them need %s", r.Counts.Fail, c.Failed, c.Clause)
-			continue
-		}
-		text += fmt.Sprintf(", %d more %s", c.Failed, c.Clause)
-	}
-	return text
 }
 
 // groups writes a table of statuses by group and operation: all, or those with a failure or a
