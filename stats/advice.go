@@ -29,14 +29,13 @@ type ends struct {
 
 // common is one level of stacks, counted from an end.
 type common struct {
-	pc     uint64
-	lossy  bool
-	same   bool // every stack has pc at this level
-	hidden bool // every stack has a hidden function, or pc, at this level
+	pc    uint64
+	lossy bool
+	same  bool // every stack has pc at this level
 }
 
 // add adds a path with count allocations.
-func (e *ends) add(pcs []uint64, lossy uint32, count uint64, hidden func(pc uint64, lossy bool) bool) {
+func (e *ends) add(pcs []uint64, lossy uint32, count uint64) {
 	first := e.paths == 0
 	e.paths++
 	e.stacks += count
@@ -46,35 +45,30 @@ func (e *ends) add(pcs []uint64, lossy uint32, count uint64, hidden func(pc uint
 	e.full = e.full || len(pcs) == codec.MaxDepth
 	for n := range min(MaxSnip, len(pcs)) {
 		last := len(pcs) - 1 - n
-		e.inner[n].add(first, pcs[n], lossy>>n&1 == 1, hidden)
-		e.outer[n].add(first, pcs[last], lossy>>last&1 == 1, hidden)
+		e.inner[n].add(first, pcs[n], lossy>>n&1 == 1)
+		e.outer[n].add(first, pcs[last], lossy>>last&1 == 1)
 	}
 }
 
-func (c *common) add(first bool, pc uint64, lossy bool, hidden func(pc uint64, lossy bool) bool) {
+func (c *common) add(first bool, pc uint64, lossy bool) {
 	if first {
-		*c = common{pc: pc, lossy: lossy, same: true, hidden: hidden != nil && hidden(pc, lossy)}
+		*c = common{pc: pc, lossy: lossy, same: true}
 		return
 	}
-	if c.same && c.pc == pc {
-		return // c.hidden is already that of pc
-	}
-	c.same = false
-	c.hidden = c.hidden && hidden != nil && hidden(pc, lossy)
+	c.same = c.same && c.pc == pc
 }
 
 // removable returns the number of levels at an end that can be left out of every stack.
 func (e *ends) removable(levels *[MaxSnip]common) int {
 	n := 0
-	for n < min(MaxSnip, e.depth) && (levels[n].same || levels[n].hidden) {
+	for n < min(MaxSnip, e.depth) && levels[n].same {
 		n++
 	}
 	return n
 }
 
 // advise returns the settings that leave out uninformative frames: those that are the
-// same in every stack, or (at the outer end) in every stack of a thread, or that are
-// hidden in every stack. At least MinFrames frames of every stack remain.
+// same in every stack, or (at the outer end) in every stack of a thread. At least MinFrames frames of every stack remain.
 func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
 	var all ends
 	threads := map[uint64]*ends{}
@@ -83,7 +77,7 @@ func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
 		for s := range v.paths.sizes(p) {
 			count += s.count
 		}
-		all.add(pcs, p.lossy, count, o.Hidden)
+		all.add(pcs, p.lossy, count)
 		if len(pcs) == 0 || len(threads) > maxThreads {
 			return
 		}
@@ -91,7 +85,7 @@ func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
 		if threads[root] == nil {
 			threads[root] = &ends{}
 		}
-		threads[root].add(pcs, p.lossy, count, o.Hidden)
+		threads[root].add(pcs, p.lossy, count)
 	})
 	spare := max(all.depth-MinFrames, 0)
 	pre := min(all.removable(&all.inner), spare)
@@ -120,7 +114,7 @@ func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
 			fmt.Sprintf("-DLWS_COMPRESSED_BACKTRACES_SNIP_POST=%d", best.SetPost))
 	}
 	for n := range pre {
-		a.Frames = append(a.Frames, all.inner[n].frame("innermost", n, "in every stack", all.stacks, o))
+		a.Frames = append(a.Frames, all.inner[n].frame("innermost", n, "in every stack", all.stacks))
 	}
 	for n := range post {
 		for _, e := range outer {
@@ -128,7 +122,7 @@ func (v *view) advise(cells []SnipCell, full uint64, o *Options) SnipAdvice {
 			if len(outer) > 1 {
 				where += " of its thread"
 			}
-			a.Frames = append(a.Frames, e.outer[n].frame("outermost", n, where, e.stacks, o))
+			a.Frames = append(a.Frames, e.outer[n].frame("outermost", n, where, e.stacks))
 		}
 	}
 	slices.SortStableFunc(a.Frames, func(x, y SnipFrame) int { // map iteration gives threads in any order
@@ -154,18 +148,9 @@ func commonOfThreads(threads map[uint64]*ends) int {
 	return n
 }
 
-// frame describes a level for the report.
-func (c common) frame(end string, level int, where string, stacks uint64, o *Options) SnipFrame {
-	f := SnipFrame{End: end, Level: level, Stacks: stacks, Why: "the same " + where}
-	if !c.same {
-		f.Why = "hidden " + where
-		return f
-	}
-	f.Address = place(c.pc, c.lossy)
-	if o.Name != nil {
-		f.Name = o.Name(c.pc, c.lossy)
-	}
-	return f
+// frame describes a level that is left out. where says in which stacks it is the same.
+func (c common) frame(end string, level int, where string, stacks uint64) SnipFrame {
+	return SnipFrame{End: end, Level: level, Stacks: stacks, Why: "the same " + where, Address: place(c.pc, c.lossy)}
 }
 
 func whyAdvised(dropped int, all ends, spare int) string {

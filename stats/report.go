@@ -134,13 +134,6 @@ type Options struct {
 	Evidence     []string
 	CapturedPre  int // SNIP_PRE when the dump was captured
 	CapturedPost int
-
-	// Name, if not nil, returns the function that contains the call before pc, or "" if it
-	// is not known. Hidden, if not nil, reports whether the advice on SNIP_PRE and
-	// SNIP_POST may leave out this function. If lossy is true, only the low 31 bits of
-	// pc are known.
-	Name   func(pc uint64, lossy bool) string
-	Hidden func(pc uint64, lossy bool) bool
 }
 
 // Report returns the report on the records added so far. It does not change the

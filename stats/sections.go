@@ -33,7 +33,7 @@ func (r *Report) adviceSection() Section {
 			post, sn.CapturedPost+a.Post, text(a.Saved), count(sn.Cells[0].Bytes), text(percent(ratio(uint64(a.Saved), sn.Cells[0].Bytes))), a.Why, merged))
 		t := Table{Title: "Frames that this leaves out", Head: []string{"end", "level", "stacks", "frame", "why"}}
 		for _, f := range a.Frames {
-			t.Rows = append(t.Rows, []any{f.End, fmt.Sprint(f.Level), f.Stacks, strings.TrimSpace(f.Name + " " + f.Address), f.Why})
+			t.Rows = append(t.Rows, []any{f.End, fmt.Sprint(f.Level), f.Stacks, f.Address, f.Why})
 		}
 		s.Tables = append(s.Tables, t)
 	}

@@ -55,10 +55,9 @@ type SnipAdvice struct {
 
 // SnipFrame is a frame that the advice leaves out.
 type SnipFrame struct {
-	End     string `json:"end"`      // "innermost" or "outermost"
-	Level   int    `json:"level"`    // distance from that end, from 0
-	Address string `json:"address"`  // "" if the frame is hidden and differs between stacks
-	Name    string `json:"function"` // "" if not known
+	End     string `json:"end"`   // "innermost" or "outermost"
+	Level   int    `json:"level"` // distance from that end, from 0
+	Address string `json:"address"`
 	Why     string `json:"why"`
 	Stacks  uint64 `json:"stacks"` // number of stacks with this frame
 }

@@ -28,7 +28,6 @@ type gathered struct {
 	memory  []byte   // of inMemory
 	broken  []string // logs that could not be read to their end, and why
 	damaged int64    // records whose check is wrong
-	names   names
 }
 
 func (r *reporter) newGathered() *gathered {
@@ -62,16 +61,6 @@ func (r *reporter) report(g *gathered) *stats.Report {
 	if g.headers && r.captured == "" {
 		o.CapturedPre, o.CapturedPost = 0, 0 // the default of device/
 	}
-	if r.Named() {
-		g.names.settle()
-		o.Name = func(pc uint64, lossy bool) string { return g.names.of[address{pc, lossy}] }
-		if re := r.hide; re != nil {
-			o.Hidden = func(pc uint64, lossy bool) bool {
-				name := o.Name(pc, lossy)
-				return name != "" && re.MatchString(name)
-			}
-		}
-	}
 	cli.Collect()
 	return g.dump.Report(o)
 }
@@ -97,9 +86,6 @@ func (r *reporter) reportLogs() error {
 	}
 	if g.damaged > 0 {
 		fmt.Fprintf(r.stderr, "btstats: %s damaged by their check: left out\n", cli.Count(g.damaged, "record"))
-	}
-	if len(g.names.wrong) > 0 {
-		return cli.Shortf("addresses without names, or with wrong ones: %s", strings.Join(g.names.wrong, "; "))
 	}
 	return nil
 }

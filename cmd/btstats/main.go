@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,10 +40,10 @@ may be compressed by gzip, zstd or xz; - is standard input. The machine that
 encoded the log is inferred, unless --machine names it: exact32, exact64,
 wrap32, wrap64, zero32 or zero64.`,
 		Example: `btstats --captured 2,1 serial.log
-btstats -e app.elf --hide '^(lws_|_lws_)' --section advice serial.log`,
+btstats --section advice serial.log`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.check(cmd.Flags(), args); err != nil {
+			if err := c.check(args); err != nil {
 				return cli.BadArgs(err)
 			}
 			return c.report(cmd)
@@ -63,7 +62,6 @@ type config struct {
 	format   string
 	captured string
 	sections []string
-	hide     *regexp.Regexp
 
 	given *codec.Machine // of --machine
 	pre   int
@@ -85,16 +83,10 @@ func (c *config) addFlags(root *cobra.Command) {
 		f.StringVar(&c.captured, "captured", "", "`PRE,POST`: the SNIP_PRE and SNIP_POST that the dump was captured with, or skip and post of device/ (default: 2,1, or 0,0 for device/)")
 	})
 	c.Add(root, "Dump", "machine", "bare", "strict")
-	group("Symbols, for the advice on SNIP_PRE and SNIP_POST", func(f *pflag.FlagSet) {
-		for _, name := range []string{"exe", "maps", "debug-dir"} {
-			c.Define(f, name)
-		}
-		f.Var(logflags.Regexp{To: &c.hide}, "hide", "leave out frames that match `REGEX`")
-	})
 }
 
 // check reads the values of flags, and checks them and their combinations.
-func (c *config) check(flags *pflag.FlagSet, args []string) error {
+func (c *config) check(args []string) error {
 	c.args = args
 	switch c.format {
 	case "table", "json":
@@ -122,7 +114,13 @@ func (c *config) check(flags *pflag.FlagSet, args []string) error {
 	if len(c.sections) > 0 && c.format == "json" {
 		return errors.New("--section has no effect with --format json, which writes one object")
 	}
-	return c.checkMode(flags.Changed)
+	switch {
+	case len(args) == 0:
+		return errors.New("expected a FILE, or - for standard input")
+	case c.captured != "" && len(c.sections) > 0 && !slices.Contains(c.sections, "advice") && !slices.Contains(c.sections, "snip"):
+		return errors.New("--captured has no effect without --section advice or snip")
+	}
+	return nil
 }
 
 var sectionNames = []string{"advice", "compression", "snip", "dump"}
@@ -135,26 +133,6 @@ func (c *config) wanted(all []stats.Section) []stats.Section {
 		}
 		return !slices.Contains(c.sections, s.ID)
 	})
-}
-
-// checkMode rejects flags that could not take effect together.
-func (c *config) checkMode(changed func(flag string) bool) error {
-	for _, name := range []string{"exe", "maps", "debug-dir", "hide", "captured"} {
-		switch {
-		case !changed(name):
-		case len(c.sections) > 0 && !slices.Contains(c.sections, "advice") && !(name == "captured" && slices.Contains(c.sections, "snip")):
-			return fmt.Errorf("--%s has no effect without --section advice", name)
-		}
-	}
-	switch {
-	case len(c.args) == 0:
-		return errors.New("expected a FILE, or - for standard input")
-	case changed("debug-dir") && !c.Named():
-		return errors.New("--debug-dir needs an ELF file (--exe)")
-	case changed("hide") && !c.Named():
-		return errors.New("--hide needs the names of functions: give an ELF file (--exe)")
-	}
-	return nil
 }
 
 // report runs the command after the flags were checked.

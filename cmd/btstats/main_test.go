@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -119,11 +118,6 @@ func TestExitCodes(t *testing.T) {
 		{"--captured 2 GOOD", "", 2, `--captured "2": expected SNIP_PRE,SNIP_POST`},
 		{"--captured 2,-1 GOOD", "", 2, `--captured "2,-1"`},
 		{"--nonsense GOOD", "", 2, "unknown flag: --nonsense"},
-		{"--hide lws GOOD", "", 2, "--hide needs the names of functions"},
-		{"--debug-dir . GOOD", "", 2, "--debug-dir needs an ELF file"},
-		{"--exe nosuch.elf --hide ( GOOD", "", 2, "error parsing regexp"},
-		{"--exe nosuch.elf GOOD", "", 2, "nosuch.elf: no such file"},
-		{"--section dump --exe nosuch.elf GOOD", "", 2, "--exe has no effect without --section advice"},
 		{"--section dump,compression --captured 1,1 GOOD", "", 2, "--captured has no effect without --section advice"},
 	} {
 		args := strings.Fields(strings.NewReplacer("GOOD", good, "BAD", bad, "MORE", more, "CUT", cut).Replace(c.args))
@@ -242,32 +236,6 @@ func TestRecordWithTwoReadings(t *testing.T) {
 		want := map[int]float64{32: 0, 64: 32}[m.Word()]
 		if d, _ := dump(t, []string{"--machine", m.String(), "-"}, line, 0); d["mean_depth"] != want {
 			t.Errorf("%v: mean depth %v, want %v", m, d["mean_depth"], want)
-		}
-	}
-}
-
-// The frames that the advice leaves out have names: here of a program that dumps its
-// own allocations.
-func TestNamesOfDroppedFrames(t *testing.T) {
-	dir := t.TempDir()
-	exe, log := filepath.Join(dir, "heaplog"), filepath.Join(dir, "heap.log")
-	if out, err := exec.Command("cc", "-g", "-O2", "-o", exe, "../../examples/heaplog/heaplog.c").CombinedOutput(); err != nil {
-		t.Skipf("no C compiler: %v %s", err, out)
-	}
-	text, err := exec.Command(exe).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(log, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out, errs bytes.Buffer
-	if code := run([]string{"--captured", "0,0", "--section", "advice", "-e", exe, log}, nil, &out, &errs); code != 0 {
-		t.Fatalf("exit %d: %s", code, errs.String())
-	}
-	for _, want := range []string{"heap_alloc 0x", "_start 0x"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cli/logflags"
 	"github.com/lwsbt/lwsbt/internal/input"
-	"github.com/lwsbt/lwsbt/internal/process"
-	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // pass reads all logs once: input → recording.Reader → gathered.
@@ -23,10 +21,7 @@ type pass struct {
 	cancel func()
 	inputs []*input.Input
 
-	reader  recording.Reader
-	process *process.Process
-	maps    []process.Snapshot // of --maps, those that do not apply yet
-	mapped  bool               // --maps was given: the log's own map does not count
+	reader recording.Reader
 }
 
 // open opens the logs. It opens ELF files only if the report needs the names of functions.
@@ -35,7 +30,7 @@ func (r *reporter) open(g *gathered) (*pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{r: r, g: g, mapped: len(r.Maps) > 0}
+	p := &pass{r: r, g: g}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.reader.Bare = r.Bare
 	p.reader.Always32 = r.given != nil && r.given.Word() == 32
@@ -54,21 +49,12 @@ func (r *reporter) open(g *gathered) (*pass, error) {
 		}
 		p.inputs = append(p.inputs, in)
 	}
-	if p.process, p.maps, err = r.openProcess(p.ctx); err != nil {
-		p.close()
-		return nil, err
-	}
-	g.names = names{process: p.process, named: r.Named(), machine: r.given, of: map[address]string{}, waiting: map[address]bool{},
-		seen: map[symbol.ReturnAddr]int{}}
 	return p, nil
 }
 
 // close closes all files.
 func (p *pass) close() {
 	p.cancel()
-	if p.process != nil {
-		p.process.Close()
-	}
 	for _, in := range p.inputs {
 		if in.Stream != nil {
 			in.Stream.Close()
@@ -80,7 +66,6 @@ func (p *pass) close() {
 // report.
 func (p *pass) run() error {
 	for _, in := range p.inputs {
-		p.process.NewLog()
 		before := p.g.dump.Records()
 		err := p.read(in)
 		var damage *readError
@@ -148,16 +133,12 @@ func (c *counted) Read(b []byte) (int, error) {
 // use adds an item to what was gathered.
 func (p *pass) use(it *recording.Item) error {
 	if it.Kind == recording.KindText {
-		if boots, _ := p.process.Markup(it.Text); boots {
-			p.g.names.settle()
-		}
 		return nil
 	}
 	p.g.tally.add(it)
 	switch it.Kind {
 	case recording.KindHeader:
 		p.g.headers = true
-		p.header(it)
 		return nil
 	case recording.KindEvent, recording.KindPathEvents, recording.KindPaths:
 		return nil
@@ -166,41 +147,11 @@ func (p *pass) use(it *recording.Item) error {
 	case it.User != nil && it.User.Check() == codec.CheckWrong: // a damaged line (BT-UF-4)
 		p.g.damaged++
 	case it.Err == nil:
-		p.snapshot(it.Line)
 		p.g.add(it.Stack, it.Blob, p.g.inMemory(it))
-		if err := p.g.names.record(it); err != nil {
-			return err
-		}
 	case p.r.Strict:
 		return cli.Shortf("%v: %v", it.Place, it.Err)
 	}
 	return nil
-}
-
-// snapshot sets the memory map of --maps that applies from a line on.
-func (p *pass) snapshot(line int64) {
-	for len(p.maps) > 0 && p.maps[0].From <= line {
-		p.process.Map(p.maps[0].List)
-		p.maps = p.maps[1:]
-	}
-}
-
-// header takes a ~h# line.
-func (p *pass) header(it *recording.Item) {
-	p.process.Marked()
-	switch it.Header.Verb {
-	case codec.VerbBoot:
-		p.g.names.settle()
-		p.g.names.begin(it.Header)
-		if !p.mapped {
-			p.process.Reset()
-		}
-		p.g.names.word.Boot(it)
-	case codec.VerbMap: // the modules known so far end here (BT-REC-4)
-		if !p.mapped {
-			p.process.Remap()
-		}
-	}
 }
 
 // inMemory returns the blob of a record as in the device's memory, without the address of the
