@@ -1,5 +1,6 @@
-// Package heapfile reads files of other heap profilers: those of pprof, and the kernel's
-// page_owner, which has no viewer. It returns each as a profile of pprof.
+// Package heapfile reads files of other heap profilers: those of pprof, the text of
+// gperftools, Go and jemalloc, and the kernel's page_owner, which has no viewer. It returns
+// each as a profile of pprof.
 package heapfile
 
 import (
@@ -32,6 +33,7 @@ func always([]byte) bool { return true }
 
 var formats = []format{
 	{"profile of pprof", isPprof, readPprof, isCertainlyPprof},
+	{"heap profile of gperftools, Go or jemalloc", isHeapText, readHeapText, always},
 	{"page_owner", isPageOwner, readPageOwner, always},
 }
 

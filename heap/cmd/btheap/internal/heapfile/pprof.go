@@ -61,12 +61,18 @@ const (
 	framesPerByte   = 16
 )
 
-func readPprof(r io.Reader) (*profile.Profile, error) {
+// readWhole reads a file of a format that is read at once.
+func readWhole(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxWhole+1))
-	switch {
-	case len(data) > maxWhole:
+	if len(data) > maxWhole {
 		return nil, fmt.Errorf("over %d MB, decompressed: %w", maxWhole>>20, errTooLarge)
-	case err != nil:
+	}
+	return data, err
+}
+
+func readPprof(r io.Reader) (*profile.Profile, error) {
+	data, err := readWhole(r)
+	if err != nil {
 		return nil, err
 	}
 	p, err := profile.ParseUncompressed(data)
