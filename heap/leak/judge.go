@@ -34,7 +34,7 @@ func (s Series) judge() Judgement {
 	if s.Quantum <= 0 {
 		s.Quantum = 8
 	}
-	full := s.leaveOutFull()
+	full, fullBoots := s.leaveOutFull()
 	j := judge(&s)
 	for every := 2; every <= maxThin && j.Probability < Sure && (s.Kind == Heap || j.Rate > 0 && j.Probability > uncertain); every *= 2 {
 		t := thin(&s, every)
@@ -45,7 +45,7 @@ func (s Series) judge() Judgement {
 			j = o
 		}
 	}
-	j.Per, j.Full = s.Per, full
+	j.Per, j.Full, j.FullBoots = s.Per, full, fullBoots
 	return j
 }
 
@@ -55,11 +55,11 @@ const (
 	minFilled = 3 // points
 )
 
-// leaveOutFull leaves out what each boot did while the memory was full, and returns since when it is, nil if it is
-// not.
-func (s *Series) leaveOutFull() (full *Moment) {
+// leaveOutFull leaves out what each boot did while the memory was full, and returns since when it is in the
+// last one, nil if it is not, and in how many boots it was at the end.
+func (s *Series) leaveOutFull() (full *Moment, boots int) {
 	if s.Full <= 0 {
-		return nil
+		return nil, 0
 	}
 	s.Boots = slices.Clone(s.Boots)
 	for i := range s.Boots {
@@ -75,12 +75,13 @@ func (s *Series) leaveOutFull() (full *Moment) {
 		}
 		if k < n && k > 0 {
 			full = &Moment{i, b.At[k]}
+			boots++
 		}
 		if k+minFilled <= n {
 			b.At, b.Value = b.At[:k+1], b.Value[:k+1]
 		}
 	}
-	return full
+	return full, boots
 }
 
 // Limits of thinning: the largest step, the least number of points, and the probability below which a path, of which there are many, is

@@ -115,6 +115,8 @@ type Judgement struct {
 	Former float64 `json:"former,omitempty"`
 	// Full is since when the memory of the last boot is full, nil if it is not.
 	Full *Moment `json:"full,omitempty"`
+	// FullBoots is the number of boots whose memory was full at their end.
+	FullBoots int `json:"full_boots,omitempty"`
 	// Bound is the largest rate that the series allows, if Verdict is None. A leak that is slower is
 	// not excluded.
 	Bound float64 `json:"bound,omitempty"`

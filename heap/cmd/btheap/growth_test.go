@@ -111,6 +111,20 @@ func free(f func(i int) float64) func(i int) string {
 	return func(i int) string { return fmt.Sprintf("Free heap: %.0f", math.Max(0, f(i))) }
 }
 
+// bootLoop returns boots that end with a few bytes free, but for one.
+func bootLoop(n, but int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "rst:0xc (SW_CPU_RESET)\nI (500) mon: free heap: 180000\nI (9000) mon: free heap: %d\n", 60000+i*37%80-40)
+		left := 300 + i*7%50
+		if i == but {
+			left = 50000
+		}
+		fmt.Fprintf(&b, "I (20000) mon: free heap: %d\n", left)
+	}
+	return b.String()
+}
+
 // The first lines say no more than is known, and no less.
 func TestFirstLines(t *testing.T) {
 	ten := func(int) float64 { return 10 }
@@ -126,6 +140,10 @@ func TestFirstLines(t *testing.T) {
 			[]string{"the heap leaks, and is exhausted", "free 0 bytes: exhausted since about line", "+1,199 bytes per hour (1,188 to 1,211)"}, []string{"none above", "exhausted in"}},
 		{"8 to 32 bytes are left", reports(300, ten, free(func(i int) float64 { return math.Max(float64(8+8*(i*7%4)), 40000-200*float64(i)) })),
 			[]string{"the heap leaks, and is exhausted", "exhausted since about line"}, []string{"none above", "exhausted in"}},
+		{"a boot loop", bootLoop(30, 30),
+			[]string{"exhausted in each of 30 boots, in the last since about line 120"}, []string{"none above", "exhausted in each of 29"}},
+		{"a boot loop, of which one boot ends before", bootLoop(30, 7),
+			[]string{"exhausted since about line 120"}, []string{"none above", "in each of"}},
 		{"a cache leaves 5,000 bytes", reports(300, ten, free(func(i int) float64 { return math.Max(5000, 40000-200*float64(i)) })),
 			[]string{"none above"}, []string{"exhausted"}},
 		{"the largest block is lost, not the memory", largest.String(),

@@ -176,7 +176,11 @@ func since(t *growth.HeapTrend) (lines []string) {
 		lines = append(lines, fmt.Sprintf("  it shrank by %s until about %s", BytesPer(t.Per, t.Span, t.Former), moment(t, t.Stopped)))
 	}
 	if t.Filled != nil {
-		lines = append(lines, "  exhausted since about "+moment(t, t.Filled))
+		since := "since about " + moment(t, t.Filled)
+		if t.Boots > 1 && t.FullBoots == t.Boots {
+			since = fmt.Sprintf("in each of %d boots, in the last ", t.Boots) + since
+		}
+		lines = append(lines, "  exhausted "+since)
 	}
 	if s := Versions(t.Per, t.Span, t.Versions); s != "" {
 		lines = append(lines, "  "+s)
