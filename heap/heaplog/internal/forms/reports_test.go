@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 //	size 5104        the size of a heap
 //	t 1140           the seconds between the first and the last report
 //	n 1              the number of series
+//	untimed          no report has a time
 //	none             nothing is read, and the refusal has a word
 //	?used 5104       the same, or nothing is read
 func TestReports(t *testing.T) {
@@ -86,6 +88,14 @@ func reportHas(heaps []Heap, want string) bool {
 	switch p[0] {
 	case "none":
 		return len(heaps) == 0
+	case "untimed":
+		return !slices.ContainsFunc(heaps, func(h Heap) bool {
+			return slices.ContainsFunc(h.Reports, func(r Report) bool {
+				_, dated := r.Date()
+				_, since := r.SinceBoot()
+				return dated || since
+			})
+		})
 	case "n":
 		return strconv.Itoa(len(heaps)) == p[1]
 	}

@@ -2,6 +2,8 @@ package forms
 
 import (
 	"bytes"
+	"math"
+	"strconv"
 	"strings"
 )
 
@@ -198,8 +200,27 @@ func (s *scan) numberAt(i int) int {
 	case s.several: // 5/7/9
 		n.class = &class{hit: true, why: "one of several numbers"}
 	}
-	s.put(&n, part)
+	if !s.exact(&n, i) {
+		s.put(&n, part)
+	}
 	return s.from
+}
+
+// exact reports whether a number in parentheses is the one before without its larger unit, 4.92MB (5156768 bytes), which it
+// then replaces.
+func (s *scan) exact(n *field, i int) bool {
+	if len(s.fields) == 0 || len(n.label) > 0 || i == 0 || s.line[i-1] != '(' || units[strings.ToLower(string(n.unit))] != 1 {
+		return false
+	}
+	last := &s.fields[len(s.fields)-1]
+	rounded, _ := strconv.ParseFloat(string(last.raw), 64)
+	bytes, _ := strconv.ParseFloat(string(n.raw), 64)
+	if factor := units[strings.ToLower(string(last.unit))]; factor <= 1 || math.Abs(rounded*factor-bytes) > bytes/64 {
+		return false
+	}
+	last.raw, last.unit = n.raw, n.unit
+	s.add(hash)
+	return true
 }
 
 // unitBehind takes the unit behind a number that ends at an index, unless it is the label of the next one. It returns the
