@@ -15,9 +15,12 @@ type Arena struct {
 	// Ranges is the memory of the allocator, with its variables. Apart from the blocks, the
 	// program stores nothing there: no pointer in it counts.
 	Ranges []Map
-	// Slack is the most bytes at the end of a block, up to 255, that the program did not request, because the allocator rounds up;
+	// Slack is the most bytes at the end of a block that the program did not request, because the allocator rounds up;
 	// 0 if Size is the requested size. What is there may be old.
-	Slack uint64
+	Slack uint8
+	// Least is the usable size of the smallest blocks, which smaller requests get, too; 0 if it is not known. An address in them
+	// that is not aligned may be a number with a rest of an old pointer.
+	Least uint64
 	// Doubtful is memory of Ranges in no block that may be the program's, since the allocator's structures contradict each
 	// other. What it points to is uncertain.
 	Doubtful []Map
@@ -84,7 +87,7 @@ type foreign struct {
 // add adds an arena.
 func (f *foreign) add(a *Arena) {
 	h := f.h
-	first, dropped, slack := len(h.Blocks), false, uint8(min(a.Slack, 1<<8-1))
+	first, dropped := len(h.Blocks), false
 	for b := range a.Blocks {
 		if len(h.Blocks) == MaxBlocks {
 			h.notes.add("more than %d blocks: the others are left out", MaxBlocks)
@@ -101,7 +104,14 @@ func (f *foreign) add(a *Arena) {
 		if b.Link != 0 {
 			tail = uint8(b.Addr + b.Size - b.Link)
 		}
-		h.Blocks = append(h.Blocks, Block{Addr: b.Addr, Size: b.Size, blob: blob, Owner: int32(len(h.Owners)), Damaged: b.Damaged, meta: uint16(b.Header), doubtful: b.Doubtful, tail: tail, slack: slack})
+		flag := flags(0)
+		if b.Doubtful {
+			flag |= doubtful
+		}
+		if a.Slack > 0 && b.Size <= a.Least {
+			flag |= smallest
+		}
+		h.Blocks = append(h.Blocks, Block{Addr: b.Addr, Size: b.Size, blob: blob, Owner: int32(len(h.Owners)), Damaged: b.Damaged, meta: uint16(b.Header), flags: flag, tail: tail, slack: a.Slack})
 	}
 	n := len(h.Blocks) - first
 	h.Owners = append(h.Owners, Owner{Addr: a.Addr, Name: a.Name, Count: uint32(n), Blocks: n})

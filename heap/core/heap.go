@@ -73,10 +73,18 @@ type Block struct {
 	// intact links leads to it from its owner.
 	Carved bool
 	// Damaged reports whether Heap.Damage contains the block.
-	Damaged  bool
-	doubtful bool  // as in ArenaBlock
-	slack    uint8 // as in Arena
+	Damaged bool
+	flags   flags
+	slack   uint8 // as in Arena
 }
+
+// flags are properties of a block of an arena.
+type flags uint8
+
+const (
+	doubtful flags = 1 << iota // as in ArenaBlock
+	smallest                   // of Arena.Least
+)
 
 // Sized reports whether the size of the block is known, and with it its compressed stack.
 func (b *Block) Sized() bool { return b.blob != 0 }

@@ -17,10 +17,19 @@ const (
 	// another allocator) points to the block, that a pointer holds the address one past
 	// its end, or that memory which the image lacks may point to it.
 	Uncertain
+	// OnStack means that only memory of unknown purpose leads to the block, in an image without registers. It may be
+	// old stack: the block may be leaked.
+	OnStack
+	// OnSlack means that only words at the end of blocks, which the program may not have requested ([Arena.Slack]), lead to
+	// the block: it may be leaked.
+	OnSlack
 	// Reachable means that a register, a stack, data, bss or a reachable block points to
 	// the block.
 	Reachable
 )
+
+// Doubtful reports whether a block is reachable only by words that may be old.
+func (r Reach) Doubtful() bool { return r == OnStack || r == OnSlack }
 
 // Leaks holds the Reach of each block of a heap, and groups of the leaked blocks.
 type Leaks struct {
@@ -36,17 +45,7 @@ type Leaks struct {
 	Absent     []Absent
 	Least      int
 	LeastBytes uint64
-	// OnSlack is the sum of the reachable blocks that depend on words at the end of blocks, which the program may not have
-	// requested ([Arena.Slack]): they may be leaked. OnStack is that of those which depend on memory of unknown purpose, if
-	// no registers are known: old stack.
-	OnSlack, OnStack Sum
-	notes            notes
-}
-
-// Sum is a number of blocks with their bytes.
-type Sum struct {
-	Blocks int
-	Bytes  uint64
+	notes      notes
 }
 
 // LeakGroup is a group of leaked blocks with the same call stack, or of cycles of
@@ -66,11 +65,11 @@ type LeakGroup struct {
 // Notes returns messages about the limits of the analysis.
 func (l *Leaks) Notes() []string { return l.notes.list() }
 
-// Count returns the number of blocks of h with Reach r, and the sum of their sizes in
+// Count returns the number of blocks of h whose Reach is one of kinds, and the sum of their sizes in
 // bytes.
-func (l *Leaks) Count(h *Heap, r Reach) (blocks int, bytes uint64) {
+func (l *Leaks) Count(h *Heap, kinds ...Reach) (blocks int, bytes uint64) {
 	for i, x := range l.Reach {
-		if x == r {
+		if slices.Contains(kinds, x) {
 			blocks++
 			bytes = addSize(bytes, h.Blocks[i].Size)
 		}
@@ -106,12 +105,10 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 	g := newGraph(m, h)
 	g.findFields()
 	roots, heap := m.rootSpans(h, g.used, from)
-	sum := &Sum{}
 	mark := func(r Reach) func(int) {
 		return func(i int) {
 			if l.Reach[i] < r {
 				l.Reach[i] = r
-				sum.Blocks, sum.Bytes = sum.Blocks+1, addSize(sum.Bytes, h.Blocks[i].Size)
 				g.work = append(g.work, int32(i))
 			}
 		}
@@ -144,20 +141,18 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 	}
 	g.spread(reach)
 	g.slack = true
-	sum = &l.OnSlack
+	onSlack, onStack := mark(OnSlack), mark(OnStack)
 	for i := range h.Blocks {
 		if l.Reach[i] == Reachable {
-			g.inTail(i, func(_ uint64, to int) { reach(to) })
+			g.inTail(i, func(_ uint64, to int) { onSlack(to) })
 		}
 	}
-	g.spread(reach)
-	sum = &l.OnStack
+	g.spread(onSlack)
 	for _, s := range stacks {
 		l.Roots += s.end - s.start
-		g.pointers(s, reach)
+		g.pointers(s, onStack)
 	}
-	g.spread(reach)
-	sum = &Sum{}
+	g.spread(onStack)
 	uncertain := mark(Uncertain)
 	for i := range h.Blocks {
 		if b := &h.Blocks[i]; h.Unknown(i) && b.Sized() {
@@ -190,7 +185,7 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 // of the block is not known, or in a heap of an allocator, its header was overwritten or is in doubt.
 func (h *Heap) Unknown(block int) bool {
 	b := &h.Blocks[block]
-	return !b.Sized() || h.Foreign && (b.Damaged || b.doubtful)
+	return !b.Sized() || h.Foreign && (b.Damaged || b.flags&doubtful != 0)
 }
 
 // redZone returns the number of bytes below the stack pointer that a function may use.

@@ -125,10 +125,14 @@ func (p *places) find(v uint64) (block int, ok bool) {
 }
 
 // parts returns the memory of a block, given by its index: the words that the program requested, and the last ones, which
-// it may not have requested.
+// it may not have requested: in the smallest blocks, this may be all.
 func (p *places) parts(block int) (sure, tail span) {
 	s := p.content(block)
-	from := max(s.start, (s.end-min(s.end, uint64(p.h.Blocks[block].slack)))&^(p.ptr-1))
+	b := &p.h.Blocks[block]
+	if b.flags&smallest != 0 {
+		return span{}, s
+	}
+	from := max(s.start, (s.end-min(s.end, uint64(b.slack)))&^(p.ptr-1))
 	return span{s.start, from}, span{from, s.end}
 }
 

@@ -128,7 +128,7 @@ func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
 
 // inTail calls visit for each pointer in the last words of a block, which the program may not have requested. An address
 // there that is not aligned may be a number with a rest of an old pointer: it makes a block uncertain, unless the block begins there.
-// Others are old, or those of a field: this is sure of a word of which a part was requested, if a block begins at its address, and of
+// Others that the program may not have requested are old, or those of a field: this is sure of a word of which a part was requested, if a block begins at its address, and of
 // one that is a field in blocks of this size. Without g.slack, only these count.
 func (g *graph) inTail(block int, visit func(at uint64, to int)) {
 	b := &g.h.Blocks[block]
@@ -139,7 +139,7 @@ func (g *graph) inTail(block int, visit func(at uint64, to int)) {
 		switch {
 		case v%g.ptr != 0 && !begins:
 			g.maybe(to)
-		case g.slack, begins && (at+uint64(b.slack) < b.Addr+b.Size || g.fields[field{b.Size, b.Addr + b.Size - at}]):
+		case g.slack, at+g.ptr+uint64(b.slack) <= b.Addr+b.Size, begins && (at+uint64(b.slack) < b.Addr+b.Size || g.fields[field{b.Size, b.Addr + b.Size - at}]):
 			visit(at, to)
 		}
 	})

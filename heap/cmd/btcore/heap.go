@@ -70,7 +70,7 @@ btcore heap --only leaked core -e app.elf | btheap top`,
 	f.BoolVar(&o.carve, "carve", false, "search all memory for blocks, and ignore the list")
 	f.BoolVar(&o.damage, "damage", false, "print overwritten metadata, the blocks that were probably written past their end, and what was not checked")
 	f.BoolVar(&o.leaks, "leaks", false, "print the leaked blocks, by call stack")
-	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, leaked, uncertain, damaged")
+	f.StringVar(&o.only, "only", "", "print a recording of the blocks of one `KIND`: reachable, doubtful, uncertain, leaked, damaged")
 	f.StringVar(&o.by, "by", "", "print bytes and blocks by `type`; with --only, of one kind of blocks")
 	f.BoolVar(&o.json, "json", false, "with --by type or --blocks, print JSON")
 	f.BoolVar(&o.blocks, "blocks", false, "print each block: address, size, function, holder, type")
@@ -85,7 +85,7 @@ btcore heap --only leaked core -e app.elf | btheap top`,
 
 // check rejects flags that exclude each other.
 func (o *heapOptions) check() error {
-	kinds := []string{"", "reachable", "leaked", "uncertain", "damaged"}
+	kinds := []string{"", "reachable", "doubtful", "uncertain", "leaked", "damaged"}
 	prints := o.leaks || o.damage || len(o.bytes) > 0 // instead of a recording
 	switch {
 	case !slices.Contains(kinds, o.only):
@@ -244,19 +244,19 @@ func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap, profiles []*co
 // keep returns a function that reports whether --only selects a block; nil selects
 // every block.
 func (o *heapOptions) keep(in *input, h *core.Heap) func(int) bool {
-	kinds := map[string]core.Reach{"reachable": core.Reachable, "leaked": core.Leaked, "uncertain": core.Uncertain}
+	kinds := map[string][]core.Reach{"reachable": {core.OnStack, core.OnSlack, core.Reachable}, "doubtful": {core.OnStack, core.OnSlack}, "leaked": {core.Leaked}, "uncertain": {core.Uncertain}}
 	if o.only == "damaged" {
 		return func(i int) bool { return h.Blocks[i].Damaged }
 	}
-	kind, ok := kinds[o.only]
-	if !ok {
+	selected := kinds[o.only]
+	if selected == nil {
 		return nil
 	}
 	l := in.FindLeaks(h, in.roots())
 	for _, n := range l.Notes() {
 		in.note("%s", n)
 	}
-	return func(i int) bool { return l.Reach[i] == kind }
+	return func(i int) bool { return slices.Contains(selected, l.Reach[i]) }
 }
 
 // warn writes notes, and the lists that were found, to standard error.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/heap/core/graph"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
@@ -176,8 +177,8 @@ func (o *holdsOptions) table(w io.Writer, in *input, g *graph.Graph, t *graph.Tr
 	}
 	if len(unproven(o.arenas)) == 0 && g.Heap.Foreign {
 		l := in.FindLeaks(g.Heap, in.roots())
-		if n := l.OnSlack.Blocks + l.OnStack.Blocks; n > 0 {
-			fmt.Fprintf(w, "Doubtful: %s in %s, held by words that may be old.\n", cli.Count(l.OnSlack.Bytes+l.OnStack.Bytes, "byte"), cli.Count(n, "block"))
+		if n, bytes := l.Count(g.Heap, core.OnSlack, core.OnStack); n > 0 {
+			fmt.Fprintf(w, "Doubtful: %s in %s, held by words that may be old.\n", cli.Count(bytes, "byte"), cli.Count(n, "block"))
 		}
 	}
 }

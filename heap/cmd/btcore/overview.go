@@ -93,8 +93,8 @@ func (o *heapOptions) leakLines(w io.Writer, in *input, h *core.Heap, l *core.Le
 	}
 	defer names.Close()
 	r := report{w: w, in: in, h: h, names: names}
-	if n := l.OnSlack.Blocks + l.OnStack.Blocks; n > 0 {
-		fmt.Fprintf(w, "Doubtful: %s in %s: old words may hold them (--leaks)\n", cli.Count(l.OnSlack.Bytes+l.OnStack.Bytes, "byte"), cli.Count(n, "block"))
+	if n, bytes := l.Count(h, core.OnSlack, core.OnStack); n > 0 {
+		fmt.Fprintf(w, "Doubtful: %s in %s: old words may hold them (--leaks)\n", cli.Count(bytes, "byte"), cli.Count(n, "block"))
 	}
 	if unsure > 0 {
 		fmt.Fprintf(w, "Uncertain: %s in %s%s\n", cli.Count(unsureBytes, "byte"), cli.Count(unsure, "block"), r.why(l))
@@ -133,7 +133,7 @@ type jsonBlock struct {
 	Addr     string `json:"address"`
 	Size     uint64 `json:"size"`            // requested, or usable if the allocator does not store it
 	Chunk    uint64 `json:"chunk,omitempty"` // with the allocator's header
-	State    string `json:"state"`           // reachable, leaked, uncertain; "" if the heap is unproven
+	State    string `json:"state"`           // reachable, doubtful, uncertain, leaked; "" if the heap is unproven
 	Function string `json:"function,omitempty"`
 	Holder   string `json:"holder,omitempty"` // the nearest variable, stack or register
 	Type     string `json:"type,omitempty"`
@@ -167,7 +167,7 @@ func (o *heapOptions) writeBlocks(w io.Writer, in *input, h *core.Heap) error {
 		}
 		x := jsonBlock{Addr: fmt.Sprintf("%#x", b.Addr), Size: b.Size, Chunk: h.Chunk(i), Function: f, Type: cli.Printable(g.Type(i))}
 		if reach != nil {
-			x.State = [...]string{core.Leaked: "leaked", core.Uncertain: "uncertain", core.Reachable: "reachable"}[reach[i]]
+			x.State = [...]string{core.Leaked: "leaked", core.Uncertain: "uncertain", core.OnStack: "doubtful", core.OnSlack: "doubtful", core.Reachable: "reachable"}[reach[i]]
 		}
 		if root, ok := g.Nearest(i); ok {
 			x.Holder = cli.Printable(g.Roots[root].Name)

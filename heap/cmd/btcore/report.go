@@ -187,7 +187,7 @@ func absentLines(list []core.Absent, core bool) (lines []string) {
 // leaks prints the leaked blocks by call stack, or if memory is absent, those to which nothing in the image points.
 func (r *report) leaks(l *core.Leaks) {
 	n, bytes := l.Count(r.h, core.Leaked)
-	reachable, kept := l.Count(r.h, core.Reachable)
+	reachable, kept := l.Count(r.h, core.Reachable, core.OnSlack, core.OnStack)
 	unsure, unsureBytes := l.Count(r.h, core.Uncertain)
 	groups, what := len(l.Groups), "call stack"
 	if n == 0 { // all are uncertain
@@ -214,14 +214,14 @@ func (r *report) leaks(l *core.Leaks) {
 // doubtful prints how many of the reachable blocks may be leaked, because what holds them may be old.
 func (r *report) doubtful(l *core.Leaks) {
 	for _, x := range []struct {
-		core.Sum
+		core.Reach
 		by string
 	}{
-		{l.OnSlack, "the last words of blocks, which the program may not\n  have requested"},
-		{l.OnStack, "memory without a variable: without registers, also old stack"},
+		{core.OnSlack, "the last words of blocks, which the program may not\n  have requested"},
+		{core.OnStack, "memory without a variable: without registers, also old stack"},
 	} {
-		if x.Blocks > 0 {
-			fmt.Fprintf(r.w, "  Of these %s, %s, may be leaked: what holds them is in\n  %s.\n", cli.Number(x.Blocks), cli.Count(x.Bytes, "byte"), x.by)
+		if n, bytes := l.Count(r.h, x.Reach); n > 0 {
+			fmt.Fprintf(r.w, "  Of these %s, %s, may be leaked: what holds them is in\n  %s.\n", cli.Number(n), cli.Count(bytes, "byte"), x.by)
 		}
 	}
 }

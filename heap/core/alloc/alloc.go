@@ -120,7 +120,8 @@ type Heap struct {
 	Stacks map[uint64][]uint64 // return addresses by the address of the block, if the allocator stores them
 
 	sums    *sums
-	slack   uint64 // the most bytes by which a request was rounded up; 0 if the requested size is known
+	slack   uint8  // the most bytes by which a request was rounded up; 0 if the requested size is known
+	least   uint64 // usable bytes of the smallest chunk, which smaller requests have, too
 	overlap uint64 // bytes at the end of a used block that the header of the next chunk begins with
 }
 

@@ -13,7 +13,7 @@ func Core(m *core.Image, heaps []*Heap) *core.Heap {
 
 // arena returns the heap as an arena of package core.
 func (h *Heap) arena() core.Arena {
-	a := core.Arena{Name: h.Name, Addr: h.Addr, Ranges: h.Ranges, Blocks: h.usedBlocks, Slack: h.slack}
+	a := core.Arena{Name: h.Name, Addr: h.Addr, Ranges: h.Ranges, Blocks: h.usedBlocks, Slack: h.slack, Least: h.least}
 	index := make([]int32, len(h.Blocks)) // of the arena's block at or before a block
 	for i := range h.Blocks {
 		b := &h.Blocks[i]

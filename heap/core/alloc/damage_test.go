@@ -145,7 +145,7 @@ func TestStoppedInFree(t *testing.T) {
 			cmdtest.Long(t)
 			p := s.run(t)
 			if s.kind == Glibc { // no caches: more blocks are free
-				p = coreOf(t, "gcc", "", oddCase{"trimmed", "GLIBC_TUNABLES=glibc.malloc.tcache_count=0", 0, 0})
+				p = coreOf(t, "gcc", "", oddCase{"trimmed", "GLIBC_TUNABLES=glibc.malloc.tcache_count=0", 0})
 			}
 			m, program := p.open(t)
 			heaps, err := Find(m, program, s.kind)

@@ -67,7 +67,7 @@ func (f *finder) freeRTOS() (best []*Heap, err error) {
 
 // freeRTOSAligned finds the heap of a port with an alignment.
 func (f *finder) freeRTOSAligned(align uint64) ([]*Heap, error) {
-	r := &freeRTOS{finder: f, h: &Heap{Kind: FreeRTOS, slack: align - 1}, header: up(2*f.ptr, align), align: align, free: map[uint64]bool{}}
+	r := &freeRTOS{finder: f, h: &Heap{Kind: FreeRTOS, slack: uint8(align - 1)}, header: up(2*f.ptr, align), align: align, free: map[uint64]bool{}}
 	start, ok := f.variable("xStart")
 	if !ok {
 		return nil, ErrNone

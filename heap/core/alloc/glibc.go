@@ -147,7 +147,7 @@ func (g *glibc) arena(addr uint64, number int) {
 		g.otherArena(h, top, system)
 	}
 	g.topChunk(h, top, size)
-	h.slack = g.align - 1
+	h.slack, h.least = uint8(g.align-1), 3*g.ptr
 	h.sort()
 	g.heaps = append(g.heaps, h)
 }
@@ -236,7 +236,7 @@ func (g *glibc) mapped() {
 	if mp == 0 {
 		return
 	}
-	h := &Heap{Kind: Glibc, Name: mappedBlocks, Addr: mp, slack: g.align - 1}
+	h := &Heap{Kind: Glibc, Name: mappedBlocks, Addr: mp, slack: uint8(g.align - 1)}
 	count, _ := g.m.Uint(mp, 4)
 	bytes, _ := g.m.Pointer(g.sbrkBase(mp) - 2*g.ptr)
 	found := uint64(0)

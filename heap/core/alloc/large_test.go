@@ -29,5 +29,5 @@ func TestLargeCore(t *testing.T) {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	t.Logf("%d blocks in %v, leaks in %v; %d MB of heap", len(h.Blocks), found, time.Since(start), mem.HeapSys>>20)
-	s.leaks(t, heaps, 100)
+	s.leaks(t, heaps)
 }

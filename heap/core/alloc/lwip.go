@@ -29,7 +29,7 @@ func (f *finder) lwip() ([]*Heap, error) {
 	if !s.fields(array.Size - (end - ram)) {
 		return nil, ErrNone
 	}
-	h.Addr, h.slack = ram, 7
+	h.Addr, h.slack, h.least = ram, 7, 12
 	c := chain{f: f, h: h, start: ram, end: end, align: 1, least: s.header, confirm: confirm, read: s.next}
 	h.prove("the blocks end at ram_end", end, c.walk())
 	first := end // the lowest free chunk

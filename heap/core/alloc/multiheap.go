@@ -258,7 +258,7 @@ func (s *multiHeap) bitmapsFit(at, rows, columns uint64) bool {
 
 func (s *multiHeap) read() *Heap {
 	base := s.control - 5*s.ptr
-	s.h = &Heap{Kind: MultiHeap, Name: "ESP-IDF heap", Addr: base, overlap: s.ptr, slack: s.ptr - 1}
+	s.h = &Heap{Kind: MultiHeap, Name: "ESP-IDF heap", Addr: base, overlap: s.ptr, slack: uint8(s.ptr - 1), least: 3 * s.ptr}
 	if s.plain {
 		base = s.control
 		s.h.Kind, s.h.Name, s.h.Addr = TLSF, "TLSF pool", base

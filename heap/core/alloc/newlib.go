@@ -13,7 +13,7 @@ func (f *finder) newlib() ([]*Heap, error) {
 	if !ok {
 		return nil, ErrNone
 	}
-	h := &Heap{Kind: Newlib, Name: "newlib", overlap: f.ptr, slack: 2*f.ptr - 1}
+	h := &Heap{Kind: Newlib, Name: "newlib", overlap: f.ptr, slack: uint8(2*f.ptr - 1), least: 3 * f.ptr}
 	base, ok := f.pointer(h, "__malloc_sbrk_base")
 	top, there := f.m.Pointer(av.Addr + 2*f.ptr)
 	if !ok || !there || base == ^uint64(0)>>(64-8*f.ptr) || base == 0 { // not used yet
@@ -147,7 +147,7 @@ func (f *finder) nano() ([]*Heap, error) {
 	if _, ok := f.variable("__malloc_sbrk_top"); ok {
 		return nil, ErrNone // picolibc
 	}
-	h := &Heap{Kind: NewlibNano, Name: "newlib-nano", slack: f.ptr - 1}
+	h := &Heap{Kind: NewlibNano, Name: "newlib-nano", slack: uint8(f.ptr - 1)}
 	base, ok := f.pointer(h, "__malloc_sbrk_start")
 	first, listed := f.pointer(h, "__malloc_free_list")
 	if !ok || !listed || base == 0 {

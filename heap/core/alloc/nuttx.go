@@ -101,7 +101,7 @@ func (s *mmHeap) lists() uint64 {
 }
 
 func (s *mmHeap) read() *Heap {
-	s.h = &Heap{Kind: NuttX, Name: "NuttX heap", Addr: s.addr, overlap: s.field, slack: s.ptr - 1}
+	s.h = &Heap{Kind: NuttX, Name: "NuttX heap", Addr: s.addr, overlap: s.field, slack: uint8(s.ptr - 1)}
 	lists := s.lists()
 	for s.links = up(s.node, s.ptr); s.links <= up(s.node, s.ptr)+s.ptr; s.links += s.ptr {
 		next, _ := s.m.Pointer(lists + s.links)
@@ -110,6 +110,7 @@ func (s *mmHeap) read() *Heap {
 		}
 	}
 	s.least = 1 << bits.Len64(s.links+2*s.ptr-1)
+	s.h.least = s.least - s.node + s.field
 	for _, r := range s.regions {
 		s.end = r.End - s.node
 		start, end := r.Start+s.node+s.field, s.end+s.field
