@@ -90,6 +90,10 @@ func (g *graph) pointers(s span, visit func(int)) {
 	g.pointersAt(s, func(_ uint64, block int) { visit(block) })
 }
 
+// searchCost is the number of bytes that Passed counts for a search, besides those of the span: it reads from another page, or the
+// same.
+const searchCost = 256
+
 // pointersAt is like pointers; visit has the address of the pointer, too.
 func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
 	low, high, ok := g.limits()
@@ -105,6 +109,7 @@ func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
 		}
 		from := max(s.start, seg.Addr) - seg.Addr
 		to := min(s.end-seg.Addr, uint64(len(seg.Data)))
+		g.m.Passed(to - from + searchCost)
 		part := Segment{Addr: seg.Addr + from, Data: seg.Data[from:to], src: seg.src, off: seg.off + int64(from)}
 		for off, b := range part.extents() {
 			at := int(-(part.Addr + uint64(off)) & uint64(size-1))

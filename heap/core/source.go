@@ -36,6 +36,18 @@ func (m *Image) Release() {
 	}
 }
 
+// releaseAfter is the number of bytes that are read before pages are given back.
+const releaseAfter = 16 << 20
+
+// Passed counts bytes of the image that were read and are not needed soon: it releases pages now and then, so that a pass over
+// all memory does not keep all in memory.
+func (m *Image) Passed(bytes uint64) {
+	if m.passed += bytes; m.passed > releaseAfter {
+		m.passed = 0
+		m.Release()
+	}
+}
+
 // Guard calls f, which uses the image. Files are mapped into memory; if a file becomes
 // shorter during f, the missing part cannot be read, and Guard returns an error. It covers
 // only the calling goroutine.

@@ -23,6 +23,9 @@ type holdsOptions struct {
 	pprof  string
 	before string // file with the JSON of an earlier image
 	most   int
+	// Blocks that words hold which may be old, and their bytes.
+	doubtful   int
+	doubtBytes uint64
 }
 
 // holdsCommand returns btcore holds.
@@ -89,6 +92,11 @@ func (o *holdsOptions) run(c *cobra.Command, in *input) error {
 		return err
 	}
 	o.absent, o.leaks = in.Absent(in.roots()), false
+	if o.path == "" && !o.json && o.before == "" && len(unproven(o.arenas)) == 0 && h.Foreign { // before the graph: less memory
+		l := in.FindLeaks(h, in.roots())
+		o.doubtful, o.doubtBytes = l.Count(h, core.OnSlack, core.OnStack)
+		in.Release()
+	}
 	names := in.rootNames()
 	g := graph.Build(&in.Image, h, in.roots(), names.at)
 	t := in.types(h)
@@ -175,11 +183,8 @@ func (o *holdsOptions) table(w io.Writer, in *input, g *graph.Graph, t *graph.Tr
 			line(bytes, blocks, "not reached: btcore heap --leaks")
 		}
 	}
-	if len(unproven(o.arenas)) == 0 && g.Heap.Foreign {
-		l := in.FindLeaks(g.Heap, in.roots())
-		if n, bytes := l.Count(g.Heap, core.OnSlack, core.OnStack); n > 0 {
-			fmt.Fprintf(w, "Doubtful: %s in %s, held by words that may be old.\n", cli.Count(bytes, "byte"), cli.Count(n, "block"))
-		}
+	if o.doubtful > 0 {
+		fmt.Fprintf(w, "Doubtful: %s in %s, held by words that may be old.\n", cli.Count(o.doubtBytes, "byte"), cli.Count(o.doubtful, "block"))
 	}
 }
 

@@ -44,6 +44,7 @@ func (in *input) types(h *core.Heap) blockTypes {
 	}
 	blocks := types.Blocks{Len: len(h.Blocks), At: func(i int) types.Block {
 		b := &h.Blocks[i]
+		in.Passed(min(b.Size, 4096))
 		if h.Unknown(i) || b.Damaged {
 			return types.Block{Addr: b.Addr}
 		}

@@ -158,6 +158,7 @@ func (c *chain) parts(base, limit, marks uint64, atMarks func(addr uint64) bool)
 
 func (c *chain) add(b Block) {
 	c.f.blocks--
+	c.f.m.Passed(min(b.Size, pageSize))
 	if n := len(c.h.Blocks); n == cap(c.h.Blocks) && n >= 1<<16 && b.Addr > c.start { // large heaps: about as many as will come
 		more := float64(n) * float64(c.end-b.Addr) / float64(b.Addr-c.start)
 		c.h.Blocks = slices.Grow(c.h.Blocks, int(min(1.05*more, core.MaxBlocks))+1<<12)

@@ -42,7 +42,7 @@ func (f *finder) glibc() ([]*Heap, error) {
 	g := &glibc{finder: f}
 	bins := g.findBins()
 	for _, b := range bins {
-		if arenas := g.ring(b); arenas != nil {
+		if arenas := g.arenas(b); arenas != nil {
 			for i, a := range arenas {
 				g.arena(a, i)
 			}
@@ -55,6 +55,7 @@ func (f *finder) glibc() ([]*Heap, error) {
 	g.mapped()
 	g.index()
 	g.caches()
+	g.shifted()
 	return g.heaps, nil
 }
 
@@ -103,9 +104,9 @@ func (g *glibc) nextField(bins uint64) uint64 { return bins + 2*binPairs*g.ptr +
 // size returns the size of an arena from its start.
 func (g *glibc) size() uint64 { return g.nextField(g.delta) + 5*g.ptr }
 
-// ring returns the arenas of a ring, main_arena first, or nil if there is none. The distance from the start of
+// arenas returns the arenas of a ring, main_arena first, or nil if there is none. The distance from the start of
 // an arena to its bins depends on the version: each is tried.
-func (g *glibc) ring(bins uint64) []uint64 {
+func (g *glibc) arenas(bins uint64) []uint64 {
 	for g.delta = 8 + 2*g.ptr; g.delta <= 32*g.ptr; g.delta += 4 { // no fast bins since 2.43
 		first := bins - g.delta
 		list := []uint64{first}
@@ -270,6 +271,7 @@ func (g *glibc) findMapped(h *Heap, all bool) (bytes uint64) {
 			continue
 		}
 		for at := up(s.Addr, pageSize); at >= s.Addr && at < s.End() && at-s.Addr+pageSize <= uint64(len(s.Data)); at += pageSize {
+			g.m.Passed(pageSize)
 			chunk, total := g.mappedAt(at, s.Data[at-s.Addr:], all)
 			if total == 0 || g.blocks == 0 || within(arenas, at) {
 				continue

@@ -31,7 +31,9 @@ func (f *finder) words(start, end uint64, visit func(addr, v uint64) bool) {
 		}
 		off := up(max(start, s.Addr), f.ptr) - s.Addr
 		for ; off+f.ptr <= uint64(len(s.Data)) && s.Addr+off < end && f.budget > 0; off += f.ptr {
-			f.budget--
+			if f.budget--; off%pageSize < f.ptr {
+				f.m.Passed(pageSize)
+			}
 			if !visit(s.Addr+off, word(s.Data[off:], f.ptr, order)) {
 				return
 			}

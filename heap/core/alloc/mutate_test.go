@@ -196,7 +196,7 @@ func (x *mutable) run(t *testing.T, r *rand.Rand, o *mutations) {
 	if detected || unproven {
 		o.detected++
 	} else if differs != "" {
-		if o.silent++; o.silent < 4 {
+		if o.silent++; o.silent <= 10 {
 			t.Logf("silent: %s%s", what, differs)
 		}
 		return
@@ -227,8 +227,9 @@ func (x *mutable) run(t *testing.T, r *rand.Rand, o *mutations) {
 
 // TestDamage flips bits, adds and subtracts 16, clears words and exchanges neighbours in headers and in links of free
 // blocks of each saved image, at random. No block is reported as leaked by it, and no damage that changes
-// what is reported stays undetected, but for a few: a size that leads exactly to the end of the next block, which seems to
-// be a part of this one, or to an old header in its content; in picolibc, a link that becomes 0.
+// what is reported stays undetected, but for a few that leave a heap as the allocator itself may leave it: a size that leads
+// exactly to the end of the next block (as of a block that was allocated over both), and in picolibc a link of the
+// last but one free block that becomes 0 (as if the last one was in use).
 func TestDamage(t *testing.T) {
 	list := images(t)
 	runs := 60
@@ -251,7 +252,7 @@ func TestDamage(t *testing.T) {
 				}
 				results[k] = o
 				t.Logf("%+v", o)
-				if o.leaks > 0 || o.silent > 1+runs/80 || o.runs < runs/2 {
+				if o.leaks > 0 || o.silent > 1+runs/1000 || o.runs < runs/2 {
 					t.Errorf("%+v", o)
 				}
 			})

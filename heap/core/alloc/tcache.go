@@ -366,9 +366,82 @@ func (g *glibc) orphans(size uint64) {
 		}
 		if to := g.block(g.link(b.Addr, !g.plain) + 2*g.ptr); to != nil && to.Size == b.Size {
 			b.doubt()
+			if g.ring(b) {
+				g.home(b.Addr, g.heaps[0]).freed(b.Addr, to.Addr-2*g.ptr, "the link of a free block that a list passes over")
+			}
 			if to.State == Used {
 				to.doubt()
 			}
 		}
 	}
+}
+
+// maxRing is the number of blocks of a ring that is looked for.
+const maxRing = 1 << 10
+
+// ring reports whether links lead from a used block back to it, through used blocks of its size. Old links in blocks that were
+// allocated again cannot do that: in a list, each leads to a block that was freed before.
+func (g *glibc) ring(b *Block) bool {
+	at := b
+	for range maxRing {
+		to := g.block(g.link(at.Addr, !g.plain) + 2*g.ptr)
+		if to == nil || to.State != Used || to.Size != b.Size {
+			return false
+		}
+		if at = to; at == b {
+			return true
+		}
+	}
+	return false
+}
+
+// shifted finds blocks that a size leads past: one alignment too far, where an old header is. Then what looks like a header is
+// directly before the one that was found, and pointers lead to its block, but none to the block that was found.
+func (g *glibc) shifted() {
+	type place struct {
+		h     *Heap
+		block int
+	}
+	at := map[uint64]place{} // by the address of the block that was found
+	for _, h := range g.heaps {
+		for i := 1; i < len(h.Blocks); i++ {
+			b, before := &h.Blocks[i], &h.Blocks[i-1]
+			g.m.Passed(min(b.Size, pageSize))
+			v, _ := g.m.Pointer(b.Addr - g.align - g.ptr)
+			if size := v &^ 7; b.State == Used && before.State == Used && before.end() == b.start() && v&3 == 1 && size >= 4*g.ptr && size%g.align == 0 && size <= b.Size+g.ptr+g.align {
+				at[b.Addr] = place{h, i}
+			}
+		}
+	}
+	if len(at) == 0 {
+		return
+	}
+	found, other := map[uint64]bool{}, map[uint64]bool{}
+	segs := g.m.Segments()
+	for i := range segs {
+		if !segs[i].Write {
+			continue
+		}
+		g.words(segs[i].Addr, segs[i].End(), func(addr, v uint64) bool {
+			if _, ok := at[v]; ok && g.counts(addr) {
+				found[v] = true
+			}
+			if _, ok := at[v+g.align]; ok && g.counts(addr) {
+				other[v+g.align] = true
+			}
+			return true
+		})
+	}
+	for addr, x := range at {
+		if other[addr] && !found[addr] {
+			what := fmt.Sprintf("the size leads to %#x, but pointers lead to a block before it, at %#x", addr-2*g.ptr, addr-g.align)
+			x.h.doubt(Damage{Addr: x.h.Blocks[x.block-1].start(), Part: core.DamagedNode, What: what, Before: x.block - 2, Block: x.block - 1}, x.block-1, x.block)
+		}
+	}
+}
+
+// counts reports whether a word may be a pointer of the program: it is not in free memory.
+func (g *glibc) counts(addr uint64) bool {
+	i := sort.Search(len(g.all), func(i int) bool { return g.all[i].Addr > addr }) - 1
+	return i < 0 || addr >= g.all[i].end() || g.all[i].State == Used
 }
