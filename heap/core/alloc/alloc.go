@@ -34,10 +34,11 @@ const (
 	NuttX     // mm_heap
 	TLSF      // of Matthew Conte, without ESP-IDF
 	LwIP      // mem.c
+	JeMalloc  // jemalloc 5.3
 	kinds
 )
 
-var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc", "glibc", "musl", "zephyr", "esp-idf", "threadx", "nuttx", "tlsf", "lwip"}
+var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc", "glibc", "musl", "zephyr", "esp-idf", "threadx", "nuttx", "tlsf", "lwip", "jemalloc"}
 
 // String returns the name of the allocator, as the command line takes it.
 func (k Kind) String() string {
@@ -260,7 +261,7 @@ func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
 		p.Variables = func(...string) []core.Symbol { return nil }
 	}
 	f := &finder{m: m, p: p, ptr: uint64(m.PointerSize()), budget: probes(m), blocks: core.MaxBlocks}
-	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc, Glibc: f.glibc, MuslNG: f.mallocng, SysHeap: f.zephyr, MultiHeap: f.multiHeaps, ThreadX: f.bytePools, NuttX: f.mmHeaps, TLSF: f.tlsfPools, LwIP: f.lwip}
+	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc, Glibc: f.glibc, MuslNG: f.mallocng, SysHeap: f.zephyr, MultiHeap: f.multiHeaps, ThreadX: f.bytePools, NuttX: f.mmHeaps, TLSF: f.tlsfPools, LwIP: f.lwip, JeMalloc: f.jemalloc}
 	err = ErrNone
 	for k := range kinds {
 		if len(only) > 0 && !slices.Contains(only, k) {
