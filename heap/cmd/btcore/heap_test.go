@@ -166,7 +166,7 @@ func TestHeapOfACore(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--only lost", cli.Usage, `--only "lost": expected reachable, leaked, uncertain, damaged`},
+		{"--only lost", cli.Usage, `--only "lost": expected reachable, doubtful, uncertain, leaked, damaged`},
 		{"--only leaked --leaks", cli.Usage, "--only is for recordings"},
 		{"--owner none", cli.Usage, "--owner none: no variable of this name"},
 		{"--owner 0x10", cli.Usage, "the owner at 0x10 is not in the image"},

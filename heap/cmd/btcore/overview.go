@@ -69,7 +69,7 @@ func (o *heapOptions) overview(w io.Writer, in *input, h *core.Heap) error {
 func growth(arenas []*alloc.Heap) string {
 	for _, a := range arenas {
 		switch a.Kind {
-		case alloc.Glibc, alloc.MuslNG:
+		case alloc.Glibc, alloc.MuslNG, alloc.JeMalloc:
 			return ", unless the system gives more memory"
 		case alloc.Newlib, alloc.NewlibNano, alloc.Picolibc:
 			return ", unless sbrk gives more memory"

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+
+	"github.com/lwsbt/lwsbt/heap/core"
 )
 
 // jemalloc 5.3 with 64-bit words, addresses of 48 bits and pages of 4096 bytes. A tree of two levels has a word for each first
@@ -16,7 +18,7 @@ import (
 // Regions in the caches of threads count as used in slabs:
 //
 //	cache: slow part │ bin of each size class: stack pointer │ number │ low 16 bits of: low water, full, empty
-//	slow part: … │ at 32: address of the bins
+//	slow part: … │ at 32: address of the bins │ arena, 0 if the thread ended
 //
 // Each arena has a bin for each size class. It has the current slab, and before it counters of the regions and slabs.
 const (
@@ -26,7 +28,9 @@ const (
 	jeBitmap = 64          // offset in an extent
 	jeHuge   = 2 << 20     // alignment of the memory of metadata
 	jeCaches = 73          // bins of a cache, at most
-	jeActive = 0           // state of an extent in use
+	jeActive = 0           // states of an extent: in use
+	jeDirty  = 1           // free
+	jeMuzzy  = 2           // free, the system may take the memory
 )
 
 // jeSize returns the bytes of a size class.
@@ -96,7 +100,7 @@ func (j *jemalloc) findRoot() bool {
 			if v%64 != 0 || v == 0 {
 				return true
 			}
-			if s := j.m.Find(v); s == nil || s.ELF || s.End()-v < jeLeaf {
+			if s := j.m.Find(v); s == nil || s.ELF || s.End()-v < jeLeaf || j.owner(v).End == 0 {
 				return true
 			}
 			page, ok := uint64(0), false
@@ -172,7 +176,8 @@ func (j *jemalloc) page(page, v uint64) {
 		return
 	}
 	start := e.addr &^ (pageSize - 1)
-	if state := v >> 2 & 7; state != e.state || v&1 != 0 != e.slab || page < start || page >= start+e.size || e.state == jeActive && v>>48 != e.class {
+	whole := e.state == jeActive && (page == start || e.slab) // else class and kind may be those of an earlier extent
+	if v>>2&7 != e.state || page < start || page >= start+e.size || whole && (v&1 != 0 != e.slab || v>>48 != e.class) {
 		j.wrong++
 	}
 	if j.extents[e.at] == nil {
@@ -184,7 +189,12 @@ func (j *jemalloc) page(page, v uint64) {
 func (j *jemalloc) blocks(e *jeExtent) {
 	size := jeSize(e.class)
 	switch {
-	case e.state != jeActive || j.finder.blocks <= 0:
+	case j.finder.blocks <= 0:
+		return
+	case e.state == jeDirty || e.state == jeMuzzy:
+		j.h.Blocks = append(j.h.Blocks, Block{Addr: e.addr, Size: e.size, State: Free})
+		return
+	case e.state != jeActive:
 		return
 	case !e.slab:
 		j.finder.blocks--
@@ -210,22 +220,28 @@ func (j *jemalloc) blocks(e *jeExtent) {
 	}
 }
 
-// metadata adds the memory of jemalloc's own structures, in blocks that begin with their size: those with descriptions of extents, and with
-// leaves.
-func (j *jemalloc) metadata(list []*jeExtent) {
-	seen := map[uint64]bool{}
-	add := func(at uint64) {
-		for start := at &^ (jeHuge - 1); start != 0 && at-start < 1<<30; start -= jeHuge {
-			if seen[start] {
-				return
-			}
-			if size, _ := j.m.Pointer(start); size != 0 && size%jeHuge == 0 && size > at-start && size <= 1<<34 {
-				seen[start] = true
-				j.h.own(start, size)
-				return
-			}
+// owner returns the memory of jemalloc's own structures at an address: it is aligned, and begins with its size.
+func (j *jemalloc) owner(at uint64) (r core.Map) {
+	for start := at &^ (jeHuge - 1); start != 0 && at-start < 1<<26; start -= jeHuge {
+		if size, _ := j.m.Pointer(start); size != 0 && size%jeHuge == 0 && size > at-start && size <= 1<<34 {
+			return core.Map{Start: start, End: start + size}
 		}
-		j.wrong++
+	}
+	return r
+}
+
+// metadata adds the memory of jemalloc's own structures: those with descriptions of extents, and with leaves.
+func (j *jemalloc) metadata(list []*jeExtent) {
+	last := core.Map{}
+	add := func(at uint64) {
+		if at >= last.Start && at < last.End {
+			return
+		}
+		if last = j.owner(at); last.End == 0 {
+			j.wrong++
+		} else if !slices.ContainsFunc(j.h.Ranges, func(r core.Map) bool { return r.Start == last.Start }) {
+			j.h.own(last.Start, last.End-last.Start)
+		}
 	}
 	for _, e := range list {
 		add(e.at)
@@ -249,7 +265,9 @@ func (j *jemalloc) caches() {
 		}
 		j.words(s.Addr, s.End(), func(addr, v uint64) bool {
 			if v != 0 && v%8 == 0 {
-				if bins, ok := j.m.Pointer(v + 32); ok && bins == addr+8 {
+				bins, _ := j.m.Pointer(v + 32)
+				arena, _ := j.m.Pointer(v + 40)
+				if bins == addr+8 && arena != 0 {
 					missing += j.cache(bins)
 				}
 			}

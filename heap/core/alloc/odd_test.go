@@ -98,6 +98,28 @@ func TestOddMusl(t *testing.T) {
 	}
 }
 
+// TestOddJemalloc is TestOddHeaps for jemalloc.
+func TestOddJemalloc(t *testing.T) {
+	for _, name := range []string{"own_sbrk", "no_sbrk", "aligned", "cached", "ended", "child", "heaps", "elsewhere"} {
+		t.Run(name, func(t *testing.T) {
+			if name != "aligned" && name != "ended" {
+				cmdtest.Long(t)
+			}
+			p := coreOf(t, "gcc", "", oddCase{name, "", 40}, jemallocLibrary(t))
+			p.leaks(t, p.compare(t, 40, JeMalloc))
+		})
+	}
+}
+
+// jemallocLibrary returns the path of jemalloc's library.
+func jemallocLibrary(t *testing.T) string {
+	list, _ := filepath.Glob("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")
+	if len(list) == 0 {
+		t.Skip("libjemalloc2 is not installed")
+	}
+	return list[0]
+}
+
 // TestOddFirmware is TestOddHeaps for firmware.
 func TestOddFirmware(t *testing.T) {
 	cmdtest.Long(t)

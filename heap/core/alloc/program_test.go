@@ -424,6 +424,8 @@ func systems() []system {
 	return []system{
 		{"glibc-other", Glibc, 0, other("model.c")},
 		{"glibc-other-threads", Glibc, 40, other("threads.c", "-pthread")},
+		{"jemalloc", JeMalloc, 2, func(t *testing.T) *stopped { return aborted(t, "model.c", jemallocLibrary(t)) }},
+		{"jemalloc-threads", JeMalloc, 40, func(t *testing.T) *stopped { return aborted(t, "threads.c", "-pthread", jemallocLibrary(t)) }},
 		{"zephyr", SysHeap, 0, zephyr("")},
 		{"zephyr-stats", SysHeap, 0, zephyr("", "-DCONFIG_SYS_HEAP_RUNTIME_STATS")},
 		{"zephyr-cortex-m3", SysHeap, 0, zephyr("cortex-m3")},
