@@ -123,11 +123,9 @@ func archOf(m elf.Machine, class elf.Class, order binary.ByteOrder) *machine {
 		a.decode = decodeRISCV
 	case elf.EM_PPC:
 		a.name, a.step, a.word = "powerpc", 4, 4
-		a.sysReg, a.exits = 0, []uint64{1, 234, 119, 172}
 		a.sp, a.fp, a.ra, a.raColumn = 1, 31, 65, 65
 		a.saved = append(seq(14, 31), 2)
 		a.names = numbered("r", 32)
-		a.decode = decodePPC
 	case elf.EM_XTENSA:
 		a.name, a.step = "xtensa", 1
 		a.sp = xtensaSP
@@ -206,7 +204,7 @@ func RegisterNumber(m elf.Machine, class elf.Class, name string) (n int, pc, ok 
 	case m == elf.EM_ARM && name == "psp":
 		return armPSP, false, true
 	case m == elf.EM_PPC && name == "ctr":
-		return ppcCTR, false, true
+		return 66, false, true
 	case name == "fp":
 		return a.fp, false, a.fp >= 0
 	}

@@ -23,6 +23,7 @@ type Machine struct {
 	Regs    map[int]string // gdb's names by DWARF number
 	RISC    bool
 	Exidx   bool // has EHABI tables instead of .eh_frame
+	Tables  bool // its code is not read: only with tables
 }
 
 func numbered(m map[int]string, first int, prefix string, from, to int) map[int]string {
@@ -68,7 +69,7 @@ func Machines() []Machine {
 		{Name: "mips64el", CC: "mips64el-linux-gnuabi64-gcc", Strip: "mips64el-linux-gnuabi64-objcopy", Qemu: "qemu-mips64el",
 			Machine: elf.EM_MIPS, Class: elf.ELFCLASS64, Order: le, SP: "r29", Regs: mips, RISC: true},
 		{Name: "powerpc", CC: "powerpc-linux-gnu-gcc", Strip: "powerpc-linux-gnu-objcopy", Qemu: "qemu-ppc",
-			Machine: elf.EM_PPC, Class: elf.ELFCLASS32, Order: be, SP: "r1", RISC: true,
+			Machine: elf.EM_PPC, Class: elf.ELFCLASS32, Order: be, SP: "r1", RISC: true, Tables: true,
 			Regs: numbered(map[int]string{65: "lr", 66: "ctr"}, 0, "r", 0, 31)},
 	}
 }

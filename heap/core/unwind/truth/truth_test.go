@@ -139,8 +139,10 @@ func TestMachines(t *testing.T) {
 				}
 				files, samples := stops(t, &m, opt, n, seconds)
 				tables := score(t, &m, files.Tables, samples, true)
-				symbols := score(t, &m, files.Symbols, samples, false)
-				stripped := score(t, &m, files.Stripped, samples, false)
+				symbols, stripped := &Score{}, &Score{}
+				if !m.Tables {
+					symbols, stripped = score(t, &m, files.Symbols, samples, false), score(t, &m, files.Stripped, samples, false)
+				}
 				t.Logf("tables:   %v", tables)
 				t.Logf("symbols:  %v", symbols)
 				t.Logf("stripped: %v", stripped)
@@ -155,12 +157,18 @@ func TestMachines(t *testing.T) {
 					least = 0.90
 				}
 				check(t, "tables", tables, 0.99, 0.01)
-				check(t, "symbols", symbols, least, 0.01)
-				check(t, "stripped", stripped, least, 0.01)
+				if !m.Tables {
+					check(t, "symbols", symbols, least, 0.01)
+					check(t, "stripped", stripped, least, 0.01)
+				}
 			})
 		}
-		fmt.Fprintf(&b, "| %s | %d | %d | %.1f %% | %.1f %% | %.1f %% | %.1f %% |\n", m.Name, all[0].Samples, all[0].Want,
-			all[0].Recall()*100, all[1].Recall()*100, all[2].Recall()*100, max(all[0].Wrongs(), all[1].Wrongs(), all[2].Wrongs())*100)
+		code := fmt.Sprintf("%.1f %% | %.1f %%", all[1].Recall()*100, all[2].Recall()*100)
+		if m.Tables {
+			code = "– | –"
+		}
+		fmt.Fprintf(&b, "| %s | %d | %d | %.1f %% | %s | %.1f %% |\n", m.Name, all[0].Samples, all[0].Want, all[0].Recall()*100, code,
+			max(all[0].Wrongs(), all[1].Wrongs(), all[2].Wrongs())*100)
 	}
 	if *update {
 		if err := replaceTable("../../../docs/btcore.md", "machines", b.String()); err != nil {
