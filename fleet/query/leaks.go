@@ -136,7 +136,7 @@ type usual struct {
 	Path          int64
 	Sum, Level    float64
 	Net, Swing    float64
-	Growth, Times float64
+	Growth        float64
 	Devices, Seen int64
 }
 
@@ -176,9 +176,9 @@ func (s *session) sum(ctx context.Context, l *Leaks, boots int64) error {
 	l.Load = loadOf(list)
 	var known [][]any
 	for _, u := range list {
-		known = append(known, []any{u.Path, u.Net, u.Swing, loadTimes * min(l.Load, max(0, u.Growth)), math.Log(float64(1+l.Examined) / 2), u.Times})
+		known = append(known, []any{u.Path, u.Net, u.Swing, loadTimes * min(l.Load, max(0, u.Growth)), math.Log(float64(1+l.Examined) / 2)})
 	}
-	if err := s.define(ctx, "usually", s.literal(known, "path", "net", "swing", "most_load", "alone", "times")); err != nil {
+	if err := s.define(ctx, "usually", s.literal(known, "path", "net", "swing", "most_load", "alone")); err != nil {
 		return err
 	}
 	if err := s.tables(ctx, "weighed"); err != nil {
@@ -281,6 +281,7 @@ type found struct {
 	Up, Rest, Rest2       float64 // changes on the devices that leak, on the others, and their squares
 	Near                  int64
 	Most                  float64 // largest weight
+	Shape                 float64 // mean of those of the devices that leak
 }
 
 // judge sets what the sums of a path say. It reports whether the path has a word.
@@ -298,6 +299,8 @@ func (f *found) judge(r *Leak) bool {
 	// What falls on the others is a saw-tooth.
 	opposed := f.Rest < -0.5*f.Up || f.Rest < -0.3*f.Up && f.Up+f.Rest < 2.5*math.Sqrt(f.Rest2+f.Up*f.Up/math.Max(1, grew))
 	returns := f.Grown > 0 && f.Jump > -0.5*f.Grown // a leak begins again at a boot, the load goes on
+	grows := r.Evidence > hints
+	r.Evidence += f.Shape
 	beyond := r.Evidence - prior
 	if p := leak.Path.Probability(f.Most); r.Examined == 1 { // the word that its log alone has
 		switch beyond = -1; {
@@ -311,16 +314,16 @@ func (f *found) judge(r *Leak) bool {
 	case opposed || f.Grew == 0:
 		return false
 	case f.N >= 5 && r.Pace < r.PaceErr: // of so many devices that leak, the shape is known
-		return r.Evidence > hints
+		return grows
 	case r.Slowing || returns || shape > 8:
 		r.Slowing = r.Slowing || shape > 8
-		return r.Evidence > hints
+		return grows
 	case beyond >= surely:
 		r.Verdict = Leaking
 	case beyond >= 0:
 		r.Verdict = Probably
 	}
-	return r.Evidence > hints
+	return grows
 }
 
 // pace compares the two halves of the growth. The shape of a growth is common to all devices, so it counts once: pace returns

@@ -339,7 +339,7 @@ const (
 	noPaths  = `select '' as build, 0::bigint as path, ['']::varchar[] as addresses where false`
 	noFrames = `select '' as build, '' as address, 0::int as "index", '' as function, '' as file, 0::int as line, '' as missing where false`
 	noJudged = `select '' as build, '' as device, 0::bigint as path, 0::bigint as judged_at, 0::bigint as boots, 0::bigint as seen, 0.0::double as weight,
-		false as recent, 0.0::double as rate, 0.0::double as err, 0::bigint as since, 0.0::double as net, 0.0::double as swing, 0.0::double as level,
+		0.0::double as shape, 0.0::double as rate, 0.0::double as err, 0::bigint as since, 0.0::double as net, 0.0::double as swing, 0.0::double as level,
 		0.0::double as early, 0.0::double as late, 0.0::double as jump, 0.0::double as grown where false`
 	noJudgedDevices = `select '' as build, '' as device, 0::bigint as judged_at, 0::bigint as rule, 0::bigint as boot, 0::bigint as dump,
 		0::bigint as boots, true as timed, 0.0::double as ended, 0.0::double as longest, 0.0::double as uptime, 0::bigint as free,

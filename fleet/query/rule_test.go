@@ -59,7 +59,8 @@ func hand(t *testing.T, list ...byHand) *DB {
 	return open(t, s)
 }
 
-// For a single device, Leaks gives the word that its log alone has: that of btheap leaks.
+// For a single device, Leaks gives the word that its log alone has: that of btheap leaks. A cache that fills evenly, too, has so few equal
+// steps: of simulated paths that rise so, three of four are leaks after four dumps, and nineteen of twenty from about twelve on.
 func TestLeaksOfOneDevice(t *testing.T) {
 	line := []int64{10, 13, 16, 19, 22, 25, 28, 31}
 	var long []int64
@@ -130,25 +131,28 @@ func words(t *testing.T, list []byHand) string {
 	return l.Rows[0].Word()
 }
 
-// A leak may depend on the load: if it was as slow in an earlier day as in the last one, it does not slow down.
+// A leak may depend on the load: on devices that free nothing in seven days, a slow last day does not end it. A last day without growth does.
 func TestSlowDays(t *testing.T) {
 	for _, c := range []struct {
 		slow []int // days
+		rate int64 // blocks per hour on these, 4 on the others
 		want string
-	}{{[]int{1, 6}, "leak"}} {
+	}{{[]int{1, 6}, 2, "leak"}, {[]int{6}, 2, "leak"}, {[]int{6}, 0, ""}} {
 		var list []byHand
 		for i := range 8 {
 			d, n := byHand{device: fmt.Sprint(i)}, int64(100)
 			for hour := range 7 * 24 {
-				if n += 4; slices.Contains(c.slow, hour/24) {
-					n -= 2
+				if slices.Contains(c.slow, hour/24) {
+					n += c.rate
+				} else {
+					n += 4
 				}
 				d.blocks = append(d.blocks, n+int64(hour*(i+1)%3))
 			}
 			list = append(list, d)
 		}
-		if got := words(t, list); got != c.want {
-			t.Errorf("slow on days %v: %q, want %q", c.slow, got, c.want)
+		if got := words(t, list); got != c.want && (c.want != "" || got == "probably" || got == "leak") {
+			t.Errorf("%d blocks per hour on days %v: %q, want %q", c.rate, c.slow, got, c.want)
 		}
 	}
 }
@@ -165,7 +169,7 @@ func TestTwoDevices(t *testing.T) {
 	}
 }
 
-// A queue grows on one or two devices now, as it did on others before. If it did not, the devices may leak: of one, "grows" will do.
+// A queue grows on one or two devices now, as it did on others before. If it did not, the devices may leak.
 func TestQueue(t *testing.T) {
 	for _, c := range []struct {
 		now    int   // devices
@@ -187,7 +191,7 @@ func TestQueue(t *testing.T) {
 			}
 			list = append(list, d)
 		}
-		if got := words(t, list); got != c.want && !(c.now == 1 && got == "grows") && (c.want != "" || got == "probably" || got == "leak") {
+		if got := words(t, list); got != c.want && (c.want != "" || got == "probably" || got == "leak") {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}

@@ -21,7 +21,7 @@ type Judged struct {
 	Boots  int64   `parquet:"boots,dict"`     // examined
 	Seen   int64   `parquet:"seen,dict"`      // boots that have the path
 	Weight float64 `parquet:"weight"`         // leak.Judgement.Weight
-	Recent bool    `parquet:"recent"`         // the weight is of growth that began a short time ago
+	Shape  float64 `parquet:"shape"`          // leak.Judgement.Shape
 	Rate   float64 `parquet:"rate"`
 	Err    float64 `parquet:"err"`   // standard error of Rate
 	Since  int64   `parquet:"since"` // Unix time in µs, 0 for since the first dump

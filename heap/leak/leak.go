@@ -123,7 +123,7 @@ type Judgement struct {
 	// Why is why the verdict is unknown, and what would decide.
 	Why string `json:"why,omitempty"`
 	// Weight is the logarithm of how much more likely the series is with a leak than without one.
-	// Weights of devices that were judged independently add up: see Kind.Probability.
+	// For the weights of several devices, see JudgeMember.
 	Weight float64 `json:"weight"`
 	// Gain is the growth since Since in bytes, without single jumps, added up over the boots.
 	Gain float64 `json:"gain"`

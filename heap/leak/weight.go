@@ -11,6 +11,21 @@ func weigh(e *evidence) float64 {
 	return sum
 }
 
+// late returns the part of weigh that comes from the time without growth before the window.
+func (e *evidence) late() (sum float64) {
+	list := e.terms()
+	for i := idleTerm; i < idleTerm+idleTerms; i++ {
+		sum += weights[i] * list[i]
+	}
+	return sum
+}
+
+// The terms of evidence.Idle.
+const (
+	idleTerm  = 4
+	idleTerms = 4
+)
+
 // terms returns the terms of the logistic model.
 func (e *evidence) terms() [36]float64 {
 	concave := math.Max(0, 0.5-e.Late)

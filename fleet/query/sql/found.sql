@@ -7,7 +7,7 @@ select path, count(*) as varies, sum(leaks) as grew,
   sum(shaped) as n, sum(shaped * early) as a, sum(shaped * late) as b, sum(shaped * early * early) as aa, sum(shaped * early * late) as ab,
   sum(shaped * late * late) as bb, sum(early) as a1, sum(late) as b1, sum(early * early) as aa1, sum(early * late) as ab1, sum(late * late) as bb1,
   sum(leaks * net) as up, sum((1 - leaks) * net) as rest, sum((1 - leaks) * net * net) as rest2,
-  sum(case when leaks = 1 and net >= 1.5 * usual then 1 else 0 end) as near, max(weight) as most
+  sum(case when leaks = 1 and net >= 1.5 * usual then 1 else 0 end) as near, max(weight) as most, coalesce(avg(case when leaks = 1 then shape end), 0) as shape
 from (
   select w.*, leaks * case when since = 0 or boots >= 5 then 1 else 0 end as shaped
   from (

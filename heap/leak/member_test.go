@@ -1,0 +1,61 @@
+package leak
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// Of many short boots, a leak that is small beside the noise of each is evident from all. A step, a cycle and a warm-up at the same
+// time of each boot are not a growth of this kind, and neither is noise.
+func TestGrowthOfManyBoots(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		grows bool
+		value func(hour float64) float64
+	}{
+		{"leak", true, func(h float64) float64 { return 60 * h }},
+		{"noise", false, func(float64) float64 { return 0 }},
+		{"falls", false, func(h float64) float64 { return -60 * h }},
+		{"step", false, func(h float64) float64 { return 1000 * math.Floor(math.Min(1, h/3)) }},
+		{"cycle", false, func(h float64) float64 { return 300 * math.Sin(2*math.Pi*(h-2)/8) }},
+		{"warm-up", false, func(h float64) float64 { return 1000 * (1 - math.Exp(-h/1.5)) }},
+	} {
+		for seed := range uint64(20) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			s := Series{Quantum: 8}
+			for range 16 {
+				var b Boot
+				for k := range 8 {
+					at := float64(k) + r.Float64()/5
+					b.At, b.Value = append(b.At, at), append(b.Value, 8*math.Round((2000+c.value(at)+90*r.NormFloat64())/8))
+				}
+				s.Boots = append(s.Boots, b)
+			}
+			m := JudgeMember(s)
+			if m.Shape > 0 || m.Weight != Judge(s).Weight {
+				t.Errorf("%s, seed %d: weight %.1f, shape %.1f", c.name, seed, m.Weight, m.Shape)
+			}
+			if w := m.Weight - m.Shape; c.grows != (w > 2) {
+				t.Errorf("%s, seed %d: grows with a weight of %.1f", c.name, seed, w)
+			}
+			if c.grows && math.Abs(m.Rate-60) > 15 {
+				t.Errorf("%s, seed %d: a rate of %.0f", c.name, seed, m.Rate)
+			}
+		}
+	}
+}
+
+// A late begin is the shape of a growth, not evidence against it.
+func TestShape(t *testing.T) {
+	early, late := Boot{}, Boot{}
+	for i := range 40 {
+		at := float64(i)
+		early.At, early.Value = append(early.At, at), append(early.Value, 4000+100*at)
+		late.At, late.Value = append(late.At, at), append(late.Value, 4000+100*math.Max(0, at-28))
+	}
+	e, l := JudgeMember(Series{Boots: []Boot{early}}), JudgeMember(Series{Boots: []Boot{late}})
+	if e.Shape != 0 || l.Shape > -2 || l.Weight-l.Shape < 3 {
+		t.Errorf("early: weight %.1f, shape %.1f; late: %.1f, %.1f", e.Weight, e.Shape, l.Weight, l.Shape)
+	}
+}
