@@ -165,17 +165,3 @@ func (l *Levels) answers(b []byte) bool {
 	}
 	return true
 }
-
-// numbers takes a line of numbers alone.
-func (l *Levels) numbers(b []byte, s *stamped) {
-	l.bare++
-	l.bareColumns, l.bareSeparator = l.scan.tokens, ""
-	for _, sep := range []string{";", ","} {
-		if row := strings.TrimSpace(string(b)); strings.Contains(row, sep) && !groups(row, sep[0]) {
-			l.bareColumns, l.bareSeparator = strings.Count(row, sep)+1, sep
-			s.rest = b
-			break
-		}
-	}
-	l.bareLines.see(nil, nil, s.rest, string(l.scan.lastUnit))
-}

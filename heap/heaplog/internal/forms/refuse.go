@@ -45,14 +45,17 @@ const (
 	// maxUnknown is the number of labels without a known word, maxCandidate the bytes of a line that are kept.
 	maxUnknown   = 64
 	maxCandidate = 400
+	// Nothing is the Refusal of a log in which no number looks like one of memory.
+	Nothing = "no line says how many bytes are free or used"
+	// fractions is why numbers with a point do not count.
+	fractions = "fractions without a unit"
 )
 
 func (c *candidate) see(label, raw, line []byte, unit string) {
 	if line = line[:min(len(line), maxCandidate)]; c.count == 0 {
-		*c = candidate{label: string(label), first: string(raw), firstLine: bytes.Clone(line), unit: unit, q: c.q, why: c.why}
+		*c = candidate{label: string(label), first: string(raw), firstLine: bytes.Clone(line), unit: unit, q: c.q}
 	}
-	c.count++
-	if c.last != string(raw) {
+	if c.count++; c.last != string(raw) {
 		c.last = string(raw)
 		c.changes++
 	}
@@ -61,15 +64,14 @@ func (c *candidate) see(label, raw, line []byte, unit string) {
 
 // refusals is what tells why a log has no samples.
 type refusals struct {
-	found         []int // texts of each signature
-	quiet         int64 // the last line of a report without levels
-	bare          int   // lines of numbers only
+	found         []int     // texts of each signature
+	quiet         int64     // the last line of a report without levels
+	bare          candidate // the last of the numbers in lines of numbers only
 	bareColumns   int
-	bareLines     candidate
-	bareSeparator string         // of the columns, "" for spaces
-	dropped       int            // samples of damaged lines
-	unknown       []candidate    // without a known word
-	known         map[string]int // index in unknown, by label
+	bareSeparator string                // of the columns, "" for spaces
+	dropped       int                   // samples of damaged lines
+	unknown       []*candidate          // without a known word
+	known         map[string]*candidate // the same by label
 }
 
 // mark looks for the texts of signatures, and returns whether the line is a banner.
@@ -79,17 +81,18 @@ func (r *refusals) mark(b []byte, line int64) (boots bool) {
 		if r.found == nil {
 			r.found = make([]int, len(signatures))
 		}
+		if signatures[i][0] == "boot" {
+			boots = true
+			return true
+		}
 		if r.found[i] == k {
 			r.found[i]++
 		}
-		n, _ := strconv.ParseInt(signatures[i][0], 10, 64)
-		switch {
-		case signatures[i][0] == "boot":
-			boots, r.found[i] = true, 0
-		case signatures[i][0] == "all":
+		n, err := strconv.ParseInt(signatures[i][0], 10, 64)
+		if err != nil { // all
 			n = 1 << 40
-			fallthrough
-		case n > 0 && k == 0:
+		}
+		if n > 0 && k == 0 {
 			r.quiet = max(r.quiet, line+n-1)
 		}
 		return true
@@ -99,108 +102,92 @@ func (r *refusals) mark(b []byte, line int64) (boots bool) {
 
 // missed takes a number whose words are not known.
 func (r *refusals) missed(n *field, line []byte) {
-	i, known := r.known[string(n.label)]
-	if !known {
+	c := r.known[string(n.label)]
+	if c == nil {
 		if len(r.unknown) == maxUnknown {
 			return
 		}
-		if i = len(r.unknown); i == 0 {
-			r.known = map[string]int{}
+		if c = (&candidate{}); r.known == nil {
+			r.known = map[string]*candidate{}
 		}
-		r.known[string(n.label)] = i
-		r.unknown = append(r.unknown, candidate{})
+		r.known[string(n.label)], r.unknown = c, append(r.unknown, c)
 	}
-	r.unknown[i].see(n.label, n.raw, line, string(n.unit))
+	c.see(n.label, n.raw, line, string(n.unit))
 }
 
-// Is returns what the log is if it is a report without levels, "" if that is not known.
-func (l *Levels) Is() string {
+// Refusal returns what is missing in a log that has no samples: what the report is, why the number that is nearest to a level
+// does not count, or which words are not known, and if there is one, an expression for --heap-line that
+// reads it, with what it reads.
+func (l *Levels) Refusal(refused []*Series) string {
 	for i, n := range l.found {
 		if n == len(signatures[i])-2 {
 			return signatures[i][1]
 		}
 	}
-	return ""
-}
-
-// Refusal returns what is missing in a log that has no samples: why the number that is nearest to a level
-// does not count, or which words are not known, and if there is one, an expression for --heap-line that
-// reads it, with what it reads.
-func (l *Levels) Refusal(refused []*Series) string {
-	if is := l.Is(); is != "" {
-		return is
-	}
-	if l.bare > 2 && l.bare*3 > int(l.order) {
+	if l.bare.count > 2 && l.bare.count*3 > int(l.order) {
 		return l.bareText()
 	}
 	if c := nearest(refused); c != nil {
 		return strings.TrimSuffix(fmt.Sprintf("%q: %s; %s", clean(c.label), c.why, c.offer()), "; ")
 	}
 	var list []string
-	var best *candidate
-	for i := range l.unknown {
-		c := &l.unknown[i]
+	offer := ""
+	for _, c := range l.unknown {
 		if c.changes < 2 || !isText(c.label) {
 			continue
 		}
 		if len(list) < 4 {
 			list = append(list, fmt.Sprintf("%q (%s to %s)", clean(c.label), c.first, c.last))
 		}
-		if best == nil && c.large() {
-			best = c
+		large := units[strings.ToLower(c.unit)] > 0 || len(strings.Trim(c.first, ".,")) >= 4 && !isAddress([]byte(c.first))
+		if offer == "" && large {
+			offer = "; " + c.offer()
 		}
 	}
-	if list == nil {
-		return l.nothing()
+	if list != nil {
+		return strings.TrimSuffix("no word of memory before a number: which is free or used? "+strings.Join(list, ", ")+offer, "; ")
 	}
-	text := "no word of memory before a number: which is free or used? " + strings.Join(list, ", ")
-	if best != nil {
-		text = strings.TrimSuffix(text+"; "+best.offer(), "; ")
-	}
-	return text
-}
-
-// nothing returns why there are no candidates either.
-func (l *Levels) nothing() string {
-	for _, r := range l.series {
-		if r.class.q.level() {
-			return fmt.Sprintf("%q is a %s: no number is what is free or used", clean(r.Label), r.class.q)
+	for _, s := range l.series {
+		if s.class.q.level() {
+			return fmt.Sprintf("%q is a %s: no number is what is free or used", clean(s.Label), s.class.q)
 		}
 	}
 	return Nothing
 }
 
-// Nothing is the Refusal of a log in which no number looks like one of memory.
-const Nothing = "no line says how many bytes are free or used"
+// numbers takes a line of numbers alone.
+func (l *Levels) numbers(b []byte, s *stamped) {
+	l.bareColumns, l.bareSeparator = l.scan.tokens, ""
+	for _, sep := range []string{";", ","} {
+		if row := strings.TrimSpace(string(b)); l.bareSeparator == "" && strings.Contains(row, sep) && !groups(row, sep[0]) {
+			l.bareColumns, l.bareSeparator, s.rest = strings.Count(row, sep)+1, sep, b
+		}
+	}
+	l.bare.see(nil, nil, s.rest, string(l.scan.lastUnit))
+}
 
 // bareText describes rows of numbers.
 func (l *Levels) bareText() string {
-	text := fmt.Sprintf("rows of %d numbers without names: which column is free or used, and in which unit?", l.bareColumns)
-	if l.bareColumns == 1 {
-		text = "a column without a name: is it what is free or used, and in which unit?"
-	}
-	expr := `^` + strings.Repeat(`\S+ +`, l.bareColumns-1) + `(?P<free>\d+)$`
+	n, digits := l.bareColumns, `\d+`
+	text := fmt.Sprintf("rows of %d numbers without names: which column is free or used, and in which unit?", n)
+	expr, then := `^`+strings.Repeat(`\S+ +`, n-1), " If the last one is what is free, in bytes: "
 	if sep := l.bareSeparator; sep != "" {
-		expr = `^(?:[^` + sep + `]*` + sep + `){` + strconv.Itoa(l.bareColumns-1) + `}(?P<free>[\d.]+)$`
+		expr, digits = fmt.Sprintf(`^(?:[^%s]*%[1]s){%d}`, sep, n-1), `[\d.]+`
 	}
-	if unit := l.bareLines.unit; unit != "" {
-		expr = strings.Replace(expr, `\d+)`, `[\d.,]+ ?`+regexp.QuoteMeta(unit)+`)`, 1)
+	if l.bare.unit != "" {
+		digits = `[\d.,]+ ?` + regexp.QuoteMeta(l.bare.unit)
 	}
-	if l.bareColumns == 7 {
-		text, expr = text+" /proc/PID/statm has 7, in pages, the second in use:", `^\d+ (?P<used_4096>\d+)( \d+){5}$`
-	}
-	first, last := reads(expr, l.bareLines.firstLine), reads(expr, l.bareLines.lastLine)
-	if first < 0 || last < 0 {
-		return text
-	}
-	switch l.bareColumns {
-	case 7:
+	expr += `(?P<free>` + digits + `)$`
+	switch n {
 	case 1:
-		text += " If it is what is free, in bytes:"
-	default:
-		text += " If the last one is what is free, in bytes:"
+		text, then = "a column without a name: is it what is free or used, and in which unit?", " If it is what is free, in bytes: "
+	case 7:
+		expr, then = `^\d+ (?P<used_4096>\d+)( \d+){5}$`, " /proc/PID/statm has 7, in pages, the second in use: "
 	}
-	return fmt.Sprintf("%s --heap-line '%s', which reads %.0f and at last %.0f bytes", text, expr, first, last)
+	if tried := l.bare.try(expr); tried != "" {
+		text += then + tried
+	}
+	return text
 }
 
 // nearest returns the refused series that is nearest to a level, nil if there is none.
@@ -224,9 +211,9 @@ func isText(label string) bool {
 	return utf8.ValidString(label) && !strings.ContainsFunc(label, func(c rune) bool { return unicode.IsControl(c) && c != '\t' })
 }
 
-// large reports whether a number may be one of bytes: it has a unit of bytes, or four digits.
-func (c *candidate) large() bool {
-	return units[strings.ToLower(c.unit)] > 0 || len(strings.Trim(c.first, ".,")) >= 4 && !isAddress([]byte(c.first)) && c.changes > 1
+// clean returns a label without signs at its ends.
+func clean(label string) string {
+	return strings.Join(strings.Fields(strings.Trim(label, " ,;:=\"'{}[]()|")), " ")
 }
 
 var (
@@ -245,17 +232,18 @@ func (c *candidate) offer() string {
 		return ""
 	}
 	digits := `[\d.,]+(?:[eE][+-]?\d+)?`
-	if allDigits([]byte(c.first)) && allDigits([]byte(c.last)) {
+	if allDigits([]byte(c.first + c.last)) {
 		digits = `\d+`
 	} else if isAddress([]byte(c.first)) {
 		digits = `0[xX][0-9a-fA-F]+`
 	}
+	what := group
 	switch factor, known := units[unit]; {
 	case known && factor > 1:
 		digits += ` ?` + regexp.QuoteMeta(c.unit)
-	case unit == "page" || unit == "pages":
+	case strings.HasPrefix(unit, "page"):
 		group += "_4096"
-	case unit == "word" || unit == "words":
+	case strings.HasPrefix(unit, "word"):
 		group += "_4"
 	case known && factor == 0:
 		return ""
@@ -263,38 +251,28 @@ func (c *candidate) offer() string {
 		group += "_KB"
 	}
 	ahead := wordsAhead.FindString(strings.TrimRight(c.label, "0123456789-+"))
-	if ahead == "" {
+	tried := c.try(strings.ReplaceAll(allNumbers.ReplaceAllString(regexp.QuoteMeta(ahead), `\d+`), "'", ".") + `(?P<` + group + `>` + digits + `)`)
+	if ahead == "" || tried == "" {
 		return ""
 	}
-	expr := strings.ReplaceAll(allNumbers.ReplaceAllString(regexp.QuoteMeta(ahead), `\d+`), "'", ".") + `(?P<` + group + `>` + digits + `)`
-	first, last := reads(expr, c.firstLine), reads(expr, c.lastLine)
-	if first < 0 || last < 0 {
-		return ""
-	}
-	what, _, _ := strings.Cut(group, "_")
-	return fmt.Sprintf("if it is what is %s: --heap-line '%s', which reads %.0f and at last %.0f bytes", what, expr, first, last)
+	return "if it is what is " + what + ": " + tried
 }
 
-// fractions is why numbers with a point do not count.
-const fractions = "fractions without a unit"
-
-// reads returns what an expression reads from a line, negative if that is nothing.
-func reads(expr string, line []byte) float64 {
-	e, err := regexp.Compile(expr)
-	if err != nil {
-		return -1
+// try returns an expression for --heap-line with what it reads from the first and the last line, "" if it does not read both.
+func (c *candidate) try(expr string) string {
+	var v [2]float64
+	for i, line := range [][]byte{c.firstLine, c.lastLine} {
+		e, err := regexp.Compile(expr)
+		if err != nil {
+			return ""
+		}
+		l := NewLevels(e)
+		l.Line(Line{Text: line, Number: 1})
+		heaps, _ := l.Heaps()
+		if len(heaps) != 1 {
+			return ""
+		}
+		v[i] = max(heaps[0].Reports[0].Free, heaps[0].Reports[0].Used)
 	}
-	l := NewLevels(e)
-	l.Line(Line{Text: line, Number: 1})
-	heaps, _ := l.Heaps()
-	if len(heaps) != 1 {
-		return -1
-	}
-	r := heaps[0].Reports[0]
-	return max(r.Free, r.Used)
-}
-
-// clean returns a label without signs at its ends.
-func clean(label string) string {
-	return strings.Join(strings.Fields(strings.Trim(label, " ,;:=\"'{}[]()|")), " ")
+	return fmt.Sprintf("--heap-line '%s', which reads %.0f and at last %.0f bytes", expr, v[0], v[1])
 }
