@@ -151,10 +151,7 @@ func (p *pass) read(in *input.Input, index int) error {
 		data.ctx = p.ctx
 	}
 	p.reader.Reset(data, in.Name)
-	traces, err := forms.NewReader(p.reader, p.c.format)
-	if err != nil {
-		return err
-	}
+	traces := forms.NewReader(p.reader, p.c.format)
 	p.logNames.reset(traces)
 	p.at.memory = traces.Memory
 	p.tally.source = src

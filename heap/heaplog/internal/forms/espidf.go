@@ -62,16 +62,13 @@ func (s *state) espOverflow(match) {
 	}
 }
 
-// capabilities returns the name of a heap by its capabilities in hexadecimal.
+// capabilities returns the name of a heap by its MALLOC_CAP_ of heap/include/esp_heap_caps.h in hexadecimal, as far as these
+// tell heaps apart.
 func capabilities(hex string) string {
-	if bits, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(hex), "0x"), 16, 64); err == nil {
-		return espCaps(bits)
+	bits, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(hex), "0x"), 16, 64)
+	if err != nil {
+		return hex
 	}
-	return hex
-}
-
-// espCaps returns the name of a heap by its MALLOC_CAP_ of heap/include/esp_heap_caps.h, as far as these tell heaps apart.
-func espCaps(bits uint64) string {
 	var names []string
 	for _, row := range rows("capabilities") {
 		if bit, _ := strconv.Atoi(row[0]); bits>>bit&1 != 0 {

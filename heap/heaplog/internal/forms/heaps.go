@@ -11,9 +11,7 @@ type Heap struct {
 	Source, Name string
 	Label        string // the words before the number
 	Used         bool   // the reports say what is used, and not what is free
-	Assumed      bool   // the log says no unit: bytes
 	Dropped      int    // numbers that are not used
-	Underflows   int    // of these, those that are a negative number written unsigned
 	Total        int    // reports, of which Reports may have every second, fourth and so on
 	Reports      []Report
 }
@@ -174,7 +172,7 @@ func (s *Series) nearest(list []*Series, may func(*Series) bool) (best *Series) 
 
 // heap returns the reports of a series, with what other series say beside it.
 func (s *Series) heap(parts []*Series) Heap {
-	h := Heap{Source: s.Source, Name: s.Heap, Label: s.Label, Used: s.Quantity == Used, Assumed: s.Assumed, Dropped: s.Dropped, Underflows: s.Underflows, Total: s.Total}
+	h := Heap{Source: s.Source, Name: s.Heap, Label: s.Label, Used: s.Quantity == Used, Dropped: s.Dropped, Total: s.Total}
 	at := make([]int, len(parts))
 	limited, sized := false, true
 	for _, p := range parts { // a limit, or a size that never changes: not what a process has taken from the system so far

@@ -225,7 +225,7 @@ func groups(s string, sep byte) bool {
 }
 
 // underflows marks values that are a negative number written unsigned: near 2^32 or 2^64, above all others.
-func underflows(v []float64, bad []bool) (n int) {
+func underflows(v []float64, bad []bool) {
 	var most float64
 	for i, x := range v {
 		if !bad[i] && x < 1<<31 {
@@ -233,10 +233,6 @@ func underflows(v []float64, bad []bool) (n int) {
 		}
 	}
 	for i, x := range v {
-		if !bad[i] && most < 1<<31 && (x > 1<<32-1<<24 && x < 1<<32 || x > 1<<62) {
-			bad[i] = true
-			n++
-		}
+		bad[i] = bad[i] || most < 1<<31 && (x > 1<<32-1<<24 && x < 1<<32 || x > 1<<62)
 	}
-	return n
 }

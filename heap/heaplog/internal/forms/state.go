@@ -258,8 +258,8 @@ func (s *state) failed(m match) {
 	if size < 0 {
 		size = int64(m.hex("size"))
 	}
-	if m.group("caps") != nil {
-		memory = " of " + espCaps(m.hex("caps"))
+	if caps := m.text("caps"); caps != "" {
+		memory = " of " + capabilities(caps)
 	}
 	s.note(fmt.Sprintf("an allocation of %d bytes%s failed", size, memory))
 }
@@ -339,24 +339,21 @@ func (s *state) androidRow(m match) {
 	}
 }
 
+var hexNumber = regexp.MustCompile(`^[ \t:]*0x([0-9a-fA-F]{1,16})`)
+
 // hexes reads the hexadecimal numbers of a text, each with 0x, until other text than a space or a
 // colon comes; zeros, which stand for frames that were not captured, end them.
 func hexes(text []byte) (list []uint64) {
-	for f := range bytes.FieldsFuncSeq(text, func(c rune) bool { return c == ' ' || c == '\t' || c == ':' }) {
-		end := 2
-		for end < len(f) && isHex(f[end]) {
-			end++
-		}
-		if len(list) == maxFrames || len(f) < 3 || string(f[:2]) != "0x" {
+	for len(list) < maxFrames {
+		m := hexNumber.FindSubmatch(text)
+		if m == nil {
 			break
 		}
-		v, err := strconv.ParseUint(string(f[2:min(end, 18)]), 16, 64)
-		if err != nil || v == 0 {
+		v, _ := strconv.ParseUint(string(m[1]), 16, 64)
+		if v == 0 {
 			break
 		}
-		if list = append(list, v); end < len(f) {
-			break
-		}
+		list, text = append(list, v), text[len(m[0]):]
 	}
 	return list
 }

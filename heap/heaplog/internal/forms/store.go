@@ -42,7 +42,6 @@ type Series struct {
 	Values     []float64
 	At         []Place
 	Dropped    int // samples that are no number of the column, or an underflow
-	Underflows int
 }
 
 // sample is a number as it is spelled, and its unit.
@@ -299,7 +298,7 @@ func (s *Series) decide() {
 		k = anyScale
 	}
 	v, bad, why := readColumn(raw, k)
-	s.Underflows = underflows(v, bad)
+	underflows(v, bad)
 	pointed, pages := 0, true
 	for i := range v {
 		pages = pages && math.Mod(v[i], 4096) == 0

@@ -1,6 +1,7 @@
 package forms
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,7 +168,7 @@ func hasMemory(text []byte, strict bool) bool {
 			continue
 		}
 		for _, w := range memoryWords {
-			if len(text)-i >= len(w) && foldEqual(text[i:i+len(w)], w) && !(is("whole", w) && continues(text[i+len(w):])) && !(strict && (w == "byte" || w == "kb")) {
+			if len(text)-i >= len(w) && bytes.EqualFold(text[i:i+len(w)], []byte(w)) && !(is("whole", w) && continues(text[i+len(w):])) && !(strict && (w == "byte" || w == "kb")) {
 				return true
 			}
 		}
@@ -176,16 +177,6 @@ func hasMemory(text []byte, strict bool) bool {
 }
 
 func continues(text []byte) bool { return len(text) > 0 && text[0] >= 'a' && text[0] <= 'z' }
-
-// foldEqual reports whether a text of the length of a word of small letters is that word.
-func foldEqual(text []byte, word string) bool {
-	for i := range word {
-		if text[i] != word[i] && (text[i]|0x20 != word[i] || text[i] >= 'a') {
-			return false
-		}
-	}
-	return true
-}
 
 func isUpper(c byte) bool  { return c >= 'A' && c <= 'Z' }
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c >= 0x80 }
