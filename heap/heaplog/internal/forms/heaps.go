@@ -263,7 +263,7 @@ func (l *Levels) Losses() (list []string) {
 			list = append(list, fmt.Sprint(n, " ", more, what))
 		}
 	}
-	add(l.dropped, "number", "numbers", " in lines like no other: damaged, and not used")
+	add(l.dropped, "number in a line", "numbers in lines", " like no other: damaged, and not used")
 	add(l.tooLong, "line longer than 64 KiB, which is", "lines longer than 64 KiB, which are", " not read")
 	add(l.overfull, "number beyond 4,096 series, which is", "numbers beyond 4,096 series, which are", " not read")
 	return list

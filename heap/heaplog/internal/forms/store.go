@@ -183,6 +183,13 @@ func mergeGroup(g []*Series, of int) (kept []*Series, dropped int) {
 			small, little = append(small, r), little+len(r.list)
 		}
 	}
+	if g[0].cell {
+		n := len(small)
+		small = slices.DeleteFunc(small, func(r *Series) bool {
+			return slices.ContainsFunc(kept, func(k *Series) bool { return len(k.list) >= 10*few && misspelled(r.context, k.context) })
+		})
+		dropped = n - len(small)
+	}
 	if !g[0].cell && (len(kept) > 0 && little*10 <= large+little || len(kept) == 0 && of > 0 && little*10 <= of) {
 		return kept, little
 	}
@@ -200,6 +207,18 @@ func mergeGroup(g []*Series, of int) (kept []*Series, dropped int) {
 		joined[i] = &both
 	}
 	return append(kept, joined...), dropped
+}
+
+// misspelled reports whether a name is another one but for one or two characters that are no digits.
+func misspelled(a, b string) bool {
+	n, m := 0, 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	for m < min(len(a), len(b))-n && a[len(a)-1-m] == b[len(b)-1-m] {
+		m++
+	}
+	return a != b && len(a) > 4 && max(len(a), len(b))-n-m <= 2 && strings.Trim(a[n:len(a)-m]+b[n:len(b)-m], "0123456789") != ""
 }
 
 // similar reports whether half of the words of two shapes are the same.
