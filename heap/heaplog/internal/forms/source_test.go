@@ -136,13 +136,13 @@ func TestDamagedNames(t *testing.T) {
 	var b strings.Builder
 	for i := range 60 {
 		pod := "gateway-1"
-		if i%20 == 19 {
+		if i%30 == 29 {
 			pod = "gat~way-1"
 		}
 		fmt.Fprintf(&b, "NAME        CPU(cores)   MEMORY(bytes)\n%s   5m           %dMi\ngateway-2   5m           30Mi\n", pod, 100+i)
 	}
 	list := Read(strings.NewReader(b.String())).Heaps
 	if len(list) != 2 || list[0].Source != "gateway-1" || list[1].Source != "gateway-2" {
-		t.Errorf("%+v", list)
+		t.Errorf("%d heaps", len(list))
 	}
 }

@@ -33,15 +33,15 @@ type Series struct {
 	shown candidate // if the samples do not count
 
 	// What follows is decided when all samples are there.
-	Source     string // whose: a host, a device, a process, as the log has it; "" if all lines are of one
-	Heap       string // which of several
-	Quantity   Quantity
-	Unit       string // bytes, or that of which nobody knows the size
-	Assumed    bool   // the log says no unit: bytes
-	Why        string // the samples do not count, because
-	Values     []float64
-	At         []Place
-	Dropped    int // samples that are no number of the column, or an underflow
+	Source   string // whose: a host, a device, a process, as the log has it; "" if all lines are of one
+	Heap     string // which of several
+	Quantity Quantity
+	Unit     string // bytes, or that of which nobody knows the size
+	Assumed  bool   // the log says no unit: bytes
+	Why      string // the samples do not count, because
+	Values   []float64
+	At       []Place
+	Dropped  int // samples that are no number of the column, or an underflow
 }
 
 // sample is a number as it is spelled, and its unit.
