@@ -145,6 +145,26 @@ func (s *Store) PutJudged(ctx context.Context, j *store.Judgements) error {
 	return s.Error(insert(ctx, s, store.JudgedDevices, j.Devices, day))
 }
 
+// DeleteDevice deletes the rows of a device, in all shards.
+func (s *Store) DeleteDevice(ctx context.Context, device string) error {
+	engine, err := s.texts(ctx, "select engine_full from system.tables where database = "+Quote(s.database)+" and name = 'dumps'")
+	if err != nil {
+		return err
+	}
+	schema := Schema{}
+	if len(engine) == 1 && strings.HasPrefix(engine[0], "Distributed(") {
+		schema.Cluster, _, _ = strings.Cut(strings.TrimPrefix(engine[0], "Distributed("), ",")
+		schema.Cluster = strings.Trim(schema.Cluster, "'`")
+	}
+	for _, t := range []string{store.Facts, store.Dumps, store.JudgedPaths, store.JudgedDevices} {
+		q := "alter table " + schema.names(t)[0] + " delete where device = " + Quote(device) + " settings mutations_sync = 2"
+		if _, err := s.db.ExecContext(ctx, q); err != nil {
+			return s.Error(err)
+		}
+	}
+	return nil
+}
+
 // PutFrames stores the functions of addresses of builds.
 func (s *Store) PutFrames(ctx context.Context, _ time.Time, rows []store.Frame) error {
 	return s.Error(insert(ctx, s, store.Frames, rows))

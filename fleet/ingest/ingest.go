@@ -35,6 +35,7 @@ type Upload struct {
 	Device string
 	// Build and FW are used for boots whose header does not contain them (SPEC.md, BT-HEAD-6).
 	Build, FW string
+	Labels    store.Labels
 	Received  time.Time
 	Text      []byte // UTF-8, not compressed
 }
@@ -161,6 +162,7 @@ func clean(s string) string {
 // Result holds the numbers of an upload.
 type Result struct {
 	Dumps      int
+	New        int // dumps that the device had not sent before
 	Facts      int // call paths of all dumps
 	Paths      int // distinct
 	Frames     int // of these, each with all its frames
@@ -169,27 +171,46 @@ type Result struct {
 	Unreadable int64 // unreadable records
 }
 
-// Check reads an upload without regard to earlier ones. An upload without an error is one that Read accepts with the zero
-// State.
-func (u *Upload) Check(ctx context.Context, limit Limits) (Result, error) {
-	c, err := u.read(ctx, &State{}, &limit)
-	return c.Result, err
+// Dump is the rows of a dump.
+type Dump struct {
+	store.Dump
+	Facts []Value
+	Paths []store.Path // that no dump before of the upload has
 }
 
-// Read appends the rows of an upload to b, and updates the state of its device. It returns the number of dumps that
-// are new. On an error, neither b nor s changes.
-func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limits) (dumps int, err error) {
-	c, err := u.read(ctx, s, &limit)
-	if err != nil {
-		return 0, err
+// Value is a [store.Fact], without what it has in common with its dump.
+type Value struct{ Path, Count, Bytes int64 }
+
+// Append appends the rows to a batch.
+func (d *Dump) Append(b *store.Batch) {
+	b.Dumps, b.Paths = append(b.Dumps, d.Dump), append(b.Paths, d.Paths...)
+	for _, v := range d.Facts {
+		b.Facts = append(b.Facts, store.Fact{Build: d.Build, Device: d.Device, Path: v.Path, Boot: d.Boot, Dump: d.Dump.Dump, Time: d.Time,
+			Count: v.Count, Bytes: v.Bytes, Complete: d.Complete, Lost: d.Lost})
 	}
-	w := writer{u: u, b: b, sum: u.Sum(), state: *s, boot: 1, header: u.header(), paths: map[pathOf]int64{}, texts: map[symbol.Addr]string{}}
+}
+
+// Read reads an upload of a device with a state. It passes the dumps that are new to add, and sets s to the state after the
+// upload. On an error of the upload it adds nothing, and s stays. If the header of the boot before does not suit the log,
+// the log is read without it.
+func (u *Upload) Read(ctx context.Context, s *State, limit Limits, add func(*Dump) error) (Result, error) {
+	before := *s
+	c, err := u.read(ctx, s, &limit)
+	if err != nil && s.Header != "" && ctx.Err() == nil {
+		*s = State{Last: s.Last}
+		c, err = u.read(ctx, s, &limit)
+	}
+	if err != nil {
+		*s = before
+		return c.Result, err
+	}
+	w := writer{u: u, add: add, sum: u.Sum(), state: *s, boot: 1, header: u.header(), paths: map[pathOf]int64{}, texts: map[symbol.Addr]string{}}
 	if c.Dumps == 0 {
 		if s.Boot == s.Last.Boot || s.Header != c.end.BootHeader { // else it is sent again
 			w.begin(c.end.Boots, c.end.BootHeader)
 			*s = w.state
 		}
-		return 0, nil
+		return c.Result, nil
 	}
 	w.last = c.dumps[c.Dumps-1]
 	if w.header {
@@ -201,14 +222,17 @@ func (u *Upload) Read(ctx context.Context, b *store.Batch, s *State, limit Limit
 		c.dumps = c.dumps[i+1:]
 	}
 	for _, d := range c.dumps {
-		w.dump(d)
+		if err := w.dump(d); err != nil {
+			return c.Result, err
+		}
 	}
+	c.New = len(c.dumps)
 	if c.end.BootHeader != "" && c.end.Boots > w.boot { // a boot without a dump so far
 		w.begin(c.end.Boots, c.end.BootHeader)
 	}
 	w.state.Open = u.open(s.Open)
 	*s = w.state
-	return len(c.dumps), nil
+	return c.Result, nil
 }
 
 // contents holds the dumps of the log of an upload.
@@ -377,10 +401,11 @@ type pathOf struct {
 	path  profile.Path
 }
 
-// writer appends the dumps of an upload to a batch.
+// writer makes the rows of the dumps of an upload.
 type writer struct {
 	u      *Upload
-	b      *store.Batch
+	add    func(*Dump) error
+	row    Dump // that is being written
 	sum    string
 	state  State
 	boot   int  // number of the boot of the last dump
@@ -392,18 +417,19 @@ type writer struct {
 	stack  []symbol.Addr
 }
 
-// dump appends a dump.
-func (w *writer) dump(d *profile.Dump) {
+// dump adds a dump.
+func (w *writer) dump(d *profile.Dump) error {
 	if w.state.Boot == 0 || d.Boot != w.boot || !w.within && !w.continues(d) {
 		w.begin(d.Boot, d.BootHeader)
 	}
 	build, fw := w.u.version(d)
-	row := store.Dump{
+	w.row = Dump{Dump: store.Dump{
 		Build: build, FW: fw, Device: w.u.Device,
 		Boot: w.state.Boot, Dump: w.state.Dumps, Time: w.time(d), Uptime: -1, Received: w.u.Received.UnixMicro(),
 		Bytes: number(d.Total.Bytes), Count: number(d.Total.Count), Complete: d.Complete(), Why: clean(d.Why),
-		Upload: w.sum,
-	}
+		Labels: w.u.Labels, Upload: w.sum,
+	}}
+	row := &w.row.Dump
 	row.HeapSize, row.HeapFree, row.HeapLargest, row.HeapMinimum = heap(d)
 	row.Heaps = heaps(d)
 	if d.Timed {
@@ -411,21 +437,20 @@ func (w *writer) dump(d *profile.Dump) {
 	}
 	row.Lost, _ = d.Missing()
 	w.state.Dumps++
-	w.state.Number, w.state.Last = d.Number, LastOf(&row)
-	w.b.Dumps = append(w.b.Dumps, row)
+	w.state.Number, w.state.Last = d.Number, LastOf(row)
 	held := map[int64]int{} // facts by path; different paths may have the same text
 	for a := range d.Allocations() {
 		id := w.path(row.Build, a.Path)
 		i, ok := held[id]
 		if !ok {
-			i = len(w.b.Facts)
+			i = len(w.row.Facts)
 			held[id] = i
-			w.b.Facts = append(w.b.Facts, store.Fact{Build: row.Build, Device: row.Device, Path: id, Boot: row.Boot,
-				Dump: row.Dump, Time: row.Time, Complete: row.Complete, Lost: row.Lost})
+			w.row.Facts = append(w.row.Facts, Value{Path: id})
 		}
-		w.b.Facts[i].Count += number(a.Count)
-		w.b.Facts[i].Bytes += number(a.Bytes)
+		w.row.Facts[i].Count += number(a.Count)
+		w.row.Facts[i].Bytes += number(a.Bytes)
 	}
+	return w.add(&w.row)
 }
 
 // continues reports whether the first dump of the upload is of the boot of the upload before. It is not if
@@ -469,7 +494,7 @@ func (w *writer) time(d *profile.Dump) int64 {
 	return w.u.Received.UnixMicro()
 }
 
-// path returns the identifier of a call path, and adds the path to the batch.
+// path returns the identifier of a call path, and adds the path to the row.
 func (w *writer) path(build string, p profile.Path) int64 {
 	key := pathOf{build, p}
 	if id, ok := w.paths[key]; ok {
@@ -487,7 +512,7 @@ func (w *writer) path(build string, p profile.Path) int64 {
 	}
 	id := store.PathID(addresses)
 	w.paths[key] = id
-	w.b.Paths = append(w.b.Paths, store.Path{Build: build, Path: id, Addresses: addresses})
+	w.row.Paths = append(w.row.Paths, store.Path{Build: build, Path: id, Addresses: addresses})
 	return id
 }
 

@@ -23,7 +23,7 @@ func read(t *testing.T, s *State, u Upload) *store.Batch {
 	if u.Received.IsZero() {
 		u.Received = received
 	}
-	if _, err := u.Read(t.Context(), &b, s, DefaultLimits); err != nil {
+	if _, err := u.Read(t.Context(), s, DefaultLimits, to(&b)); err != nil {
 		t.Fatal(err)
 	}
 	return &b
@@ -90,7 +90,7 @@ func TestParts(t *testing.T) {
 		end := bytes.Index(rest, []byte("~h#end"))
 		end += bytes.IndexByte(rest[end:], '\n') + 1
 		u := Upload{Device: "d1", Received: received, Text: rest[:end]}
-		if _, err := u.Read(t.Context(), &parts, &s, DefaultLimits); err != nil {
+		if _, err := u.Read(t.Context(), &s, DefaultLimits, to(&parts)); err != nil {
 			t.Fatal(err)
 		}
 		rest = rest[end:]
@@ -128,7 +128,7 @@ func TestHeaderEnds(t *testing.T) {
 			var b store.Batch
 			for i := range len(parts) - 1 {
 				u := Upload{Device: "d1", Received: received.Add(time.Duration(i) * time.Hour), Text: []byte(parts[i] + " 0\n")}
-				if _, err := u.Read(t.Context(), &b, &s, DefaultLimits); err != nil {
+				if _, err := u.Read(t.Context(), &s, DefaultLimits, to(&b)); err != nil {
 					t.Fatal(err)
 				}
 				if s.Header != string(header) {
@@ -278,11 +278,11 @@ func TestCutBetweenUploads(t *testing.T) {
 		for text := range strings.SplitSeq(parts, "|") {
 			var b store.Batch
 			u := Upload{Device: "d1", Received: received, Text: []byte(text)}
-			c, err := u.Check(t.Context(), DefaultLimits)
+			c, err := u.Read(t.Context(), &State{}, DefaultLimits, to(&store.Batch{}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := u.Read(t.Context(), &b, &s, DefaultLimits); err != nil {
+			if _, err := u.Read(t.Context(), &s, DefaultLimits, to(&b)); err != nil {
 				t.Fatal(err)
 			}
 			incomplete := 0
@@ -414,7 +414,7 @@ func TestRefused(t *testing.T) {
 			var b store.Batch
 			s := State{Boot: 7}
 			c.upload.Received = received
-			_, err := c.upload.Read(t.Context(), &b, &s, c.limit)
+			_, err := c.upload.Read(t.Context(), &s, c.limit, to(&b))
 			if !errors.Is(err, c.want) || len(b.Dumps)+len(b.Facts)+len(b.Paths) != 0 || s != (State{Boot: 7}) {
 				t.Errorf("%v, %d rows, %+v", err, len(b.Dumps), s)
 			}
@@ -438,4 +438,9 @@ func TestDeviceOf(t *testing.T) {
 			t.Errorf("%q: device %q, want %q", text, got, want)
 		}
 	}
+}
+
+// to returns a function that appends dumps to a batch.
+func to(b *store.Batch) func(*Dump) error {
+	return func(d *Dump) error { d.Append(b); return nil }
 }

@@ -2,14 +2,18 @@ package page
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
 // entry is an answer that has been computed, or is being computed.
 type entry struct {
 	done    chan struct{} // closed when the rest is set
 	version string        // of the rows from which it is computed
+	asked   time.Time
 	begin   time.Time
 	took    time.Duration
 	data    any
@@ -32,25 +36,34 @@ type cache struct {
 	m  map[string]*slot
 }
 
-// timeout is the time for one computation.
-const timeout = 2 * time.Minute
+// working is the error of a question that is still being computed, and has no earlier answer.
+type working struct{ since time.Time }
+
+func (w *working) Error() string {
+	return fmt.Sprintf("the answer is being computed, for %d s so far; it is kept for the next request", int(time.Since(w.since).Seconds()))
+}
+
+// unanswered is the least patience if there is no earlier answer.
+const unanswered = 15 * time.Second
 
 // get returns the answer to a question, from rows of this version. Concurrent requests wait for one computation. If
-// there is an answer from an earlier version, get waits for the new one at most for the patience, and then returns
-// the earlier one.
+// the new answer takes longer than the patience, get returns that from an earlier version, or, if there is none,
+// an error of type *working.
 func (c *cache) get(ctx context.Context, key, version string, patience time.Duration, answer func(context.Context) (any, error)) (*entry, error) {
 	last, next := c.start(ctx, key, version, answer)
 	if next == nil {
 		return last, nil
 	}
-	var late <-chan time.Time
-	if last != nil {
-		late = time.After(patience)
+	if last == nil {
+		patience = max(patience, unanswered)
 	}
 	select {
 	case <-next.done:
 		return next, next.err
-	case <-late:
+	case <-time.After(patience):
+		if last == nil {
+			return nil, &working{next.asked}
+		}
 		return last, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -59,6 +72,9 @@ func (c *cache) get(ctx context.Context, key, version string, patience time.Dura
 
 // start returns the last answer, and the one that is being computed if the last is not of this version.
 func (c *cache) start(ctx context.Context, key, version string, answer func(context.Context) (any, error)) (last, next *entry) {
+	if l := store.LabelsOf(ctx); len(l) > 0 {
+		key += fmt.Sprint(l)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.m[key]
@@ -72,7 +88,7 @@ func (c *cache) start(ctx context.Context, key, version string, answer func(cont
 		return l, nil
 	}
 	if s.next == nil {
-		s.next = &entry{done: make(chan struct{}), version: version}
+		s.next = &entry{done: make(chan struct{}), version: version, asked: time.Now()}
 		// All waiting requests need the answer, so do not cancel it with the request that started it.
 		go c.compute(context.WithoutCancel(ctx), s, s.next, answer)
 	}
@@ -84,8 +100,6 @@ func (c *cache) compute(ctx context.Context, s *slot, e *entry, answer func(cont
 		c.slots <- struct{}{}
 		defer func() { <-c.slots }()
 	}
-	ctx, stop := context.WithTimeout(ctx, timeout)
-	defer stop()
 	e.begin = time.Now()
 	e.data, e.err = answer(ctx)
 	e.took = time.Since(e.begin)

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/export"
 	"github.com/lwsbt/lwsbt/heap/report"
@@ -111,6 +112,14 @@ func damaged(db *query.DB) string {
 }
 
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var l store.Labels
+	if text := r.FormValue("label"); text != "" {
+		if err := l.Set(text); err != nil {
+			p.fail(w, r, fmt.Errorf("%w: %w", errInput, err))
+			return
+		}
+	}
+	r = r.WithContext(store.WithLabels(r.Context(), l))
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -125,13 +134,16 @@ var (
 	errInput = errors.New("the request is not valid")
 )
 
+// always is a patience that does not end.
+const always = 1000 * time.Hour
+
 // patience is the time for which a request for a page waits for a new answer if there is an earlier one.
 const patience = time.Second
 
 // wait returns the time for which a request waits. JSON is for programs, which wait for the new answer.
 func wait(r *http.Request) time.Duration {
 	if isAPI(r) {
-		return timeout / 2
+		return time.Minute // less than the server has for an answer
 	}
 	return patience
 }
@@ -185,14 +197,14 @@ func (p *Pages) ask(r *http.Request, name string, answer question, parameters []
 	return p.answers.get(r.Context(), fmt.Sprintf("%q", key), p.versionOf(rows, since), wait(r), func(ctx context.Context) (any, error) { return answer(ctx, r, o) })
 }
 
-// check checks the names of the parameters of a request: since and the given ones, each once. So the cache has one
+// check checks the names of the parameters of a request: since, label and the given ones, each once. So the cache has one
 // answer to a question. In the API, those of a difference are required.
 func check(r *http.Request, parameters []string) error {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errInput, err)
 	}
-	known := append([]string{"since"}, parameters...)
+	known := append([]string{"since", "label"}, parameters...)
 	for name, values := range q {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("%w: unknown parameter %q, expected %s", errInput, name, strings.Join(known, ", "))
@@ -284,6 +296,10 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 	case errors.Is(err, errInput):
 		status, text = http.StatusBadRequest, err.Error()
+	case errors.As(err, new(*working)):
+		status, text = http.StatusAccepted, err.Error()
+		w.Header().Set("Refresh", "5")
+		w.Header().Set("Retry-After", "5")
 	case r.Context().Err() != nil:
 		return
 	default:

@@ -55,7 +55,7 @@ func (p *Pages) Leaks(ctx context.Context, build string) (*query.Leaks, error) {
 }
 
 func (p *Pages) leaks(ctx context.Context, o query.Scope, since, version string) (*query.Leaks, error) {
-	e, err := p.answers.get(ctx, "leaks\x00"+o.Builds[0]+"\x00"+since, version, timeout, func(ctx context.Context) (any, error) { return p.db.Leaks(ctx, o) })
+	e, err := p.answers.get(ctx, "leaks\x00"+o.Builds[0]+"\x00"+since, version, always, func(ctx context.Context) (any, error) { return p.db.Leaks(ctx, o) })
 	if err != nil {
 		return nil, err
 	}

@@ -22,19 +22,20 @@ func OpenClickHouse(s *clickhouse.Store) *DB { return &DB{clickhouse: s, part: 2
 type remote struct {
 	store   *clickhouse.Store
 	scope   Scope
-	size    int // of a part, in devices
+	labels  string // condition for dumps
+	size    int    // of a part, in devices
 	defined []definition
 }
 
 type definition struct{ name, query string }
 
 // remote returns a session on the tables of ClickHouse.
-func (d *DB) remote(o Scope) *session {
+func (d *DB) remote(ctx context.Context, o Scope) *session {
 	device := ""
 	if o.Device != "" {
 		device = " and device = " + clickhouse.Quote(o.Device)
 	}
-	r := &remote{store: d.clickhouse, scope: o, size: d.part}
+	r := &remote{store: d.clickhouse, scope: o, labels: ofLabels(ctx), size: d.part}
 	r.defined = r.base(device)
 	return &session{engine: r, dialect: ".clickhouse"}
 }
@@ -50,7 +51,7 @@ func (r *remote) base(devices string) []definition {
 		where += " and build in (" + strings.Join(list, ", ") + ")"
 	}
 	days, received, ofDumps := "", "", ""
-	if r.scope.counted {
+	if r.scope.counted || r.labels != "" {
 		ofDumps = counted
 	}
 	if since := r.scope.Since; !since.IsZero() {
@@ -62,7 +63,7 @@ func (r *remote) base(devices string) []definition {
 	}
 	return []definition{
 		// A row that was written again is not counted twice; paths and frames are read as sets.
-		from(store.Dumps, " final"+where+days+devices+received+once),
+		from(store.Dumps, " final"+where+days+devices+received+r.labels+once),
 		from(store.Facts, " final"+where+days+devices+ofDumps),
 		from(store.Paths, where+days),
 		from(store.Frames, where),
@@ -76,7 +77,7 @@ func (r *remote) base(devices string) []definition {
 func (r *remote) facts(ctx context.Context, devices [][]moment) iter.Seq2[[]store.Fact, error] {
 	return func(yield func([]store.Fact, error) bool) {
 		for some := range slices.Chunk(devices, r.size) {
-			p := &remote{store: r.store, scope: r.scope}
+			p := &remote{store: r.store, scope: r.scope, labels: r.labels}
 			p.defined = p.base(fmt.Sprintf(" and device >= %s and device <= %s", clickhouse.Quote(some[0][0].Device), clickhouse.Quote(some[len(some)-1][0].Device)))
 			if more, err := p.each(ctx, yield); err != nil || !more {
 				if err != nil {

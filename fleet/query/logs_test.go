@@ -56,7 +56,7 @@ func written(t *testing.T, world string) (*DB, truth) {
 			t.Fatal(err)
 		}
 		u := &ingest.Upload{Device: strings.TrimSuffix(filepath.Base(name), ".log"), Text: log, Received: b.Day.Add(time.Duration(i) * time.Microsecond)}
-		if _, err := u.Read(t.Context(), b, &ingest.State{}, ingest.DefaultLimits); err != nil {
+		if _, err := u.Read(t.Context(), &ingest.State{}, ingest.DefaultLimits, func(d *ingest.Dump) error { d.Append(b); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

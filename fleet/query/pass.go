@@ -20,6 +20,7 @@ const maxJudged = 1 << 19
 // Judge judges the devices that sent dumps since they were judged, and stores the result.
 // Without builds, it judges those of all builds.
 func (d *DB) Judge(ctx context.Context, builds ...string) error {
+	ctx = store.WithoutLabels(ctx)
 	if len(builds) == 0 {
 		list, err := d.Builds(ctx, Scope{})
 		if err != nil {

@@ -72,10 +72,21 @@ type DB struct {
 // ErrNoDump is returned for a build or a device without dumps.
 var ErrNoDump = errors.New("no dump")
 
-// Open opens a store for queries. DuckDB uses up to 1.5 GB of memory and two processors. It can
-// read only the files of the store, and cannot use the network. Files of a bucket are copied to
+// Engine limits DuckDB.
+type Engine struct {
+	Threads int
+	Memory  int64 // bytes; for more, it uses the directory of temporary files
+}
+
+// DefaultEngine is two processors and 1.5 GB.
+var DefaultEngine = Engine{2, 1_500_000_000}
+
+// Open opens a store for queries, with the default engine.
+func Open(ctx context.Context, s *store.Store) (*DB, error) { return DefaultEngine.Open(ctx, s) }
+
+// Open opens a store for queries. DuckDB can read only the files of the store, and cannot use the network. Files of a bucket are copied to
 // this machine when they are first needed; Close deletes the copies.
-func Open(ctx context.Context, s *store.Store) (*DB, error) {
+func (e Engine) Open(ctx context.Context, s *store.Store) (*DB, error) {
 	temp, err := os.MkdirTemp("", "btfleet-")
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
@@ -85,7 +96,7 @@ func Open(ctx context.Context, s *store.Store) (*DB, error) {
 		dir = filepath.Join(temp, "bucket")
 	}
 	settings := []string{
-		"set memory_limit = '1500MB'", "set threads = 2", "set TimeZone = 'UTC'", "set preserve_insertion_order = false",
+		fmt.Sprintf("set memory_limit = '%dB'", e.Memory), fmt.Sprintf("set threads = %d", e.Threads), "set TimeZone = 'UTC'", "set preserve_insertion_order = false",
 		"set temp_directory = " + quote(temp), "set max_temp_directory_size = '8GB'",
 		"set autoinstall_known_extensions = false", "set autoload_known_extensions = false", "set allow_community_extensions = false",
 		"set allowed_directories = [" + quote(dir+string(filepath.Separator)) + "]",
@@ -197,7 +208,7 @@ var (
 // if a file is damaged, or is missing in three snapshots, without it.
 func (d *DB) with(ctx context.Context, o Scope, tables []string, do func(*session) error) (err error) {
 	if d.clickhouse != nil {
-		return do(d.remote(o))
+		return do(d.remote(ctx, o))
 	}
 	for i := range 3 {
 		if err = d.try(ctx, o, tables, i == 2, do); err == nil || !gone(err) {
@@ -275,11 +286,13 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 	if !o.Since.IsZero() {
 		since += fmt.Sprintf(" and received >= make_timestamp(%d::bigint)", o.Since.UnixMicro())
 	}
+	labels := ofLabels(ctx)
+	since += labels
 	if !o.copies {
 		since += once
 	}
 	ofDumps := ""
-	if o.counted {
+	if o.counted || labels != "" {
 		ofDumps = counted
 	}
 	drop := ""
@@ -305,6 +318,15 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 	}
 	defer l.exec(context.WithoutCancel(ctx), drop)
 	return do(&session{engine: l})
+}
+
+// ofLabels returns the condition for the dumps with the labels of a context, "" for all. Labels need no quotes.
+func ofLabels(ctx context.Context) (where string) {
+	l := store.LabelsOf(ctx)
+	for _, name := range slices.Sorted(maps.Keys(l)) {
+		where += " and labels['" + name + "'] = '" + l[name] + "'"
+	}
+	return where
 }
 
 // checkSchema returns an error if a file of dumps, and so its batch, is of another schema.
@@ -345,6 +367,16 @@ const (
 		0::bigint as boots, true as timed, 0.0::double as ended, 0.0::double as longest, 0.0::double as uptime, 0::bigint as free,
 		'' as heap, 0::bigint as heap_left, 0.0::double as heap_rate, 0::bigint as heaps where false`
 )
+
+// ForgetCopies deletes the copies of the files of a bucket.
+func (d *DB) ForgetCopies() error {
+	if d.clickhouse != nil || d.store.Dir() != "" {
+		return nil
+	}
+	d.copying.Lock()
+	defer d.copying.Unlock()
+	return os.RemoveAll(d.dir)
+}
 
 // copy copies the files of a bucket that have not been copied yet, several at a time. Files of a store never change.
 func (d *DB) copy(ctx context.Context, list *store.Snapshot) error {

@@ -452,7 +452,7 @@ func TestOneUpload(t *testing.T) {
 	var state ingest.State
 	u := ingest.Upload{Device: "d1", Received: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC),
 		Text: append(fleettest.Log("d1", "old", 7, paths), fleettest.Log("d1", "new", 4, paths)...)}
-	if _, err := u.Read(t.Context(), &batch, &state, ingest.DefaultLimits); err != nil {
+	if _, err := u.Read(t.Context(), &state, ingest.DefaultLimits, func(d *ingest.Dump) error { d.Append(&batch); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	batch.Name, batch.Day = "one", u.Received

@@ -21,8 +21,9 @@ type versioned struct {
 // Version returns the present version of the rows. It lists files, and reads two columns if the list is not that of the
 // last call. In ClickHouse, it counts rows.
 func (d *DB) Version(ctx context.Context) (Version, error) {
+	ctx = store.WithoutLabels(ctx)
 	if d.clickhouse != nil {
-		return version(ctx, d.remote(Scope{}), d.clickhouse.Table(store.Dumps), d.clickhouse.Table(store.Frames))
+		return version(ctx, d.remote(ctx, Scope{}), d.clickhouse.Table(store.Dumps), d.clickhouse.Table(store.Frames))
 	}
 	list, err := d.store.Snapshot(ctx, "")
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"net/http"
 )
 
-// addressOf returns the address of a client, as a key of quotas. No device has such a name.
+// addressOf returns the address of a client.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		host = r.RemoteAddr
+		return r.RemoteAddr
 	}
-	return "\x00" + host
+	return host
 }
 
 // body is an upload that arrives. What it holds counts against Limits.Receiving.
 type body struct {
 	s     *Server
-	from  string
+	of    []*quota
 	taken int64
 }
 
@@ -47,32 +47,18 @@ func (b *body) read(r io.Reader) (data []byte, err error) {
 	}
 }
 
-// take reserves n bytes.
+// take reserves n bytes; a negative number gives them back.
 func (b *body) take(n int64) error {
-	s := b.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bodies == nil {
-		s.bodies = map[string]int64{}
-	}
-	if s.bodies[""]+n > s.Limits.Receiving || s.bodies[b.from]+n > s.Limits.Receiving/4 {
-		return limited(10, "too many uploads arrive at the same time")
-	}
-	b.taken += n
-	s.bodies[""] += n
-	s.bodies[b.from] += n
-	return nil
-}
-
-// release gives back what the body holds.
-func (b *body) release() {
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
-	if b.taken == 0 {
-		return
+	for _, q := range b.of {
+		if n > 0 && q.arriving+n > q.limit {
+			return limited(10, "too many uploads of the %s arrive at the same time", q.name)
+		}
 	}
-	b.s.bodies[""] -= b.taken
-	if b.s.bodies[b.from] -= b.taken; b.s.bodies[b.from] == 0 {
-		delete(b.s.bodies, b.from)
+	for _, q := range b.of {
+		q.arriving += n
 	}
+	b.taken += n
+	return nil
 }

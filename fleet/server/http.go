@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
@@ -39,11 +40,9 @@ type Limits struct {
 	// Values (dumps, their call paths and frames) and Builds are per device and day. A second of reading
 	// costs Second values: some logs take long to read, and have few.
 	Values, Builds, Second int
-	Uploads                int // uploads read at the same time
-	// Device and Address limit the uploads of one device, and of one address, among these.
-	Device, Address int
+	Uploads                int // uploads read at the same time; see shares
 	// Receive is the time in which the body of an upload must arrive, and Receiving the bytes that all bodies have that
-	// are arriving, or wait to be read. Those of one address have a quarter of it.
+	// are arriving, or wait to be read; see shares.
 	Receive     time.Duration
 	Receiving   int64
 	Connections int
@@ -53,7 +52,7 @@ type Limits struct {
 // DefaultLimits bound the memory of a server: reading 16 uploads of 90,000 call paths takes 450 MB, and writing a batch
 // of a million facts 400 MB.
 var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 1000, Values: 50_000_000, Builds: 20, Second: 100_000,
-	Uploads: 16, Device: 2, Address: 8, Receive: time.Minute, Receiving: 64 << 20, Connections: 4096, Ingest: ingest.DefaultLimits}
+	Uploads: 16, Receive: time.Minute, Receiving: 64 << 20, Connections: 4096, Ingest: ingest.DefaultLimits}
 
 // Server receives dumps.
 type Server struct {
@@ -64,14 +63,13 @@ type Server struct {
 	Metrics *Metrics
 	// Pages, if not nil, serves requests that are not uploads. They need a read token.
 	Pages http.Handler
+	// Writer writes the spool to the store.
+	Writer *Writer
 
-	full      atomic.Int64 // Unix time of the last upload for which the disk had no space
-	slots     chan struct{}
-	mu        sync.Mutex
-	quotas    *simplelru.LRU[string, *quota]
-	builds    *simplelru.LRU[uint64, struct{}] // hashes of builds that devices sent
-	newBuilds *rate.Limiter
-	bodies    map[string]int64 // bytes that are arriving by address, and by "" of all
+	full   atomic.Int64 // Unix time of the last upload for which the disk had no space
+	mu     sync.Mutex
+	known  *simplelru.LRU[string, *quota]
+	builds *simplelru.LRU[uint64, struct{}] // hashes of builds that devices sent
 }
 
 // Handler returns the handler of all requests.
@@ -91,7 +89,15 @@ func (s *Server) Handler(metrics prometheus.Gatherer) http.Handler {
 			fmt.Fprintf(w, "files in the directory bad of the spool, which could not be read: %d\n", n)
 		}
 	})
-	m.Handle("GET /metrics", s.read(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
+	all := promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})
+	m.Handle("GET /metrics", s.read(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(store.LabelsOf(r.Context())) > 0 {
+			fail(w, r, http.StatusForbidden, "a read token without labels is needed")
+			return
+		}
+		all.ServeHTTP(w, r)
+	})))
+	m.HandleFunc("DELETE /v1/devices/{device}", s.remove)
 	if s.Pages != nil {
 		m.Handle("/", s.read(s.Pages))
 	}
@@ -130,13 +136,34 @@ func (s *Server) read(h http.Handler) http.Handler {
 			fail(w, r, http.StatusBadRequest, "the URL is not UTF-8")
 			return
 		}
-		if s.Tokens != nil && !s.Tokens.Read(tokenOf(r)) {
+		of, ok := s.Tokens.may(tokenOf(r), "read", "")
+		if !ok {
 			w.Header().Set("WWW-Authenticate", `Basic realm="btfleet", charset="UTF-8"`)
 			fail(w, r, http.StatusUnauthorized, "a read token is needed, as the password")
 			return
 		}
-		h.ServeHTTP(w, r)
+		h.ServeHTTP(w, r.WithContext(store.WithLabels(r.Context(), of.labels)))
 	})
+}
+
+// remove handles DELETE /v1/devices/{device}: it deletes the device from the spool and the store.
+func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
+	device := r.PathValue("device")
+	if _, ok := s.Tokens.may(tokenOf(r), "delete", ""); !ok {
+		fail(w, r, http.StatusUnauthorized, "a token of a line \"delete HASH\" is needed")
+		return
+	}
+	if err := ingest.CheckDevice(device); err != nil {
+		fail(w, r, http.StatusBadRequest, err.Error())
+		return
+	}
+	if err := s.Writer.Delete(context.WithoutCancel(r.Context()), device); err != nil {
+		s.Log.Error("a device could not be deleted", "err", err)
+		w.Header().Set("Retry-After", "60")
+		fail(w, r, http.StatusServiceUnavailable, "not deleted, or not everywhere: try again")
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // fail answers with an error, in JSON below /v1.
@@ -162,7 +189,7 @@ func refuse(status int, result string, err error) *refusal {
 	return &refusal{status: status, result: result, err: err}
 }
 
-// put handles PUT /v1/dumps/{device}?build=BUILD&fw=VERSION.
+// put handles PUT /v1/dumps/{device}?build=BUILD&fw=VERSION&label=NAME=VALUE.
 func (s *Server) put(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPut {
 		w.Header().Set("Allow", "PUT")
@@ -206,34 +233,42 @@ func reply(w http.ResponseWriter, status int, body any) {
 }
 
 func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (a Answer, err error) {
-	if s.Tokens != nil && !s.Tokens.Send(tokenOf(r), device) {
+	c, ok := s.sender(r, device)
+	if !ok {
 		return a, refuse(http.StatusUnauthorized, "refused", errors.New("the token is not one of this device"))
 	}
 	if err := ingest.CheckDevice(device); err != nil {
 		return a, refuse(http.StatusBadRequest, "refused", err)
 	}
 	q, err := url.ParseQuery(r.URL.RawQuery)
+	var labels store.Labels
 	for name, values := range q {
-		if name != "build" && name != "fw" || len(values) > 1 {
-			err = fmt.Errorf("parameter %q: expected build and fw, each once", name)
+		switch {
+		case name == "label":
+			for _, v := range values {
+				err = cmp.Or(labels.Set(v), err)
+			}
+		case name != "build" && name != "fw" || len(values) > 1:
+			err = fmt.Errorf("parameter %q: expected build and fw, each once, and label", name)
 		}
 	}
 	if err != nil {
 		return a, refuse(http.StatusBadRequest, "refused", err)
 	}
-	from := addressOf(r)
-	if err := s.admit(device); err != nil {
+	if err := s.admit(c); err != nil {
 		return a, err
 	}
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Limits.Receive))
-	body := &body{s: s, from: from}
-	defer body.release()
+	s.mu.Lock()
+	body := &body{s: s, of: s.quotas(c)}
+	s.mu.Unlock()
+	defer func() { body.take(-body.taken) }()
 	data, err := body.read(http.MaxBytesReader(w, r.Body, s.Limits.Body))
 	if err != nil {
 		return a, s.unread(err)
 	}
 	// A client that sends slowly has no slot.
-	release, err := s.slot(r.Context(), device, from)
+	release, err := s.slot(r.Context(), c)
 	if err != nil {
 		return a, err
 	}
@@ -242,14 +277,29 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 	if err != nil {
 		return a, err
 	}
-	return s.Accept(r.Context(), from, &ingest.Upload{Device: device, Build: q.Get("build"), FW: q.Get("fw"), Received: time.Now(), Text: text})
+	return s.take(r.Context(), c, &ingest.Upload{Device: device, Build: q.Get("build"), FW: q.Get("fw"), Labels: labels, Received: time.Now(), Text: text})
 }
 
-// Accept checks an upload and adds it to the spool, durably. from is the address that sent it, "" for a broker.
-func (s *Server) Accept(ctx context.Context, from string, u *ingest.Upload) (a Answer, err error) {
+// take reads an upload, and adds its rows to the spool, durably.
+func (s *Server) take(ctx context.Context, c *client, u *ingest.Upload) (a Answer, err error) {
+	u.Labels = u.Labels.With(c.labels)
+	for {
+		if a, err = s.once(ctx, c, u); !errors.Is(err, errChanged) {
+			return a, err
+		}
+	}
+}
+
+// once does as take does. The error is errChanged if the device sent another upload meanwhile.
+func (s *Server) once(ctx context.Context, c *client, u *ingest.Upload) (a Answer, err error) {
 	start := time.Now()
-	res, err := u.Check(ctx, s.Limits.Ingest)
-	s.charge(u.Device, res.Dumps+res.Facts+res.Frames, time.Since(start))
+	before := s.Spool.State(u.Device)
+	after := before
+	if s.Spool.wasBad(u.Sum()) { // the dumps that the state has are lost
+		after = ingest.State{}
+	}
+	rows, res, err := encode(ctx, u, &after, s.Limits.Ingest)
+	s.charge(c, res.Dumps+res.Facts+res.Frames, time.Since(start))
 	switch {
 	case errors.Is(err, ingest.ErrLimit):
 		return a, refuse(http.StatusRequestEntityTooLarge, "refused", err)
@@ -260,11 +310,13 @@ func (s *Server) Accept(ctx context.Context, from string, u *ingest.Upload) (a A
 	case err != nil:
 		return a, refuse(http.StatusBadRequest, "refused", err)
 	}
-	if err := s.admitBuilds(u.Device, from, res.Builds); err != nil {
+	if err := s.admitBuilds(c, res.Builds); err != nil {
 		return a, err
 	}
-	again, err := s.Spool.Add(u, &res)
+	again, err := s.Spool.Add(u, &res, rows, before, after)
 	switch {
+	case errors.Is(err, errChanged):
+		return a, err
 	case errors.Is(err, ErrBusy):
 		return a, &refusal{http.StatusTooManyRequests, "full", err, 60}
 	case store.Full(err):
@@ -323,37 +375,6 @@ func (s *Server) unread(err error) error {
 			fmt.Errorf("an upload has at most %d bytes, and %d decompressed", s.Limits.Body, s.Limits.Text))
 	}
 	return refuse(http.StatusBadRequest, "refused", fmt.Errorf("the upload cannot be read: %w", err))
-}
-
-// slot waits until the server reads fewer uploads than Limits.Uploads.
-func (s *Server) slot(ctx context.Context, device, from string) (release func(), err error) {
-	s.mu.Lock()
-	if s.slots == nil {
-		s.slots = make(chan struct{}, s.Limits.Uploads)
-	}
-	q, of := s.quota(device), s.quota(from)
-	q.busy, of.busy = q.busy+1, of.busy+1
-	tooMany, ofAddress := q.busy > s.Limits.Device, of.busy > s.Limits.Address
-	s.mu.Unlock()
-	leave := func() { s.mu.Lock(); q.busy, of.busy = q.busy-1, of.busy-1; s.mu.Unlock() }
-	if tooMany {
-		leave()
-		return nil, limited(10, "%d uploads of this device at the same time", s.Limits.Device)
-	}
-	if ofAddress {
-		leave()
-		return nil, limited(10, "%d uploads of this address at the same time", s.Limits.Address)
-	}
-	wait := time.NewTimer(5 * time.Second)
-	defer wait.Stop()
-	select {
-	case s.slots <- struct{}{}:
-		return func() { <-s.slots; leave() }, nil
-	case <-ctx.Done():
-	case <-wait.C:
-	}
-	leave()
-	return nil, limited(10, "too many uploads at the same time")
 }
 
 // HTTPServer returns a server with time limits for slow clients.

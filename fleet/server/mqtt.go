@@ -20,6 +20,7 @@ import (
 	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
+	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
 // MQTT describes a subscription to a broker. The level of a topic that matches + in the filter
@@ -163,7 +164,13 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 			ClientID: m.Client, EnableManualAcknowledgment: true,
 			OnClientError: func(err error) { s.Log.Error("broker", "host", m.URL.Host, "err", err) },
 			OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) {
-				if s.message(ctx, m.device(p.Packet.Topic), p.Packet.Payload) {
+				var labels store.Labels
+				for _, u := range p.Packet.Properties.User {
+					if u.Key == "label" && labels.Set(u.Value) != nil {
+						s.Log.Warn("the label of a message is left out", "label", u.Value)
+					}
+				}
+				if s.message(ctx, m.device(p.Packet.Topic), labels, p.Packet.Payload) {
 					return true, p.Client.Ack(p.Packet)
 				}
 				retry()
@@ -198,14 +205,15 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 }
 
 // message processes a message. done is false if the broker should send it again.
-func (s *Server) message(ctx context.Context, device string, payload []byte) (done bool) {
-	err := s.admit(device)
+func (s *Server) message(ctx context.Context, device string, labels store.Labels, payload []byte) (done bool) {
+	c := &client{device: device}
+	err := s.admit(c)
 	var text []byte
 	if err == nil {
 		text, err = s.text(bytes.NewReader(payload), "")
 	}
 	if err == nil {
-		_, err = s.Accept(ctx, "", &ingest.Upload{Device: device, Received: time.Now(), Text: text})
+		_, err = s.take(ctx, c, &ingest.Upload{Device: device, Labels: labels, Received: time.Now(), Text: text})
 	}
 	result := "accepted"
 	var no *refusal

@@ -1,119 +1,153 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"math"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/time/rate"
+
+	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// quota limits what a device may send. Limits has the rates.
-type quota struct {
-	uploads, values, builds *rate.Limiter
-	known                   []uint64 // hashes of the builds that it sent last
-	busy                    int      // uploads that are being read
-	ofAddress               *rate.Limiter
+// client is who sends an upload. What a device, an address, a token, and all together may have is limited, in this order.
+type client struct {
+	device  string
+	address string // "" for a broker
+	token   string // "" for a broker, and without tokens
+	labels  store.Labels
 }
 
-// maxQuotas is the number of devices whose quotas are stored, in about 60 MB. A device that sent
+// shares are the parts of the server that one device, address or token may have at a time, and what it may send per day, as
+// a multiple of the limits of a device.
+var shares = [...]struct {
+	name        string
+	part, times int
+}{{"device", 8, 1}, {"address", 4, 10}, {"token", 2, 25}, {"server", 1, 50}}
+
+// quota is what a device, an address, a token or the server may still have.
+type quota struct {
+	name            string
+	uploads         *rate.Limiter // of a device
+	values, builds  *rate.Limiter // per day
+	slots           chan struct{} // uploads that are being read
+	arriving, limit int64         // bytes of uploads that arrive, or wait to be read
+}
+
+// maxQuotas is the number of quotas that are stored, in about 100 MB. A device that sent
 // nothing for a long time has all of its quota anyway.
 const maxQuotas = 1 << 17
 
 var seed = maphash.MakeSeed()
 
-// quota returns the quota of a device. The caller holds s.mu.
-func (s *Server) quota(device string) *quota {
-	if s.quotas == nil {
-		s.quotas, _ = simplelru.NewLRU[string, *quota](maxQuotas, nil) // an error only for a size of 0
+// quotas returns the quotas of a client. The caller holds s.mu.
+func (s *Server) quotas(c *client) (list []*quota) {
+	if s.known == nil {
+		s.known, _ = simplelru.NewLRU[string, *quota](maxQuotas, nil) // an error only for a size of 0
+		s.builds, _ = simplelru.NewLRU[uint64, struct{}](maxQuotas, nil)
 	}
-	q, ok := s.quotas.Get(device)
-	if !ok {
-		perDay := func(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(n)/(24*3600), n) }
-		q = &quota{uploads: rate.NewLimiter(s.Limits.Rate, s.Limits.Burst), values: perDay(s.Limits.Values), builds: perDay(s.Limits.Builds)}
-		s.quotas.Add(device, q)
+	for i, key := range [...]string{c.device, c.address, c.token, "all"} {
+		if key == "" {
+			continue
+		}
+		share := &shares[i]
+		key = share.name + " " + key
+		q, ok := s.known.Get(key)
+		if !ok {
+			perDay := func(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(n)/(24*3600), n) }
+			q = &quota{name: share.name, values: perDay(s.Limits.Values * share.times), builds: perDay(s.Limits.Builds * share.times),
+				slots: make(chan struct{}, max(1, s.Limits.Uploads/share.part)), limit: s.Limits.Receiving / int64(share.part)}
+			if i == 0 {
+				q.uploads = rate.NewLimiter(s.Limits.Rate, s.Limits.Burst)
+			} else if i == len(shares)-1 {
+				q.values.SetLimit(rate.Inf) // no device is refused for what others have sent
+			}
+			s.known.Add(key, q)
+		}
+		list = append(list, q)
 	}
-	return q
+	return list
 }
 
-// Quotas of an address, and of the server, as multiples of those of a device.
-const (
-	addressTimes = 10
-	serverTimes  = 50
-)
-
-// admit returns an error if a device has used its quota.
-func (s *Server) admit(device string) error {
+// admit returns an error if a client has used its quota.
+func (s *Server) admit(c *client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := s.quota(device)
-	if debt := 1 - q.values.Tokens(); debt > 0 {
-		return limited(debt/float64(q.values.Limit()), "the device has sent %d values today: dumps, their call paths and frames", s.Limits.Values)
-	}
-	if !q.uploads.Allow() {
-		return limited(60, "too many uploads of this device")
+	for _, q := range s.quotas(c) {
+		if debt := 1 - q.values.Tokens(); debt > 0 {
+			return limited(debt/float64(q.values.Limit()), "the %s has sent %d values today: dumps, their call paths and frames", q.name, q.values.Burst())
+		}
+		if q.uploads != nil && !q.uploads.Allow() {
+			return limited(60, "too many uploads of this device")
+		}
 	}
 	return nil
 }
 
-// charge takes what an upload has cost from the quota of its device. The quota of values may become
+// charge takes what an upload has cost from the quotas of its client. The quota of values may become
 // negative, so that no upload is refused for it after it was read.
-func (s *Server) charge(device string, values int, took time.Duration) {
+func (s *Server) charge(c *client, values int, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := s.quota(device)
-	q.values.ReserveN(time.Now(), min(values+int(took.Seconds()*float64(s.Limits.Second)), q.values.Burst()))
+	for _, q := range s.quotas(c) {
+		q.values.ReserveN(time.Now(), min(values+int(took.Seconds()*float64(s.Limits.Second)), q.values.Burst()))
+	}
 }
 
-// admitBuilds returns an error if the builds are more new ones than a device, its address, or all devices may send. A build is
-// new to a device if it is none of its last ones, and to the server if no device sent it.
-func (s *Server) admitBuilds(device, from string, builds []string) error {
+// admitBuilds returns an error if more of the builds are new to the server than a client may send.
+func (s *Server) admitBuilds(c *client, builds []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.builds == nil {
-		s.builds, _ = simplelru.NewLRU[uint64, struct{}](maxQuotas, nil)
-		s.newBuilds = rate.NewLimiter(rate.Limit(serverTimes*s.Limits.Builds)/(24*3600), serverTimes*s.Limits.Builds)
-	}
-	q := s.quota(device)
-	known := q.known
-	var unknown []uint64
+	list := s.quotas(c)
+	unknown := map[uint64]bool{}
 	for _, b := range builds {
-		h := maphash.String(seed, b)
-		if !slices.Contains(known, h) {
-			known = append(known, h)
-		}
-		if !s.builds.Contains(h) && !slices.Contains(unknown, h) {
-			unknown = append(unknown, h)
+		if h := maphash.String(seed, b); !s.builds.Contains(h) {
+			unknown[h] = true
 		}
 	}
-	if n := len(known) - len(q.known); n > 0 && !q.builds.AllowN(time.Now(), n) {
-		return limited(24*3600/float64(s.Limits.Builds), "the device has sent %d builds today", s.Limits.Builds)
-	}
-	if n := len(unknown); n > 0 {
-		if of := s.quota(from); from != "" && !of.address(s.Limits.Builds*addressTimes).AllowN(time.Now(), n) {
-			return limited(24*3600/float64(addressTimes*s.Limits.Builds), "the address has sent %d new builds today", addressTimes*s.Limits.Builds)
-		}
-		if !s.newBuilds.AllowN(time.Now(), n) {
-			return limited(24*3600/float64(serverTimes*s.Limits.Builds), "the devices have sent %d new builds today", serverTimes*s.Limits.Builds)
+	for _, q := range list {
+		if q.builds.Tokens() < float64(len(unknown)) {
+			return limited(24*3600/float64(q.builds.Burst()), "the %s has sent %d new builds today", q.name, q.builds.Burst())
 		}
 	}
-	for _, h := range unknown {
+	for _, q := range list {
+		q.builds.AllowN(time.Now(), len(unknown))
+	}
+	for h := range unknown {
 		s.builds.Add(h, struct{}{})
 	}
-	q.known = slices.Clone(known[max(0, len(known)-max(s.Limits.Builds, len(builds))):])
 	return nil
 }
 
-// address returns the limiter of the new builds of an address.
-func (q *quota) address(n int) *rate.Limiter {
-	if q.ofAddress == nil {
-		q.ofAddress = rate.NewLimiter(rate.Limit(n)/(24*3600), n)
+// slot waits until a client may have an upload read.
+func (s *Server) slot(ctx context.Context, c *client) (release func(), err error) {
+	s.mu.Lock()
+	list := s.quotas(c)
+	s.mu.Unlock()
+	n := 0
+	release = func() {
+		for _, q := range list[:n] {
+			<-q.slots
+		}
 	}
-	return q.ofAddress
+	wait := time.NewTimer(5 * time.Second)
+	defer wait.Stop()
+	for _, q := range list { // in this order: one that waits for a share holds none that is larger
+		select {
+		case q.slots <- struct{}{}:
+			n++
+			continue
+		case <-ctx.Done():
+		case <-wait.C:
+		}
+		release()
+		return nil, limited(10, "%d uploads of the %s are being read", cap(q.slots), q.name)
+	}
+	return release, nil
 }
 
 // limited returns a refusal because of a quota, until some seconds have passed.

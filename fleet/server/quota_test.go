@@ -21,7 +21,7 @@ func TestQuotaOfValues(t *testing.T) {
 			t.Fatalf("upload %d: status %d, want %d: %s", i, status, want, answer)
 		}
 	}
-	if !f.message(t.Context(), "d1", append(log, "mqtt"...)) {
+	if !f.message(t.Context(), "d1", nil, append(log, "mqtt"...)) {
 		t.Error("a message of a device without quota is not acknowledged: it would hold up those of other devices")
 	}
 	if n := waiting(t, f.Spool); n != 2 {
@@ -31,12 +31,12 @@ func TestQuotaOfValues(t *testing.T) {
 		t.Errorf("another device: status %d: %s", status, answer)
 	}
 	f.Limits.Second = 100_000
-	if f.charge("d3", 0, 5*time.Second); f.admit("d3") == nil { // 500,000 values
+	if f.charge(&client{device: "d3"}, 0, 5*time.Second); f.admit(&client{device: "d3"}) == nil { // 500,000 values
 		t.Error("the time of reading costs nothing")
 	}
 }
 
-// A device that sends more new builds than its quota is refused. Those that it sent last are not new.
+// A device that sends more new builds than its quota is refused. Those that a device sent before are not new.
 func TestQuotaOfBuilds(t *testing.T) {
 	f := serve(t, t.TempDir(), open(t, t.TempDir()), nil)
 	f.Limits.Builds = 3
@@ -45,7 +45,7 @@ func TestQuotaOfBuilds(t *testing.T) {
 		want          int
 	}{{"d1", "b0", 201}, {"d1", "b1", 201}, {"d1", "b0", 201}, {"d1", "b2", 201}, {"d1", "b3", 429}, {"d1", "b1", 201}, {"d2", "b3", 201}} {
 		status, answer := f.send(t, c.device, fleettest.Log(c.device, c.build, i+1, 5))
-		if status != c.want || c.want == 429 && !strings.Contains(answer, "3 builds today") {
+		if status != c.want || c.want == 429 && !strings.Contains(answer, "device has sent 3 new builds today") {
 			t.Errorf("build %s of device %s: status %d, want %d: %s", c.build, c.device, status, c.want, answer)
 		}
 	}

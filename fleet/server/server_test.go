@@ -56,7 +56,8 @@ func serve(t testing.TB, spoolDir string, to *store.Store, tokens *Tokens) *fixt
 	s := &Server{Spool: spool, Tokens: tokens, Limits: DefaultLimits, Log: log, Metrics: NewMetrics(registry, spool),
 		Pages: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "page") })}
 	s.Limits.Rate, s.Limits.Burst = 1e9, 1e9
-	f := &fixture{Server: s, w: &Writer{Spool: spool, Store: to, Limits: s.Limits.Ingest, Log: log, Metrics: s.Metrics, MaxUploads: 100, MaxFacts: 1 << 20}}
+	s.Writer = &Writer{Spool: spool, Store: to, DeleteDevice: to.DeleteDevice, Log: log, Metrics: s.Metrics, MaxUploads: 100, MaxFacts: 1 << 20}
+	f := &fixture{Server: s, w: s.Writer}
 	h := httptest.NewServer(s.Handler(registry))
 	t.Cleanup(h.Close)
 	f.url = h.URL
@@ -329,7 +330,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	for _, text := range []string{"device d1", "fleet abc", "device ../x " + hash("x"), "all " + hash("x"), "fleet x " + hash("x"), "read " + hash("x") + "00"} {
+	for _, text := range []string{"device d1", "fleet abc", "device ../x " + hash("x"), "all " + hash("x"), "fleet x " + hash("x"), "read " + hash("x") + "00", "read " + hash("x") + " Model=x", "delete " + hash("x") + " model=x"} {
 		if _, err := ReadTokens(strings.NewReader("# ok\n\n"+text), "tokens"); err == nil || !strings.HasPrefix(err.Error(), "tokens:3: ") {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -342,7 +343,8 @@ func TestTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if before.Replace(after); before.Send("one", "d1") || !before.Send("two", "d1") {
+	may := func(token string) bool { _, ok := before.may(token, "device", "d1"); return ok }
+	if before.Replace(after); may("one") || !may("two") {
 		t.Error("the tokens were not replaced")
 	}
 	token, sum := NewToken()
@@ -394,10 +396,11 @@ func TestSlots(t *testing.T) {
 		fmt.Fprintf(c, "PUT /v1/dumps/slow%d HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n~", i)
 		slow = append(slow, c)
 	}
-	held := func() int64 { f.mu.Lock(); defer f.mu.Unlock(); return f.bodies[""] }
+	all := func() *quota { f.mu.Lock(); defer f.mu.Unlock(); return f.quotas(&client{})[0] }
+	held := func() int64 { q := all(); f.mu.Lock(); defer f.mu.Unlock(); return q.arriving }
 	waitFor(t, func() bool { return held() >= 16*16<<10 })
-	if status, answer := f.send(t, "d2", fleettest.Log("d2", "b", 1, 5)); status != 201 || len(f.slots) != 0 {
-		t.Errorf("while others send slowly: status %d, %s, %d slots", status, answer, len(f.slots))
+	if status, answer := f.send(t, "d2", fleettest.Log("d2", "b", 1, 5)); status != 201 || len(all().slots) != 0 {
+		t.Errorf("while others send slowly: status %d, %s, %d slots", status, answer, len(all().slots))
 	}
 	for _, c := range slow { // all of them are refused when their time is over
 		c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -412,20 +415,67 @@ func TestSlots(t *testing.T) {
 	waitFor(t, func() bool { return held() == 0 })
 }
 
-// What arrives from one address has a quarter of the memory for it.
+// What arrives from one device has an eighth of the memory for it, from one address a quarter, and with one token a half.
 func TestReceiving(t *testing.T) {
-	s := &Server{Limits: Limits{Receiving: 100 << 10, Body: 1 << 20}}
-	one, two := &body{s: s, from: "one"}, &body{s: s, from: "two"}
-	if _, err := one.read(bytes.NewReader(make([]byte, 60<<10))); err == nil {
-		t.Error("60 kB from one address are accepted, of 100 kB for all")
+	s := &Server{Limits: Limits{Receiving: 1 << 20, Body: 1 << 20, Uploads: 16, Values: 1, Builds: 1}}
+	var held []*body
+	take := func(device, address, token string, n int64) error {
+		b := &body{s: s, of: s.quotas(&client{device: device, address: address, token: token})}
+		held = append(held, b)
+		return b.take(n)
 	}
-	if data, err := two.read(bytes.NewReader(make([]byte, 10<<10))); err != nil || len(data) != 10<<10 {
-		t.Errorf("another address: %d bytes, %v", len(data), err)
+	for i, c := range []struct {
+		device, address, token string
+		refused                string
+	}{
+		{"d1", "a1", "t1", ""}, {"d1", "a1", "t1", "device"}, {"d2", "a1", "t1", ""}, {"d3", "a1", "t1", "address"}, {"d3", "a2", "t1", ""},
+		{"d4", "a2", "t1", ""}, {"d5", "a3", "t1", "token"}, {"d5", "a3", "t2", ""}, {"d6", "a3", "t2", ""}, {"d7", "a4", "t2", ""}, {"d8", "a4", "t3", ""}, {"d9", "a5", "t4", "server"},
+	} {
+		if err := take(c.device, c.address, c.token, 128<<10); (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("upload %d: %v, want one refused by the quota of the %q", i, err, c.refused)
+		}
 	}
-	one.release()
-	two.release()
-	if len(s.bodies) != 1 || s.bodies[""] != 0 {
-		t.Errorf("held after all: %v", s.bodies)
+	for _, b := range held {
+		b.take(-b.taken)
+	}
+	for _, q := range s.quotas(&client{device: "d1", address: "a1", token: "t1"}) {
+		if q.arriving != 0 {
+			t.Errorf("%s: %d bytes after all", q.name, q.arriving)
+		}
+	}
+}
+
+// A client with the token of the fleet, which sends logs under many names and from many addresses, has half of the slots at
+// most; one address a quarter.
+func TestSlotsOfToken(t *testing.T) {
+	s := &Server{Limits: DefaultLimits}
+	ctx, stop := context.WithCancel(t.Context())
+	got := map[string]int{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range 60 {
+		c := &client{device: fmt.Sprint("d", i), address: fmt.Sprint("a", i%10), token: "fleet"}
+		if i >= 40 {
+			c.address, c.token = "one", fmt.Sprint("t", i)
+		}
+		all.Go(func() {
+			if _, err := s.slot(ctx, c); err == nil {
+				mu.Lock()
+				got[map[bool]string{true: "token", false: "address"}[c.token == "fleet"]]++
+				mu.Unlock()
+			}
+		})
+	}
+	waitFor(t, func() bool { mu.Lock(); defer mu.Unlock(); return got["token"] == 8 && got["address"] == 4 })
+	for i := range 4 { // others have the rest
+		if _, err := s.slot(t.Context(), &client{device: fmt.Sprint("other", i), address: fmt.Sprint("other", i), token: fmt.Sprint("other", i)}); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	all.Wait()
+	if got["token"] != 8 || got["address"] != 4 {
+		t.Errorf("%v", got)
 	}
 }
 
@@ -464,7 +514,7 @@ func TestBadFileInSpool(t *testing.T) {
 	if err != nil || len(names) != 3 {
 		t.Fatal(names, err)
 	}
-	if err := os.WriteFile(f.Spool.path("new", names[1]), []byte("no zstd"), 0o600); err != nil {
+	if err := os.WriteFile(f.Spool.path("new", names[1]), []byte("no upload"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f.flush(t)

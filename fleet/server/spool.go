@@ -12,6 +12,8 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,19 +36,21 @@ import (
 
 // Spool is a directory of accepted uploads that are not in the store yet:
 //
-//	new/TIME-COST-SUM    an upload: a line of JSON, then the log, compressed by zstd
+//	new/TIME-COST-SUM    an upload: a line as in the journal with the device, then its rows (see encode)
 //	batch/TIME-COST-SUM  an upload of the batch that is being written
 //	tmp/                 uploads that are being received
 //	bad/                 uploads and journals that could not be read, such as after a fault of the disk
 //	journal              the uploads that are in the store, one line of JSON each
 type Spool struct {
-	dir     string
-	limit   int64 // largest Size, in bytes
-	log     *slog.Logger
-	encoder *zstd.Encoder
+	dir   string
+	limit int64 // largest Size, in bytes
+	log   *slog.Logger
 
 	size    atomic.Int64
 	failing atomic.Pointer[time.Time] // since when batches cannot be written, nil if they can
+	adding  sync.Mutex                // held until the name of an upload is durable
+	last    int64                     // time in the name of the last upload, in ns
+	bad     map[string]bool           // sums of uploads in bad/
 	mu      sync.Mutex
 	now     memory // what the server remembers; see turn
 	before  memory
@@ -60,7 +64,7 @@ type Spool struct {
 // memory holds the uploads in a part of the journal.
 type memory struct {
 	sums   map[string]bool         // of accepted uploads, in the spool or in the store
-	states map[string]ingest.State // by device
+	states map[string]ingest.State // by device, after its last upload in the spool or in the store
 }
 
 func newMemory() memory { return memory{map[string]bool{}, map[string]ingest.State{}} }
@@ -70,6 +74,7 @@ type entry struct {
 	Sum    string       `json:"sum,omitempty"`
 	Device string       `json:"device"`
 	State  ingest.State `json:"state"`
+	Dumps  int          `json:"dumps,omitempty"` // rows of dumps that follow, in the file of an upload
 }
 
 // append appends the line of an entry: the CRC-32C of the text in hexadecimal, a space and the text.
@@ -103,7 +108,7 @@ var ErrBusy = errors.New("too many uploads wait to be written")
 // OpenSpool opens a spool, and creates its directory. limit is the largest size of the spool in
 // bytes. Only one process can have a spool open.
 func OpenSpool(dir string, limit int64, log *slog.Logger) (s *Spool, err error) {
-	s = &Spool{dir: dir, limit: limit, log: log, now: newMemory(), before: newMemory(), stored: map[string]bool{}}
+	s = &Spool{dir: dir, limit: limit, log: log, now: newMemory(), before: newMemory(), stored: map[string]bool{}, bad: map[string]bool{}}
 	for _, d := range []string{"new", "batch", "tmp", "bad"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("spool: %w", err)
@@ -111,9 +116,6 @@ func OpenSpool(dir string, limit int64, log *slog.Logger) (s *Spool, err error) 
 	}
 	if s.lock, err = lockFile(filepath.Join(dir, "lock")); err != nil {
 		return nil, fmt.Errorf("spool %s: another server uses it: %w", dir, err)
-	}
-	if s.encoder, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest)); err != nil {
-		return nil, err
 	}
 	if err := s.readJournal(); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
@@ -125,24 +127,35 @@ func OpenSpool(dir string, limit int64, log *slog.Logger) (s *Spool, err error) 
 	for _, e := range tmp { // uploads that were not acknowledged
 		os.Remove(s.path("tmp", e.Name()))
 	}
-	for _, list := range []string{"batch", "new"} {
+	for _, list := range []string{"bad", "batch", "new"} {
 		names, err := s.list(list)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
+			sum := sumOf(name)
+			if list == "bad" {
+				s.bad[sum] = true
+				continue
+			}
 			if info, err := os.Lstat(s.path(list, name)); err == nil {
 				s.size.Add(info.Size())
 			}
-			sum := sumOf(name)
 			if list == "batch" && s.known(sum) {
 				s.stored[name] = true
+			} else if e, err := s.read(list, name, nil); errors.Is(err, errEarlier) {
+				return nil, err
+			} else if err == nil { // else it is set aside when it is written
+				s.remember(e)
 			}
 			s.now.sums[sum] = true
 		}
 	}
 	return s, nil
 }
+
+// errEarlier is returned for an upload of an earlier version of this program.
+var errEarlier = errors.New("it is of an earlier btfleet: run that until its spool is empty")
 
 func (s *Spool) path(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)
@@ -200,7 +213,20 @@ func (s *Spool) remember(e *entry) {
 // known reports whether an upload was accepted.
 func (s *Spool) known(sum string) bool { return s.now.sums[sum] || s.before.sums[sum] }
 
-// state returns the state of a device after its last upload.
+// State returns the state of a device after its last upload.
+func (s *Spool) State(device string) ingest.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state(device)
+}
+
+// wasBad reports whether an upload was accepted, and could not be read then.
+func (s *Spool) wasBad(sum string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bad[sum]
+}
+
 func (s *Spool) state(device string) ingest.State {
 	if state, ok := s.now.states[device]; ok {
 		return state
@@ -226,10 +252,30 @@ func (s *Spool) turn() error {
 	return nil
 }
 
+// forget deletes the state of a device, and the files in bad, which cannot be searched.
+func (s *Spool) forget(device string) error {
+	names, err := s.list("bad")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := os.Remove(s.path("bad", name)); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	delete(s.now.states, device)
+	delete(s.before.states, device)
+	s.mu.Unlock()
+	return s.writeJournal(s.before, s.now)
+}
+
 // writeJournal writes a journal with a line for each state and each sum, and opens it. It leaves out the sums of
 // uploads that wait: the journal has what is in the store.
 func (s *Spool) writeJournal(of ...memory) error {
 	var b bytes.Buffer
+	s.adding.Lock() // the states are those of uploads whose names are durable
+	defer s.adding.Unlock()
 	s.mu.Lock()
 	names, err := s.Waiting()
 	waiting := map[string]bool{}
@@ -284,57 +330,64 @@ func (s *Spool) Close() error {
 // Size returns the size of the waiting uploads in bytes.
 func (s *Spool) Size() int64 { return s.size.Load() }
 
-// meta is the first line of an upload in the spool.
-type meta struct {
-	Device   string    `json:"device"`
-	Build    string    `json:"build,omitempty"`
-	FW       string    `json:"fw,omitempty"`
-	Received time.Time `json:"received"`
-}
+// errChanged is returned by Add if the device has sent another upload since its state was read.
+var errChanged = errors.New("the state of the device changed")
 
-// Add adds an upload to the spool, durably. again reports whether the upload is in the spool or in the store already.
-func (s *Spool) Add(u *ingest.Upload, res *ingest.Result) (again bool, err error) {
+// Add adds an upload to the spool, durably: its rows, and the states of its device before and after it. again reports whether
+// the upload is in the spool or in the store already.
+func (s *Spool) Add(u *ingest.Upload, res *ingest.Result, rows []byte, before, after ingest.State) (again bool, err error) {
 	sum := u.Sum()
 	if res.Dumps == 0 { // only a header, which may be that of the boot before
 		sum = fmt.Sprintf("%s.%d", sum, u.Received.UnixNano())
 	}
-	s.mu.Lock()
-	again = s.known(sum)
-	s.mu.Unlock()
-	if again {
-		return true, store.SyncPath(s.path("new")) // the other Add may not have synced the directory yet
-	}
-	if s.Size() >= s.limit {
+	if s.Size() >= s.limit && !s.knows(sum) {
 		return false, ErrBusy
 	}
-	head, err := json.Marshal(meta{u.Device, u.Build, u.FW, u.Received})
-	if err != nil {
+	var data bytes.Buffer
+	(&entry{Device: u.Device, State: after, Dumps: res.New}).append(&data)
+	data.Write(rows)
+	tmp := s.path("tmp", fmt.Sprintf("%d-%s", u.Received.UnixNano(), sum))
+	defer os.Remove(tmp)
+	if err := writeSynced(tmp, data.Bytes()); err != nil {
 		return false, err
 	}
-	data := s.encoder.EncodeAll(append(append(head, '\n'), u.Text...), nil)
-	name := fmt.Sprintf("%020d-%d-%s", u.Received.UnixNano(), res.Facts+factsPerDump*res.Dumps+res.Frames/framesPerFact, sum)
-	tmp := s.path("tmp", name)
-	if err := writeSynced(tmp, data); err != nil {
-		os.Remove(tmp)
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	if s.knows(sum) {
+		return true, store.SyncPath(s.path("new")) // the Add before may have failed to
+	}
+	if s.State(u.Device) != before {
+		return false, errChanged
+	}
+	s.last = max(s.last+1, u.Received.UnixNano()) // names are in the order of the states
+	name := fmt.Sprintf("%020d-%d-%s", s.last, res.Facts+factsPerDump*res.Dumps+res.Frames/framesPerFact, sum)
+	if err := os.Rename(tmp, s.path("new", name)); err != nil {
 		return false, err
 	}
 	s.mu.Lock()
-	if s.known(sum) { // another Add of the same upload was faster
-		s.mu.Unlock()
-		os.Remove(tmp)
-		return true, store.SyncPath(s.path("new"))
-	}
-	err = os.Rename(tmp, s.path("new", name))
-	if err == nil {
-		s.now.sums[sum] = true
-	}
+	s.remember(&entry{Sum: sum, Device: u.Device, State: after})
 	s.mu.Unlock()
-	if err != nil {
-		os.Remove(tmp)
-		return false, err
-	}
-	s.size.Add(int64(len(data)))
+	s.size.Add(int64(data.Len()))
 	return false, store.SyncPath(s.path("new"))
+}
+
+func (s *Spool) knows(sum string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known(sum)
+}
+
+// encode reads an upload of a device with a state, and returns its rows: an ingest.Dump each, by package gob, compressed by zstd.
+func encode(ctx context.Context, u *ingest.Upload, s *ingest.State, limit ingest.Limits) ([]byte, ingest.Result, error) {
+	var b bytes.Buffer
+	z, err := zstd.NewWriter(&b, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		return nil, ingest.Result{}, err
+	}
+	e := gob.NewEncoder(z)
+	res, err := u.Read(ctx, s, limit, func(d *ingest.Dump) error { return e.Encode(d) })
+	err = errors.Join(err, z.Close())
+	return b.Bytes(), res, err
 }
 
 // The memory of dumps, and of the frames of call paths, in a batch.
@@ -343,11 +396,17 @@ const (
 	framesPerFact = 8
 )
 
-// costOf returns the day on which an upload was received, and the memory that its rows take, in facts.
-func costOf(name string) (day string, facts int) {
+// timeOf returns when an upload was received, UTC.
+func timeOf(name string) time.Time {
 	var ns int64
-	fmt.Sscanf(name, "%d-%d-", &ns, &facts)
-	return time.Unix(0, ns).UTC().Format(time.DateOnly), facts
+	fmt.Sscanf(name, "%d-", &ns)
+	return time.Unix(0, ns).UTC()
+}
+
+// costOf returns the memory that the rows of an upload take, in facts.
+func costOf(name string) (facts int) {
+	fmt.Sscanf(name, "%d-%d-", new(int64), &facts)
+	return facts
 }
 
 // writeSynced writes the content of a file durably. The name is durable once its directory is
@@ -387,9 +446,9 @@ func (s *Spool) Bad() (int, error) {
 	return len(entries), err
 }
 
-// read reads an upload of the batch.
-func (s *Spool) read(name string) (*ingest.Upload, error) {
-	path := s.path("batch", name)
+// read appends the rows of an upload in a directory to a batch that is not nil.
+func (s *Spool) read(dir, name string, to *store.Batch) (*entry, error) {
+	path := s.path(dir, name)
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() { // opening a pipe may not end
 		return nil, cmp.Or(err, errors.New("not a file"))
 	}
@@ -398,25 +457,49 @@ func (s *Spool) read(name string) (*ingest.Upload, error) {
 		return nil, err
 	}
 	defer f.Close()
-	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+	e, err := decode(bufio.NewReader(f), to)
+	if err != nil {
+		return nil, fmt.Errorf("spool: %s: %w", path, err)
+	}
+	e.Sum = sumOf(name)
+	return e, nil
+}
+
+// decode is the inverse of encode, after a line for the upload. On an error, the batch stays.
+func decode(r *bufio.Reader, to *store.Batch) (*entry, error) {
+	if magic, _ := r.Peek(4); string(magic) == "\x28\xb5\x2f\xfd" {
+		return nil, errEarlier
+	}
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{}
+	if text, ok := whole(line); !ok {
+		return nil, store.ErrSum
+	} else if err := json.Unmarshal(text, e); err != nil || to == nil {
+		return e, err
+	}
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
 	defer z.Close()
-	r := bufio.NewReader(z)
-	line, err := r.ReadBytes('\n')
-	if err != nil {
-		return nil, fmt.Errorf("spool: %s: %w", name, err)
+	before, rows := *to, gob.NewDecoder(z)
+	for range e.Dumps {
+		var d ingest.Dump
+		if err := rows.Decode(&d); err != nil {
+			*to = before
+			return nil, err
+		}
+		d.Append(to)
 	}
-	var m meta
-	if err := json.Unmarshal(line, &m); err != nil {
-		return nil, fmt.Errorf("spool: %s: %w", name, err)
+	if _, err := io.Copy(io.Discard, z); err != nil { // which checks the checksum
+		*to = before
+		return nil, err
 	}
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return nil, fmt.Errorf("spool: %s: %w", name, err)
-	}
-	return &ingest.Upload{Device: m.Device, Build: m.Build, FW: m.FW, Received: m.Received, Text: text}, nil
+	e.Dumps = 0
+	return e, nil
 }
 
 // begin moves waiting uploads to the directory batch, durably.
@@ -443,7 +526,7 @@ func (s *Spool) end(names []string, entries []entry, bad []string) error {
 	s.written += int64(lines.Len())
 	s.mu.Lock()
 	for i := range entries {
-		s.remember(&entries[i])
+		s.now.sums[entries[i].Sum] = true
 	}
 	s.mu.Unlock()
 	for _, name := range names {
@@ -455,6 +538,7 @@ func (s *Spool) end(names []string, entries []entry, bad []string) error {
 		if err == nil && slices.Contains(bad, name) {
 			if err = os.Rename(path, s.path("bad", name)); err == nil {
 				s.mu.Lock() // it may be sent anew
+				s.bad[sumOf(name)] = true
 				delete(s.now.sums, sumOf(name))
 				delete(s.before.sums, sumOf(name))
 				s.mu.Unlock()

@@ -30,7 +30,7 @@ func TestJournalIsTrimmed(t *testing.T) {
 	}
 	accept := func(u *ingest.Upload, boot int64) {
 		t.Helper()
-		if again, err := s.Add(u, &ingest.Result{Dumps: 1}); again || err != nil {
+		if again, err := s.Add(u, &ingest.Result{Dumps: 1}, nil, s.State(u.Device), ingest.State{Boot: boot}); again || err != nil {
 			t.Fatalf("again %t, %v", again, err)
 		}
 		waiting, err := s.Waiting()
@@ -341,7 +341,7 @@ func TestFullDiskInJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := &ingest.Upload{Device: "d", Received: time.Now(), Text: []byte("1")}
-	if _, err := s.Add(u, &ingest.Result{Dumps: 1}); err != nil {
+	if _, err := s.Add(u, &ingest.Result{Dumps: 1}, nil, ingest.State{}, ingest.State{Boot: 7}); err != nil {
 		t.Fatal(err)
 	}
 	names := must(s.Waiting())

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -14,59 +13,69 @@ import (
 	"sync/atomic"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
+	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
 // Tokens holds the rights of clients, by the hashes of their tokens. The lines of a file of
-// tokens have one of three forms; HASH is the SHA-256 of the token in hexadecimal:
+// tokens have one of these forms; HASH is the SHA-256 of the token in hexadecimal:
 //
 //	device NAME HASH    the client may send dumps of this device
 //	fleet HASH          the client may send dumps of all devices
 //	read HASH           the client may see all answers
+//	delete HASH         the client may delete devices
 //
-// Empty lines and lines that begin with # are skipped.
+// Labels, NAME=VALUE, may follow the first three: the dumps that the client sends have them, and it sees only dumps that
+// have them. Empty lines and lines that begin with # are skipped.
 type Tokens struct {
 	now atomic.Pointer[rights]
 }
 
-type rights struct {
-	device map[string][][sha256.Size]byte
-	fleet  [][sha256.Size]byte
-	read   [][sha256.Size]byte
+// rights are the lines of a file of tokens.
+type rights map[[sha256.Size]byte][]right
+
+type right struct {
+	kind, device string
+	labels       store.Labels
 }
 
 // ReadTokens reads a file of tokens.
 func ReadTokens(r io.Reader, name string) (*Tokens, error) {
-	t := &rights{device: map[string][][sha256.Size]byte{}}
+	t := rights{}
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		fields := strings.Fields(strings.TrimPrefix(lines.Text(), "\ufeff")) // some editors begin a file with it
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
+		next := right{kind: fields[0]}
+		fields = fields[1:]
+		known := next.kind == "fleet" || next.kind == "read" || next.kind == "delete"
+		if next.kind == "device" && len(fields) > 0 {
+			known, next.device, fields = ingest.CheckDevice(fields[0]) == nil, fields[0], fields[1:]
+		}
+		if !known || len(fields) == 0 || next.kind == "delete" && len(fields) > 1 {
+			return nil, fmt.Errorf(`%s:%d: expected "device NAME HASH", "fleet HASH", "read HASH" or "delete HASH"`, name, n)
+		}
 		var hash [sha256.Size]byte
-		sum, err := hex.DecodeString(fields[len(fields)-1])
+		sum, err := hex.DecodeString(fields[0])
 		if err != nil || copy(hash[:], sum) != sha256.Size || len(sum) != sha256.Size {
-			return nil, fmt.Errorf("%s:%d: expected a SHA-256 of 64 hexadecimal digits at the end", name, n)
+			return nil, fmt.Errorf("%s:%d: expected a SHA-256 of 64 hexadecimal digits", name, n)
 		}
-		switch {
-		case fields[0] == "device" && len(fields) == 3 && ingest.CheckDevice(fields[1]) == nil:
-			t.device[fields[1]] = append(t.device[fields[1]], hash)
-		case fields[0] == "fleet" && len(fields) == 2:
-			t.fleet = append(t.fleet, hash)
-		case fields[0] == "read" && len(fields) == 2:
-			t.read = append(t.read, hash)
-		default:
-			return nil, fmt.Errorf(`%s:%d: expected "device NAME HASH", "fleet HASH" or "read HASH"`, name, n)
+		for _, text := range fields[1:] {
+			if err := next.labels.Set(text); err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+			}
 		}
+		t[hash] = append(t[hash], next)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
-	if len(t.device)+len(t.fleet)+len(t.read) == 0 { // as while it is written
+	if len(t) == 0 { // as while it is written
 		return nil, fmt.Errorf("%s: no token (btfleet token makes one)", name)
 	}
 	list := &Tokens{}
-	list.now.Store(t)
+	list.now.Store(&t)
 	return list, nil
 }
 
@@ -82,24 +91,34 @@ func NewToken() (token, hash string) {
 	return token, hex.EncodeToString(sum[:])
 }
 
-// has reports whether a token is in a list. It compares all hashes, in constant time.
-func has(list [][sha256.Size]byte, token string) bool {
-	sum := sha256.Sum256([]byte(token))
-	found := 0
-	for i := range list {
-		found |= subtle.ConstantTimeCompare(list[i][:], sum[:])
+// may returns the right of a token to do something, for device with a device. All tokens have every right if t is nil.
+func (t *Tokens) may(token, kind, device string) (r right, ok bool) {
+	if t == nil {
+		return r, true
 	}
-	return found == 1
+	for _, r := range (*t.now.Load())[sha256.Sum256([]byte(token))] {
+		if r.kind == kind && r.device == device {
+			return r, true
+		}
+	}
+	return r, false
 }
 
-// Send reports whether a token may send dumps of a device.
-func (t *Tokens) Send(token, device string) bool {
-	now := t.now.Load()
-	return has(now.fleet, token) || has(now.device[device], token)
+// sender returns the client that sends dumps of a device, if it may: by its certificate, whose common name is that of the device,
+// or by its token.
+func (s *Server) sender(r *http.Request, device string) (c *client, ok bool) {
+	c = &client{device: device, address: addressOf(r)}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && r.TLS.VerifiedChains[0][0].Subject.CommonName == device {
+		return c, true
+	}
+	token := tokenOf(r)
+	of, ok := s.Tokens.may(token, "device", device)
+	if !ok {
+		of, ok = s.Tokens.may(token, "fleet", "")
+	}
+	c.token, c.labels = token, of.labels
+	return c, ok
 }
-
-// Read reports whether a token may see the answers.
-func (t *Tokens) Read(token string) bool { return has(t.now.Load().read, token) }
 
 // tokenOf returns the token of a request: the bearer token, or the password of basic authentication.
 func tokenOf(r *http.Request) string {

@@ -6,21 +6,37 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/lwsbt/lwsbt/fleet/ingest"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
 // Writer writes the uploads of a spool to a store.
 type Writer struct {
-	Spool  *Spool
-	Store  store.Putter
-	Limits ingest.Limits
-	Log    *slog.Logger
+	Spool *Spool
+	Store store.Putter
+	// DeleteDevice deletes a device from the store.
+	DeleteDevice func(ctx context.Context, device string) error
+	Log          *slog.Logger
 	// MaxUploads and MaxFacts limit a batch, and so the memory of the writer.
 	MaxUploads, MaxFacts int
 	Metrics              *Metrics
+
+	writing sync.Mutex
+}
+
+// Delete writes all waiting uploads to the store, and deletes a device from the spool and the store.
+func (w *Writer) Delete(ctx context.Context, device string) error {
+	if err := w.Flush(ctx); err != nil {
+		return err
+	}
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if err := w.Spool.forget(device); err != nil {
+		return err
+	}
+	return w.DeleteDevice(ctx, device)
 }
 
 // Run writes the waiting uploads every interval, or sooner if there are many, until ctx is done.
@@ -63,6 +79,8 @@ func (w *Writer) Flush(ctx context.Context) error {
 
 // Write writes one batch. more reports whether more uploads are waiting.
 func (w *Writer) Write(ctx context.Context) (more bool, err error) {
+	w.writing.Lock()
+	defer w.writing.Unlock()
 	names, err := w.Spool.list("batch") // of a server that was killed, or a store that failed
 	if err != nil {
 		return false, err
@@ -81,12 +99,10 @@ func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 		waiting = waiting[len(names):]
 	}
 	left := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return w.Spool.stored[name] })
-	rows, entries, bad, err := w.rows(ctx, left)
-	if err != nil {
-		return false, err
-	}
+	rows, entries, bad := w.rows(left)
 	unwritten := len(left) == len(names)
 	if unwritten {
+		rows.Day = timeOf(names[0])
 		rows.Name = strings.Replace(names[0], "-", fmt.Sprintf("-%d-", len(names)), 1)
 		if err := w.Store.Put(ctx, rows); err != nil {
 			return false, err
@@ -107,7 +123,7 @@ func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 func (w *Writer) plan(waiting []string) []string {
 	first, total := "", 0
 	for i, name := range waiting {
-		day, facts := costOf(name)
+		day, facts := timeOf(name).Format(time.DateOnly), costOf(name)
 		if i == 0 {
 			first = day
 		}
@@ -119,34 +135,17 @@ func (w *Writer) plan(waiting []string) []string {
 }
 
 // rows reads uploads of a batch. bad are those that cannot be read, such as after a fault of the disk.
-func (w *Writer) rows(ctx context.Context, names []string) (rows *store.Batch, entries []entry, bad []string, err error) {
-	states := map[string]ingest.State{}
+func (w *Writer) rows(names []string) (rows *store.Batch, entries []entry, bad []string) {
 	rows = &store.Batch{}
 	for _, name := range names {
-		u, err := w.Spool.read(name)
-		var state ingest.State
-		if err == nil {
-			rows.Day = u.Received
-			var ok bool
-			if state, ok = states[u.Device]; !ok {
-				state = w.Spool.state(u.Device)
-			}
-			if _, err = u.Read(ctx, rows, &state, w.Limits); err != nil { // the header of the boot before does not suit it
-				state = ingest.State{Last: state.Last}
-				_, err = u.Read(ctx, rows, &state, w.Limits)
-			}
-		}
-		if ctx.Err() != nil {
-			return nil, nil, nil, ctx.Err()
-		}
+		e, err := w.Spool.read("batch", name, rows)
 		if err != nil {
 			w.Log.Error("upload set aside in the directory bad of the spool", "upload", name, "err", err)
 			w.Metrics.LeftOut.Inc()
 			bad = append(bad, name)
 			continue
 		}
-		states[u.Device] = state
-		entries = append(entries, entry{Sum: sumOf(name), Device: u.Device, State: state})
+		entries = append(entries, *e)
 	}
-	return rows, entries, bad, nil
+	return rows, entries, bad
 }

@@ -62,7 +62,7 @@ func TestLogsAreTheRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		u := ingest.Upload{Device: f.DeviceID(d), Received: f.Start, Text: text}
-		if _, err := u.Read(t.Context(), &got, &ingest.State{}, ingest.DefaultLimits); err != nil {
+		if _, err := u.Read(t.Context(), &ingest.State{}, ingest.DefaultLimits, func(d *ingest.Dump) error { d.Append(&got); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

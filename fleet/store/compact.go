@@ -94,64 +94,75 @@ func (c *contents) inputs(sizes map[string]int64) []string {
 
 // compact merges files of a part once. more reports whether there may be others to merge.
 func (s *Store) compact(ctx context.Context, c *contents, sizes map[string]int64) (more bool, err error) {
-	n := c.last
-	name := func() string { return c.name(compactions, fmt.Sprintf("%06d", n), ".json") }
-	var job compaction
-	unfinished := n > 0 && !slices.Contains(c.live, generation(n)) && !slices.Contains(c.replaced, generation(n))
-	if unfinished {
-		old, err := s.compaction(ctx, name())
+	if c.unfinished() {
+		job, err := s.compaction(ctx, c.list(c.last))
 		if err != nil {
 			return false, err
 		}
-		job = *old
-		job.Inputs = slices.DeleteFunc(slices.Clone(job.Inputs), func(base string) bool { return !slices.Contains(c.live, base) }) // in quarantine
-	} else {
-		if job.Inputs = c.inputs(sizes); job.Inputs == nil {
-			return false, nil
+		inputs := slices.DeleteFunc(slices.Clone(job.Inputs), func(base string) bool { return !slices.Contains(c.live, base) }) // in quarantine
+		batch, _, err := s.merge(ctx, c.part, inputs, math.MaxInt, nil)
+		if err != nil {
+			return false, err
 		}
-		n++
+		return true, s.finish(ctx, c, batch, inputs)
 	}
-	limit := maxRows
-	if unfinished {
-		limit = math.MaxInt
+	inputs := c.inputs(sizes)
+	if inputs == nil {
+		return false, nil
 	}
-	batch, used, err := s.merge(ctx, c.part, job.Inputs, limit)
+	batch, used, err := s.merge(ctx, c.part, inputs, maxRows, nil)
+	if err != nil || len(used) < 2 {
+		return false, err
+	}
+	more, err = s.replace(ctx, c, batch, used)
+	for _, base := range used {
+		sizes[c.name(Dumps, generation(c.last), ".parquet")] += sizes[c.name(Dumps, base, ".parquet")]
+	}
+	return more, err
+}
+
+// list returns the name of the list of a compaction.
+func (c *contents) list(n int) string { return c.name(compactions, fmt.Sprintf("%06d", n), ".json") }
+
+// unfinished reports whether a list was written, and not the files.
+func (c *contents) unfinished() bool {
+	return c.last > 0 && !slices.Contains(c.live, generation(c.last)) && !slices.Contains(c.replaced, generation(c.last))
+}
+
+// replace writes a batch as the next generation, which replaces files. It is false if another process was faster.
+func (s *Store) replace(ctx context.Context, c *contents, batch *Batch, inputs []string) (ok bool, err error) {
+	job := compaction{Inputs: inputs, Rows: len(batch.Facts)}
+	job.Sum = job.sum()
+	data, err := json.Marshal(job)
 	if err != nil {
 		return false, err
 	}
-	if !unfinished {
-		if job.Inputs, job.Rows = used, len(batch.Facts); len(used) < 2 {
-			return false, nil
-		}
-		job.Sum = job.sum()
-		data, err := json.Marshal(job)
-		if err != nil {
-			return false, err
-		}
-		err = s.put(ctx, name(), true, data)
-		if errors.Is(err, ErrExists) {
-			return false, nil // another process was faster
-		}
-		if err != nil {
-			return false, err
-		}
+	err = s.put(ctx, c.list(c.last+1), true, data)
+	if errors.Is(err, ErrExists) {
+		return false, nil
 	}
-	to := generation(n)
-	batch.Name = to
-	if err := s.putIn(ctx, c.part, batch); err != nil {
+	if err != nil {
 		return false, err
 	}
-	c.last, c.rows[to] = n, len(batch.Facts)
-	c.live = append(slices.DeleteFunc(c.live, func(base string) bool { return slices.Contains(job.Inputs, base) }), to)
-	for _, base := range job.Inputs {
-		sizes[c.name(Dumps, to, ".parquet")] += sizes[c.name(Dumps, base, ".parquet")]
+	c.last++
+	return true, s.finish(ctx, c, batch, inputs)
+}
+
+// finish writes the files of the last generation.
+func (s *Store) finish(ctx context.Context, c *contents, batch *Batch, inputs []string) error {
+	batch.Name = generation(c.last)
+	if err := s.putIn(ctx, c.part, batch); err != nil {
+		return err
 	}
-	return true, nil
+	c.rows[batch.Name] = len(batch.Facts)
+	c.live = append(slices.DeleteFunc(c.live, func(base string) bool { return slices.Contains(inputs, base) }), batch.Name)
+	c.replaced = append(c.replaced, inputs...)
+	return nil
 }
 
 // merge reads files of a part until it has limit facts or more, and drops uploads that an earlier file
-// contains. used lists the files that were read.
-func (s *Store) merge(ctx context.Context, p part, inputs []string, limit int) (b *Batch, used []string, err error) {
+// contains, and dumps for which dropped, if not nil, is true. used lists the files that were read.
+func (s *Store) merge(ctx context.Context, p part, inputs []string, limit int, dropped func(*Dump) bool) (b *Batch, used []string, err error) {
 	b = &Batch{}
 	type upload struct{ device, sum string }
 	type dump struct {
@@ -184,7 +195,7 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string, limit int) (
 		again := map[dump]bool{}
 		for _, d := range dumps {
 			u := upload{d.Device, d.Upload}
-			if first, ok := seen[u]; ok && first != in {
+			if first, ok := seen[u]; ok && first != in || dropped != nil && dropped(&d) {
 				again[dump{d.Device, d.Boot, d.Dump}] = true
 				continue
 			}
@@ -232,8 +243,9 @@ func (s *Store) drop(ctx context.Context, p part, base string) error {
 
 // Retention limits the age and the size of a store. A zero value is no limit.
 type Retention struct {
-	Age  time.Duration // days that ended longer ago are deleted
-	Size int64         // bytes; the oldest days before today are deleted until the rest is smaller
+	Age    time.Duration            // days that ended longer ago are deleted
+	Size   int64                    // bytes; the oldest days before today are deleted until the rest is smaller
+	Labels map[string]time.Duration // dumps with a label, NAME=VALUE, on days that ended longer ago are deleted
 }
 
 // deleteDay deletes the files that a table has of a day.
@@ -287,7 +299,7 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 		total -= sizes[day]
 		deleted = append(deleted, day)
 	}
-	if err := s.forgetJudged(ctx, limit.Age, now); err != nil {
+	if err := cmp.Or(s.dropLabels(ctx, limit.Labels, now), s.forgetJudged(ctx, limit.Age, now)); err != nil {
 		return deleted, err
 	}
 	if limit.Size > 0 && total > limit.Size {

@@ -28,8 +28,9 @@ type Store struct {
 	bucket bucket
 	dir    string // of the files, "" if they are not on this machine
 
-	mu    sync.Mutex
-	lists map[string]*compaction // by name
+	mu      sync.Mutex
+	lists   map[string]*compaction // by name
+	dropped map[string]string      // by label: the day before which dropLabels has searched
 
 	naming sync.Mutex
 	named  addresses // see Unnamed

@@ -98,7 +98,7 @@ func put(t *testing.T, s *store.Store, build string, addresses ...uint64) {
 	}
 	b := &store.Batch{Name: build + fmt.Sprint(addresses), Day: time.Now()}
 	u := ingest.Upload{Device: "d", Received: time.Now(), Text: []byte(log)}
-	if _, err := u.Read(t.Context(), b, &ingest.State{}, ingest.DefaultLimits); err != nil {
+	if _, err := u.Read(t.Context(), &ingest.State{}, ingest.DefaultLimits, func(d *ingest.Dump) error { d.Append(b); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Put(t.Context(), b); err != nil {

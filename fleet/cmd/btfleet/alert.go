@@ -31,6 +31,7 @@ type watch struct {
 	pages *page.Pages // which have computed the leaks already
 	log   *slog.Logger
 	url   string  // of the webhook, "" for none
+	page  string  // URL of the page, "" if it is not known
 	days  float64 // alert if a heap is exhausted within these
 
 	leaks, rate, exhausted *prometheus.GaugeVec
@@ -56,6 +57,7 @@ type alert struct {
 	Text     string       `json:"text"`  // one sentence
 	Hours    *float64     `json:"hours"` // until the heap of the first device is exhausted; null if not known
 	Leaks    []query.Leak `json:"leaks"`
+	Link     string       `json:"link,omitempty"` // to the page of the build
 }
 
 // pass examines all active builds. It continues with the others if one fails.
@@ -116,6 +118,9 @@ var inChat = strings.NewReplacer("<", "‹", ">", "›", "&", "＆", "@", "＠",
 // alerts returns the alerts that apply to a build.
 func (w *watch) alerts(b query.Build, l *query.Leaks) (list []alert) {
 	a := alert{Build: b.Build, Firmware: b.Firmware}
+	if w.page != "" {
+		a.Link = strings.TrimSuffix(w.page, "/") + "/build/" + url.PathEscape(b.Build)
+	}
 	sure := false
 	for _, r := range l.Rows {
 		if r.Verdict.Sure() {

@@ -119,7 +119,7 @@ func TestAttacks(t *testing.T) {
 	handler := page.New(db, log)
 	alerts := &watch{store: s, db: db, pages: handler, log: log, days: 7}
 	alerts.register(registry)
-	w := &server.Writer{Spool: spool, Store: s, Log: log, Metrics: metrics, Limits: server.DefaultLimits.Ingest, MaxUploads: 2000, MaxFacts: 1 << 20}
+	w := &server.Writer{Spool: spool, Store: s, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
 	h := httptest.NewServer((&server.Server{Spool: spool, Limits: server.DefaultLimits, Log: log, Metrics: metrics, Pages: handler}).Handler(registry))
 	defer h.Close()
 	for i := range 3 { // devices that do not attack

@@ -18,12 +18,18 @@ import (
 type rowsFlag struct {
 	storeFlag
 	clickhouse string // URL; "" for Parquet files
+	threads    cli.Natural
+	memory     cli.Size
 }
 
 func (f *rowsFlag) add(c *cobra.Command) {
 	f.storeFlag.add(c)
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.StringVar(&f.clickhouse, "clickhouse", "", "use the tables at `URL`, http://HOST:8123/DATABASE, not Parquet files (docs/clickhouse.md)")
+	f.threads, f.memory = cli.Natural(query.DefaultEngine.Threads), cli.Size(query.DefaultEngine.Memory)
+	flags.Var(&f.threads, "threads", "DuckDB uses up to `N` processors")
+	flags.Var(&f.memory, "memory", "DuckDB uses up to `SIZE` of memory, and then temporary files")
+	flags.Lookup("memory").DefValue = "1.5G"
 	cli.AddFlags(c, "Store", flags)
 }
 
@@ -51,15 +57,18 @@ func (f *rowsFlag) db(ctx context.Context) (*query.DB, error) {
 			return nil, err
 		}
 	}
-	return openDB(ctx, s, t)
+	return f.openDB(ctx, s, t)
 }
 
 // openDB opens the rows of a store, or those of tables that are not nil.
-func openDB(ctx context.Context, s *store.Store, tables *clickhouse.Store) (*query.DB, error) {
+func (f *rowsFlag) openDB(ctx context.Context, s *store.Store, tables *clickhouse.Store) (*query.DB, error) {
 	if tables != nil {
 		return query.OpenClickHouse(tables), nil
 	}
-	db, err := query.Open(ctx, s)
+	if f.threads < 1 || f.memory < 64<<20 {
+		return nil, cli.Usagef("--threads and --memory: expected at least 1, and 64M")
+	}
+	db, err := query.Engine{Threads: int(f.threads), Memory: int64(f.memory)}.Open(ctx, s)
 	if err != nil {
 		return nil, cli.Failedf("%w", err)
 	}

@@ -73,9 +73,9 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	}
 	fmt.Fprintf(out, "%s dumps, %s facts in %.0f s\n", cli.Number(int64(dumps)), cli.Number(int64(facts)), time.Since(begin).Seconds())
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	db, err := openDB(ctx, s, nil)
+	db, err := query.Open(ctx, s)
 	if err != nil {
-		return err
+		return cli.Failedf("%w", err)
 	}
 	defer db.Close()
 	if err := nameFrames(ctx, s, db); err != nil {

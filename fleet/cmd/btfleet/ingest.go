@@ -24,6 +24,7 @@ import (
 type ingestOptions struct {
 	store             rowsFlag
 	device, build, fw string
+	labels            labelFlag
 }
 
 func ingestCommand() *cobra.Command {
@@ -41,6 +42,7 @@ If it has grown, only the dumps after the last dump of the device are added.`,
 	f.StringVar(&o.device, "device", "", "`NAME` of the device")
 	f.StringVar(&o.build, "build", "", "build `ID` of logs that do not name theirs (btfleet build-id)")
 	f.StringVar(&o.fw, "fw", "", "`VERSION` of the firmware of logs that do not name it")
+	f.Var(&o.labels, "label", "label `NAME=VALUE` of the devices, such as model=x2; several times for several labels")
 	cli.AddFlags(c, "Identity", f)
 	return c
 }
@@ -87,14 +89,14 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 			}
 			state.Last = ingest.LastOf(&last)
 		}
-		n, err := u.Read(c.Context(), b, &state, ingest.DefaultLimits)
+		res, err := u.Read(c.Context(), &state, ingest.DefaultLimits, func(d *ingest.Dump) error { d.Append(b); return nil })
 		if err != nil {
 			fmt.Fprintf(c.ErrOrStderr(), "btfleet: %s: %v\n", cli.Printable(name), err)
 			failed++
 			continue
 		}
 		states[u.Device] = state
-		if dumps += n; first == "" {
+		if dumps += res.New; first == "" {
 			first = u.Sum()
 		}
 		if len(b.Facts) > 1<<20 {
@@ -161,7 +163,7 @@ func (o *ingestOptions) upload(c *cobra.Command, name string) (*ingest.Upload, e
 		defer f.Close()
 		in = f
 	}
-	u := &ingest.Upload{Device: o.device, Build: o.build, FW: o.fw}
+	u := &ingest.Upload{Device: o.device, Build: o.build, FW: o.fw, Labels: o.labels.Labels}
 	base := filepath.Base(name)
 	text, err := input.FromReader(in, name).Open(&input.Hooks{Ctx: c.Context()})
 	if err != nil {

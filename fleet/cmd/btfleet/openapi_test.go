@@ -51,7 +51,7 @@ func api(t *testing.T) (url string, fleet simulate.Fleet) {
 	t.Cleanup(func() { db.Close() })
 	handler := page.New(db, log)
 	lines := ""
-	for _, who := range []string{"read", "device d1", "device d2"} {
+	for _, who := range []string{"read", "device d1", "device d2", "delete"} {
 		lines += fmt.Sprintf("%s %x\n", who, sha256.Sum256([]byte(who)))
 	}
 	tokens, err := server.ReadTokens(strings.NewReader(lines), "tokens")
@@ -61,7 +61,9 @@ func api(t *testing.T) (url string, fleet simulate.Fleet) {
 	registry := prometheus.NewRegistry()
 	limits := server.DefaultLimits
 	limits.Rate, limits.Burst = 0, 7
-	h := httptest.NewServer((&server.Server{Spool: spool, Tokens: tokens, Limits: limits, Log: log, Metrics: server.NewMetrics(registry, spool), Pages: handler}).Handler(registry))
+	metrics := server.NewMetrics(registry, spool)
+	w := &server.Writer{Spool: spool, Store: s, DeleteDevice: s.DeleteDevice, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
+	h := httptest.NewServer((&server.Server{Spool: spool, Tokens: tokens, Limits: limits, Log: log, Metrics: metrics, Pages: handler, Writer: w}).Handler(registry))
 	t.Cleanup(h.Close)
 	return h.URL, fleet
 }
@@ -85,7 +87,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Answers that need a full disk: see TestFullDisk of package server.
-	listed := map[string]bool{"PUT /dumps/{device} 507": true}
+	listed := map[string]bool{"PUT /dumps/{device} 507": true, "DELETE /devices/{device} 503": true}
 	log := string(fleettest.Log("d1", "5ca1ab1e", 2, 5))
 	leaks, other := fleet.BuildID(1), fleet.BuildID(0)
 	for _, c := range []struct {
@@ -127,6 +129,9 @@ func TestOpenAPI(t *testing.T) {
 		{"GET", "/devices/sim-000003", "read", "", "", 200},
 		{"GET", "/devices/sim-000003", "", "", "", 401},
 		{"GET", "/devices/none", "read", "", "", 404},
+		{"DELETE", "/devices/d1", "read", "", "", 401},
+		{"DELETE", "/devices/-", "delete", "", "", 400},
+		{"DELETE", "/devices/d1", "delete", "", "", 204},
 	} {
 		name := fmt.Sprintf("%s %s, token %q: %d", c.method, c.path, c.token, c.status)
 		resp := request(t, c.method, url+"/v1"+c.path, c.token, c.encoding, strings.NewReader(c.body))

@@ -15,8 +15,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
+	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
+
+// labelFlag is a flag that may be given several times.
+type labelFlag struct{ store.Labels }
+
+func (l *labelFlag) String() string { return "" }
+func (l *labelFlag) Type() string   { return "label" }
 
 // question holds the flags and the state of the commands that query a store.
 type question struct {
@@ -28,6 +35,7 @@ type question struct {
 	limit    uint64
 	json     bool
 	rows     int
+	labels   labelFlag
 	db       *query.DB
 	scope    query.Scope
 	notes    io.Writer // standard error
@@ -40,6 +48,7 @@ func answer[T any](q *question, c *cobra.Command, rows int, get func(ctx context
 	q.store.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&q.since, "since", "", "only dumps received since `TIME`: 2026-06-01, or 7d, 12h before now")
+	f.Var(&q.labels, "label", "only dumps with a label, `NAME=VALUE`; several times for several labels")
 	if rows > 0 {
 		f.IntVarP(&q.rows, "rows", "n", rows, "list `N` rows, 0 for all")
 	}
@@ -48,6 +57,7 @@ func answer[T any](q *question, c *cobra.Command, rows int, get func(ctx context
 	}
 	cli.AddFlags(c, "Query", f)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		c.SetContext(store.WithLabels(c.Context(), q.labels.Labels))
 		if err := q.open(c); err != nil {
 			return err
 		}

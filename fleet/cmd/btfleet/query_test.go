@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/fleet/clickhouse"
 	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
@@ -130,7 +132,8 @@ func TestMessages(t *testing.T) {
 		{"simulate --devices 3 --store " + dir, 2, "it has dumps, expected an empty store"},
 		{"serve --listen 127.0.0.1:99999 --store " + empty + "/s --spool " + empty + "/p", 3, "--listen 127.0.0.1:99999: "},
 		{"demo --listen 127.0.0.1:99999", 3, "--listen 127.0.0.1:99999: "},
-		{"token", 2, "expected device NAME, fleet or read"},
+		{"token", 2, "expected btfleet token {device NAME | fleet | read | delete} [LABEL...]"},
+		{"token all", 2, "expected device NAME, fleet, read or delete"},
 		{"query --store " + dir + " drop", 2, "Parser Error: "},
 		{"query --store " + dir + " select/**/*/**/from/**/nosuch", 2, "Table with name nosuch does not exist! Did you mean"},
 		{"compact --keep-days -1 --store " + dir, 2, `--keep-days "-1": expected a number from 0`},
@@ -169,6 +172,10 @@ func TestDamaged(t *testing.T) {
 	if w.Code != 404 || !strings.Contains(w.Body.String(), "damaged file") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+}
+
+func openDB(ctx context.Context, s *store.Store, tables *clickhouse.Store) (*query.DB, error) {
+	return (&rowsFlag{threads: 2, memory: 1 << 30}).openDB(ctx, s, tables)
 }
 
 // pagesOf returns the pages of the store in a directory.

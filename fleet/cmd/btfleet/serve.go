@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -41,6 +42,7 @@ type serve struct {
 	tokens     string
 	cert, key  string
 	pair       atomic.Pointer[tls.Certificate] // of cert and key
+	clientCA   string
 	mqtt       server.MQTT
 	broker     string
 	brokerCA   string
@@ -51,6 +53,7 @@ type serve struct {
 	values     int
 	builds     int
 	webhook    string
+	url        string
 	warn       float64
 }
 
@@ -80,6 +83,7 @@ SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 	f.StringVar(&o.tokens, "tokens", "", "`FILE` with the hashes of tokens (btfleet token); needed for addresses other than this machine's")
 	f.StringVar(&o.cert, "cert", "", "`FILE` with the certificate chain for TLS, in PEM")
 	f.StringVar(&o.key, "key", "", "`FILE` with the key of the certificate")
+	f.StringVar(&o.clientCA, "client-ca", "", "`FILE` with the certificates, in PEM, that sign those of devices: a device with one needs no token")
 	f.StringVar(&o.spool, "spool", "spool", "`DIR` for uploads that are not in the store yet, on a local disk")
 	o.size = 4 << 30
 	f.Var(&o.size, "spool-size", "refuse uploads when the spool is larger than `SIZE`")
@@ -98,6 +102,7 @@ SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&o.webhook, "webhook", "", "`URL` that gets a POST with JSON when a build has its first leak, and when a heap is exhausted within --warn-days")
 	f.Float64Var(&o.warn, "warn-days", 7, "alert if a heap is exhausted within `N` days")
+	f.StringVar(&o.url, "url", "", "`URL` of the page, for the links in alerts")
 	cli.AddFlags(c, "Alerts", f)
 	return c
 }
@@ -112,6 +117,12 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	}
 	if (o.cert == "") != (o.key == "") {
 		return cli.Usagef("--cert and --key belong together")
+	}
+	if o.clientCA != "" && (o.cert == "" || o.tokens == "") {
+		return cli.Usagef("--client-ca needs --cert, and --tokens for those who read")
+	}
+	if o.url != "" && !isHTTP(o.url) {
+		return cli.Usagef("--url: expected a URL such as https://fleet.example.com")
 	}
 	var err error
 	if o.mqtt.URL, err = url.Parse(o.broker); o.broker != "" && (err != nil || o.mqtt.URL.Hostname() == "" || o.mqtt.URL.Scheme != "mqtt" && o.mqtt.URL.Scheme != "mqtts") {
@@ -134,8 +145,8 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	if tables != nil && limit != (store.Retention{}) {
-		return cli.Usagef("--keep-days and --keep-size are for Parquet files: the tables of ClickHouse have a limit of their own (btfleet clickhouse schema --keep-days)")
+	if tables != nil && (limit.Age > 0 || limit.Size > 0 || limit.Labels != nil) {
+		return cli.Usagef("--keep-days, --keep-size and --keep-label are for Parquet files: the tables of ClickHouse have a limit of their own (btfleet clickhouse schema --keep-days)")
 	}
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // SIGHUP is for reload
 	defer stop()
@@ -158,7 +169,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := server.NewMetrics(registry, spool)
-	db, err := openDB(ctx, to, tables)
+	db, err := o.store.openDB(ctx, to, tables)
 	if err != nil {
 		return err
 	}
@@ -166,9 +177,16 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	handler := page.New(db, log)
 	s := &server.Server{Spool: spool, Tokens: tokens, Limits: server.DefaultLimits, Log: log, Metrics: metrics, Pages: handler}
 	s.Limits.Rate, s.Limits.Values, s.Limits.Builds = rate.Limit(o.rate), o.values, o.builds
-	alerts := &watch{store: to, db: db, pages: handler, log: log, url: o.webhook, days: o.warn}
+	alerts := &watch{store: to, db: db, pages: handler, log: log, url: o.webhook, page: o.url, days: o.warn}
 	alerts.register(registry)
-	w := &server.Writer{Spool: spool, Store: to, Limits: s.Limits.Ingest, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
+	w := &server.Writer{Spool: spool, Store: to, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
+	s.Writer = w
+	w.DeleteDevice = func(ctx context.Context, device string) error {
+		if tables != nil {
+			return tables.DeleteDevice(ctx, device)
+		}
+		return errors.Join(to.DeleteDevice(ctx, device), db.ForgetCopies())
+	}
 	if tables != nil {
 		w.Store = tables
 		if err := tables.Check(ctx); err != nil {
@@ -180,7 +198,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 }
 
 // brokerTLS returns the configuration for a connection with the broker, nil without flags for it.
-func (o *serve) brokerTLS() (*tls.Config, error) {
+func (o *serve) brokerTLS() (_ *tls.Config, err error) {
 	if (o.brokerCert == "") != (o.brokerKey == "") {
 		return nil, cli.Usagef("--mqtt-cert and --mqtt-key belong together")
 	}
@@ -192,13 +210,8 @@ func (o *serve) brokerTLS() (*tls.Config, error) {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.brokerCA != "" {
-		text, err := os.ReadFile(o.brokerCA)
-		if err != nil {
-			return nil, cli.Usagef("--mqtt-ca: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, cli.Usagef("--mqtt-ca %s: expected certificates in PEM", o.brokerCA)
+		if config.RootCAs, err = pool("--mqtt-ca", o.brokerCA); err != nil {
+			return nil, err
 		}
 	}
 	if o.brokerCert != "" {
@@ -209,6 +222,19 @@ func (o *serve) brokerTLS() (*tls.Config, error) {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
+}
+
+// pool reads certificates in PEM.
+func pool(flag, file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, cli.Usagef("%s: %w", flag, err)
+	}
+	p := x509.NewCertPool()
+	if !p.AppendCertsFromPEM(text) {
+		return nil, cli.Usagef("%s %s: expected certificates in PEM", flag, file)
+	}
+	return p, nil
 }
 
 // readTokens reads the file of --tokens. Without the flag, it rejects addresses that other machines can reach.
@@ -321,6 +347,13 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 		})
 	}
 	h := server.HTTPServer(s.Handler(registry), s.Log)
+	if o.clientCA != "" {
+		ca, err := pool("--client-ca", o.clientCA)
+		if err != nil {
+			return err
+		}
+		h.TLSConfig.ClientCAs, h.TLSConfig.ClientAuth = ca, tls.VerifyClientCertIfGiven
+	}
 	listen := h.Serve
 	if o.cert != "" {
 		h.TLSConfig.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return o.pair.Load(), nil }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,13 +47,27 @@ func (f *storeFlag) open(ctx context.Context, create bool) (*store.Store, error)
 
 // retention holds the flags that limit the age and the size of a store.
 type retention struct {
-	days cli.Natural
-	size cli.Size
+	days   cli.Natural
+	size   cli.Size
+	labels map[string]time.Duration
 }
 
 func (r *retention) add(f *pflag.FlagSet) {
 	addDays(f, &r.days)
 	f.Var(&r.size, "keep-size", "delete the oldest days if the store is larger than `SIZE`, such as 200G")
+	f.Func("keep-label", "delete dumps with a label that are older than some days: `NAME=VALUE:N`", func(text string) error {
+		at := max(0, strings.LastIndexByte(text, ':'))
+		label, days := text[:at], strings.TrimPrefix(text[at:], ":")
+		var n cli.Natural
+		if err := errors.Join(new(store.Labels).Set(label), n.Set(days)); err != nil || n > 100_000 {
+			return errors.New("expected a label and a number of days, such as cohort=beta:30")
+		}
+		if r.labels == nil {
+			r.labels = map[string]time.Duration{}
+		}
+		r.labels[label] = time.Duration(n) * 24 * time.Hour
+		return nil
+	})
 }
 
 // addDays adds the flag --keep-days.
@@ -63,7 +78,7 @@ func addDays(f *pflag.FlagSet, days *cli.Natural) {
 
 // limit returns the limits of a store.
 func (r *retention) limit() store.Retention {
-	return store.Retention{Age: time.Duration(min(r.days, 100_000)) * 24 * time.Hour, Size: int64(r.size)}
+	return store.Retention{Age: time.Duration(min(r.days, 100_000)) * 24 * time.Hour, Size: int64(r.size), Labels: r.labels}
 }
 
 func compactCommand() *cobra.Command {
@@ -113,15 +128,20 @@ func maintain(ctx context.Context, s *store.Store, damaged []string, limit store
 }
 
 func tokenCommand() *cobra.Command {
-	return &cobra.Command{Use: "token {device NAME | fleet | read}", Short: "make a token for a client of btfleet serve",
+	return &cobra.Command{Use: "token {device NAME | fleet | read | delete} [LABEL...]", Short: "make a token for a client of btfleet serve",
 		Long: `token prints a random token on standard error, for the client, and the line for
-the file of --tokens on standard output: the file has only hashes.`,
-		Example: "btfleet token device sensor-7 >>tokens", Args: cobra.MaximumNArgs(2),
+the file of --tokens on standard output: the file has only hashes. Dumps that
+come with a token have its labels; a client that reads sees only such dumps.`,
+		Example: "btfleet token device sensor-7 >>tokens\nbtfleet token read project=a >>tokens", Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			token, hash := server.NewToken()
-			line := strings.Join(append(args, hash), " ")
-			if _, err := server.ReadTokens(strings.NewReader(line), "token"); err != nil || len(args) == 0 {
-				return cli.BadArgsf("expected device NAME, fleet or read")
+			at := min(len(args), 1) // of the hash
+			if at > 0 && args[0] == "device" {
+				at = min(len(args), 2)
+			}
+			line := strings.Join(slices.Insert(args, at, hash), " ")
+			if _, err := server.ReadTokens(strings.NewReader(line), "token"); err != nil {
+				return cli.BadArgsf("expected device NAME, fleet, read or delete, and labels such as project=a")
 			}
 			fmt.Fprintln(c.ErrOrStderr(), token)
 			fmt.Fprintln(c.OutOrStdout(), line)

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DeleteDevice deletes what the store has of a device. No file has its name afterwards; the files in quarantine, which cannot be
+// searched, are deleted, too. Questions that are being answered begin again.
+func (s *Store) DeleteDevice(ctx context.Context, device string) error {
+	if err := s.Compact(ctx, 0); err != nil { // finishes interrupted compactions
+		return err
+	}
+	err := s.deleteDumps(ctx, "", "9999", func(d *Dump) bool { return d.Device == device })
+	for range 2 { // the second time deletes the files that the first replaced
+		if err == nil {
+			err = s.mergeJudged(ctx, func(d *JudgedDevice) bool { return d.Device != device })
+		}
+	}
+	if err != nil {
+		return err
+	}
+	bad, err := s.names(ctx, quarantine)
+	for _, o := range bad {
+		if err == nil {
+			err = s.delete(ctx, o.Name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
+// errBusy is returned if another process compacts the files that are to be changed.
+var errBusy = errors.New("store: another process compacts it: try again")
+
+// deleteDumps deletes dumps, with their facts, of the days from one to another, and then all replaced files of these days.
+func (s *Store) deleteDumps(ctx context.Context, from, to string, dropped func(*Dump) bool) error {
+	parts, err := s.parts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range parts {
+		if c.day < from || c.day >= to {
+			continue
+		}
+		if c.unfinished() {
+			return errBusy
+		}
+		for _, base := range slices.Clone(c.live) {
+			dumps, err := Read[Dump](ctx, s, c.name(Dumps, base, ".parquet"))
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(dumps, func(d Dump) bool { return dropped(&d) }) {
+				continue
+			}
+			batch, _, err := s.merge(ctx, c.part, []string{base}, 1, dropped)
+			if err != nil {
+				return err
+			}
+			if ok, err := s.replace(ctx, &c, batch, []string{base}); err != nil || !ok {
+				return errors.Join(err, errBusy)
+			}
+		}
+		c.since = time.Time{}
+		if err := s.clean(ctx, c, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropLabels deletes the dumps with a label on days that ended longer ago than its age. It searches a day once per process.
+func (s *Store) dropLabels(ctx context.Context, ages map[string]time.Duration, now time.Time) error {
+	for label, age := range ages {
+		name, value, _ := strings.Cut(label, "=")
+		s.mu.Lock()
+		from := s.dropped[label]
+		s.mu.Unlock()
+		to := now.Add(-age).UTC().Format(time.DateOnly)
+		if err := s.deleteDumps(ctx, from, to, func(d *Dump) bool { return d.Labels[name] == value }); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		if s.dropped == nil {
+			s.dropped = map[string]string{}
+		}
+		s.dropped[label] = to
+		s.mu.Unlock()
+	}
+	return nil
+}
