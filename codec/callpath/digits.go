@@ -138,8 +138,16 @@ func (r *reader) skip(n uint64) {
 	r.pos += int(n)
 }
 
-// number reads a number in its shortest form. (BT-DIGIT-2)
-func (r *reader) number() (v uint64) {
+// number reads a number in its shortest form, most often of one digit. (BT-DIGIT-2)
+func (r *reader) number() uint64 {
+	if r.pos < len(r.digits) && r.digits[r.pos] < 32 {
+		r.pos++
+		return uint64(r.digits[r.pos-1])
+	}
+	return r.longNumber()
+}
+
+func (r *reader) longNumber() (v uint64) {
 	start := r.pos
 	for i := 0; r.pos < len(r.digits); i++ {
 		d := uint64(r.digits[r.pos])

@@ -39,6 +39,7 @@ type Event struct {
 	Kind         EventKind
 	Time, Thread uint64
 	Path         uint32 // Allocated, Moved: name of the call path
+	Index        int    // Allocated, Moved: of Path among the names of the line, from 0
 	Number       uint64 // Allocated, Moved: of the block that begins, from 0 in a boot
 	Old          uint64 // Freed, Moved: number of the block that ends
 	Size         uint64 // Allocated, Moved: in bytes
@@ -65,7 +66,9 @@ const (
 // events. The zero Events is ready for use. A reused Events does not allocate.
 type Events struct {
 	EventsHead
-	Len int // number of events
+	Len   int    // number of events
+	Lost  uint64 // sum of their Counts, 2^64-1 if it is more
+	After uint64 // number of the next block after the line: EventsHead.Next of the following one
 
 	r     reader
 	start int
@@ -79,7 +82,7 @@ type Events struct {
 // returns its events. On an [*codec.Error] the line is empty. Parse does not retain text.
 // (BT-VLINE-1, BT-PREJ-1)
 func (l *Events) Parse(text []byte) error {
-	l.EventsHead, l.Len = EventsHead{}, 0
+	l.EventsHead, l.Len, l.Lost, l.After = EventsHead{}, 0, 0, 0
 	l.reset(0)
 	r := &l.r
 	if err := r.open(text, LeadInEvents, minEvents, eventsCRCDigits, crc32Of); err != nil {
@@ -95,9 +98,13 @@ func (l *Events) Parse(text []byte) error {
 	var e Event
 	for l.Next(&e) {
 		l.Len++
+		if e.Kind == Lost {
+			l.Lost += min(e.Count, ^l.Lost)
+		}
 	}
+	l.After = l.next
 	if err := r.error(); err != nil {
-		l.EventsHead, l.Len = EventsHead{}, 0
+		l.EventsHead, l.Len, l.Lost, l.After = EventsHead{}, 0, 0, 0
 		r.digits = r.digits[:0]
 		l.reset(0)
 		return err
@@ -114,10 +121,6 @@ func (l *Events) reset(start int) {
 
 // Rewind makes the first event the next one.
 func (l *Events) Rewind() { l.reset(l.start) }
-
-// After returns the number of the next block to be allocated. After the last event of the
-// line, that is the EventsHead.Next of the following line.
-func (l *Events) After() uint64 { return l.next }
 
 // Next reads the next event into e and reports whether there was one. (BT-VLINE-4)
 func (l *Events) Next(e *Event) bool {
@@ -156,13 +159,13 @@ func (l *Events) begin(r *reader, e *Event, at int, a uint64, moved bool) {
 	case r.reason != "":
 		return
 	case a == 0:
-		e.Path = r.name()
+		e.Path, e.Index = r.name(), len(l.paths)
 		l.paths = append(l.paths, e.Path)
 	case a > uint64(len(l.paths)):
 		r.fail(at, codec.ReasonIndex, "BT-VLINE-4", "a path that the line has not named so far")
 		return
 	default:
-		e.Path = l.paths[a-1]
+		e.Path, e.Index = l.paths[a-1], int(a-1)
 	}
 	if moved {
 		at = r.pos
@@ -233,7 +236,7 @@ type EventsWriter struct {
 
 // Append adds an event to the current line. If the event does not fit, Append first
 // appends the current line and a line end to dst, and begins a new line. It ignores
-// e.Number: Allocated and Moved begin block w.Next. Append returns dst unchanged and an
+// e.Index and e.Number: Allocated and Moved begin block w.Next. Append returns dst unchanged and an
 // [*codec.Error] for an event that cannot be encoded: Old is w.Next or more, or a block is
 // freed whose age is 2^62 or more (reason age); or the unit is over MaxUnit, or Address is
 // not a multiple of it (reason unit). (BT-VLINE-1, BT-VLINE-4, BT-PREJ-2)

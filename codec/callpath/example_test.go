@@ -83,6 +83,6 @@ func ExampleEvents() {
 	}
 	// Output:
 	// ~v#AAAAofBHApT2LvCgBDFFHEzMTA
-	// {Kind:0 Time:1000 Thread:1 Path:2939118825 Number:7 Old:0 Size:32 Address:0 Count:0}
-	// {Kind:1 Time:1005 Thread:1 Path:0 Number:0 Old:7 Size:0 Address:0 Count:0}
+	// {Kind:0 Time:1000 Thread:1 Path:2939118825 Index:0 Number:7 Old:0 Size:32 Address:0 Count:0}
+	// {Kind:1 Time:1005 Thread:1 Path:0 Index:0 Number:0 Old:7 Size:0 Address:0 Count:0}
 }

@@ -228,7 +228,7 @@ func TestEventsRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if again = w.Flush(again); string(again) != string(line)+"\n" || w.Next != l.After() {
+		if again = w.Flush(again); string(again) != string(line)+"\n" || w.Next != l.After {
 			t.Fatalf("%s is written again as %s", line, again)
 		}
 	})

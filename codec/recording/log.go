@@ -197,13 +197,7 @@ func (l *Log) events(line *callpath.Events, p *Placed) {
 	if line.EventsHead.Next > b.next && b.Events.Read > 1 {
 		p.LostAllocs = line.EventsHead.Next - b.next
 	}
-	for e := (callpath.Event{}); line.Next(&e); {
-		if e.Kind == callpath.Lost {
-			p.LostEvents = addUp(p.LostEvents, e.Count)
-		}
-	}
-	b.next = line.After()
-	line.Rewind()
+	p.LostEvents, b.next = line.Lost, line.After
 }
 
 func cloneHeader(h *codec.Header) *codec.Header {

@@ -75,7 +75,11 @@ type pendingRecord struct {
 
 func newAssembler(c *config, f frames, blocks bool) *assembler {
 	a := &assembler{c: c, blocks: blocks, labels: newLabels(c.label, f), builder: profile.NewBuilder(c.maxPaths), replay: replay.NewReplay()}
-	a.events = events{builder: a.builder, labels: a.labels}
+	a.events = events{builder: a.builder, labels: a.labels, take: func(q *placedEvent) {
+		if !a.replay.Add(q.Event) {
+			a.notes.badFree(q.Place)
+		}
+	}}
 	a.records.eager = c.refresh > 0
 	a.notes = &report{several: len(c.inputs) > 1}
 	return a
@@ -91,11 +95,6 @@ func (a *assembler) add(at *placed) []yielded {
 	} else {
 		a.begin(at)
 		a.item(at)
-	}
-	for q := range a.events.ready {
-		if !a.replay.Add(q.Event) {
-			a.notes.badFree(q.Place)
-		}
 	}
 	if at.item == nil {
 		a.end(at)

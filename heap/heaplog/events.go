@@ -16,9 +16,12 @@ import (
 type events struct {
 	builder *profile.Builder
 	labels  *labels
-	last    time.Duration // of the latest ~e# record
-	queue   []placedEvent
-	known   int // the first events of queue, whose call paths are known
+	take    func(*placedEvent) // gets each event, which is valid during the call
+	last    time.Duration      // of the latest ~e# record
+	queue   []placedEvent      // that wait
+	current placedEvent
+	read    callpath.Event
+	paths   []profile.Path     // of a line of events, by Index of its names; the zero Path if it is not known
 }
 
 // placedEvent is an event that may wait for the name of its call path.
@@ -43,9 +46,10 @@ func (e *events) add(at *placed) {
 	case recording.KindPaths:
 		e.settle(false)
 	case recording.KindEvent:
-		q := placedEvent{Place: it.Place, header: at.header}
+		q := &e.current
+		*q = placedEvent{Place: it.Place, header: at.header}
 		if e.blob(at, &q.Event) {
-			e.push(&q)
+			e.push(q)
 		}
 	case recording.KindPathEvents:
 		e.line(at)
@@ -55,12 +59,13 @@ func (e *events) add(at *placed) {
 // line takes a line of events.
 func (e *events) line(at *placed) {
 	it := at.item
-	var ev callpath.Event
-	for it.EventLine.Next(&ev) {
+	e.paths = e.paths[:0]
+	q := &e.current
+	for ev := &e.read; it.EventLine.Next(ev); {
 		if ev.Kind == callpath.Lost {
 			continue // counted by the tally
 		}
-		q := placedEvent{Event: replay.Event{Boot: at.boot, Time: microseconds(ev.Time), Thread: ev.Thread, Numbered: true, Bytes: ev.Size},
+		*q = placedEvent{Event: replay.Event{Boot: at.boot, Time: microseconds(ev.Time), Thread: ev.Thread, Numbered: true, Bytes: ev.Size},
 			Place: it.Place, header: at.header}
 		switch ev.Kind {
 		case callpath.Allocated:
@@ -72,42 +77,44 @@ func (e *events) line(at *placed) {
 		case callpath.FreedUnknown:
 			q.Kind, q.Addr, q.Numbered = replay.Freed, ev.Address, false
 		}
-		if q.Kind != replay.Freed {
+		if q.Kind == replay.Freed {
+			e.push(q)
+			continue
+		}
+		if ev.Index == len(e.paths) {
+			e.paths = append(e.paths, profile.Path{})
+		}
+		if q.Path = e.paths[ev.Index]; q.Path == (profile.Path{}) {
 			q.in, q.name = at.callPaths, ev.Path
 		}
-		e.push(&q)
+		e.push(q)
+		if e.labels.by == ByPath {
+			e.paths[ev.Index] = q.Path
+		}
 	}
 	it.EventLine.Rewind()
 }
 
-// push adds an event.
+// push takes an event, or has it wait.
 func (e *events) push(q *placedEvent) {
-	if e.known == len(e.queue) && e.resolve(q, false) {
-		e.known++
-	}
-	if e.queue = append(e.queue, *q); len(e.queue)-e.known > maxQueued {
+	if len(e.queue) == 0 && e.resolve(q, false) {
+		e.take(q)
+	} else if e.queue = append(e.queue, *q); len(e.queue) > maxQueued {
 		e.settle(true)
 	}
 }
 
-// settle finds which events wait for no name. With all, no event waits any longer.
+// settle takes the events that wait for no name any more. With all, no event waits any longer.
 func (e *events) settle(all bool) {
-	for e.known < len(e.queue) && e.resolve(&e.queue[e.known], all) {
-		e.known++
+	waiting := e.queue
+	for len(waiting) > 0 && e.resolve(&waiting[0], all) {
+		e.take(&waiting[0])
+		waiting = waiting[1:]
 	}
-}
-
-// ready yields the events that wait for no name, and removes them.
-func (e *events) ready(yield func(*placedEvent) bool) {
-	for i := range e.known {
-		if !yield(&e.queue[i]) {
-			break
-		}
+	if len(waiting) == 0 {
+		waiting = e.queue[:0]
 	}
-	if e.known == len(e.queue) {
-		e.queue = e.queue[:0]
-	}
-	e.queue, e.known = e.queue[min(e.known, len(e.queue)):], 0
+	e.queue = waiting
 }
 
 // resolve sets the path of an event, if its name is known or can no longer become known.
@@ -163,7 +170,9 @@ func (e *events) blob(at *placed, ev *replay.Event) (ok bool) {
 
 // events makes a pass that yields events.
 func (r *Reader) events(yield func(*placedEvent, error) bool) {
+	stopped := false
 	e := events{builder: profile.NewBuilder(r.maxPaths), labels: newLabels(r.label, r.frames)}
+	e.take = func(q *placedEvent) { stopped = stopped || !yield(q, nil) }
 	r.report = &report{}
 	for at := range r.items {
 		if at.item != nil {
@@ -171,12 +180,7 @@ func (r *Reader) events(yield func(*placedEvent, error) bool) {
 		} else {
 			e.settle(at.last)
 		}
-		for q := range e.ready {
-			if !yield(q, nil) {
-				return
-			}
-		}
-		if at.err != nil && !yield(nil, at.err) {
+		if stopped || at.err != nil && !yield(nil, at.err) {
 			return
 		}
 	}

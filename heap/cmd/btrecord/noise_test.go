@@ -17,7 +17,7 @@ func TestNoise(t *testing.T) {
 	program := linux("noise.c")(t)
 	runs := 2
 	if cmdtest.Full() {
-		runs = 10
+		runs = 34
 	}
 	if cmdtest.All() {
 		runs = 100
