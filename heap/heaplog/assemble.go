@@ -75,6 +75,7 @@ type pendingRecord struct {
 
 func newAssembler(c *config, f frames, blocks bool) *assembler {
 	a := &assembler{c: c, blocks: blocks, labels: newLabels(c.label, f), builder: profile.NewBuilder(c.maxPaths), replay: replay.NewReplay()}
+	a.replay.Keep(c.moments)
 	a.events = events{builder: a.builder, labels: a.labels, take: func(q *placedEvent) {
 		if !a.replay.Add(q.Event) {
 			a.notes.badFree(q.Place)

@@ -21,7 +21,7 @@ type events struct {
 	queue   []placedEvent      // that wait
 	current placedEvent
 	read    callpath.Event
-	paths   []profile.Path     // of a line of events, by Index of its names; the zero Path if it is not known
+	paths   []profile.Path // of a line of events, by Index of its names; the zero Path if it is not known
 }
 
 // placedEvent is an event that may wait for the name of its call path.

@@ -50,6 +50,7 @@ type config struct {
 	machine   codec.Machine
 	machineBy string // how machine is known; "" if it is not
 	label     Label
+	moments   int
 }
 
 // Files adds log files. A log may be compressed by gzip, zstd or xz. It may be UTF-16 with
@@ -63,6 +64,17 @@ func Files(paths ...string) Option {
 			}
 			c.inputs = append(c.inputs, in)
 		}
+		return nil
+	}}
+}
+
+// KeepMoments has the [Reader.Replay] of Dumps keep n to 2n moments, as [replay.Replay.Keep] does.
+func KeepMoments(n int) Option {
+	return Option{"KeepMoments", func(c *config) error {
+		if n < 0 {
+			return fmt.Errorf("%d, expected 0 or more", n)
+		}
+		c.moments = n
 		return nil
 	}}
 }

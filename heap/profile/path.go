@@ -15,6 +15,9 @@ type Path struct {
 	id uint32
 }
 
+// Number returns a number that no other path of a [Builder] has.
+func (p Path) Number() uint32 { return p.id }
+
 // appendNumbers appends the numbers of the path's addresses, innermost first.
 func (p Path) appendNumbers(dst []uint32) []uint32 {
 	if p.in == nil {

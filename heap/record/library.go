@@ -3,10 +3,10 @@
 package record
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -153,9 +153,16 @@ func cachedLibrary(ctx context.Context, cc string) (string, error) {
 	}
 	hash := sha256.New()
 	fmt.Fprintln(hash, cc, cflags, ldflags, compiler, info.Size(), info.ModTime().UnixNano())
-	sources := tar.NewWriter(hash)
-	if err := errors.Join(sources.AddFS(device.Sources), sources.AddFS(Preload), sources.Close()); err != nil {
-		return "", err
+	for _, sources := range []embed.FS{device.Sources, Preload} {
+		err := fs.WalkDir(sources, ".", func(path string, _ fs.DirEntry, _ error) error {
+			text, _ := sources.ReadFile(path) // none of a directory
+			fmt.Fprintln(hash, path, len(text))
+			hash.Write(text)
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
 	}
 	dir, err := cacheDir(fmt.Sprintf("%x", hash.Sum(nil)[:8]))
 	if err != nil {

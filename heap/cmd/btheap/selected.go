@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
-	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/internal/logflags"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
@@ -252,12 +251,13 @@ func (s *session) onlyOne(d *profile.Dump) error {
 	return fmt.Errorf("%s: one dump, expected two or more; %s", cmp.Or(d.File, title(d)), advice)
 }
 
-// samples is the number of compared moments of a recording with events.
+// samples is the least number of compared moments of a recording with events; twice as many is the most.
 const samples = 40
 
 // readSeries reads all dumps. A recording with fewer than four dumps in each boot and with
 // events is sampled.
 func (s *session) readSeries() error {
+	s.moments = samples
 	if err := s.read(allDumps); err != nil {
 		return err
 	}
@@ -271,10 +271,6 @@ func (s *session) readSeries() error {
 	if s.replay == nil || s.Dump != "" || s.moment != nil {
 		return nil
 	}
-	s.dumps = nil
-	err := each(s.reader.Moments(samples), s.out.Add, func(d heaplog.DumpBlocks) { s.dumps = append(s.dumps, d.Dump) })
-	if err != nil {
-		return fmt.Errorf("%w (the events are read twice)", err)
-	}
+	s.dumps = s.replay.Moments()
 	return nil
 }

@@ -45,6 +45,7 @@ type session struct {
 	reader  *heaplog.Reader // nil if files of other profilers were read
 	out     logflags.Outcome
 	replay  *replay.Replay  // of events, nil if there is none
+	moments int             // that replay keeps
 	badFree recording.Place // of the first event that frees a block that is not live
 	dumps   []*profile.Dump
 	shown   *profile.Profile // the reported profile, nil if there is none
@@ -150,7 +151,7 @@ func (s *session) open(more ...heaplog.Option) (err error) {
 	if s.WaitsForTerminal(s.files, s.c.InOrStdin()) {
 		s.note("reading standard input")
 	}
-	more = append(more, heaplog.MaxPaths(int(s.maxPaths)), heaplog.GroupBy(s.label))
+	more = append(more, heaplog.MaxPaths(int(s.maxPaths)), heaplog.GroupBy(s.label), heaplog.KeepMoments(s.moments))
 	if s.reader, err = s.Open(s.ctx, s.files, s.c.InOrStdin(), more...); err != nil {
 		return err
 	}

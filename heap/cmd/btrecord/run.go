@@ -40,7 +40,8 @@ func (o *options) run(c *cobra.Command, args []string) error {
 	if err := record.CheckLimits(); err != nil {
 		return exit(err)
 	}
-	debug.SetGCPercent(25) // the recorder keeps large tables, and makes little garbage
+	// The recorder keeps large tables, and makes little garbage. Short programs end before that matters.
+	time.AfterFunc(time.Second/4, func() { debug.SetGCPercent(25) })
 	if c.Flags().Changed("pid") {
 		return o.attach(c)
 	}

@@ -30,7 +30,8 @@ const (
 // blocks holds the live blocks, and remembers which were freed of late. Numbers count up, so most
 // events concern one of the latest: these are in a window, which is faster than a map.
 type blocks struct {
-	older     map[key]block    // live, with an address or a number before the window
+	older     map[uint64]block // live, with a number before the window
+	placed    map[uint64]block // live, by address
 	addresses map[uint64]state // addresses that were freed and not allocated again
 	first     uint64           // the number of window[0]
 	window    []block          // by number
@@ -63,7 +64,10 @@ func (b *blocks) get(k key) block {
 	case k.numbered && k.at >= b.first:
 		return block{}
 	}
-	if found, ok := b.older[k]; ok || k.numbered {
+	if k.numbered {
+		return b.older[k.at]
+	}
+	if found, ok := b.placed[k.at]; ok {
 		return found
 	}
 	return block{state: b.addresses[k.at]}
@@ -72,18 +76,19 @@ func (b *blocks) get(k key) block {
 // put sets a live block.
 func (b *blocks) put(k key, v block) {
 	if b.older == nil {
-		b.older, b.addresses = map[key]block{}, map[uint64]state{}
+		b.older, b.placed, b.addresses = map[uint64]block{}, map[uint64]block{}, map[uint64]state{}
 	}
 	v.state = live
-	if k.numbered {
-		b.reach(k.at)
-	} else {
+	if !k.numbered {
 		delete(b.addresses, k.at)
+		b.placed[k.at] = v
+		return
 	}
+	b.reach(k.at)
 	if w := b.recent(k); w != nil {
 		*w = v
 	} else {
-		b.older[k] = v
+		b.older[k.at] = v
 	}
 }
 
@@ -97,7 +102,7 @@ func (b *blocks) reach(number uint64) {
 		n := min(len(b.window), maxWindow/2)
 		for i, w := range b.window[:n] {
 			if w.state == live {
-				b.older[key{b.first + uint64(i), true}] = w
+				b.older[b.first+uint64(i)] = w
 			}
 		}
 		b.window = b.window[:copy(b.window, b.window[n:])]
@@ -117,10 +122,11 @@ func (b *blocks) free(k key) {
 		w.state = freed
 		return
 	}
-	delete(b.older, k)
 	if k.numbered {
+		delete(b.older, k.at)
 		return
 	}
+	delete(b.placed, k.at)
 	if len(b.addresses) >= maxFreed {
 		clear(b.addresses)
 	}
@@ -130,6 +136,7 @@ func (b *blocks) free(k key) {
 // clear forgets all blocks.
 func (b *blocks) clear() {
 	clear(b.older)
+	clear(b.placed)
 	clear(b.addresses)
 	b.window, b.first = b.window[:0], 0
 }
@@ -137,8 +144,13 @@ func (b *blocks) clear() {
 // all yields the live blocks, in no order.
 func (b *blocks) all() iter.Seq2[key, block] {
 	return func(yield func(key, block) bool) {
-		for k, v := range b.older {
-			if !yield(k, v) {
+		for at, v := range b.older {
+			if !yield(key{at, true}, v) {
+				return
+			}
+		}
+		for at, v := range b.placed {
+			if !yield(key{at, false}, v) {
 				return
 			}
 		}

@@ -54,8 +54,11 @@ type Replay struct {
 	has      bool                    // latest is set
 	number   map[profile.Path]uint32 // index in paths
 	paths    []pathState
-	bySize   [256]uint32 // indexes in paths
+	recent   [256]uint32 // indexes in paths
 	peakSeen int64       // events when Totals.Peak was reached
+
+	moments    moments
+	latestTime time.Duration // of the event before
 }
 
 // Churn holds the totals of the events of a call path.
@@ -97,6 +100,10 @@ func NewReplay() *Replay { return new(Replay) }
 // block. An event of another boot ends the life of all blocks.
 func (r *Replay) Add(e Event) bool {
 	t := &r.totals
+	if r.moments.n > 0 {
+		r.reach(&e)
+		r.latestTime = e.Time
+	}
 	if t.Events > 0 && e.Boot != r.boot {
 		r.restart()
 	}
@@ -136,7 +143,7 @@ func (r *Replay) allocate(e *Event) {
 		t.Lost++
 		r.release(old, e.Time)
 	}
-	path := r.pathNumber(e.Path, e.Bytes)
+	path := r.pathNumber(e.Path)
 	r.blocks.put(k, block{path: path, size: e.Bytes, time: e.Time})
 	r.turn(e.Thread)
 	r.latest, r.has = k, true
@@ -156,10 +163,9 @@ func (r *Replay) allocate(e *Event) {
 	}
 }
 
-// pathNumber returns the index of a path in paths. Most paths allocate blocks of one size, so
-// the last path of a size is looked at first.
-func (r *Replay) pathNumber(p profile.Path, size uint64) uint32 {
-	last := &r.bySize[size%uint64(len(r.bySize))]
+// pathNumber returns the index of a path in paths. A small cache is faster than the map.
+func (r *Replay) pathNumber(p profile.Path) uint32 {
+	last := &r.recent[p.Number()%uint32(len(r.recent))]
 	if n := *last; int(n) < len(r.paths) && r.paths[n].path == p {
 		return n
 	}
@@ -199,9 +205,7 @@ func (r *Replay) release(b block, now time.Duration) *pathState {
 }
 
 // lifetime returns the lifetime of a block in seconds. Clocks can go backwards.
-func lifetime(from, to time.Duration) float64 {
-	return math.Max(0, to.Seconds()-from.Seconds())
-}
+func lifetime(from, to time.Duration) float64 { return float64(max(0, to-from)) / float64(time.Second) }
 
 // turn makes latest that of a thread.
 func (r *Replay) turn(thread uint64) {
