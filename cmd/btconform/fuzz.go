@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -112,24 +114,19 @@ func summary(out io.Writer, r *fuzz.Report, seed uint64) {
 }
 
 // appendVector appends a vector to a .btv file.
-func appendVector(file, text string, x *fuzz.Finding) (err error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
+func appendVector(file, text string, x *fuzz.Finding) error {
+	before, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-	}()
-	if info, err := f.Stat(); err == nil && info.Size() == 0 {
-		text = "btv 1\nsource: btconform fuzz\n\n" + text
-	} else {
-		text = "\n" + text
+	if len(before) == 0 {
+		before = []byte("btv 1\nsource: btconform fuzz\n")
 	}
 	if !x.Certain {
 		text = text[:len(text)-1] + "\nwhy: the clause is that of the field that differs, " + x.Field + "\n"
 	}
-	_, err = f.WriteString(text)
-	return err
+	return cli.WriteOutput(file, nil, nil, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s\n%s", before, text)
+		return err
+	})
 }

@@ -2,11 +2,13 @@ package simulate
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/internal/newfile"
 )
 
 // Logs writes the log of each device to DEVICE.log in a directory, and returns the number of
@@ -21,18 +23,27 @@ func (f *Fleet) Logs(dir string) (int, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return 0, err
 	}
+	to, err := newfile.OpenDir(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer to.Close()
 	paths := f.sources()
 	for d := range f.Devices {
-		if err := f.log(filepath.Join(dir, f.DeviceID(d)+".log"), d, paths); err != nil {
+		if err := f.log(to, d, paths); err != nil {
 			return d, err
 		}
 	}
 	return f.Devices, nil
 }
 
-// log writes the log of a device.
-func (f *Fleet) log(name string, device int, paths []source) (err error) {
-	file, err := os.Create(name)
+// log writes the log of a device. It replaces a file of its name.
+func (f *Fleet) log(dir *newfile.Dir, device int, paths []source) (err error) {
+	name := f.DeviceID(device) + ".log"
+	if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := dir.Create(name)
 	if err != nil {
 		return err
 	}

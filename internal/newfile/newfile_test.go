@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	pathpkg "path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -97,5 +99,44 @@ func TestTargetOfAnothersLink(t *testing.T) {
 	}
 	if _, _, _, err := Target(link); err == nil || !strings.Contains(err.Error(), "another user") {
 		t.Errorf("a link of another user: %v", err)
+	}
+}
+
+// makesFiles are the other places that make files: in directories of their own, or as tools for this repository.
+var makesFiles = map[string]string{
+	"fleet/server":         "its spool",
+	"fleet/store":          "its store",
+	"fleet/query":          "its store",
+	"fleet/symbols":        "a directory for nobody else, by os.MkdirTemp",
+	"heap/record/rules.go": "the user's cache, a directory for nobody else",
+	"internal/cmdtest":     "tests", "internal/figures": "tests", "fleet/internal/fleettest": "tests",
+	"device/test/capture": "a tool", "device/tools/amalgamate": "a tool", "ref-c/mend": "a tool",
+}
+
+// What a command writes at a path that its user gives, this package creates.
+func TestNothingElseCreatesFiles(t *testing.T) {
+	creates := regexp.MustCompile(`os\.(Create|WriteFile)\(|os\.O_CREATE`)
+	root, files := filepath.Join("..", ".."), 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".git")):
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		files++
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(root, path)
+		name = filepath.ToSlash(name)
+		if at := creates.FindIndex(text); at != nil && name != "internal/newfile/newfile.go" && makesFiles[name]+makesFiles[pathpkg.Dir(name)] == "" {
+			t.Errorf("%s creates a file by itself: %s", path, text[at[0]:at[1]])
+		}
+		return err
+	})
+	if err != nil || files < 300 {
+		t.Errorf("%d files, %v", files, err)
 	}
 }
