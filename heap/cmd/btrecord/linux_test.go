@@ -108,6 +108,8 @@ func linuxCases(t testing.TB) []linuxCase {
 		{name: "fibers", program: stacks, args: []string{"fibers"}},
 		{name: "code that changes", program: stacks, args: []string{"code"}},
 		{name: "a signal handler", program: stacks, args: []string{"handler"}},
+		{name: "own getenv", program: linux("getenv.c")},
+		{name: "a zygote", program: linux("zygote.c", "-w"), flags: children},
 		{name: "before and after main", program: linux("early.c")},
 		{name: "each function", program: linux("calls.c")},
 		{name: "operators", program: linux("sized.cc")},
@@ -273,6 +275,10 @@ func TestFollowed(t *testing.T) {
 		"another user, env": {append(user, "env", "-i", program, "0"), "setpriv"},
 		"mount namespace":   {[]string{"unshare", "-Urm", program, "0"}, "unshare"},
 		"another root":      {[]string{"unshare", "-m", "sh", "-c", jail, "sh", root, program}, "unshare"},
+		"bwrap":             {[]string{"bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--clearenv", program, "0"}, "bwrap"},
+		"sudo":              {[]string{"sudo", program, "0"}, "sudo"},
+		"sudo, another":     {[]string{"sudo", "-u", "nobody", program, "0"}, "sudo"},
+		"runuser":           {[]string{"runuser", "-u", "nobody", "--", program, "0"}, "runuser"},
 		"ld.so":             {[]string{loader(t, program), program, "0"}, "sh"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +294,7 @@ func TestFollowed(t *testing.T) {
 				}
 				return
 			}
-			(&linuxCase{program: func(testing.TB) string { p, _ := exec.LookPath(c.args[0]); return p }, args: c.args[1:]}).run(t)
+			(&linuxCase{program: func(testing.TB) string { p, _ := exec.LookPath(c.args[0]); return p }, args: c.args[1:], flags: []string{"--children"}}).run(t)
 		})
 	}
 }

@@ -18,17 +18,22 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "process.h"
 
 typedef int (*exec_fn)(const char *, char *const[], char *const[]);
 typedef int (*fexec_fn)(int, char *const[], char *const[]);
+typedef int (*close_fn)(int);
+typedef int (*range_fn)(unsigned, unsigned, int);
 typedef int (*spawn_fn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[], char *const[]);
 
 static exec_fn real_execve, real_execvpe;
 static fexec_fn real_fexecve;
 static spawn_fn real_spawn, real_spawnp;
+static close_fn real_close;
+static range_fn real_range;
 
 /* The child of a vfork may not call dlsym. */
 void exec_start(void)
@@ -38,6 +43,8 @@ void exec_start(void)
 	real_fexecve = (fexec_fn)dlsym(RTLD_NEXT, "fexecve");
 	real_spawn = (spawn_fn)dlsym(RTLD_NEXT, "posix_spawn");
 	real_spawnp = (spawn_fn)dlsym(RTLD_NEXT, "posix_spawnp");
+	real_close = (close_fn)dlsym(RTLD_NEXT, "close");
+	real_range = (range_fn)dlsym(RTLD_NEXT, "close_range");
 }
 
 static inline bool recording(void)
@@ -50,7 +57,7 @@ static inline bool recording(void)
 #define BY_NUMBER "/proc/self/fd/"
 #define NUMBER_SPACE (sizeof BY_NUMBER + 10)
 
-/* A file that stays open. The program may close it. */
+/* A file that stays open. */
 struct open_file {
 	const char *name;	/* NULL: it is not passed on */
 	int fd;
@@ -92,15 +99,62 @@ void exec_keep(const char *memory_name, int file, const char *library_name)
 		close(opened);
 }
 
+static bool is_open(const struct open_file *k)
+{
+	struct stat info;
+
+	return k->fd >= 0 && !fstat(k->fd, &info) && info.st_dev == k->device && info.st_ino == k->inode;
+}
+
+/* Many programs close all descriptors before they execute another one, which may need these two. */
+static bool stays(int f)
+{
+	return UNLIKELY(f >= 0 && (f == memory.fd || f == library.fd)) && is_open(f == memory.fd ? &memory : &library);
+}
+
+EXPORT int close(int f)
+{
+	if (stays(f))
+		return 0;
+	return real_close ? real_close(f) : (int)syscall(SYS_close, f);
+}
+
+EXPORT int close_range(unsigned first, unsigned last, int flags)
+{
+	unsigned a = (unsigned)memory.fd, b = (unsigned)library.fd, keep[] = {a < b ? a : b, a < b ? b : a};
+	int r = 0;
+
+	if (!real_range) {
+		errno = ENOSYS;
+		return -1;
+	}
+	for (unsigned i = 0; i < 2; i++)
+		if (keep[i] >= first && keep[i] <= last && stays((int)keep[i])) {
+			if (keep[i] > first)
+				r |= real_range(first, keep[i] - 1, flags);
+			first = keep[i] + 1; /* first <= last may not hold any more */
+			if (first > last)
+				return r;
+		}
+	return r | real_range(first, last, flags);
+}
+
+EXPORT void closefrom(int first)
+{
+	unsigned from = first > 0 ? (unsigned)first : 0;
+
+	if (close_range(from, ~0u, 0))
+		for (int f = (int)sysconf(_SC_OPEN_MAX); f-- > (int)from;)
+			close(f);
+}
+
 /* name_for_next returns a name by which the next program finds a file. */
 static const char *name_for_next(const struct open_file *k, int mode, char *space)
 {
-	struct stat info;
 	unsigned n = 0, at = NUMBER_SPACE;
 	char digits[NUMBER_SPACE];
 
-	if ((exec_inherited(k->name) < 0 && !access(k->name, mode)) || k->fd < 0 || fstat(k->fd, &info) ||
-	    info.st_dev != k->device || info.st_ino != k->inode)
+	if ((exec_inherited(k->name) < 0 && !access(k->name, mode)) || !is_open(k))
 		return k->name;
 	fcntl(k->fd, F_SETFD, 0);
 	digits[--at] = 0;
@@ -131,7 +185,7 @@ static size_t count(char *const envp[])
 	return n;
 }
 
-static const char *value(char *const envp[], const char *name)
+const char *exec_value(char *const envp[], const char *name)
 {
 	for (; envp && *envp; envp++)
 		if (!strncmp(*envp, name, strlen(name)))
@@ -143,7 +197,7 @@ static const char *value(char *const envp[], const char *name)
 static void fill_environment(char **list, char *const envp[], char *ring, char *preload)
 {
 	char space[NUMBER_SPACE];
-	const char *old = value(envp, PRELOAD), *name = name_for_next(&library, R_OK, space);
+	const char *old = exec_value(envp, PRELOAD), *name = name_for_next(&library, R_OK, space);
 
 	size_t known = strlen(library.name);
 
@@ -168,7 +222,7 @@ static void fill_environment(char **list, char *const envp[], char *ring, char *
 #define LENGTH(k) (strlen((k).name) + NUMBER_SPACE)
 #define ENVIRONMENT(list, envp) \
 	char *list[count(envp) + 3], ring_[sizeof RING + LENGTH(memory)], \
-		preload_[sizeof PRELOAD + LENGTH(library) + 1 + strlen(value(envp, PRELOAD))]; \
+		preload_[sizeof PRELOAD + LENGTH(library) + 1 + strlen(exec_value(envp, PRELOAD))]; \
 	fill_environment(list, envp, ring_, preload_)
 
 /* ---------------------------------------------------------------- exec */

@@ -88,7 +88,8 @@ static void find_allocator(void)
 
 	memory_start(); /* module_at reads only memory that can be read */
 	module_at((uintptr_t)&own_malloc, &library);
-	if (module_at((uintptr_t)real_malloc, &m) && module_at((uintptr_t)&getenv, &libc) && m.start != libc.start &&
+	/* Programs have functions such as getenv of their own. */
+	if (module_at((uintptr_t)real_malloc, &m) && module_at((uintptr_t)next("__libc_start_main"), &libc) && m.start != libc.start &&
 	    m.start != library.start) {
 		allocator_lo = m.start;
 		allocator_size = m.end - m.start;
@@ -149,7 +150,7 @@ static bool in_loader = true; /* the constructors of the program's libraries hav
 static void start(void)
 {
 	int e = errno;
-	char *ring = NULL;
+	const char *ring = NULL;
 
 	if (!real_free) {
 		state = STARTING;
@@ -162,7 +163,7 @@ static void start(void)
 	if (environ || (ring = early_ring())) {
 		state = STARTING;
 		if (!ring)
-			ring = getenv(RING_ENV);
+			ring = exec_value(environ, RING_ENV "=");
 		find_allocator();
 		if (ring && *ring)
 			program_start();

@@ -91,6 +91,7 @@ extern __thread struct thread self __attribute__((tls_model("initial-exec")));
 /* The page that reads as 0 in a forked child. ring is NULL where nothing is recorded. */
 struct gate {
 	struct ring_header *ring;
+	pid_t child;		/* the process, if the C library forked it */
 };
 extern struct gate *gate;
 /* What the header's fields that do not change were at the start: the program may write over the header. */

@@ -36,7 +36,7 @@ const struct ring_tables *tables;
 static struct ring_header *ring;	/* as the gate, and in a forked child, too */
 pid_t owner;
 static uint64_t parent_image, forked;
-static pid_t parent, child; /* child: the process, if the C library forked it */
+static pid_t parent;
 static uint32_t told; /* the image's record: not every machine has atomic bytes */
 
 /* ---------------------------------------------------------------- threads' ends */
@@ -211,7 +211,7 @@ static void before_fork(void)
 static void in_child(void)
 {
 	forked = self.forked;
-	child = (pid_t)thread_id();
+	gate->child = (pid_t)thread_id();
 	gate->ring = NULL; /* where the kernel did not do it */
 }
 
@@ -257,9 +257,8 @@ void child_start(void)
 	self.random = 0;
 	parent = owner;
 	/* Of a fork that the C library does not know, only the kernel knows the number. */
-	owner = child ? child : getpid();
+	owner = gate->child ? gate->child : getpid();
 	self.tid = (uint32_t)owner;
-	child = 0;
 	if (!ours()) {
 		ring = NULL;
 		return;

@@ -60,6 +60,8 @@ void exec_start(void);	/* finds the functions that the hooks call */
 void exec_keep(const char *memory_name, int file, const char *library_name);
 /* exec_inherited returns the descriptor that a name of an inherited file means, or -1. */
 int exec_inherited(const char *name);
+/* exec_value returns what follows name in an environment, "" if it is not there. */
+const char *exec_value(char *const envp[], const char *name);
 
 /* ---------------------------------------------------------------- program.c */
 
