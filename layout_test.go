@@ -49,7 +49,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/input":               {packages: "internal/decompress", libraries: "golang.org/x/text"},
 	"heap/heaplog/internal/forms":  {packages: "codec codec/recording"},
 	"internal/process":             {packages: "codec codec/callpath codec/recording symbol internal/input internal/printable"},
-	"heap/internal/worlds":         {}, // tests import it
+	"heap/internal/worlds":         {},
 	"heap/internal/heapmap":        {packages: "codec heap/profile heap/profile/replay"},
 	"heap/report":                  {packages: "heap/leak heap/profile heap/profile/growth heap/internal/heapmap internal/printable heap/internal/leaktext"},
 	"stats":                        {packages: "codec internal/cli internal/printable"},
@@ -111,8 +111,75 @@ var layout = map[string]struct{ packages, libraries string }{
 	"fleet/simulate":           {packages: "codec/callpath fleet/store internal/newfile"},
 	"fleet/store":              {libraries: "*"},
 	"fleet/symbols":            {packages: "codec/callpath symbol heap/heaplog fleet/store", libraries: "github.com/hashicorp/golang-lru"},
-	"fleet/internal/worlds":    {packages: "fleet/simulate"}, // tests import it
+	"fleet/internal/worlds":    {packages: "fleet/simulate"},
 	"fleet/internal/fleettest": {packages: "codec/callpath internal/cmdtest", libraries: "*"},
+}
+
+// support lists the packages that only tests import, and the programs that only they run. They are
+// test code, without the name of it.
+var support = strings.Fields("corpus device/test/capture fleet/internal/fleettest fleet/internal/worlds fuzz gen gen/gentest heap/internal/worlds " +
+	"internal/cmdtest internal/figures ref-c/stacks")
+
+// No package of a command imports one that only tests have.
+func TestSupportIsOfTests(t *testing.T) {
+	for _, dir := range support {
+		if _, known := layout[dir]; !known {
+			t.Errorf("%s is not a package of the layout", dir)
+		}
+	}
+	for dir, may := range layout {
+		for _, p := range strings.Fields(may.packages) {
+			if slices.Contains(support, p) && !slices.Contains(support, dir) {
+				t.Errorf("%s may import %s, which is of tests", dir, p)
+			}
+		}
+	}
+}
+
+// Files of C do not include each other in a circle: a header declares what files below it need.
+func TestNoCircleOfIncludes(t *testing.T) {
+	includes := map[string][]string{}
+	quoted := regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]+"([^"]+)"`)
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == "testdata" || d.Name() != "." && strings.HasPrefix(d.Name(), ".")) {
+			return errOrSkip(err)
+		}
+		if ext := filepath.Ext(file); ext != ".c" && ext != ".h" {
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		for _, m := range quoted.FindAllStringSubmatch(string(text), -1) {
+			for _, from := range []string{filepath.Dir(file), "device/include", "device/src"} {
+				name := filepath.Join(from, m[1])
+				if _, err := os.Stat(name); err == nil {
+					includes[file] = append(includes[file], name)
+					break
+				}
+			}
+		}
+		return err
+	})
+	if err != nil || len(includes) < 100 {
+		t.Fatalf("%d files, %v", len(includes), err)
+	}
+	done := map[string]bool{}
+	var visit func(file string, above []string)
+	visit = func(file string, above []string) {
+		if slices.Contains(above, file) {
+			t.Errorf("a circle: %s", strings.Join(append(above, file), " includes "))
+			return
+		}
+		if done[file] {
+			return
+		}
+		for _, name := range includes[file] {
+			visit(name, append(above[:len(above):len(above)], file))
+		}
+		done[file] = true
+	}
+	for file := range includes {
+		visit(file, nil)
+	}
 }
 
 // The format, its tests included, imports nothing of the heap tools, and these nothing of the
