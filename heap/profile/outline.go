@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// outline has what is directly below each node of a tree of stacks, for the stacks of some items,
-// such as rows.
+// outline has what is directly below each node of a tree of stacks: the rows with a value in the
+// last dump.
 type outline struct {
 	tree        *stackTree
 	child, next []uint32 // by node: its first child, and the next child of its parent; 0 if there is none
@@ -14,20 +14,22 @@ type outline struct {
 	items       []outlineItem
 }
 
-// outlineItem is an item: its number, and its stack.
+// outlineItem is a row.
 type outlineItem struct {
-	stack  uint32
-	number uint32
-	next   uint32 // 1 + index of the next item of the same node
+	stack uint32
+	next  uint32 // 1 + index of the next item of the same node
+	value Value
 }
 
-// newOutline returns the outline of items with their stacks.
-func newOutline(tree *stackTree, items iter.Seq2[uint32, uint32]) *outline {
-	o := &outline{tree: tree, child: make([]uint32, 1), first: make([]uint32, 1)}
+// outline returns the outline of the rows.
+func (p *Profile) outline() *outline {
+	rows := p.rows()
+	o := &outline{tree: rows.stacks, child: make([]uint32, 1), first: make([]uint32, 1)}
 	var nodes []uint32 // of the items
-	for number, stack := range items {
-		node, _ := tree.stack(stack)
-		o.items = append(o.items, outlineItem{stack: stack, number: number})
+	for row := range p.lastRows() {
+		stack := rows.stackOf(row.number)
+		node, _ := o.tree.stack(stack)
+		o.items = append(o.items, outlineItem{stack: stack, value: row.Value})
 		nodes = append(nodes, node)
 		if n := int(node) + 1; n > len(o.child) {
 			o.child, o.first = slices.Grow(o.child, n-len(o.child))[:n], slices.Grow(o.first, n-len(o.first))[:n]
@@ -42,22 +44,10 @@ func newOutline(tree *stackTree, items iter.Seq2[uint32, uint32]) *outline {
 		if o.first[node] == 0 && o.child[node] == 0 {
 			continue
 		}
-		parent := tree.nodes.at(node).parent
+		parent := o.tree.nodes.at(node).parent
 		o.next[node], o.child[parent] = o.child[parent], uint32(node)
 	}
 	return o
-}
-
-// lastOutline returns the outline of the rows with a value in the last dump.
-func (p *Profile) lastOutline() *outline {
-	rows := p.rows()
-	return newOutline(rows.stacks, func(yield func(number, stack uint32) bool) {
-		for row := range p.lastRows() {
-			if !yield(uint32(row.number), rows.stackOf(row.number)) {
-				return
-			}
-		}
-	})
 }
 
 // outlinePart is a value below a node, with what is below it: that of a node, or the rest of the
@@ -82,33 +72,6 @@ func (o *outline) parts(node uint32) iter.Seq[outlinePart] {
 			if !yield(outlinePart{value: o.tree.nodes.at(int(c)).value, node: c}) {
 				return
 			}
-		}
-	}
-}
-
-// visitor visits the values of an outline and its items. leave is called where the values below
-// the last one that was entered end.
-type visitor interface {
-	enter(value uint32)
-	item(number uint32)
-	leave()
-}
-
-// visit visits all that is below a node. Its order is that of parts.
-func (o *outline) visit(v visitor, node uint32) {
-	for p := range o.parts(node) {
-		if p.node != 0 {
-			v.enter(p.value)
-			o.visit(v, p.node)
-			v.leave()
-			continue
-		}
-		for _, value := range slices.Backward(p.tail) {
-			v.enter(value)
-		}
-		v.item(o.items[p.item].number)
-		for range p.tail {
-			v.leave()
 		}
 	}
 }

@@ -24,11 +24,13 @@ func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
 	rows := p.rows()
 	names := rows.names
 	_, last := p.last()
-	sums := siteSums{rows: rows, dump: last, flat: make([]Value, names.count()), cum: make([]Value, names.count()), open: make([]uint32, names.count())}
+	sites := names.count()
+	sums := siteSums{flat: make([]Value, sites), cum: make([]Value, sites), open: make([]uint32, sites)}
 	var report SiteReport
 	if last >= 0 {
 		report.Total, report.Paths = rows.total[last], rows.shown[last]
-		p.lastOutline().visit(&sums, 0)
+		sums.outline = p.outline()
+		sums.below(0)
 	}
 	all := func(yield func(site) bool) {
 		for i, cum := range sums.cum {
@@ -47,44 +49,44 @@ func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
 	return report
 }
 
-// siteSums is a visitor that adds up the rows by call site.
+// siteSums adds up the rows of an outline by call site.
 type siteSums struct {
-	rows      *rows
-	dump      int
+	*outline
 	flat, cum []Value  // by site
-	open      []uint32 // by site: how often it has been entered and not left
-	below     []openSite
+	open      []uint32 // by site: how often it is at the node that is added and its parents
 }
 
-// openSite is a site that has been entered, and the sum of the rows below it so far.
-type openSite struct {
-	site uint32
-	sum  Value
-}
-
-func (s *siteSums) enter(site uint32) {
-	s.below = append(s.below, openSite{site: site})
-	s.open[site]++
-}
-
-func (s *siteSums) item(row uint32) {
-	if last := len(s.below) - 1; last >= 0 {
-		v := s.rows.value(int(row), s.dump)
-		s.flat[s.below[last].site].Add(v)
-		s.below[last].sum.Add(v)
+// below adds all rows below a node, and returns their sum. A site that calls itself counts once.
+func (s *siteSums) below(node uint32) (sum Value) {
+	for i := s.first[node]; i != 0; i = s.items[i-1].next {
+		v := s.items[i-1].value
+		_, tail := s.tree.stack(s.items[i-1].stack)
+		switch {
+		case len(tail) > 0:
+			s.flat[tail[0]].Add(v)
+		case node != 0:
+			s.flat[s.tree.nodes.at(int(node)).value].Add(v)
+		}
+		for _, site := range tail {
+			if s.open[site]++; s.open[site] == 1 {
+				s.cum[site].Add(v)
+			}
+		}
+		for _, site := range tail {
+			s.open[site]--
+		}
+		sum.Add(v)
 	}
-}
-
-func (s *siteSums) leave() {
-	last := len(s.below) - 1
-	x := s.below[last]
-	s.below = s.below[:last]
-	if s.open[x.site]--; s.open[x.site] == 0 { // a recursive call counts once
-		s.cum[x.site].Add(x.sum)
+	for c := s.child[node]; c != 0; c = s.next[c] {
+		site := s.tree.nodes.at(int(c)).value
+		s.open[site]++
+		v := s.below(c)
+		if s.open[site]--; s.open[site] == 0 {
+			s.cum[site].Add(v)
+		}
+		sum.Add(v)
 	}
-	if last > 0 {
-		s.below[last-1].sum.Add(x.sum)
-	}
+	return sum
 }
 
 // site is a site with its sums.

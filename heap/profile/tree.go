@@ -41,7 +41,7 @@ func (p *Profile) Tree(o TreeOptions) *Node {
 		grow(&treeGrower[[]branch]{o, rows.names, o.Weight.Of(root.Total), maxNodes, t.parts, t.count}, root, t.branches(p), 0)
 		return root
 	}
-	t := newCalleesTree(p.lastOutline(), func(row uint32) Value { return rows.value(int(row), last) })
+	t := newCalleesTree(p.outline())
 	grow(&treeGrower[outlinePart]{o, rows.names, o.Weight.Of(root.Total), maxNodes, t.parts, t.count}, root, outlinePart{}, 0)
 	return root
 }
@@ -130,13 +130,12 @@ func (t *treeGrower[P]) children(node *Node, parts iter.Seq[treePart[P]]) []tree
 // calleesTree is a tree from the outermost frame inward.
 type calleesTree struct {
 	*outline
-	value func(row uint32) Value
 	total []Value // by node
 	below []int   // by node: number of call sites below it
 }
 
-func newCalleesTree(o *outline, value func(row uint32) Value) *calleesTree {
-	t := &calleesTree{outline: o, value: value, total: make([]Value, len(o.child)), below: make([]int, len(o.child))}
+func newCalleesTree(o *outline) *calleesTree {
+	t := &calleesTree{outline: o, total: make([]Value, len(o.child)), below: make([]int, len(o.child))}
 	for node := len(o.child) - 1; node >= 0; node-- {
 		for p := range o.parts(uint32(node)) {
 			t.total[node].Add(t.totalOf(&p))
@@ -152,7 +151,7 @@ func (t *calleesTree) totalOf(p *outlinePart) Value {
 	if p.node != 0 {
 		return t.total[p.node]
 	}
-	return t.value(t.items[p.item].number)
+	return t.items[p.item].value
 }
 
 // inner returns the place below a part.
