@@ -43,6 +43,16 @@ func Width(w io.Writer) int {
 	return DefaultWidth
 }
 
+// Height returns the number of lines of a terminal, 24 if it is not known.
+func Height(w io.Writer) int {
+	if f := File(w); f != nil && IsTerminal(w) {
+		if _, n, err := term.GetSize(int(f.Fd())); err == nil && n > 1 {
+			return n
+		}
+	}
+	return 24
+}
+
 // Color reports whether w is coloured under --color when: auto, always or never.
 // Auto is a terminal, unless NO_COLOR is set or TERM is dumb.
 func Color(when string, w io.Writer) bool {

@@ -28,7 +28,6 @@ var (
 // Flags of commands that report on one dump, which --at can select.
 var (
 	oneFrames  = append([]string{"at"}, compareFrames...)
-	allFrames  = append([]string{"at", "by"}, frameFlags...) // of reports in which no frame is folded
 	oneOutput  = []string{"weight", "output"}
 	jsonOutput = []string{"weight", "json", "output"}
 )

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
@@ -23,7 +23,6 @@ type live struct {
 	leaks
 	keep  int
 	ask   string
-	page  string // the file of the key p
 	plain bool
 	once  bool // do not wait for more at the end of a file
 }
@@ -37,16 +36,13 @@ serial port: the leaks first, then what holds the most. If the output is not a
 terminal, it writes one line, or with --json one JSON object, for each dump and
 for each report of the allocator on what is free. It waits for more at the end
 of a file, unless --no-follow is given, and looks at the last dumps (--keep).
-Keys: up and down select a row, s changes the order, / filters, space freezes
-the screen, p saves the page of btheap html, a sends the line of --ask to the
-device, q quits.`,
+Ctrl-C ends it.`,
 		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
 		RunE:    l.watch,
 	}
 	cli.ExitCodes(c, leakExitCodes)
 	f := c.Flags()
-	f.StringVar(&l.page, "page", "heap.html", "the key p writes the page to `FILE`")
-	f.StringVar(&l.ask, "ask", "", "the key a sends `TEXT` and a line feed to the serial port")
+	f.StringVar(&l.ask, "ask", "", "the Enter key sends `TEXT` and a line feed to the serial port")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "show an alarm, and exit with 1, if what surely leaks grows by more than `RATE`: 1K/h, 64/dump")
 	f.IntVar(&l.keep, "keep", 240, "look at the last `N` dumps, and reports on each heap")
@@ -90,10 +86,13 @@ func (l *live) watch(c *cobra.Command, files []string) error {
 		return err
 	}
 	l.status = status{}
+	if port := l.Port(); l.ask != "" && port != nil {
+		go l.sendLines(c.InOrStdin(), port)
+	}
 	show := l.print
 	out := cli.File(c.OutOrStdout())
 	if out != nil && cli.IsTerminal(out) && !l.plain && !l.json && os.Getenv("TERM") != "dumb" {
-		show = func(io.Writer) error { return l.show(out) }
+		show = func(io.Writer) error { return l.draw(out) }
 	}
 	if err := show(c.OutOrStdout()); err != nil {
 		return err
@@ -149,6 +148,16 @@ func (l *live) judge(r recent) (*state, error) {
 		st.alarm = "none at " + l.limit.text + ": " + unit
 	}
 	return st, nil
+}
+
+// sendLines sends the line of --ask for each line that the user enters.
+func (l *live) sendLines(in io.Reader, port io.Writer) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if _, err := io.WriteString(port, l.ask+"\n"); err != nil {
+			l.warn(cli.Message(err))
+			return
+		}
+	}
 }
 
 // print writes a line for each dump and report.
@@ -243,92 +252,4 @@ func (st *state) finding() string {
 		return s
 	}
 	return leaktext.Headline(st.found)
-}
-
-// show shows the screen until the user quits.
-func (l *live) show(out *os.File) error {
-	options := []tea.ProgramOption{tea.WithAltScreen(), tea.WithOutput(out), tea.WithoutSignalHandler()}
-	if in, ok := l.c.InOrStdin().(*os.File); ok && cli.IsTerminal(in) {
-		options = append(options, tea.WithInput(in))
-	} else { // standard input is the log, or nothing
-		options = append(options, tea.WithInputTTY())
-	}
-	name := "standard input"
-	switch {
-	case l.Serial != "":
-		name = l.Serial
-	case len(l.files) == 1 && l.files[0] != cli.Stdio:
-		name = l.files[0]
-	}
-	m := newScreen(name, cli.Color("auto", out))
-	m.save, m.once = l.save, l.once
-	if port := l.Port(); l.ask != "" && port != nil {
-		m.ask = func() error {
-			_, err := io.WriteString(port, l.ask+"\n")
-			return err
-		}
-		m.asked = l.ask
-	}
-	program := tea.NewProgram(m, options...)
-	latest, ended := make(chan recent, 1), make(chan error, 2)
-	go func() { ended <- l.feed(latest) }()
-	go func() { ended <- l.judgeAll(latest, program.Send) }()
-	_, err := program.Run()
-	l.stopReading()
-	for range cap(ended) {
-		if e := <-ended; err == nil {
-			err = e
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if st := m.now; m.once && m.ended && (len(st.dumps) > 0 || st.last != nil) {
-		fmt.Fprintln(out, fit(st.line()))
-	} else if m.once && m.ended {
-		l.note("no dump yet")
-	}
-	return l.checkLimit(m.now.found)
-}
-
-// feed reads the log and sends the last dumps and reports to the channel. It replaces a value in the
-// channel that was not received yet. At the end of the log it closes the channel.
-func (l *live) feed(latest chan recent) error {
-	defer close(latest)
-	var r recent
-	return l.read(func(u heaplog.Update) error {
-		r.add(u, l.keep)
-		select {
-		case <-latest:
-		default:
-		}
-		latest <- r.clone()
-		return nil
-	})
-}
-
-// judgeAll evaluates the values in the channel, and sends the results.
-func (l *live) judgeAll(latest <-chan recent, send func(tea.Msg)) error {
-	for r := range latest {
-		st, err := l.judge(r)
-		if err != nil {
-			send(tea.Quit())
-			return err
-		}
-		send(st)
-	}
-	if l.ctx.Err() != nil { // an interrupt
-		send(tea.Quit())
-	} else {
-		send(endOfLog{})
-	}
-	return nil
-}
-
-// save writes the page of btheap html for these dumps, and returns the name of its file.
-func (l *live) save(dumps []*profile.Dump) (string, error) {
-	s := *l.session
-	s.dumps, s.Quiet, s.reader = dumps, true, nil // another goroutine uses the reader
-	h := &html{session: &s, heap: l.heap}
-	return l.page, cli.WriteOutput(l.page, s.Inputs(s.files), io.Discard, h.write)
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	tea "github.com/charmbracelet/bubbletea"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -53,11 +52,8 @@ func TestLiveKeepsReports(t *testing.T) {
 	if got, want := st.line(), "report 60, 4.83 h: PSRAM: 4,000,000 of 4,194,304 free; none above 6 bytes per hour; ALARM: "; !strings.HasPrefix(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	m := newScreen("fw.log", false)
-	m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
-	m.Update(st)
-	shows(t, m, "the screen", "btheap live: fw.log\n", "1 of 2 heaps leaks in 18 reports", "ALARM: heap internal leaks +600 bytes per hour, more than 100/h; free 39,100", "exhausted in 2.72 days",
-		"heap internal: leak, N %", "39,100 of 65,536", "heap PSRAM: none above 6 bytes per hour", "q quit")
+	shows(t, shown(t, st, "fw.log", 80, 24), "the screen", "btheap live: fw.log\n", "ALARM: heap internal leaks +600 bytes per hour, more than 100/h", "1 of 2 heaps leaks in 18 reports",
+		"exhausted in 2.72 days", "heap internal: leak, N %", "39,100 of 65,536", "heap PSRAM: none above 6 bytes per hour")
 }
 
 // A report in a dump says nothing before the dump ends. One directly behind its ~h#end belongs to it, too; another one

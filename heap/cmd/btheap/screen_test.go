@@ -1,17 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
-
-	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/x/ansi"
+	"unicode/utf8"
 
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
-	"github.com/lwsbt/lwsbt/heap/profile"
+	"github.com/lwsbt/lwsbt/heap/profile/growth"
 )
 
 // states returns what live shows after each dump of a log, and each report outside of dumps.
@@ -44,153 +41,80 @@ func states(t *testing.T, log string, keep int) (list []*state) {
 	return list
 }
 
-// press sends keys to a screen, of which some have names, and runs the last command.
-func press(t *testing.T, m *screen, keys ...string) tea.Msg {
+// shown returns what the terminal shows of a state.
+func shown(t *testing.T, st *state, name string, width, height int) string {
 	t.Helper()
-	named := map[string]tea.KeyType{"enter": tea.KeyEnter, "esc": tea.KeyEsc, "up": tea.KeyUp, "down": tea.KeyDown, "end": tea.KeyEnd,
-		"home": tea.KeyHome, "pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp, "backspace": tea.KeyBackspace, "ctrl+c": tea.KeyCtrlC}
-	var cmd tea.Cmd
-	for _, k := range keys {
-		msg := tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(k)}
-		if kind, ok := named[k]; ok {
-			msg = tea.KeyMsg{Type: kind}
-		}
-		if _, cmd = m.Update(msg); cmd != nil {
-			msg := cmd()
-			m.Update(msg)
-			if k == keys[len(keys)-1] {
-				return msg
-			}
+	l := &live{leaks: leaks{session: &session{}}}
+	text, err := l.screen(st, name, width, height)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) >= height {
+		t.Errorf("%d lines on a terminal of %d", len(lines), height)
+	}
+	for _, line := range lines {
+		if utf8.RuneCountInString(line) > width {
+			t.Errorf("%q is wider than %d", line, width)
 		}
 	}
-	return nil
+	return withoutPercents(text)
 }
 
-// shows checks what is on the screen: each text, in this order.
-func shows(t *testing.T, m *screen, what string, texts ...string) {
+// shows checks that a screen has texts in this order.
+func shows(t *testing.T, screen, what string, texts ...string) {
 	t.Helper()
-	view := withoutPercents(m.View())
-	rest := view
-	for _, s := range texts {
-		i := strings.Index(rest, s)
-		if i < 0 {
-			t.Fatalf("%s: no %q in\n%s", what, s, view)
+	rest := screen
+	for _, text := range texts {
+		_, after, ok := strings.Cut(rest, text)
+		if !ok {
+			t.Errorf("%s: no %q, or not in order, in\n%s", what, text, screen)
+			return
 		}
-		rest = rest[i+len(s):]
-	}
-	lines := strings.Split(view, "\n")
-	if len(lines) != m.height {
-		t.Fatalf("%s: %d lines, want %d:\n%s", what, len(lines), m.height, view)
-	}
-	for _, l := range lines {
-		if n := ansi.StringWidth(l); n > m.width {
-			t.Fatalf("%s: %d columns, more than %d: %q", what, n, m.width, l)
-		}
+		rest = after
 	}
 }
 
-// The blocks of the fixture: 200 stay (6,800 bytes), a cache of 64 bytes varies, 3 more of 40 bytes leak with
-// each dump.
 func TestScreen(t *testing.T) {
 	list := states(t, device(t, 12, 0), 240)
 	if len(list) != 12 {
 		t.Fatalf("%d dumps", len(list))
 	}
-	m := newScreen("fw.log", false)
-	m.Update(tea.WindowSizeMsg{Width: 100, Height: 24})
-	shows(t, m, "at first", "btheap live: fw.log\n", "no dump yet", "q quit")
-	press(t, m, "down", "up", "s", "s", "s", "s", "p")
-	shows(t, m, "keys without dumps", "no dump yet")
-	m.Update(list[0])
-	shows(t, m, "one dump", "dump 1, 1 h: ", "1 dump, expected three or more whole ones")
-	m.Update(list[11])
-	head := []string{"dump 12, 12 h: ", "1 leak in 12 dumps over 11 h", " per h "}
-	leak := ">leak, N %         +120         1,720        43 "
-	shows(t, m, "the leak first", append(head, leak, "0x401200 < 0x401500 < 0x401900", "0x401110", "+1,320 bytes since the first of these dumps\n+120 bytes per hour (118 to 122)", "    0x401200\n    0x401500\n    0x401900\n")...)
-
-	press(t, m, "s")
-	shows(t, m, "by bytes", "by bytes", "0x401110", "0x401250", "0x401200")
-	press(t, m, "s")
-	shows(t, m, "by count", "by count", "0x401110", "0x401250", "0x401200")
-	press(t, m, "s")
-	shows(t, m, "by growth", "by growth", "0x401250", "0x401200", "0x401110")
-	press(t, m, "s", "end")
-	shows(t, m, "the last row", "by evidence", "0x401200", ">")
-	if m.selected != 2 {
-		t.Errorf("selected %d, want 2", m.selected)
-	}
-	press(t, m, "home", "/125x", "backspace", "0", "enter")
-	if view := m.View(); strings.Contains(view, "0x401110") || !strings.Contains(view, "0x401250") || !strings.Contains(view, "[filter 1250, Esc clears]") {
-		t.Errorf("filtered:\n%s", view)
-	}
-	press(t, m, "/", "(", "enter")
-	shows(t, m, "a wrong filter", `"(" is no regular expression`)
-	press(t, m, "esc")
-	shows(t, m, "no filter", "0x401200", "0x401110")
-
-	press(t, m, " ")
-	m.Update(list[3])
-	shows(t, m, "frozen", "[frozen; newer dumps have come]", "dump 12")
-	press(t, m, " ")
-	shows(t, m, "no longer", "btheap live: fw.log\n", "dump 4, 4 h")
-	m.Update(endOfLog{})
-	shows(t, m, "at the end", "[the log has ended]")
-
-	press(t, m, "a")
-	shows(t, m, "nothing to send", "--ask TEXT with --serial")
-	sent := 0
-	m.ask, m.asked = func() error { sent++; return nil }, "dump now"
-	press(t, m, "a")
-	shows(t, m, "sent", `sent "dump now"`)
-	m.ask = func() error { return errors.New("unplugged") }
-	press(t, m, "a")
-	shows(t, m, "not sent", "unplugged")
-	m.save = func(dumps []*profile.Dump) (string, error) { return fmt.Sprintf("%d.html", len(dumps)), nil }
-	press(t, m, "p")
-	shows(t, m, "saved", "wrote 4.html")
-	if sent != 1 {
-		t.Errorf("sent %d times", sent)
-	}
-	for _, key := range []string{"q", "ctrl+c"} {
-		if _, quit := press(t, m, key).(tea.QuitMsg); !quit {
-			t.Errorf("%s does not quit", key)
-		}
-	}
+	none := &state{found: &growth.Leaks{}}
+	shows(t, shown(t, none, "fw.log", 100, 24), "at first", "btheap live: fw.log\n", "no dump yet")
+	shows(t, shown(t, list[0], "fw.log", 100, 24), "one dump", "dump 1, 1 h: ", "1 dump, expected three or more whole ones")
+	shows(t, shown(t, list[11], "fw.log", 100, 40), "the leak first", "dump 12, 12 h: ", "1 leak", "\nleak, N %  +120 bytes per hour (118 to 122)\n",
+		"    0x401200\n    0x401500\n    0x401900\n", "the largest call paths", "0x401110")
+	shows(t, shown(t, list[11], "fw.log", 100, 12), "cut", "leak, N %  +120 bytes", "(more than the terminal shows")
 }
 
-// At any size, the screen fits the terminal, and the selected row is on it.
+// At any size, the screen fits the terminal.
 func TestScreenSizes(t *testing.T) {
 	st := states(t, device(t, 12, 0), 240)[11]
 	for _, size := range [][2]int{{20, 7}, {39, 10}, {80, 24}, {200, 60}} {
-		m := newScreen("fw.log", true)
-		m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-		m.Update(st)
-		press(t, m, "down", "down", "down", "pgup", "pgdown")
-		shows(t, m, fmt.Sprint(size), "\n\x1b[1m>")
+		shows(t, shown(t, st, "fw.log", size[0], size[1]), fmt.Sprint(size), "btheap live:", "dump 12")
 	}
 }
 
-// At 80 by 24, the alarm, the deadline and the evidence are not cut off, and no flag is named.
+// The alarm, the deadline and the fragmentation are on the screen, and no flag is named.
 func TestScreenCutsNothing(t *testing.T) {
 	log := device(t, 12, 0)
 	for d := range 12 { // 120 bytes less are free in each hour; the largest block shrinks faster
 		end := fmt.Sprintf("~h#end %d\n", d)
 		log = strings.Replace(log, end, fmt.Sprintf("~h#heap size=65536 free=%d largest=%d min=3000 name=internal\n", 20_000-120*d, 18_000-1200*d)+end, 1)
 	}
-	m := newScreen("/dev/serial/by-id/usb-Silicon_Labs_CP2102_USB_to_UART_Bridge_Controller_0001-if00-port0", false)
-	m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
-	m.Update(states(t, log, 240)[11])
-	shows(t, m, "80 by 24", "btheap live: ", "dump 12, 12 h: ", "1 leak in 12 dumps over 11 h", ">leak, N % ", "0x401110", "0x401250", "+120 bytes per hour (118 to 122)", "    0x401900")
-	text := strings.Join(strings.Fields(m.View()), " ")
-	for _, want := range []string{"free 18,680 bytes: exhausted in 6.49 days (6.46 days to 6.51 days); fragmentation of heap internal: the largest free block went from 18,000 to 4,800 bytes, what is free from 20,000 to 18,680",
-		"Controller_0001-if00-port0", "internal: 18,680 of 65,536 free, largest 4,800"} {
+	name := "/dev/serial/by-id/usb-Silicon_Labs_CP2102_USB_to_UART_Bridge_Controller_0001-if00-port0"
+	screen := shown(t, states(t, log, 240)[11], name, 80, 60)
+	text := strings.Join(strings.Fields(screen), " ")
+	for _, want := range []string{"free 18,680 bytes in heap internal: exhausted in 6.49 days", "used 45,536 → 46,856, free 20,000 → 18,680 of 65,536", "largest 18,000 → 4,800 (90 % → 26 % of free): fragmented, and ever more",
+		"Controller_0001-if00-port0", "0x401200"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, m.View())
+			t.Errorf("no %q in\n%s", want, screen)
 		}
 	}
 	untimed := states(t, regexp.MustCompile(` t=\d+`).ReplaceAllString(log, ""), 240)[11]
-	if m.Update(untimed); !strings.Contains(m.View(), "ALARM: none at 100/h: the dumps have no times: give SIZE/dump") || strings.Contains(m.View(), "--") {
-		t.Errorf("without times:\n%s", m.View())
+	if screen := shown(t, untimed, name, 200, 60); !strings.Contains(screen, "ALARM: none at 100/h: the dumps have no times: give SIZE/dump") || regexp.MustCompile("--[a-z]").MatchString(screen) {
+		t.Errorf("without times:\n%s", screen)
 	}
 }
 
@@ -205,11 +129,9 @@ func TestRecent(t *testing.T) {
 
 // A log of a hostile device cannot control the terminal.
 func TestScreenEscapes(t *testing.T) {
-	m := newScreen("a\x1b[2Jb\nc", false)
-	m.Update(states(t, device(t, 3, 0), 240)[2])
-	press(t, m, "/", "\x1b", "\u202e")
-	if view := m.View(); regexp.MustCompile("[\x00-\x09\x0b-\x1f\u202e]").MatchString(view) || !strings.Contains(view, `a\x1b[2Jb\nc`) {
-		t.Errorf("%q", view)
+	screen := shown(t, states(t, device(t, 3, 0), 240)[2], "a\x1b[2Jb\u202ec", 80, 24)
+	if regexp.MustCompile("[\x00-\x09\x0b-\x1f\u202e]").MatchString(screen) || !strings.Contains(screen, `a\x1b[2Jb`) {
+		t.Errorf("%q", screen)
 	}
 }
 
