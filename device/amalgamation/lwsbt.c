@@ -7027,6 +7027,10 @@ __attribute__((naked)) void LWSBT_CRASH_HANDLER(void)
 		"mov r6, r10\n\t"
 		"mov r7, r11\n\t"
 		"stmia r0!, {r4-r7}\n\t"
+#if __ARM_ARCH >= 8 && __ARM_ARCH_ISA_THUMB >= 2	/* the handler's stack is below the limit of main's */
+		"movs r0, #0\n\t"
+		"msr msplim, r0\n\t"
+#endif
 		"ldr r0, =lwsbt_crash_stack + " CRASH_TEXT(LWSBT_CRASH_STACK) "\n\t"
 		"mov sp, r0\n\t"
 		"bl lwsbt_crash_fault\n\t"

@@ -84,7 +84,7 @@ func build(t *testing.T, tools []string, target, dir string, variables ...string
 
 func emulate(t *testing.T, command, elf string) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	args := append(strings.Fields(command), elf)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -71,6 +71,7 @@ func (o *stacksOptions) run(c *cobra.Command, in *input) error {
 	in.joinTasks()
 	threads, err := o.threads(in)
 	if err != nil {
+		in.warn(c)
 		return err
 	}
 	p := stackPrinter{in: in, files: map[*unwind.Module]*symbol.File{}}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -87,6 +88,10 @@ func (z *zephyr) state(state []uint64) (inInterrupt bool) {
 	switch d.Machine {
 	case elf.EM_ARM:
 		t.Regs[armPSP] = state[2]
+		if pushed := []int{0, 1, 2, 3, 12, 14}; t.PC == 0 && t.Status == 0 && !slices.ContainsFunc(pushed, func(r int) bool { return t.Regs[r] != 0 }) {
+			d.about("the processor could not save the registers: the stack pointer was 0x%08x", t.Regs[StackPointer(d.Machine)])
+			d.Threads = d.Threads[1:]
+		}
 		if b := d.read(faultStatus, 20); b != nil && fault {
 			if text := armFault(words(b, 4)); text != "" {
 				d.about("%s", text)
