@@ -6574,8 +6574,8 @@ int __wrap_posix_memalign(void **p, size_t align, size_t size)
 /*
  * lwsbt_wrap_begin and lwsbt_wrap_dump, for a program with one stack, or whose port has stack. Limits are those
  * of the linker script: of each list, the first symbol that the script has; on a Cortex-M also those of the vector table.
- * Without a symbol, the code ends where the linker places a constant whose section no script names, and the stack at the
- * function that calls lwsbt_wrap_begin.
+ * Without a symbol, the code begins at a multiple of 1 MiB, where flash memory begins, ends where the linker places a constant
+ * whose section no script names, and the stack at the function that calls lwsbt_wrap_begin. The log has then no code=.
  */
 
 #if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
@@ -6702,6 +6702,7 @@ void lwsbt_wrap_begin(const char *prog, const char *fw)
 	struct lwsbt_capture_ctx *ctx = &lwsbt_wrapped.ctx;
 	struct lwsbt_device device = { prog, NULL, fw, NULL, { NULL, 0, 0 }, { 0, 0 }, 0 };
 	uintptr_t here = (uintptr_t)&device, most = UINTPTR_MAX;
+	int known = 1;
 	static struct lwsbt_range code;
 
 	limit(&ctx->code_lo, code_lo, COUNT(code_lo), 0, most);
@@ -6709,6 +6710,13 @@ void lwsbt_wrap_begin(const char *prog, const char *fw)
 	limit(&ctx->lo, stack_lo, COUNT(stack_lo), 0, here);
 #if CODE_FROM_0
 	vectors(&ctx->code_lo, &ctx->hi, here);
+#else
+	known = ctx->code_lo != 0;
+	if (!known) {
+		uintptr_t caller = (uintptr_t)__builtin_return_address(0), self = (uintptr_t)&lwsbt_wrap_begin;
+
+		ctx->code_lo = (caller < self ? caller : self) & ~(uintptr_t)0xfffff;
+	}
 #endif
 	limit(&ctx->code_hi, code_hi, COUNT(code_hi), ctx->code_lo, ctx->code_lo + MOST_CODE);
 	if (ctx->hi == 0)
@@ -6717,7 +6725,7 @@ void lwsbt_wrap_begin(const char *prog, const char *fw)
 		ctx->functions = lwsbt_function_table();
 	code.start = ctx->code_lo;
 	code.end = ctx->code_hi & ~(((uintptr_t)1 << LWSBT_CODE_SHIFT) - 1);
-	if (code.start < code.end) { /* else frames are addresses */
+	if (known && code.start < code.end) { /* else frames are addresses */
 		device.code.range = &code;
 		device.code.count = 1;
 		device.code.shift = LWSBT_CODE_SHIFT;
@@ -6726,7 +6734,7 @@ void lwsbt_wrap_begin(const char *prog, const char *fw)
 #endif
 	}
 #if !defined(LWSBT_TINY) || LWSBT_EXTRAS
-	device.build = build_id(ctx->code_lo, ctx->code_hi);
+	device.build = build_id(known ? ctx->code_lo : 0, ctx->code_hi);
 	if (!device.build && device.code.count)
 		device.text = text_hash(code.start, code.end);
 #endif

@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -62,6 +63,73 @@ func TestScripts(t *testing.T) {
 					t.Errorf("with notes, the size is %s, without %s", sizes[0], sizes[1])
 				}
 			})
+		}
+	}
+}
+
+// ownScript is a linker script of a RISC-V, and ownStart the start of its programs, with no name that a system has.
+const ownScript = `ENTRY(boot)
+MEMORY { flash (rx) : ORIGIN = 0x80000000, LENGTH = 1M
+ ram (rwx) : ORIGIN = 0x80100000, LENGTH = 256K }
+SECTIONS {
+ .text : { *(.boot) *(.text .text.*) } > flash
+ .rodata : { *(.rodata .rodata.* .srodata .srodata.*) } > flash
+ .data : ALIGN(8) { my_data = .; *(.data .data.* .sdata .sdata.*) . = ALIGN(8); my_data_end = .; } > ram AT > flash
+ my_load = LOADADDR(.data);
+ .bss (NOLOAD) : ALIGN(8) { my_bss = .; *(.sbss .sbss.* .bss .bss.* COMMON) . = ALIGN(8); my_bss_end = .; } > ram
+ my_heap = .; my_top = ORIGIN(ram) + LENGTH(ram);
+}
+`
+
+const ownStart = `#include <stddef.h>
+#include <stdint.h>
+extern uint32_t my_data[], my_data_end[], my_load[], my_bss[], my_bss_end[];
+extern char my_heap[];
+int main(void);
+__attribute__((noreturn, used)) void begin(void)
+{
+	uint32_t *p, *from = my_load;
+
+	for (p = my_data; p < my_data_end; p++)
+		*p = *from++;
+	for (p = my_bss; p < my_bss_end; p++)
+		*p = 0;
+	main();
+	for (;;)
+		;
+}
+__attribute__((section(".boot"), naked)) void boot(void) { __asm__("la sp, my_top\n\tj begin"); }
+void *sbrk(ptrdiff_t n)
+{
+	static char *end = my_heap;
+
+	end += n;
+	return end - n;
+}
+`
+
+// With a linker script of no known name, a RISC-V has whole stacks, too.
+func TestOwnScriptRISCV(t *testing.T) {
+	cmdtest.Long(t)
+	cmdtest.Need(t, boards[1].tools...)
+	u := newUser(t)
+	virt, err := os.ReadFile("../../examples/firmware/virt.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.write(t, "virt.c", string(virt))
+	u.write(t, "own.ld", ownScript)
+	u.write(t, "start.c", ownStart)
+	for _, options := range []string{"", "-DLWSBT_WRAP_NODES=64 -DLWSBT_WRAP_ENTRIES=20"} {
+		gcc := exec.Command("riscv64-unknown-elf-gcc", strings.Fields("-march=rv32imac -mabi=ilp32 -mcmodel=medany --specs=picolibc.specs -nostartfiles -T own.ld -Os -g -Wall -Wextra -Werror "+
+			"-ffunction-sections -fdata-sections -Wl,--gc-sections,--no-warnings -DLWSBT_WRAP -Wl,--wrap=malloc,--wrap=free,--wrap=calloc,--wrap=realloc -o firmware.elf start.c app.c virt.c lwsbt.c "+options)...)
+		gcc.Dir = u.dir
+		if out, err := gcc.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		elf := filepath.Join(u.dir, "firmware.elf")
+		if got := stacks(t, emulate(t, boards[1].qemu, elf), elf); len(got) != 1 || !regexp.MustCompile(`^8 616 \[leak .* work .* main `).MatchString(got[0]) {
+			t.Errorf("options %q: the log is read as %q", options, got)
 		}
 	}
 }
