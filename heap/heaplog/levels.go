@@ -38,7 +38,7 @@ func (p *pass) findHeaps() {
 	slices.SortStableFunc(p.heaps, func(a, b growth.HeapSeries) int { // what is free first
 		return cmp.Compare(rank(&a), rank(&b))
 	})
-	p.tally.Refusal = ""
+	p.tally.Is, p.tally.Refusal = p.levels.Is(), ""
 	if len(heaps) == 0 {
 		if text := p.levels.Refusal(refused); text != forms.Nothing {
 			p.tally.Refusal = text

@@ -26,6 +26,9 @@ func (p *pass) notes(s *Summary, r *report) []Note {
 			list.add(NoteLoss, "%s unreadable (%s), the first at %v: %v", printable.Count(f.Count, "record"), f.Reason, f.Places[0], f.Errs[0])
 		}
 	}
+	if t.boots > 0 { // a value of a damaged line may be damaged, too (BT-HEAD-5)
+		list.add(NoteLoss, "%s not used: program, firmware and build of the boot are not known; the first says %s", printable.Count(t.boots, "~h#boot line"), printable.Text(t.boot))
+	}
 	if s.Cut > 0 {
 		kept := "; the frames before the cut are kept"
 		if r.restored+r.left > 0 {

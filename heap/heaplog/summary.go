@@ -1,6 +1,7 @@
 package heaplog
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type Summary struct {
 	LostEvents   int64             // events that the recorder dropped
 	BadFrees     []recording.Place // the first frees of addresses with no live block
 	Notes        []Note
+	Is           string // what a log without records is, if its text says so, such as a crash dump
 	Refusal      string // what is missing where numbers of bytes were found that do not count, "" if there are none
 }
 
@@ -127,6 +129,8 @@ type tally struct {
 	readable int64 // records that could be read, at least in part
 	firstCut recording.Place
 	faults   map[faultKey]*Fault
+	boots    int64  // ~h#boot lines that were rejected
+	boot     string // what the first of them says
 
 	states    [3]int64 // addresses, by symbol.State
 	ambiguous int64
@@ -212,6 +216,10 @@ func hasLayout(it *Item) bool {
 }
 
 func (t *tally) fault(it *Item) {
+	if said, boot := bytes.CutPrefix(it.Text, []byte(codec.LeadInHeader+codec.VerbBoot+" ")); boot {
+		t.boots++
+		t.boot = cmp.Or(t.boot, string(said[:min(len(said), 200)]))
+	}
 	key := faultKey{it.Reason(), it.Cut != nil}
 	f := t.faults[key]
 	if f == nil {

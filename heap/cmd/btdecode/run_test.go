@@ -107,6 +107,7 @@ func TestText(t *testing.T) {
 			want: "~b#size: 8, 0x7f2b1234567c 0x406651\n   [inferred: 0]\n   0 ~0x7f2b1234567c ?? in libx.so+0x667c\n   1  0x406651 ?? in app+0x6651\n",
 			says: "1 recovered, 0 lost"},
 		{name: "reports only", stdin: "Free heap: 41232\n", code: 1, says: "the log has no block, only what the allocator reports: btheap leaks tells the trend"},
+		{name: "a crash dump", stdin: "up\n#CD:BEGIN#\n0000e0f1#CD:5a45\n", code: 2, says: "; a crash dump: btcore stacks -e ELF FILE reads it"},
 		{name: "nothing to read", stdin: "no records\n", code: 2, says: "no records in 11 bytes: looked for ~m#, ~b#, ~p#"},
 		{name: "nothing readable", stdin: "~m#AAA=\n", code: 2, want: "~m#AAA= [unreadable: bit 0, length: says 0: lws had no room for the metadata of this allocation [empty, BT-BLOB-4]]\n",
 			says: "the only record could not be read"},

@@ -106,7 +106,7 @@ func (o *Outcome) Nothing() error {
 	case errors.Is(o.none, heaplog.ErrNoBlock):
 		return cli.Shortf("%w", o.none)
 	case o.none != nil && s.Dumps == 0 && found(&s) == 0:
-		return fmt.Errorf("%w; %s", o.none, cmp.Or(o.Hint, noneHint))
+		return fmt.Errorf("%w; %s", o.none, cmp.Or(o.Hint, s.Is, noneHint))
 	case o.none != nil:
 		return o.none
 	case found(&s) == 0 && o.first != nil:
