@@ -115,14 +115,22 @@ func (r *refusals) missed(n *field, line []byte) {
 	c.see(n.label, n.raw, line, string(n.unit))
 }
 
-// Refusal returns what is missing in a log that has no samples: what the report is, why the number that is nearest to a level
-// does not count, or which words are not known, and if there is one, an expression for --heap-line that
-// reads it, with what it reads.
-func (l *Levels) Refusal(refused []*Series) string {
+// Is returns what the log is if it is a report without levels, "" if that is not known.
+func (l *Levels) Is() string {
 	for i, n := range l.found {
 		if n == len(signatures[i])-2 {
 			return signatures[i][1]
 		}
+	}
+	return ""
+}
+
+// Refusal returns what is missing in a log that has no samples: what the report is, why the number that is nearest to a level
+// does not count, or which words are not known, and if there is one, an expression for --heap-line that
+// reads it, with what it reads.
+func (l *Levels) Refusal(refused []*Series) string {
+	if is := l.Is(); is != "" {
+		return is
 	}
 	if l.bare.count > 2 && l.bare.count*3 > int(l.order) {
 		return l.bareText()
