@@ -20,21 +20,28 @@ type row struct {
 	cells             []*count
 }
 
-func (r *row) String() string { return r.line().String() }
+func (r *row) String() string { return r.line(nil).String() }
 
-// A line of the table in a document: rows that differ in machine and compiler alone
-// share one.
+// A line of the table in a document: rows with the same cells share one.
 type line struct{ backend, machine, compiler, cells string }
 
 func (l line) String() string { return l.backend + " | " + l.machine + " | " + l.compiler }
 
-func (r *row) line() line {
+// line returns the line of a row. Where the cells of all columns are equal, it has them once.
+func (r *row) line(columns []string) line {
 	l := line{backend: r.backend.name, machine: r.machine, compiler: r.compiler}
 	if r.backend.table {
-		l.backend += ", table"
+		l.backend += " (table)"
 	}
-	for _, c := range r.cells {
-		l.cells += " " + c.String() + " |"
+	same := true
+	var list []string
+	for i, c := range r.cells[:len(columns)] {
+		same = same && c.String() == r.cells[0].String()
+		list = append(list, columns[i]+" "+c.String())
+	}
+	l.cells = strings.Join(list, ", ")
+	if same && len(list) > 0 {
+		l.cells = r.cells[0].String()
 	}
 	return l
 }
@@ -76,18 +83,19 @@ const (
 func (t *table) markdown() string {
 	var b strings.Builder
 	frames, stacks, corrupted := 0, 0, 0
-	b.WriteString("| backend | machine | compiler | " + strings.Join(t.columns, " | ") + " |\n| --- | --- | --- |" + strings.Repeat(" --- |", len(t.columns)) + "\n")
+	b.WriteString("| backend | machine | compiler | " + strings.Join(t.columns, ", ") + " |\n| --- | --- | --- | --- |\n")
 	var lines []line
 	for _, r := range t.rows {
-		lines = append(lines, r.line())
+		lines = append(lines, r.line(t.columns))
 		for _, c := range r.cells {
 			frames, stacks, corrupted = frames+c.expected, stacks+c.captures, corrupted+c.corrupted
 		}
 	}
 	lines = merge(lines, func(l *line) *string { return &l.compiler })
 	lines = merge(lines, func(l *line) *string { return &l.machine })
+	lines = merge(lines, func(l *line) *string { return &l.backend })
 	for _, l := range lines {
-		fmt.Fprintf(&b, "| %s |%s\n", l, l.cells)
+		fmt.Fprintf(&b, "| %s | %s |\n", l, l.cells)
 	}
 	fmt.Fprintf(&b, "\n%d stacks, %d frames", stacks, frames)
 	if corrupted > 0 {
