@@ -13,21 +13,46 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// trend returns a line chart of the values, as SVG. Its height is the range of the values, at least a tenth of the
-// largest: small noise stays flat.
-func trend(list []float64) template.HTML {
+// trend returns a line chart of values by day, as SVG, whose height is that of the largest value of all rows. A negative value is not known.
+func trend[T int64 | float64](list []T, most T, unit string) template.HTML {
+	if len(list) < 2 || most <= 0 {
+		return ""
+	}
+	var b strings.Builder
+	last := list[len(list)-1]
+	fmt.Fprintf(&b, `<svg class="trend" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="%[1]s"><title>%[1]s</title><polyline class="line" points="`,
+		fmt.Sprintf("%s %s on the last day, axis up to %s", Bytes(last), unit, Bytes(most)))
+	for i, v := range list {
+		if v < 0 {
+			b.WriteString(`"/><polyline class="line" points="`)
+			continue
+		}
+		fmt.Fprintf(&b, "%.1f,%.1f ", 100*float64(i)/float64(len(list)-1), 23-22*float64(v)/float64(most))
+	}
+	return template.HTML(b.String() + `"/></svg>`)
+}
+
+// curve returns the bytes of the median device and the band of nine of ten devices, as SVG.
+func curve(list []query.Point, unit string) template.HTML {
 	if len(list) < 2 {
 		return ""
 	}
-	most := max(1, slices.Max(list))
-	least := min(slices.Min(list), most*0.9)
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="trend" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="from %[1]s to %[2]s bytes"><title>from %[1]s to %[2]s bytes</title><polyline class="line" points="`,
-		whole(list[0]), whole(list[len(list)-1]))
-	for i, v := range list {
-		fmt.Fprintf(&b, "%.1f,%.1f ", 100*float64(i)/float64(len(list)-1), 23-22*(v-least)/(most-least))
+	most := 1.0
+	for _, p := range list {
+		most = max(most, p.High)
 	}
-	return template.HTML(b.String() + `"/></svg>`)
+	from, to := list[0].At, list[len(list)-1].At
+	x := func(p query.Point) float64 { return 400 * (p.At - from) / (to - from) }
+	y := func(v float64) float64 { return 104 - 90*v/most }
+	var above, below, median string
+	for _, p := range list {
+		above += fmt.Sprintf("%.1f,%.1f ", x(p), y(p.High))
+		below = fmt.Sprintf("%.1f,%.1f ", x(p), y(p.Low)) + below
+		median += fmt.Sprintf("%.1f,%.1f ", x(p), y(p.Median))
+	}
+	label := fmt.Sprintf("bytes per device by %s: median, and nine of ten devices; up to %s", unit, whole(most))
+	return template.HTML(fmt.Sprintf(`<figure class="curve"><svg viewBox="0 0 404 122" role="img" aria-label="%s"><text x="0" y="10">%s</text><line class="grid" x1="0" x2="400" y1="14.5" y2="14.5"/><line class="grid" x1="0" x2="400" y1="104.5" y2="104.5"/><polygon class="band" points="%s%s"/><polyline class="line" points="%s"/><text x="0" y="118">%s</text><text x="400" y="118" text-anchor="end">%s</text></svg><figcaption>%[1]s</figcaption></figure>`,
+		label, whole(most), above, below, median, whole(from), whole(to)))
 }
 
 // whole returns a number, rounded.

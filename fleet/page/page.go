@@ -79,10 +79,10 @@ func New(db *query.DB, log *slog.Logger) *Pages {
 		w.Write(sheet)
 	})
 	p.page("/{$}", "/v1/builds", "builds.html", p.builds)
-	p.page("/build/{build}", "/v1/builds/{build}", "build.html", p.build)
+	p.page("/build/{build}", "/v1/builds/{build}", "build.html", p.build, "q")
 	p.page("/diff", "/v1/diff", "diff.html", p.diff, "from", "to")
 	p.page("/rollout", "/v1/rollout", "rollout.html", p.rollout, "from", "to")
-	p.page("/devices", "/v1/devices", "devices.html", p.devices, "build", "from")
+	p.page("/devices", "/v1/devices", "devices.html", p.devices, "build", "from", "q")
 	p.page("/device/{device}", "/v1/devices/{device}", "device.html", p.device)
 	p.mux.HandleFunc("GET /v1/openapi.yaml", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
@@ -316,13 +316,17 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 // Build is a row on the page of all builds.
 type Build struct {
 	query.Build
-	Trend  []float64 `json:"trend"`  // median bytes of the dumps of each day, the oldest first
+	Trend  []float64 `json:"trend"`  // median bytes of the dumps of each of Builds.Days, -1 if there is none
+	Ran    []int64   `json:"ran"`    // devices that sent a dump of the build on each of Builds.Days
 	Status *Status   `json:"status"` // nil if it is not known yet
 }
 
 // builds is the answer of the page of all builds.
 type builds struct {
-	Builds []Build `json:"builds"`
+	Builds []Build     `json:"builds"`
+	Days   []time.Time `json:"days"` // with a dump
+	Most   float64     `json:"-"`    // largest of all trends
+	All    int64       `json:"-"`    // and of all numbers of devices
 }
 
 func (p *Pages) builds(ctx context.Context, _ *http.Request, o query.Scope) (any, error) {
@@ -330,19 +334,33 @@ func (p *Pages) builds(ctx context.Context, _ *http.Request, o query.Scope) (any
 	if err != nil {
 		return nil, err
 	}
-	res, err := p.db.Query(ctx, "select build, p50(bytes)::double as bytes from dumps where complete group by build, received::date order by build, received::date", o, 100_000)
+	res, err := p.db.Query(ctx, "select received::date as day, build, coalesce(p50(case when complete then bytes end), -1)::double as bytes, count(distinct device)::bigint as ran from dumps group by day, build order by day", o, 100_000)
 	if err != nil {
 		return nil, err
 	}
-	trends := map[string][]float64{}
+	all, rows := builds{Builds: []Build{}, Days: []time.Time{}}, map[string]int{}
 	for _, row := range res.Rows {
-		build, _ := row[0].(string)
-		v, _ := row[1].(float64)
-		trends[build] = append(trends[build], v)
+		if day, ok := row[0].(time.Time); ok && (len(all.Days) == 0 || day.After(all.Days[len(all.Days)-1])) {
+			all.Days = append(all.Days, day)
+		}
 	}
-	all := builds{[]Build{}}
-	for _, b := range list {
-		all.Builds = append(all.Builds, Build{Build: b, Trend: trends[b.Build]})
+	for i, b := range list {
+		n := len(all.Days)
+		all.Builds = append(all.Builds, Build{Build: b, Trend: slices.Repeat([]float64{-1}, n), Ran: make([]int64, n)})
+		rows[b.Build] = i
+	}
+	for _, row := range res.Rows {
+		day, _ := row[0].(time.Time)
+		build, _ := row[1].(string)
+		i, known := rows[build]
+		k := slices.IndexFunc(all.Days, day.Equal)
+		if !known || k < 0 {
+			continue
+		}
+		b := &all.Builds[i]
+		b.Trend[k], _ = row[2].(float64)
+		b.Ran[k], _ = row[3].(int64)
+		all.Most, all.All = max(all.Most, b.Trend[k]), max(all.All, b.Ran[k])
 	}
 	return all, nil
 }
@@ -360,7 +378,11 @@ func (p *Pages) build(ctx context.Context, r *http.Request, o query.Scope) (any,
 	if err != nil {
 		return nil, err
 	}
-	top, err := p.db.Top(ctx, o, topPaths)
+	paths := topPaths
+	if r.FormValue("q") != "" {
+		paths = 0 // all
+	}
+	top, err := p.db.Top(ctx, o, paths)
 	if err != nil {
 		return nil, err
 	}
@@ -368,11 +390,47 @@ func (p *Pages) build(ctx context.Context, r *http.Request, o query.Scope) (any,
 	if err != nil || len(list) == 0 {
 		return nil, errors.Join(err, errNotFound)
 	}
+	shown := *leaks
+	shown.Rows = slices.Clone(leaks.Rows)
+	if err := p.curves(ctx, o, shown.Rows); err != nil {
+		return nil, err
+	}
+	q := r.FormValue("q")
+	top = slices.DeleteFunc(top, func(h query.Holder) bool { return !holds(h.Stack, q) })
+	shown.Rows = slices.DeleteFunc(shown.Rows, func(l query.Leak) bool { return !holds(l.Stack, q) })
 	return struct {
-		Build query.Build    `json:"build"`
-		Leaks *query.Leaks   `json:"leaks"`
-		Top   []query.Holder `json:"top"`
-	}{list[0], leaks, top}, nil
+		Build  query.Build    `json:"build"`
+		Leaks  *query.Leaks   `json:"leaks"`
+		Top    []query.Holder `json:"top"`
+		Search string         `json:"-"`
+	}{list[0], &shown, top[:min(topPaths, len(top))], q}, nil
+}
+
+// drawn is the number of leaks on the page of a build that have curves.
+const drawn = 3
+
+// curves adds the curves of the first leaks.
+func (p *Pages) curves(ctx context.Context, o query.Scope, list []query.Leak) error {
+	var paths []int64
+	for _, l := range list[:min(drawn, len(list))] {
+		if l.Verdict.Sure() {
+			paths = append(paths, l.Path)
+		}
+	}
+	curves, err := p.db.Curves(ctx, o, paths...)
+	for i := range list {
+		if k := slices.IndexFunc(curves, func(c query.Curves) bool { return c.Path == list[i].Path }); k >= 0 {
+			list[i].Curves = &curves[k]
+		}
+	}
+	return err
+}
+
+// holds reports whether a frame of a stack has a text, in upper or lower case.
+func holds(stack []query.Frame, text string) bool {
+	return text == "" || slices.ContainsFunc(stack, func(f query.Frame) bool {
+		return strings.Contains(strings.ToLower(f.String()+" "+f.Address), strings.ToLower(text))
+	})
 }
 
 func (p *Pages) diff(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
@@ -440,17 +498,26 @@ func (p *Pages) devices(ctx context.Context, r *http.Request, o query.Scope) (an
 		}
 		from = int(n)
 	}
-	list, err := p.db.Devices(ctx, o, from+perPage+1)
+	search := r.FormValue("q")
+	limit := from + perPage + 1
+	if search != "" {
+		limit = 0
+	}
+	list, err := p.db.Devices(ctx, o, limit)
 	if err != nil {
 		return nil, err
 	}
+	list = slices.DeleteFunc(list, func(d query.Device) bool {
+		return !strings.Contains(strings.ToLower(d.Device), strings.ToLower(search))
+	})
 	data := struct {
 		Build   string         `json:"build"`
 		From    int            `json:"from"`
 		Devices []query.Device `json:"devices"`
 		Before  string         `json:"-"` // from, on the page before; "" if there is none
 		After   string         `json:"-"`
-	}{Build: r.FormValue("build"), From: from}
+		Search  string         `json:"-"`
+	}{Build: r.FormValue("build"), From: from, Search: search}
 	if from < len(list) {
 		data.Devices = list[from:]
 	}

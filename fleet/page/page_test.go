@@ -108,9 +108,13 @@ func TestPages(t *testing.T) {
 		"/devices":                                  {"sim-00", "rel=\"next\""},
 		"/devices?from=200":                         {"rel=\"prev\"", "&lt;script&gt;"},
 		"/devices?from=0&build=" + leaks:            {"sim-000003"},
-		"/v1/openapi.yaml":                          {"openapi: 3.0.3"},
-		"/device/sim-000003":                        {"<svg class=\"chart\"", "What grew"},
-		"/device/" + escaped:                        {"&lt;script&gt;"},
+		"/devices?q=IM-00017":                       {"sim-000170", "sim-000179", `value="IM-00017"`},
+		"/devices?q=nobody":                         {"No device has this in its name"},
+		"/build/" + leaks + "?q=" + fmt.Sprintf("%x", fleet.Leak.Path*37+0x4000): {fmt.Sprintf("code+%#x", fleet.Leak.Path*37+0x4000), "bytes per device by hours since the boot", "days since the first dump"},
+		"/rollout?from=" + other + "&to=" + leaks:                                {"stop:", "<td class=\"n\">10 %</td>", "With a new leak"},
+		"/v1/openapi.yaml":   {"openapi: 3.0.3"},
+		"/device/sim-000003": {"<svg class=\"chart\"", "What grew"},
+		"/device/" + escaped: {"&lt;script&gt;"},
 	} {
 		text := get(t, url+path, 200)
 		for _, w := range want {
@@ -123,6 +127,11 @@ func TestPages(t *testing.T) {
 		}
 		if i := strings.Index(text, "%!"); i >= 0 {
 			t.Errorf("%s: bad format: %.40s", path, text[i:])
+		}
+	}
+	for path, not := range map[string]string{"/devices?q=IM-00017": "sim-000003", "/build/" + leaks + "?q=nobody": "code+"} {
+		if text := get(t, url+path, 200); strings.Contains(text, not) {
+			t.Errorf("%s has %s", path, not)
 		}
 	}
 	for _, path := range []string{"/nope", "/build/none", "/device/none", "/build/none/heap", "/diff?from=none&to=" + leaks, "/style.css"} {
@@ -148,14 +157,18 @@ func TestPages(t *testing.T) {
 			Build   string
 			Devices int64
 			Trend   []float64
+			Ran     []int64
 		}
+		Days []time.Time
 	}
 	if err := json.Unmarshal([]byte(get(t, url+"/v1/builds", 200)), &answer); err != nil || len(answer.Builds) != fleet.Builds+1 {
 		t.Fatalf("%v, %d builds", err, len(answer.Builds))
 	}
 	for _, b := range answer.Builds {
-		if b.Build != hostile && (b.Devices != 40 || len(b.Trend) != fleet.Days) {
-			t.Errorf("%+v, want 40 devices and %d days", b, fleet.Days)
+		// All builds have the same days; on the last, only the hostile build has a dump.
+		n := fleet.Days
+		if b.Build != hostile && (len(answer.Days) <= n || b.Devices != 40 || len(b.Trend) != len(answer.Days) || b.Trend[n] != -1 || b.Trend[0] < 1 || len(b.Ran) != len(answer.Days) || b.Ran[0] != 40 || b.Ran[n] != 0) {
+			t.Errorf("%+v, want 40 devices and %d days", b, n)
 		}
 	}
 }
@@ -208,7 +221,7 @@ func TestWindow(t *testing.T) {
 		return a
 	}
 	for _, b := range ask("/v1/builds?since=" + since).Builds {
-		if b.Build != hostile && (b.Dumps != 3*200/fleet.Builds || len(b.Trend) != 3) {
+		if b.Build != hostile && (b.Dumps != 3*200/fleet.Builds || len(b.Trend) < 4 || b.Trend[2] < 1 || b.Trend[3] != -1) {
 			t.Errorf("the last three days: %+v", b)
 		}
 	}

@@ -55,7 +55,7 @@ func (v *view) Windows() []choice {
 // Kept returns the parameters of the request that another time window does not change.
 func (v *view) Kept() map[string]string {
 	m, q := map[string]string{}, v.url.Query()
-	for _, name := range []string{"build", "from", "to"} {
+	for _, name := range []string{"build", "from", "to", "q"} {
 		if value := q.Get(name); value != "" && (v.url.Path != "/devices" || name != "from") {
 			m[name] = value
 		}

@@ -151,4 +151,4 @@ func withoutComments(q string) string {
 }
 
 // percentiles are the macros of sql/duckdb.sql in ClickHouse.
-var percentiles = strings.NewReplacer("p50(", "quantileExactInclusive(0.5)(", "p95(", "quantileExactInclusive(0.95)(", "p98(", "quantileExactInclusive(0.98)(")
+var percentiles = strings.NewReplacer("p05(", "quantileExactInclusive(0.05)(", "p50(", "quantileExactInclusive(0.5)(", "p95(", "quantileExactInclusive(0.95)(", "p98(", "quantileExactInclusive(0.98)(")

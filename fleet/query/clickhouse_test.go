@@ -110,13 +110,17 @@ func questions(t *testing.T, f *simulate.Fleet) map[string]func(d *DB) (any, err
 	build := f.BuildID(f.Leak.Build)
 	one, late := Scope{Builds: []string{build}}, Scope{Builds: []string{build}, Since: f.Start.AddDate(0, 0, 3).Add(5 * time.Hour)}
 	return map[string]func(d *DB) (any, error){
-		"builds":         func(d *DB) (any, error) { return d.Builds(ctx, Scope{}) },
-		"builds since":   func(d *DB) (any, error) { return d.Builds(ctx, Scope{Since: late.Since}) },
-		"devices":        func(d *DB) (any, error) { return d.Devices(ctx, Scope{}, 0) },
-		"devices since":  func(d *DB) (any, error) { return d.Devices(ctx, late, 7) },
-		"find":           func(d *DB) (any, error) { return d.Find(ctx, build[:9]) },
-		"leaks":          func(d *DB) (any, error) { return d.Leaks(ctx, one) },
-		"leaks since":    func(d *DB) (any, error) { return d.Leaks(ctx, late) },
+		"builds":        func(d *DB) (any, error) { return d.Builds(ctx, Scope{}) },
+		"builds since":  func(d *DB) (any, error) { return d.Builds(ctx, Scope{Since: late.Since}) },
+		"devices":       func(d *DB) (any, error) { return d.Devices(ctx, Scope{}, 0) },
+		"devices since": func(d *DB) (any, error) { return d.Devices(ctx, late, 7) },
+		"find":          func(d *DB) (any, error) { return d.Find(ctx, build[:9]) },
+		"leaks":         func(d *DB) (any, error) { return d.Leaks(ctx, one) },
+		"leaks since":   func(d *DB) (any, error) { return d.Leaks(ctx, late) },
+		"curves": func(d *DB) (any, error) {
+			return d.Curves(ctx, one, f.PathID(f.Leak.Build), f.PathID(f.Leak.Build)+1)
+		},
+		"rollout":        func(d *DB) (any, error) { return d.Rollout(ctx, f.BuildID(2), f.BuildID(3), Scope{}) },
 		"top":            func(d *DB) (any, error) { return d.Top(ctx, one, 0) },
 		"top since":      func(d *DB) (any, error) { return d.Top(ctx, late, 5) },
 		"diff":           func(d *DB) (any, error) { return d.Diff(ctx, f.BuildID(2), f.BuildID(3), Scope{}) },

@@ -65,7 +65,7 @@ func (s *session) exhaust(ctx context.Context, l *Leaks) error {
 		end := begin
 		for ; end < len(list) && list[end].Device == d.Device; end++ {
 			r := &l.Rows[row[list[end].Path]]
-			r.Rates = append(r.Rates, list[end].Rate)
+			r.Rates, r.On = append(r.Rates, list[end].Rate), append(r.On, d.Device)
 			if d.Free >= 0 && d.Heaps <= 1 {
 				alone[list[end].Path] = append(alone[list[end].Path], float64(d.Free)/list[end].Rate)
 			}

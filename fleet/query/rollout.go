@@ -3,7 +3,9 @@ package query
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
+	"time"
 )
 
 // Rollout compares the leaks of two builds, to decide whether the update of a fleet from one to the other continues.
@@ -18,6 +20,43 @@ type Rollout struct {
 	Mended      []Leak  `json:"mended"`   // of the build before alone, of paths that the build after has not
 	Both        []Leak  `json:"both"`     // of both builds, as in the build after
 	Answer      string  `json:"answer"`   // stop, go, or unknown if no device with the build after was examined
+	Stages      []Stage `json:"stages"`   // that the update has reached
+}
+
+// Stage is a share of the devices, of those that got the build after first.
+type Stage struct {
+	Percent int       `json:"percent"` // 1, 10, 50 or 100
+	Reached time.Time `json:"reached"` // when the last of them sent its first dump with the build after
+	Devices int64     `json:"devices"`
+	New     int64     `json:"new"`    // of these, devices with a new leak
+	Mended  int64     `json:"mended"` // of these, devices on which a leak ended that the build after has not
+	Answer  string    `json:"answer"` // stop if New is not 0, else that of the rollout, but unknown for stop
+}
+
+// stages returns the stages that an update has reached: first has the devices with the build after.
+func (r *Rollout) stages(first []Device) (list []Stage) {
+	leaks, mended := on(r.New), on(r.Mended)
+	slices.SortFunc(first, func(a, b Device) int { return a.First.Compare(b.First) })
+	for _, percent := range []int{1, 10, 50, 100} {
+		n := (r.Of*int64(percent) + 99) / 100
+		if n == 0 || n > int64(len(first)) {
+			break
+		}
+		s := Stage{Percent: percent, Reached: first[n-1].First, Devices: n, Answer: r.Answer}
+		for _, d := range first[:n] {
+			if leaks[d.Device] {
+				s.New++
+			}
+			if mended[d.Device] {
+				s.Mended++
+			}
+		}
+		if r.Answer == "stop" && s.New == 0 {
+			s.Answer = "unknown"
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
 // Rollout compares the leaks of two builds. Paths are those of the same functions; without names, of the same addresses.
@@ -42,6 +81,11 @@ func (d *DB) Rollout(ctx context.Context, before, after string, o Scope) (*Rollo
 		if r.Of++; x.Build == after {
 			r.Devices++
 		}
+	}
+	o.Builds = []string{after}
+	first, err := d.Devices(ctx, o, 0)
+	if err != nil {
+		return nil, err
 	}
 	r.Share, r.Examined = float64(r.Devices)/max(1, float64(r.Of)), now.Examined
 	known := map[string]bool{}
@@ -72,7 +116,19 @@ func (d *DB) Rollout(ctx context.Context, before, after string, o Scope) (*Rollo
 	case r.Examined > 0 && !now.Moving:
 		r.Answer = "go"
 	}
+	r.Stages = r.stages(first)
 	return r, nil
+}
+
+// on returns the devices with one of these leaks.
+func on(list []Leak) map[string]bool {
+	devices := map[string]bool{}
+	for _, l := range list {
+		for _, device := range l.On {
+			devices[device] = true
+		}
+	}
+	return devices
 }
 
 // functionsOf returns what a path has in common with that of another build: its functions, or addresses without names.
