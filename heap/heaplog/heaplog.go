@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/heap/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/heap/profile/replay"
-	"github.com/lwsbt/lwsbt/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 

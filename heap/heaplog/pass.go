@@ -10,10 +10,10 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/heap/heaplog/internal/forms"
+	"github.com/lwsbt/lwsbt/heap/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/input"
 	"github.com/lwsbt/lwsbt/internal/printable"
-	"github.com/lwsbt/lwsbt/internal/process"
 )
 
 // pass is one pass over all inputs: input → recording.Reader → forms.Reader → places → names.

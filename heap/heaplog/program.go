@@ -8,7 +8,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
-	"github.com/lwsbt/lwsbt/internal/process"
+	"github.com/lwsbt/lwsbt/heap/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/heap/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/internal/input"
-	"github.com/lwsbt/lwsbt/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
