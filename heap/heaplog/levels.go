@@ -25,7 +25,7 @@ func (p *pass) findHeaps() {
 		return
 	}
 	heaps, refused := p.levels.Heaps()
-	p.heaps, p.sampled = nil, p.levels.Samples()
+	p.heaps, p.sampled = nil, p.levels.Samples
 	dropped := 0
 	for i := range heaps {
 		p.heaps = append(p.heaps, p.seriesOf(&heaps[i]))

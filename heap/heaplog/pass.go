@@ -207,14 +207,14 @@ func (p *pass) traces(name string, r *forms.Reader) {
 	if !p.naming {
 		return
 	}
-	systems := r.Systems()
+	systems := r.Systems
 	if p.foreign = p.foreign || len(systems) > 0; len(systems) > 0 {
 		p.tally.note(NoteInfo, fmt.Sprintf("%s: read as heap traces of %s", name, strings.Join(systems, ", ")))
 	}
-	for _, text := range r.Notes() {
+	for _, text := range r.Notes {
 		p.tally.note(NoteLoss, name+": "+printable.Text(text))
 	}
-	if n := r.Skipped(); n > 0 {
+	if n := r.Skipped; n > 0 {
 		p.tally.note(NoteLoss, fmt.Sprintf("%s: %s of the heap traces could not be read", name, printable.Count(n, "line")))
 	}
 }

@@ -87,7 +87,7 @@ func (p *pass) header(it *Item, at *placed) {
 	}
 	p.places.header(&it.Item, at, sameELF)
 	at.callPaths = p.paths
-	if it.Header.Verb == codec.VerbBegin && p.c.refresh > 0 && p.levels != nil && p.levels.Samples() > p.sampled+p.sampled/8 {
+	if it.Header.Verb == codec.VerbBegin && p.c.refresh > 0 && p.levels != nil && p.levels.Samples > p.sampled+p.sampled/8 {
 		p.findHeaps()
 	}
 	at.heaps = p.heaps

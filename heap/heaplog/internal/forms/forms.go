@@ -19,7 +19,7 @@ const (
 	maxQuery = 8 << 20
 )
 
-// Line is a line of text that no trace has, without its end. Long lines are cut to a little over 64 KiB.
+// Line is a line of text that no trace has, without its end. It is cut to 8 MiB.
 type Line struct {
 	Text   []byte
 	Number int64 // from 1
@@ -62,15 +62,6 @@ func Names() (names []string) {
 	return slices.Compact(names)
 }
 
-// Systems returns the names of the systems of which something was read.
-func (r *Reader) Systems() []string { return r.systems }
-
-// Notes returns what the log tells besides: a full buffer, a failed allocation.
-func (r *Reader) Notes() []string { return r.notes }
-
-// Skipped returns the number of lines that look like an allocation but could not be read.
-func (r *Reader) Skipped() int64 { return r.skipped }
-
 // Next returns the next item. An Item and all it refers to are valid until the next one. After the last
 // one, it returns the error of the recording.Reader.
 func (r *Reader) Next() (Item, error) {
@@ -89,7 +80,8 @@ func (r *Reader) Next() (Item, error) {
 			if r.err = err; len(r.line) > 0 && !r.record { // the last line has no line feed
 				r.endLine(r.line)
 			}
-			r.finish()
+			r.flush()
+			r.closeEndless()
 			r.text(&recording.Item{Place: r.place})
 		case it.Kind == recording.KindText && r.endsRecord(it):
 			return Item{Item: it}, nil
@@ -166,14 +158,9 @@ func (r *Reader) pass(rest *recording.Item, n int) {
 
 // add adds to a line that has no end yet.
 func (r *Reader) add(part []byte) {
-	if r.record {
-		return
+	if !r.record {
+		r.line = append(r.line, part[:min(len(part), maxQuery-len(r.line))]...)
 	}
-	most := maxLine + 1
-	if bytes.HasPrefix(r.line, []byte(queryStart)) || len(r.line) == 0 && bytes.HasPrefix(part, []byte(queryStart)) {
-		most = maxQuery
-	}
-	r.line = append(r.line, part[:min(len(part), max(0, most-len(r.line)))]...)
 }
 
 // endLine passes a line to the forms that it may have, or else to who reads samples.
@@ -184,9 +171,10 @@ func (r *Reader) endLine(text []byte) {
 		line := bytes.TrimSpace(text)
 		var found bool
 		if found, taken = r.match(line, r.only); !found {
-			if r.other(); r.inside != nil {
-				taken = r.inside(line)
+			if r.others++; r.others == maxOthers+1 {
+				r.closeEnded()
 			}
+			taken = r.inside != nil && r.inside(line)
 		}
 	}
 	if !taken {

@@ -81,7 +81,7 @@ func (l *Levels) Boot() {
 
 // Line reads a line. It returns the number of samples.
 func (l *Levels) Line(line Line) (n int) {
-	before := l.samples
+	before := l.Samples
 	l.line = line.Number
 	l.order++
 	b := bytes.TrimRight(line.Text, " \r\t")
@@ -98,7 +98,7 @@ func (l *Levels) Line(line Line) (n int) {
 			l.table = nil
 		}
 	}
-	return l.samples - before
+	return l.Samples - before
 }
 
 // read reads a line that is not empty.

@@ -113,7 +113,7 @@ func (s *state) nuttxRow(text []byte) bool {
 	m := nuttxRow.FindSubmatch(text)
 	if m == nil {
 		if bytes.Contains(text, []byte(" 0x")) {
-			s.skipped++
+			s.Skipped++
 		}
 		return false
 	}
@@ -129,7 +129,7 @@ func (s *state) nuttxRow(text []byte) bool {
 		columns, before = nuttxUsual[len(numbers)-1], len(numbers)
 	}
 	if before < 0 || len(numbers) < before {
-		s.skipped++
+		s.Skipped++
 		return false
 	}
 	b := block{pcs: hexes(m[3])}

@@ -18,8 +18,8 @@ type state struct {
 	frames  map[uint64][]Frame
 	memory  map[uint64]string      // name of the memory that a block is in
 	named   uint64                 // the address that was named last, 0 if it was known
-	systems []string               // of which something was read
-	notes   []string               // each once
+	Systems []string               // of which something was read
+	Notes   []string               // what the log tells besides, each once: a full buffer, a failed allocation
 	inside  func(text []byte) bool // reads the rows of a table, nil outside of one
 	moved   uint64                 // old address of a block of which the new one follows
 	esp
@@ -74,8 +74,8 @@ func (s *state) setMemory(address uint64, name string) {
 }
 
 func (s *state) note(text string) {
-	if len(s.notes) < maxNotes && !slices.Contains(s.notes, text) {
-		s.notes = append(s.notes, text)
+	if len(s.Notes) < maxNotes && !slices.Contains(s.Notes, text) {
+		s.Notes = append(s.Notes, text)
 	}
 }
 
@@ -84,19 +84,6 @@ func (s *state) flush() {
 	s.inside, s.rows = nil, false
 	s.emit()
 	s.closeEnded()
-}
-
-// finish ends the log.
-func (s *state) finish() {
-	s.flush()
-	s.closeEndless()
-}
-
-// other takes a line that is no record.
-func (s *state) other() {
-	if s.others++; s.others == maxOthers+1 {
-		s.closeEnded()
-	}
 }
 
 // form is a line that a system prints.
@@ -217,13 +204,13 @@ func (s *state) match(line []byte, only string) (found, taken bool) {
 		groups := f.expr.FindSubmatchIndex(line)
 		if groups == nil {
 			if f.expr.SubexpIndex("address") >= 0 && f.expr.SubexpIndex("size") >= 0 {
-				s.skipped++
+				s.Skipped++
 			}
 			return true
 		}
 		found, taken = true, taken || !f.aside
-		if !f.aside && !slices.Contains(s.systems, f.system) {
-			s.systems = append(s.systems, f.system)
+		if !f.aside && !slices.Contains(s.Systems, f.system) {
+			s.Systems = append(s.Systems, f.system)
 		}
 		f.do(s, match{f, line, groups})
 		return true

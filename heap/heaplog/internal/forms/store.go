@@ -92,7 +92,7 @@ type store struct {
 	series   []*Series
 	key      []byte
 	units    map[string]string // in small letters
-	samples  int               // of all series
+	Samples  int               // of all series
 	file     int
 	line     int64
 	order    int64
@@ -100,9 +100,6 @@ type store struct {
 	overfull int // samples of too many identities
 	tooLong  int // lines
 }
-
-// Samples returns the number of samples so far.
-func (s *store) Samples() int { return s.samples }
 
 // put adds a sample.
 func (l *Levels) put(at *stamped, id identity, f *field) {
@@ -128,13 +125,13 @@ func (l *Levels) put(at *stamped, id identity, f *field) {
 		unit = strings.ToLower(string(f.unit))
 		s.units[string(f.unit)] = unit
 	}
-	s.samples++
+	s.Samples++
 	if !f.q.level() || f.q == unknown || unit == "" && bytes.IndexByte(f.raw, '.') >= 0 || len(unit) > 1 && units[unit] == 0 { // it may not count
 		r.shown.q = l.classify([]byte(r.Label)).q
 		r.shown.see(f.label, f.raw, l.scan.line, cmp.Or(string(f.unit), f.class.unit))
 	}
 	if r.Total++; (r.Total-1)%r.every == 0 {
-		p := Place{File: s.file, Line: s.line, At: int64(s.samples), order: s.order, boots: s.boot, restarts: l.restarts, wall: at.wall, up: at.up}
+		p := Place{File: s.file, Line: s.line, At: int64(s.Samples), order: s.order, boots: s.boot, restarts: l.restarts, wall: at.wall, up: at.up}
 		r.list = append(r.list, sample{p, string(f.raw), unit})
 	}
 	if most := maxSamples; len(r.list) >= most || f.q == none && len(r.list) >= maxIdle { // drop every second one

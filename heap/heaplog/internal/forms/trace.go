@@ -21,8 +21,8 @@ type trace struct {
 	ended   bool   // the open dump has its last line, with the totals n and size, but may go on
 	others  int    // lines that are no record since
 	n, size int64
-	walk    heap // the heap whose blocks are listed: what was free so far
-	skipped int64
+	walk    heap              // the heap whose blocks are listed: what was free so far
+	Skipped int64             // lines that look like an allocation but could not be read
 	sums    int64             // blocks that sum has written
 	tasks   map[string]uint64 // numbers of tasks that have names only
 }
@@ -181,7 +181,7 @@ type block struct {
 // item makes a block an item.
 func (t *trace) item(kind recording.Kind, b *block) {
 	if b.size < 0 {
-		t.skipped++
+		t.Skipped++
 		return
 	}
 	user := b.user
@@ -199,12 +199,12 @@ func (t *trace) record(b *block) {
 // sum writes n blocks whose sizes add up to bytes, where a trace does not tell the size of each.
 func (t *trace) sum(b block, n, bytes int64) {
 	if n < 1 || bytes < 0 {
-		t.skipped++
+		t.Skipped++
 		return
 	}
 	if n > minSums+t.place.Offset-t.sums {
 		n = 1
-		t.skipped++
+		t.Skipped++
 	}
 	t.sums += n
 	for i := range n {
