@@ -242,7 +242,10 @@ func (l *Levels) heads(b []byte) bool {
 	c := &l.scan
 	for i := range c.fields {
 		f := &c.fields[i]
-		if words := labelWords(string(f.label)); f.q == ident && isMemory(f.label) && !slices.Contains(words, "pid") && !slices.Contains(words, "id") { // heap at 0x20001000, heap summary for capabilities 0x804
+		if f.q != ident || !isMemory(f.label) {
+			continue
+		}
+		if words := labelWords(string(f.label)); !slices.Contains(words, "pid") && !slices.Contains(words, "id") { // heap at 0x20001000, heap summary for capabilities 0x804
 			if l.context = string(f.raw); bytes.Contains(b, []byte("capabilities")) {
 				l.context = capabilities(l.context)
 			}
@@ -259,7 +262,7 @@ func (l *Levels) heads(b []byte) bool {
 	if last == '{' || last == '}' {
 		l.context = ""
 	}
-	if k := l.classify(b); (last == ':' || last == '{') && len(c.fields) == 0 && c.tokens <= 6 && k.hit && k.q == unknown {
+	if (last == ':' || last == '{') && len(c.fields) == 0 && c.tokens <= 6 && l.classify(b).hit && l.classify(b).q == unknown {
 		if l.context = heapIn(string(b)); l.context == "" {
 			l.context = string(bytes.TrimRight(c.words, " "))
 		}

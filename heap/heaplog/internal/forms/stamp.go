@@ -3,6 +3,7 @@ package forms
 import (
 	"bytes"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,14 +122,10 @@ func digitsOf(b []byte, most int) (v float64, k int) {
 	return v, k
 }
 
-// fraction reads a point or comma and digits. k is 0 if there are none.
-func fraction(b []byte) (v float64, k int) {
-	if len(b) < 2 || b[0] != '.' && b[0] != ',' || !isDigit(b[1]) {
-		return 0, 0
-	}
-	v, k = digitsOf(b[1:], 9)
-	return v / math.Pow10(k), k + 1
-}
+// stampTexts are parts of a time that are texts.
+var stampTexts = map[byte]*regexp.Regexp{'z': regexp.MustCompile(`^(?:Z|([+-]\d\d):?(\d\d)?)?`), 'p': regexp.MustCompile(`^ ([AP])M`), 'Z': regexp.MustCompile(`^[A-Z]{2,}`),
+	'L': regexp.MustCompile(`^[A-Z]`), 'w': regexp.MustCompile(`^[^\]]{0,39}`), 't': regexp.MustCompile(`^\t`), '$': regexp.MustCompile(`^$`), 'F': regexp.MustCompile(`^\d+\.\d+`),
+	'E': regexp.MustCompile(`^(\d{10}(?:\d{3}){0,3})(\.\d+)?(?:[ .,\t:\]]|$)`)}
 
 // stampPart reads a part of a time, and returns its length, negative if b does not begin with it.
 func stampPart(verb byte, b []byte, v *[parts]float64) int {
@@ -139,8 +136,8 @@ func stampPart(verb byte, b []byte, v *[parts]float64) int {
 		}
 		return k
 	}
-	switch verb {
-	case 'b', 'a':
+	switch {
+	case verb == 'b' || verb == 'a':
 		names := months
 		if verb == 'a' {
 			names = days
@@ -153,88 +150,42 @@ func stampPart(verb byte, b []byte, v *[parts]float64) int {
 			v[atMonth] = float64(k/3 + 1)
 		}
 		return 3
+	case verb == 'f':
+		if len(b) < 2 || b[0] != '.' && b[0] != ',' || !isDigit(b[1]) {
+			return 0
+		}
+		x, k := digitsOf(b[1:], 9)
+		v[atSecond] += x / math.Pow10(k)
+		return k + 1
+	case verb == 'z' && (len(b) == 0 || bytes.IndexByte([]byte("Z+-"), b[0]) < 0):
+		return 0
+	}
+	m := stampTexts[verb].FindSubmatch(b)
+	if m == nil {
+		return -1
+	}
+	switch verb {
 	case 'p':
-		pm := bytes.HasPrefix(b, []byte(" PM"))
-		if !pm && !bytes.HasPrefix(b, []byte(" AM")) || v[atHour] < 1 || v[atHour] > 12 {
+		if v[atHour] < 1 || v[atHour] > 12 {
 			return -1
 		}
-		if v[atHour] = math.Mod(v[atHour], 12); pm {
+		if v[atHour] = math.Mod(v[atHour], 12); m[1][0] == 'P' {
 			v[atHour] += 12
 		}
-		return 3
-	case 'f':
-		x, k := fraction(b)
-		v[atSecond] += x
-		return k
 	case 'z':
-		return zoneOf(b, v)
-	case 'Z', 'U', 'L':
-		k := span(b, 0, isUpper)
-		if verb == 'L' {
-			k = min(k, 1)
-		}
-		if k == 0 || k < 2 && verb != 'L' {
+		hours, _ := strconv.ParseFloat(string(m[1]), 64)
+		minutes, _ := strconv.ParseFloat(string(m[2]), 64)
+		v[atZone] = hours*3600 + math.Copysign(minutes*60, hours)
+	case 'F':
+		v[atNumber], _ = strconv.ParseFloat(string(m[0]), 64)
+	case 'E': // s, ms, µs or ns, by the number of digits
+		x, _ := strconv.ParseFloat(string(m[1])+string(m[2]), 64)
+		if v[atNumber] = x / math.Pow10(len(m[1])-10); v[atNumber] <= 1e9 || v[atNumber] >= 4e9 {
 			return -1
 		}
-		return k
-	case 'w':
-		return bytes.IndexByte(b[:min(len(b), 40)], ']')
-	case 't':
-		if !bytes.HasPrefix(b, []byte("\t")) {
-			return -1
-		}
-		return 1
-	case '$':
-		return -min(len(b), 1)
-	case 'E':
-		return epoch(b, v)
+		return len(m[1]) + len(m[2])
 	}
-	x, k := digitsOf(b, 20) // %F
-	f, n := fraction(b[k:])
-	if v[atNumber] = x + f; n == 0 || k == 0 {
-		return -1
-	}
-	return k + n
-}
-
-// zoneOf reads a atZone, if there is one: Z, +01:00, -0500.
-func zoneOf(b []byte, v *[parts]float64) int {
-	switch {
-	case len(b) > 0 && b[0] == 'Z':
-		return 1
-	case len(b) < 3 || b[0] != '+' && b[0] != '-':
-		return 0
-	}
-	hours, k := digitsOf(b[1:], 2)
-	if k < 2 {
-		return 0
-	}
-	n := 3
-	if n < len(b) && b[n] == ':' {
-		n++
-	}
-	minutes, k := digitsOf(b[n:], 2)
-	if v[atZone] = hours*3600 + minutes*60; b[0] == '-' {
-		v[atZone] = -v[atZone]
-	}
-	return n + k
-}
-
-// epoch reads a time since 1970 in seconds, ms, µs or ns, by its number of digits.
-func epoch(b []byte, v *[parts]float64) int {
-	x, k := digitsOf(b, 20)
-	if k < 10 || (k-10)%3 != 0 || k > 19 || k < len(b) && bytes.IndexByte([]byte(" .,\t:]"), b[k]) < 0 {
-		return -1
-	}
-	x /= math.Pow10(k - 10)
-	if k < len(b) && b[k] == '.' {
-		f, n := fraction(b[k:])
-		x, k = x+f, k+max(n, 1)
-	}
-	if v[atNumber] = x; x <= 1e9 || x >= 4e9 {
-		return -1
-	}
-	return k
+	return len(m[0])
 }
 
 // epochOf returns the time since 1970 that a number is, if it is one.
