@@ -14,7 +14,6 @@ import (
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/internal/cli"
-	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
 // leaks is the state of btheap leaks.
@@ -69,27 +68,6 @@ func (l *leaks) checkFlags() (err error) {
 	}
 	l.Filter.Suppress, err = readSuppressions(l.suppress, !l.defaults)
 	return cli.BadArgs(err)
-}
-
-// rateLimit is the value of --fail-over: bytes per hour or per dump.
-type rateLimit struct {
-	text    string
-	bytes   float64
-	perDump bool
-}
-
-// parseRate reads SIZE/UNIT, such as 1K/h.
-func parseRate(s string) (r rateLimit, err error) {
-	if s == "" {
-		return r, nil
-	}
-	size, unit, _ := strings.Cut(s, "/")
-	n, err := cli.ParseSize(size)
-	hours, ok := map[string]float64{"s": 1.0 / 3600, "min": 1.0 / 60, "h": 1, "day": 24, "week": 168, "dump": 1}[unit]
-	if err != nil || !ok {
-		return r, fmt.Errorf("--fail-over %q, expected SIZE/UNIT, such as 1K/h: the unit is s, min, h, day, week or dump", s)
-	}
-	return rateLimit{s, float64(n) / hours, unit == "dump"}, nil
 }
 
 // write writes the report and checks --fail-over.
@@ -187,82 +165,6 @@ func (l *leaks) tooFew(found *growth.Leaks) error {
 		left = append(left, fmt.Sprintf("%s: %s", d.Name, d.Reason))
 	}
 	return fmt.Errorf("%s, expected three or more whole ones of a boot; %s", cli.Count(len(found.Dumps), "dump"), strings.Join(left, "; "))
-}
-
-// checkLimit makes --fail-over the error of the command after the report, if the leaks exceed it.
-func (l *leaks) checkLimit(found *growth.Leaks) error {
-	err := l.over(found)
-	if cli.Code(err) == cli.Short {
-		l.outcome = err
-		return nil
-	}
-	return err
-}
-
-// over returns an error if the leaks exceed --fail-over, or if it needs times that the log lacks.
-func (l *leaks) over(found *growth.Leaks) error {
-	switch excess, unit := l.excess(found); {
-	case unit != "":
-		return cli.Usagef("--fail-over %s: %s", l.limit.text, unit)
-	case excess != "":
-		return cli.Shortf("%s (--fail-over)", excess)
-	}
-	return nil
-}
-
-// excess returns by what the leaks exceed --fail-over, "" if they do not. unit is why that cannot be told
-// with the unit of --fail-over, "" if it can.
-func (l *leaks) excess(found *growth.Leaks) (excess, unit string) {
-	switch {
-	case l.limit.text == "":
-		return "", ""
-	case found.Used == 0:
-		return l.heapsExcess(found)
-	case found.Per != growth.PerHour && !l.limit.perDump:
-		return "", "the dumps have no times: give SIZE/dump"
-	}
-	sum := 0.0
-	for _, r := range found.Leaking() {
-		if r.Sure() {
-			sum += r.Rate
-		}
-	}
-	per := "hour"
-	if l.limit.perDump {
-		per = "dump"
-		if found.Per == growth.PerHour {
-			sum *= found.Span.Hours() / float64(found.Used-found.Boots)
-		}
-	}
-	return l.exceeds(sum, per), ""
-}
-
-// heapsExcess is excess for a log without dumps: a heap shrinks, and its unit may be a report.
-func (l *leaks) heapsExcess(found *growth.Leaks) (excess, unit string) {
-	for i := range found.Heaps {
-		t := &found.Heaps[i]
-		switch {
-		case !t.Sure():
-		case (t.Per == growth.PerHour) == l.limit.perDump:
-			return "", fmt.Sprintf("the rate of the heap is per %s: give SIZE/%s", t.Per, map[bool]string{true: "h", false: "dump"}[l.limit.perDump])
-		default:
-			if excess := l.exceeds(t.Rate, string(t.Per)); excess != "" {
-				if t.Name != "" {
-					excess = leaktext.HeapName(t) + " " + excess
-				}
-				return excess, ""
-			}
-		}
-	}
-	return "", ""
-}
-
-// exceeds returns that a rate is more than the limit, "" if it is not.
-func (l *leaks) exceeds(rate float64, per string) string {
-	if rate <= l.limit.bytes {
-		return ""
-	}
-	return fmt.Sprintf("leaks %s bytes per %s, more than %s", printable.Signed(rate), per, l.limit.text)
 }
 
 // writeText writes the report for people.
@@ -366,60 +268,3 @@ func (l *leaks) hint(found *growth.Leaks) string {
 
 // unnamed reports whether a call site is an address without a name.
 func unnamed(s profile.Site) bool { return strings.HasPrefix(s.Func, "0x") }
-
-// writeGCC writes a line per leak in the format of compiler messages, for editors and CI.
-func (l *leaks) writeGCC(w io.Writer, found *growth.Leaks) {
-	var limit stackLimit
-	listed, unknown, _ := leaktext.Listed(found)
-	for _, r := range slices.Concat(listed, unknown) {
-		at, name, kind := inLog(found), "(no frames)", "warning"
-		stack := limit.leak(r)
-		if len(stack) > 0 {
-			name = stack[0].Func
-		}
-		if len(r.Parts) > 0 {
-			stack = r.Parts[0].Stack()
-		}
-		if i := slices.IndexFunc(stack, func(s profile.Site) bool { return s.File != "" && s.Line > 0 }); i >= 0 {
-			at, name = fmt.Sprintf("%s:%d", stack[i].File, stack[i].Line), stack[i].Func
-		}
-		if !r.Sure() {
-			kind = "note"
-		}
-		fmt.Fprintf(w, "%s: %s: %s: %s: %s, %s → %s blocks\n", at, kind, leaktext.Short(&r.Judgement), name, leaktext.RateOf(found, r),
-			cli.Number(r.First.Count), cli.Number(r.Last.Count))
-	}
-	if len(listed) == 0 {
-		writeHeapsGCC(w, found)
-	}
-}
-
-// writeHeapsGCC writes a line per heap that leaks, where no call path tells why: at the report since which it
-// does, or at the last one.
-func writeHeapsGCC(w io.Writer, found *growth.Leaks) {
-	for i := range found.Heaps {
-		t := &found.Heaps[i]
-		at, kind := &t.Last, "warning"
-		if t.Began != nil {
-			at = t.Began
-		}
-		if t.Verdict != leak.Leak {
-			continue
-		}
-		if !t.Sure() {
-			kind = "note"
-		}
-		fmt.Fprintf(w, "%s:%d: %s: %s\n", at.File, max(1, at.Line), kind, leaktext.Heap(t))
-	}
-}
-
-// inLog returns where the log has the last used dump, for a leak of which no source line is known.
-func inLog(found *growth.Leaks) string {
-	at := "-:1"
-	for _, d := range found.Dumps {
-		if d.Used && d.File != "" {
-			at = fmt.Sprintf("%s:%d", d.File, max(1, d.Line))
-		}
-	}
-	return at
-}
