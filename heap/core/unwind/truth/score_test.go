@@ -66,8 +66,8 @@ type Score struct {
 	Found   int // frames of gdb that were found, in order
 	False   int // frames found that gdb does not have
 	Frames  int // found
-	How     [8]int
-	Wrong   [8]int // false frames, by How
+	How     [unwind.HowScan + 1]int
+	Wrong   [unwind.HowScan + 1]int // false frames, by How
 }
 
 // Recall returns the share of the true frames that were found.
