@@ -197,7 +197,7 @@ func TestMoments(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := replaceTable("../../../docs/btcore.md", "moments", table.String()); err != nil {
+		if err := replaceTable("../../../FIGURES.md", "moments", table.String()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -117,9 +117,9 @@ func take(m *Machine, path string, o Options, least int) (list []Sample, err err
 
 var levels = []string{"-O0", "-O1", "-O2", "-Os", "-O3"}
 
-var update = flag.Bool("update", false, "write the tables of heap/docs/btcore.md")
+var update = flag.Bool("update", false, "write the tables of heap/FIGURES.md")
 
-// TestMachines checks the accuracy stated in heap/docs/btcore.md, on every machine: at all
+// TestMachines checks the accuracy stated in heap/FIGURES.md, on every machine: at all
 // optimisation levels with LWSBT_FULL=all, at -O2 with LWSBT_FULL=1.
 func TestMachines(t *testing.T) {
 	cmdtest.Long(t)
@@ -171,7 +171,7 @@ func TestMachines(t *testing.T) {
 			max(all[0].Wrongs(), all[1].Wrongs(), all[2].Wrongs())*100)
 	}
 	if *update {
-		if err := replaceTable("../../../docs/btcore.md", "machines", b.String()); err != nil {
+		if err := replaceTable("../../../FIGURES.md", "machines", b.String()); err != nil {
 			t.Fatal(err)
 		}
 	}
