@@ -257,13 +257,12 @@ func (j *jemalloc) metadata(list []*jeExtent) {
 // caches marks the regions in the caches of threads, which are outside of extents, and the block that has their stacks.
 func (j *jemalloc) caches() {
 	missing := uint64(0)
-	segs := j.m.Segments()
-	for i := range segs {
-		s := &segs[i]
-		if !s.Write || s.ELF {
-			continue
-		}
-		j.words(s.Addr, s.End(), func(addr, v uint64) bool {
+	own := slices.Clone(j.h.Ranges)
+	slices.SortFunc(own, func(a, b core.Map) int { return cmp.Compare(a.Start, b.Start) })
+	own = append(own, core.Map{Start: ^uint64(0), End: ^uint64(0)})
+	at := uint64(0)
+	for _, r := range own { // the memory between
+		j.words(at, r.Start, func(addr, v uint64) bool {
 			if v != 0 && v%8 == 0 {
 				bins, _ := j.m.Pointer(v + 32)
 				arena, _ := j.m.Pointer(v + 40)
@@ -273,6 +272,7 @@ func (j *jemalloc) caches() {
 			}
 			return true
 		})
+		at = max(at, r.End)
 	}
 	j.h.prove("cached regions that are in no slab of their size", 0, missing)
 }
@@ -324,7 +324,7 @@ func (j *jemalloc) bins(list []*jeExtent) {
 	for _, r := range slices.Clone(j.h.Ranges) {
 		j.words(r.Start, r.End, func(addr, v uint64) bool {
 			if e := slabs[v]; e != nil {
-				if _, _, ok := j.counters(addr); ok {
+				if _, _, ok := j.counters(addr); ok && len(found[e.arena]) < 16*jeSmall {
 					found[e.arena] = append(found[e.arena], jeBin{addr, e.arena, e.class})
 				}
 			}
@@ -352,6 +352,9 @@ func (j *jemalloc) bins(list []*jeExtent) {
 	j.h.prove("regions of slabs whose counter was not found", 0, regions)
 	j.h.prove("regions of all slabs", want.regions, got.regions)
 	j.h.prove("slabs", want.slabs, got.slabs)
+	if j.budget <= 0 {
+		j.h.prove("all memory was searched", 1, 0)
+	}
 }
 
 // binsOf returns the address of the first bin of an arena, and the distance between bins, 0 if they are not known.
