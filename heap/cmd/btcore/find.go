@@ -97,7 +97,7 @@ func (o *heapOptions) findForeign(in *input, kinds []alloc.Kind) (*core.Heap, er
 		debug.SetGCPercent(10)
 	}
 	for _, name := range in.unread() {
-		if strings.HasPrefix(name, "jemalloc ") && slices.ContainsFunc(arenas, func(h *alloc.Heap) bool { return h.Kind == alloc.JeMalloc }) {
+		if slices.ContainsFunc(arenas, func(h *alloc.Heap) bool { return strings.HasPrefix(strings.ToLower(name), h.Kind.String()+" ") }) {
 			continue
 		}
 		in.note("the program has %s, too, which btcore does not read: its blocks are missing", name)

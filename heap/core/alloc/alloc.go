@@ -35,10 +35,11 @@ const (
 	TLSF      // of Matthew Conte, without ESP-IDF
 	LwIP      // mem.c
 	JeMalloc  // jemalloc 5.3
+	RTThread  // small memory and memheap
 	kinds
 )
 
-var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc", "glibc", "musl", "zephyr", "esp-idf", "threadx", "nuttx", "tlsf", "lwip", "jemalloc"}
+var names = [kinds]string{"freertos", "newlib", "newlib-nano", "picolibc", "glibc", "musl", "zephyr", "esp-idf", "threadx", "nuttx", "tlsf", "lwip", "jemalloc", "rt-thread"}
 
 // String returns the name of the allocator, as the command line takes it.
 func (k Kind) String() string {
@@ -261,7 +262,7 @@ func Find(m *core.Image, p Program, only ...Kind) (heaps []*Heap, err error) {
 		p.Variables = func(...string) []core.Symbol { return nil }
 	}
 	f := &finder{m: m, p: p, ptr: uint64(m.PointerSize()), budget: probes(m), blocks: core.MaxBlocks}
-	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc, Glibc: f.glibc, MuslNG: f.mallocng, SysHeap: f.zephyr, MultiHeap: f.multiHeaps, ThreadX: f.bytePools, NuttX: f.mmHeaps, TLSF: f.tlsfPools, LwIP: f.lwip, JeMalloc: f.jemalloc}
+	search := [kinds]func() ([]*Heap, error){FreeRTOS: f.freeRTOS, Newlib: f.newlib, NewlibNano: f.nano, Picolibc: f.picolibc, Glibc: f.glibc, MuslNG: f.mallocng, SysHeap: f.zephyr, MultiHeap: f.multiHeaps, ThreadX: f.bytePools, NuttX: f.mmHeaps, TLSF: f.tlsfPools, LwIP: f.lwip, JeMalloc: f.jemalloc, RTThread: f.rtThread}
 	err = ErrNone
 	for k := range kinds {
 		if len(only) > 0 && !slices.Contains(only, k) {
