@@ -373,6 +373,11 @@ void lwsbt_crash(enum lwsbt_crash_reason reason)
 	__asm__ volatile("unimp");
 }
 
+void lwsbt_crash_begin(void)
+{
+	__asm__ volatile(".option push\n\t.option arch, +zicsr\n\tcsrw mtvec, %0\n\t.option pop" : : "r"(LWSBT_CRASH_HANDLER));
+}
+
 #define CRASH_CSR(to, name) \
 	__asm__ volatile(".option push\n\t.option arch, +zicsr\n\tcsrr %0, " name "\n\t.option pop" : "=r"(to))
 

@@ -1222,8 +1222,11 @@ void lwsbt_crash(enum lwsbt_crash_reason reason);
 void lwsbt_crash_task(const void *task, const void *start, const void *end, const char *name);
 
 /* The handler: in place of HardFault_Handler (and of the handlers of other faults, if they are enabled) in the vector
- * table of a Cortex-M; in mtvec of a RISC-V. */
+ * table of a Cortex-M; in mtvec of a RISC-V, where lwsbt_crash_begin writes it. */
 void lwsbt_crash_handler(void);
+#ifdef __riscv
+void lwsbt_crash_begin(void);
+#endif
 
 #ifdef __cplusplus
 }

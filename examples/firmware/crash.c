@@ -61,7 +61,7 @@ __attribute__((noinline)) static uint32_t net_poll(void)
 int main(void)
 {
 #if defined(__riscv)
-	__asm__ volatile(".option push\n\t.option arch, +zicsr\n\tcsrw mtvec, %0\n\t.option pop" : : "r"(lwsbt_crash_handler));
+	lwsbt_crash_begin();
 #endif
 	board_put("firmware: started\n", 18);
 	net_poll();
