@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -66,6 +67,24 @@ func TestMap(t *testing.T) {
 	}
 	if got := width(t, ctx, "dup_header"); got != 100 {
 		t.Errorf("dup_header takes %d%% of the width", got)
+	}
+}
+
+// The axis of the map's chart has one label for each boot, and one for the last moment, however many dumps there are.
+func TestMapAxis(t *testing.T) {
+	m := &report.Map{About: "The log has the addresses of the heap."}
+	for boot := range 3 {
+		for i := range 40 {
+			at := float64(i * 60)
+			m.Moments = append(m.Moments, report.MapMoment{Name: fmt.Sprint("dump ", i), Moment: heapmap.Moment{Time: &at, Boot: boot + 1,
+				Blocks: &heapmap.Space{Size: 4096, Used: 1024, Count: 4}}})
+		}
+	}
+	ctx := browser(t, writePage(t, write(t, firmware.profile(t), report.Options{Map: m})))
+	click(t, ctx, "#tab-map")
+	labels := eval[[]string](t, ctx, `Array.from(document.querySelectorAll("#map-chart text")).filter(x => x.getAttribute("text-anchor") !== "end" || x.getAttribute("y") == 143).map(x => x.textContent)`)
+	if len(labels) != 4 {
+		t.Errorf("the axis has the labels %q, want one of each boot, and the last", labels)
 	}
 }
 
