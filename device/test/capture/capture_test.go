@@ -15,8 +15,8 @@ import (
 )
 
 // By default, a program for each of two backends is measured, compiled by gcc. With
-// LWSBT_FULL=1 each backend is on each of its machines, compiled by gcc and by clang at
-// one level each. The command of this package measures all levels.
+// LWSBT_FULL=1 each backend is on each of its machines, compiled by gcc or by clang at
+// one level, with LWSBT_FULL=all by both. The command of this package measures all levels.
 func TestBackends(t *testing.T) {
 	full := cmdtest.Full()
 	dir, err := filepath.Abs("../..")
@@ -30,7 +30,7 @@ func TestBackends(t *testing.T) {
 				for i, level := range levels {
 					light := !clang && n == 0 && i == 1+k%4 && (b.name == "fp" || b.name == "unwind")
 					sampled := i == (k+n+2*btoi(clang))%len(levels)
-					if !light && !(full && sampled) {
+					if !light && !(sampled && (cmdtest.All() || full && clang == ((k+n)%2 == 1))) {
 						continue
 					}
 					j := job{machine: m, backend: b, clang: clang, level: level, program: program{seed: uint64(90 + k), n: 40, runs: 30, ids: i%2 == 1}, flags: m.variant(i, clang), dir: dir}
