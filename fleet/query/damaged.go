@@ -102,7 +102,7 @@ func (d *DB) examine(ctx context.Context, list *store.Snapshot, missing bool) (f
 	for _, name := range list.Files() {
 		_, err := d.db.ExecContext(ctx, fmt.Sprintf("select bit_xor(hash(t)) from read_parquet(%s, hive_partitioning = false) t", d.list(name)))
 		if err == nil && strings.HasPrefix(name, store.Facts) {
-			for _, err = range store.ByDevice("", d.paths([]string{name})) {
+			for _, err = range store.ByDevice([]string{""}, d.paths([]string{name})) {
 			}
 		}
 		if err == nil || ctx.Err() != nil || gone(err) && !missing {

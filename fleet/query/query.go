@@ -155,9 +155,9 @@ type engine interface {
 
 // local is DuckDB, with views of the files of a snapshot.
 type local struct {
-	conn  *sql.Conn
-	build string   // of the scope, if it has one build
-	files []string // of facts
+	conn   *sql.Conn
+	builds []string // of the scope
+	files  []string // of facts
 }
 
 func (l local) query(ctx context.Context, q string) (*sql.Rows, error) {
@@ -182,7 +182,7 @@ func (l local) drop(names ...string) {
 // facts reads the files without DuckDB, which takes eight times as long to sort and group rows that are sorted in
 // each file.
 func (l local) facts(context.Context, [][]moment) iter.Seq2[[]store.Fact, error] {
-	return store.ByDevice(l.build, l.files)
+	return store.ByDevice(l.builds, l.files)
 }
 
 // Scope selects the dumps that a question is about.
@@ -265,10 +265,7 @@ func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []st
 		return err
 	}
 	defer conn.Close()
-	l := local{conn, "", d.paths(list.Facts)}
-	if len(o.Builds) == 1 {
-		l.build = o.Builds[0]
-	}
+	l := local{conn, o.Builds, d.paths(list.Facts)}
 	if len(list.Dumps) > 0 {
 		if err := l.checkSchema(ctx, d.list(list.Dumps...)); err != nil {
 			return err

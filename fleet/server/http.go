@@ -197,7 +197,10 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	device := r.PathValue("device")
+	connection := http.NewResponseController(w)
+	connection.SetWriteDeadline(time.Time{}) // until the upload is read
 	answer, err := s.accept(w, r, device)
+	connection.SetWriteDeadline(time.Now().Add(time.Minute))
 	var no *refusal
 	if errors.As(err, &no) {
 		s.Metrics.Uploads.WithLabelValues(no.result).Inc()

@@ -10,10 +10,10 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// ByDevice returns the facts of a build in files of facts, which are on this machine, device by device, in the order
-// of their names; of all builds if the build is "" and there is one file. The facts of a device are in the order of the files, those of a file sorted by path, boot
+// ByDevice returns the facts of builds in files of facts, which are on this machine, device by device, in the order
+// of their names; the build "" is all builds of a file, in its order. The facts of a device are in the order of the files, those of a file sorted by path, boot
 // and dump; only Device, Path, Boot, Dump, Count and Bytes are set. The slice is valid until the next device.
-func ByDevice(build string, files []string) iter.Seq2[[]Fact, error] {
+func ByDevice(builds, files []string) iter.Seq2[[]Fact, error] {
 	return func(yield func([]Fact, error) bool) {
 		var readers []*factReader
 		defer func() {
@@ -22,12 +22,14 @@ func ByDevice(build string, files []string) iter.Seq2[[]Fact, error] {
 			}
 		}()
 		for _, name := range files {
-			r, err := openFacts(name, build)
-			if err != nil {
-				yield(nil, err)
-				return
+			for _, build := range builds { // a file is sorted by build, then by device
+				r, err := openFacts(name, build)
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				readers = append(readers, r)
 			}
-			readers = append(readers, r)
 		}
 		var facts []Fact
 		for {

@@ -42,7 +42,7 @@ func TestByDevice(t *testing.T) {
 	for _, name := range list.Facts {
 		files = append(files, filepath.Join(s.Dir(), name))
 	}
-	for facts, err := range ByDevice("b", files) {
+	for facts, err := range ByDevice([]string{"b"}, files) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,6 +57,16 @@ func TestByDevice(t *testing.T) {
 	}
 	if len(want) > 0 || len(devices) != 1000 || !slices.IsSorted(devices) {
 		t.Errorf("%d facts are missing; %d devices", len(want), len(devices))
+	}
+	n, last := 0, ""
+	for facts, err := range ByDevice([]string{"a", "c"}, files) {
+		if err != nil || facts[0].Device <= last {
+			t.Fatal(facts[0].Device, last, err)
+		}
+		n, last = n+len(facts), facts[0].Device
+	}
+	if n != 1+2000+3+140_000 {
+		t.Errorf("%d facts of two builds", n)
 	}
 }
 
@@ -74,7 +84,7 @@ func TestByDeviceDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func() (text string, err error) {
-		for facts, err := range ByDevice("b1", []string{name}) {
+		for facts, err := range ByDevice([]string{"b1"}, []string{name}) {
 			if err != nil {
 				return "", err
 			}

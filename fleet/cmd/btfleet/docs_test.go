@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"flag"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -54,8 +57,8 @@ func TestPipelines(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := regexp.MustCompile(`(?m)^ +(?:run:|-) (btfleet leaks .*)$`).FindAllStringSubmatch(string(text), -1)
-	if len(commands) != 2 {
-		t.Fatalf("%d commands in the document, want one for GitHub and one for GitLab", len(commands))
+	if len(commands) != 1 {
+		t.Fatalf("%d commands in the document, want one for GitHub", len(commands))
 	}
 	store := leaky(t)
 	for _, command := range commands {
@@ -213,4 +216,57 @@ func TestDiffFits(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
+}
+
+// compose.yaml has flags of btfleet serve, the port at which it listens, and the files and the directory of the Dockerfile. It is not
+// run: that needs a Docker daemon.
+func TestCompose(t *testing.T) {
+	const deploy = "../../deploy"
+	text, err := os.ReadFile(deploy + "/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c struct {
+		Services map[string]struct {
+			Build          struct{ Context, Dockerfile string }
+			Command        []string
+			Ports, Volumes []string
+			Memory         string `yaml:"mem_limit"`
+			Restart        string
+			Grace          string `yaml:"stop_grace_period"`
+		}
+		Volumes map[string]struct{}
+	}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&c); err != nil {
+		t.Fatal(err)
+	}
+	s := c.Services["btfleet"]
+	if len(c.Services) != 1 || len(s.Command) == 0 || s.Command[0] != "serve" {
+		t.Fatalf("%+v", c)
+	}
+	serve := serveCommand()
+	if err := serve.ParseFlags(s.Command[1:]); err != nil || serve.Flags().NArg() > 0 {
+		t.Errorf("%v, %q", err, serve.Flags().Args())
+	}
+	_, port, err := net.SplitHostPort(serve.Flag("listen").Value.String())
+	if want := port + ":" + port; err != nil || len(s.Ports) != 1 || s.Ports[0] != want {
+		t.Errorf("ports %q, want %s, %v", s.Ports, want, err)
+	}
+	docker, err := os.ReadFile(filepath.Join(deploy, s.Build.Context, s.Build.Dockerfile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := regexp.MustCompile(`(?m)^WORKDIR (.*)$`).FindSubmatch(docker)
+	name, target, _ := strings.Cut(s.Volumes[0], ":")
+	if _, ok := c.Volumes[name]; !ok || len(s.Volumes) != 1 || target != string(dir[1]) || !bytes.Contains(docker, []byte("EXPOSE "+port+"\n")) {
+		t.Errorf("volumes %q, port %s: not those of the Dockerfile", s.Volumes, port)
+	}
+	for _, flag := range []string{"store", "spool", "tokens"} {
+		if v := serve.Flag(flag).Value.String(); strings.HasPrefix(v, "/") || !bytes.Contains(docker, []byte(`"`+v+`"`)) {
+			t.Errorf("--%s %s is not in the volume", flag, v)
+		}
+	}
+	t.Log("not run: that needs a Docker daemon")
 }

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers/legacy"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
 	"github.com/lwsbt/lwsbt/fleet/page"
@@ -184,34 +181,4 @@ func request(t *testing.T, method, url, token, encoding string, body io.Reader) 
 	}
 	t.Cleanup(func() { resp.Body.Close() })
 	return resp
-}
-
-// The page of configuration lists the flags of btfleet serve with their defaults, and no others.
-func TestConfiguration(t *testing.T) {
-	text, err := os.ReadFile(filepath.FromSlash("../../docs/configuration.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := map[string]string{} // default by flag
-	for line := range strings.Lines(string(text)) {
-		if cells := strings.Split(line, "|"); len(cells) == 5 && strings.HasPrefix(strings.TrimSpace(cells[1]), "`--") {
-			rows[strings.Trim(cells[1], " `-")] = strings.Trim(cells[2], " `")
-		}
-	}
-	if len(rows) < 10 {
-		t.Fatalf("%d flags in the table", len(rows))
-	}
-	want := map[string]string{}
-	c := serveCommand()
-	c.Flags().VisitAll(func(f *pflag.Flag) { want[f.Name] = f.DefValue })
-	for name, value := range want {
-		if got, ok := rows[name]; !ok || got != value {
-			t.Errorf("--%s: %q in the table, the default is %q", name, got, value)
-		}
-	}
-	for name := range rows {
-		if _, ok := want[name]; !ok {
-			t.Errorf("--%s: no such flag", name)
-		}
-	}
 }
