@@ -28,6 +28,7 @@ type gathered struct {
 	memory  []byte   // of inMemory
 	broken  []string // logs that could not be read to their end, and why
 	damaged int64    // records whose check is wrong
+	unlike  int64    // dumps that have other records than they announce
 }
 
 func (r *reporter) newGathered() *gathered {
@@ -86,6 +87,9 @@ func (r *reporter) reportLogs() error {
 	}
 	if g.damaged > 0 {
 		fmt.Fprintf(r.stderr, "btstats: %s damaged by their check: left out\n", cli.Count(g.damaged, "record"))
+	}
+	if g.unlike > 0 {
+		fmt.Fprintf(r.stderr, "btstats: %s of %d without the records that they announce: damaged ones count as they read, lost ones do not\n", cli.Count(g.unlike, "dump"), g.tally.dumps)
 	}
 	return nil
 }

@@ -320,3 +320,15 @@ func TestAddressesAreOfTheLog(t *testing.T) {
 		t.Error("times do not count")
 	}
 }
+
+// A dump that has other records than it announces is told, with how they count.
+func TestDumpsThatDoNotAddUp(t *testing.T) {
+	for end, want := range map[string]bool{"n=1 b=7520": false, "": false, "n=2 b=7520": true, "n=1 b=752": true, "n=1 b=7520 l=1": false} {
+		log := "~h#boot w=32\n~h#begin 0\n" + record + "\n~h#end 0 " + end
+		var out, errs bytes.Buffer
+		code := run([]string{"-"}, strings.NewReader(strings.TrimSpace(log)+"\n"), &out, &errs)
+		if got := strings.Contains(errs.String(), "1 dump of 1 without the records that they announce"); code != 0 || got != want {
+			t.Errorf("%q: exit %d, %s", end, code, errs.String())
+		}
+	}
+}

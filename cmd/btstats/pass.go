@@ -22,6 +22,7 @@ type pass struct {
 	inputs []*input.Input
 
 	reader recording.Reader
+	sum    dumpSum // of the current dump
 }
 
 // open opens the logs. It opens ELF files only if the report needs the names of functions.
@@ -139,10 +140,12 @@ func (p *pass) use(it *recording.Item) error {
 	switch it.Kind {
 	case recording.KindHeader:
 		p.g.headers = true
+		p.g.unlike += p.sum.header(it.Header)
 		return nil
 	case recording.KindEvent, recording.KindPathEvents, recording.KindPaths:
 		return nil
 	}
+	p.sum.add(it)
 	switch {
 	case it.User != nil && it.User.Check() == codec.CheckWrong: // a damaged line (BT-UF-4)
 		p.g.damaged++
@@ -152,6 +155,38 @@ func (p *pass) use(it *recording.Item) error {
 		return cli.Shortf("%v: %v", it.Place, it.Err)
 	}
 	return nil
+}
+
+// dumpSum counts the records of a dump, to compare them with what its ~h#end announces. (BT-HEAD-4)
+type dumpSum struct {
+	open    bool
+	n, size uint64
+}
+
+func (s *dumpSum) add(it *recording.Item) {
+	if !it.Counts() {
+		return
+	}
+	if s.n++; it.Stack != nil {
+		s.size += it.Stack.Size
+	}
+}
+
+// header takes a header. It returns 1 if it ends a dump that has other records than it announces.
+func (s *dumpSum) header(h *codec.Header) int64 {
+	n, hasN := h.Uint("n")
+	b, hasB := h.Uint("b")
+	_, paths := h.Get("l")
+	switch {
+	case h.Verb == codec.VerbBegin:
+		*s = dumpSum{open: true}
+	case h.Verb == codec.VerbEnd && s.open:
+		s.open = false
+		if !paths && (hasN && n != s.n || hasB && b != s.size) {
+			return 1
+		}
+	}
+	return 0
 }
 
 // inMemory returns the blob of a record as in the device's memory, without the address of the
