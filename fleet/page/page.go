@@ -565,8 +565,12 @@ func (p *Pages) pprof(w http.ResponseWriter, r *http.Request, build string) {
 		if err != nil {
 			return nil, err
 		}
+		prof, err := profile.New(dumpOf(profile.NewBuilder(0), top, build))
+		if err != nil {
+			return nil, err
+		}
 		var b bytes.Buffer
-		err = pprofOf(top, time.Time{}).Write(&b)
+		_, err = export.Write(&b, prof, "pprof", 0)
 		return b.Bytes(), err
 	}, nil)
 	if err != nil {
@@ -592,11 +596,7 @@ func Write(ctx context.Context, db *query.DB, w io.Writer, o query.Scope, back t
 		if err != nil {
 			return err
 		}
-		d, err := export.FromPprof(b, pprofOf(top, time.Time{}), "build "+Short(build))
-		if err != nil {
-			return err
-		}
-		dumps = append(dumps, d)
+		dumps = append(dumps, dumpOf(b, top, "build "+Short(build)))
 		title += fmt.Sprintf(", %s (%d devices)", Short(build), top[0].Examined)
 	}
 	prof, err := profile.New(dumps...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	pprof "github.com/google/pprof/profile"
 	"io"
 	"log/slog"
 	"math"
@@ -568,6 +569,34 @@ func TestChromium(t *testing.T) {
 	for end := time.Now().Add(20 * time.Second); run(chromedp.Evaluate[any](`location.pathname.startsWith("/build/") && document.readyState === "complete"`)) != true; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("Enter opens no build")
+		}
+	}
+}
+
+// The pprof profile of a build has the bytes of its call paths.
+func TestPprof(t *testing.T) {
+	url, fleet := serve(t, 40)
+	build := fleet.BuildID(0)
+	var answer struct {
+		Top []struct{ Mean float64 }
+	}
+	if err := json.Unmarshal([]byte(get(t, url+"/v1/builds/"+build, 200)), &answer); err != nil {
+		t.Fatal(err)
+	}
+	p, err := pprof.ParseData([]byte(get(t, url+"/build/"+build+"/heap.pb.gz", 200)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := slices.IndexFunc(p.SampleType, func(s *pprof.ValueType) bool { return s.Type == "inuse_space" && s.Unit == "bytes" })
+	var values []float64
+	for _, s := range p.Sample {
+		values = append(values, float64(s.Value[k]))
+	}
+	slices.Sort(values)
+	slices.Reverse(values)
+	for i, h := range answer.Top[:20] {
+		if math.Abs(values[i]-h.Mean) > 1 || len(p.Sample[i].Location) < 2 || p.Sample[i].Location[0].Line[0].Function.Name == "" {
+			t.Errorf("sample %d: %v bytes, want %v", i, values[i], h.Mean)
 		}
 	}
 }

@@ -228,19 +228,9 @@ func (s *session) sum(ctx context.Context, l *Leaks, boots int64) error {
 		}
 	}
 	slices.SortFunc(l.Rows, func(a, b Leak) int {
-		return cmp.Or(cmp.Compare(b.Verdict, a.Verdict), compareBool(a.Slowing, b.Slowing), cmp.Compare(b.Evidence, a.Evidence), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(b.Verdict, a.Verdict), cmp.Compare(a.Word(), b.Word()), cmp.Compare(b.Evidence, a.Evidence), cmp.Compare(a.Path, b.Path))
 	})
 	return s.exhaust(ctx, l)
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // moving reports whether nearly all paths are of one boot of one device.
