@@ -102,13 +102,6 @@ func late(b *leak.Boot, at float64) bool {
 	return at > b.At[0]+0.15*(b.At[len(b.At)-1]-b.At[0])
 }
 
-func mean(list []float64) (m float64) {
-	for _, v := range list {
-		m += v / float64(len(list))
-	}
-	return m
-}
-
 // quantile returns a quantile of values, which it sorts, by interpolation between them.
 func quantile(list []float64, p float64) float64 {
 	if len(list) == 0 {
