@@ -88,28 +88,6 @@ func losesBlocks(found *growth.Leaks) string {
 	return ""
 }
 
-// Fragmentation returns a message on each heap that becomes fragmented.
-func Fragmentation(found *growth.Leaks) (list []string) {
-	for i := range found.Heaps {
-		if s := fragmentation(&found.Heaps[i]); s != "" {
-			list = append(list, s)
-		}
-	}
-	return list
-}
-
-func fragmentation(t *growth.HeapTrend) string {
-	if !t.Fragmenting {
-		return ""
-	}
-	of := ""
-	if t.Name != "" {
-		of = " of heap " + t.Name
-	}
-	return fmt.Sprintf("fragmentation%s: the largest free block went from %s to %s bytes, what is free from %s to %s (btheap map)", of,
-		printable.Number(t.First.Largest.Bytes), printable.Number(t.Last.Largest.Bytes), printable.Number(t.First.Free.Bytes), printable.Number(t.Last.Free.Bytes))
-}
-
 // Heaps returns lines on each heap: whether it leaks, when it is exhausted unless that is
 // found.Exhaustion, what is free, and whether it is fragmented. If width is not 0, it draws the memory in use
 // in so many bars.
