@@ -111,22 +111,26 @@ func CheckHeapLine(expr *regexp.Regexp) error {
 // queryStart begins an answer of Prometheus' query or query_range in one line. It may be long.
 const queryStart = `{"status":"success","data":{"resultType":`
 
+// queryLine is a line of an answer in several lines.
+var queryLine = regexp.MustCompile(`^(?:[{}\[\]]+|"(?:[^"\\]|\\.)*"(?: ?: ?(?:"(?:[^"\\]|\\.)*"|[{\[]+|[\w.+-]+))?|[\d.eE+-]+),?$`)
+
 // answers reports whether a line is of an answer of Prometheus, of one or several lines, and puts its values.
 func (l *Levels) answers(b []byte) bool {
-	if l.depth == 0 {
-		if !bytes.Contains(b, []byte(`"resultType"`)) {
-			return false
-		}
-		if l.query = l.query[:0]; b[0] != '{' { // which is in lines above
-			l.query, l.depth = append(l.query, `{"data":{`...), 2
-		}
+	start := bytes.TrimLeft(b, " \t")
+	one := bytes.HasPrefix(b, []byte(queryStart))
+	switch {
+	case one:
+		l.query, l.depth = l.query[:0], 0
+	case l.depth > 0 && (len(l.query) > maxQuery || !queryLine.Match(start)): // it was cut
+		l.query, l.depth = nil, 0
+		return false
+	case l.depth == 0 && bytes.HasPrefix(start, []byte(`"resultType"`)): // below lines of their own
+		l.query, l.depth = append(l.query[:0], `{"data":{`...), 2
+	case l.depth == 0:
+		return false
 	}
 	l.query = append(l.query, b...)
-	l.depth += bytes.Count(b, []byte("{")) - bytes.Count(b, []byte("}"))
-	if len(l.query) > maxQuery {
-		l.query, l.depth = nil, 0
-	}
-	if l.depth > 0 {
+	if l.depth += bytes.Count(b, []byte("{")) - bytes.Count(b, []byte("}")); l.depth > 0 && !one {
 		return true
 	}
 	l.depth = 0

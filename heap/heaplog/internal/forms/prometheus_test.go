@@ -37,3 +37,17 @@ func TestRangeQuery(t *testing.T) {
 		}
 	}
 }
+
+// An answer that was cut costs its lines only, and so does a line that names a key of one.
+func TestCutQuery(t *testing.T) {
+	for _, cut := range []string{
+		queryStart + `"matrix","result":[{"metric":{"__name__":"heap_free"},"values":[[1640000000,"1"],[16400`,
+		"{\n  \"status\": \"success\",\n  \"data\": {\n    \"resultType\": \"matrix\",\n    \"result\": [\n      {",
+		`GET /query returned {"resultType":"matrix"`,
+	} {
+		list := Read(strings.NewReader(cut + "\n" + strings.Repeat("[12:00:00] free heap: 41232 bytes\n", 20))).Heaps
+		if len(list) != 1 || list[0].Total != 20 {
+			t.Errorf("%q: %d heaps", cut, len(list))
+		}
+	}
+}
