@@ -78,23 +78,11 @@ func (l *Levels) header(b []byte) bool {
 		t.separator = all[i]
 	}
 	names := t.split(b)
-	if t.separator == 0 {
-		if l.heading = slices.Clone(names); len(names) < 3 && !(len(names) == 2 && (is("names", strings.ToLower(names[0])) || is("names", strings.ToLower(names[1])))) {
-			if l.heading = nil; len(b) <= 12 || bytes.Contains(b, []byte("---")) {
-				l.heading = above
-			}
-			return false
-		}
-		if len(above) == len(names) { // two lines of names
-			for i := range names {
-				names[i] = above[i] + " " + names[i]
-			}
-		}
+	if t.separator == 0 && !l.spaced(t, names, above, b) {
+		return false
+	}
+	if len(above) > 0 && t.separator == 0 {
 		all += " " + strings.Join(above, " ")
-		wide := &table{wide: true}
-		if w := wide.split(b); len(w) >= 3 && len(w) != len(names) && wide.name(w, string(b)) {
-			t.other = wide
-		}
 	}
 	if last := b[len(b)-1]; bytes.Contains(b, []byte(": ")) || last == ':' || last == '.' && !isUpper(b[len(b)-2]) {
 		return false
@@ -106,6 +94,28 @@ func (l *Levels) header(b []byte) bool {
 		l.table = t
 	}
 	return t != nil
+}
+
+// spaced takes the names of columns that spaces separate, with those of a line above, and reports whether there are
+// enough.
+func (l *Levels) spaced(t *table, names, above []string, b []byte) bool {
+	named := func(s string) bool { return is("names", strings.ToLower(s)) }
+	if len(names) < 3 && !(len(names) == 2 && slices.ContainsFunc(names, named)) {
+		if len(b) <= 12 || bytes.Contains(b, []byte("---")) {
+			l.heading = above
+		}
+		return false
+	}
+	if l.heading = slices.Clone(names); len(above) == len(names) { // two lines of names
+		for i := range names {
+			names[i] = above[i] + " " + names[i]
+		}
+	}
+	wide := &table{wide: true}
+	if w := wide.split(b); len(w) >= 3 && len(w) != len(names) && wide.name(w, string(b)) {
+		t.other = wide
+	}
+	return true
 }
 
 // name classifies the columns. It reports whether they are those of a table of levels.
