@@ -108,7 +108,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"fleet/clickhouse":         {packages: "fleet/store", libraries: "*"},
 	"fleet/query":              {packages: "heap/leak heap/profile heap/profile/growth fleet/clickhouse fleet/store", libraries: "*"},
 	"fleet/server":             {packages: "fleet/ingest fleet/store internal/decompress", libraries: "*"},
-	"fleet/simulate":           {packages: "codec/callpath fleet/store internal/newfile"},
+	"fleet/simulate":           {packages: "fleet/store"},
 	"fleet/store":              {libraries: "*"},
 	"fleet/symbols":            {packages: "codec/callpath symbol heap/heaplog fleet/store", libraries: "github.com/hashicorp/golang-lru"},
 	"fleet/internal/worlds":    {packages: "fleet/simulate"},

@@ -15,11 +15,10 @@ import (
 func simulateCommand() *cobra.Command {
 	var to storeFlag
 	d := simulate.Default()
-	logs, start := "", d.Start.Format(time.DateOnly)
-	c := &cobra.Command{Use: "simulate [flags]", Short: "put a simulated fleet into a store, or write its logs",
-		Long: `simulate makes the dumps of a fleet of devices, of which some leak: with --logs
-their logs, as they would send them, else the rows of an empty store. The same
-flags make the same dumps.`,
+	start := d.Start.Format(time.DateOnly)
+	c := &cobra.Command{Use: "simulate [flags]", Short: "put a simulated fleet into a store",
+		Long: `simulate makes the dumps of a fleet of devices, of which some leak, in an empty
+store. The same flags make the same dumps.`,
 		Example: "btfleet simulate --store sim --devices 10000\nbtfleet leaks --store sim --build 1.4.3", Args: cobra.NoArgs}
 	to.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -33,7 +32,6 @@ flags make the same dumps.`,
 	f.Float64Var(&d.Reboots, "reboots", d.Reboots, "mean `N` of reboots per device and day")
 	f.DurationVar(&d.Skew, "skew", d.Skew, "the clocks of devices are wrong by up to `TIME`")
 	f.StringVar(&start, "start", start, "first `DAY`")
-	f.StringVar(&logs, "logs", "", "write the log of each device to `DIR`/DEVICE.log, no store")
 	cli.AddFlags(c, "Fleet", f)
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.IntVar(&d.Leak.Build, "leak-build", d.Leak.Build, "build `N` leaks, from 0; -1 for none")
@@ -47,14 +45,6 @@ flags make the same dumps.`,
 		}
 		if err := d.Check(); err != nil {
 			return cli.Usagef("%w", err)
-		}
-		if logs != "" {
-			n, err := d.Logs(logs)
-			if err != nil {
-				return cli.Failedf("%w", err)
-			}
-			fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", cli.Printable(logs), cli.Count(int64(n), "log"))
-			return nil
 		}
 		s, err := to.open(c.Context(), true)
 		if err != nil {
