@@ -17,20 +17,20 @@ import (
 //	LWSBT_FULL=1 go test ./device -run TaskStack -v
 func TestTaskStack(t *testing.T) {
 	cmdtest.Long(t)
+	need(t, "arm-none-eabi-gcc", "qemu-system-arm")
 	for _, options := range []string{"", "-DLWSBT_TINY", "-DLWSBT_WRAP_RULES=64"} {
-		for _, table := range []bool{true, false} {
+		elf := filepath.Join(t.TempDir(), "stack.elf")
+		args := strings.Fields(cortexM3 + " -std=gnu99 -nostdlib -Wl,--gc-sections,--wrap=malloc,--wrap=free,--wrap=calloc,--wrap=realloc" +
+			" -T test/cortexm3/board.ld -DLWSBT_WRAP_CAPTURE=lwsbt_capture_thumb " + options +
+			" -DLWSBT_FUNCTIONS_MAX=1024 test/cortexm3/stack.c adapters/wrap.c src/capture_thumb.c src/capture_functions.c -o " + elf)
+		for _, part := range libraryParts {
+			args = append(args, "src/"+part+".c")
+		}
+		if out, err := exec.Command("arm-none-eabi-gcc", append(args, "-lc", "-lgcc")...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		for _, table := range []bool{false, true} { // the table is written into the file
 			t.Run(fmt.Sprintf("%s table=%t", options, table), func(t *testing.T) {
-				need(t, "arm-none-eabi-gcc", "qemu-system-arm")
-				elf := filepath.Join(t.TempDir(), "stack.elf")
-				args := strings.Fields(cortexM3 + " -std=gnu99 -nostdlib -Wl,--gc-sections,--wrap=malloc,--wrap=free,--wrap=calloc,--wrap=realloc" +
-					" -T test/cortexm3/board.ld -DLWSBT_WRAP_CAPTURE=lwsbt_capture_thumb " + options +
-					" -DLWSBT_FUNCTIONS_MAX=1024 test/cortexm3/stack.c adapters/wrap.c src/capture_thumb.c src/capture_functions.c -o " + elf)
-				for _, part := range libraryParts {
-					args = append(args, "src/"+part+".c")
-				}
-				if out, err := exec.Command("arm-none-eabi-gcc", append(args, "-lc", "-lgcc")...).CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
 				if table {
 					if _, err := functions.Patch(elf); err != nil {
 						t.Fatal(err)
