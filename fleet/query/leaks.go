@@ -220,8 +220,10 @@ func (s *session) sum(ctx context.Context, l *Leaks, boots int64) error {
 	for i := range sums {
 		r := evidence[sums[i].Path]
 		ok := sums[i].judge(&r)
-		for _, v := range []*float64{&r.Evidence, &r.Pace, &r.PaceErr} { // sums depend on the order, by their last digits
-			*v = math.Round(*v*1e9) / 1e9
+		for _, v := range []*float64{&r.Evidence, &r.Pace, &r.PaceErr, r.Rate, r.Rate95, r.RateErr} { // the last digits depend on the order, or the engine
+			if v != nil {
+				*v = math.Round(*v*1e9) / 1e9
+			}
 		}
 		if ok {
 			l.Rows = append(l.Rows, r)

@@ -151,10 +151,7 @@ func judgeFacts(build string, at int64, dumps []moment, facts []store.Fact) (r j
 	if r.device.Boots == 0 {
 		return r
 	}
-	g := grid{rows: map[int64]int{}}
-	g.fill(dumps, facts)
-	for i, path := range g.paths {
-		values := g.values[i*len(dumps):][:len(dumps)]
+	for path, values := range byPath(dumps, facts) {
 		if !slices.ContainsFunc(values, func(v profile.Value) bool { return v != values[0] }) {
 			continue
 		}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -90,35 +91,32 @@ func (d *device) time(dump int) int64 {
 	return at
 }
 
-// grid holds the values of the call paths of a device: a row for each path, a column for each dump.
-type grid struct {
-	rows   map[int64]int // by path
-	paths  []int64       // by row
-	values []profile.Value
-}
-
-// fill sets the values to those of facts. It leaves out facts of other dumps.
-func (g *grid) fill(dumps []moment, facts []store.Fact) {
-	clear(g.rows)
-	g.paths, g.values = g.paths[:0], g.values[:0]
-	none := make([]profile.Value, len(dumps))
-	n := 0
-	for i := range facts {
-		f := &facts[i]
-		if dumps[n].Boot != f.Boot || dumps[n].Dump != f.Dump { // most files have one dump of a device
-			at, ok := slices.BinarySearchFunc(dumps, f, func(m moment, f *store.Fact) int {
-				return cmp.Or(cmp.Compare(m.Boot, f.Boot), cmp.Compare(m.Dump, f.Dump))
-			})
-			if !ok {
-				continue
+// byPath yields the call paths in the facts of a device, sorted, with the value of each in each dump. It leaves out facts of other
+// dumps. The values are valid until the next path: those of all paths may take thousands of times the memory of the facts.
+func byPath(dumps []moment, facts []store.Fact) iter.Seq2[int64, []profile.Value] {
+	slices.SortStableFunc(facts, func(a, b store.Fact) int { return cmp.Compare(a.Path, b.Path) })
+	return func(yield func(int64, []profile.Value) bool) {
+		values := make([]profile.Value, len(dumps))
+		n := 0
+		for i := range facts {
+			f := &facts[i]
+			if dumps[n].Boot != f.Boot || dumps[n].Dump != f.Dump { // most files have one dump of a device
+				at, ok := slices.BinarySearchFunc(dumps, f, func(m moment, f *store.Fact) int {
+					return cmp.Or(cmp.Compare(m.Boot, f.Boot), cmp.Compare(m.Dump, f.Dump))
+				})
+				if ok {
+					n = at
+				}
 			}
-			n = at
+			if dumps[n].Boot == f.Boot && dumps[n].Dump == f.Dump {
+				values[n] = profile.Value{Count: uint64(f.Count), Bytes: uint64(f.Bytes)}
+			}
+			if i+1 == len(facts) || facts[i+1].Path != f.Path {
+				if !yield(f.Path, values) {
+					return
+				}
+				clear(values)
+			}
 		}
-		row, ok := g.rows[f.Path]
-		if !ok {
-			row = len(g.paths)
-			g.rows[f.Path], g.paths, g.values = row, append(g.paths, f.Path), append(g.values, none...)
-		}
-		g.values[row*len(dumps)+n] = profile.Value{Count: uint64(f.Count), Bytes: uint64(f.Bytes)}
 	}
 }

@@ -49,10 +49,9 @@ type Limits struct {
 	Ingest      ingest.Limits
 }
 
-// DefaultLimits bound the memory of a server: reading 16 uploads of 90,000 call paths takes 450 MB, and writing a batch
-// of a million facts 400 MB.
+// DefaultLimits bound the memory of a server (SECURITY.md).
 var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 1000, Values: 50_000_000, Builds: 20, Second: 100_000,
-	Uploads: 16, Receive: time.Minute, Receiving: 64 << 20, Connections: 4096, Ingest: ingest.DefaultLimits}
+	Uploads: 8, Receive: time.Minute, Receiving: 64 << 20, Connections: 4096, Ingest: ingest.DefaultLimits}
 
 // Server receives dumps.
 type Server struct {

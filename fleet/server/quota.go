@@ -134,7 +134,7 @@ func (s *Server) slot(ctx context.Context, c *client) (release func(), err error
 			<-q.slots
 		}
 	}
-	wait := time.NewTimer(5 * time.Second)
+	wait := time.NewTimer(20 * time.Second)
 	defer wait.Stop()
 	for _, q := range list { // in this order: one that waits for a share holds none that is larger
 		select {

@@ -466,15 +466,15 @@ func TestSlotsOfToken(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, func() bool { mu.Lock(); defer mu.Unlock(); return got["token"] == 8 && got["address"] == 4 })
-	for i := range 4 { // others have the rest
+	waitFor(t, func() bool { mu.Lock(); defer mu.Unlock(); return got["token"] == 4 && got["address"] == 2 })
+	for i := range 2 { // others have the rest
 		if _, err := s.slot(t.Context(), &client{device: fmt.Sprint("other", i), address: fmt.Sprint("other", i), token: fmt.Sprint("other", i)}); err != nil {
 			t.Error(err)
 		}
 	}
 	stop()
 	all.Wait()
-	if got["token"] != 8 || got["address"] != 4 {
+	if got["token"] != 4 || got["address"] != 2 {
 		t.Errorf("%v", got)
 	}
 }
