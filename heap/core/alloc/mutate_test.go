@@ -229,7 +229,8 @@ func (x *mutable) run(t *testing.T, r *rand.Rand, o *mutations) {
 // blocks of each saved image, at random. No block is reported as leaked by it, and no damage that changes
 // what is reported stays undetected, but for a few that leave a heap as the allocator itself may leave it: a size that leads
 // exactly to the end of the next block (as of a block that was allocated over both), and in picolibc a link of the
-// last but one free block that becomes 0 (as if the last one was in use).
+// last but one free block that becomes 0 (as if the last one was in use); in glibc, exchanged links of two free blocks, so
+// that the list passes over others (as if these were allocated again: they are uncertain).
 func TestDamage(t *testing.T) {
 	list := images(t)
 	runs := 60

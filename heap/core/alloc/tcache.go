@@ -366,33 +366,11 @@ func (g *glibc) orphans(size uint64) {
 		}
 		if to := g.block(g.link(b.Addr, !g.plain) + 2*g.ptr); to != nil && to.Size == b.Size {
 			b.doubt()
-			if g.ring(b) {
-				g.home(b.Addr, g.heaps[0]).freed(b.Addr, to.Addr-2*g.ptr, "the link of a free block that a list passes over")
-			}
 			if to.State == Used {
 				to.doubt()
 			}
 		}
 	}
-}
-
-// maxRing is the number of blocks of a ring that is looked for.
-const maxRing = 1 << 10
-
-// ring reports whether links lead from a used block back to it, through used blocks of its size. Old links in blocks that were
-// allocated again cannot do that: in a list, each leads to a block that was freed before.
-func (g *glibc) ring(b *Block) bool {
-	at := b
-	for range maxRing {
-		to := g.block(g.link(at.Addr, !g.plain) + 2*g.ptr)
-		if to == nil || to.State != Used || to.Size != b.Size {
-			return false
-		}
-		if at = to; at == b {
-			return true
-		}
-	}
-	return false
 }
 
 // shifted finds blocks that a size leads past: one alignment too far, where an old header is. Then what looks like a header is
@@ -408,7 +386,7 @@ func (g *glibc) shifted() {
 			b, before := &h.Blocks[i], &h.Blocks[i-1]
 			g.m.Passed(min(b.Size, pageSize))
 			v, _ := g.m.Pointer(b.Addr - g.align - g.ptr)
-			if size := v &^ 7; b.State == Used && before.State == Used && before.end() == b.start() && v&3 == 1 && size >= 4*g.ptr && size%g.align == 0 && size <= b.Size+g.ptr+g.align {
+			if size := v &^ 7; b.State == Used && before.State == Used && before.end() == b.start() && b.Addr-g.align-g.ptr > before.Addr && v&3 == 1 && size >= 4*g.ptr && size%g.align == 0 && size <= b.Size+g.ptr+g.align {
 				at[b.Addr] = place{h, i}
 			}
 		}
