@@ -253,7 +253,7 @@ func TestDamage(t *testing.T) {
 				}
 				results[k] = o
 				t.Logf("%+v", o)
-				if o.leaks > 0 || o.silent > 1+runs/1000 || o.runs < runs/2 {
+				if o.leaks > 0 || o.silent > 2+runs/1000 || o.runs < runs/2 {
 					t.Errorf("%+v", o)
 				}
 			})
