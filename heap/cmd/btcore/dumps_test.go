@@ -217,7 +217,7 @@ func TestCrashDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmdtest.Session{Document: document, Least: 3, Update: figures.Update(),
+	cmdtest.Session{Document: document, Least: 2, Update: figures.Update(),
 		Run: func(_ *testing.T, line string) (string, error) {
 			args := strings.Fields(strings.NewReplacer("serial.log", log, "fw.elf", elf).Replace(line))
 			code, out, errs := execute(args[1:]...)
