@@ -31,9 +31,9 @@ func htmlCommand() *cobra.Command {
 		Long: `html writes one HTML file that needs no network: the leaks, the dumps over time,
 a flame graph of each moment and of the difference between two, callers and
 callees of each function, with --sources its source lines, and the heap map if
-the log has addresses of blocks. For a recording with events, it has 40 to 80 moments,
-and the memory that was live at the peak, ever allocated, and temporary. For a
-log with only what the allocator reports, it draws each heap.`,
+the log has addresses of blocks. For a recording with events, it has 40 to 80
+moments, and the memory that was live at the peak, ever allocated, and
+temporary. For a log with only what the allocator reports, it draws each heap.`,
 		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --sources src --heap 256K -o heap.html device.log",
 		RunE: func(c *cobra.Command, files []string) error {
 			if h.output == "" && cli.IsTerminal(c.OutOrStdout()) {
