@@ -334,7 +334,7 @@ func (p *Pages) builds(ctx context.Context, _ *http.Request, o query.Scope) (any
 	if err != nil {
 		return nil, err
 	}
-	res, err := p.db.Query(ctx, "select received::date as day, build, coalesce(p50(case when complete then bytes end), -1)::double as bytes, count(distinct device)::bigint as ran from dumps group by day, build order by day", o, 100_000)
+	res, err := p.db.Query(ctx, "select received::date as on_day, build, coalesce(p50(case when complete then bytes end), -1)::double as bytes, count(distinct device)::bigint as ran from dumps group by on_day, build order by on_day", o, 100_000)
 	if err != nil {
 		return nil, err
 	}

@@ -109,20 +109,8 @@ SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 
 func (o *serve) run(c *cobra.Command, _ []string) error {
 	limit := o.keep.limit()
-	if o.webhook != "" && !isHTTP(o.webhook) {
-		return cli.Usagef("--webhook: expected a URL such as https://example.com/hook")
-	}
-	if !(o.rate > 0) || o.values < 1 || o.builds < 1 || o.every <= 0 {
-		return cli.Usagef("--rate, --values-per-day, --builds-per-day and --write-every: expected more than 0")
-	}
-	if (o.cert == "") != (o.key == "") {
-		return cli.Usagef("--cert and --key belong together")
-	}
-	if o.clientCA != "" && (o.cert == "" || o.tokens == "") {
-		return cli.Usagef("--client-ca needs --cert, and --tokens for those who read")
-	}
-	if o.url != "" && !isHTTP(o.url) {
-		return cli.Usagef("--url: expected a URL such as https://fleet.example.com")
+	if err := o.check(); err != nil {
+		return err
 	}
 	var err error
 	if o.mqtt.URL, err = url.Parse(o.broker); o.broker != "" && (err != nil || o.mqtt.URL.Hostname() == "" || o.mqtt.URL.Scheme != "mqtt" && o.mqtt.URL.Scheme != "mqtts") {
@@ -195,6 +183,26 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	}
 	b := background{writer: w, files: to, tables: tables, alerts: alerts, limit: limit}
 	return o.serve(ctx, listener, s, &b, registry)
+}
+
+// check checks flags.
+func (o *serve) check() error {
+	if o.webhook != "" && !isHTTP(o.webhook) {
+		return cli.Usagef("--webhook: expected a URL such as https://example.com/hook")
+	}
+	if !(o.rate > 0) || o.values < 1 || o.builds < 1 || o.every <= 0 {
+		return cli.Usagef("--rate, --values-per-day, --builds-per-day and --write-every: expected more than 0")
+	}
+	if (o.cert == "") != (o.key == "") {
+		return cli.Usagef("--cert and --key belong together")
+	}
+	if o.clientCA != "" && (o.cert == "" || o.tokens == "") {
+		return cli.Usagef("--client-ca needs --cert, and --tokens for those who read")
+	}
+	if o.url != "" && !isHTTP(o.url) {
+		return cli.Usagef("--url: expected a URL such as https://fleet.example.com")
+	}
+	return nil
 }
 
 // brokerTLS returns the configuration for a connection with the broker, nil without flags for it.
