@@ -48,6 +48,7 @@ type assembler struct {
 	events       events
 	eventsBoot   string // the ~h#boot of the boot of the latest event
 	replay       *replay.Replay
+	leftOut      int // dumps that the label cannot group
 	notes        *report
 }
 
@@ -357,10 +358,6 @@ func (a *assembler) selects(number int) bool {
 
 // pathLine adds a line of call paths. (BT-DUMP-2)
 func (a *assembler) pathLine(at *placed) {
-	if a.c.label != ByPath {
-		a.fail(errors.New("lines of call paths (~p#) have neither threads nor sizes of blocks"))
-		return
-	}
 	a.release()
 	a.emitKnown(false)
 	if d := a.current; d != nil && !d.ended() && !d.again(at.item.Text) { // otherwise the line has only definitions, or comes twice
@@ -415,6 +412,12 @@ func (a *assembler) base(d *dump) *pathValues {
 
 // emit yields a dump if it is selected.
 func (a *assembler) emit(d *dump) {
+	if a.c.label != ByPath && d.isPaths { // the events may have what its lines do not
+		if a.leftOut++; a.leftOut == 1 && a.replay.Totals().Events == 0 {
+			a.fail(errors.New("lines of call paths (~p#) have neither threads nor sizes of blocks"))
+		}
+		return
+	}
 	base := a.base(d)
 	v := d.values(base, true)
 	built := d.build(d.info(a.built), v, base, false)
@@ -469,7 +472,7 @@ func (a *assembler) end(at *placed) {
 			a.last()
 		}
 		switch {
-		case a.replay.Totals().Events > 0 && at.count == 0:
+		case a.replay.Totals().Events > 0 && at.count == a.leftOut:
 			d := a.replay.End()
 			d.BootHeader = a.eventsBoot
 			a.out = append(a.out, yielded{DumpBlocks: DumpBlocks{Dump: d, Blocks: a.replay.Blocks()}})

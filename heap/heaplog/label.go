@@ -23,8 +23,8 @@ const (
 // GroupBy groups the allocations of dumps and events by a label, which replaces their call
 // paths. With ByThread, BySize or ByHeap, each call path has one frame, such as "thread 7",
 // "64 bytes" or "heap PSRAM". With ByThreadPath, the frame of the thread is added to the call path. Lines of
-// call paths (~p#) record neither threads nor sizes nor heaps: a dump with such lines is an error, unless
-// the label is ByPath.
+// call paths (~p#) record neither threads nor sizes nor heaps: dumps with such lines are left out, and
+// are an error if the log has no events before them, unless the label is ByPath.
 func GroupBy(l Label) Option {
 	return Option{"GroupBy", func(c *config) error {
 		if l > ByHeap {

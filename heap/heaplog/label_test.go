@@ -2,10 +2,12 @@ package heaplog_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/codec/callpath"
 	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 )
 
@@ -60,5 +62,37 @@ func TestGroupBy(t *testing.T) {
 	}
 	if failed == nil || !strings.Contains(failed.Error(), "neither threads nor sizes") {
 		t.Errorf("call paths by size: %v", failed)
+	}
+}
+
+// Where a log has lines of call paths and events, the threads and sizes are those of the events.
+func TestGroupEventsBy(t *testing.T) {
+	var w callpath.EventsWriter
+	var line []byte
+	for i, thread := range []uint64{7, 7, 8} {
+		line, _ = w.Append(line, callpath.Event{Kind: callpath.Allocated, Time: 1, Thread: thread, Path: 0, Size: uint64(10 * (1 + i/2))})
+	}
+	log := "~h#boot code=8000000+60000 shift=1\n~h#thread 7 name=mqtt\n" + string(w.Flush(line)) +
+		"~h#begin 1 k=paths n=3 b=40\n~p#ABFAADQoh7FRNQEgDFCIFBspCgQRtA\n~h#end 1\n"
+	for label, want := range map[heaplog.Label]string{
+		heaplog.ByThread: "thread 7 mqtt:20 thread 8:20",
+		heaplog.BySize:   "10 bytes:20 20 bytes:20",
+	} {
+		r := open(t, strings.NewReader(log), heaplog.GroupBy(label))
+		var list []string
+		for d, err := range r.Dumps() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for a := range d.Allocations() {
+				for f := range a.Frames() {
+					list = append(list, fmt.Sprintf("%s:%d", f.Name, a.Bytes))
+				}
+			}
+		}
+		slices.Sort(list)
+		if got := strings.Join(list, " "); got != want {
+			t.Errorf("%d: %s, want %s", label, got, want)
+		}
 	}
 }

@@ -36,6 +36,7 @@ type process struct {
 	dumps   uint32
 	last    uint64 // µs of the last event
 	zero    uint64 // µs of the clock at the boot
+	mapped  uint64 // the most memory that it had mapped, as it was read last
 	begun   bool   // the boot is written
 	path    callpath.Path
 	text    []byte // buffer of the output
@@ -48,6 +49,15 @@ type process struct {
 
 	forks   []fork // heaps for children that may record
 	pruneAt int    // number of paths at which prune removes empty paths
+}
+
+// largest returns the size that no block exceeds: the most memory that the process had mapped, if that is known.
+func (p *process) largest() uint64 {
+	if n, err := statusBytes(fmt.Sprint(p.host), "VmPeak"); err == nil {
+		p.mapped = n
+		return n
+	}
+	return maxSize // it has ended
 }
 
 // foreign reports whether the process is in another PID namespace.

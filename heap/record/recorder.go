@@ -154,14 +154,18 @@ func (r *Recorder) Memory() string {
 
 // peakMemory returns the largest resident memory of this process in bytes. That of getrusage includes the
 // process that executed this program.
-func peakMemory() (n uint64, err error) {
-	text, err := os.ReadFile("/proc/self/status")
+func peakMemory() (uint64, error) { return statusBytes("self", "VmHWM") }
+
+// statusBytes returns a field of /proc/PID/status in bytes.
+func statusBytes(pid, field string) (n uint64, err error) {
+	file := "/proc/" + pid + "/status"
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
 	}
-	_, text, _ = bytes.Cut(text, []byte("\nVmHWM:"))
+	_, text, _ = bytes.Cut(text, []byte("\n"+field+":"))
 	if _, err := fmt.Sscanf(string(text), "%d kB", &n); err != nil {
-		return 0, fmt.Errorf("/proc/self/status has no VmHWM: %w", err)
+		return 0, fmt.Errorf("%s has no %s: %w", file, field, err)
 	}
 	return n << 10, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -490,5 +491,24 @@ func TestDamageHasItsReason(t *testing.T) {
 				t.Errorf("%v; %+v", got.Err, got)
 			}
 		})
+	}
+}
+
+// No block is larger than the memory that the process had.
+func TestLargeBlock(t *testing.T) {
+	for size, damaged := range map[uint64]bool{1 << 32: false, 1 << 46: true} {
+		r, err := New(Config{Slots: 8, Words: 4096}, new(recording).create)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := produce(r.memory, 0, uint32(os.Getpid()), 1, 5)
+		r.memory.root.Store(uint32(os.Getpid()))
+		p.image(uint32(os.Getpid()), 1, 0, 0, "/bin/large")
+		p.allocated(16, size, nil)
+		r.Ended(os.Getpid())
+		if got := r.Run(0); (got.Err != nil) != damaged {
+			t.Errorf("%d bytes: %v", size, got.Err)
+		}
+		r.Close()
 	}
 }

@@ -92,8 +92,9 @@ func (t *thread) stack(rec *record) (pathID, error) {
 	return path, nil
 }
 
-// maxSize is larger than all memory that a process can have.
-const maxSize = 1 << 47
+// maxSize is larger than all memory that a process can have. Larger blocks than largeSize are compared with the
+// memory that it had; a smaller one may be of a program that executed another one meanwhile.
+const maxSize, largeSize = 1 << 47, 1 << 32
 
 // apply applies an event to the process.
 func (t *thread) apply(rec *record) error {
@@ -113,6 +114,9 @@ func (t *thread) apply(rec *record) error {
 	case kindAllocated, kindMoveEnds:
 		if rec.size >= maxSize || rec.address+rec.size < rec.address {
 			return fmt.Errorf("a block of %d bytes at %#x", rec.size, rec.address)
+		}
+		if rec.size > largeSize && rec.size > p.largest() {
+			return fmt.Errorf("a block of %d bytes in a process that had at most %d", rec.size, p.mapped)
 		}
 		path, err := t.stack(rec)
 		if err != nil {
