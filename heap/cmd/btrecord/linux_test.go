@@ -481,6 +481,31 @@ func TestPrivileges(t *testing.T) {
 			t.Errorf("%s, executed by a shell: %v: %s", name, err, out)
 		}
 	}
+
+	// What root records, nobody else controls or opens.
+	c := btrecord(t, "-q", "-o", "/dev/null", "--", linux("waits.c")(t), "100")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := ""
+	for range 1000 {
+		text, _ := exec.Command("sh", "-c", fmt.Sprintf("cat /proc/%d/task/*/children", c.Process.Pid)).Output() // of each thread
+		if pid = strings.TrimSpace(string(text)); pid != "" && btrecord(t, "ctl", pid, "dump").Run() == nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if out, err := as(paths["btrecord"], "ctl", pid, "off").CombinedOutput(); err == nil {
+		t.Errorf("ctl of another user: %s", out)
+	}
+	if out, err := as("/bin/sh", "-c", `for f in "$0"/fd/* "$0"/map_files/*; do : <"$f"; done`, fmt.Sprintf("/proc/%d", c.Process.Pid)).CombinedOutput(); err == nil {
+		t.Errorf("another user opens files of btrecord: %s", out)
+	}
+	if out, err := btrecord(t, "ctl", pid, "off").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	c.Process.Signal(syscall.SIGTERM)
+	c.Wait()
 }
 
 // Where the system limits the size of the address space, fewer threads are recorded; what is too
