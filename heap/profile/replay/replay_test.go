@@ -234,3 +234,31 @@ func TestNumberAndAddress(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// Keep keeps n to 2n moments of each boot at equal intervals, with what is live then, however long it is.
+func TestKeep(t *testing.T) {
+	b := profile.NewBuilder(10)
+	path := b.Path([]symbol.Addr{{PC: 1}})
+	for _, events := range []int{1, 100, 1000, 123456} {
+		r := NewReplay()
+		r.Keep(10)
+		for boot := 1; boot <= 2; boot++ {
+			for i := range uint64(events) { // one block each millisecond
+				r.Add(Event{Boot: boot, Time: time.Duration(i) * time.Millisecond, Addr: i, Numbered: true, Bytes: 1, Path: path})
+			}
+		}
+		counts := map[int]int{}
+		var before *profile.Dump
+		for i, d := range r.Moments() {
+			counts[d.Boot]++
+			live := uint64(d.Time/time.Millisecond) + 1
+			if d.Index != i || d.Total.Bytes != live || before != nil && before.Boot == d.Boot && before.Time >= d.Time {
+				t.Fatalf("%d events, moment %d of boot %d at %v: %d bytes, want %d", events, d.Index, d.Boot, d.Time, d.Total.Bytes, live)
+			}
+			before = d
+		}
+		if events > 10 && (counts[1] < 10 || counts[1] > 21) || counts[1] != counts[2] || len(counts) != 2 {
+			t.Errorf("%d events: %v moments", events, counts)
+		}
+	}
+}
