@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
@@ -90,31 +89,10 @@ func (p *process) finish(why string, micros uint64) {
 func (p *process) String() string {
 	a := &p.account
 	if p.config.Sample > 0 {
-		blocks, bytes, stderr := p.estimate()
-		return fmt.Sprintf("%s ± %s bytes (standard error) in about %s at the end, from %s of %s",
-			rounded(bytes), rounded(stderr), printable.Count(uint64(math.Round(blocks)), "allocation"),
-			printable.Number(p.live.n), printable.Count(a.allocs, "sampled block")) + p.faults()
+		return fmt.Sprintf("%s, %s of them live at the end", printable.Count(a.allocs, "sampled block"), printable.Number(p.live.n)) + p.faults()
 	}
 	return fmt.Sprintf("%s, %s, peak %s, %s in %s at the end", printable.Count(a.allocs, "allocation"), printable.Count(a.frees, "free"),
 		printable.Count(a.peak, "byte"), printable.Count(a.live, "byte"), printable.Count(a.allocs-a.frees, "allocation")) + p.faults()
-}
-
-func rounded(x float64) string { return printable.Number(uint64(math.Round(x))) }
-
-// estimate returns an estimate of all live blocks from the sampled ones, and the standard
-// error of their bytes. A block is sampled with probability p = 1 − exp(−size/rate).
-func (p *process) estimate() (blocks, bytes, stderr float64) {
-	variance := 0.0
-	for b := range p.live.all {
-		size := float64(b.size)
-		q := -math.Expm1(-size / float64(p.config.Sample))
-		if q == 0 {
-			continue // of no bytes: never sampled
-		}
-		blocks, bytes = blocks+1/q, bytes+size/q
-		variance += size * size * (1 - q) / (q * q)
-	}
-	return blocks, bytes, math.Sqrt(variance)
 }
 
 // faults returns a message on errors in the totals, "" if there are none.

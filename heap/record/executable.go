@@ -4,7 +4,6 @@ package record
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 )
 
 // executable finds that a process executed a program that is not recorded: a static one, or
@@ -110,13 +110,10 @@ func gainedPrivileges(pid int) bool {
 		_, own := rights(os.Getpid())
 		return user >= 0 && (user != os.Geteuid() || capabilities&^own != 0)
 	}
-	word := strconv.IntSize / 8
+	const word = int(unsafe.Sizeof(uintptr(0)))
 	for ; len(text) >= 2*word; text = text[2*word:] {
-		if word == 8 && binary.NativeEndian.Uint64(text) == secure {
-			return binary.NativeEndian.Uint64(text[8:]) != 0
-		}
-		if word == 4 && binary.NativeEndian.Uint32(text) == secure {
-			return binary.NativeEndian.Uint32(text[4:]) != 0
+		if pair := (*[2]uintptr)(unsafe.Pointer(&text[0])); pair[0] == secure {
+			return pair[1] != 0
 		}
 	}
 	return false
@@ -125,14 +122,9 @@ func gainedPrivileges(pid int) bool {
 // rights returns the effective user of a process, -1 if it has ended, and its permitted capabilities.
 func rights(pid int) (user int, capabilities uint64) {
 	user = -1
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(text)) {
-		switch f := strings.Fields(line); {
-		case len(f) > 2 && f[0] == "Uid:":
-			user, _ = strconv.Atoi(f[2])
-		case len(f) > 1 && f[0] == "CapPrm:":
-			capabilities, _ = strconv.ParseUint(f[1], 16, 64)
-		}
+	if ids, set := statusField(pid, "Uid"), statusField(pid, "CapPrm"); len(ids) == 4 && len(set) == 1 {
+		user, _ = strconv.Atoi(ids[1])
+		capabilities, _ = strconv.ParseUint(set[0], 16, 64)
 	}
 	return user, capabilities
 }

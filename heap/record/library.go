@@ -154,15 +154,12 @@ func cachedLibrary(ctx context.Context, cc string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, cc, cflags, ldflags, compiler, info.Size(), info.ModTime().UnixNano())
 	for _, sources := range []embed.FS{device.Sources, Preload} {
-		err := fs.WalkDir(sources, ".", func(path string, _ fs.DirEntry, _ error) error {
+		fs.WalkDir(sources, ".", func(path string, _ fs.DirEntry, _ error) error {
 			text, _ := sources.ReadFile(path) // none of a directory
 			fmt.Fprintln(hash, path, len(text))
 			hash.Write(text)
 			return nil
 		})
-		if err != nil {
-			return "", err
-		}
 	}
 	dir, err := cacheDir(fmt.Sprintf("%x", hash.Sum(nil)[:8]))
 	if err != nil {

@@ -96,13 +96,7 @@ func (r *Recorder) forksElsewhere() bool {
 
 // innermostPID returns the PID that a process has in its own PID namespace, 0 if it is this one.
 func innermostPID(host int) int {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", host))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := bytes.Cut(text, []byte("\nNSpid:"))
-	line, _, _ := strings.Cut(string(rest), "\n")
-	pids := strings.Fields(line)
+	pids := statusField(host, "NSpid")
 	if len(pids) < 2 {
 		return 0
 	}

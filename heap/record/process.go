@@ -53,7 +53,7 @@ type process struct {
 
 // largest returns the size that no block exceeds: the most memory that the process had mapped, if that is known.
 func (p *process) largest() uint64 {
-	if n, err := statusBytes(fmt.Sprint(p.host), "VmPeak"); err == nil {
+	if n, err := statusBytes(p.host, "VmPeak"); err == nil {
 		p.mapped = n
 		return n
 	}

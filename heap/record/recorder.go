@@ -16,12 +16,13 @@
 package record
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -143,7 +144,7 @@ func (r *Recorder) Close() {
 // Memory returns a text with the maximum memory of the recording.
 func (r *Recorder) Memory() string {
 	var shared unix.Stat_t
-	own, err := peakMemory()
+	own, err := statusBytes(os.Getpid(), "VmHWM") // that of getrusage includes the process that executed this program
 	if err := cmp.Or(err, unix.Fstat(int(r.memory.file.Fd()), &shared)); err != nil {
 		return fmt.Sprintf("cannot measure memory: %v", err)
 	}
@@ -152,22 +153,22 @@ func (r *Recorder) Memory() string {
 		printable.Count(own, "byte"))
 }
 
-// peakMemory returns the largest resident memory of this process in bytes. That of getrusage includes the
-// process that executed this program.
-func peakMemory() (uint64, error) { return statusBytes("self", "VmHWM") }
+// statusBytes returns a field of /proc/PID/status that is a number of KB, in bytes.
+func statusBytes(pid int, field string) (uint64, error) {
+	f := statusField(pid, field)
+	if len(f) != 2 {
+		return 0, fmt.Errorf("/proc/%d/status has no %s", pid, field)
+	}
+	n, err := strconv.ParseUint(f[0], 10, 54)
+	return n << 10, err
+}
 
-// statusBytes returns a field of /proc/PID/status in bytes.
-func statusBytes(pid, field string) (n uint64, err error) {
-	file := "/proc/" + pid + "/status"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0, err
-	}
-	_, text, _ = bytes.Cut(text, []byte("\n"+field+":"))
-	if _, err := fmt.Sscanf(string(text), "%d kB", &n); err != nil {
-		return 0, fmt.Errorf("%s has no %s: %w", file, field, err)
-	}
-	return n << 10, nil
+// statusField returns the words of a field of /proc/PID/status, nil if the process has ended.
+func statusField(pid int, field string) []string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := strings.Cut(string(text), "\n"+field+":")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.Fields(line)
 }
 
 func (r *Recorder) note(format string, args ...any) {

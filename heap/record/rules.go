@@ -99,26 +99,22 @@ func fileRules(path string) (key uint64, list []uint64, err error) {
 	cache := filepath.Join(dir, fmt.Sprintf("%x", hash.Sum(nil)[:16]))
 	if dirErr == nil {
 		if text, err := os.ReadFile(cache); err == nil && len(text)%16 == 0 {
-			for ; len(text) > 0; text = text[8:] {
-				list = append(list, binary.LittleEndian.Uint64(text))
-			}
-			return key, list, nil
+			list = make([]uint64, len(text)/8)
+			_, err := binary.Decode(text, binary.LittleEndian, list)
+			return key, list, err
 		}
 	}
 	o, err := unwind.NewObject(f, path)
 	if err != nil {
 		return key, nil, err
 	}
-	var text []byte
 	word := map[elf.Class]int64{elf.ELFCLASS32: 4, elf.ELFCLASS64: 8}[o.Class]
 	for _, c := range o.CallRules() {
 		if packed, ok := packRule(&c, word); ok {
 			list = append(list, c.After, packed)
-			text = binary.LittleEndian.AppendUint64(text, c.After)
-			text = binary.LittleEndian.AppendUint64(text, packed)
 		}
 	}
-	if dirErr == nil { // whole or not at all
+	if text, err := binary.Append(nil, binary.LittleEndian, list); dirErr == nil && err == nil { // whole or not at all
 		temp := fmt.Sprintf("%s.%d.tmp", cache, os.Getpid())
 		if os.WriteFile(temp, text, 0o600) != nil || os.Rename(temp, cache) != nil {
 			os.Remove(temp)
