@@ -15,7 +15,6 @@ import (
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
-
 // Programs of musl have as many allocations and frees in their recordings as a preloaded library counts
 // that does nothing else, and print what they print alone.
 func TestMusl(t *testing.T) {
