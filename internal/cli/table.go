@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"iter"
 	"regexp"
@@ -9,7 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/pkg/twwidth"
+	"github.com/olekukonko/tablewriter/tw"
 )
 
 // Table is a table of text in the style of all commands: no borders, a line below the
@@ -32,67 +35,53 @@ const gap = 2
 // minLast is the smallest width of the last column.
 const minLast = 20
 
-// columns is the width of characters, not by the locale: bars and ellipses have one column.
-var columns = &runewidth.Condition{}
-
 // Write writes the table. Cells are printed as they are: the caller escapes them.
 func (t *Table) Write(w io.Writer) error {
 	each := t.Each
 	if each == nil {
 		each = slices.Values(t.Rows)
 	}
+	last := len(t.Head) - 1
 	widths := t.widths(each)
-	if err := t.row(w, t.Head, widths); err != nil {
+	lines := &trimmer{w: w}
+	open := t.Width == 0 && (last >= len(t.Right) || !t.Right[last])
+	if open { // the last cell of a row may be very wide: the others are not filled with spaces to that width
+		for _, n := range widths {
+			lines.rule += n + gap
+		}
+		widths[last] = twwidth.Width(t.Head[last])
+		lines.last = widths[last] + gap
+	}
+	out := t.writer(lines, widths)
+	if err := out.Start(); err != nil {
 		return err
 	}
-	rule := 0 // ends with a gap, where there is space for it
-	for _, n := range widths {
-		rule += n + gap
-	}
-	if t.Width > 0 {
-		rule = min(rule, max(t.Width, rule-gap))
-	}
-	line := strings.Repeat("-", rule) + "\n"
+	out.Header(t.Head)
 	for r := range each {
-		if _, err := io.WriteString(w, line); err != nil {
+		if len(r) == last+1 && t.Width > 0 {
+			r = slices.Clone(r)
+			r[last] = Fit(r[last], widths[last])
+		}
+		if len(r) == last+1 && open {
+			r = slices.Clone(r)
+			lines.cell, r[last] = r[last], ""
+		}
+		if err := cmp.Or(out.Append(r), lines.err); err != nil {
 			return err
 		}
-		if err := t.row(w, r, widths); err != nil {
-			return err
-		}
-		line = ""
 	}
-	return nil
-}
-
-// row writes a row, without spaces at its end.
-func (t *Table) row(w io.Writer, cells []string, widths []int) error {
-	var line []byte
-	for i, c := range cells {
-		if t.Width > 0 && i == len(widths)-1 {
-			c = Fit(c, widths[i])
-		}
-		space := bytes.Repeat([]byte(" "), max(0, widths[i]-columns.StringWidth(c)))
-		if i < len(t.Right) && t.Right[i] {
-			line = append(append(line, space...), c...)
-		} else if line = append(line, c...); i < len(cells)-1 {
-			line = append(line, space...)
-		}
-		line = append(line, strings.Repeat(" ", gap)...)
-	}
-	_, err := w.Write(append(bytes.TrimRight(line, " "), '\n'))
-	return err
+	return cmp.Or(out.Close(), lines.err)
 }
 
 // widths returns the widths of the columns, without gaps.
 func (t *Table) widths(each iter.Seq[[]string]) []int {
 	widths := make([]int, len(t.Head))
 	for i, h := range t.Head {
-		widths[i] = columns.StringWidth(h)
+		widths[i] = twwidth.Width(h)
 	}
 	for r := range each {
 		for i, c := range r {
-			widths[i] = max(widths[i], columns.StringWidth(c))
+			widths[i] = max(widths[i], twwidth.Width(c))
 		}
 	}
 	if last := len(widths) - 1; t.Width > 0 {
@@ -100,9 +89,82 @@ func (t *Table) widths(each iter.Seq[[]string]) []int {
 		for _, n := range widths[:last] {
 			most -= n + gap
 		}
-		widths[last] = min(widths[last], max(most, minLast, columns.StringWidth(t.Head[last])))
+		widths[last] = min(widths[last], max(most, minLast, twwidth.Width(t.Head[last])))
 	}
 	return widths
+}
+
+// writer returns the writer of a table with columns of these widths. It writes each row at once.
+func (t *Table) writer(w io.Writer, widths []int) *tablewriter.Table {
+	n := len(widths)
+	align, padding, padded := make([]tw.Align, n), make([]tw.Padding, n), tw.NewMapper[int, int]()
+	total := 0
+	for i := range n {
+		align[i], padding[i] = tw.AlignLeft, tw.Padding{Right: strings.Repeat(" ", gap), Overwrite: true}
+		if i < len(t.Right) && t.Right[i] {
+			align[i] = tw.AlignRight
+		}
+		if over := total + widths[i] + gap - t.Width; i == n-1 && t.Width > 0 && over > 0 {
+			padding[i].Right = strings.Repeat(" ", max(gap-over, 0)) // the line below the headings has the gap, too
+		}
+		padded.Set(i, widths[i]+len(padding[i].Right))
+		total += widths[i] + gap
+	}
+	return tablewriter.NewTable(w,
+		tablewriter.WithStreaming(tw.StreamConfig{Enable: true, StrictColumns: true}),
+		tablewriter.WithWidths(tw.CellWidth{PerColumn: padded}),
+		tablewriter.WithAlignment(align),
+		tablewriter.WithHeaderPaddingPerColumn(padding),
+		tablewriter.WithRowPaddingPerColumn(padding),
+		tablewriter.WithHeaderAutoFormat(tw.Off),
+		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
+		tablewriter.WithRowAutoWrap(tw.WrapNone),
+		tablewriter.WithTrimSpace(tw.Off),
+		tablewriter.WithEastAsian(tw.Off), // not by the locale: bars and ellipses have one column
+		tablewriter.WithSymbols(tw.NewSymbols(tw.StyleASCII)),
+		tablewriter.WithRendition(tw.Rendition{Borders: tw.BorderNone, Settings: tw.Settings{
+			Lines:      tw.Lines{ShowTop: tw.Off, ShowBottom: tw.Off, ShowHeaderLine: tw.On},
+			Separators: tw.Separators{ShowHeader: tw.On, BetweenRows: tw.Off, BetweenColumns: tw.Off},
+		}}))
+}
+
+// trimmer is a writer that removes the spaces at the ends of lines. It writes whole lines, and
+// keeps the first error, because a tablewriter ignores it.
+type trimmer struct {
+	w    io.Writer
+	line []byte // the beginning of a line
+	err  error
+
+	// If rule is not 0, the second line has so many dashes, and cell replaces the last bytes of each
+	// line after it, which are spaces.
+	rule, last int
+	cell       string
+	lines      int // that were written
+}
+
+func (t *trimmer) Write(p []byte) (int, error) {
+	for part := range bytes.Lines(p) {
+		t.line = append(t.line, part...)
+		if bytes.HasSuffix(part, []byte("\n")) {
+			t.end()
+		}
+	}
+	return len(p), t.err
+}
+
+// end writes the line.
+func (t *trimmer) end() {
+	switch {
+	case t.rule > 0 && t.lines == 1:
+		t.line = append(t.line[:0], strings.Repeat("-", t.rule)...)
+	case t.rule > 0 && t.lines > 1:
+		t.line = append(t.line[:len(t.line)-len("\n")-t.last], t.cell...)
+	}
+	if t.err == nil {
+		_, t.err = t.w.Write(append(bytes.TrimRight(t.line, " \n"), '\n'))
+	}
+	t.line = t.line[:0]
+	t.lines++
 }
 
 // Wrap breaks text between words, and at line ends, into lines of at most n characters. A longer
