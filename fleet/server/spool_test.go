@@ -437,3 +437,48 @@ func TestJournalChecksum(t *testing.T) {
 		t.Error("a line of an earlier version is refused")
 	}
 }
+
+// A byte of an upload in the spool that changed is an error, or changes no row.
+func TestDamagedUpload(t *testing.T) {
+	f := serve(t, t.TempDir(), open(t, t.TempDir()), nil)
+	if status, answer := f.send(t, "d1", fleettest.Log("d1", "b", 3, 20)); status != 201 {
+		t.Fatal(status, answer)
+	}
+	name := must(f.Spool.Waiting())[0]
+	file := f.Spool.path("new", name)
+	whole := must(os.ReadFile(file))
+	read := func() (string, error) {
+		var b store.Batch
+		e, err := f.Spool.read("new", name, &b)
+		if err != nil && len(b.Dumps)+len(b.Facts) > 0 {
+			t.Errorf("%d dumps stay after %v", len(b.Dumps), err)
+		}
+		return fmt.Sprint(e, b), err
+	}
+	want, err := read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for i := range whole {
+		bad := bytes.Clone(whole)
+		bad[i] ^= 1 << (i % 8)
+		if err := os.WriteFile(file, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := read(); err != nil {
+			failed++
+		} else if got != want {
+			t.Errorf("byte %d: other rows", i)
+		}
+		if err := os.WriteFile(file, whole[:i], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := read(); err == nil {
+			t.Errorf("cut at %d: no error", i)
+		}
+	}
+	if failed < len(whole)*9/10 {
+		t.Errorf("%d of %d bytes are errors", failed, len(whole))
+	}
+}
