@@ -167,9 +167,16 @@ func (g *glibc) maxHeap(arena, top uint64) uint64 {
 	if g.ptr == 8 {
 		usual = 64 << 20
 	}
-	for _, size := range []uint64{usual, 8 << 20, 128 << 20, 4 << 30} {
-		if v, ok := g.m.Pointer(top &^ (size - 1)); ok && v == arena {
-			return size
+	for _, most := range []uint64{min(usual, 8<<20), max(usual, 8<<20), 128 << 20, 4 << 30} {
+		at, n, fits := top&^(most-1), 0, true
+		for ; fits && at != 0 && n < maxArenas; n++ { // a larger alignment may lead to an earlier heap of the arena
+			v, _ := g.m.Pointer(at)
+			size, ok := g.m.Pointer(at + 2*g.ptr)
+			fits = ok && v == arena && size <= most && at%most == 0
+			at, _ = g.m.Pointer(at + g.ptr)
+		}
+		if fits && n > 0 {
+			return most
 		}
 	}
 	return usual
