@@ -49,7 +49,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/input":                {packages: "internal/decompress", libraries: "golang.org/x/text"},
 	"heap/heaplog/internal/forms":   {packages: "codec codec/recording"},
 	"heap/heaplog/internal/process": {packages: "codec codec/callpath codec/recording symbol internal/input internal/printable"},
-	"heap/internal/worlds":          {},
+	"heap/internal/worldtest":       {},
 	"heap/internal/heapmap":         {packages: "codec heap/profile heap/profile/replay"},
 	"heap/report":                   {packages: "heap/leak heap/profile heap/profile/growth heap/internal/heapmap internal/printable heap/internal/leaktext"},
 	"stats":                         {packages: "codec internal/cli internal/printable"},
@@ -117,7 +117,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 // support lists the packages that only tests import, and the programs that only they run. They are
 // test code, without the name of it.
-var support = strings.Fields("corpus device/test/capture fleet/internal/fleettest fleet/internal/worlds fuzz gen gen/gentest heap/internal/worlds " +
+var support = strings.Fields("corpus device/test/capture fleet/internal/fleettest fleet/internal/worlds fuzz gen gen/gentest heap/internal/worldtest " +
 	"internal/cmdtest internal/figures ref-c/stacks")
 
 // No package of a command imports one that only tests have.

@@ -313,7 +313,24 @@ func (s *set) judge() (j Judgement) {
 		j.Weight = math.Min(j.Weight, 0)
 	}
 	s.ended(last, &j)
+	j.evidence.least = s.lossyRate()
 	return j
+}
+
+// lossyRate returns the rate from the first to the last third of boots that lost blocks, and two deviations, whatever their floor
+// does; 0 if they lost none.
+func (s *set) lossyRate() float64 {
+	if s.lost == 0 {
+		return 0
+	}
+	rise, time := 2*s.lost*math.Sqrt(float64(len(s.boots))), 0.0
+	for _, b := range s.boots {
+		n := len(b.at)
+		part := max(1, n/3)
+		rise += mean(b.level[n-part:]) - mean(b.level[:part])
+		time += mean(b.at[n-part:]) - mean(b.at[:part])
+	}
+	return rise / time
 }
 
 // flat is the result of boots whose floor does not rise.
@@ -323,7 +340,7 @@ func (s *set) flat() Judgement {
 		most, points = math.Max(most, b.most), points+float64(len(b.at)-1)
 	}
 	most = (most + 2*s.lost) / math.Max(s.span, 1e-9)
-	return Judgement{Weight: -12, Low: -most, High: most, Since: Moment{s.boots[0].index, s.t0}, evidence: evidence{Points: points, Whole: true}}
+	return Judgement{Weight: -12, Low: -most, High: most, Since: Moment{s.boots[0].index, s.t0}, evidence: evidence{Points: points, Whole: true, least: s.lossyRate()}}
 }
 
 // Limits of a growth that ended.
@@ -355,7 +372,7 @@ func (j *Judgement) answer() {
 	case j.Probability >= likely:
 		j.Verdict, j.Until, j.Former, j.Why = Leak, nil, 0, ""
 	case j.Probability < hardly && (j.Until != nil || j.Low <= 0 && e.Points >= minNone):
-		j.Verdict, j.Bound = None, math.Max(j.High, 0)
+		j.Verdict, j.Bound = None, max(j.High, e.least, 0)
 	case j.Why != "":
 	case e.Points < 8:
 		j.Why = "it grew only at the end; a longer log decides"

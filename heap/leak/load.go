@@ -59,6 +59,9 @@ func (l *load) correct(list []Judgement, kept map[int]Series) {
 	most := growthOf(load) * loadRatio
 	common := l.common(growthOf(load))
 	for i, s := range kept {
+		if len(values(s.Boots)) != len(values(load)) {
+			continue // it has other times
+		}
 		j := &list[i]
 		follows := growthOf(corrected(s.Boots)) <= most
 		s.Boots = beyond(corrected(s.Boots), load)

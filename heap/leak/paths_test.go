@@ -12,7 +12,8 @@ import (
 type setting struct {
 	dumps int // of all boots
 	boots int
-	lossy bool // each log loses 1 to 5 % of its lines
+	lossy bool    // each log loses 1 to 5 % of its lines
+	lost  float64 // if it is not 0: it loses this part
 
 	world  string // of worldLeak, or ""
 	rhythm bool   // the load of all paths that do not leak follows the day
@@ -495,32 +496,39 @@ func simulateWorld(rng *rand.Rand, s pathWorld, leaking bool) *simulated {
 	if s.lossy {
 		loss = uniform(rng, 0.01, 0.05)
 	}
-	w.fill(rng, list, hours, loss)
+	w.fill(rng, list, hours, math.Max(loss, s.lost))
 	return w
 }
 
 // series returns the values of a path.
 func (w *simulated) series(path int) Series {
 	s := Series{Quantum: 16, Per: "hour"}
-	changes, bytes, count := 0.0, 0.0, 0.0
+	changes, most, bytes, count := 0.0, 0.0, 0.0, 0.0
 	for i, a := range w.seen[path] {
 		bytes, count = bytes+a.bytes, count+a.count
+		if most += 0.2; a.count <= 2 {
+			most += 3 * (1 - w.kept[i])
+		}
 		if i > 0 && w.boot[i] == w.boot[i-1] {
 			changes += math.Abs(a.count/w.kept[i] - w.seen[path][i-1].count/w.kept[i-1])
 		}
 	}
-	byBytes := changes <= 0.2*float64(len(w.boot))
+	byBytes := changes <= most
 	if size := bytes / math.Max(1, count); !byBytes {
 		s.Quantum = size
 	}
 	for from, to := range w.boots {
-		b := Boot{At: w.at[from:to], Kept: w.kept[from:to]}
+		b := Boot{}
 		for i := from; i < to; i++ {
 			a := w.seen[path][i]
-			if !byBytes {
+			switch {
+			case !byBytes:
 				a.bytes = a.count * s.Quantum
+				b.Kept = append(b.Kept, w.kept[i])
+			case a.count == 0 && w.kept[i] < 1:
+				continue
 			}
-			b.Value = append(b.Value, a.bytes)
+			b.At, b.Value = append(b.At, w.at[i]), append(b.Value, a.bytes)
 		}
 		s.Boots = append(s.Boots, b)
 	}

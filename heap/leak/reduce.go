@@ -79,10 +79,19 @@ func (b *boot) points(from *Boot, quantum float64) (at, value []float64) {
 
 // bin reduces the points to at most maxBins. The level of a bin is the tenth part quantile of its values
 // (the least of up to nine), which cycles and bursts within the bin, and some damaged values, do not
-// move. The first bin may have fewer points.
+// move. If blocks were lost, the bins are so large that the usual rise from one to the next is twice its deviation,
+// and the level is the mean. The first bin may have fewer points.
 func (b *boot) bin(at, value []float64) {
 	n := len(at)
-	k := (n + maxBins - 1) / maxBins
+	k, lossy := (n+maxBins-1)/maxBins, false
+	if b.lost > 0 {
+		part := n / 3
+		rise := 1.5 * math.Abs(mean(value[n-part:])-mean(value[:part]))
+		if m := min(n/minLossy, int(math.Ceil(math.Pow(2*b.lost*float64(n)/math.Max(rise, 1e-9), 2.0/3)))); m > k {
+			k, lossy = m, true
+			b.lost /= math.Sqrt(float64(k))
+		}
+	}
 	if k <= 1 {
 		b.at, b.level = at, value
 		return
@@ -91,9 +100,16 @@ func (b *boot) bin(at, value []float64) {
 	for from, to := 0, (n-1)%k+1; from < n; from, to = to, to+k {
 		buf = append(buf[:0], value[from:to]...)
 		slices.Sort(buf)
-		b.at, b.level = append(b.at, mean(at[from:to])), append(b.level, buf[len(buf)/10])
+		level := buf[len(buf)/10]
+		if lossy {
+			level = mean(buf)
+		}
+		b.at, b.level = append(b.at, mean(at[from:to])), append(b.level, level)
 	}
 }
+
+// minLossy is the least number of bins of a boot that lost blocks.
+const minLossy = 8
 
 // withoutDips replaces single values that are far below both neighbours: lost digits, or an instant
 // between free and allocate. They would lower the floor of everything before them.

@@ -289,6 +289,32 @@ func (g *score) check(t *testing.T, name string) {
 	}
 }
 
+// Of logs that lost blocks, fewer leaks are found, but none is called what it is not, and no bound is below a leak.
+func TestLost(t *testing.T) {
+	logs := number("LEAK_LOGS", 15)
+	var found [4]float64
+	for i, lost := range []float64{0, 0.02, 0.1, 0.3} {
+		var s score
+		for log := range 2 * logs {
+			sim := simulateWorld(rand.New(rand.NewPCG(78, uint64(log))), pathWorld{setting: setting{dumps: 100, boots: 1, lost: lost}}, log%2 == 0)
+			var paths []Series
+			for k := range sim.seen {
+				paths = append(paths, sim.series(k))
+			}
+			s.addPaths(sim, JudgeAll(slices.Values(paths)))
+		}
+		t.Logf("%2.0f %% lost: false and sure %.3f, false %.3f, first %v, found %v, sure %v, rate %v, covers %v, bound %v of %d", 100*lost,
+			float64(s.falseSure)/float64(s.logs), float64(s.falseLikely)/float64(s.logs), s.first, s.found, s.sure, s.rate, s.covers, s.bound, s.bound.of)
+		found[i] = float64(s.found.yes) / float64(s.found.of)
+		if float64(s.falseSure) > 0.002*float64(s.logs)+1 || float64(s.falseLikely) > 0.05*float64(s.logs)+1 || s.bound.yes < s.bound.of*9/10 {
+			t.Errorf("%g lost: %v", lost, &s)
+		}
+	}
+	if found[1] < 0.8*found[0] || found[2] < 0.6*found[0] || found[3] < 0.3*found[0] {
+		t.Errorf("found %.2f", found)
+	}
+}
+
 // TestFit fits the weights to simulated logs, with LEAK_FIT=LOGS. LEAK_SEED is the first of two seeds.
 func TestFit(t *testing.T) {
 	logs := number("LEAK_FIT", 0)

@@ -117,6 +117,7 @@ type evidence struct {
 	Whole  bool    // the window is all of the boots
 	Random float64 // variance of the rises as a part of that of blocks which come at random
 
+	least  float64 // the bound is at least this
 	gain   float64 // rise, added up over the boots
 	margin float64 // half of the 90 % interval of the slope
 }

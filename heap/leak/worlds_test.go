@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/heap/internal/worlds"
+	"github.com/lwsbt/lwsbt/heap/internal/worldtest"
 	"github.com/lwsbt/lwsbt/heap/leak"
 )
 
@@ -33,7 +33,7 @@ func seeds(short, long int) int {
 }
 
 // series returns series k of a log as Judge takes it.
-func series(log worlds.Log, k int) leak.Series {
+func series(log worldtest.Log, k int) leak.Series {
 	from := log.Series[k]
 	s := leak.Series{Kind: leak.Path, Quantum: from.Block, Per: "hour"}
 	top := 0.0
@@ -66,7 +66,7 @@ func series(log worlds.Log, k int) leak.Series {
 }
 
 // judgePaths judges the call paths of a log together.
-func judgePaths(log worlds.Log) []leak.Judgement {
+func judgePaths(log worldtest.Log) []leak.Judgement {
 	var all []leak.Series
 	for k := range log.Series {
 		all = append(all, series(log, k))
@@ -128,7 +128,7 @@ func (s *score) count(m measure, wrong bool) {
 func near(got, low, high float64) bool { return got >= 0.8*low && got <= 1.2*high }
 
 // add adds one judgement.
-func (s *score) add(j leak.Judgement, truth worlds.Truth) {
+func (s *score) add(j leak.Judgement, truth worldtest.Truth) {
 	called := j.Verdict == leak.Leak
 	if j.Verdict == leak.None {
 		s.none++
@@ -218,7 +218,7 @@ func TestWorldsHeap(t *testing.T) {
 	byWorld, byReports := map[string]*score{}, map[int]*score{}
 	table := new(strings.Builder)
 	fmt.Fprintf(table, head, "heap")
-	for _, w := range worlds.All() {
+	for _, w := range worldtest.All() {
 		of := new(score)
 		byWorld[w.Name] = of
 		for _, n := range densities {
@@ -259,7 +259,7 @@ func TestWorldsPaths(t *testing.T) {
 	byWorld := map[string]*score{}
 	table := new(strings.Builder)
 	fmt.Fprintf(table, head, "first of 15 paths")
-	for _, w := range worlds.All() {
+	for _, w := range worldtest.All() {
 		if w.HeapOnly() {
 			continue
 		}
@@ -303,7 +303,7 @@ func TestWorldsLoad(t *testing.T) {
 	for _, n := range densities[:5] {
 		for seed := range seeds(8, 40) {
 			for _, fast := range []float64{0, 1, 10} {
-				log := worlds.Load(heldOut+uint64(seed), n, 20, fast)
+				log := worldtest.Load(heldOut+uint64(seed), n, 20, fast)
 				var s score
 				for k, j := range judgePaths(log) {
 					truth := log.Series[k].Truth
@@ -332,7 +332,7 @@ type calibration [10]struct {
 	leaks, series int
 }
 
-func (c *calibration) add(j leak.Judgement, truth worlds.Truth) {
+func (c *calibration) add(j leak.Judgement, truth worldtest.Truth) {
 	if truth.Open {
 		return
 	}
@@ -372,7 +372,7 @@ func (c *calibration) check(t *testing.T) {
 // sure leak where all of them are not.
 func TestWorldsThinned(t *testing.T) {
 	surer, of := 0, 0
-	for _, w := range worlds.All() {
+	for _, w := range worldtest.All() {
 		for _, n := range densities {
 			for seed := range seeds(2, 15) {
 				s := series(w.Make(heldOut+uint64(seed), n), 0)
@@ -397,7 +397,7 @@ func TestWorldsThinned(t *testing.T) {
 // TestWorldsAppended holds that more of a leak never turns it into none.
 func TestWorldsAppended(t *testing.T) {
 	lost, of := 0, 0
-	for _, w := range worlds.All() {
+	for _, w := range worldtest.All() {
 		for _, n := range densities {
 			for seed := range seeds(3, 40) {
 				log := w.Make(heldOut+uint64(seed), n)
@@ -462,10 +462,10 @@ func TestWorldsShow(t *testing.T) {
 	if _, err := fmt.Sscan(fields[2], &seed); err != nil {
 		t.Fatal(err)
 	}
-	log := worlds.Find(fields[0]).Make(uint64(seed), reports)
+	log := worldtest.Find(fields[0]).Make(uint64(seed), reports)
 	judged := []leak.Judgement{leak.Judge(series(log, 0))}
 	if len(fields) > 3 {
-		log = worlds.Find(fields[0]).Paths(uint64(seed), reports, 14)
+		log = worldtest.Find(fields[0]).Paths(uint64(seed), reports, 14)
 		judged = judgePaths(log)
 	}
 	for k, s := range log.Series {

@@ -114,9 +114,7 @@ func Draw(d Drawing) *Picture {
 			pic.line("largest", d.Largest[i].At, d.Largest[i].Value, x, p.yShown)
 		}
 	}
-	if len(d.Largest) > 0 && len(d.Largest[0].At) > 0 {
-		pic.text(p.x(0, d.Largest[0].At[0])+4, math.Max(padTop+10, p.yShown(d.Largest[0].Value[0])-4), "start", "largest block")
-	}
+	pic.nameLargest(&p)
 	j := d.Judgement
 	for _, t := range growth.Trace(d.Series, j) {
 		pic.line("floor", t.At, t.Floor, func(at float64) float64 { return p.x(t.Boot, at) }, p.y)
@@ -244,9 +242,9 @@ func (pic *Picture) addWay(p *plot, b growth.Boot, boot int) {
 	case p.left <= maxAhead*p.end:
 		x := p.x(boot, at+p.left)
 		pic.add("full", fmt.Sprintf("M%.1f %.1fV%.1f", x, p.y(p.Full)-6, p.y(p.Full)+6))
-		pic.text(math.Min(x+20, pictureWidth-padRight), pictureHeight-8, "end", "full in "+p.Time(p.left))
+		pic.text(math.Min(x+20, pictureWidth-padRight), padTop-6, "end", "full in "+p.Time(p.left))
 	default:
-		pic.text(pictureWidth-padRight, pictureHeight-8, "end", "full in "+p.Time(p.left)+" →")
+		pic.text(pictureWidth-padRight, padTop-6, "end", "full in "+p.Time(p.left)+" →")
 	}
 }
 
@@ -267,6 +265,35 @@ func (pic *Picture) line(class string, at, value []float64, x, y func(float64) f
 	if d.Len() > 0 {
 		pic.add(class, d.String())
 	}
+}
+
+// labelWidth is that of "largest block", with some space.
+const labelWidth = 105
+
+// nameLargest writes a label below the line of the largest block, or above both lines if it is near the axis.
+func (pic *Picture) nameLargest(p *plot) {
+	if len(p.Largest) == 0 || len(p.Largest[0].At) == 0 {
+		return
+	}
+	x := p.x(0, p.Largest[0].At[0]) + 4
+	below, above := math.Inf(-1), math.Inf(1)
+	span := func(boot int, at, value []float64, y func(float64) float64) {
+		for i, v := range value {
+			if next := at[min(i+1, len(at)-1)]; p.x(boot, next) >= x && p.x(boot, at[max(i-1, 0)]) <= x+labelWidth {
+				below, above = math.Max(below, y(v)), math.Min(above, y(v))
+			}
+		}
+	}
+	for i, b := range p.Largest {
+		span(i, b.At, b.Value, p.yShown)
+	}
+	if below += 13; below > pictureHeight-padBottom-3 {
+		for i, b := range p.Series.Boots {
+			span(i, b.At, b.Value, p.y)
+		}
+		below = math.Max(padTop+10, above-5)
+	}
+	pic.text(x, below, "start", "largest block")
 }
 
 // mark draws a vertical line with a text.

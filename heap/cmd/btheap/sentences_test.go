@@ -12,7 +12,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
-	"github.com/lwsbt/lwsbt/heap/internal/worlds"
+	"github.com/lwsbt/lwsbt/heap/internal/worldtest"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -59,7 +59,7 @@ func (c claims) check(t *testing.T, limits map[string]float64) {
 }
 
 // heapText returns a log of the free memory of a heap as ESP-IDF prints it.
-func heapText(log worlds.Log) string {
+func heapText(log worldtest.Log) string {
 	var b strings.Builder
 	for k, values := range log.Series[0].Values {
 		b.WriteString("rst:0xc (SW_CPU_RESET),boot:0x13 (SPI_FAST_FLASH_BOOT)\n")
@@ -79,7 +79,7 @@ func frame(k int) uint64 { return 0x420007 + 0x80*uint64(k) }
 
 // pathText returns a log of dumps of call paths: ~p# lines, or, where a part of the records is
 // lost, ~m# lines without these.
-func pathText(t *testing.T, log worlds.Log, kept float64) string {
+func pathText(t *testing.T, log worldtest.Log, kept float64) string {
 	t.Helper()
 	r := rand.New(rand.NewPCG(log.Seed, 1))
 	var b []byte
@@ -151,7 +151,7 @@ func TestSentencesOfHeaps(t *testing.T) {
 		every, seeds = 1, 2
 	}
 	said := claims{}
-	for i, w := range worlds.All() {
+	for i, w := range worldtest.All() {
 		if i%every != 0 {
 			continue
 		}
@@ -205,7 +205,7 @@ func TestSentencesOfPaths(t *testing.T) {
 		every = 1
 	}
 	said := claims{}
-	for i, w := range worlds.All() {
+	for i, w := range worldtest.All() {
 		if w.HeapOnly() || i%every != 0 {
 			continue
 		}
@@ -230,7 +230,7 @@ func TestSentencesOfPaths(t *testing.T) {
 const noneAbovePaths = 0.02
 
 // holdPaths holds one output to the truth of its log. A card begins with its verdict, and ends with its frames.
-func holdPaths(t *testing.T, said claims, name string, log worlds.Log, out string) {
+func holdPaths(t *testing.T, said claims, name string, log worldtest.Log, out string) {
 	t.Helper()
 	cards := map[int]string{} // the verdict's line by path
 	for _, card := range strings.Split(out, "\n\n") {

@@ -34,11 +34,15 @@ class Boot:
         if not b.ok: return
         v, n = dips(v, q), len(at)
         k = (n + 63) // 64
-        b.at, b.level, i = at, v, 0
+        b.at, b.level, i, lossy = at, v, 0, False
+        if b.lost > 0:
+            rise = 1.5*abs(sum(v[n-n//3:]) - sum(v[:n//3])) / (n//3)
+            m = min(n//8, math.ceil((2*b.lost*n/max(rise, 1e-9))**(2/3)))
+            if m > k: k, lossy, b.lost = m, True, b.lost/sqrt(m)
         if k > 1:
             b.at, b.level, to = [], [], (n-1) % k + 1
             while i < n:
-                b.at.append(sum(at[i:to]) / (to-i)); b.level.append(sorted(v[i:to])[(to-i)//10])
+                b.at.append(sum(at[i:to]) / (to-i)); b.level.append(sum(v[i:to])/(to-i) if lossy else sorted(v[i:to])[(to-i)//10])
                 i, to = to, to + k
         n = len(b.at)
         b.span = b.at[-1] - b.at[0]

@@ -198,9 +198,23 @@ func (t *timeline) series(points []profile.Value) leak.Series {
 				out.Value[k] = float64(points[d].Bytes)
 			}
 		}
+		if still && !t.complete {
+			out = withoutLost(out)
+		}
 		s.Boots = append(s.Boots, out)
 	}
 	return s
+}
+
+// withoutLost leaves out the dumps that lack all of one or two blocks.
+func withoutLost(b leak.Boot) leak.Boot {
+	out := leak.Boot{Version: b.Version}
+	for k, v := range b.Value {
+		if v > 0 || b.Kept[k] == 1 {
+			out.At, out.Value = append(out.At, b.At[k]), append(out.Value, v)
+		}
+	}
+	return out
 }
 
 // dump returns the dump at a moment, the nearest one.
@@ -289,17 +303,21 @@ func (t *timeline) ends(points []profile.Value) (first, last profile.Value) {
 	return first, last
 }
 
-// still reports whether the number of blocks hardly changes, as with one growing buffer.
+// still reports whether the number of blocks hardly changes, as with one growing buffer, besides that one or two of them may be lost.
 func (t *timeline) still(points []profile.Value) bool {
-	changes, dumps := 0.0, 0
+	changes, most := 0.0, 0.0
 	for i := range t.boots {
 		b := &t.boots[i]
-		dumps += len(b.dumps)
+		for k, d := range b.dumps {
+			if most += 0.2; points[d].Count <= 2 {
+				most += 3 * (1 - b.kept[k])
+			}
+		}
 		for j := 1; j < len(b.dumps); j++ {
 			changes += math.Abs(float64(points[b.dumps[j]].Count)/b.kept[j] - float64(points[b.dumps[j-1]].Count)/b.kept[j-1])
 		}
 	}
-	return changes <= 0.2*float64(dumps)
+	return changes <= most
 }
 
 // sizesAgree is the least squared correlation of the blocks and bytes of the dumps with which the

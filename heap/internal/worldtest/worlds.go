@@ -1,11 +1,11 @@
-// Package worlds makes logs of heaps whose truth is decided before the first value is written:
+// Package worldtest makes logs of heaps whose truth is decided before the first value is written:
 // which series loses memory for good, how fast at the end, since when, and what no log of that
 // length could tell. Tests hold judgements of growth to it. It knows nothing of any judgement.
 //
 // A series is a sum of parts: memory that is lost, memory that is held (by a start-up, a cache,
 // a request, a day's load), and noise. [World.Make] writes the free memory of one heap,
 // [World.Paths] the bytes held by several call paths. Everything follows from the seed.
-package worlds
+package worldtest
 
 import (
 	"math"
