@@ -25,7 +25,7 @@ type rowsFlag struct {
 func (f *rowsFlag) add(c *cobra.Command) {
 	f.storeFlag.add(c)
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.StringVar(&f.clickhouse, "clickhouse", "", "use the tables at `URL`, http://HOST:8123/DATABASE, not Parquet files (docs/clickhouse.md)")
+	flags.StringVar(&f.clickhouse, "clickhouse", "", "use the tables at `URL`, http://HOST:8123/DATABASE, not Parquet files (docs/store.md)")
 	f.threads, f.memory = cli.Natural(query.DefaultEngine.Threads), cli.Size(query.DefaultEngine.Memory)
 	flags.Var(&f.threads, "threads", "DuckDB uses up to `N` processors")
 	flags.Var(&f.memory, "memory", "DuckDB uses up to `SIZE` of memory, and then temporary files")

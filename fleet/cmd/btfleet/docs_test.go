@@ -44,7 +44,7 @@ func inPath(t *testing.T) []string {
 // TestSessions runs the commands in the documents, in an empty directory.
 func TestSessions(t *testing.T) {
 	env := inPath(t)
-	for name, least := range map[string]int{"fleet.md": 5, "fleet-leaks.md": 3, "alerts.md": 3} {
+	for name, least := range map[string]int{"fleet.md": 5, "fleet-leaks.md": 3, "configuration.md": 3} {
 		cmdtest.Session{Document: "../../docs/" + name, Least: least, Update: *update, Run: cmdtest.Shell(t.TempDir(), env)}.Test(t)
 	}
 }
@@ -52,7 +52,7 @@ func TestSessions(t *testing.T) {
 // The commands of the pipelines in the document fail for the build that leaks, and only for it.
 func TestPipelines(t *testing.T) {
 	env := inPath(t)
-	text, err := os.ReadFile(filepath.FromSlash("../../docs/alerts.md"))
+	text, err := os.ReadFile(filepath.FromSlash("../../docs/configuration.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
