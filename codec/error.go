@@ -55,7 +55,7 @@ func PathReasons() []Reason {
 func RefusalReasons() []Reason { return []Reason{ReasonFrames, ReasonWord} }
 
 // Error is the only error type of decoding, parsing and encoding. Do not use values
-// returned with it, except from [Salvage].
+// returned with it, except from [Decoder.Salvage].
 type Error struct {
 	// Off is the position of the faulty field or character: in bits from the start of
 	// the blob or, if Field is FieldText, in bytes from the start of the line. It is -1

@@ -12,7 +12,7 @@ type Tag uint8
 const (
 	TagAddress    Tag = 1 // address of the block, as returned to the program
 	TagTime       Tag = 2 // microseconds since the boot
-	TagThread     Tag = 3 // thread or task
+	TagThread     Tag = 3 // thread or task, by the number that the system gives it
 	TagSequence   Tag = 4 // number of the allocation since the boot (BT-EVT-6)
 	TagEvent      Tag = 5 // EventAllocated, EventFreed or EventMoved
 	TagOldAddress Tag = 6 // address of the block before realloc; required for EventMoved

@@ -96,8 +96,8 @@ func (d *Dump) Lost(written uint64, known bool) uint64 {
 type Sequence struct {
 	Known bool   // Next is known; at a boot header, set it, with Next 0
 	Next  uint64 // number of the next line if none is lost
-	Lost  int64
-	Read  int64
+	Lost  int64  // lines that are missing
+	Read  int64  // lines read
 }
 
 // Line adds a line to Read, and returns how many lines before it were lost, which it adds to

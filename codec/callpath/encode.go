@@ -9,7 +9,7 @@ import (
 // AppendLine appends the ~p# line of entries, without a line end, and returns the
 // extended slice. An entry leaves out the frames that it shares with the previous entry
 // (BT-SHARE-1). AppendLine does not check the length of the line; see [Writer]. It
-// returns dst unchanged and an [*codec.Error] for an entry that cannot be encoded, with
+// returns dst unchanged and a [*codec.Error] for an entry that cannot be encoded, with
 // the reason unit (a unit over 12, or an address that is not a multiple of the unit), frame
 // (a code offset of 2^27 or more), depth (more than 1,024 frames) or number (more than
 // 2^64 − 2 live blocks). It panics on flags that this package does not write. (BT-PLINE-1)

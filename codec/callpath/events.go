@@ -19,7 +19,7 @@ type EventsHead struct {
 	Seq    uint32 // number of ~v# lines since the boot before this one, mod 2^18
 	Unit   uint8  // addresses are multiples of 1<<Unit bytes; 0 to MaxUnit; with Blocks only
 	Time   uint64 // microseconds since the boot
-	Thread uint64
+	Thread uint64 // thread or task of the first event
 	Next   uint64 // number of the next block: allocations since the boot before this line
 }
 
@@ -37,14 +37,14 @@ const (
 // Event is an event of a line. (BT-VLINE-4)
 type Event struct {
 	Kind         EventKind
-	Time, Thread uint64
+	Time, Thread uint64 // microseconds since the boot; thread or task
 	Path         uint32 // Allocated, Moved: name of the call path
 	Index        int    // Allocated, Moved: of Path among the names of the line, from 0
 	Number       uint64 // Allocated, Moved: of the block that begins, from 0 in a boot
 	Old          uint64 // Freed, Moved: number of the block that ends
 	Size         uint64 // Allocated, Moved: in bytes
 	Address      uint64 // Allocated, Moved, FreedUnknown; with Blocks only
-	Count        uint64 // Lost
+	Count        uint64 // Lost: number of events
 }
 
 // Kinds of items, and subkinds of the items of kind others. (BT-VLINE-4)
@@ -79,7 +79,7 @@ type Events struct {
 }
 
 // Parse reads a ~v# line, without its line end, and checks the whole line. Next then
-// returns its events. On an [*codec.Error] the line is empty. Parse does not retain text.
+// returns its events. On a [*codec.Error] the line is empty. Parse does not retain text.
 // (BT-VLINE-1, BT-PREJ-1)
 func (l *Events) Parse(text []byte) error {
 	l.EventsHead, l.Len, l.Lost, l.After = EventsHead{}, 0, 0, 0

@@ -70,7 +70,7 @@ type Line struct {
 }
 
 // Parse reads a ~p# line, without its line end, and checks the whole line. Next then
-// returns its entries. On an [*codec.Error] the line is empty. Parse does not retain
+// returns its entries. On a [*codec.Error] the line is empty. Parse does not retain
 // text. (BT-PLINE-1, BT-PREJ-1)
 func (l *Line) Parse(text []byte) error {
 	l.Head, l.Len = Head{}, 0

@@ -2,7 +2,7 @@ package callpath
 
 import "slices"
 
-// Limits of SPEC.md.
+// Limits of spec/callpaths.md.
 const (
 	MaxDepth  = 1024    // frames of a call path (BT-ENTRY-3)
 	MaxOffset = 1 << 27 // code offsets are below it (BT-CODE-2)

@@ -38,7 +38,7 @@ type Writer struct {
 const MinLimit = 96
 
 // Append adds an entry to the current line. It appends completed lines to dst, each with a
-// line end. It returns dst unchanged and an [*codec.Error] for an entry that [AppendLine]
+// line end. It returns dst unchanged and a [*codec.Error] for an entry that [AppendLine]
 // refuses, and, with the reason hash, for one whose path is too long for a line and cannot be
 // cut. It does not retain e.
 func (w *Writer) Append(dst []byte, e *Entry) ([]byte, error) {

@@ -88,7 +88,7 @@ func Force(force bool) Option {
 }
 
 // Stream adds the log that r reads, such as standard input, a serial port, or memory. name
-// is the name of the log in each [Place]. When the context is done, a pass does not wait
+// is the name of the log in each recording.Place. When the context is done, a pass does not wait
 // for a blocked Read. If r is an *os.File of a regular file, or has another type with a
 // Seek method, each pass begins at the offset that r has when Open is called. Any
 // other r can be read by one pass only.
@@ -142,8 +142,8 @@ func Format(name string) Option {
 func Formats() []string { return forms.Names() }
 
 // HeapLine makes each line that matches a report on a heap. The groups free, largest, min, size and
-// used have numbers of bytes, or of K or M if such a unit is in the group; heap has the name of the
-// heap, and time the time since the boot in seconds. Only free is needed, or size and used.
+// used have numbers of bytes, unless a unit is in the group, or in its name, as in free_KB; heap has the
+// name of the heap, and time the time since the boot in seconds. Only free or used is needed.
 func HeapLine(match *regexp.Regexp) Option {
 	return Option{"HeapLine", func(c *config) error {
 		if match != nil {

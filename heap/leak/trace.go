@@ -3,7 +3,7 @@ package leak
 // BootTrace is what Judge saw of a boot, for a picture.
 type BootTrace struct {
 	Boot      int       // index in Series.Boots
-	At, Floor []float64 // by bin: the least value from a time on
+	At, Floor []float64 // by bin: times since the boot, and the least value from each on
 	Segments  []Segment // of the boots that the rate is of
 }
 

@@ -21,9 +21,10 @@ btcore reads the memory image of a program: a core file of Linux, of gdb or of
 qemu's dump-guest-memory, the RAM of a device, or the crash dump of Zephyr,
 ESP-IDF, NuttX, CrashCatcher, Breakpad or Crashpad, also in a serial log. It
 finds the blocks of libwebsockets or of lwsbt's device library, with their call
-stacks, or else those of the allocator: of glibc, musl, newlib, picolibc,
-FreeRTOS, ESP-IDF, Zephyr, ThreadX, NuttX, lwIP or TLSF. It prints the heap as
-a recording that btheap reads, or which blocks were overwritten, which leaked.
+stacks, or else those of the allocator: of glibc, musl, jemalloc, newlib,
+picolibc, FreeRTOS, ESP-IDF, Zephyr, ThreadX, NuttX, RT-Thread, lwIP or TLSF. It
+prints the heap as a recording that btheap reads, or which blocks were
+overwritten, which leaked.
 
 An image contains all data of the program, also keys and passwords. btcore
 prints the contents of blocks only with --bytes.`,
