@@ -30,8 +30,27 @@ type systemLog struct {
 	notes   string   // a text of the notes
 }
 
-// systemLogs are the logs of testdata/systems, and what a reader of these logs finds in them. Those
-// with numbers are rebuilt from public reports, which the comments name.
+// systemLogs are the logs of testdata/systems, and what a reader of these logs finds in them. Those whose names begin with
+// a number are rebuilt from public reports, which the comments name. These were written by the system's own code, run on Linux by
+// a small program that allocates and frees known blocks:
+//
+//	idf-4.4.8, 5.1.6, 6.0.2       ESP-IDF at these tags, components/heap and TLSF: 32-bit x86, two internal heaps and one PSRAM
+//	                              at the ESP32's addresses, stubs for FreeRTOS; CONFIG_HEAP_TRACING_STACK_DEPTH 4
+//	idf-6.0.2-alloc-fail          with CONFIG_HEAP_ABORT_WHEN_ALLOCATION_FAILS
+//	idf-6.0.2-riscv               as for RISC-V without frame pointers
+//	idf-5.5.1-tasks               with CONFIG_HEAP_TASK_TRACKING and five tasks: all tasks, their overview, one task
+//	idf-5.2.5-task-info           its example heap_task_tracking
+//	nuttx-10.3, 12.4, 12.13       NuttX and its apps, branches releases/…, the simulator (sim:nsh) with CONFIG_MM_BACKTRACE=8;
+//	                              from 12.4 with sequence numbers
+//	nuttx-12.13-syslog            with times and names of processes in the syslog
+//	zephyr-2.7.0                  lib/os/heap.c and heap-validate.c: 32-bit x86, two heaps, stubs for the kernel
+//	mbed-5.12                     platform/mbed_mem_trace.cpp of April 2019 (6dbc00dd): ARM with newlib, in QEMU
+//	freertos-11.1.0               heap_4.c, the fields of HeapStats_t by their names: ARM with newlib, in QEMU
+//	micropython-1.24.1            the Unix port, 32-bit x86: a script that keeps 2,000 bytes between calls of mem_info
+//	mtrace-glibc-2.36, lsan-gcc12, memcheck-3.19   one program that leaks
+//	lsan-clang14                  another one, in C++
+//
+// The others are written by hand from the print statements of the system.
 var systemLogs = []systemLog{
 	{file: "01-idf53-leaks-monitor", systems: "esp-idf", dumps: []string{"6 440"}, names: []string{"heap_caps_malloc", "pvPortMalloc"}}, // espressif/esp-idf#8446
 	{file: "03-idf-fragment-no-header", systems: "esp-idf", dumps: []string{"2 32"}},                                                    // jomjol/AI-on-the-edge-device#1861
@@ -99,8 +118,7 @@ var systemLogs = []systemLog{
 		"std::allocator_traits<std::allocator<int> >::allocate(std::allocator<int>&, unsigned long)", "std::vector<int, std::allocator<int> >::_M_default_append(unsigned long)"}},
 	{file: "memcheck-3.19", systems: "memcheck", dumps: []string{"5 664 leak"}, names: []string{"leak", "main", "make", "malloc", "realloc"}},
 
-	// Logs of the systems' own code, of which the programs that ran it tell what is right (README.md of
-	// testdata/systems).
+	// Logs of the systems' own code, of which the programs that ran it tell what is right.
 	espOwn("idf-4.4.8", "12 6688", "145548 to 144036", "0x3ffb0000 1: 127548 to 127548, 127400 to 127400", "0x3ffe0000 1: 15960 to 15960, 15960 to 15960"),
 	espOwn("idf-5.1.6", "12 6736", "145548 to 144000", "0x3ffb0000 1: 127500 to 127500, 127352 to 127352", "0x3ffe0000 1: 15960 to 15960, 15960 to 15960"),
 	espOwn("idf-6.0.2", "12 6752", "145532 to 143984", "0x3ffb0000 1: 130092 to 130092, 130092 to 130092", "0x3ffe0000 1: 13352 to 13352, 13200 to 13200"),
