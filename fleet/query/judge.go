@@ -14,9 +14,6 @@ import (
 // Rule is the version of the judgement: rows of another are judged again.
 const Rule = 2
 
-// manyBoots is the number of boots from which on growth in each of them is compared.
-const manyBoots = 5
-
 // judgeDevice judges a device by its dumps, without its call paths.
 func judgeDevice(d *device, build string, at int64) store.JudgedDevice {
 	last := &d.dumps[len(d.dumps)-1]

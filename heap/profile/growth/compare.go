@@ -56,31 +56,12 @@ func Compare(p *profile.Profile, n int) *Comparisons {
 			c.After++
 		}
 	}
-	side := func(s leak.Series, after bool) leak.Series {
-		var boots []leak.Boot
-		for i := range s.Boots {
-			if (l.timeline.boots[i].dumps[0] >= n) == after {
-				boots = append(boots, s.Boots[i])
-			}
-		}
-		s.Boots = boots
-		return s
-	}
-	var unnamed [2]bool // a call path before, or after, has an address without a name
-	same := !l.timeline.versions && len(l.Dumps) > 0 && version(l.Dumps[0].Dump) != ""
-	common := same // a call path without names is on both sides: the builds may be the same
-	for row := range p.Rows() {
-		if !same && slices.ContainsFunc(row.Stack(), profile.Site.Nameless) {
-			held, after := !sum(row, 0, n).IsZero(), !sum(row, n, len(l.Dumps)).IsZero()
-			unnamed[0], unnamed[1] = unnamed[0] || held, unnamed[1] || after
-			common = common || held && after
-		}
-	}
+	unnamed, versions := l.nameless(p, n)
 	for row := range p.Rows() {
 		s := l.series(l.timeline, []profile.Row{row})
-		x := Comparison{Row: row, Before: leak.Judge(side(s, false)), After: leak.Judge(side(s, true))}
+		x := Comparison{Row: row, Before: leak.Judge(l.side(s, n, false)), After: leak.Judge(l.side(s, n, true))}
 		if x.Before.Verdict == leak.Leak || x.After.Verdict == leak.Leak {
-			x.decide(sum(row, 0, n), sum(row, n, len(l.Dumps)), unnamed, l.timeline.versions || !common)
+			x.decide(sum(row, 0, n), sum(row, n, len(l.Dumps)), unnamed, versions)
 			if (x.Fate == FateNew || x.Fate == FateGone) && p.InliningUnknown() {
 				x.Fate, x.Why = FateUnknown, "a build has no lines: a function of this path may be inlined there"
 			}
@@ -101,6 +82,33 @@ func Compare(p *profile.Profile, n int) *Comparisons {
 			cmp.Compare(max(b.Before.Rate, b.After.Rate), max(a.Before.Rate, a.After.Rate)))
 	})
 	return c
+}
+
+// side returns the boots of a series before the update at dump n, or after it.
+func (l *Leaks) side(s leak.Series, n int, after bool) leak.Series {
+	var boots []leak.Boot
+	for i := range s.Boots {
+		if (l.timeline.boots[i].dumps[0] >= n) == after {
+			boots = append(boots, s.Boots[i])
+		}
+	}
+	s.Boots = boots
+	return s
+}
+
+// nameless reports whether a call path before, and one after dump n has an address without a name, and whether the
+// builds differ, as far as is known: not where such a path is on both sides.
+func (l *Leaks) nameless(p *profile.Profile, n int) (unnamed [2]bool, versions bool) {
+	same := !l.timeline.versions && len(l.Dumps) > 0 && version(l.Dumps[0].Dump) != ""
+	common := same
+	for row := range p.Rows() {
+		if !same && slices.ContainsFunc(row.Stack(), profile.Site.Nameless) {
+			held, after := !sum(row, 0, n).IsZero(), !sum(row, n, len(l.Dumps)).IsZero()
+			unnamed[0], unnamed[1] = unnamed[0] || held, unnamed[1] || after
+			common = common || held && after
+		}
+	}
+	return unnamed, l.timeline.versions || !common
 }
 
 // sum returns the sum of the values of a row in the dumps from index first to before index end.
