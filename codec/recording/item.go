@@ -98,7 +98,8 @@ type Cut struct {
 	ByLws bool // the record has exactly the length at which lws cuts a line
 }
 
-// ErrTooLong is the Err of a record longer than any valid record.
+// ErrTooLong is the Err of a record or line longer than a reader must accept. (BT-LIM-4, BT-PLINE-3,
+// BT-VLINE-3)
 var ErrTooLong = errors.New("longer than the longest record")
 
 // reasonTooLong is the reason of ErrTooLong. It is not in codec.Reasons.

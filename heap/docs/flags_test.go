@@ -11,7 +11,7 @@ import (
 )
 
 // foreign are flags of other programs that documents show, and of btfleet.
-var foreign = strings.Fields("--dump-dom --headless --hide-scrollbars --no-sandbox --port --preserve-status --reuid --run-cxx-freeres --run-libc-freeres --screenshot --signal --stdin --tokens --window-size")
+var foreign = strings.Fields("--port --preserve-status --reuid --run-cxx-freeres --run-libc-freeres --signal --stdin --tokens")
 
 var (
 	flagWord = regexp.MustCompile("(?:^|[\\s`(\"\\[])(--[a-z][a-z0-9-]*)")

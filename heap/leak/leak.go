@@ -122,7 +122,7 @@ type Judgement struct {
 	Bound float64 `json:"bound,omitempty"`
 	// Why is why the verdict is unknown, and what would decide.
 	Why string `json:"why,omitempty"`
-	// Weight is the logarithm of how much more likely the series is with a leak than without one.
+	// Weight is the natural logarithm of how much more likely the series is with a leak than without one.
 	// For the weights of several devices, see JudgeMember.
 	Weight float64 `json:"weight"`
 	// Gain is the growth since Since in bytes, without single jumps, added up over the boots.
