@@ -11,7 +11,7 @@ import (
 var update = flag.Bool("update", false, "write what the commands print into the documents")
 
 func TestSessions(t *testing.T) {
-	cmdtest.Documents(t, "..", []string{"../cmd/btstats"}, map[string]int{"btstats.md": 6}, *update)
+	cmdtest.Documents(t, "..", []string{"../cmd/btstats"}, map[string]int{"btstats.md": 5}, *update)
 }
 
 func TestLength(t *testing.T) { cmdtest.Short(t, "btstats.md") }
