@@ -159,7 +159,13 @@ func (l *leaks) writeLargest(w io.Writer) error {
 		v := row.Value()
 		tb.Rows = append(tb.Rows, []string{cli.Number(v.Bytes), percent(v.Bytes, total.Bytes), cli.Number(v.Count), path(row.Stack(), 50)})
 	}
-	return tb.Write(w)
+	if err := tb.Write(w); err != nil || len(l.Exes) > 0 || len(rows) == 0 {
+		return err
+	}
+	if site, ok := rows[0].Site(); ok && site.Nameless() {
+		_, err = fmt.Fprintln(w, "\naddresses without names: -e FILE gives the ELF file")
+	}
+	return err
 }
 
 // damage returns a line on what is lost or wrong.

@@ -21,7 +21,7 @@ func TestSummary(t *testing.T) {
 	}{
 		"two heaps and a trace": {two.String(), []string{"a.log: 1 leak in 8 dumps\n", "free 119,664 bytes in heap internal: exhausted in 2,493 dumps (2,461 to 2,527)\n  at +48 bytes per dump (47.4 to 48.6)\n",
 			"largest 60,000 (50 % of free): not fragmented\n", "leak, N %  +48 bytes per dump (46.7 to 49.3)\n  0x40376183 < 0x42080a1b < 0x42081c2d\n", "dump 8: 352 bytes in 22 blocks; the largest call paths:\n",
-			"  352  100.0     22  0x40376183 < 0x42080a1b < 0x42081c2d\n", "damage: none\n", "more: btheap leaks, btheap top, btheap html, btheap map\n"}, nil},
+			"  352  100.0     22  0x40376183 < 0x42080a1b < 0x42081c2d\n", "addresses without names: -e FILE gives the ELF file\n", "damage: none\n", "more: btheap leaks, btheap top, btheap html, btheap map\n"}, nil},
 		"one dump": {espTrace(3), []string{"a.log: 1 dump; 3 or more of a boot, some time apart, show what leaks\n", "48 bytes in 3 blocks", "damage: none\n", "more: btheap top"}, []string{"btheap leaks"}},
 		"reports only": {heapLogs["FreeRTOS, by the names of the fields"].log(0) + heapLogs["FreeRTOS, by the names of the fields"].log(1), []string{"2 reports of the allocator, too few to tell\n", "  free 30,000 → 29,000", "more: btheap leaks"},
 			[]string{"call paths", "btheap top"}},
