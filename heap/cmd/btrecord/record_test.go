@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 	if shared, err = os.MkdirTemp("", "btrecord"); err != nil {
 		panic(err)
 	}
+	if err := os.Chmod(shared, 0o755); err != nil { // another user runs the programs in it
+		panic(err)
+	}
 	os.Setenv("XDG_CACHE_HOME", shared) // of the library
 	code := m.Run()
 	os.RemoveAll(shared)
