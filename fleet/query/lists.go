@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -28,6 +29,9 @@ func (d *DB) Builds(ctx context.Context, o Scope) (list []Build, err error) {
 			return err
 		}
 		list, err = rows[Build](ctx, s, text("builds"))
+		for i := range list { // the engines add up in any order
+			list[i].Lost = math.Round(list[i].Lost*1e6) / 1e6
+		}
 		return err
 	})
 	return list, err
