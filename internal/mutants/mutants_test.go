@@ -40,8 +40,8 @@ func table(t *testing.T) (list []mutant) {
 		}
 		list = append(list, mutant{f[0], f[1], f[2], strings.Fields(f[3])})
 	}
-	if len(list) < 60 {
-		t.Fatalf("%d mutants, want 60 and more", len(list))
+	if len(list) < 160 {
+		t.Fatalf("%d mutants, want 160 and more", len(list))
 	}
 	return list
 }
@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The tests notice each mutant; with LWSBT_FULL=1 every 6th is tried, with LWSBT_FULL=all each. The file is replaced for the compiler alone, by go's -overlay.
+// The tests notice each mutant; with LWSBT_FULL=1 every 15th is tried, with LWSBT_FULL=all each. The file is replaced for the compiler alone, by go's -overlay.
 func TestMutants(t *testing.T) {
 	cmdtest.Long(t)
 	root, err := filepath.Abs("../..")
@@ -70,7 +70,7 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, m := range table(t) {
-		if i%6 != 0 && !cmdtest.All() {
+		if i%15 != 0 && !cmdtest.All() {
 			continue
 		}
 		t.Run(fmt.Sprintf("%d/%s", i+1, strings.TrimSpace(m.new)), func(t *testing.T) {
