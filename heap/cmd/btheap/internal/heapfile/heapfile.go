@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 
 	"github.com/google/pprof/profile"
 
@@ -31,9 +32,18 @@ type format struct {
 
 func always([]byte) bool { return true }
 
+// heaptrackFile matches the start of a heaptrack file: its version, and the program.
+var heaptrackFile = regexp.MustCompile(`^v [0-9a-f]+ [0-9a-f]+\nX `)
+
+// readHeaptrack reads none: heaptrack has viewers of its own.
+func readHeaptrack(io.Reader) (*profile.Profile, error) {
+	return nil, errors.New("heaptrack_gui shows it; btrecord records what btheap reads")
+}
+
 var formats = []format{
 	{"profile of pprof", isPprof, readPprof, isCertainlyPprof},
 	{"heap profile of gperftools, Go or jemalloc", isHeapText, readHeapText, always},
+	{"a file of heaptrack", heaptrackFile.Match, readHeaptrack, always},
 	{"page_owner", isPageOwner, readPageOwner, always},
 }
 

@@ -141,6 +141,7 @@ func compress(t *testing.T, data, by string) []byte {
 func TestDamaged(t *testing.T) {
 	for _, test := range []struct{ data, want string }{
 		{"heap profile: 1: 2 [1: 2] @ heapprofile\nrubbish\n", "unexpected number of sample values"},
+		{"v 10400 3\nX /bin/true\nI 1000 5e2990\n", "a file of heaptrack: heaptrack_gui shows it"},
 		{"Page allocated via order 99, mask\n", "order 99, expected 0 to 30"},
 	} {
 		path := filepath.Join(t.TempDir(), "file")
