@@ -46,3 +46,17 @@ func TestDamagedProfile(t *testing.T) {
 		t.Errorf("exit code %d, %s%s", code, out, errs)
 	}
 }
+
+// A profile without names does not ask for -e, which is refused with it.
+func TestProfileWithoutNames(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.heap")
+	if err := os.WriteFile(path, []byte("heap profile: 1: 100 [1: 100] @ heapprofile\n1: 100 [1: 100] @ 0x1000 0x2000\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := command("", path); code != 0 || !strings.Contains(out, "0xfff < 0x1fff") || strings.Contains(out, "-e FILE") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+	if _, errs, code := command("", "-e", path, path); code != 2 || !strings.Contains(errs, "has no effect here") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}

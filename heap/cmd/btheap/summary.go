@@ -159,10 +159,11 @@ func (l *leaks) writeLargest(w io.Writer) error {
 		v := row.Value()
 		tb.Rows = append(tb.Rows, []string{cli.Number(v.Bytes), percent(v.Bytes, total.Bytes), cli.Number(v.Count), path(row.Stack(), 50)})
 	}
-	if err := tb.Write(w); err != nil || len(l.Exes) > 0 || len(rows) == 0 {
+	// Files of other profilers take no -e, and a file that is known lacks symbols.
+	if err := tb.Write(w); err != nil || len(l.Exes) > 0 || len(rows) == 0 || l.reader == nil {
 		return err
 	}
-	if site, ok := rows[0].Site(); ok && site.Nameless() {
+	if site, ok := rows[0].Site(); ok && site.Module == "" && site.Nameless() {
 		_, err = fmt.Fprintln(w, "\naddresses without names: -e FILE gives the ELF file")
 	}
 	return err
