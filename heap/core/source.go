@@ -36,7 +36,7 @@ func (m *Image) Release() {
 	}
 }
 
-// releaseAfter is the number of bytes that are read before pages are given back.
+// releaseAfter is the number of bytes that are read before pages are released.
 const releaseAfter = 16 << 20
 
 // Passed counts bytes of the image that were read and are not needed soon: it releases pages now and then, so that a pass over

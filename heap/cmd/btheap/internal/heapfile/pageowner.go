@@ -29,7 +29,7 @@ func isPageOwner(head []byte) bool {
 
 // readPageOwner reads each page as a block.
 func readPageOwner(r io.Reader) (*profile.Profile, error) {
-	o := &pageOwner{functions: map[string]*profile.Function{}, mappings: map[string]*profile.Mapping{},
+	o := &pageOwner{functions: map[profile.Function]*profile.Function{}, mappings: map[string]*profile.Mapping{},
 		locations: map[string]*profile.Location{}, samples: map[string]*profile.Sample{}}
 	o.SampleType = []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}}
 	if err := readLines(r, o.line); err != nil {
@@ -41,7 +41,7 @@ func readPageOwner(r io.Reader) (*profile.Profile, error) {
 
 type pageOwner struct {
 	profile.Profile
-	functions map[string]*profile.Function // by name
+	functions map[profile.Function]*profile.Function
 	mappings  map[string]*profile.Mapping  // by module
 	locations map[string]*profile.Location // by name, offset and module
 	samples   map[string]*profile.Sample   // by stack
@@ -80,22 +80,12 @@ func (o *pageOwner) frame(address, name, offset, module string) {
 	l := o.locations[key]
 	if l == nil {
 		pc, _ := strconv.ParseUint(address, 16, 64)
-		l = &profile.Location{ID: uint64(len(o.Location) + 1), Address: pc, Mapping: o.mapping(module), Line: []profile.Line{{Function: o.function(name)}}}
+		l = &profile.Location{ID: uint64(len(o.Location) + 1), Address: pc, Mapping: o.mapping(module), Line: []profile.Line{{Function: function(&o.Profile, o.functions, name, "")}}}
 		o.locations[key] = l
 		o.Location = append(o.Location, l)
 	}
 	o.stack = append(o.stack, l)
 	o.key.WriteString(key + "\n")
-}
-
-func (o *pageOwner) function(name string) *profile.Function {
-	f := o.functions[name]
-	if f == nil {
-		f = &profile.Function{ID: uint64(len(o.Function) + 1), Name: name, SystemName: name}
-		o.functions[name] = f
-		o.Function = append(o.Function, f)
-	}
-	return f
 }
 
 // mapping returns the mapping of a module, nil for the kernel itself.
