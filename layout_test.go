@@ -182,6 +182,55 @@ func TestNoCircleOfIncludes(t *testing.T) {
 	}
 }
 
+var (
+	notCode    = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"`)
+	prototype  = regexp.MustCompile(`(?m)^[a-z][^;{}()=]*\b(\w+)\([^;{}]*\)(?: __attribute__\(\([^;]*\)\))?;`)
+	definition = regexp.MustCompile(`(?m)^[A-Za-z][^;{}()=#]*\b(\w+)\([^;{}]*\)\s*\{`)
+)
+
+// Of two files of C, one at most calls the other: a function that a header declares, or one of a header.
+func TestFilesOfCCallOneWay(t *testing.T) {
+	for _, dir := range []string{"device/src", "heap/record/preload"} {
+		files, _ := filepath.Glob(dir + "/*.[ch]")
+		headers, _ := filepath.Glob("device/include/lwsbt/*.h")
+		code, declared, defined := map[string]string{}, map[string]bool{}, map[string]string{}
+		for _, file := range append(headers, files...) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code[file] = notCode.ReplaceAllString(string(text), "")
+			for _, m := range prototype.FindAllStringSubmatch(code[file], -1) {
+				declared[m[1]] = declared[m[1]] || filepath.Ext(file) == ".h"
+			}
+			code[file] = prototype.ReplaceAllString(code[file], "")
+		}
+		for _, file := range files {
+			for _, m := range definition.FindAllStringSubmatch(code[file], -1) {
+				if filepath.Ext(file) == ".h" || declared[m[1]] && !strings.HasPrefix(m[0], "static") {
+					defined[m[1]] = file
+				}
+			}
+		}
+		calls := map[[2]string]string{}
+		for _, file := range files {
+			for _, m := range regexp.MustCompile(`\b(\w+)\(`).FindAllStringSubmatch(code[file], -1) {
+				if in := defined[m[1]]; in != "" && in != file && filepath.Ext(in) == filepath.Ext(file) {
+					calls[[2]string{file, in}] = m[1]
+				}
+			}
+		}
+		if len(calls) < 20 {
+			t.Fatalf("%s: %d files call others", dir, len(calls))
+		}
+		for pair, name := range calls {
+			if back := calls[[2]string{pair[1], pair[0]}]; back != "" && pair[0] < pair[1] {
+				t.Errorf("%s calls %s of %s, which calls %s", pair[0], name, pair[1], back)
+			}
+		}
+	}
+}
+
 // The format, its tests included, imports nothing of the heap tools, and these nothing of the
 // fleet: each module builds and tests without those above it.
 func TestModulesStandAlone(t *testing.T) {

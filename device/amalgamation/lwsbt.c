@@ -4160,7 +4160,8 @@ INLINE int may_save_ra(uint32_t h)
  *
  *   capture_prologue.h  struct prologue, what instructions do to it, reading
  *   capture_rules.h     the cache: what was read, by return address (struct lwsbt_rule)
- *   capture_walk.h      frames: from one to its caller, up to the last
+ *   capture_frame.h     a frame, and what code says of it
+ *   capture_walk.h      from a frame to its caller, up to the last
  *
  * With LWSBT_CAPTURE_TABLE_ONLY there always is a table, and the code for the search is left
  * out: 1,150 to 1,310 bytes of Thumb code.
@@ -4199,7 +4200,7 @@ INLINE int may_save_ra(uint32_t h)
  *                 that of a call by code that decode cannot read
  *   EXCEPTIONS    the port defines cross, too, which replaces a frame whose return address is
  *                 the mark of an exception by the interrupted function, and takes that; and
- *                 resume, which replaces the interrupted function by its caller
+ *                 ends_soon and ends_late, which tell what the interrupted function leaves
  */
 #ifndef CAPTURE_PROLOGUE_H
 #define CAPTURE_PROLOGUE_H
@@ -4466,11 +4467,10 @@ static uintptr_t rule_of(const struct prologue *p, int by_fp)
 	return (uintptr_t)(by_fp != 0) << 31 | entry << 16 | fp << 8 | ra;
 }
 
-/* src/capture_walk.h ------------------------------------------------------------------------ */
+/* src/capture_frame.h ----------------------------------------------------------------------- */
 
 /*
- * capture_walk.h: from a frame to its caller, by its prologue (capture_prologue.h) or by the cache
- * (capture_rules.h).
+ * capture_frame.h: a frame of the stack, and what the code of its function says of it.
  */
 
 /* What a word of the stack is: no return address, that of a call, or that of a call
@@ -4494,6 +4494,13 @@ struct frame {
 #endif
 	int kind;	/* of pc */
 };
+
+#ifdef EXCEPTIONS
+/* What an interrupted function leaves to its caller. */
+struct end {
+	uintptr_t sp, fp, lr;
+};
+#endif
 
 /* The word at address at of the stack that f is on, if it is aligned and within the limits. */
 UNUSED static int frame_word(const struct frame *f, uintptr_t at, uintptr_t *word)
@@ -4538,10 +4545,95 @@ INLINE void take(struct taken *t, uintptr_t pc)
 	t->n++;
 }
 
+/*
+ * entry_of returns the stack pointer that the function of f was entered with, whose prologue p
+ * was read up to address at; 0 if it can't be known. *by_fp is set if the function moves its
+ * stack pointer. That is looked for only where the frame pointer says otherwise, or for the cache.
+ */
+NOINLINE static uintptr_t entry_of(const struct lwsbt_capture_ctx *ctx, const struct frame *f,
+	struct prologue *p, uintptr_t at, uintptr_t end, int *by_fp)
+{
+	uintptr_t entry = f->sp - (uintptr_t)p->sp, other = f->fp - (uintptr_t)p->frame;
+	intptr_t sp = p->sp;
+	unsigned has = p->has;
+
+	*by_fp = 0;
+	if (!(has & SETS_FP))
+		return has & DYNAMIC ? 0 : entry;
+	if (other == entry && RULE_COUNT(ctx) == 0)
+		return entry;
+	*by_fp = moves_sp(ctx, at, f->pc, end, p);
+	p->sp = sp;
+	p->has = has;
+	return *by_fp ? other : entry;
+}
+
+/* The function at address at, by the table: its start, and *end. 0: none. */
+static uintptr_t look_up(const struct lwsbt_functions *t, uintptr_t at, uintptr_t *end)
+{
+	size_t lo = 0, hi = t->count, mid;
+
+	if (at < t->base || at >= t->end)
+		return 0;
+	at -= t->base;
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (t->start[mid] <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == 0)
+		return 0;
+	*end = lo < t->count ? t->base + t->start[lo] : t->end;
+	return t->base + t->start[lo - 1];
+}
+
+#if !defined(LWSBT_CAPTURE_TABLE_ONLY) && !defined(OWN_SEARCH)
+
+static uintptr_t search(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
+{
+	uintptr_t end = at - ctx->code_lo < FAR ? ctx->code_lo : at - FAR;
+
+	while (at - end >= STEP && in_code(ctx, at - STEP, STEP)) {
+		at -= STEP;
+		if (saves_ra(ctx, at))
+			return begin(ctx, at);
+	}
+	return 0;
+}
+
+#endif
+
+/* start_of returns where the function at address at begins, or 0, and where it may end. */
+NOINLINE static uintptr_t start_of(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t *end)
+{
+	uintptr_t start;
+
+	if (ctx->functions) {
+		start = look_up(ctx->functions, at, end);
+		return start >= ctx->code_lo ? start : 0;
+	}
+#ifdef LWSBT_CAPTURE_TABLE_ONLY
+	return 0;
+#else
+	*end = at + FAR;
+	return search(ctx, at);
+#endif
+}
+
+/* src/capture_walk.h ------------------------------------------------------------------------ */
+
+/*
+ * capture_walk.h: from a frame (capture_frame.h) to its caller, by its prologue (capture_prologue.h) or by the
+ * cache (capture_rules.h).
+ */
+
 #ifdef EXCEPTIONS
 static int cross(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t entry,
 	uintptr_t mark, struct taken *t);
-static int resume(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t);
+static int ends_soon(const struct lwsbt_capture_ctx *ctx, const struct frame *f, struct end *e);
+static int ends_late(const struct lwsbt_capture_ctx *ctx, const struct frame *f, struct end *e);
 #else
 #define cross(ctx, f, entry, mark, t) 0
 #define resume(ctx, f, t) 0
@@ -4628,29 +4720,6 @@ static int leave(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t
 }
 
 /*
- * entry_of returns the stack pointer that the function of f was entered with, whose prologue p
- * was read up to address at; 0 if it can't be known. *by_fp is set if the function moves its
- * stack pointer. That is looked for only where the frame pointer says otherwise, or for the cache.
- */
-NOINLINE static uintptr_t entry_of(const struct lwsbt_capture_ctx *ctx, const struct frame *f,
-	struct prologue *p, uintptr_t at, uintptr_t end, int *by_fp)
-{
-	uintptr_t entry = f->sp - (uintptr_t)p->sp, other = f->fp - (uintptr_t)p->frame;
-	intptr_t sp = p->sp;
-	unsigned has = p->has;
-
-	*by_fp = 0;
-	if (!(has & SETS_FP))
-		return has & DYNAMIC ? 0 : entry;
-	if (other == entry && RULE_COUNT(ctx) == 0)
-		return entry;
-	*by_fp = moves_sp(ctx, at, f->pc, end, p);
-	p->sp = sp;
-	p->has = has;
-	return *by_fp ? other : entry;
-}
-
-/*
  * caller replaces f by its caller, as the prologue that begins at start has it. The rule
  * follows from code alone, and is cached. What takes much of the stack is a function of its own, here
  * and below, so that no two of them take it at a time.
@@ -4673,59 +4742,19 @@ NOINLINE static int caller(const struct lwsbt_capture_ctx *ctx, struct frame *f,
 	return entry != 0 && leave(ctx, f, entry, &p, t);
 }
 
-/* The function at address at, by the table: its start, and *end. 0: none. */
-static uintptr_t look_up(const struct lwsbt_functions *t, uintptr_t at, uintptr_t *end)
+#ifdef EXCEPTIONS
+
+/* resume replaces f, which was interrupted anywhere, by its caller. */
+NOINLINE static int resume(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
 {
-	size_t lo = 0, hi = t->count, mid;
+	struct end e;
 
-	if (at < t->base || at >= t->end)
-		return 0;
-	at -= t->base;
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (t->start[mid] <= at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == 0)
-		return 0;
-	*end = lo < t->count ? t->base + t->start[lo] : t->end;
-	return t->base + t->start[lo - 1];
-}
-
-#if !defined(LWSBT_CAPTURE_TABLE_ONLY) && !defined(OWN_SEARCH)
-
-static uintptr_t search(const struct lwsbt_capture_ctx *ctx, uintptr_t at)
-{
-	uintptr_t end = at - ctx->code_lo < FAR ? ctx->code_lo : at - FAR;
-
-	while (at - end >= STEP && in_code(ctx, at - STEP, STEP)) {
-		at -= STEP;
-		if (saves_ra(ctx, at))
-			return begin(ctx, at);
-	}
-	return 0;
+	if (ends_soon(ctx, f, &e) && land(ctx, f, e.sp, e.lr, e.fp, t))
+		return 1;
+	return f->kind == INTERRUPTED && ends_late(ctx, f, &e) && land(ctx, f, e.sp, e.lr, e.fp, t);
 }
 
 #endif
-
-/* start_of returns where the function at address at begins, or 0, and where it may end. */
-NOINLINE static uintptr_t start_of(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t *end)
-{
-	uintptr_t start;
-
-	if (ctx->functions) {
-		start = look_up(ctx->functions, at, end);
-		return start >= ctx->code_lo ? start : 0;
-	}
-#ifdef LWSBT_CAPTURE_TABLE_ONLY
-	return 0;
-#else
-	*end = at + FAR;
-	return search(ctx, at);
-#endif
-}
 
 /* up replaces f by its caller, and takes it. */
 static int up(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
@@ -5392,11 +5421,6 @@ NOINLINE static int cross(const struct lwsbt_capture_ctx *ctx, struct frame *f, 
 	return 1;
 }
 
-/* What an interrupted function does until it returns. */
-struct end {
-	uintptr_t sp, fp, lr;
-};
-
 /* pop takes the registers in list off the stack; e->lr is the new pc, if that is among them. */
 static int pop(const struct frame *f, struct end *e, uint32_t list)
 {
@@ -5482,49 +5506,47 @@ static int ends_before(const struct frame *f, uintptr_t start)
 	return 0;
 }
 
-/* resume_late is resume for what began at start. certain is set if it did. */
-NOINLINE static int resume_late(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t start,
-	uintptr_t end, int certain, struct taken *t)
+/* ends_as fills e for a function that begins at start, or may. certain is set if it does. */
+NOINLINE static int ends_as(const struct lwsbt_capture_ctx *ctx, const struct frame *f, uintptr_t start,
+	uintptr_t end, int certain, struct end *e)
 {
 	struct prologue p;
-	uintptr_t at = read_prologue(ctx, start, f->pc, &p), entry, ra = f->lr, fp = f->fp;
+	uintptr_t at = read_prologue(ctx, start, f->pc, &p);
 	int by_fp;
 
-	entry = entry_of(ctx, f, &p, at, end, &by_fp);
-	if (entry < f->sp || entry > f->hi ||
-	    ((p.has & HAS_FP) && !frame_word(f, entry + (uintptr_t)p.fp, &fp)) ||
-	    ((p.has & HAS_RA) && !frame_word(f, entry + (uintptr_t)p.ra, &ra)))
+	e->sp = entry_of(ctx, f, &p, at, end, &by_fp);
+	e->fp = f->fp;
+	e->lr = f->lr;
+	if (e->sp < f->sp || e->sp > f->hi ||
+	    ((p.has & HAS_FP) && !frame_word(f, e->sp + (uintptr_t)p.fp, &e->fp)) ||
+	    ((p.has & HAS_RA) && !frame_word(f, e->sp + (uintptr_t)p.ra, &e->lr)))
 		return 0;
-	return (certain || ra == f->lr) && land(ctx, f, entry, ra, fp, t);
+	return certain || e->lr == f->lr;
 }
 
-NOINLINE static int resume_soon(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
+/* ends_soon fills e if f is about to return. */
+NOINLINE static int ends_soon(const struct lwsbt_capture_ctx *ctx, const struct frame *f, struct end *e)
 {
-	struct end e;
-
-	return returns_soon(ctx, f, &e) && e.sp >= f->sp && e.sp <= f->hi && land(ctx, f, e.sp, e.lr, e.fp, t);
+	return returns_soon(ctx, f, e) && e->sp >= f->sp && e->sp <= f->hi;
 }
 
 /*
- * resume replaces f, which was interrupted anywhere, by its caller: what its prologue has done so far
- * is known if it is known where the function begins. Without a table, it is where the last call was made
- * in the same function, or no return is in between; or if what it saved is still in lr.
+ * ends_late fills e by what the prologue of f has done so far, which is known if it is known where the
+ * function begins. Without a table, it is where the last call was made in the same function, or no return
+ * is in between; or if what it saved is still in lr.
  */
-NOINLINE static int resume(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
+NOINLINE static int ends_late(const struct lwsbt_capture_ctx *ctx, const struct frame *f, struct end *e)
 {
-	uintptr_t start, end = 0, last = (f->lr & ~(uintptr_t)MODE) - STEP, of_last;
+	uintptr_t end = 0, start = start_of(ctx, f->pc, &end), last = (f->lr & ~(uintptr_t)MODE) - STEP, of_last;
 	int certain = 1;
 
-	if (resume_soon(ctx, f, t))
-		return 1;
-	start = start_of(ctx, f->pc, &end);
-	if (start == 0 || f->kind != INTERRUPTED)
+	if (start == 0)
 		return 0;
 	if (!ctx->functions && ends_before(f, start)) {
 		of_last = in_code(ctx, last, STEP) ? start_of(ctx, last, &end) : 0;
 		certain = of_last == start;
 	}
-	return resume_late(ctx, f, start, end, certain, t);
+	return ends_as(ctx, f, start, end, certain, e);
 }
 #endif
 

@@ -64,11 +64,6 @@ NOINLINE static int cross(const struct lwsbt_capture_ctx *ctx, struct frame *f, 
 	return 1;
 }
 
-/* What an interrupted function does until it returns. */
-struct end {
-	uintptr_t sp, fp, lr;
-};
-
 /* pop takes the registers in list off the stack; e->lr is the new pc, if that is among them. */
 static int pop(const struct frame *f, struct end *e, uint32_t list)
 {
@@ -154,47 +149,45 @@ static int ends_before(const struct frame *f, uintptr_t start)
 	return 0;
 }
 
-/* resume_late is resume for what began at start. certain is set if it did. */
-NOINLINE static int resume_late(const struct lwsbt_capture_ctx *ctx, struct frame *f, uintptr_t start,
-	uintptr_t end, int certain, struct taken *t)
+/* ends_as fills e for a function that begins at start, or may. certain is set if it does. */
+NOINLINE static int ends_as(const struct lwsbt_capture_ctx *ctx, const struct frame *f, uintptr_t start,
+	uintptr_t end, int certain, struct end *e)
 {
 	struct prologue p;
-	uintptr_t at = read_prologue(ctx, start, f->pc, &p), entry, ra = f->lr, fp = f->fp;
+	uintptr_t at = read_prologue(ctx, start, f->pc, &p);
 	int by_fp;
 
-	entry = entry_of(ctx, f, &p, at, end, &by_fp);
-	if (entry < f->sp || entry > f->hi ||
-	    ((p.has & HAS_FP) && !frame_word(f, entry + (uintptr_t)p.fp, &fp)) ||
-	    ((p.has & HAS_RA) && !frame_word(f, entry + (uintptr_t)p.ra, &ra)))
+	e->sp = entry_of(ctx, f, &p, at, end, &by_fp);
+	e->fp = f->fp;
+	e->lr = f->lr;
+	if (e->sp < f->sp || e->sp > f->hi ||
+	    ((p.has & HAS_FP) && !frame_word(f, e->sp + (uintptr_t)p.fp, &e->fp)) ||
+	    ((p.has & HAS_RA) && !frame_word(f, e->sp + (uintptr_t)p.ra, &e->lr)))
 		return 0;
-	return (certain || ra == f->lr) && land(ctx, f, entry, ra, fp, t);
+	return certain || e->lr == f->lr;
 }
 
-NOINLINE static int resume_soon(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
+/* ends_soon fills e if f is about to return. */
+NOINLINE static int ends_soon(const struct lwsbt_capture_ctx *ctx, const struct frame *f, struct end *e)
 {
-	struct end e;
-
-	return returns_soon(ctx, f, &e) && e.sp >= f->sp && e.sp <= f->hi && land(ctx, f, e.sp, e.lr, e.fp, t);
+	return returns_soon(ctx, f, e) && e->sp >= f->sp && e->sp <= f->hi;
 }
 
 /*
- * resume replaces f, which was interrupted anywhere, by its caller: what its prologue has done so far
- * is known if it is known where the function begins. Without a table, it is where the last call was made
- * in the same function, or no return is in between; or if what it saved is still in lr.
+ * ends_late fills e by what the prologue of f has done so far, which is known if it is known where the
+ * function begins. Without a table, it is where the last call was made in the same function, or no return
+ * is in between; or if what it saved is still in lr.
  */
-NOINLINE static int resume(const struct lwsbt_capture_ctx *ctx, struct frame *f, struct taken *t)
+NOINLINE static int ends_late(const struct lwsbt_capture_ctx *ctx, const struct frame *f, struct end *e)
 {
-	uintptr_t start, end = 0, last = (f->lr & ~(uintptr_t)MODE) - STEP, of_last;
+	uintptr_t end = 0, start = start_of(ctx, f->pc, &end), last = (f->lr & ~(uintptr_t)MODE) - STEP, of_last;
 	int certain = 1;
 
-	if (resume_soon(ctx, f, t))
-		return 1;
-	start = start_of(ctx, f->pc, &end);
-	if (start == 0 || f->kind != INTERRUPTED)
+	if (start == 0)
 		return 0;
 	if (!ctx->functions && ends_before(f, start)) {
 		of_last = in_code(ctx, last, STEP) ? start_of(ctx, last, &end) : 0;
 		certain = of_last == start;
 	}
-	return resume_late(ctx, f, start, end, certain, t);
+	return ends_as(ctx, f, start, end, certain, e);
 }

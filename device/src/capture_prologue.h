@@ -18,7 +18,8 @@
  *
  *   capture_prologue.h  struct prologue, what instructions do to it, reading
  *   capture_rules.h     the cache: what was read, by return address (struct lwsbt_rule)
- *   capture_walk.h      frames: from one to its caller, up to the last
+ *   capture_frame.h     a frame, and what code says of it
+ *   capture_walk.h      from a frame to its caller, up to the last
  *
  * With LWSBT_CAPTURE_TABLE_ONLY there always is a table, and the code for the search is left
  * out: 1,150 to 1,310 bytes of Thumb code.
@@ -57,7 +58,7 @@
  *                 that of a call by code that decode cannot read
  *   EXCEPTIONS    the port defines cross, too, which replaces a frame whose return address is
  *                 the mark of an exception by the interrupted function, and takes that; and
- *                 resume, which replaces the interrupted function by its caller
+ *                 ends_soon and ends_late, which tell what the interrupted function leaves
  */
 #ifndef CAPTURE_PROLOGUE_H
 #define CAPTURE_PROLOGUE_H
@@ -213,6 +214,7 @@ static int moves_sp(const struct lwsbt_capture_ctx *ctx, uintptr_t at, uintptr_t
 }
 
 #include "capture_rules.h"
+#include "capture_frame.h"
 #include "capture_walk.h"
 
 #endif

@@ -34,10 +34,12 @@ static fexec_fn real_fexecve;
 static spawn_fn real_spawn, real_spawnp;
 static close_fn real_close;
 static range_fn real_range;
+static bool (*begins)(void);	/* starts recording, see begin */
 
 /* The child of a vfork may not call dlsym. */
-void exec_start(void)
+void exec_start(bool (*begin)(void))
 {
+	begins = begin;
 	real_execve = (exec_fn)dlsym(RTLD_NEXT, "execve");
 	real_execvpe = (exec_fn)dlsym(RTLD_NEXT, "execvpe");
 	real_fexecve = (fexec_fn)dlsym(RTLD_NEXT, "fexecve");
@@ -49,7 +51,7 @@ void exec_start(void)
 
 static inline bool recording(void)
 {
-	return (gate->ring || begin()) && !self.strict;
+	return (gate->ring || (begins && begins())) && !self.strict;
 }
 
 /* ---------------------------------------------------------------- what a program needs */

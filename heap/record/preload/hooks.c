@@ -155,7 +155,7 @@ static void start(void)
 	if (!real_free) {
 		state = STARTING;
 		find_real(next);
-		exec_start();
+		exec_start(begin);
 		state = RAW;
 	}
 	if (in_loader && (&__asan_init || &__tsan_init))

@@ -29,7 +29,7 @@
 #define NT_GNU_BUILD_ID 3
 #endif
 
-uintptr_t loader_lo, loader_size;
+uintptr_t loader_lo, loader_size, walk_salt = 1;
 char program_path[PATH_MAX];
 
 /* ---------------------------------------------------------------- program headers */
@@ -244,6 +244,12 @@ bool module_tell(struct own *o, const struct module *m)
 			__atomic_store_n(&told[i], m->start, __ATOMIC_RELEASE);
 	}
 	return true;
+}
+
+/* walk_forget has all threads forget their stacks and rules: modules are gone. */
+static void walk_forget(void)
+{
+	__atomic_fetch_add(&walk_salt, 1, __ATOMIC_RELEASE);
 }
 
 void modules_unloaded(struct own *o)

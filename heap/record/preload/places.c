@@ -74,7 +74,7 @@ static uint16_t words_from(uintptr_t sp, uintptr_t at)
 }
 
 /* settle makes the last stack that of a place, and reports whether it could. */
-bool settle(struct place *p, const struct last *l)
+static bool settle(struct place *p, const struct last *l)
 {
 	unsigned n = l->n, k = 0, far = 0;
 	uintptr_t sp = l->sp[n - 1];
@@ -117,7 +117,8 @@ static NOINLINE void walk_elsewhere(struct own *o, const struct regs *from, uint
 	o->place[o->before].next = (uint8_t)place;
 	o->before = (uint8_t)place;
 	if (UNLIKELY(!here(&o->place[place], from, now_salt, hi))) {
-		walk_new(o, from, now_salt, place, s);
+		if (walk_new(o, from, now_salt, s) && settle(&o->place[place], &o->last))
+			s->place = place;
 		return;
 	}
 	s->place = place;

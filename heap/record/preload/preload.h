@@ -7,7 +7,8 @@
  *   record.c    records into the thread's ring
  *   sample.c    which blocks are recorded, where not all are
  *   slots.c     rings: taking one, waiting while it is full, leaving it
- *   process.c   start, fork, threads' ends
+ *   file.c      the file that has them
+ *   process.c   start, fork
  *   exec.c      programs that the process executes
  *   attach.c    start in a process that runs already
  *   program.c   functions of programs with their own malloc
@@ -102,7 +103,6 @@ extern const struct ring_tables *tables;
 /* begin starts recording, at the first event of a process, and reports whether it is
  * recorded. */
 bool begin(void);
-void thread_end_wanted(void);	/* has the thread's rings left at its end */
 extern uint64_t image;
 extern uint8_t program_hooks;	/* enum ring_hooks */
 extern char **environ;
@@ -245,8 +245,6 @@ struct stack {
 /* walk finds the call stack from a function's caller. */
 void walk(struct own *o, const struct regs *from, struct stack *s);
 void walk_begin(struct own *o);	/* forgets all stacks */
-void walk_forget(void);		/* for all threads: modules are gone */
-extern uintptr_t walk_salt;	/* counts them; stacks and rules of another salt are forgotten */
 bool walk_start(void);
 
 /* ---------------------------------------------------------------- cfi.c */
@@ -280,6 +278,7 @@ void modules_unloaded(struct own *o);
 void modules_start(void);
 void modules_child(void);	/* in a forked child */
 extern uintptr_t loader_lo, loader_size; /* the dynamic linker's code */
+extern uintptr_t walk_salt; /* changes as modules are unloaded; stacks and rules of another salt are forgotten */
 extern char program_path[];
 
 /* ---------------------------------------------------------------- memory.c */

@@ -21,14 +21,22 @@
 
 /* file is a descriptor of the memory, which may be closed later. */
 bool slots_start(int file);
-/* ring_open opens the file; -1: it cannot be reached. */
-int ring_open(void);
 uint32_t thread_id(void);
+/* ring_map maps the header and the slots of the file at path. *file is a descriptor of it. */
+struct ring_header *ring_map(const char *path, int *file);
+/* ring_open opens the file again; -1: it cannot be reached. */
+int ring_open(void);
+extern char ring_path[];	/* what LWSBT_RING names: the environment may change */
 extern pid_t owner;	/* the process */
+/* What the process tells of its begin: see RING_IMAGE. */
+struct origin {
+	pid_t parent;
+	uint64_t parent_image, forked;
+	uint32_t told;	/* not every machine has atomic bytes */
+};
+extern struct origin origin;
 /* child_start begins recording in a forked child, if it is to be recorded. */
 void child_start(void);
-/* image_tell puts the record of the process into its first ring, and reports whether it did. */
-bool image_tell(struct own *o);
 /* process_start begins recording into the file at path, and reports whether it did. attaching: the library
  * was not preloaded, and programs that the process executes are not recorded. */
 bool process_start(const char *path, bool attaching);
@@ -55,7 +63,8 @@ static inline void keep(void *p, size_t n, const struct regs *from)
 
 /* ---------------------------------------------------------------- exec.c */
 
-void exec_start(void);	/* finds the functions that the hooks call */
+/* exec_start finds the functions that the hooks call. begin starts recording, and reports whether it has begun. */
+void exec_start(bool (*begin)(void));
 /* exec_keep has programs that are executed recorded, too: the memory has a name and a descriptor. */
 void exec_keep(const char *memory_name, int file, const char *library_name);
 /* exec_inherited returns the descriptor that a name of an inherited file means, or -1. */

@@ -10,13 +10,6 @@
 
 /* ---------------------------------------------------------------- forgetting */
 
-uintptr_t walk_salt = 1;
-
-void walk_forget(void)
-{
-	__atomic_fetch_add(&walk_salt, 1, __ATOMIC_RELEASE);
-}
-
 void walk_begin(struct own *o)
 {
 	o->before = 0;

@@ -78,21 +78,6 @@ static struct own *own_new(uint32_t slot)
 	return o;
 }
 
-bool slots_start(int file)
-{
-	owns = pages(fixed.slots * sizeof *owns);
-	chunks = pages((fixed.slots + CHUNK - 1) / CHUNK * sizeof *chunks);
-	seed = mmap(NULL, PAGE, PROT_NONE, MAP_SHARED, file, 0);
-	if (!owns || !chunks || seed == MAP_FAILED)
-		return false;
-	madvise(seed, PAGE, MADV_DONTDUMP); /* and what is made of it */
-	void *p = mremap(seed, 0, 2 * PAGE, MREMAP_MAYMOVE);
-	duplicates = p != MAP_FAILED && p != seed;
-	if (duplicates)
-		munmap(p, 2 * PAGE);
-	return true;
-}
-
 /* futex returns 0 or an error. */
 static int futex(uint32_t *word, int op, uint32_t value, const struct timespec *time)
 {
@@ -106,6 +91,62 @@ static void wake_recorder(struct ring_header *r)
 	if (__atomic_load_n(&r->asleep, __ATOMIC_SEQ_CST) &&
 	    __atomic_exchange_n(&r->asleep, 0, __ATOMIC_SEQ_CST))
 		futex(&r->asleep, FUTEX_WAKE, 1, NULL);
+}
+
+/* ---------------------------------------------------------------- leaving */
+
+void own_leave(void)
+{
+	for (unsigned i = 0; i < LEVELS; i++) {
+		struct own *o = self.own[i];
+		if (!o)
+			continue;
+		self.own[i] = NULL;
+		__atomic_store_n(&o->slot->state, RING_LEFT, __ATOMIC_RELEASE);
+	}
+}
+
+static pthread_key_t key;
+static bool keyed;
+
+#ifndef PTHREAD_DESTRUCTOR_ITERATIONS
+#define PTHREAD_DESTRUCTOR_ITERATIONS 4
+#endif
+
+/* Other destructors free memory, too: this one comes again, and leaves in the last round. */
+static void thread_ends(void *arg)
+{
+	if (++self.rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+		pthread_setspecific(key, arg);
+		return;
+	}
+	own_leave();
+}
+
+/* A C library keeps the first keys' values without allocating. Threads without a value
+ * are found by btrecord, as those that end otherwise. */
+static void thread_end_wanted(void)
+{
+	if (keyed && key < 32)
+		pthread_setspecific(key, &self);
+}
+
+/* ---------------------------------------------------------------- the start */
+
+bool slots_start(int file)
+{
+	keyed = keyed || !pthread_key_create(&key, thread_ends);
+	owns = pages(fixed.slots * sizeof *owns);
+	chunks = pages((fixed.slots + CHUNK - 1) / CHUNK * sizeof *chunks);
+	seed = mmap(NULL, PAGE, PROT_NONE, MAP_SHARED, file, 0);
+	if (!owns || !chunks || seed == MAP_FAILED)
+		return false;
+	madvise(seed, PAGE, MADV_DONTDUMP); /* and what is made of it */
+	void *p = mremap(seed, 0, 2 * PAGE, MREMAP_MAYMOVE);
+	duplicates = p != MAP_FAILED && p != seed;
+	if (duplicates)
+		munmap(p, 2 * PAGE);
+	return true;
 }
 
 /* ---------------------------------------------------------------- taking one */
@@ -197,6 +238,27 @@ static struct own *take(struct ring_header *r)
 	return o;
 }
 
+/* image_tell puts the record of the process into its first ring, and reports whether it did. */
+static bool image_tell(struct own *o)
+{
+	uint32_t no = 0;
+
+	if (!__atomic_compare_exchange_n(&origin.told, &no, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return false;
+	size_t path = strlen(program_path), words = (path + 7) / 8;
+	uint64_t *w = reserve(o); /* it is the first: there is room for it */
+	if (!w)
+		return false;
+	memset(w + 5, 0, words * 8);
+	memcpy(w + 5, program_path, path);
+	w[1] = (uint32_t)owner | (uint64_t)origin.parent << 32;
+	w[2] = path | (uint64_t)WORD << 32 | (uint64_t)program_hooks << 40;
+	w[3] = origin.parent_image;
+	w[4] = origin.forked;
+	publish(o, w, stamp(), 0, RING_IMAGE, (uint32_t)(5 + words));
+	return true;
+}
+
 NOINLINE struct own *own_take(unsigned level)
 {
 	struct ring_header *r = gate->ring;
@@ -218,17 +280,6 @@ NOINLINE struct own *own_take(unsigned level)
 		wake_recorder(r); /* it looks at the process while there is one */
 	errno = e;
 	return o;
-}
-
-void own_leave(void)
-{
-	for (unsigned i = 0; i < LEVELS; i++) {
-		struct own *o = self.own[i];
-		if (!o)
-			continue;
-		self.own[i] = NULL;
-		__atomic_store_n(&o->slot->state, RING_LEFT, __ATOMIC_RELEASE);
-	}
 }
 
 /* ---------------------------------------------------------------- a full ring */

@@ -338,7 +338,7 @@ static void remember(struct last *l, const struct walked *w)
 		l->salt = 0; /* not to be joined */
 }
 
-NOINLINE void walk_new(struct own *o, const struct regs *from, uint64_t now_salt, unsigned place, struct stack *s)
+NOINLINE bool walk_new(struct own *o, const struct regs *from, uint64_t now_salt, struct stack *s)
 {
 	struct walked *w = &o->walked;
 	struct last *l = &o->last;
@@ -363,12 +363,11 @@ NOINLINE void walk_new(struct own *o, const struct regs *from, uint64_t now_salt
 		l->salt = now_salt;
 		remember(l, w);
 		s->pcs = l->pc + w->joined;
-		if (settle(&o->place[place], l))
-			s->place = place;
-	} else {
-		l->n = 0;
-		s->steps = w->step;
+		return true;
 	}
+	l->n = 0;
+	s->steps = w->step;
+	return false;
 }
 
 #endif

@@ -71,9 +71,7 @@ bool reach(uintptr_t sp, uintptr_t *hi, uintptr_t at);
 
 /* ---------------------------------------------------------------- walks */
 
-/* walk_new walks, and has the stack at a place, if it can. */
-void walk_new(struct own *o, const struct regs *from, uint64_t now_salt, unsigned place, struct stack *s);
-/* settle makes the last stack that of a place, and reports whether it could. */
-bool settle(struct place *p, const struct last *l);
+/* walk_new walks, and reports whether the thread's last stack is this one now. */
+bool walk_new(struct own *o, const struct regs *from, uint64_t now_salt, struct stack *s);
 
 #endif
