@@ -25,13 +25,14 @@ var public = []string{"codec", "codec/callpath", "codec/recording", "conformance
 // import, tests apart: other packages of ours, and libraries, "*" for any. Bytes flow one
 // way, from a log line to a report. A package or an import that is not listed changes the design.
 var layout = map[string]struct{ packages, libraries string }{
-	".":               {},
-	"codec":           {packages: "internal/crc16"},
-	"codec/callpath":  {packages: "codec internal/crc16"},
-	"internal/crc16":  {},
-	"codec/recording": {packages: "codec codec/callpath"},
-	"symbol":          {packages: "codec symbol/arch symbol/internal/dwarf symbol/internal/elfnote internal/printable symbol/sysroot", libraries: "github.com/ianlancetaylor/demangle github.com/therootcompany/xz"},
-	"symbol/arch":     {},
+	".":                         {},
+	"codec":                     {packages: "internal/crc16"},
+	"codec/callpath":            {packages: "codec internal/crc16"},
+	"internal/crc16":            {},
+	"codec/recording":           {packages: "codec codec/callpath"},
+	"codec/recording/reconcile": {packages: "codec codec/recording"},
+	"symbol":                    {packages: "codec symbol/arch symbol/internal/dwarf symbol/internal/elfnote internal/printable symbol/sysroot", libraries: "github.com/ianlancetaylor/demangle github.com/therootcompany/xz"},
+	"symbol/arch":               {},
 
 	"symbol/internal/dwarf": {},
 
@@ -45,7 +46,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/core/graph":               {packages: "heap/core"},
 	"heap/leak":                     {},
 	"heap/core/types":               {packages: "heap/core/internal/debuginfo"},
-	"heap/heaplog":                  {packages: "codec codec/callpath codec/recording symbol heap/profile heap/profile/replay heap/profile/growth heap/heaplog/internal/forms heap/heaplog/internal/process internal/input internal/printable"},
+	"heap/heaplog":                  {packages: "codec codec/callpath codec/recording codec/recording/reconcile symbol heap/profile heap/profile/replay heap/profile/growth heap/heaplog/internal/forms heap/heaplog/internal/process internal/input internal/printable"},
 	"internal/input":                {packages: "internal/decompress", libraries: "golang.org/x/text"},
 	"heap/heaplog/internal/forms":   {packages: "codec codec/recording"},
 	"heap/heaplog/internal/process": {packages: "codec codec/callpath codec/recording symbol internal/input internal/printable"},
@@ -98,7 +99,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/crash heap/core/graph heap/core/tasks heap/core/types heap/core/unwind internal/cli symbol/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/leak heap/profile heap/profile/replay heap/profile/growth heap/profile/export heap/internal/heapmap heap/report heap/cmd/btheap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof"},
 	"heap/record":       {packages: "device codec codec/callpath heap/core/unwind internal/newfile internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
-	"cmd/btstats":       {packages: "codec codec/recording stats internal/cli internal/cli/logflags internal/input", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
+	"cmd/btstats":       {packages: "codec codec/recording codec/recording/reconcile stats internal/cli internal/cli/logflags internal/input", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btrecord": {packages: "internal/cli internal/newfile heap/record", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btdecode": {packages: "codec codec/callpath codec/recording symbol heap/profile heap/heaplog internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/fatih/color"},
 

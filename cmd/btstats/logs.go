@@ -20,15 +20,16 @@ type reporter struct {
 
 // gathered holds the data read from logs.
 type gathered struct {
-	dump    *stats.Collector
-	infer   stats.Inference
-	tally   tally
-	files   []string
-	headers bool     // the log has ~h# lines, which lws does not write
-	memory  []byte   // of inMemory
-	broken  []string // logs that could not be read to their end, and why
-	damaged int64    // records whose check is wrong
-	unlike  int64    // dumps that have other records than they announce
+	dump     *stats.Collector
+	infer    stats.Inference
+	tally    tally
+	files    []string
+	headers  bool     // the log has ~h# lines, which lws does not write
+	memory   []byte   // of inMemory
+	broken   []string // logs that could not be read to their end, and why
+	damaged  int64    // damaged records that are left out
+	restored int64    // damaged records that count as others
+	unlike   int64    // dumps that have other records than they announce
 }
 
 func (r *reporter) newGathered() *gathered {
@@ -77,7 +78,7 @@ func (r *reporter) reportLogs() error {
 		return err
 	}
 	if g.dump.Records() == 0 {
-		return g.tally.nothing(g.files, r.Bare)
+		return g.tally.nothing(g.files, r.Bare, g.damaged)
 	}
 	if err := r.write(r.stdout, r.report(g)); err != nil {
 		return err
@@ -85,11 +86,13 @@ func (r *reporter) reportLogs() error {
 	if len(g.broken) > 0 {
 		return cli.Shortf("not read to the end: %s", strings.Join(g.broken, "; "))
 	}
-	if g.damaged > 0 {
-		fmt.Fprintf(r.stderr, "btstats: %s damaged by their check: left out\n", cli.Count(g.damaged, "record"))
+	note := func(n int64, what, text string) {
+		if n > 0 {
+			fmt.Fprintf(r.stderr, "btstats: %s %s\n", cli.Count(n, what), text)
+		}
 	}
-	if g.unlike > 0 {
-		fmt.Fprintf(r.stderr, "btstats: %s of %d without the records that they announce: damaged ones count as they read, lost ones do not\n", cli.Count(g.unlike, "dump"), g.tally.dumps)
-	}
+	note(g.restored, "damaged record", "counted as the records that they were, or as the sums of their dumps say")
+	note(g.damaged, "damaged record", "left out")
+	note(g.unlike, "dump", fmt.Sprintf("of %d without the records that they announce", g.tally.dumps))
 	return nil
 }

@@ -22,7 +22,7 @@ type pass struct {
 	inputs []*input.Input
 
 	reader recording.Reader
-	sum    dumpSum // of the current dump
+	dumps  dumps
 }
 
 // open opens the logs. It opens ELF files only if the report needs the names of functions.
@@ -31,7 +31,7 @@ func (r *reporter) open(g *gathered) (*pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{r: r, g: g}
+	p := &pass{r: r, g: g, dumps: dumps{g: g}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.reader.Bare = r.Bare
 	p.reader.Always32 = r.given != nil && r.given.Word() == 32
@@ -95,7 +95,9 @@ func (p *pass) read(in *input.Input) error {
 	defer src.Close()
 	data := &counted{src: src, n: &p.g.tally.bytes, last: '\n'}
 	p.reader.Reset(data, in.Name)
+	p.dumps = dumps{g: p.g, stacks: p.dumps.stacks}
 	defer func() {
+		p.dumps.finish()
 		p.g.tally.lines += p.reader.Place().Line - 1
 		if data.last != '\n' {
 			p.g.tally.lines++
@@ -134,59 +136,31 @@ func (c *counted) Read(b []byte) (int, error) {
 // use adds an item to what was gathered.
 func (p *pass) use(it *recording.Item) error {
 	if it.Kind == recording.KindText {
+		if p.dumps.open() {
+			p.dumps.records.Text(it.Text)
+		}
 		return nil
 	}
 	p.g.tally.add(it)
 	switch it.Kind {
 	case recording.KindHeader:
 		p.g.headers = true
-		p.g.unlike += p.sum.header(it.Header)
+		p.dumps.header(it)
 		return nil
 	case recording.KindEvent, recording.KindPathEvents, recording.KindPaths:
 		return nil
 	}
-	p.sum.add(it)
 	switch {
+	case it.Err != nil && p.r.Strict:
+		return cli.Shortf("%v: %v", it.Place, it.Err)
+	case p.dumps.open() && it.Counts():
+		p.dumps.add(it)
 	case it.User != nil && it.User.Check() == codec.CheckWrong: // a damaged line (BT-UF-4)
 		p.g.damaged++
 	case it.Err == nil:
 		p.g.add(it.Stack, it.Blob, p.g.inMemory(it))
-	case p.r.Strict:
-		return cli.Shortf("%v: %v", it.Place, it.Err)
 	}
 	return nil
-}
-
-// dumpSum counts the records of a dump, to compare them with what its ~h#end announces. (BT-HEAD-4)
-type dumpSum struct {
-	open    bool
-	n, size uint64
-}
-
-func (s *dumpSum) add(it *recording.Item) {
-	if !it.Counts() {
-		return
-	}
-	if s.n++; it.Stack != nil {
-		s.size += it.Stack.Size
-	}
-}
-
-// header takes a header. It returns 1 if it ends a dump that has other records than it announces.
-func (s *dumpSum) header(h *codec.Header) int64 {
-	n, hasN := h.Uint("n")
-	b, hasB := h.Uint("b")
-	_, paths := h.Get("l")
-	switch {
-	case h.Verb == codec.VerbBegin:
-		*s = dumpSum{open: true}
-	case h.Verb == codec.VerbEnd && s.open:
-		s.open = false
-		if !paths && (hasN && n != s.n || hasB && b != s.size) {
-			return 1
-		}
-	}
-	return 0
 }
 
 // inMemory returns the blob of a record as in the device's memory, without the address of the

@@ -91,7 +91,7 @@ func (t *tally) sorted() []fault {
 }
 
 // nothing returns the error for logs without a record.
-func (t *tally) nothing(files []string, bare bool) error {
+func (t *tally) nothing(files []string, bare bool, damaged int64) error {
 	looked := "~m# and ~b#"
 	if bare {
 		looked += ", and lines of nothing but base64"
@@ -103,6 +103,9 @@ func (t *tally) nothing(files []string, bare bool) error {
 	}
 	if t.cut > 0 {
 		msg += fmt.Sprintf("\n  %d cut, first at %s", t.cut, t.cutAt[0])
+	}
+	if damaged > 0 {
+		msg += fmt.Sprintf("\n  %d damaged, left out", damaged)
 	}
 	return errors.New(msg)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/codec/recording/reconcile"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/growth"
 	"github.com/lwsbt/lwsbt/heap/profile/replay"
@@ -31,7 +32,7 @@ type assembler struct {
 	bases   []*pathValues // of the latest dumps with headers
 	unread  int64         // unreadable records that belong to no dump so far
 	pending []pendingRecord
-	records reconciler
+	records reconcile.Reconciler[profile.Path, pendingBlock]
 	built   int    // number of dumps in out so far
 	last    func() // yields the latest dump, if only the last one is selected
 
@@ -61,17 +62,15 @@ type yielded struct {
 	err    error
 }
 
-// pendingRecord is a record of which the dump is not known yet.
-type pendingRecord struct {
-	path profile.Path
-	profile.Value
+// pendingRecord is a record of which the dump is not known yet, or whether it counts.
+type pendingRecord = reconcile.Record[profile.Path, pendingBlock]
+
+// pendingBlock is what else is added up of a record.
+type pendingBlock struct {
 	cut, noSize int64
 	block       replay.Block
 	placed      bool // block has an address
 	address     uint64
-	addressed   bool
-	user        bool // it has user fields
-	restored    bool // the record was damaged, and counts as one of the boot
 }
 
 func newAssembler(c *config, f frames, blocks bool) *assembler {
@@ -82,7 +81,7 @@ func newAssembler(c *config, f frames, blocks bool) *assembler {
 			a.notes.badFree(q.Place)
 		}
 	}}
-	a.records.eager = c.refresh > 0
+	a.records.Eager = c.refresh > 0
 	a.notes = &report{several: len(c.inputs) > 1}
 	return a
 }
@@ -124,7 +123,7 @@ func (a *assembler) begin(at *placed) {
 		a.current.stamps = a.stamps.before(at.before)
 	}
 	a.current.holes = a.takeHoles(at.dump.boot)
-	a.records.begin(at.dump.boot, programOf(at).Code)
+	a.records.Begin(at.dump.boot, programOf(at).Code)
 	a.current.loss.Unreadable, a.unread = a.unread, 0
 }
 
@@ -134,7 +133,7 @@ func (a *assembler) item(at *placed) {
 	switch it.Kind {
 	case recording.KindText:
 		if a.reconciles() {
-			a.records.prose(it.Text)
+			a.records.Text(it.Text)
 		}
 	case recording.KindIdle:
 		a.idle(at)
@@ -154,7 +153,7 @@ func (a *assembler) item(at *placed) {
 		}
 		a.current.count(at)
 		if at.Dump != nil && a.reconciles() && it.Counts() {
-			a.records.unreadable(&it.Item)
+			a.records.Unreadable(&it.Item)
 			return
 		}
 		a.current.loss.Unreadable++
@@ -165,7 +164,7 @@ func (a *assembler) item(at *placed) {
 			return
 		}
 		a.release()
-		if at.Dump == nil || !a.reconciles() || a.records.record(&it.Item, &h) {
+		if at.Dump == nil || !a.reconciles() || a.records.Add(&it.Item, h) == nil {
 			a.sum(&h)
 		}
 		a.current.count(at)
@@ -184,21 +183,12 @@ func (a *assembler) reconcile() {
 	if !d.marked() || d.isPaths {
 		return
 	}
-	var list []announced
-	for _, h := range []*codec.Header{d.End, d.Begin} {
-		if h != nil {
-			x := announced{}
-			x.n, x.hasN = h.Uint("n")
-			x.b, x.hasB = h.Uint("b")
-			list = append(list, x)
-		}
-	}
-	counts, said, restored, left := a.records.end(list, d.heapSize())
-	d.said = &said
-	d.loss.Restored += restored
-	d.loss.Unreadable += left
-	for i := range counts {
-		a.sum(&counts[i])
+	end := a.records.End(d.Dump, d.heapSize())
+	d.said = &end.Said
+	d.loss.Restored += end.Restored
+	d.loss.Unreadable += end.Left
+	for i := range end.Counts {
+		a.sum(&end.Counts[i])
 	}
 }
 
@@ -312,18 +302,18 @@ func (a *assembler) series(at *placed) {
 // record returns what is added up of a record.
 func (a *assembler) record(at *placed) pendingRecord {
 	it := at.item
-	h := pendingRecord{path: a.labels.pathOf(a.builder, at), Value: it.Allocs[0].Value}
+	h := pendingRecord{Path: a.labels.pathOf(a.builder, at), Bytes: it.Allocs[0].Bytes}
 	if it.User != nil {
-		h.user = true
-		h.address, h.addressed = it.User.Get(codec.TagAddress)
+		h.Fields = true
+		h.Of.address, h.Addressed = it.User.Get(codec.TagAddress)
 	}
 	if a.blocks {
-		h.block, h.placed = blockOf(it, h.path)
+		h.Of.block, h.Of.placed = blockOf(it, h.Path)
 	}
 	if it.Cut != nil {
-		h.cut = 1
+		h.Of.cut = 1
 		if !it.Cut.Sized {
-			h.noSize, h.Bytes = 1, 0
+			h.Of.noSize, h.Bytes = 1, 0
 		}
 	}
 	return h
@@ -341,13 +331,15 @@ func (a *assembler) release() {
 func (a *assembler) sum(h *pendingRecord) {
 	d := a.current
 	d.old = !a.seen.add(h, d) || d.old
-	d.loss.Cut += h.cut
-	d.loss.NoSize += h.noSize
-	if h.placed {
-		d.blocks = append(d.blocks, h.block)
+	if !h.Restored {
+		d.loss.Cut += h.Of.cut
+		d.loss.NoSize += h.Of.noSize
+	}
+	if h.Of.placed {
+		d.blocks = append(d.blocks, h.Of.block)
 	}
 	if d.isPaths || a.selects(a.begun) {
-		d.addRecord(h.path, h.Value)
+		d.addRecord(h.Path, profile.Value{Bytes: h.Bytes, Count: 1})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/codec/recording/reconcile"
 	"github.com/lwsbt/lwsbt/heap/heaplog/internal/forms"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/replay"
@@ -31,11 +32,11 @@ type dump struct {
 	index   map[profile.Path]int
 	blocks  []replay.Block // that have addresses
 	named   []namedBlock
-	stamps  []profile.Stamp // if its header has no time
-	said    *announced      // what its headers announce, where they differ; nil if it is not reconciled
-	naming  int             // how often the load bases had changed when it began
-	old     bool            // a block has no address, or one that an earlier dump of the boot has
-	line    []byte          // the last one of call paths
+	stamps  []profile.Stamp      // if its header has no time
+	said    *reconcile.Announced // what its headers announce, where they differ; nil if it is not reconciled
+	naming  int                  // how often the load bases had changed when it began
+	old     bool                 // a block has no address, or one that an earlier dump of the boot has
+	line    []byte               // the last one of call paths
 }
 
 // pathRecord is the sum of the records of a path.
@@ -75,8 +76,8 @@ func (d *dump) info(index int) profile.DumpInfo {
 	i.Announced.Records, i.Announced.HasRecords = d.Announced("n")
 	i.Announced.Bytes, i.Announced.HasBytes = d.Announced("b")
 	if a := d.said; a != nil {
-		i.Announced = profile.Announced{Records: a.n, Bytes: a.b, HasRecords: a.hasN, HasBytes: a.hasB}
-		i.Cut = i.Cut && !(a.hasN && a.hasB && d.written == profile.Value{Bytes: a.b, Count: a.n})
+		i.Announced = profile.Announced{Records: a.N, Bytes: a.B, HasRecords: a.HasN, HasBytes: a.HasB}
+		i.Cut = i.Cut && !(a.HasN && a.HasB && d.written == profile.Value{Bytes: a.B, Count: a.N})
 	}
 	if h := d.Begin; h != nil {
 		_, i.Foreign = h.Get(forms.ForeignKey)

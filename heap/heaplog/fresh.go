@@ -20,11 +20,11 @@ func (a *addresses) add(h *pendingRecord, d *dump) bool {
 	if a.old {
 		return false
 	}
-	dump, seen := a.dump[h.address]
-	if !h.addressed || seen && dump != d.ordinal || len(a.dump) >= maxAddresses {
+	dump, seen := a.dump[h.Of.address]
+	if !h.Addressed || seen && dump != d.ordinal || len(a.dump) >= maxAddresses {
 		a.old, a.dump = true, map[uint64]int{}
 		return false
 	}
-	a.dump[h.address] = d.ordinal
+	a.dump[h.Of.address] = d.ordinal
 	return true
 }

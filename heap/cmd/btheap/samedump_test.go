@@ -2,16 +2,19 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -51,27 +54,69 @@ func TestDamagedSize(t *testing.T) {
 	}
 }
 
-// damagedLog loses characters of records of a log, one in a hundred.
+// damagedLog loses characters of records of a log, one in a hundred; with an even seed, it changes them.
 func damagedLog(log string, seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b bytes.Buffer
 	for line := range strings.Lines(log) {
 		for _, c := range []byte(line) {
-			if !strings.HasPrefix(line, "~m#") || c == '\n' || r.IntN(100) > 0 {
+			switch {
+			case !strings.HasPrefix(line, "~m#") || c == '\n' || r.IntN(100) > 0:
 				b.WriteByte(c)
+			case seed%2 == 0:
+				b.WriteByte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[r.IntN(64)])
 			}
 		}
 	}
 	return b.String()
 }
 
-// The first screen, top, dumps, the map, the page and leaks have the same bytes and blocks of the same dump, also of
-// damaged logs.
+// addressed returns the log of leaking with the addresses of the blocks, and the sums of the dumps.
+func addressed(t testing.TB) string {
+	var b strings.Builder
+	at, sum := uint64(0), uint64(0)
+	for line := range strings.Lines(leaking(t, true)) {
+		switch text, ok := strings.CutPrefix(line, "~m#"); {
+		case ok:
+			blob, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+			var s codec.Stack
+			if err == nil {
+				err = codec.Decoder{}.Decode(&s, nil, blob)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var u codec.User
+			u.Set(codec.TagAddress, 0x20000000+at)
+			at, sum = at+8192, sum+s.Size
+			if blob, err = (codec.Encoder{Machine: codec.MachineExact32}).AppendBlob(nil, &s, &u); err != nil {
+				t.Fatal(err)
+			}
+			line = string(codec.AppendLine(nil, blob)) + "\n"
+		case strings.HasPrefix(line, "~h#begin "):
+			line, at, sum = strings.TrimSpace(line)+" u=1\n", 0, 0
+		case strings.HasPrefix(line, "~h#end "):
+			line = fmt.Sprintf("%s n=%d b=%d\n", strings.TrimSpace(line), at/8192, sum)
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// The first screen, top, dumps, the map, the page, leaks and btstats have the same bytes and blocks of the same
+// dump, also of damaged logs.
 func TestSameDump(t *testing.T) {
 	total := regexp.MustCompile(`(?m)^(dump \d+): ([\d,]+) bytes in ([\d,]+) blocks?`)
-	for seed := range uint64(6) {
+	btstats := filepath.Join(t.TempDir(), "btstats")
+	if out, err := exec.Command("go", "build", "-o", btstats, "github.com/lwsbt/lwsbt/cmd/btstats").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for seed := range uint64(12) {
 		log := leaking(t, true)
-		if seed > 0 {
+		if seed >= 6 {
+			log = addressed(t)
+		}
+		if seed%6 > 0 {
 			log = damagedLog(log, seed)
 		}
 		file := logFile(t, fmt.Sprintf("%d.log", seed), log)
@@ -127,6 +172,39 @@ func TestSameDump(t *testing.T) {
 		for i := range data.Dumps {
 			if data.Dumps[i] != dumps.Dumps[i] {
 				t.Errorf("seed %d, dump %d: the page has %+v, dumps %+v", seed, i+1, data.Dumps[i], dumps.Dumps[i])
+			}
+		}
+		sum := dumps.Dumps[0]
+		for _, d := range dumps.Dumps[1:] {
+			sum.Bytes, sum.Count = sum.Bytes+d.Bytes, sum.Count+d.Count
+		}
+		var stats struct {
+			Dump struct{ Payload, Records, Cut uint64 }
+		}
+		text, err = exec.Command(btstats, "--format", "json", file).Output()
+		if err == nil {
+			err = json.Unmarshal(text, &stats)
+		}
+		// btstats counts no record that is cut: it cannot know its length.
+		if d := stats.Dump; err != nil || d.Payload > sum.Bytes || d.Records > sum.Count || d.Records+d.Cut < sum.Count || d.Cut == 0 && d.Payload != sum.Bytes {
+			t.Errorf("seed %d: btstats has %+v, all dumps %+v, %v", seed, stats.Dump, sum, err)
+		}
+		if seed < 6 {
+			continue
+		}
+		var heap struct {
+			Moments []struct {
+				Blocks struct{ Used, Count uint64 }
+			}
+		}
+		out, errs, _ = command("", "map", "--json", "-q", file)
+		if err := json.Unmarshal([]byte(out), &heap); err != nil || len(heap.Moments) != len(dumps.Dumps) {
+			t.Fatal(err, errs)
+		}
+		for i, m := range heap.Moments {
+			d, all := dumps.Dumps[i], []uint64{18, 21, 24, 27}[i]
+			if seed == 6 && (m.Blocks.Used != d.Bytes || m.Blocks.Count != d.Count) || m.Blocks.Count > all || m.Blocks.Used > []uint64{20886, 33224, 45462, 57800}[i] {
+				t.Errorf("seed %d, dump %d of %d blocks: map has %+v, dumps %+v", seed, i+1, all, m.Blocks, d)
 			}
 		}
 	}

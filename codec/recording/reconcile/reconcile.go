@@ -1,4 +1,11 @@
-package heaplog
+// Package reconcile decides which records of a dump count, where its headers announce how many there are (n=), the sum
+// of their sizes (b=), and the boot the range of its code. A serial line loses and changes characters, and base64 hides
+// it: a record that lost one reads as a cut one of another size. A record that does not fit is compared with those of the
+// boot. If it is one of these but for a few characters, it counts as that one; else it is left out, and counts as lost.
+//
+// A call path with a size is a kind of record. A record of a kind that an accepted dump has counts at once.
+// Others are held until the dump ends.
+package reconcile
 
 import (
 	"bytes"
@@ -6,20 +13,21 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
-	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
-// This file reconciles the records of a dump with what its headers announce: how many there are (n=) and the
-// sum of their sizes (b=). A serial line loses and changes characters, and base64 hides it: a record that lost one
-// reads as a cut one of another size. A record that does not fit is compared with those of the boot. If it is one
-// of these but for a character or two, it counts as that one; else it is left out, and counts as lost.
-//
-// A call path with a size is a kind of record. A record of a kind that an accepted dump has counts at once.
-// Others are held until the dump ends.
+// Record is a record of a dump. A P is what identifies its call path, and a T what the caller keeps of it.
+type Record[P comparable, T any] struct {
+	Path      P
+	Bytes     uint64
+	Fields    bool // it has user fields
+	Addressed bool // one of these is the address of its block
+	Restored  bool // it was damaged, and counts as one of the boot, or has the size that the sum says
+	Of        T    // the zero value if only the call path and the size are known
+}
 
 // kind is what records have in common that count alike.
-type kind struct {
-	path  profile.Path
+type kind[P comparable] struct {
+	path  P
 	bytes uint64
 }
 
@@ -33,39 +41,51 @@ type kindText struct {
 }
 
 // fact is a record whose text is right.
-type fact struct {
+type fact[P comparable, T any] struct {
 	text string
-	*pendingRecord
+	*Record[P, T]
 }
 
-// heldRecord is a record, or a line of text, of which it is not known whether it counts.
-type heldRecord struct {
-	pendingRecord
+// held is a record, or a line of text, of which it is not known whether it counts.
+type held[P comparable, T any] struct {
+	Record[P, T]
 	text   []byte // its line, from the lead-in on
 	err    bool   // it is unreadable or cut
+	named  bool   // its call path was read
 	inside bool   // a character in it was lost: it is not just cut
 	prose  bool   // it has no lead-in that can be read
 }
 
-// reconciler has what the dumps of a boot have told of its records.
-type reconciler struct {
-	eager bool // a record that may be right counts at once: unfinished dumps are wanted
+// total is a number of records, and the sum of their sizes.
+type total struct{ n, bytes uint64 }
+
+func (t *total) add(bytes uint64) {
+	t.n++
+	if t.bytes += bytes; t.bytes < bytes {
+		t.bytes = ^uint64(0)
+	}
+}
+
+// Reconciler has what the dumps of a boot have told of its records.
+type Reconciler[P comparable, T any] struct {
+	Eager bool // a record that may be right counts at once: unfinished dumps are wanted
+
 	boot  int
 	code  []codec.Range
-	kinds map[kind]*kindText
-	once  map[kind]bool     // of dumps that do not add up
-	last  map[string][]fact // of the dump before, at most maxFacts, by the ends of their texts
+	kinds map[kind[P]]*kindText
+	once  map[kind[P]]bool        // of dumps that do not add up
+	last  map[string][]fact[P, T] // of the dump before, at most maxFacts, by the ends of their texts
 	// checked: records of the boot have a check. (BT-UF-4)
 	checked bool
 
 	// of the current dump
-	facts   []fact
+	facts   []fact[P, T]
 	present map[string]bool // texts of facts
-	held    []heldRecord
-	have    profile.Value // of the records that count so far
-	line    []byte        // text that may be a damaged record
-	open    bool          // the last held record goes on in the text that follows
-	work    int           // comparisons
+	held    []held[P, T]
+	have    total  // of the records that count so far
+	line    []byte // text that may be a damaged record
+	open    bool   // the last held record goes on in the text that follows
+	work    int    // comparisons
 }
 
 const (
@@ -88,13 +108,13 @@ const (
 	often = 5
 )
 
-// begin begins a dump. code is what the boot says of its code.
-func (r *reconciler) begin(boot int, code []codec.Range) {
+// Begin begins a dump of a boot. The code is that of the key code of its ~h#boot, nil if that is not known.
+func (r *Reconciler[P, T]) Begin(boot int, code []codec.Range) {
 	if boot != r.boot || r.kinds == nil {
-		*r = reconciler{eager: r.eager, boot: boot, code: code, kinds: map[kind]*kindText{}, once: map[kind]bool{}}
+		*r = Reconciler[P, T]{Eager: r.Eager, boot: boot, code: code, kinds: map[kind[P]]*kindText{}, once: map[kind[P]]bool{}}
 	}
 	if len(r.facts) > 0 {
-		r.last = map[string][]fact{}
+		r.last = map[string][]fact[P, T]{}
 		for _, f := range r.facts {
 			r.last[end(f.text)] = append(r.last[end(f.text)], f)
 			if key := inner(f.text, 0); key != "" {
@@ -103,7 +123,7 @@ func (r *reconciler) begin(boot int, code []codec.Range) {
 		}
 	}
 	r.facts, r.held, r.present, r.line, r.open, r.work = nil, nil, map[string]bool{}, nil, false, 0
-	r.have = profile.Value{}
+	r.have = total{}
 }
 
 // editsOf returns how many characters of a text of n may be damaged for it to be restored.
@@ -121,32 +141,33 @@ func inner[T string | []byte](text T, shift int) string {
 // end returns the end of a text.
 func end[T string | []byte](text T) string { return string(text[max(0, len(text)-endText):]) }
 
-// record takes a record of a dump with headers. It reports whether the record counts now.
-func (r *reconciler) record(it *recording.Item, h *pendingRecord) (counts bool) {
+// Add takes a record whose call path was read. It returns nil if the record counts now, else the record that
+// waits for the end of the dump, of which the caller may still set Of.
+func (r *Reconciler[P, T]) Add(it *recording.Item, h Record[P, T]) (waits *Record[P, T]) {
 	r.line, r.open = r.line[:0], false
 	check := codec.CheckNone
 	if it.Err == nil && it.User != nil {
 		check = it.User.Check()
 	}
 	if check == codec.CheckWrong || check == codec.CheckNone && (r.checked || r.far(it)) { // also one that was cut
-		r.unreadable(it)
-		return false
+		return r.hold(it, Record[P, T]{}, true)
 	}
 	r.checked = r.checked || check == codec.CheckRight
-	if it.Err == nil && (r.eager || check == codec.CheckRight || r.kinds[kind{h.path, h.Bytes}] != nil) || len(r.held) >= maxHeld {
-		r.fact(it.Text, h)
-		r.have.Add(h.Value)
-		return true
+	if it.Err == nil && (r.Eager || check == codec.CheckRight || r.kinds[kind[P]{h.Path, h.Bytes}] != nil) || len(r.held) >= maxHeld {
+		r.fact(it.Text, &h)
+		r.have.add(h.Bytes)
+		return nil
 	}
-	r.hold(it, h)
-	return false
+	waits = r.hold(it, h, it.Err != nil)
+	r.held[len(r.held)-1].named = true
+	return waits
 }
 
 // farFromCode is the distance in bytes from the code of a boot at which an address is damaged.
 const farFromCode = 1 << 20
 
 // far reports whether a record has an address that is nowhere near the code of the boot.
-func (r *reconciler) far(it *recording.Item) bool {
+func (r *Reconciler[P, T]) far(it *recording.Item) bool {
 	if len(r.code) == 0 || it.Stack == nil {
 		return false
 	}
@@ -160,26 +181,25 @@ func (r *reconciler) far(it *recording.Item) bool {
 	return false
 }
 
-// unreadable takes a record of which nothing could be read, or whose check is wrong.
-func (r *reconciler) unreadable(it *recording.Item) {
-	if len(r.held) < maxHeld {
-		r.hold(it, &pendingRecord{})
-		r.held[len(r.held)-1].err = true
-	}
-}
+// Unreadable takes a record of which nothing could be read.
+func (r *Reconciler[P, T]) Unreadable(it *recording.Item) { r.hold(it, Record[P, T]{}, true) }
 
-func (r *reconciler) hold(it *recording.Item, h *pendingRecord) {
-	x := heldRecord{pendingRecord: *h, text: bytes.Clone(it.Text), err: it.Err != nil}
-	x.inside = x.err && lostInside(it.Text)
+func (r *Reconciler[P, T]) hold(it *recording.Item, h Record[P, T], unread bool) *Record[P, T] {
+	if len(r.held) >= maxHeld { // it is lost
+		return &h
+	}
+	x := held[P, T]{Record: h, text: bytes.Clone(it.Text), err: unread}
+	x.inside = it.Err != nil && lostInside(it.Text)
 	if it.Cut != nil && it.Cut.ByLws {
 		x.inside = false
 	}
 	r.held = append(r.held, x)
-	r.open = x.err
+	r.open = it.Err != nil
+	return &r.held[len(r.held)-1].Record
 }
 
-// prose takes text between records: the rest of a damaged record, or a line that may be one.
-func (r *reconciler) prose(text []byte) {
+// Text takes text between records: the rest of a damaged record, or a line that may be one.
+func (r *Reconciler[P, T]) Text(text []byte) {
 	if len(text) == 1 && text[0] == '\n' && len(r.line) == 0 {
 		r.open = false
 		return
@@ -201,7 +221,7 @@ func (r *reconciler) prose(text []byte) {
 			return
 		}
 		if line := bytes.TrimRight(r.line, "\r"); !r.open && len(line) >= minText && len(r.held) < maxHeld {
-			r.held = append(r.held, heldRecord{text: bytes.Clone(line), err: true, inside: true, prose: true})
+			r.held = append(r.held, held[P, T]{text: bytes.Clone(line), err: true, inside: true, prose: true})
 		}
 		r.line, r.open = r.line[:0], false
 		text = text[end+1:]
@@ -209,34 +229,34 @@ func (r *reconciler) prose(text []byte) {
 }
 
 // fact takes a record whose text is right.
-func (r *reconciler) fact(text []byte, h *pendingRecord) {
-	key := kind{h.path, h.Bytes}
+func (r *Reconciler[P, T]) fact(text []byte, h *Record[P, T]) {
+	key := kind[P]{h.Path, h.Bytes}
 	k := r.kinds[key]
 	if k == nil {
 		if len(r.kinds) >= maxKinds {
 			return
 		}
-		k = &kindText{prefix: bytes.Clone(text), least: len(text), most: len(text), varied: h.user}
+		k = &kindText{prefix: bytes.Clone(text), least: len(text), most: len(text), varied: h.Fields}
 		r.kinds[key] = k
 	}
 	k.count++
 	switch n := common(k.prefix, text); { // a text with other bits that decoders ignore is rare
-	case n == len(k.prefix) && (h.user || n == len(text)):
+	case n == len(k.prefix) && (h.Fields || n == len(text)):
 		k.votes = min(k.votes+1, maxVotes)
 	case k.votes > 0:
 		k.votes--
-	case h.user:
+	case h.Fields:
 		k.prefix = k.prefix[:n]
 	default:
 		k.prefix, k.least, k.most = bytes.Clone(text), len(text), len(text)
 	}
-	if h.user {
+	if h.Fields {
 		k.least, k.most = min(k.least, len(text)), max(k.most, len(text))
 	}
 	if len(r.facts) < maxFacts && !r.present[string(text)] {
 		c := *h
 		s := string(text)
-		r.facts = append(r.facts, fact{s, &c})
+		r.facts = append(r.facts, fact[P, T]{s, &c})
 		r.present[s] = true
 	}
 }

@@ -1,17 +1,12 @@
-package heaplog
+package reconcile
 
-import (
-	"slices"
-
-	"github.com/lwsbt/lwsbt/heap/profile"
-	"github.com/lwsbt/lwsbt/heap/profile/replay"
-)
+import "slices"
 
 // restore returns the record of the boot that a damaged one was: a block of the dump before that this dump lacks,
 // or else a kind, from whose text it alone differs by the fewest characters lost, added or changed.
 // times is how often the dump has the kind of a record that may be right as it is, 0 for others.
 // text is that of the block.
-func (r *reconciler) restore(x *heldRecord, times int) (h pendingRecord, text string, ok bool) {
+func (r *Reconciler[P, T]) restore(x *held[P, T], times int) (h Record[P, T], text string, ok bool) {
 	best, same := maxEdits+1, true
 	limit := editsOf(len(x.text))
 	for _, key := range []string{end(x.text), inner(x.text, 0), inner(x.text, 1), inner(x.text, -1)} {
@@ -19,39 +14,39 @@ func (r *reconciler) restore(x *heldRecord, times int) (h pendingRecord, text st
 			if r.work++; r.work > maxWork {
 				return h, "", false
 			}
-			if !f.addressed || r.present[f.text] || f.text == text {
+			if !f.Addressed || r.present[f.text] || f.text == text {
 				continue
 			}
 			switch d := distance(x.text, f.text, limit, false); {
 			case d > limit:
 			case d < best:
-				best, same, h, text = d, true, *f.pendingRecord, f.text
+				best, same, h, text = d, true, *f.Record, f.text
 			case d == best:
-				same = same && f.path == h.path && f.Bytes == h.Bytes
-				h.addressed, h.placed, h.block, text = false, false, replay.Block{}, "" // which block is not known
+				same = same && f.Path == h.Path && f.Bytes == h.Bytes
+				h, text = Record[P, T]{Path: h.Path, Bytes: h.Bytes}, "" // which block is not known
 			}
 		}
 	}
 	if best > maxEdits {
 		best, same, h = r.restoreKind(x, times)
 	}
-	h.cut, h.noSize, h.restored = 0, 0, true
+	h.Restored = true
 	return h, text, best <= maxEdits && same
 }
 
 // restored counts a record that a damaged one was.
-func (r *reconciler) restored(h *pendingRecord, text string) {
+func (r *Reconciler[P, T]) restored(h *Record[P, T], text string) {
 	if text != "" {
 		r.present[text] = true
 	}
-	if k := r.kinds[kind{h.path, h.Bytes}]; k != nil {
+	if k := r.kinds[kind[P]{h.Path, h.Bytes}]; k != nil {
 		k.count++
 	}
 }
 
 // restoreKind returns the kind of record that a damaged one was. Where the records of a kind differ, as by
 // their addresses, only what they have in common is compared.
-func (r *reconciler) restoreKind(x *heldRecord, times int) (best int, same bool, h pendingRecord) {
+func (r *Reconciler[P, T]) restoreKind(x *held[P, T], times int) (best int, same bool, h Record[P, T]) {
 	best = maxEdits + 1
 	second := maxEdits + 2
 	for key, k := range r.kinds {
@@ -69,7 +64,7 @@ func (r *reconciler) restoreKind(x *heldRecord, times int) (best int, same bool,
 		case d > limit:
 		case d < best:
 			best, second = d, best
-			h = pendingRecord{path: key.path, Value: profile.Value{Bytes: key.bytes, Count: 1}}
+			h = Record[P, T]{Path: key.path, Bytes: key.bytes}
 		default:
 			second = min(second, d)
 		}
