@@ -73,7 +73,6 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"heap/examples/largest": {packages: "heap/heaplog heap/profile"},
 
-	"device/test/capture":     {packages: "device/tools/functions"},
 	"device/tools/amalgamate": {},
 	"device/tools/functions":  {},
 
@@ -118,7 +117,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 // support lists the packages that only tests import, and the programs that only they run. They are
 // test code, without the name of it.
-var support = strings.Fields("corpus device/test/capture fleet/internal/fleettest fleet/internal/worlds fuzz gen gen/gentest heap/internal/worldtest " +
+var support = strings.Fields("corpus fleet/internal/fleettest fleet/internal/worlds fuzz gen gen/gentest heap/internal/worldtest " +
 	"internal/cmdtest internal/figures ref-c/stacks")
 
 // No package of a command imports one that only tests have.

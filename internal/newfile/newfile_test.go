@@ -110,7 +110,7 @@ var makesFiles = map[string]string{
 	"fleet/symbols":        "a directory for nobody else, by os.MkdirTemp",
 	"heap/record/rules.go": "the user's cache, a directory for nobody else",
 	"internal/cmdtest":     "tests", "internal/figures": "tests", "fleet/internal/fleettest": "tests",
-	"device/test/capture": "a tool", "device/tools/amalgamate": "a tool", "ref-c/mend": "a tool",
+	"device/tools/amalgamate": "a tool", "ref-c/mend": "a tool",
 }
 
 // What a command writes at a path that its user gives, this package creates.

@@ -1,4 +1,4 @@
-package main
+package capture
 
 import (
 	"debug/elf"
@@ -16,7 +16,7 @@ import (
 
 // By default, a program for each of two backends is measured, compiled by gcc. With
 // LWSBT_FULL=1 each backend is on each of its machines, compiled by gcc or by clang at
-// one level, with LWSBT_FULL=all by both. The command of this package measures all levels.
+// one level, with LWSBT_FULL=all by both.
 func TestBackends(t *testing.T) {
 	full := cmdtest.Full()
 	dir, err := filepath.Abs("../..")
@@ -25,7 +25,7 @@ func TestBackends(t *testing.T) {
 	}
 	for k, b := range backends {
 		for n, name := range b.machines {
-			m := machines[slices.IndexFunc(machines, func(m machine) bool { return m.name == name })]
+			m := machineOf(name)
 			for _, clang := range []bool{false, true} {
 				for i, level := range levels {
 					light := !clang && n == 0 && i == 1+k%4 && (b.name == "fp" || b.name == "unwind")
@@ -41,7 +41,7 @@ func TestBackends(t *testing.T) {
 						if full {
 							t.Parallel()
 						}
-						c, err := j.run("")
+						c, err := j.run()
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -84,12 +84,12 @@ func TestLostBefore(t *testing.T) {
 		{"signed return addresses", "scan", "aarch64", "-O2", "-fno-stack-protector -mbranch-protection=standard", 1},
 	} {
 		t.Run(tt.name+" "+tt.machine, func(t *testing.T) {
-			m := machines[slices.IndexFunc(machines, func(m machine) bool { return m.name == tt.machine })]
+			m := machineOf(tt.machine)
 			if tool := m.missing(false); tool != "" {
 				t.Skipf("%s is not installed", tool)
 			}
 			b := backends[slices.IndexFunc(backends, func(b backend) bool { return b.name == tt.backend && !b.table })]
-			c, err := job{machine: m, backend: b, level: tt.level, program: program{seed: tt.seed, n: 40, runs: 60, ids: true}, flags: f(tt.flags), dir: dir}.run("")
+			c, err := job{machine: m, backend: b, level: tt.level, program: program{seed: tt.seed, n: 40, runs: 60, ids: true}, flags: f(tt.flags), dir: dir}.run()
 			if err != nil || c.fatal != "" {
 				t.Fatal(err, c.fatal)
 			}

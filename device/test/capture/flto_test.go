@@ -1,4 +1,4 @@
-package main
+package capture
 
 import (
 	"os/exec"
@@ -44,7 +44,7 @@ type captured struct {
 // runWithLTO builds program/flto.c, patches it and runs it.
 func runWithLTO(t *testing.T, backend, name, cc string) (*functions.Table, captured) {
 	t.Helper()
-	m := machines[slices.IndexFunc(machines, func(m machine) bool { return m.name == name })]
+	m := machineOf(name)
 	compiler := m.gcc
 	if cc == "clang" {
 		compiler = append(slices.Clone(m.clang), "-fuse-ld=lld")

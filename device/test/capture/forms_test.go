@@ -1,10 +1,9 @@
-package main
+package capture
 
 import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +21,7 @@ func TestForms(t *testing.T) {
 		{"aarch64", "aarch64", "", "outer large"},
 	} {
 		t.Run(tt.machine, func(t *testing.T) {
-			m := machines[slices.IndexFunc(machines, func(m machine) bool { return m.name == tt.machine })]
+			m := machineOf(tt.machine)
 			cmdtest.Need(t, m.gcc[0], m.qemu)
 			exe := filepath.Join(t.TempDir(), "forms")
 			args := f("-O2 -static -I../../include " + tt.flags + " -DBACKEND=lwsbt_capture_" + tt.backend + " program/forms.c ../../src/capture_" + tt.backend + ".c -o " + exe)

@@ -1,4 +1,4 @@
-package main
+package capture
 
 import (
 	"debug/elf"
@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
+	"github.com/lwsbt/lwsbt/internal/figures"
 )
 
-// Real programs, one on one machine; with LWSBT_FULL=1, each on some machines. The command of
-// this package measures all.
+// Real programs, one on one machine; with LWSBT_FULL=1, each on some machines, with -update all.
 func TestRealPrograms(t *testing.T) {
 	readSources(t)
 	for _, j := range sampledJobs(t) {
@@ -22,7 +22,7 @@ func TestRealPrograms(t *testing.T) {
 			if _, missing := j.program.sources(); missing != "" {
 				t.Skip(missing)
 			}
-			plain, table, err := j.run("")
+			plain, table, err := j.run()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,6 +46,12 @@ func sampledJobs(t *testing.T) (jobs []realJob) {
 		for _, m := range b.realMachines() {
 			n++
 			for i, p := range realPrograms {
+				if figures.Update() {
+					for _, level := range realLevels {
+						jobs = append(jobs, realJob{machine: m, backend: b, level: level, program: p, dir: dir})
+					}
+					continue
+				}
 				k := (i + n) % 3
 				light := b.name == "fp" && m.name == "x86-64" && p.name == "cjson"
 				// sqlite3 takes a minute to compile, and duktape half of one.

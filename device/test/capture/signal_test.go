@@ -1,4 +1,4 @@
-package main
+package capture
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ func TestSignalHandler(t *testing.T) {
 			continue
 		}
 		for _, name := range b.machines {
-			m := machines[slices.IndexFunc(machines, func(m machine) bool { return m.name == name })]
+			m := machineOf(name)
 			if m.bare || !full && m.qemu != "" {
 				continue
 			}

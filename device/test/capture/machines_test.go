@@ -1,4 +1,6 @@
-package main
+package capture
+
+import "slices"
 
 // A machine is a target of compilers, and what runs its programs.
 type machine struct {
@@ -27,6 +29,11 @@ func (m machine) variant(k int, clang bool) []string {
 		return []string{"-fstack-clash-protection", "-fno-stack-protector"}
 	}
 	return append([]string{"-fno-stack-protector"}, m.more...)
+}
+
+// machineOf returns the machine of a name.
+func machineOf(name string) machine {
+	return machines[slices.IndexFunc(machines, func(m machine) bool { return m.name == name })]
 }
 
 var machines = []machine{

@@ -1,4 +1,4 @@
-package main
+package capture
 
 import (
 	"bufio"
@@ -35,6 +35,31 @@ var realPrograms = []realProgram{
 	{name: "sqlite3", files: "sqlite3/sqlite3.c",
 		flags: f("-DSQLITE_OS_OTHER=1 -DSQLITE_THREADSAFE=0 -DSQLITE_TEMP_STORE=3 -DSQLITE_OMIT_LOAD_EXTENSION")},
 	{name: "zlib", files: "zlib/*.c", without: f("gzclose.c gzlib.c gzread.c gzwrite.c")},
+}
+
+// realLevels are those that real programs are compiled at.
+var realLevels = f("-O0 -O2 -Os")
+
+// realMachines returns those of a backend that real programs can be built for: they need a C
+// library.
+func (b backend) realMachines() []machine {
+	var list []machine
+	for _, name := range b.machines {
+		m := machineOf(name)
+		if !m.bare || m.newlib() {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// newlib reports whether newlib is the C library of the machine's programs.
+func (m machine) newlib() bool { return m.bare && m.gcc[0] == "arm-none-eabi-gcc" }
+
+// realBackends are those that real programs are measured with; where they read a table,
+// with it as well.
+func realBackends() []backend {
+	return slices.DeleteFunc(slices.Clone(backends), func(b backend) bool { return b.trusts || b.report || b.table })
 }
 
 // hooked names the functions that are places of captures.
@@ -80,12 +105,11 @@ type realJob struct {
 	clang   bool
 	level   string
 	program realProgram
-	extra   []string // options
-	dir     string   // device/
+	dir     string // device/
 }
 
 func (j realJob) String() string {
-	return fmt.Sprintf("%s %s %s %s %s", j.program.name, j.backend.name, j.machine.name, j.level, strings.Join(j.extra, " "))
+	return fmt.Sprintf("%s %s %s %s", j.program.name, j.backend.name, j.machine.name, j.level)
 }
 
 // reads reports whether a backend reads a table of functions.
@@ -94,14 +118,12 @@ func (b backend) reads() bool {
 }
 
 // run returns what was captured without the table, and with it.
-func (j realJob) run(keep string) (plain, table count, err error) {
-	dir := keep
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "real"); err != nil {
-			return plain, table, err
-		}
-		defer os.RemoveAll(dir)
+func (j realJob) run() (plain, table count, err error) {
+	dir, err := os.MkdirTemp("", "real")
+	if err != nil {
+		return plain, table, err
 	}
+	defer os.RemoveAll(dir)
 	exe := filepath.Join(dir, "program")
 	if err := j.build(dir, exe); err != nil {
 		return plain, table, err
@@ -130,7 +152,7 @@ func (j realJob) run(keep string) (plain, table count, err error) {
 // flags returns the options that all code is compiled with. The unwinder, which tells
 // the true stack, needs its tables.
 func (j realJob) flags() []string {
-	return slices.Concat(f("-std=gnu99 -g0 -w -fno-builtin -fno-stack-protector -funwind-tables -fasynchronous-unwind-tables "+j.level), j.backend.flags, j.extra)
+	return slices.Concat(f("-std=gnu99 -g0 -w -fno-builtin -fno-stack-protector -funwind-tables -fasynchronous-unwind-tables "+j.level), j.backend.flags)
 }
 
 func (j realJob) build(dir, exe string) error {

@@ -1,4 +1,6 @@
-package main
+// Package capture measures the capture backends of device/ against programs whose call stacks are known, because
+// each function notes that it is entered; see docs/notes/capture.md.
+package capture
 
 import (
 	"bufio"
@@ -96,15 +98,12 @@ func (j job) String() string {
 
 // run builds the program in a directory of its own, runs it and compares what it
 // captured with what it noted.
-func (j job) run(keep string) (count, error) {
-	dir := keep
-	if dir == "" {
-		var err error
-		if dir, err = os.MkdirTemp("", "capture"); err != nil {
-			return count{}, err
-		}
-		defer os.RemoveAll(dir)
+func (j job) run() (count, error) {
+	dir, err := os.MkdirTemp("", "capture")
+	if err != nil {
+		return count{}, err
 	}
+	defer os.RemoveAll(dir)
 	// With this option, gcc 12 for Arm has __builtin_return_address read lr after the loop that
 	// probes a large frame has used it.
 	if j.machine.qemu == "qemu-arm" && slices.Contains(j.flags, "-fstack-clash-protection") {

@@ -1,10 +1,10 @@
-package main
+package capture
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // A table has a row for each backend, machine and compiler, and a cell for each
@@ -19,8 +19,6 @@ type row struct {
 	machine, compiler string
 	cells             []*count
 }
-
-func (r *row) String() string { return r.line(nil).String() }
 
 // A line of the table in a document: rows with the same cells share one.
 type line struct{ backend, machine, compiler, cells string }
@@ -74,12 +72,6 @@ func (c *count) String() string {
 	return percent(c.found, c.expected) + " / " + percent(c.wrong, c.found+c.wrong)
 }
 
-// The marks of the table of generated programs in a document.
-const (
-	beginMark = "<!-- table: go run ./device/test/capture -write docs/notes/capture.md -->\n"
-	endMark   = "<!-- end of table -->\n"
-)
-
 func (t *table) markdown() string {
 	var b strings.Builder
 	frames, stacks, corrupted := 0, 0, 0
@@ -117,39 +109,38 @@ func percent(part, whole int) string {
 	return fmt.Sprintf("%.2f", min(max(p, 0.01), 99.99))
 }
 
-// replace puts the table between its marks in a document.
-func (t *table) replace(path string) error {
-	doc, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(doc), beginMark)
-	_, after, ok2 := strings.Cut(rest, endMark)
-	if !ok || !ok2 {
-		return fmt.Errorf("%s: no table: expected the line %q, and later %q", path, strings.TrimSpace(beginMark), strings.TrimSpace(endMark))
-	}
-	var kept []string
-	for line := range strings.Lines(t.markdown()) {
-		if !strings.HasPrefix(line, "| scan |") { // of which no cell is like another
-			kept = append(kept, line)
+// Rows with equal cells share a line, and equal cells of a line are one.
+func TestMarkdownMergesRows(t *testing.T) {
+	all, most := count{expected: 10, found: 10}, count{expected: 10, found: 9, wrong: 1}
+	var rows []*row
+	for _, r := range []struct {
+		backend, machine, compiler string
+		cell                       count
+	}{
+		{"fp", "x86-64", "gcc", all}, {"fp", "x86-64", "clang", all},
+		{"fp", "arm", "gcc", all}, {"fp", "arm", "clang", most},
+		{"fp", "i686", "gcc", all}, {"fp", "i686", "clang", all},
+		{"arm", "arm", "gcc", all}, {"arm", "mips", "gcc", count{fatal: "it ended"}},
+	} {
+		cell, second := r.cell, r.cell
+		if r.compiler == "gcc" && r.machine == "arm" {
+			second = most
 		}
+		rows = append(rows, &row{backend: backend{name: r.backend}, machine: r.machine, compiler: r.compiler, cells: []*count{&cell, &second}})
 	}
-	return os.WriteFile(path, []byte(before+beginMark+strings.Join(kept, "")+endMark+after), 0o666)
-}
-
-// short returns the cells that fall short of their target.
-func (t *table) short() []string {
-	var short []string
-	for _, r := range t.rows {
-		for i, c := range r.cells {
-			switch {
-			case c.fatal != "":
-				short = append(short, c.fatal)
-			case c.expected == 0 || r.backend.report:
-			case c.recall() < r.backend.recall || c.falsity() > r.backend.wrong || c.differing > 0:
-				short = append(short, fmt.Sprintf("%s %s: %.2f %% found, %.2f %% false, of %g and %g; %d differing", r, t.columns[i], c.recall(), c.falsity(), r.backend.recall, r.backend.wrong, c.differing))
-			}
-		}
+	got := (&table{rows, []string{"-O1", "-O2"}}).markdown()
+	_, got, _ = strings.Cut(got, "--- |\n")
+	got, sum, _ := strings.Cut(got, "\n\n")
+	want := strings.Join([]string{
+		"| fp | x86-64, i686 | gcc, clang | 100 / 0 |",
+		"| fp, arm | arm | gcc | -O1 100 / 0, -O2 90.00 / 10.00 |",
+		"| fp | arm | clang | 90.00 / 10.00 |",
+		"| arm | mips | gcc | fault |",
+	}, "\n")
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	return short
+	if want := "0 stacks, 140 frames.\n"; sum != want {
+		t.Errorf("got %q, want %q", sum, want)
+	}
 }
