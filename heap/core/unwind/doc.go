@@ -20,7 +20,7 @@
 // Rules 4 and 5 are both tried. A caller that both find, or that fits the call instruction
 // before the return address, is preferred. Only rules 6 and 7 can skip frames.
 //
-// golang.org/x/arch decodes x86 and PowerPC. This package decodes the other machines:
+// golang.org/x/arch decodes x86. The tables in the folder tables decode the other machines:
 // arm64asm does not export the offsets of loads and stores, riscv64asm takes 4 µs per
 // instruction and files have millions, and armasm does not decode Thumb.
 //

@@ -71,8 +71,11 @@ type op struct {
 	size      int
 }
 
-// noReg is the number of a register whose value is not tracked.
-const noReg = -1
+// noReg is the number of a register whose value is not tracked, zeroReg of one that always is 0.
+const (
+	noReg   = -1
+	zeroReg = -2
+)
 
 // tempReg is a temporary register within one instruction.
 const tempReg = maxReg - 1
@@ -106,6 +109,9 @@ type state struct {
 const maxCells = 512
 
 func (s *state) get(r int) value {
+	if r == zeroReg {
+		return value{base: baseConst}
+	}
 	if r < 0 || r >= maxReg {
 		return value{}
 	}

@@ -99,7 +99,7 @@ func archOf(m elf.Machine, class elf.Class, order binary.ByteOrder) *machine {
 		a.sp, a.fp, a.ra, a.raColumn = 31, 29, 30, 30
 		a.saved = seq(19, 29)
 		a.names = append(numbered("x", 31), "sp")
-		a.decode = decodeAArch64
+		a.decode = decodeWords(aarch64Table)
 	case elf.EM_ARM:
 		a.name, a.step, a.tag = "arm", 2, 1
 		a.sysReg, a.exits = 7, []uint64{1, 248, 119, 173}
@@ -113,7 +113,7 @@ func archOf(m elf.Machine, class elf.Class, order binary.ByteOrder) *machine {
 		a.sp, a.fp, a.ra, a.raColumn = 29, 30, 31, 31
 		a.saved = append(seq(16, 23), 28, 30)
 		a.names = numbered("r", 32)
-		a.decode = decodeMIPS
+		a.decode = decodeWords(mipsTable)
 	case elf.EM_RISCV:
 		a.name, a.step, a.code = "riscv", 2, binary.LittleEndian
 		a.sysReg, a.exits = 17, []uint64{93, 94, 139}
