@@ -229,3 +229,37 @@ func TestCompressedSections(t *testing.T) {
 		})
 	}
 }
+
+// Functions of units that .debug_aranges lacks are found, too, and those that it has wrong.
+func TestUnitsWithoutARanges(t *testing.T) {
+	tool(t, "gcc")
+	tool(t, "objcopy")
+	whole := buildC(t, []string{"gcc", "-O1", "-g"}, "prog.c", "other.c")
+	want, dir := open(t, whole), t.TempDir()
+	for name, args := range map[string][]string{
+		"none":      {"--remove-section", ".debug_aranges"},
+		"not units": {"--update-section", ".debug_aranges=" + filepath.Join(dir, "aranges")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := want.section(".debug_aranges")
+			if err != nil || len(data) < 12 {
+				t.Fatalf("%d bytes: %v", len(data), err)
+			}
+			wrong := slices.Clone(data)
+			wrong[6]++ // offset of the first unit
+			if err := os.WriteFile(filepath.Join(dir, "aranges"), wrong, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, name)
+			run(t, dir, append(append([]string{"objcopy"}, args...), whole, path)...)
+			got := open(t, path)
+			for _, fn := range want.Functions() {
+				a, err := want.Lookup(nil, fn.Addr)
+				b, also := got.Lookup(nil, fn.Addr)
+				if err != nil || also != nil || !slices.Equal(a, b) {
+					t.Errorf("%s: %v, %v, want %v, %v", fn.Name, b, also, a, err)
+				}
+			}
+		})
+	}
+}

@@ -9,25 +9,22 @@ import (
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
-// readDebug reads the debug information in f itself. It returns nil if there is none.
+// readDebug returns the debug information in f itself, nil if there is none.
 func (f *File) readDebug() (*dwarf.Data, error) {
 	s, err := f.debugSections()
-	if err != nil {
+	if err != nil || s[dwarf.Info].Empty() || s[dwarf.Abbrev].Empty() {
 		return nil, err
-	}
-	if len(s[dwarf.Info]) == 0 || len(s[dwarf.Abbrev]) == 0 {
-		return nil, nil
 	}
 	o := f.debugOptions()
 	if o.Alt, err = f.openAlt(); err != nil {
 		return nil, err
 	}
-	return dwarf.New(s, o)
+	return dwarf.New(s, o), nil
 }
 
 func (f *File) debugSections() (s dwarf.Sections, err error) {
 	for i := range s {
-		if s[i], err = f.section(dwarf.Section(i).String()); err != nil {
+		if s[i], err = f.content(dwarf.Section(i).String()); err != nil {
 			return s, err
 		}
 	}
@@ -40,14 +37,11 @@ func (f *File) SplitNote() string {
 	if f.debug == nil {
 		return ""
 	}
-	n, name := f.debug.Split()
-	switch {
-	case n == 0:
+	name := f.debug.Split()
+	if name == "" {
 		return ""
-	case n > 1:
-		name = fmt.Sprintf("%s and %d more", name, n-1)
 	}
-	return fmt.Sprintf("inlined calls are missing: they are in %s, and split debug information (-gsplit-dwarf) is not read", printable.Text(name))
+	return fmt.Sprintf("inlined calls are missing: they are in files such as %s, and split debug information (-gsplit-dwarf) is not read", printable.Text(name))
 }
 
 func (f *File) debugOptions() dwarf.Options {
@@ -118,5 +112,5 @@ func (f *File) readAlt(id string) (*dwarf.Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dwarf.NewAlt(s, f.debugOptions())
+	return dwarf.New(s, f.debugOptions()), nil
 }

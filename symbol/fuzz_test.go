@@ -80,6 +80,8 @@ func FuzzDWARF(f *testing.F) {
 	line := lines4(setCodeAddr, 0x21, 0x80, endSequence)
 	f.Add(abbrevs, unit4(0, unitRoot, 2, "f", uint64(codeAddr), uint64(codeSize), 0), line, []byte{}, []byte("s\x00"), []byte{})
 	f.Add(abbrevs, unit4(0, unitRoot, 3, uint32(0), 0), line, asm(uint64(codeAddr), uint64(codeAddr+9), uint64(0), uint64(0)), []byte{}, []byte{})
+	f.Add(abbrevs, unit4(0, unitRoot, 2, "f", uint64(codeAddr), uint64(codeSize), 0), line, []byte{}, []byte("s\x00"),
+		asm(uint32(44), uint16(2), uint32(0), 8, 0, uint32(0), uint64(codeAddr), uint64(codeSize), make([]byte, 16)))
 	five := asm(1, 0x11, 1, 0x03, 0x25, 0x11, 0x1b, 0x12, 0x0b, 0x10, 0x17, 0x55, 0x23, 0, 0,
 		2, 0x2e, 1, 0x6e, 0x0e, 0x55, 0x23, 0x31, 0x13, 0, 0, 3, 0x1d, 0, 0x31, 0x16, 0x58, 0x0b, 0x59, 0x0b, 0x11, 0x1b, 0x12, 0x06, 0, 0, 0)
 	unit5 := asm(uint16(5), 1, 8, uint32(0), 1, 0, 0, 0x80, uint32(0), 0, 2, uint32(0), 0, uint32(12), 3, 12, 1, 1, 0, uint32(8), 0, 0)
@@ -90,7 +92,7 @@ func FuzzDWARF(f *testing.F) {
 	f.Fuzz(func(t *testing.T, abbrev, info, line, ranges, str, addrs []byte) {
 		checkFile(t, makeELF(debugSection(".debug_abbrev", abbrev), debugSection(".debug_info", info), debugSection(".debug_line", line),
 			debugSection(".debug_ranges", ranges), debugSection(".debug_rnglists", ranges), debugSection(".debug_str", str),
-			debugSection(".debug_line_str", str), debugSection(".debug_addr", addrs), debugSection(".debug_str_offsets", addrs)))
+			debugSection(".debug_line_str", str), debugSection(".debug_addr", addrs), debugSection(".debug_aranges", addrs), debugSection(".debug_str_offsets", addrs)))
 	})
 }
 

@@ -368,7 +368,7 @@ func useAll(t testing.TB, path string) (known, lines int, says string) {
 		}
 	}
 	f.Functions()
-	return known, lines, f.Why()
+	return known, lines, strings.Join(append(allNotes(r), f.Why()), "\n")
 }
 
 // A mangled name with very many types is demangled to a name of limited length.

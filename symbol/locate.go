@@ -18,7 +18,6 @@ type object struct {
 	out             string // why this boot does not use it, "" if it does
 	versions        int    // see Module.Versions
 	excluded        bool   // a boot did not use it
-	told            bool   // the SplitNote of file was added to the notes
 	same            bool   // the log has its build-id
 	wrong           bool   // it does not match, and has no names therefore
 	seen, afterCall int    // distinct return addresses in its code
@@ -265,11 +264,8 @@ func (p *Process) find(o *object, addr uint64) (found foundFrames) {
 		fr.Name = p.printable(p.demangler.Demangle(fr.Func))
 		fr.Func, fr.File = p.printable(fr.Func), p.printable(fr.File)
 	}
-	if !o.told {
-		o.told = true
-		if why := f.SplitNote(); why != "" {
-			p.note("%s: %s", f.Path, why)
-		}
+	if why := f.SplitNote(); why != "" {
+		p.note("%s: %s", f.Path, why)
 	}
 	if why := p.demangler.Why(); why != "" {
 		p.note("%s", why)

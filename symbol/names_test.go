@@ -137,7 +137,7 @@ func TestSplitDwarfIsSaid(t *testing.T) {
 				r.at(fn.Addr + 1)
 			}
 			notes := strings.Join(allNotes(r), "\n")
-			if said := strings.Contains(notes, "-gsplit-dwarf") && strings.Contains(notes, ".dwo and 1 more"); said != split {
+			if said := strings.Contains(notes, "-gsplit-dwarf") && strings.Contains(notes, ".dwo, and split"); said != split {
 				t.Errorf("%v: notes: %s", args, notes)
 			}
 		}

@@ -2,74 +2,60 @@ package symbol
 
 import (
 	"bytes"
-	"compress/zlib"
 	"debug/elf"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"github.com/klauspost/compress/zlib"
+
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
 )
 
-// section returns the uncompressed bytes of a section. It returns nil if there is no such
-// section or it has no bytes, as in a file whose debug information is in another file.
-func (f *File) section(name string) ([]byte, error) {
+// content returns the content of a section. It is empty if there is no such section, or it has no
+// bytes, as in a file whose debug information is in another file.
+func (f *File) content(name string) (dwarf.Content, error) {
 	for _, s := range f.sections {
-		if s.Type == elf.SHT_NOBITS {
+		old := strings.HasPrefix(name, ".debug_") && s.Name == ".z"+name[1:]
+		if s.Type == elf.SHT_NOBITS || s.Name != name && !old {
 			continue
 		}
-		switch {
-		case s.Name == name && s.Flags&elf.SHF_COMPRESSED == 0:
-			b := f.bytesAt(s.Offset, s.FileSize)
-			if b == nil && s.FileSize != 0 {
-				return nil, fmt.Errorf("section %s: ends at %d, the file has %d bytes", name,
-					s.Offset+s.FileSize, len(f.image))
-			}
-			return b, nil
-		case s.Name == name:
-			b, err := f.inflate(s.Open(), s.Size)
-			if err != nil {
-				return nil, fmt.Errorf("section %s: %w", name, err)
-			}
-			return b, nil
-		case strings.HasPrefix(name, ".debug_") && s.Name == ".z"+name[1:]:
-			b, err := f.inflateZdebug(f.bytesAt(s.Offset, s.FileSize))
-			if err != nil {
-				return nil, fmt.Errorf("section %s: %w", s.Name, err)
-			}
-			return b, nil
+		b := f.bytesAt(s.Offset, s.FileSize)
+		if b == nil && s.FileSize != 0 {
+			return dwarf.Content{}, fmt.Errorf("section %s: ends at %d, the file has %d bytes", s.Name, s.Offset+s.FileSize, len(f.image))
 		}
+		switch header := f.Word * 3 / 8; { // bytes of Elf32_Chdr, Elf64_Chdr
+		case old && !bytes.HasPrefix(b, []byte("ZLIB")) || old && len(b) < 12:
+			return dwarf.Content{}, fmt.Errorf(`section %s: expected "ZLIB" and a size`, s.Name)
+		case old:
+			return dwarf.Compressed(binary.BigEndian.Uint64(b[4:]), inflate(b[12:])), nil
+		case s.Flags&elf.SHF_COMPRESSED == 0:
+			return dwarf.Plain(b), nil
+		case len(b) > header && elf.CompressionType(f.order.Uint32(b)) == elf.COMPRESS_ZLIB:
+			return dwarf.Compressed(s.Size, inflate(b[header:])), nil
+		}
+		return dwarf.Compressed(s.Size, func() (io.Reader, error) { return s.Open(), nil }), nil
 	}
-	return nil, nil
+	return dwarf.Content{}, nil
 }
 
-// inflateZdebug reads a .zdebug section: "ZLIB", its size as 8 bytes, a zlib stream.
-func (f *File) inflateZdebug(b []byte) ([]byte, error) {
-	if len(b) < 12 || string(b[:4]) != "ZLIB" {
-		return nil, errors.New(`expected "ZLIB" and a size`)
-	}
-	r, err := zlib.NewReader(bytes.NewReader(b[12:]))
+func inflate(b []byte) func() (io.Reader, error) {
+	return func() (io.Reader, error) { return zlib.NewReader(bytes.NewReader(b)) }
+}
+
+// section returns the bytes of a section, nil if there is no such section or it has no bytes.
+func (f *File) section(name string) ([]byte, error) {
+	c, err := f.content(name)
 	if err != nil {
 		return nil, err
 	}
-	return f.inflate(r, binary.BigEndian.Uint64(b[4:]))
-}
-
-// inflate reads size bytes, the uncompressed size in a section's header.
-func (f *File) inflate(r io.Reader, size uint64) ([]byte, error) {
-	if size > uint64(f.budget.Left()) || !f.budget.Alloc(int64(size)) {
-		return nil, fmt.Errorf("%d bytes: %w", size, dwarf.ErrBudget)
+	b, err := c.All(f.budget)
+	if err != nil {
+		err = fmt.Errorf("section %s: %w", name, err)
 	}
-	out := make([]byte, size)
-	if n, err := io.ReadFull(r, out); errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, fmt.Errorf("%d bytes, expected %d", n, size)
-	} else if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return b, err
 }
 
 // Section returns the contents and the address of a section. The contents are nil if the

@@ -12,13 +12,23 @@ type cursor struct {
 	d       *Data // for its byte order and budget
 	section Section
 	b       []byte // the section, or its first part
+	ready   int    // how many bytes of b are inflated
 	off     int
 	err     error // the first error
 }
 
 // at returns a cursor at an offset of a section.
-func (d *Data) at(s Section, off uint64) cursor {
-	c := cursor{d: d, section: s, b: d.Sections[s]}
+func (d *Data) at(s Section, off uint64) cursor { return d.within(s, off, d.Sections[s].size) }
+
+// within returns a cursor at an offset of a section, which ends at another.
+func (d *Data) within(s Section, off, end uint64) cursor {
+	content := &d.Sections[s]
+	content.begin(d.Budget)
+	c := cursor{d: d, section: s, b: content.b[:min(end, uint64(len(content.b)))]}
+	c.ready = min(content.ready, len(c.b))
+	if content.b == nil && content.err != nil {
+		c.err = fmt.Errorf("%s: %w", s, content.err)
+	}
 	c.skip(off)
 	return c
 }
@@ -38,17 +48,39 @@ func (c *cursor) spend(steps int, bytes int64) {
 	}
 }
 
-// take returns the next n bytes, or nil if fewer remain.
-func (c *cursor) take(n uint64) []byte {
+// need reports whether n more bytes remain, and inflates them.
+func (c *cursor) need(n uint64) bool {
 	if n > uint64(len(c.b)-c.off) {
 		c.fail("data ends early")
+		return false
+	}
+	if end := c.off + int(n); end > c.ready {
+		content := &c.d.Sections[c.section]
+		content.inflate(end)
+		if c.ready = min(content.ready, len(c.b)); end > c.ready {
+			c.fail("%v", content.err)
+			return false
+		}
+	}
+	return true
+}
+
+// take returns the next n bytes, or nil if fewer remain.
+func (c *cursor) take(n uint64) []byte {
+	if !c.need(n) {
 		return nil
 	}
 	c.off += int(n)
 	return c.b[c.off-int(n) : c.off]
 }
 
-func (c *cursor) skip(n uint64) { c.take(n) }
+func (c *cursor) skip(n uint64) {
+	if n > uint64(len(c.b)-c.off) {
+		c.fail("data ends early")
+		return
+	}
+	c.off += int(n)
+}
 
 // continueAt moves to the offset of another cursor of the same data, unless a read of either failed.
 func (c *cursor) continueAt(o cursor) {
@@ -59,8 +91,7 @@ func (c *cursor) continueAt(o cursor) {
 }
 
 func (c *cursor) u8() uint8 {
-	if c.off >= len(c.b) {
-		c.fail("data ends early")
+	if c.off >= c.ready && !c.need(1) {
 		return 0
 	}
 	c.off++
@@ -125,7 +156,13 @@ func (c *cursor) sleb() int64 {
 
 // skipString moves past a string and its zero. It uses a step per 64 bytes.
 func (c *cursor) skipString() {
-	n := bytes.IndexByte(c.b[c.off:], 0)
+	if !c.need(1) {
+		return
+	}
+	n := bytes.IndexByte(c.b[c.off:c.ready], 0)
+	for n < 0 && c.ready < len(c.b) && c.need(min(uint64(len(c.b)-c.off), 2*uint64(c.ready-c.off))) {
+		n = bytes.IndexByte(c.b[c.off:c.ready], 0)
+	}
 	if n < 0 {
 		n = len(c.b) - c.off
 	}
@@ -140,12 +177,13 @@ const maxString = 1 << 15
 // stringAt returns the zero-terminated string at an offset of a section, or nil if there is
 // none.
 func (d *Data) stringAt(s Section, off uint64) []byte {
-	b := d.Sections[s]
-	if off >= uint64(len(b)) {
+	c := d.at(s, off)
+	end := min(uint64(len(c.b)), uint64(c.off)+maxString)
+	c.need(end - uint64(c.off))
+	if end = min(end, uint64(c.ready)); off >= end {
 		return nil
 	}
-	b = b[off:]
-	b = b[:min(len(b), maxString)]
+	b := c.b[off:end]
 	if n := bytes.IndexByte(b, 0); n >= 0 {
 		return b[:n]
 	}

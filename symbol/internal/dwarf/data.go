@@ -21,17 +21,18 @@ const (
 	RngLists
 	Addr
 	StrOffsets
+	ARanges
 	numSections
 )
 
 // String returns the name of the section in ELF files.
 func (s Section) String() string {
 	return [...]string{".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_line_str",
-		".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets"}[s]
+		".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets", ".debug_aranges"}[s]
 }
 
-// Sections holds the contents of a file's sections. A missing section is nil.
-type Sections [numSections][]byte
+// Sections holds the contents of a file's sections. A missing section is the zero Content.
+type Sections [numSections]Content
 
 // Options describes the file that holds the sections.
 type Options struct {
@@ -48,24 +49,32 @@ type Options struct {
 	Budget *Budget
 }
 
-// Data is the debug information of a file. New reads only unit headers and root entries.
-// Lookup reads the scopes and lines of a unit when an address first needs them.
+// Data is the debug information of a file. It is read when an address needs it: a compressed
+// section up to what is needed; of a unit, its root entry, scopes and lines. If .debug_aranges
+// has the address, no other unit is read.
 type Data struct {
 	Sections
 	Options
 
-	units   []*unit // by offset in Info
-	index   spans   // by index in units
+	units   []*unit // by offset in Info, as far as they are known
+	next    cursor  // at the header of the unit after them
+	listed  *index  // by .debug_aranges, nil until needed
+	all     *index  // by the units themselves, nil until needed
 	abbrevs map[abbrevKey]abbrevTable
 	names   map[uint64]funcName // by offset of the entry in Info
-
-	splitUnits int // units whose functions are in other files
-	splitName  string
+	split   string
 }
 
-// Split returns how many units have their functions in other files, which are not read,
-// and the name of the first such file. (DWARF 5, 7.3.2)
-func (d *Data) Split() (units int, name string) { return d.splitUnits, d.splitName }
+// New returns the debug information in sections. It reads nothing yet.
+func New(s Sections, o Options) *Data {
+	d := &Data{Sections: s, Options: o, abbrevs: map[abbrevKey]abbrevTable{}, names: map[uint64]funcName{}}
+	d.next = d.at(Info, 0)
+	return d
+}
+
+// Split returns the name of a file with functions of units that were looked up, or "". Such files
+// are not read. (DWARF 5, 7.3.2)
+func (d *Data) Split() string { return d.split }
 
 // unit is one compilation unit of Info.
 type unit struct {
@@ -76,28 +85,12 @@ type unit struct {
 	addrSize, offsetSize int
 	abbrevOff            uint64
 
+	read   bool // root, ranges and err are set
 	root   entry
+	ranges []addrRange
+	err    error   // of the root entry
 	scopes *scopes // nil until needed
 	lines  *lineTable
-}
-
-// New reads unit headers and root entries. The error names a malformed header or entry, or is
-// ErrBudget.
-func New(s Sections, o Options) (*Data, error) {
-	d, err := NewAlt(s, o)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.readRoots(); err != nil {
-		return nil, err
-	}
-	return d, nil
-}
-
-// NewAlt reads only unit headers, which suffice for names that other files refer to.
-func NewAlt(s Sections, o Options) (*Data, error) {
-	d := &Data{Sections: s, Options: o, abbrevs: map[abbrevKey]abbrevTable{}, names: map[uint64]funcName{}}
-	return d, d.readUnits()
 }
 
 // Kinds of units, DW_UT_*. (DWARF 5, 7.5.1)
@@ -110,115 +103,89 @@ const (
 
 const unitBytes = 768 // memory per unit
 
-// readUnits reads the header of every unit. (DWARF 5, 7.5.1)
-func (d *Data) readUnits() error {
-	c := d.at(Info, 0)
-	for c.off < len(c.b) {
-		c.spend(10, unitBytes)
-		u := &unit{d: d, off: uint64(c.off)}
-		n := uint64(0)
-		n, u.offsetSize = c.length()
-		header := c
-		c.skip(n)
-		u.end = uint64(c.off)
-		u.version = uint16(header.uint(2))
-		if u.version < 2 || u.version > 5 {
-			header.fail("DWARF version %d, expected 2 to 5", u.version)
+// readUnit reads the header of the next unit. It returns false at the end and on an error.
+// (DWARF 5, 7.5.1)
+func (d *Data) readUnit() bool {
+	c := &d.next
+	if c.err != nil || c.off >= len(c.b) {
+		return false
+	}
+	c.spend(10, unitBytes)
+	u := &unit{d: d, off: uint64(c.off)}
+	n := uint64(0)
+	n, u.offsetSize = c.length()
+	header := *c
+	c.skip(n)
+	u.end = uint64(c.off)
+	u.version = uint16(header.uint(2))
+	if u.version < 2 || u.version > 5 {
+		header.fail("DWARF version %d, expected 2 to 5", u.version)
+	}
+	if u.version < 5 {
+		u.abbrevOff, u.addrSize = header.uint(u.offsetSize), int(header.u8())
+	} else {
+		kind := header.u8()
+		u.addrSize, u.abbrevOff = int(header.u8()), header.uint(u.offsetSize)
+		switch kind {
+		case unitType, unitSplitType:
+			header.skip(8 + uint64(u.offsetSize))
+		case unitSkeleton, unitSplitCompile:
+			header.skip(8)
 		}
-		if u.version < 5 {
-			u.abbrevOff, u.addrSize = header.uint(u.offsetSize), int(header.u8())
-		} else {
-			kind := header.u8()
-			u.addrSize, u.abbrevOff = int(header.u8()), header.uint(u.offsetSize)
-			switch kind {
-			case unitType, unitSplitType:
-				header.skip(8 + uint64(u.offsetSize))
-			case unitSkeleton, unitSplitCompile:
-				header.skip(8)
-			}
-		}
-		if u.addrSize != 2 && u.addrSize != 4 && u.addrSize != 8 {
-			header.fail("addresses of %d bytes, expected 2, 4 or 8", u.addrSize)
-		}
-		u.die = uint64(header.off)
-		if u.die > u.end {
-			header.fail("a unit of %d bytes is too short for its header", n)
-		}
-		if err := cmp.Or(c.err, header.err); err != nil {
-			return err
-		}
+	}
+	if u.addrSize != 2 && u.addrSize != 4 && u.addrSize != 8 {
+		header.fail("addresses of %d bytes, expected 2, 4 or 8", u.addrSize)
+	}
+	u.die = uint64(header.off)
+	if u.die > u.end {
+		header.fail("a unit of %d bytes is too short for its header", n)
+	}
+	if c.err = cmp.Or(c.err, header.err); c.err == nil {
 		d.units = append(d.units, u)
 	}
-	return c.err
+	return c.err == nil
 }
 
-// unitAt returns the unit that holds an offset of Info.
+// unitAt returns the unit that holds an offset of Info, nil if there is none.
 func (d *Data) unitAt(off uint64) *unit {
+	for off >= uint64(d.next.off) && d.readUnit() {
+	}
 	i := sort.Search(len(d.units), func(i int) bool { return d.units[i].end > off })
-	if i < len(d.units) && d.units[i].die <= off {
+	if i < len(d.units) && d.units[i].off <= off {
 		return d.units[i]
 	}
 	return nil
 }
 
-// readRoots reads each unit's root entry and indexes the addresses it claims.
-func (d *Data) readRoots() error {
-	var claims []ownedRange
-	for i, u := range d.units {
-		list, err := u.readRoot()
-		if err != nil {
-			return err
-		}
-		claims = d.claim(claims, list, i)
+// readRoot reads a unit's root entry and the ranges in it, once.
+func (u *unit) readRoot() {
+	if u.read {
+		return
 	}
-	d.index = layOut(claims)
-	return nil
-}
-
-// claim appends the loaded ranges of list, which belong to owner.
-func (d *Data) claim(dst []ownedRange, list []addrRange, owner int) []ownedRange {
-	for _, r := range list {
-		if r.low < r.high && d.Loaded(r.low, r.high) {
-			dst = append(dst, ownedRange{r, int32(owner)})
-		}
-	}
-	return dst
-}
-
-// readRoot reads a unit's root entry and returns the ranges of the unit.
-func (u *unit) readRoot() ([]addrRange, error) {
-	c := u.d.at(Info, u.die)
-	c.b = c.b[:u.end]
+	u.read = true
+	c := u.d.within(Info, u.die, u.end)
 	code := c.uleb()
-	if code == 0 {
-		return nil, c.err
+	if u.err = c.err; code == 0 {
+		return
 	}
 	ab, err := u.abbrevOf(code)
-	if err != nil {
-		return nil, err
-	}
-	if ab.tag != std.TagCompileUnit && ab.tag != std.TagPartialUnit && ab.tag != std.TagSkeletonUnit {
-		return nil, nil
+	if u.err = err; err != nil || ab.tag != std.TagCompileUnit && ab.tag != std.TagPartialUnit && ab.tag != std.TagSkeletonUnit {
+		return
 	}
 	if u.version >= 5 { // unless a base is given, the first table, after a header
 		header := uint64(2 * u.offsetSize)
 		u.root[atStrBase].u, u.root[atAddrBase].u, u.root[atRngBase].u = header, header, header+4
 	}
 	if u.readEntry(&c, ab.attrs, &u.root); c.err != nil {
-		return nil, c.err
+		u.err = c.err
+		return
 	}
-	if name := u.root[atDwoName]; name.class != 0 {
-		if u.d.splitUnits++; u.d.splitUnits == 1 {
-			u.d.splitName = string(u.text(name))
-		}
-	}
-	list, err := u.appendRanges(nil, &u.root)
-	if err == nil && len(list) == 0 && ab.children && ab.tag == std.TagCompileUnit {
+	u.ranges, u.err = u.appendRanges(nil, &u.root)
+	if u.err == nil && len(u.ranges) == 0 && ab.children && ab.tag == std.TagCompileUnit {
 		// The unit has no ranges: use the ranges of its functions.
 		s := u.loadScopes()
-		return s.spans.owned(), s.err
+		u.ranges, u.err = s.spans.owned(), s.err
 	}
-	return list, err
 }
 
 // isCPlusPlus reports whether the unit is C++, by DW_LANG_*. (DWARF 5, 7.12)

@@ -151,7 +151,7 @@ func (u *unit) value(c *cursor, a attrSpec) value {
 // indexed reads an item of size bytes from a table by its index. It returns 0 if there is
 // none.
 func (d *Data) indexed(table Section, base, index uint64, size int) uint64 {
-	if index > uint64(len(d.Sections[table])) {
+	if index > d.Sections[table].size {
 		return 0
 	}
 	c := d.at(table, base+index*uint64(size))

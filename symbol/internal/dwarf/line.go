@@ -97,7 +97,7 @@ func (p *lineProgram) readHeader() {
 	n, u.offsetSize = p.length()
 	end := p.cursor
 	end.skip(n)
-	p.b, p.err = p.b[:end.off], end.err
+	p.b, p.ready, p.err = p.b[:end.off], min(p.ready, end.off), end.err
 	version := p.uint(2)
 	if version < 2 || version > 5 {
 		p.fail("line table version %d, expected 2 to 5", version)
@@ -171,7 +171,7 @@ const untilEmpty = 1<<64 - 1
 // readTable reads n directories or files.
 func (p *lineProgram) readTable(u *unit, specs []attrSpec, n uint64) (list []lineFile) {
 	for i := uint64(0); i < n && p.err == nil; i++ {
-		if n == untilEmpty && p.off < len(p.b) && p.b[p.off] == 0 {
+		if n == untilEmpty && p.need(1) && p.b[p.off] == 0 {
 			p.skip(1)
 			break
 		}

@@ -33,13 +33,16 @@ func (d *Data) Lookup(dst []Frame, pc uint64) ([]Frame, error) {
 }
 
 func (d *Data) lookup(dst []Frame, pc uint64) ([]Frame, error) {
-	i := d.index.find(pc)
-	if i < 0 {
-		return dst, nil
+	u, err := d.unitOf(pc)
+	if u == nil {
+		return dst, err
 	}
-	u := d.units[i]
+	u.readRoot()
+	if name := u.root[atDwoName]; name.class != 0 && d.split == "" {
+		d.split = string(u.text(name))
+	}
 	lines, scopes := u.loadLines(), u.loadScopes()
-	err := cmp.Or(lines.err, scopes.err)
+	err = cmp.Or(u.err, lines.err, scopes.err)
 	at, row := Frame{}, lines.find(pc)
 	if row != nil {
 		at.File, at.Line, at.Discriminator = lines.path(row.file), int(row.line), int(row.disc)

@@ -26,15 +26,14 @@ func (d *Data) nameOf(die uint64, hops int) funcName {
 
 func (d *Data) findName(die uint64, hops int) funcName {
 	u := d.unitAt(die)
-	if u == nil {
+	if u == nil || die < u.die {
 		return funcName{}
 	}
 	t, err := u.table()
 	if err != nil {
 		return funcName{}
 	}
-	c := d.at(Info, die)
-	c.b = c.b[:u.end]
+	c := d.within(Info, die, u.end)
 	ab := t.get(c.uleb())
 	if ab == nil {
 		return funcName{}

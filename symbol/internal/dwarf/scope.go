@@ -45,8 +45,7 @@ func (u *unit) loadScopes() *scopes {
 	if u.scopes != nil {
 		return u.scopes
 	}
-	w := scopeWalk{u: u, cursor: u.d.at(Info, u.die)}
-	w.b = w.b[:u.end]
+	w := scopeWalk{u: u, cursor: u.d.within(Info, u.die, u.end)}
 	if w.table, w.err = u.table(); w.err == nil {
 		w.level(-1, 0)
 	}
