@@ -21,7 +21,8 @@ type events struct {
 	queue   []placedEvent      // that wait
 	current placedEvent
 	read    callpath.Event
-	paths   []profile.Path // of a line of events, by Index of its names; the zero Path if it is not known
+	paths   []profile.Path          // of a line of events, by Index of its names; the zero Path if it is not known
+	made    map[uint64]profile.Path // by thread or size, since the last header
 }
 
 // placedEvent is an event that may wait for the name of its call path.
@@ -42,6 +43,7 @@ func (e *events) add(at *placed) {
 	switch it.Kind {
 	case recording.KindHeader:
 		e.labels.header(it.Header)
+		clear(e.made)
 		e.settle(false)
 	case recording.KindPaths:
 		e.settle(false)
@@ -124,9 +126,9 @@ func (e *events) resolve(q *placedEvent, all bool) bool {
 	}
 	switch e.labels.by {
 	case ByThread:
-		q.Path = e.builder.Path([]symbol.Addr{e.labels.thread(q.Thread, true)})
+		q.Path = e.labelled(q.Thread, func() symbol.Addr { return e.labels.thread(q.Thread, true) })
 	case BySize:
-		q.Path = e.builder.Path([]symbol.Addr{e.labels.size(q.Bytes)})
+		q.Path = e.labelled(q.Bytes, func() symbol.Addr { return e.labels.size(q.Bytes) })
 	case ByHeap:
 		q.Path = e.builder.Path([]symbol.Addr{e.labels.frame("(heap not recorded)")})
 	default:
@@ -140,6 +142,19 @@ func (e *events) resolve(q *placedEvent, all bool) bool {
 	}
 	q.in = nil
 	return true
+}
+
+// labelled returns the path of one frame, which make makes, for a thread or a size.
+func (e *events) labelled(number uint64, make func() symbol.Addr) profile.Path {
+	p, known := e.made[number]
+	if !known {
+		p = e.builder.Path([]symbol.Addr{make()})
+		if e.made == nil || len(e.made) >= maxThreadNames {
+			e.made = map[uint64]profile.Path{}
+		}
+		e.made[number] = p
+	}
+	return p
 }
 
 // blob converts a ~e# record. An event without a time gets the time of the previous event. ok
