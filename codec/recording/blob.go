@@ -9,20 +9,20 @@ import (
 
 // blobRecord reads a record of base64: ~m#, ~e#, or a bare one.
 func (s *Scanner) blobRecord(it *Item, text []byte, more bool) (n int) {
-	if it.Kind != KindBlob || s.user || !s.cache.worth() {
+	if it.Kind != KindBlob || s.user {
 		return s.newRecord(it, text, more)
 	}
 	end := bytes.IndexByte(text[:min(len(text), maxCachedLine)], '\n')
 	if end < 0 {
 		return s.newRecord(it, text, more)
 	}
-	d, slot := s.cache.get(text[:end])
+	d, at := s.cache.get(text[:end])
 	if d != nil {
 		it.Memo, it.Stack, it.Blob, it.Lenient = &d.memo, &d.stack, d.blob, d.lenient
 		return d.length
 	}
-	if n = s.newRecord(it, text, more); n > 0 && it.Err == nil && it.run == 0 {
-		s.cache.put(slot, text[:end], it, n)
+	if n = s.newRecord(it, text, more); at != nil && n > 0 && it.Err == nil && it.run == 0 {
+		at.put(text[:end], it, n)
 	}
 	return n
 }

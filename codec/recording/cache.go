@@ -3,6 +3,7 @@ package recording
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
 )
@@ -13,12 +14,6 @@ const (
 	maxCachedLine = 512
 	// minSlots is the initial size of the cache in records, maxSlots the largest.
 	minSlots, maxSlots = 1 << 10, 1 << 15
-	// The cache is judged after each cacheWindow lookups. If fewer than 1 in cacheWorth
-	// hit, the cache pauses for minPause records, then for twice as many, up to maxPause.
-	cacheWindow = 1 << 13
-	cacheWorth  = 8
-	minPause    = 4 * cacheWindow
-	maxPause    = 1 << 20
 	// maxHits bounds how long the cache keeps a record that no longer occurs.
 	maxHits = 3
 )
@@ -27,86 +22,69 @@ const (
 type decoded struct {
 	line    []byte // the rest of its line, from the lead-in on
 	length  int    // of the record's text, in bytes
-	hits    uint8  // up to maxHits, minus the number of other records that needed the slot
 	lenient bool
 	blob    []byte
 	stack   codec.Stack
 	memo    any
 }
 
+// slot is that of a line. A line that has occurred only once has no record.
+type slot struct {
+	hash uint32
+	hits uint8 // up to maxHits, minus the number of other lines that needed the slot
+	*decoded
+}
+
 // cache maps the rest of a line, from the lead-in on, to its decoded record: dumps repeat
 // the same lines.
 type cache struct {
-	slots []*decoded // by the hash of the line
+	slots []slot // by the hash of the line
 	seed  maphash.Seed
-	puts  int // since slots was allocated
-	asked int // lookups in this window
-	hits  int // of asked
-	pause int // remaining records for which the cache is not used
-	next  int // length of the next pause
+	lines int // that were not found since slots was allocated
 }
 
-// worth reports whether the cache should be used for the next record.
-func (c *cache) worth() bool {
-	if c.pause > 0 {
-		c.pause--
-		return false
-	}
-	if c.asked++; c.asked > cacheWindow {
-		if c.next = max(c.next, minPause); c.hits < cacheWindow/cacheWorth {
-			c.pause, c.next = c.next, min(2*c.next, maxPause)
-		} else {
-			c.next = minPause
-		}
-		c.asked, c.hits = 1, 0
-	}
-	return true
-}
-
-// get returns the record of a line, nil if it is not in the cache, and the slot for the
-// line. A line may be in one of two slots.
-func (c *cache) get(line []byte) (d *decoded, slot **decoded) {
+// get returns the record of a line, nil if it is not in the cache. at is then the slot for the
+// record, nil if it is not to be put there. A line may be in one of two slots.
+func (c *cache) get(line []byte) (d *decoded, at *slot) {
 	switch n := len(c.slots); {
 	case n == 0:
 		c.seed = maphash.MakeSeed()
-		c.slots = make([]*decoded, minSlots)
-	case c.puts > n && n < maxSlots:
-		c.slots, c.puts = append(c.slots, make([]*decoded, maxSlots-n)...), 0
+		c.slots = make([]slot, minSlots)
+	case c.lines > n && n < maxSlots:
+		c.slots, c.lines = append(c.slots, make([]slot, maxSlots-n)...), 0
 	}
-	i := maphash.Bytes(c.seed, line) & uint64(len(c.slots)-1)
-	for _, i := range [...]uint64{i, i ^ 1} {
-		d = c.slots[i]
-		if d != nil && bytes.Equal(d.line, line) {
-			d.hits = min(d.hits+1, maxHits)
-			c.hits++
-			return d, nil
-		}
-		if slot == nil || d == nil || *slot != nil && d.hits < (*slot).hits {
-			slot = &c.slots[i]
-		}
+	sum := maphash.Bytes(c.seed, line)
+	i, h := sum&uint64(len(c.slots)-1), uint32(sum>>32)
+	at = &c.slots[i]
+	if other := &c.slots[i^1]; at.hash != h && (other.hash == h || other.hits < at.hits) {
+		at = other
 	}
-	return nil, slot
+	switch {
+	case at.hash != h:
+		c.lines++
+		if at.hits > 0 {
+			at.hits--
+			return nil, nil
+		}
+		at.hash, at.decoded = h, nil
+		return nil, nil
+	case at.decoded == nil:
+		return nil, at
+	case !bytes.Equal(at.line, line):
+		return nil, nil
+	}
+	at.hits = min(at.hits+1, maxHits)
+	return at.decoded, nil
 }
 
-// put stores a record of n bytes in a slot, unless the record there is used more often.
-func (c *cache) put(slot **decoded, line []byte, it *Item, n int) {
-	c.puts++
-	d := *slot
-	switch {
-	case d == nil:
-		d = &decoded{}
-		*slot = d
-	case d.hits > 0:
-		d.hits--
-		return
+// put stores a record of n bytes in the slot of its line.
+func (s *slot) put(line []byte, it *Item, n int) {
+	s.decoded = &decoded{
+		line: bytes.Clone(line), length: n, lenient: it.Lenient, blob: bytes.Clone(it.Blob),
+		stack: codec.Stack{PCs: slices.Clone(it.Stack.PCs), Size: it.Stack.Size, Marks: it.Stack.Marks},
 	}
-	d.line, d.length, d.lenient = append(d.line[:0], line...), n, it.Lenient
-	d.blob = append(d.blob[:0], it.Blob...)
-	d.stack.PCs = append(d.stack.PCs[:0], it.Stack.PCs...)
-	d.stack.Size, d.stack.Marks = it.Stack.Size, it.Stack.Marks
-	d.memo = nil
-	it.Memo = &d.memo
+	it.Memo = &s.memo
 }
 
 // forget empties the cache.
-func (c *cache) forget() { c.slots, c.puts = nil, 0 }
+func (c *cache) forget() { c.slots, c.lines = nil, 0 }

@@ -16,17 +16,20 @@ type logNames struct {
 // reset begins a log.
 func (n *logNames) reset(log *forms.Reader) { *n = logNames{log: log} }
 
+// any reports whether the log names functions.
+func (n *logNames) any() bool { return n.log != nil && n.log.Named() }
+
 // name returns the address with the functions that the log names, if a names none.
 func (n *logNames) name(a symbol.Addr) symbol.Addr {
-	if n.log == nil || a.State == symbol.Lost || len(a.Frames()) > 0 {
+	if !n.any() {
+		return a
+	}
+	frames := n.log.Frames(a.PC)
+	if len(frames) == 0 || a.State == symbol.Lost || len(a.Frames()) > 0 {
 		return a
 	}
 	l := n.known[a.PC]
 	if l == nil {
-		frames := n.log.Frames(a.PC)
-		if len(frames) == 0 {
-			return a
-		}
 		l = &symbol.Location{Own: a.PC}
 		for i, f := range frames {
 			name := printable.Text(f.Func)

@@ -261,11 +261,15 @@ func (p *pass) lookUp(d *located, it *Item) {
 	a.Value = profile.Value{Bytes: s.Size, Count: 1}
 	a.SizeLost = s.Marks.LossySize && !p.c.symbols.Lossless
 	d.states, d.ambiguous = [3]int32{}, 0
-	for i, addr := range a.Stack {
-		a.Stack[i] = p.logNames.name(addr)
+	names := p.logNames.any()
+	for i := range a.Stack {
+		addr := &a.Stack[i]
 		d.states[addr.State]++
 		if addr.State == symbol.Lost && addr.Ambiguous() {
 			d.ambiguous++
+		}
+		if names {
+			*addr = p.logNames.name(*addr)
 		}
 	}
 }

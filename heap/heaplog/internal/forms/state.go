@@ -44,6 +44,9 @@ const (
 // the log and not the ELF file.
 func (s *state) Frames(pc uint64) []Frame { return s.frames[pc] }
 
+// Named reports whether the log names functions.
+func (s *state) Named() bool { return len(s.frames) > 0 }
+
 // Memory returns the name of the memory that holds a block, "" if the log does not tell.
 func (s *state) Memory(address uint64) string { return s.memory[address] }
 
