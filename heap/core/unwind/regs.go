@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/symbol/arch"
@@ -71,88 +72,50 @@ func seq(from, to int) (list []int) {
 	return list
 }
 
+// machines are the known machines. A word of 0 is that of the class of the file.
+var machines = []machine{
+	{machine: elf.EM_X86_64, name: "x86-64", word: 8, step: 1, sp: 7, fp: 6, ra: -1, raColumn: 16, saved: []int{3, 6, 12, 13, 14, 15},
+		exits: []uint64{60, 231, 15}, decode: decodeX86,
+		names: strings.Fields("rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15")},
+	{machine: elf.EM_386, name: "i386", word: 4, step: 1, sp: 4, fp: 5, ra: -1, raColumn: 8, saved: []int{3, 5, 6, 7},
+		exits: []uint64{1, 252, 119, 173}, decode: decodeX86, names: strings.Fields("eax ecx edx ebx esp ebp esi edi")},
+	{machine: elf.EM_AARCH64, name: "aarch64", step: 4, code: binary.LittleEndian, sp: 31, fp: 29, ra: 30, raColumn: 30, saved: seq(19, 29),
+		sysReg: 8, exits: []uint64{93, 94, 139}, decode: decodeWords(aarch64Table), names: append(numbered("x", 31), "sp")},
+	{machine: elf.EM_ARM, name: "arm", step: 2, tag: 1, sp: 13, fp: 11, ra: 14, raColumn: 14, saved: seq(4, 11),
+		sysReg: 7, exits: []uint64{1, 248, 119, 173}, decode: decodeARM, names: append(numbered("r", 13), "sp", "lr")},
+	{machine: elf.EM_MIPS, name: "mips", step: 4, sp: 29, fp: 30, ra: 31, raColumn: 31, saved: append(seq(16, 23), 28, 30),
+		sysReg: 2, exits: []uint64{4001, 4246, 4119, 4193, 5058, 5205, 5211}, decode: decodeWords(mipsTable), names: numbered("r", 32)},
+	{machine: elf.EM_RISCV, name: "riscv", step: 2, code: binary.LittleEndian, sp: 2, fp: 8, ra: 1, raColumn: 1,
+		saved: append([]int{3, 4, 8, 9}, seq(18, 27)...), sysReg: 17, exits: []uint64{93, 94, 139}, decode: decodeRISCV, names: numbered("x", 32)},
+	{machine: elf.EM_PPC, name: "powerpc", word: 4, step: 4, sp: 1, fp: 31, ra: 65, raColumn: 65, saved: append(seq(14, 31), 2), names: numbered("r", 32)},
+	{machine: elf.EM_XTENSA, name: "xtensa", step: 1, sp: xtensaSP, fp: -1, ra: -1, names: numbered("a", 16)},
+	{machine: elf.EM_S390, name: "s390x", word: 8, step: 2, sp: 15, fp: 11, ra: 14, raColumn: 14, saved: seq(6, 13), names: numbered("r", 16)},
+}
+
 // archOf returns the description of a machine, nil if it is not known.
 func archOf(m elf.Machine, class elf.Class, order binary.ByteOrder) *machine {
-	a := &machine{machine: m, calls: arch.Of(m), word: 8, order: order, code: order, fp: -1, ra: -1}
-	if class == elf.ELFCLASS32 {
-		a.word = 4
-	}
-	switch m {
-	case elf.EM_X86_64:
-		a.name, a.word, a.step = "x86-64", 8, 1
-		a.sysReg, a.exits = 0, []uint64{60, 231, 15}
-		a.sp, a.fp, a.raColumn = 7, 6, 16
-		a.saved = []int{3, 6, 12, 13, 14, 15}
-		a.names = []string{"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
-			"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}
-		a.decode = decodeX86
-	case elf.EM_386:
-		a.name, a.word, a.step = "i386", 4, 1
-		a.sysReg, a.exits = 0, []uint64{1, 252, 119, 173}
-		a.sp, a.fp, a.raColumn = 4, 5, 8
-		a.saved = []int{3, 5, 6, 7}
-		a.names = []string{"eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi"}
-		a.decode = decodeX86
-	case elf.EM_AARCH64:
-		a.name, a.step, a.code = "aarch64", 4, binary.LittleEndian
-		a.sysReg, a.exits = 8, []uint64{93, 94, 139}
-		a.sp, a.fp, a.ra, a.raColumn = 31, 29, 30, 30
-		a.saved = seq(19, 29)
-		a.names = append(numbered("x", 31), "sp")
-		a.decode = decodeWords(aarch64Table)
-	case elf.EM_ARM:
-		a.name, a.step, a.tag = "arm", 2, 1
-		a.sysReg, a.exits = 7, []uint64{1, 248, 119, 173}
-		a.sp, a.fp, a.ra, a.raColumn = 13, 11, 14, 14
-		a.saved = seq(4, 11)
-		a.names = append(numbered("r", 13), "sp", "lr")
-		a.decode = decodeARM
-	case elf.EM_MIPS:
-		a.name, a.step = "mips", 4
-		a.sysReg, a.exits = 2, []uint64{4001, 4246, 4119, 4193, 5058, 5205, 5211}
-		a.sp, a.fp, a.ra, a.raColumn = 29, 30, 31, 31
-		a.saved = append(seq(16, 23), 28, 30)
-		a.names = numbered("r", 32)
-		a.decode = decodeWords(mipsTable)
-	case elf.EM_RISCV:
-		a.name, a.step, a.code = "riscv", 2, binary.LittleEndian
-		a.sysReg, a.exits = 17, []uint64{93, 94, 139}
-		a.sp, a.fp, a.ra, a.raColumn = 2, 8, 1, 1
-		a.saved = append([]int{3, 4, 8, 9}, seq(18, 27)...)
-		a.names = numbered("x", 32)
-		a.decode = decodeRISCV
-	case elf.EM_PPC:
-		a.name, a.step, a.word = "powerpc", 4, 4
-		a.sp, a.fp, a.ra, a.raColumn = 1, 31, 65, 65
-		a.saved = append(seq(14, 31), 2)
-		a.names = numbered("r", 32)
-	case elf.EM_XTENSA:
-		a.name, a.step = "xtensa", 1
-		a.sp = xtensaSP
-		a.names = numbered("a", 16)
-	case elf.EM_S390:
-		a.name, a.step, a.word = "s390x", 2, 8
-		a.sp, a.fp, a.ra, a.raColumn = 15, 11, 14, 14
-		a.saved = seq(6, 13)
-		a.names = numbered("r", 16)
-	default:
+	i := slices.IndexFunc(machines, func(a machine) bool { return a.machine == m })
+	if i < 0 {
 		return nil
 	}
-	return a
+	a := machines[i]
+	a.calls, a.order = arch.Of(m), order
+	if a.code == nil {
+		a.code = order
+	}
+	if a.word == 0 {
+		if a.word = 8; class == elf.ELFCLASS32 {
+			a.word = 4
+		}
+	}
+	return &a
 }
 
 func numbered(prefix string, n int) (list []string) {
 	for i := range n {
-		list = append(list, prefix+itoa(i))
+		list = append(list, prefix+strconv.Itoa(i))
 	}
 	return list
-}
-
-func itoa(i int) string {
-	if i < 10 {
-		return string(rune('0' + i))
-	}
-	return itoa(i/10) + itoa(i%10)
 }
 
 // mask returns v truncated to an address of the machine.

@@ -3,6 +3,11 @@ package unwind
 import (
 	"bytes"
 	"debug/elf"
+	_ "embed"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // sigframe describes one kind of signal frame: the trampoline that a handler returns to, and
@@ -20,123 +25,49 @@ type sigframe struct {
 	thumb   uint64         // offset of CPSR, 0 if none
 }
 
-// regsAt returns the offsets of n registers, from DWARF number first on.
-func regsAt(first int, offset, size uint64, n int) map[int]uint64 {
-	m := map[int]uint64{}
-	for i := range n {
-		m[first+i] = offset + uint64(i)*size
-	}
-	return m
-}
+//go:embed tables/signals.txt
+var signalText string
 
-func listed(size uint64, regs ...int) map[int]uint64 {
-	m := map[int]uint64{}
-	for i, r := range regs {
-		if r >= 0 {
-			m[r] = uint64(i) * size
+// sigframes returns the signal frames of Linux on a machine, those of the table signals.txt.
+func (a *machine) sigframes() (list []sigframe) {
+	for line := range strings.Lines(signalText) {
+		f := strings.Fields(line)
+		if f[0] != a.name || f[1] != strconv.FormatUint(a.word, 10) {
+			continue
 		}
-	}
-	return m
-}
-
-func with(m map[int]uint64, pairs ...uint64) map[int]uint64 {
-	for i := 0; i+1 < len(pairs); i += 2 {
-		m[int(pairs[i])] = pairs[i+1]
-	}
-	return m
-}
-
-// words returns 32-bit instructions in the machine's byte order.
-func (a *machine) words(list ...uint32) (code [][]byte) {
-	for _, v := range list {
-		b := make([]byte, 4)
-		a.code.PutUint32(b, v)
-		code = append(code, b)
-	}
-	return code
-}
-
-// halves returns an instruction of 16-bit units in the machine's byte order.
-func (a *machine) halves(list ...uint32) []byte {
-	b := make([]byte, 2*len(list))
-	for i, v := range list {
-		a.code.PutUint16(b[2*i:], uint16(v))
-	}
-	return b
-}
-
-// sigframes returns the signal frames of Linux on a machine.
-func (a *machine) sigframes() []sigframe {
-	switch a.machine {
-	case elf.EM_X86_64: // struct rt_sigframe, behind the return address: ucontext
-		return []sigframe{{code: [][]byte{{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0}, {0x0f, 0x05}},
-			at: 40, pc: 16 * 8, size: 8,
-			regs: listed(8, 8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7)}}
-	case elf.EM_386:
-		regs := listed(4, -1, -1, -1, -1, 7, 6, 5, 4, 3, 2, 1, 0)
-		old := sigframe{code: [][]byte{{0x58}, {0xb8, 0x77, 0, 0, 0}, {0xcd, 0x80}}, at: 4, pc: 14 * 4, size: 4, regs: regs}
-		rt := sigframe{code: [][]byte{{0xb8, 0xad, 0, 0, 0}, {0xcd, 0x80}}, at: 8, pointer: true, then: 20,
-			pc: 14 * 4, size: 4, regs: regs}
-		return []sigframe{old, rt}
-	case elf.EM_AARCH64:
-		return []sigframe{{code: a.words(0xd2801168, 0xd4000001), at: 128 + 176, pc: 8 + 32*8, size: 8,
-			regs: regsAt(0, 8, 8, 32)}}
-	case elf.EM_ARM:
-		var list []sigframe
-		for _, at := range []uint64{20, 128 + 20} {
-			number, old := uint32(119), at == 20
-			if !old {
-				number = 173
+		at, then, pointer := strings.Cut(f[4], "+")
+		s := sigframe{at: offset(at), pointer: pointer, then: offset(then), pc: offset(f[5]), thumb: offset(f[6]), size: offset(f[7]), regs: map[int]uint64{}}
+		for text := range strings.SplitSeq(f[3], "/") {
+			code, _ := hex.DecodeString(text)
+			if a.code.Uint16([]byte{1, 0}) == 1 {
+				for unit := range slices.Chunk(code, int(offset(f[2]))) {
+					slices.Reverse(unit)
+				}
 			}
-			f := sigframe{at: at, pc: 12 + 15*4, size: 4, regs: regsAt(0, 12, 4, 15), thumb: 12 + 16*4}
-			f.code = a.words(0xe3a07000|number, 0xef000000)
-			list = append(list, f)
-			f.code = a.words(0xe3a07000|number, 0xef900000|number)
-			list = append(list, f)
-			f.code = [][]byte{a.halves(0x2700 | number), a.halves(0xdf00)} // movs r7, #number; svc 0
-			list = append(list, f)
-			f.code = [][]byte{a.halves(0xf04f, 0x0700|number), a.halves(0xdf00)} // mov.w, as glibc has it
-			list = append(list, f)
+			s.code = append(s.code, code)
 		}
-		return list
-	case elf.EM_MIPS:
-		if a.word == 8 {
-			var list []sigframe
-			for _, li := range []uint32{0x2402145b} { // 5211
-				list = append(list, sigframe{code: a.words(li, 0x0000000c), at: 24 + 128 + 40, pc: 576, size: 8,
-					regs: regsAt(0, 0, 8, 32)})
+		n := offset(f[8])
+		for _, regs := range f[9:] {
+			first, last, many := strings.Cut(regs, "-")
+			if !many {
+				last = first
 			}
-			return list
-		}
-		regs := regsAt(0, 16, 8, 32)
-		if a.order.String() == "BigEndian" {
-			for r := range regs {
-				regs[r] += 4
+			for r := offset(first); r <= offset(last); r++ {
+				if regs != "." {
+					s.regs[int(r)] = n
+				}
+				n += s.size
 			}
 		}
-		pc := uint64(8)
-		if a.order.String() == "BigEndian" {
-			pc = 12
-		}
-		return []sigframe{
-			{code: a.words(0x24021017, 0x0000000c), at: 24, pc: pc, size: 4, regs: regs},
-			{code: a.words(0x24021061, 0x0000000c), at: 24 + 128 + 24, pc: pc, size: 4, regs: regs},
-		}
-	case elf.EM_RISCV:
-		at := uint64(128 + 176)
-		if a.word == 4 {
-			at = 128 + 160
-		}
-		return []sigframe{{code: a.words(0x08b00893, 0x00000073), at: at, pc: 0, size: a.word,
-			regs: regsAt(1, a.word, a.word, 31)}}
-	case elf.EM_PPC:
-		regs := with(regsAt(0, 0, 4, 32), 65, 36*4, 66, 35*4)
-		return []sigframe{
-			{code: a.words(0x38000077, 0x44000002), at: 64 + 28, pointer: true, pc: 32 * 4, size: 4, regs: regs},
-			{code: a.words(0x380000ac, 0x44000002), at: 64 + 16 + 128 + 48, pointer: true, pc: 32 * 4, size: 4, regs: regs},
-		}
+		list = append(list, s)
 	}
-	return nil
+	return list
+}
+
+// offset parses a number, 0 if it is none.
+func offset(s string) uint64 {
+	v, _ := strconv.ParseUint(s, 10, 64)
+	return v
 }
 
 // memoryCode returns up to n bytes of code at pc, from a file if possible, else from
@@ -267,7 +198,7 @@ func (w *walker) stepSignal(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	}
 	for r, off := range f.regs {
 		if v, ok := w.number(a.mask(at+off), int(f.size)); ok {
-			out.Set(r, v)
+			out.Set(r, a.mask(v))
 		}
 	}
 	if f.thumb != 0 {

@@ -4,38 +4,34 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// gprX86_64 and gpr386 are the DWARF numbers of registers in the order of their encoding.
-var (
-	gprX86_64 = [16]int{0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15}
-	gpr386    = [8]int{0, 1, 2, 3, 4, 5, 6, 7}
-)
+// gprX86_64 are the DWARF numbers of registers in the order of their encoding. On i386, both are the same.
+var gprX86_64 = [16]int{0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15}
+
+// x86Groups are the general registers of one size in bytes, in the order of their encoding.
+var x86Groups = []struct {
+	first, last x86asm.Reg
+	n, size     int // number of the first
+}{
+	{x86asm.RAX, x86asm.R15, 0, 8}, {x86asm.EAX, x86asm.R15L, 0, 4}, {x86asm.AX, x86asm.R15W, 0, 2},
+	{x86asm.AL, x86asm.BL, 0, 1}, {x86asm.AH, x86asm.BH, 0, 1}, {x86asm.SPB, x86asm.R15B, 4, 1},
+}
 
 // gprX86 returns the DWARF number and the size in bytes of a general register, or noReg
 // for another register.
 func gprX86(a *machine, r x86asm.Reg) (n, size int) {
-	switch {
-	case r >= x86asm.AL && r <= x86asm.BL:
-		n, size = int(r-x86asm.AL), 1
-	case r >= x86asm.AH && r <= x86asm.BH:
-		n, size = int(r-x86asm.AH), 1
-	case r >= x86asm.SPB && r <= x86asm.R15B:
-		n, size = int(r-x86asm.SPB)+4, 1
-	case r >= x86asm.AX && r <= x86asm.R15W:
-		n, size = int(r-x86asm.AX), 2
-	case r >= x86asm.EAX && r <= x86asm.R15L:
-		n, size = int(r-x86asm.EAX), 4
-	case r >= x86asm.RAX && r <= x86asm.R15:
-		n, size = int(r-x86asm.RAX), 8
-	default:
-		return noReg, 0
+	for _, g := range x86Groups {
+		if r < g.first || r > g.last {
+			continue
+		}
+		n = g.n + int(r-g.first)
+		if a.word == 8 {
+			return gprX86_64[n], g.size
+		}
+		if n < 8 {
+			return n, g.size
+		}
 	}
-	if a.word == 8 {
-		return gprX86_64[n], size
-	}
-	if n >= len(gpr386) {
-		return noReg, 0
-	}
-	return gpr386[n], size
+	return noReg, 0
 }
 
 // x86 is an instruction being decoded.
@@ -147,70 +143,38 @@ func (d *x86) control() bool {
 	return true
 }
 
+// push stores a register, or a value that is not tracked.
+func (d *x86) push(r int) {
+	d.addImm(d.a.sp, d.a.sp, -int64(d.w))
+	d.store(r, d.a.sp, 0, d.w)
+}
+
 // stack decodes instructions that change the stack pointer as a side effect.
 func (d *x86) stack() bool {
 	sp, w := d.a.sp, d.w
-	push := func(r int) {
-		d.addImm(sp, sp, -int64(w))
-		d.store(r, sp, 0, w)
+	r, size := d.reg(0)
+	if size != w {
+		r = noReg
 	}
 	switch d.x.Op {
 	case x86asm.PUSH:
-		r, size := d.reg(0)
-		if d.x.DataSize == 16 {
-			d.addImm(sp, sp, -2)
-			d.store(noReg, sp, 0, 2)
-			return true
-		}
-		if size != w {
-			r = noReg
-		}
 		if r == sp { // PUSH stores the old value
 			d.move(tempReg, sp)
 			r = tempReg
 		}
-		push(r)
+		d.push(r)
 	case x86asm.POP:
-		r, size := d.reg(0)
-		if d.x.DataSize == 16 {
-			d.addImm(sp, sp, 2)
-			if r != noReg {
-				d.clear(r)
-			}
-			return true
-		}
-		if size == w && r != sp {
-			d.load(r, sp, 0, w)
-		}
-		if r == sp {
-			d.load(sp, sp, 0, w)
-			return true
-		}
+		d.load(tempReg, sp, 0, w)
 		d.addImm(sp, sp, int64(w))
+		d.move(r, tempReg)
 	case x86asm.PUSHF, x86asm.PUSHFD, x86asm.PUSHFQ:
-		push(noReg)
+		d.push(noReg)
 	case x86asm.POPF, x86asm.POPFD, x86asm.POPFQ:
 		d.addImm(sp, sp, int64(w))
-	case x86asm.PUSHA, x86asm.PUSHAD:
-		for r := range 8 {
-			push(r)
-		}
-	case x86asm.POPA, x86asm.POPAD:
-		for r := 7; r >= 0; r-- {
-			if r != sp {
-				d.load(r, sp, 0, w)
-			}
-			d.addImm(sp, sp, int64(w))
-		}
 	case x86asm.LEAVE:
 		d.move(sp, d.a.fp)
 		d.load(d.a.fp, sp, 0, w)
 		d.addImm(sp, sp, int64(w))
-	case x86asm.ENTER:
-		size, _ := d.x.Args[0].(x86asm.Imm)
-		push(d.a.fp)
-		d.move(d.a.fp, sp)
-		d.addImm(sp, sp, -int64(size))
 	default:
 		return false
 	}
@@ -256,7 +220,7 @@ var x86Writes = map[x86asm.Op]func(d *x86, o *operands) bool{
 		return zero
 	},
 	x86asm.XCHG: func(d *x86, o *operands) bool {
-		if o.src != noReg && o.src != o.dst {
+		if o.src != o.dst {
 			d.clear(o.src)
 		}
 		return o.src == o.dst
@@ -311,22 +275,11 @@ func (d *x86) lea(o *operands) bool {
 	if o.dst == noReg || !o.whole {
 		return false
 	}
-	if base, off, known, _ := d.mem(1); known {
+	base, off, known, _ := d.mem(1)
+	if known {
 		d.addImm(o.dst, base, off)
-		return true
 	}
-	m, ok := d.x.Args[1].(x86asm.Mem)
-	if !ok || m.Scale != 1 || m.Base == 0 {
-		return false
-	}
-	b, bs := gprX86(d.a, m.Base)
-	i, is := gprX86(d.a, m.Index)
-	if bs != d.w || is != d.w {
-		return false
-	}
-	d.add(op{kind: opAddReg, dst: o.dst, src: b, src2: i})
-	d.addImm(o.dst, o.dst, m.Disp)
-	return true
+	return known
 }
 
 // sum decodes ADD and SUB.
@@ -352,13 +305,10 @@ func (d *x86) step(o *operands, by int64) bool {
 // computeMem decodes instructions whose first operand is in memory.
 func (d *x86) computeMem(base int, off int64, known bool, src, srcSize int) {
 	switch d.x.Op {
-	case x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.NOP, x86asm.PREFETCHT0, x86asm.PREFETCHT1,
-		x86asm.PREFETCHT2, x86asm.PREFETCHNTA, x86asm.PREFETCHW, x86asm.CLFLUSH:
+	case x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.NOP:
 		return
 	case x86asm.XCHG, x86asm.XADD:
-		if src != noReg {
-			d.clear(src)
-		}
+		d.clear(src)
 	}
 	d.sideEffects()
 	size := d.x.MemBytes
@@ -371,29 +321,25 @@ func (d *x86) computeMem(base int, off int64, known bool, src, srcSize int) {
 	d.store(src, base, off, size)
 }
 
-// sideEffects clears registers that an instruction writes without naming them.
+// x86Implied are the registers that instructions write without naming them, by the numbers of their encoding:
+// 0 ax, 1 cx, 2 dx, 3 bx, 6 si, 7 di.
+var x86Implied = map[x86asm.Op][]int{
+	x86asm.CPUID: {0, 1, 2, 3}, x86asm.XGETBV: {0, 2}, x86asm.RDTSC: {0, 2}, x86asm.RDTSCP: {0, 1, 2},
+	x86asm.MUL: {0, 2}, x86asm.DIV: {0, 2}, x86asm.IDIV: {0, 2}, x86asm.IMUL: {0, 2}, x86asm.CDQ: {2}, x86asm.CQO: {2}, x86asm.CWD: {2},
+	x86asm.CMPXCHG: {0}, x86asm.CMPXCHG8B: {0, 2}, x86asm.CMPXCHG16B: {0, 2}, x86asm.CWDE: {0}, x86asm.CDQE: {0}, x86asm.CBW: {0},
+	x86asm.MOVSB: {1, 6, 7}, x86asm.MOVSW: {1, 6, 7}, x86asm.MOVSD: {1, 6, 7}, x86asm.MOVSQ: {1, 6, 7},
+	x86asm.CMPSB: {1, 6, 7}, x86asm.CMPSW: {1, 6, 7}, x86asm.CMPSD: {1, 6, 7}, x86asm.CMPSQ: {1, 6, 7},
+	x86asm.STOSB: {1, 7}, x86asm.STOSW: {1, 7}, x86asm.STOSD: {1, 7}, x86asm.STOSQ: {1, 7},
+	x86asm.SCASB: {1, 7}, x86asm.SCASW: {1, 7}, x86asm.SCASD: {1, 7}, x86asm.SCASQ: {1, 7},
+	x86asm.LODSB: {0, 1, 6}, x86asm.LODSW: {0, 1, 6}, x86asm.LODSD: {0, 1, 6}, x86asm.LODSQ: {0, 1, 6},
+}
+
+// sideEffects clears the registers of x86Implied.
 func (d *x86) sideEffects() {
-	a, c, dx, b, si, di := 0, 2, 1, 3, 4, 5
-	if d.w == 4 {
-		c, dx, si, di = 1, 2, 6, 7
-	}
-	switch d.x.Op {
-	case x86asm.CPUID:
-		d.clear(a)
-		d.clear(b)
-		d.clear(c)
-		d.clear(dx)
-	case x86asm.MUL, x86asm.DIV, x86asm.IDIV, x86asm.IMUL, x86asm.CDQ, x86asm.CQO, x86asm.CWD,
-		x86asm.RDTSC, x86asm.RDTSCP, x86asm.XGETBV, x86asm.CMPXCHG, x86asm.CMPXCHG8B, x86asm.CMPXCHG16B,
-		x86asm.CWDE, x86asm.CDQE, x86asm.CBW:
-		d.clear(a)
-		d.clear(dx)
-	case x86asm.MOVSB, x86asm.MOVSW, x86asm.MOVSD, x86asm.MOVSQ, x86asm.STOSB, x86asm.STOSW, x86asm.STOSD,
-		x86asm.STOSQ, x86asm.LODSB, x86asm.LODSW, x86asm.LODSD, x86asm.LODSQ, x86asm.CMPSB, x86asm.CMPSW,
-		x86asm.CMPSD, x86asm.CMPSQ, x86asm.SCASB, x86asm.SCASW, x86asm.SCASD, x86asm.SCASQ:
-		d.clear(c)
-		d.clear(si)
-		d.clear(di)
-		d.clear(a)
+	for _, r := range x86Implied[d.x.Op] {
+		if d.w == 8 {
+			r = gprX86_64[r]
+		}
+		d.clear(r)
 	}
 }

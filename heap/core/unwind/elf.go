@@ -1,0 +1,130 @@
+package unwind
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+)
+
+// maxNames limits the number of sections times the length of all names: debug/elf
+// copies the name of each section, and many can share one long name.
+const maxNames = 1 << 28
+
+// checkNames checks the limit maxNames, without reading more than debug/elf does.
+func checkNames(r io.ReaderAt) error {
+	var head [64]byte
+	if n, _ := r.ReadAt(head[:], 0); n < len(head) {
+		return nil // too short; debug/elf returns an error
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		order = binary.BigEndian
+	}
+	word, at := 4, 32
+	if elf.Class(head[elf.EI_CLASS]) == elf.ELFCLASS64 {
+		word, at = 8, 40
+	}
+	c := cursor{b: head[:], off: at, order: order}
+	table := c.addr(word)
+	c.take(10) // flags, sizes of the header and of program headers, their number
+	size, number, names := uint64(c.u16()), uint64(c.u16()), uint64(c.u16())
+	// field returns a field of a section header; words is its position in words after
+	// name and type.
+	field := func(section, words uint64) uint64 {
+		var b [8]byte
+		r.ReadAt(b[:word], int64(table+section*size+8+words*uint64(word)))
+		c := cursor{b: b[:], order: order}
+		return c.addr(word)
+	}
+	if number == 0 { // the number does not fit the header: it is in section 0
+		number = field(0, 3)
+	}
+	if names == uint64(elf.SHN_XINDEX) {
+		names = field(0, 4) & (1<<32 - 1)
+		if order == binary.ByteOrder(binary.BigEndian) && word == 8 {
+			names = field(0, 4) >> 32
+		}
+	}
+	if length := field(names, 3); number > 0 && length > maxNames/number {
+		return fmt.Errorf("malformed ELF: %d sections with names of up to %d bytes", number, length)
+	}
+	return nil
+}
+
+// readSymbols collects the starts of functions.
+func (o *Object) readSymbols(e *elf.File) {
+	o.symbols = o.readTable(e, elf.SHT_SYMTAB) > 0
+	o.readTable(e, elf.SHT_DYNSYM)
+	if o.entry != 0 && o.inText(o.arch.addr(o.entry)) {
+		o.starts = append(o.starts, o.arch.addr(o.entry))
+	}
+	slices.Sort(o.starts)
+	o.starts = slices.Compact(o.starts)
+}
+
+// readTable reads a symbol table and returns the number of its symbols. It does not
+// read names: debug/elf would copy each, however many symbols share a long name.
+func (o *Object) readTable(e *elf.File, kind elf.SectionType) (n int) {
+	s := e.SectionByType(kind)
+	if s == nil || s.Size > maxSection || s.Flags&elf.SHF_COMPRESSED != 0 {
+		return 0
+	}
+	b, err := s.Data()
+	if err != nil {
+		return 0
+	}
+	size := elf.Sym32Size
+	if o.Class == elf.ELFCLASS64 {
+		size = elf.Sym64Size
+	}
+	order := o.Order
+	for at := size; at+size <= len(b); at += size { // skip the null symbol
+		sym := b[at : at+size]
+		n++
+		value, info, section := uint64(order.Uint32(sym[4:])), sym[12], order.Uint16(sym[14:])
+		if o.Class == elf.ELFCLASS64 {
+			value, info, section = order.Uint64(sym[8:]), sym[4], order.Uint16(sym[6:])
+		}
+		value = o.arch.addr(value)
+		if kind := elf.ST_TYPE(info); (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) &&
+			elf.SectionIndex(section) != elf.SHN_UNDEF && o.inText(value) {
+			o.starts = append(o.starts, value)
+		}
+	}
+	return n
+}
+
+// startOf returns the start of the function that contains addr, and its end, which is the
+// start of the next function or the end of the code.
+func (o *Object) startOf(addr uint64) (start, end uint64, ok bool) {
+	i := sort.Search(len(o.starts), func(i int) bool { return o.starts[i] > addr })
+	if i == 0 {
+		return 0, 0, false
+	}
+	start, end = o.starts[i-1], ^uint64(0)
+	if i < len(o.starts) {
+		end = o.starts[i]
+	}
+	for _, t := range o.text {
+		if t.holds(addr) {
+			return start, min(end, t.high), t.holds(start)
+		}
+	}
+	return 0, 0, false
+}
+
+// Start returns the address in the file at which the function with the code at an address begins, as far as symbols and calls tell.
+func (o *Object) Start(addr uint64) (start uint64, ok bool) {
+	o.findStarts()
+	start, _, ok = o.startOf(addr)
+	return start, ok
+}
+
+// isStart reports whether a function begins at addr.
+func (o *Object) isStart(addr uint64) bool {
+	_, ok := slices.BinarySearch(o.starts, addr)
+	return ok
+}
