@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -110,32 +111,6 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// The statements that load a bucket name its objects, the dumps after the rest.
-func TestLoadBucket(t *testing.T) {
-	where := fleettest.Bucket(t, nil)
-	s, err := store.Open(t.Context(), where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"first", "second"} {
-		b := &store.Batch{Name: name, Day: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC), Dumps: []store.Dump{{Build: "a/b", Device: "d"}}, Facts: []store.Fact{{Build: "a/b", Device: "d"}}}
-		if err := s.Put(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	list, err := clickhouse.Load(t.Context(), s)
-	if err != nil || len(list) != 3 {
-		t.Fatalf("%q, %v", list, err)
-	}
-	endpoint := where[strings.Index(where, "http"):]
-	for i, table := range []string{"paths", "facts", "dumps"} {
-		if want := "from s3('" + endpoint + "/fleet/" + table + "/day=2026-06-01/{first.parquet,second.parquet}', Parquet, 'build "; !strings.Contains(list[i], want) ||
-			!strings.HasPrefix(list[i], "insert into "+table+" (`build`") || !strings.Contains(list[i], ", toDate('2026-06-01')\n") {
-			t.Errorf("%s\nwant %s", list[i], want)
-		}
-	}
-}
-
 // ClickHouse reads the objects of a bucket by the statements of Load, also those of a build with a slash.
 func TestLoadBucketRuns(t *testing.T) {
 	cmdtest.Long(t)
@@ -156,11 +131,16 @@ func TestLoadBucketRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	load, err := clickhouse.Load(t.Context(), bucket)
+	doc, err := os.ReadFile("../docs/store.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, q := range append(clickhouse.Schema{}.Statements(), load...) {
+	_, load, _ := strings.Cut(string(doc), "```sql\n")
+	load, _, ok := strings.Cut(strings.ReplaceAll(load, "https://s3.amazonaws.com/heap/", bucket.URL()), ";\n```")
+	if !ok || !strings.Contains(load, bucket.URL()) {
+		t.Fatalf("no statements in store.md: %q", load)
+	}
+	for _, q := range append(clickhouse.Schema{}.Statements(), strings.Split(load, ";\n")...) {
 		r, err := s.Query(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)

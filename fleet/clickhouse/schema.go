@@ -27,7 +27,6 @@ type Schema struct {
 // again changes nothing.
 type table struct {
 	name    string
-	row     any    // of package store
 	order   string // key
 	shard   string // what a row's shard is computed from
 	byDay   bool   // partitioned by day
@@ -37,45 +36,30 @@ type table struct {
 
 // The rows of a device are in one shard, in the order in which leaks reads them.
 var tables = []table{
-	{store.Paths, store.Path{}, "build, path", "build, path", false, true, "day"},
-	{store.Facts, store.Fact{}, "build, device, path, boot, dump", "device", true, true, ""},
-	{store.Dumps, store.Dump{}, "build, device, boot, dump", "device", true, true, ""},
-	{store.Frames, store.Frame{}, "build, address, `index`, function, file, line, missing", "build, address", false, false, ""},
-	{store.JudgedPaths, store.Judged{}, "build, device, path", "device", false, true, "judged_at"},
-	{store.JudgedDevices, store.JudgedDevice{}, "build, device", "device", false, true, "judged_at"},
+	{store.Paths, "build, path", "build, path", false, true, "day"},
+	{store.Facts, "build, device, path, boot, dump", "device", true, true, ""},
+	{store.Dumps, "build, device, boot, dump", "device", true, true, ""},
+	{store.Frames, "build, address, `index`, function, file, line, missing", "build, address", false, false, ""},
+	{store.JudgedPaths, "build, device, path", "device", false, true, "judged_at"},
+	{store.JudgedDevices, "build, device", "device", false, true, "judged_at"},
 }
 
 // few are the columns with few different values.
 var few = []string{"build", "fw", "why", "file", "missing"}
 
-// column is a column of a table.
-type column struct {
-	name, kind string
-	time       bool // in µs in package store
-}
+// kinds are the types of the columns.
+var kinds = map[reflect.Kind]string{reflect.String: "String", reflect.Int64: "Int64", reflect.Int32: "Int32", reflect.Float64: "Float64", reflect.Bool: "Bool",
+	reflect.Slice: "Array(String)", reflect.Map: "Map(String, String)"}
 
-// columns returns the columns of a table, in the order of the fields of its rows.
-func (t *table) columns() (list []column) {
-	r := reflect.TypeOf(t.row)
-	for i := range r.NumField() {
-		f := r.Field(i)
-		tag := f.Tag.Get("parquet")
-		c := column{name: strings.Split(tag, ",")[0], time: strings.Contains(tag, "timestamp")}
-		switch kind := f.Type.Kind(); {
-		case c.time:
-			c.kind = "DateTime64(6, 'UTC')"
-		case kind == reflect.Slice:
-			c.kind = "Array(String)"
-		case kind == reflect.Map:
-			c.kind = "Map(String, String)"
-		case slices.Contains(few, c.name):
-			c.kind = "LowCardinality(String)"
-		default:
-			c.kind = map[reflect.Kind]string{reflect.String: "String", reflect.Int64: "Int64", reflect.Int32: "Int32", reflect.Float64: "Float64", reflect.Bool: "Bool"}[kind]
-		}
-		list = append(list, c)
+// kind returns the type of a column.
+func kind(c store.Column) string {
+	switch {
+	case c.Time:
+		return "DateTime64(6, 'UTC')"
+	case slices.Contains(few, c.Name):
+		return "LowCardinality(String)"
 	}
-	return list
+	return kinds[c.Kind]
 }
 
 // Statements returns the statements that create the tables, if they do not exist.
@@ -85,25 +69,8 @@ func (s Schema) Statements() (list []string) {
 		if s.Cluster != "" {
 			list = append(list, s.distributed(&t))
 		}
-		for _, c := range later[t.name] {
-			for _, name := range s.names(t.name) {
-				list = append(list, "alter table "+name+" add column if not exists "+c)
-			}
-		}
 	}
 	return list
-}
-
-// later are the columns that tables of earlier versions lack.
-var later = map[string][]string{store.Dumps: {"heaps String codec(ZSTD(1))", "labels Map(String, String) codec(ZSTD(1))"}}
-
-// names returns the tables that a table consists of, as in statements.
-func (s Schema) names(table string) []string {
-	if s.Cluster == "" {
-		return []string{table}
-	}
-	on := " on cluster " + QuoteName(s.Cluster)
-	return []string{table + local + on, table + on}
 }
 
 // local is the suffix of the table of one shard.
@@ -124,12 +91,12 @@ func (s Schema) create(t *table) string {
 		arguments = append(arguments, t.version)
 	}
 	fmt.Fprintf(&b, "create table if not exists %s%s (\n", name, on)
-	for _, c := range t.columns() {
+	for _, c := range store.Columns(t.name) {
 		codec := "ZSTD(1)"
-		if c.kind == "Int64" || c.time {
+		if c.Kind == reflect.Int64 {
 			codec = "Delta, ZSTD(1)"
 		}
-		fmt.Fprintf(&b, "  %s %s codec(%s),\n", QuoteName(c.name), c.kind, codec)
+		fmt.Fprintf(&b, "  %s %s codec(%s),\n", QuoteName(c.Name), kind(c), codec)
 	}
 	if t.expires {
 		b.WriteString("  day Date\n")

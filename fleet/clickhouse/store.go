@@ -157,7 +157,10 @@ func (s *Store) DeleteDevice(ctx context.Context, device string) error {
 		schema.Cluster = strings.Trim(schema.Cluster, "'`")
 	}
 	for _, t := range []string{store.Facts, store.Dumps, store.JudgedPaths, store.JudgedDevices} {
-		q := "alter table " + schema.names(t)[0] + " delete where device = " + Quote(device) + " settings mutations_sync = 2"
+		if schema.Cluster != "" {
+			t += local + " on cluster " + QuoteName(schema.Cluster)
+		}
+		q := "alter table " + t + " delete where device = " + Quote(device) + " settings mutations_sync = 2"
 		if _, err := s.db.ExecContext(ctx, q); err != nil {
 			return s.Error(err)
 		}
@@ -175,8 +178,7 @@ func insert[T any](ctx context.Context, s *Store, name string, rows []T, more ..
 	if len(rows) == 0 {
 		return nil
 	}
-	t := named(name)
-	columns := t.columns()
+	columns := store.Columns(name)
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -194,7 +196,7 @@ func insert[T any](ctx context.Context, s *Store, name string, rows []T, more ..
 	for i := range rows {
 		r := reflect.ValueOf(&rows[i]).Elem()
 		for j, c := range columns {
-			if values[j] = r.Field(j).Interface(); c.time {
+			if values[j] = r.Field(j).Interface(); c.Time {
 				values[j] = time.UnixMicro(r.Field(j).Int()).UTC()
 			}
 		}
@@ -203,55 +205,6 @@ func insert[T any](ctx context.Context, s *Store, name string, rows []T, more ..
 		}
 	}
 	return tx.Commit()
-}
-
-// named returns a table.
-func named(name string) *table {
-	for i := range tables {
-		if tables[i].name == name {
-			return &tables[i]
-		}
-	}
-	panic("clickhouse: no table " + name)
-}
-
-// Has reports whether an upload is in the store.
-func (s *Store) Has(ctx context.Context, device, sum string) (bool, error) {
-	list, err := s.texts(ctx, "select upload from dumps where device = "+Quote(device)+" and upload = "+Quote(sum)+" limit 1")
-	return len(list) > 0, err
-}
-
-// Last returns the last dump of a device, without the columns that ingest does not need; a zero one if there is none.
-func (s *Store) Last(ctx context.Context, device string) (d store.Dump, err error) {
-	rows, err := s.Query(ctx, "select build, fw, boot, dump, toUnixTimestamp64Micro(time), uptime_us, bytes, count, complete from dumps where device = "+Quote(device)+" order by boot desc, dump desc limit 1")
-	if err != nil {
-		return d, err
-	}
-	defer rows.Close()
-	if rows.Next() {
-		err = rows.Scan(&d.Build, &d.FW, &d.Boot, &d.Dump, &d.Time, &d.Uptime, &d.Bytes, &d.Count, &d.Complete)
-	}
-	return d, s.Error(errors.Join(err, rows.Err()))
-}
-
-// Unnamed returns, for each build, the addresses of its call paths for which there are no frames, sorted.
-func (s *Store) Unnamed(ctx context.Context) (map[string][]string, error) {
-	rows, err := s.Query(ctx, `select build, arraySort(groupUniqArray(a)) from (select build, arrayJoin(addresses) as a from paths)
-where (build, a) not in (select build, address from frames) group by build`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	list := map[string][]string{}
-	for rows.Next() {
-		var build string
-		var addresses []string
-		if err := rows.Scan(&build, &addresses); err != nil {
-			return nil, s.Error(err)
-		}
-		list[build] = addresses
-	}
-	return list, s.Error(rows.Err())
 }
 
 // texts returns the first column of a query.

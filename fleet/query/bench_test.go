@@ -55,7 +55,7 @@ func benchmarkQuestions(b *testing.B, name, dir string, f *simulate.Fleet) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if list, err := s.Snapshot(ctx, ""); err != nil || len(list.Dumps) == 0 {
+	if list, err := s.Snapshot(ctx, ""); err != nil || len(list[store.Dumps]) == 0 {
 		if _, _, err := f.Store(ctx, s); err != nil {
 			b.Fatal(err)
 		}

@@ -60,27 +60,27 @@ func TestBucketReads(t *testing.T) {
 			return nil
 		}
 	}
-	three := slices.Concat(all.Dumps, all.Facts, all.Paths)
+	three := slices.Concat(all[store.Dumps], all[store.Facts], all[store.Paths])
 	for _, c := range []struct {
 		name string
 		ask  func(*DB) error
 		want []string
 	}{
-		{"builds", func(d *DB) error { _, err := d.Builds(t.Context(), Scope{}); return err }, all.Dumps},
+		{"builds", func(d *DB) error { _, err := d.Builds(t.Context(), Scope{}); return err }, all[store.Dumps]},
 		{"builds of one day", func(d *DB) error { _, err := d.Builds(t.Context(), Scope{Builds: builds, Since: last}); return err },
-			since(last.Format(time.DateOnly), all.Dumps)},
-		{"devices", func(d *DB) error { _, err := d.Devices(t.Context(), Scope{Builds: builds[:1]}, 0); return err }, all.Dumps},
+			since(last.Format(time.DateOnly), all[store.Dumps])},
+		{"devices", func(d *DB) error { _, err := d.Devices(t.Context(), Scope{Builds: builds[:1]}, 0); return err }, all[store.Dumps]},
 		{"timeline", func(d *DB) error { _, err := d.Timeline(t.Context(), f.DeviceID(1), Scope{}); return err },
 			three},
-		{"find a build ID", find(builds[0]), all.Dumps},
-		{"find the beginning of one", find(builds[0][:8]), all.Dumps},
-		{"find a version", find(f.Firmware(0)), all.Dumps},
+		{"find a build ID", find(builds[0]), all[store.Dumps]},
+		{"find the beginning of one", find(builds[0][:8]), all[store.Dumps]},
+		{"find a version", find(f.Firmware(0)), all[store.Dumps]},
 		{"find what is not there", func(d *DB) error {
 			if got, err := d.Find(t.Context(), "9.9"); !errors.Is(err, ErrBuild) {
 				return fmt.Errorf("found %q, %v", got, err)
 			}
 			return nil
-		}, all.Dumps},
+		}, all[store.Dumps]},
 		{"leaks", func(d *DB) error { _, err := d.Leaks(t.Context(), Scope{Builds: builds[:1]}); return err }, three},
 		{"top", func(d *DB) error { _, err := d.Top(t.Context(), Scope{Builds: builds[:1], Since: last}, 0); return err },
 			since(last.Format(time.DateOnly), three)},
@@ -128,8 +128,8 @@ func TestBucketReadsAtOnce(t *testing.T) {
 	d := open(t, s)
 	begin := time.Now()
 	list, err := s.Snapshot(t.Context(), "")
-	if err != nil || len(list.Dumps) != 100 {
-		t.Fatal(len(list.Dumps), err)
+	if err != nil || len(list[store.Dumps]) != 100 {
+		t.Fatal(len(list[store.Dumps]), err)
 	}
 	if err := d.copy(t.Context(), list); err != nil {
 		t.Fatal(err)

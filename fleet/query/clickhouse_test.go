@@ -73,7 +73,7 @@ func TestClickHouse(t *testing.T) {
 		compare(t, name, questions[name], duck, house)
 	}
 	for _, b := range []int{2, 3} { // with names, paths are compared by them
-		all, err := ch.Unnamed(t.Context())
+		all, err := house.Unnamed(t.Context())
 		addresses := all[f.BuildID(b)]
 		if err != nil || len(addresses) < f.Paths {
 			t.Fatalf("%d addresses, %v", len(addresses), err)
@@ -85,10 +85,8 @@ func TestClickHouse(t *testing.T) {
 		if err := errors.Join(s.PutFrames(t.Context(), time.Now(), frames), ch.PutFrames(t.Context(), time.Now(), frames)); err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []interface {
-			Unnamed(ctx context.Context) (map[string][]string, error)
-		}{s, ch} {
-			if rest, err := s.Unnamed(t.Context()); err != nil || !slices.Equal(rest[f.BuildID(b)], addresses[:2]) {
+		for _, d := range []*DB{duck, house} {
+			if rest, err := d.Unnamed(t.Context()); err != nil || !slices.Equal(rest[f.BuildID(b)], addresses[:2]) {
 				t.Errorf("%q have no name, %v: want %q", rest, err, addresses[:2])
 			}
 		}

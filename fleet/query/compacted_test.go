@@ -42,7 +42,7 @@ func TestBuildsInOneFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(b), len(list.Dumps)
+		return string(b), len(list[store.Dumps])
 	}
 	want, files := ask()
 	if err := s.Compact(t.Context(), time.Hour); err != nil {

@@ -24,7 +24,6 @@ type change struct {
 // controls compares the devices that were updated with those that were not, at the same time: what changed on both is no change
 // of the build. It raises the p-values of the rows.
 func (s *session) controls(ctx context.Context, d *Diff, list []*matched) error {
-	defer s.drop("dated", "windowed", "whole")
 	// The time of receipt; of logs that were put in at once, that of the device.
 	if err := s.tables(ctx, "dated"); err != nil {
 		return err

@@ -90,7 +90,6 @@ func (d *DB) Diff(ctx context.Context, before, after string, o Scope) (*Diff, er
 }
 
 func (s *session) diff(ctx context.Context, d *Diff) error {
-	defer s.drop("steady")
 	if err := s.tables(ctx, "steady"); err != nil {
 		return err
 	}

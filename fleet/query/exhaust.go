@@ -38,18 +38,18 @@ func (d *leaking) reboots(hours float64) bool {
 
 // exhaust sets when the heaps of the devices that leak are full.
 func (s *session) exhaust(ctx context.Context, l *Leaks) error {
-	var said [][]any
+	var said []values
 	row := map[int64]int{}
 	for i, r := range l.Rows {
 		if r.Verdict.Sure() {
-			said = append(said, []any{r.Path, r.Share})
+			said = append(said, values{r.Path, []float64{r.Share}})
 			row[r.Path] = i
 		}
 	}
 	if len(said) == 0 {
 		return nil
 	}
-	if err := s.define(ctx, "shared", s.literal(said, "path", "share")); err != nil {
+	if err := s.define(ctx, "shared", literal(said, "share")); err != nil {
 		return err
 	}
 	list, err := rows[leaking](ctx, s, text("leaking"))

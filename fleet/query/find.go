@@ -20,11 +20,7 @@ func notOne(format string, args ...any) error { return buildError(fmt.Sprintf(fo
 // Find returns the build with this name: a build ID, the beginning of one, or a firmware version that most devices of
 // only one build report.
 func (d *DB) Find(ctx context.Context, name string) (build string, err error) {
-	var list []struct{ Build, Firmware string }
-	err = d.with(ctx, Scope{copies: true}, onlyDumps, func(s *session) error {
-		list, err = rows[struct{ Build, Firmware string }](ctx, s, text("versions")+"\norder by build")
-		return err
-	})
+	list, err := ask[struct{ Build, Firmware string }](ctx, d, Scope{copies: true}, onlyDumps, text("versions")+"\norder by build")
 	if err != nil {
 		return "", err
 	}

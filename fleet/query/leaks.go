@@ -119,7 +119,6 @@ func (d *DB) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
 }
 
 func (s *session) leaks(ctx context.Context, l *Leaks) error {
-	defer s.drop("wanted")
 	n, err := rows[struct{ Devices, Boots, Paths int64 }](ctx, s, text("counts"))
 	if err != nil {
 		return fmt.Errorf("query counts: %w", err)
@@ -154,12 +153,8 @@ const (
 	slowing = 0.9 // Pace below which the growth slows down
 )
 
-// shares are the shares of leaking devices that are tried.
-var shares = []float64{1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001}
-
 // sum adds up the judgements of the devices. boots is the number of their boots.
 func (s *session) sum(ctx context.Context, l *Leaks, boots int64) error {
-	defer s.drop("examined", "usually", "weighed", "shares", "shared")
 	if err := s.tables(ctx, "examined"); err != nil {
 		return err
 	}
@@ -176,25 +171,17 @@ func (s *session) sum(ctx context.Context, l *Leaks, boots int64) error {
 		return nil
 	}
 	l.Load = loadOf(list)
-	var known [][]any
+	var known []values
 	for _, u := range list {
-		known = append(known, []any{u.Path, u.Net, u.Swing, loadTimes * min(l.Load, max(0, u.Growth)), math.Log(float64(1+l.Examined) / 2)})
+		known = append(known, values{u.Path, []float64{u.Net, u.Swing, loadTimes * min(l.Load, max(0, u.Growth))}})
 	}
-	if err := s.define(ctx, "usually", s.literal(known, "path", "net", "swing", "most_load", "alone")); err != nil {
+	if err := s.define(ctx, "usually", literal(known, "net", "swing", "most_load")); err != nil {
 		return err
 	}
-	if err := s.tables(ctx, "weighed"); err != nil {
+	if err := s.define(ctx, "weighed", text("weighed", "{alone}", fmt.Sprintf("%e", math.Log(float64(1+l.Examined)/2)))); err != nil {
 		return err
 	}
-	var tried [][]any
-	for _, p := range shares {
-		none := -12.0
-		if p < 1 {
-			none = math.Log(1 - p)
-		}
-		tried = append(tried, []any{p, none, l.Examined})
-	}
-	if err := s.define(ctx, "shares", s.literal(tried, "share", "none", "devices")); err != nil {
+	if err := s.define(ctx, "shares", text("shares", "{devices}", fmt.Sprint(l.Examined))); err != nil {
 		return err
 	}
 	best, err := rows[struct {
@@ -204,13 +191,13 @@ func (s *session) sum(ctx context.Context, l *Leaks, boots int64) error {
 	if err != nil || len(best) == 0 {
 		return err
 	}
-	var of [][]any
+	var of []values
 	evidence := map[int64]Leak{}
 	for _, b := range best {
-		of = append(of, []any{b.Path, b.Share})
+		of = append(of, values{b.Path, []float64{b.Share}})
 		evidence[b.Path] = Leak{Path: b.Path, Examined: l.Examined, Evidence: b.Lod, Share: b.Share}
 	}
-	if err := s.define(ctx, "shared", s.literal(of, "path", "share")); err != nil {
+	if err := s.define(ctx, "shared", literal(of, "share")); err != nil {
 		return err
 	}
 	sums, err := rows[found](ctx, s, text("found"))

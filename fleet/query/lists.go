@@ -22,18 +22,11 @@ type Build struct {
 }
 
 // Builds returns the builds of the scope, the newest first.
-func (d *DB) Builds(ctx context.Context, o Scope) (list []Build, err error) {
-	err = d.with(ctx, o, onlyDumps, func(s *session) error {
-		defer s.drop("steady", "versions")
-		if err := s.tables(ctx, "steady", "versions"); err != nil {
-			return err
-		}
-		list, err = rows[Build](ctx, s, text("builds"))
-		for i := range list { // the engines add up in any order
-			list[i].Lost = math.Round(list[i].Lost*1e6) / 1e6
-		}
-		return err
-	})
+func (d *DB) Builds(ctx context.Context, o Scope) ([]Build, error) {
+	list, err := ask[Build](ctx, d, o, onlyDumps, text("builds"), "steady", "versions")
+	for i := range list { // the engines add up in any order
+		list[i].Lost = math.Round(list[i].Lost*1e6) / 1e6
+	}
 	return list, err
 }
 
@@ -52,16 +45,16 @@ type Device struct {
 
 // Devices returns the devices of the scope, those with the least free memory first. It returns
 // up to limit devices, or all if limit is 0.
-func (d *DB) Devices(ctx context.Context, o Scope, limit int) (list []Device, err error) {
-	q := text("devices")
+func (d *DB) Devices(ctx context.Context, o Scope, limit int) ([]Device, error) {
+	return ask[Device](ctx, d, o, onlyDumps, limited(text("devices"), limit))
+}
+
+// limited returns a query with a limit of rows, if that is not 0.
+func limited(q string, limit int) string {
 	if limit > 0 {
 		q += fmt.Sprintf("\nlimit %d", limit)
 	}
-	err = d.with(ctx, o, onlyDumps, func(s *session) error {
-		list, err = rows[Device](ctx, s, q)
-		return err
-	})
-	return list, err
+	return q
 }
 
 // Holder is a call path, with its live bytes and blocks on the devices of a build.
@@ -82,16 +75,11 @@ func (d *DB) Top(ctx context.Context, o Scope, limit int) (list []Holder, err er
 	if len(o.Builds) != 1 {
 		return nil, fmt.Errorf("query: top of %d builds, expected one", len(o.Builds))
 	}
-	q := text("top")
-	if limit > 0 {
-		q += fmt.Sprintf("\nlimit %d", limit)
-	}
 	err = d.with(ctx, o, allTables, func(s *session) error {
-		defer s.drop("steady")
 		if err := s.tables(ctx, "steady"); err != nil {
 			return err
 		}
-		if list, err = rows[Holder](ctx, s, q); err != nil {
+		if list, err = rows[Holder](ctx, s, limited(text("top"), limit)); err != nil {
 			return err
 		}
 		if len(list) == 0 {
@@ -142,16 +130,12 @@ func (d *DB) Timeline(ctx context.Context, device string, o Scope) (*Timeline, e
 	}
 	o.Device = device
 	if o.Builds == nil { // of other builds, no facts are read
-		err := d.with(ctx, o, onlyDumps, func(s *session) error {
-			found, err := rows[struct{ Build string }](ctx, s, "select distinct build from dumps")
-			o.Builds = nil
-			for _, r := range found {
-				o.Builds = append(o.Builds, r.Build)
-			}
-			return err
-		})
+		found, err := ask[struct{ Build string }](ctx, d, o, onlyDumps, "select distinct build from dumps")
 		if err != nil {
 			return nil, err
+		}
+		for _, r := range found {
+			o.Builds = append(o.Builds, r.Build)
 		}
 		if len(o.Builds) == 0 {
 			return nil, fmt.Errorf("device %s: %w", device, ErrNoDump)
@@ -159,7 +143,6 @@ func (d *DB) Timeline(ctx context.Context, device string, o Scope) (*Timeline, e
 	}
 	l := &Timeline{Device: device}
 	err := d.with(ctx, o, allTables, func(s *session) (err error) {
-		defer s.drop("steady")
 		if err := s.tables(ctx, "steady"); err != nil {
 			return err
 		}

@@ -45,19 +45,13 @@ func inMemory(t testing.TB, f *simulate.Fleet) *memory {
 	return m
 }
 
-// factsOf is an engine that has the facts of batches, and no SQL.
-type factsOf struct {
-	engine
-	batches []*store.Batch
-}
-
-func (f factsOf) facts(_ context.Context, devices [][]moment) iter.Seq2[[]store.Fact, error] {
+// factsOf yields the facts of each device of batches.
+func factsOf(batches []*store.Batch, devices [][]moment) iter.Seq2[[]store.Fact, error] {
 	return func(yield func([]store.Fact, error) bool) {
-		at := make([]int, len(f.batches))
-		var list []store.Fact
+		at := make([]int, len(batches))
 		for _, d := range devices {
-			list = list[:0]
-			for k, b := range f.batches {
+			var list []store.Fact
+			for k, b := range batches {
 				from := at[k]
 				for at[k] < len(b.Facts) && b.Facts[at[k]].Device == d[0].Device {
 					at[k]++
@@ -76,8 +70,7 @@ func (m *memory) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
 	build := o.Builds[0]
 	byDevice := split(m.dumps[build])
 	var j store.Judgements
-	s := session{engine: factsOf{batches: m.batches[build]}}
-	if more, err := s.judge(ctx, build, byDevice, &j); err != nil || more {
+	if more, err := judge(ctx, build, byDevice, factsOf(m.batches[build], byDevice), &j); err != nil || more {
 		return nil, fmt.Errorf("more %t: %w", more, err)
 	}
 	dir, err := os.MkdirTemp("", "btfleet-")

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -46,7 +48,7 @@ func (d *DB) Judge(ctx context.Context, builds ...string) error {
 			if len(batch.Devices) == 0 {
 				break
 			}
-			if err := d.judgements().PutJudged(ctx, batch); err != nil {
+			if err := d.rows().PutJudged(ctx, batch); err != nil {
 				return err
 			}
 		}
@@ -77,94 +79,78 @@ func (s *session) pass(ctx context.Context, build string, into *store.Judgements
 		i, ok := last[m.Device]
 		return ok && known[i].Boot == m.Boot && known[i].Dump == m.Dump && known[i].Rule == Rule
 	})
-	return s.judge(ctx, build, byDevice, into)
+	return judge(ctx, build, byDevice, s.facts(ctx, byDevice), into)
 }
 
-// judged is a device with its facts, and what they say.
-type judged struct {
-	device store.JudgedDevice
-	paths  []store.Judged
-}
-
-// judge judges devices in parallel.
-func (s *session) judge(ctx context.Context, build string, byDevice [][]moment, into *store.Judgements) (more bool, err error) {
-	if len(byDevice) == 0 {
-		return false, nil
-	}
+// judge judges devices in parallel. all has the facts of each that has any, in this order.
+func judge(ctx context.Context, build string, byDevice [][]moment, all iter.Seq2[[]store.Fact, error], into *store.Judgements) (more bool, err error) {
 	at := time.Now().UnixMicro()
-	workers, stop := errgroup.WithContext(ctx)
+	var mu sync.Mutex
+	var workers errgroup.Group
 	workers.SetLimit(runtime.GOMAXPROCS(0))
-	results := make(chan judged, 64)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for r := range results {
-			into.Devices, into.Paths = append(into.Devices, r.device), append(into.Paths, r.paths...)
-		}
-	}()
-	rest := byDevice
 	one := func(dumps []moment, facts []store.Fact) {
 		workers.Go(func() error {
-			results <- judgeFacts(build, at, dumps, facts)
+			device, paths := judgeFacts(build, at, dumps, facts)
+			mu.Lock()
+			defer mu.Unlock()
+			into.Devices, into.Paths = append(into.Devices, device), append(into.Paths, paths...)
 			return nil
 		})
 	}
 	values := 0
-	for facts, err := range s.facts(ctx, byDevice) {
-		if err != nil || stop.Err() != nil {
-			workers.Wait()
-			close(results)
-			<-done
-			return false, fmt.Errorf("query series: %w", cmp.Or(err, stop.Err()))
-		}
-		if values > 8*maxJudged {
-			more = true
+	for facts, e := range all {
+		if err = cmp.Or(e, ctx.Err()); err != nil {
 			break
 		}
-		for len(rest) > 0 && rest[0][0].Device < facts[0].Device {
-			one(rest[0], nil)
-			rest = rest[1:]
+		if more = values > 8*maxJudged; more {
+			break
 		}
-		if len(rest) == 0 || rest[0][0].Device != facts[0].Device {
-			continue // none of its dumps is in the scope
+		for byDevice[0][0].Device < facts[0].Device { // which have no facts
+			one(byDevice[0], nil)
+			byDevice = byDevice[1:]
 		}
 		values += len(facts)
-		one(rest[0], slices.Clone(facts))
-		rest = rest[1:]
+		one(byDevice[0], facts)
+		byDevice = byDevice[1:]
 	}
-	if !more {
-		for _, dumps := range rest {
+	if err == nil && !more {
+		for _, dumps := range byDevice {
 			one(dumps, nil)
 		}
 	}
 	workers.Wait()
-	close(results)
-	<-done
+	if err != nil {
+		return false, fmt.Errorf("query series: %w", err)
+	}
 	into.Sort()
-	return more, ctx.Err()
+	return more, nil
 }
 
-// judgeFacts judges the call paths of a device that vary.
-func judgeFacts(build string, at int64, dumps []moment, facts []store.Fact) (r judged) {
+// judgeFacts judges a device, and its call paths that vary.
+func judgeFacts(build string, at int64, dumps []moment, facts []store.Fact) (of store.JudgedDevice, paths []store.Judged) {
 	d := newDevice(dumps)
-	r.device = judgeDevice(d, build, at)
-	if r.device.Boots == 0 {
-		return r
+	if of = judgeDevice(d, build, at); of.Boots == 0 {
+		return of, nil
 	}
 	for path, values := range byPath(dumps, facts) {
-		if !slices.ContainsFunc(values, func(v profile.Value) bool { return v != values[0] }) {
-			continue
+		if slices.ContainsFunc(values, func(v profile.Value) bool { return v != values[0] }) {
+			p := d.judge(path, values)
+			p.Build, p.Device, p.At = build, of.Device, at
+			paths = append(paths, p)
 		}
-		p := d.judge(path, values)
-		p.Build, p.Device, p.At = build, r.device.Device, at
-		r.paths = append(r.paths, p)
 	}
-	return r
+	return of, paths
 }
 
-// judgements returns where judgements are stored.
-func (d *DB) judgements() interface {
+// PutFrames stores the functions of addresses of builds.
+func (d *DB) PutFrames(ctx context.Context, now time.Time, rows []store.Frame) error {
+	return d.rows().PutFrames(ctx, now, rows)
+}
+
+// rows returns where rows are stored.
+func (d *DB) rows() interface {
 	PutJudged(context.Context, *store.Judgements) error
+	PutFrames(context.Context, time.Time, []store.Frame) error
 } {
 	if d.clickhouse != nil {
 		return d.clickhouse

@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -38,19 +37,19 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// text returns the SQL in a file.
-func text(name string) string {
+// text returns the SQL in a file. Pairs replace the texts in braces: {path} by what follows "{path}".
+func text(name string, pairs ...string) string {
 	b, err := files.ReadFile("sql/" + name + ".sql")
 	if err != nil {
 		panic(err)
 	}
-	return strings.TrimRight(strings.TrimSpace(string(b)), ";")
+	return strings.NewReplacer(pairs...).Replace(strings.TrimRight(strings.TrimSpace(string(b)), ";"))
 }
 
 // DB answers questions about a store. Several goroutines may use it at the same time.
 type DB struct {
 	clickhouse *clickhouse.Store // nil for DuckDB
-	part       int               // devices whose series ClickHouse brings at once
+	part       int               // devices whose facts an engine brings at once
 
 	store *store.Store
 	db    *sql.DB
@@ -63,8 +62,7 @@ type DB struct {
 	judging sync.Mutex
 	copying sync.Mutex
 	damage  sync.Mutex
-	damaged map[string]bool // names of files that cannot be read
-	checked map[string]bool // names of files whose checksums are right
+	checked map[string]error // by name of a file: what is wrong with it, nil if its checksum is right
 
 	quarantined []string
 }
@@ -119,7 +117,7 @@ func (e Engine) Open(ctx context.Context, s *store.Store) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("query: %w", err), os.RemoveAll(temp))
 	}
-	d := &DB{store: s, db: sql.OpenDB(c), temp: temp, dir: dir}
+	d := &DB{store: s, db: sql.OpenDB(c), temp: temp, dir: dir, part: devicesPerQuery, checked: map[string]error{}}
 	d.db.SetMaxOpenConns(4)
 	if err := d.db.PingContext(ctx); err != nil {
 		d.Close()
@@ -134,55 +132,6 @@ func (d *DB) Close() error {
 		return nil
 	}
 	return errors.Join(d.db.Close(), os.RemoveAll(d.temp))
-}
-
-// session answers one question. Its queries refer to the tables of the store.
-type session struct {
-	engine
-	dialect string // of the names of SQL files that only this engine runs
-}
-
-// engine runs SQL.
-type engine interface {
-	query(ctx context.Context, q string) (*sql.Rows, error)
-	// define makes the rows of a query a table for later queries.
-	define(ctx context.Context, name, q string) error
-	drop(names ...string)
-	// facts returns the facts of each of these devices, and perhaps of others, in the order of the names of the
-	// devices. A slice is valid until the next one.
-	facts(ctx context.Context, devices [][]moment) iter.Seq2[[]store.Fact, error]
-}
-
-// local is DuckDB, with views of the files of a snapshot.
-type local struct {
-	conn   *sql.Conn
-	builds []string // of the scope
-	files  []string // of facts
-}
-
-func (l local) query(ctx context.Context, q string) (*sql.Rows, error) {
-	return l.conn.QueryContext(ctx, q)
-}
-
-func (l local) exec(ctx context.Context, q string) error {
-	_, err := l.conn.ExecContext(ctx, q)
-	return err
-}
-
-func (l local) define(ctx context.Context, name, q string) error {
-	return l.exec(ctx, "create or replace temp table "+name+" as "+q)
-}
-
-func (l local) drop(names ...string) {
-	for _, n := range names {
-		l.exec(context.Background(), "drop table if exists "+n)
-	}
-}
-
-// facts reads the files without DuckDB, which takes eight times as long to sort and group rows that are sorted in
-// each file.
-func (l local) facts(context.Context, [][]moment) iter.Seq2[[]store.Fact, error] {
-	return store.ByDevice(l.builds, l.files)
 }
 
 // Scope selects the dumps that a question is about.
@@ -223,7 +172,7 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "No files found") || strings.Contains(err.Error(), "No such file")
 }
 
-// try calls do once, and again without damaged files; missing ones are damaged if this is the last try.
+// try calls do once. Missing files are damaged if this is the last try.
 func (d *DB) try(ctx context.Context, o Scope, tables []string, last bool, do func(*session) error) error {
 	day := ""
 	if !o.Since.IsZero() {
@@ -234,136 +183,54 @@ func (d *DB) try(ctx context.Context, o Scope, tables []string, last bool, do fu
 		return err
 	}
 	d.damage.Lock()
-	d.quarantined = list.Quarantined
-	maps.DeleteFunc(d.damaged, func(name string, _ bool) bool { return slices.Contains(list.Quarantined, "quarantine/"+name) })
+	d.quarantined = list[store.Quarantined]
+	maps.DeleteFunc(d.checked, func(name string, err error) bool {
+		return err != nil && slices.Contains(d.quarantined, store.Quarantined+name)
+	})
 	d.damage.Unlock()
-	for name, files := range list.Tables() {
-		if !slices.Contains(tables, name) {
-			*files = nil
-		}
-	}
+	maps.DeleteFunc(list, func(table string, _ []string) bool { return !slices.Contains(tables, table) })
 	d.without(list)
 	if err := d.copy(ctx, list); err != nil {
 		return err
 	}
-	if err := d.verify(ctx, list); err != nil {
+	if err := d.verify(ctx, list, last); err != nil {
 		return err
 	}
 	d.without(list)
-	err = d.ask(ctx, list, o, tables, do)
-	if err == nil || ctx.Err() != nil || gone(err) && !last || errors.Is(err, store.ErrSchema) || !d.examine(ctx, list, last) {
-		return err
-	}
-	d.without(list)
-	return d.ask(ctx, list, o, tables, do)
-}
-
-// ask calls do with a session on the files of a snapshot, which are of these tables.
-func (d *DB) ask(ctx context.Context, list *store.Snapshot, o Scope, tables []string, do func(*session) error) error {
-	conn, err := d.db.Conn(ctx)
+	tx, err := d.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	l := local{conn, o.Builds, d.paths(list.Facts)}
-	if len(list.Dumps) > 0 {
-		if err := l.checkSchema(ctx, d.list(list.Dumps...)); err != nil {
+	defer tx.Rollback()
+	s := &session{engine: local{tx}, scope: o, labels: ofLabels(ctx), part: d.part}
+	s.from = func(table string) string {
+		if len(list[table]) == 0 {
+			return empty(table)
+		}
+		return "select * from read_parquet(" + d.list(list[table]...) + ", hive_partitioning = false) where true"
+	}
+	for _, table := range tables {
+		if _, err := tx.ExecContext(ctx, "create temp view "+table+" as "+s.table(table, "")); err != nil {
 			return err
 		}
 	}
-	ofBuilds := " where true"
-	if len(o.Builds) > 0 {
-		ofBuilds = " where build in (" + strings.Join(quoted(o.Builds), ", ") + ")"
-	}
-	where := ofBuilds
-	if o.Device != "" {
-		where += " and device = " + quote(o.Device)
-	}
-	since := where
-	if !o.Since.IsZero() {
-		since += fmt.Sprintf(" and received >= make_timestamp(%d::bigint)", o.Since.UnixMicro())
-	}
-	labels := ofLabels(ctx)
-	since += labels
-	if !o.copies {
-		since += once
-	}
-	ofDumps := ""
-	if o.counted || labels != "" {
-		ofDumps = counted
-	}
-	drop := ""
-	for _, v := range []struct {
-		name, where, empty string
-		files              []string
-	}{
-		{store.Dumps, since, noDumps, list.Dumps}, {store.Facts, where + ofDumps, noFacts, list.Facts},
-		{store.Paths, ofBuilds, noPaths, list.Paths}, {store.Frames, ofBuilds, noFrames, list.Frames},
-		{store.JudgedPaths, ofBuilds, noJudged, list.JudgedPaths}, {store.JudgedDevices, ofBuilds, noJudgedDevices, list.JudgedDevices},
-	} {
-		if !slices.Contains(tables, v.name) {
-			continue
-		}
-		drop += "drop view if exists " + v.name + ";"
-		from := v.empty
-		if len(v.files) > 0 {
-			from = "select * from (" + v.empty + " union all by name " + "from read_parquet(" + d.list(v.files...) + ", hive_partitioning = false, union_by_name = true))" + v.where // files of schema 1 have fewer columns
-		}
-		if err := l.exec(ctx, "create or replace temp view "+v.name+" as "+from); err != nil {
-			return err
-		}
-	}
-	defer l.exec(context.WithoutCancel(ctx), drop)
-	return do(&session{engine: l})
+	return do(s)
 }
 
-// ofLabels returns the condition for the dumps with the labels of a context, "" for all. Labels need no quotes.
-func ofLabels(ctx context.Context) (where string) {
-	l := store.LabelsOf(ctx)
-	for _, name := range slices.Sorted(maps.Keys(l)) {
-		where += " and labels['" + name + "'] = '" + l[name] + "'"
+// empty returns the rows of a table without files.
+func empty(table string) string {
+	kinds := map[reflect.Kind]string{reflect.String: "varchar", reflect.Int64: "bigint", reflect.Int32: "integer", reflect.Float64: "double", reflect.Bool: "boolean",
+		reflect.Slice: "varchar[]", reflect.Map: "map(varchar, varchar)"}
+	var columns []string
+	for _, c := range store.Columns(table) {
+		kind := kinds[c.Kind]
+		if c.Time {
+			kind = "timestamptz"
+		}
+		columns = append(columns, "null::"+kind+` as "`+c.Name+`"`)
 	}
-	return where
+	return "select " + strings.Join(columns, ", ") + " where false"
 }
-
-// checkSchema returns an error if a file of dumps, and so its batch, is of another schema.
-func (l local) checkSchema(ctx context.Context, files string) error {
-	var name string
-	var schema []byte
-	err := l.conn.QueryRowContext(ctx, fmt.Sprintf("select file_name, value from parquet_kv_metadata(%s) where key = %s::blob and value not in (%s::blob, %s::blob) limit 1",
-		files, quote(store.SchemaKey), quote(store.Schema), quote(store.Earlier))).Scan(&name, &schema)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err != nil:
-		return err
-	}
-	return store.CheckSchema(name, string(schema))
-}
-
-// once leaves out the second copy of an upload that two servers stored, until compaction removes
-// it. The copy has its own boots, so a join with dumps leaves out its facts, too.
-const once = " qualify received = min(received) over (partition by device, upload)"
-
-// counted leaves out the facts of such a copy.
-const counted = " and (device, boot, dump) in (select device, boot, dump from dumps)"
-
-// Definitions of the views if there are no files.
-const (
-	noDumps = `select '' as build, '' as fw, '' as device, 0::bigint as boot, 0::bigint as dump, make_timestamp(0) as time, 0::bigint as uptime_us,
-		make_timestamp(0) as received, 0::bigint as bytes, 0::bigint as count, true as complete, 0.0::double as lost, '' as why, 0::bigint as heap_size,
-		0::bigint as heap_free, 0::bigint as heap_largest, 0::bigint as heap_minimum, '' as heaps, map([]::varchar[], []::varchar[]) as labels, '' as upload where false`
-	noFacts = `select '' as build, '' as device, 0::bigint as path, 0::bigint as boot, 0::bigint as dump, make_timestamp(0) as time, 0::bigint as count,
-		0::bigint as bytes, true as complete, 0.0::double as lost where false`
-	noPaths  = `select '' as build, 0::bigint as path, ['']::varchar[] as addresses where false`
-	noFrames = `select '' as build, '' as address, 0::int as "index", '' as function, '' as file, 0::int as line, '' as missing where false`
-	noJudged = `select '' as build, '' as device, 0::bigint as path, 0::bigint as judged_at, 0::bigint as boots, 0::bigint as seen, 0.0::double as weight,
-		0.0::double as shape, 0.0::double as rate, 0.0::double as err, 0::bigint as since, 0.0::double as net, 0.0::double as swing, 0.0::double as level,
-		0.0::double as early, 0.0::double as late, 0.0::double as jump, 0.0::double as grown where false`
-	noJudgedDevices = `select '' as build, '' as device, 0::bigint as judged_at, 0::bigint as rule, 0::bigint as boot, 0::bigint as dump,
-		0::bigint as boots, true as timed, 0.0::double as ended, 0.0::double as longest, 0.0::double as uptime, 0::bigint as free,
-		'' as heap, 0::bigint as heap_left, 0.0::double as heap_rate, 0::bigint as heaps where false`
-)
 
 // ForgetCopies deletes the copies of the files of a bucket.
 func (d *DB) ForgetCopies() error {
@@ -376,7 +243,7 @@ func (d *DB) ForgetCopies() error {
 }
 
 // copy copies the files of a bucket that have not been copied yet, several at a time. Files of a store never change.
-func (d *DB) copy(ctx context.Context, list *store.Snapshot) error {
+func (d *DB) copy(ctx context.Context, list store.Snapshot) error {
 	if d.store.Dir() != "" {
 		return nil
 	}
@@ -384,7 +251,7 @@ func (d *DB) copy(ctx context.Context, list *store.Snapshot) error {
 	defer d.copying.Unlock()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
-	for _, n := range list.Files() {
+	for _, n := range slices.Concat(slices.Collect(maps.Values(list))...) {
 		to := d.paths([]string{n})[0]
 		if _, err := os.Stat(to); err == nil {
 			continue
@@ -423,63 +290,5 @@ func (d *DB) list(names ...string) string {
 	return "[" + strings.Join(list, ", ") + "]"
 }
 
-// quote returns s as a string literal in SQL.
+// quote returns s as a string literal of DuckDB.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
-
-func quoted(list []string) (all []string) {
-	for _, s := range list {
-		all = append(all, quote(s))
-	}
-	return all
-}
-
-// tables defines tables by the SQL files with their names.
-func (s *session) tables(ctx context.Context, names ...string) error {
-	for _, n := range names {
-		file := n
-		if _, err := files.Open("sql/" + n + s.dialect + ".sql"); err == nil {
-			file += s.dialect
-		}
-		if err := s.define(ctx, n, text(file)); err != nil {
-			return fmt.Errorf("query %s: %w", n, err)
-		}
-	}
-	return nil
-}
-
-// want defines the table wanted, which holds the call paths whose frames are needed.
-func (s *session) want(ctx context.Context, paths []int64) error {
-	var b strings.Builder
-	for i, p := range paths {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprint(&b, p)
-	}
-	return s.define(ctx, "wanted", "select distinct path from paths where path in ("+b.String()+")")
-}
-
-// rows returns the rows of a query. The columns of the query are the first fields of T, in order.
-func rows[T any](ctx context.Context, s *session, q string) (list []T, err error) {
-	r, err := s.query(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	columns, err := r.Columns()
-	if err != nil {
-		return nil, err
-	}
-	into := make([]any, len(columns))
-	for r.Next() {
-		var row T
-		for i := range into {
-			into[i] = reflect.ValueOf(&row).Elem().Field(i).Addr().Interface()
-		}
-		if err := r.Scan(into...); err != nil {
-			return nil, err
-		}
-		list = append(list, row)
-	}
-	return list, r.Err()
-}

@@ -614,7 +614,7 @@ func TestFlippedBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	named := 0
 	for i := range 40 {
-		name := []string{list.Dumps[0], list.Facts[0], list.Paths[0]}[i%3]
+		name := []string{list[store.Dumps][0], list[store.Facts][0], list[store.Paths][0]}[i%3]
 		file := filepath.Join(d.store.Dir(), filepath.FromSlash(name))
 		whole, err := os.ReadFile(file)
 		if err != nil {
@@ -658,13 +658,13 @@ func TestNewerSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := d.Builds(t.Context(), Scope{})
-	if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), `newer.parquet has schema "3", expected "2": a newer btfleet is needed`) {
+	if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), `newer.parquet has schema "3", expected "2": another version of btfleet is needed`) {
 		t.Errorf("%v", err)
 	}
 	if list := d.Damaged(); len(list) > 0 {
 		t.Errorf("damaged: %q", list)
 	}
-	if _, err := d.store.Uploads(t.Context()); !errors.Is(err, store.ErrSchema) {
+	if _, _, err := d.Uploads(t.Context(), Scope{}); !errors.Is(err, store.ErrSchema) {
 		t.Errorf("the uploads: %v", err)
 	}
 }

@@ -43,13 +43,9 @@ func (s *session) stacks(ctx context.Context, n int, of func(i int) (pathOf, *[]
 		path, _ := of(i)
 		paths[i] = path.path
 	}
-	if err := s.want(ctx, paths); err != nil {
+	if err := s.define(ctx, "addresses", text("addresses", "{paths}", numbered(paths))); err != nil {
 		return err
 	}
-	if err := s.tables(ctx, "addresses"); err != nil {
-		return err
-	}
-	defer s.drop("addresses", "wanted")
 	list, err := rows[struct {
 		Build    string
 		Path     int64

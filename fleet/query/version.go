@@ -14,7 +14,7 @@ type Version map[string]uint64
 
 // versioned is the version of a list of files.
 type versioned struct {
-	files uint64
+	files string
 	of    Version
 }
 
@@ -22,44 +22,34 @@ type versioned struct {
 // last call. In ClickHouse, it counts rows.
 func (d *DB) Version(ctx context.Context) (Version, error) {
 	ctx = store.WithoutLabels(ctx)
-	if d.clickhouse != nil {
-		return version(ctx, d.remote(ctx, Scope{}), d.clickhouse.Table(store.Dumps), d.clickhouse.Table(store.Frames))
-	}
-	list, err := d.store.Snapshot(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	h := fnv.New64a()
-	fmt.Fprint(h, list.Dumps, list.Frames)
 	d.versions.Lock()
 	defer d.versions.Unlock()
-	if last := d.version; last.of != nil && last.files == h.Sum64() {
-		return last.of, nil
+	files := ""
+	if d.clickhouse == nil {
+		list, err := d.store.Snapshot(ctx, "")
+		if err != nil {
+			return nil, err
+		}
+		if files = fmt.Sprint(list[store.Dumps], list[store.Frames]); d.version.of != nil && d.version.files == files {
+			return d.version.of, nil
+		}
 	}
-	var v Version
-	err = d.with(ctx, Scope{copies: true}, []string{store.Dumps, store.Frames}, func(s *session) (err error) {
-		v, err = version(ctx, s, store.Dumps, store.Frames)
-		return err
-	})
-	if err == nil {
-		d.version = versioned{h.Sum64(), v}
-	}
-	return v, err
-}
-
-func version(ctx context.Context, s *session, dumps, frames string) (Version, error) {
-	list, err := rows[struct {
+	list, err := ask[struct {
 		Build string
 		Rows  uint64
 		Last  string
-	}](ctx, s, "select build, count(*) as n, cast(max(received) as varchar) as last from "+dumps+" group by build union all select build, count(*) as n, '' as last from "+frames+" group by build")
+	}](ctx, d, Scope{copies: true}, []string{store.Dumps, store.Frames}, text("rows"))
+	if err != nil {
+		return nil, err
+	}
 	v := Version{}
 	for _, r := range list {
 		h := fnv.New64a()
 		fmt.Fprint(h, r.Build, r.Rows, r.Last)
 		v[r.Build] += h.Sum64()
 	}
-	return v, err
+	d.version = versioned{files, v}
+	return v, nil
 }
 
 // Of returns the version of some builds, or of all builds if none is given.

@@ -106,16 +106,16 @@ func inStore(t testing.TB, s *store.Store) (dumps, facts int64, uploads map[stri
 		t.Fatal(err)
 	}
 	uploads = map[string]int{}
-	for i := range list.Dumps {
+	for i := range list[store.Dumps] {
 		seen := map[string]bool{}
-		for _, r := range rowsOf[store.Dump](t, s, list.Dumps[i]) {
+		for _, r := range rowsOf[store.Dump](t, s, list[store.Dumps][i]) {
 			dumps += r.Bytes
 			if u := r.Device + " " + r.Upload; !seen[u] {
 				seen[u] = true
 				uploads[u]++
 			}
 		}
-		for _, r := range rowsOf[store.Fact](t, s, list.Facts[i]) {
+		for _, r := range rowsOf[store.Fact](t, s, list[store.Facts][i]) {
 			facts += r.Bytes
 		}
 	}
@@ -227,7 +227,7 @@ func TestBootAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	boots := map[int64]string{}
-	for _, name := range list.Dumps {
+	for _, name := range list[store.Dumps] {
 		for _, d := range rowsOf[store.Dump](t, to, name) {
 			boots[d.Boot] += fmt.Sprintf("%d:%d ", d.Dump, d.Bytes)
 		}
@@ -659,7 +659,7 @@ func TestClock(t *testing.T) {
 	}
 	f.flush(t)
 	list, err := to.Snapshot(t.Context(), time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly))
-	if err != nil || len(list.Dumps) != 1 {
+	if err != nil || len(list[store.Dumps]) != 1 {
 		t.Errorf("%v %v, want a file of today", list, err)
 	}
 }

@@ -318,7 +318,7 @@ func TestKilledInBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		boots, dumps := map[int64]bool{}, map[int64]bool{}
-		for _, name := range list.Dumps {
+		for _, name := range list[store.Dumps] {
 			for _, r := range rowsOf[store.Dump](t, to, name) {
 				boots[r.Boot], dumps[r.Dump] = true, true
 			}

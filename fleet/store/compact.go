@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -230,10 +231,9 @@ func (s *Store) clean(ctx context.Context, c contents, grace time.Duration) erro
 	return nil
 }
 
-// drop deletes a file of each table. It deletes the file of dumps first, since readers then
-// ignore the other files.
+// drop deletes a file of each table.
 func (s *Store) drop(ctx context.Context, p part, base string) error {
-	for _, table := range []string{Dumps, Facts, Paths} {
+	for _, table := range batchTables {
 		if err := s.delete(ctx, p.name(table, base, ".parquet")); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
@@ -248,18 +248,6 @@ type Retention struct {
 	Labels map[string]time.Duration // dumps with a label, NAME=VALUE, on days that ended longer ago are deleted
 }
 
-// deleteDay deletes the files that a table has of a day.
-func (s *Store) deleteDay(ctx context.Context, all []Object, table, day string) error {
-	for _, o := range all {
-		if p, _, ok := split(o.Name); ok && p.day == day && strings.HasPrefix(o.Name, table+"/") {
-			if err := s.delete(ctx, o.Name); err != nil {
-				return fmt.Errorf("store: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
 // Retain deletes the days that exceed the limits, and returns their names. It is an error if what must stay is too large.
 func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (deleted []string, err error) {
 	all, err := s.names(ctx, "")
@@ -267,37 +255,36 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 		return nil, err
 	}
 	// Delete the lists of compactions last: without them, readers would read the inputs again.
-	tables := []string{Dumps, Facts, Paths, strings.TrimSuffix(quarantine, "/"), compactions}
+	tables := append(slices.Clone(batchTables), strings.TrimSuffix(Quarantined, "/"), compactions)
 	total := int64(0)
-	sizes := map[string]int64{} // by day
+	days := map[part][]Object{}
 	for _, o := range all {
 		total += o.Size
 		table, _, _ := strings.Cut(o.Name, "/")
 		if p, _, ok := split(o.Name); ok && slices.Contains(tables, table) {
-			sizes[p.day] += o.Size
+			days[p] = append(days[p], o)
 		}
 	}
-	days := make([]string, 0, len(sizes))
-	for d := range sizes {
-		days = append(days, d)
-	}
-	slices.Sort(days)
-	for _, day := range days {
-		end, err := time.Parse(time.DateOnly, day)
+	for _, day := range slices.Sorted(maps.Keys(days)) {
+		end, err := time.Parse(time.DateOnly, string(day))
 		if err != nil {
 			continue
 		}
 		old := limit.Age > 0 && now.Sub(end.AddDate(0, 0, 1)) > limit.Age
-		if !old && (limit.Size <= 0 || total <= limit.Size || day >= now.UTC().Format(time.DateOnly)) {
+		if !old && (limit.Size <= 0 || total <= limit.Size || day >= dayPart(now)) {
 			continue
 		}
-		for _, table := range tables {
-			if err := s.deleteDay(ctx, all, table, day); err != nil {
-				return deleted, err
-			}
+		order := func(o Object) int {
+			return slices.IndexFunc(tables, func(t string) bool { return strings.HasPrefix(o.Name, t+"/") })
 		}
-		total -= sizes[day]
-		deleted = append(deleted, day)
+		slices.SortStableFunc(days[day], func(a, b Object) int { return order(a) - order(b) })
+		for _, o := range days[day] {
+			if err := s.delete(ctx, o.Name); err != nil {
+				return deleted, fmt.Errorf("store: %w", err)
+			}
+			total -= o.Size
+		}
+		deleted = append(deleted, string(day))
 	}
 	if err := cmp.Or(s.dropLabels(ctx, limit.Labels, now), s.forgetJudged(ctx, limit.Age, now)); err != nil {
 		return deleted, err

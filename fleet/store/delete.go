@@ -24,7 +24,7 @@ func (s *Store) DeleteDevice(ctx context.Context, device string) error {
 	if err != nil {
 		return err
 	}
-	bad, err := s.names(ctx, quarantine)
+	bad, err := s.names(ctx, Quarantined)
 	for _, o := range bad {
 		if err == nil {
 			err = s.delete(ctx, o.Name)
@@ -40,13 +40,13 @@ func (s *Store) DeleteDevice(ctx context.Context, device string) error {
 var errBusy = errors.New("store: another process compacts it: try again")
 
 // deleteDumps deletes dumps, with their facts, of the days from one to another, and then all replaced files of these days.
-func (s *Store) deleteDumps(ctx context.Context, from, to string, dropped func(*Dump) bool) error {
+func (s *Store) deleteDumps(ctx context.Context, from, to part, dropped func(*Dump) bool) error {
 	parts, err := s.parts(ctx)
 	if err != nil {
 		return err
 	}
 	for _, c := range parts {
-		if c.day < from || c.day >= to {
+		if c.part < from || c.part >= to {
 			continue
 		}
 		if c.unfinished() {
@@ -83,13 +83,13 @@ func (s *Store) dropLabels(ctx context.Context, ages map[string]time.Duration, n
 		s.mu.Lock()
 		from := s.dropped[label]
 		s.mu.Unlock()
-		to := now.Add(-age).UTC().Format(time.DateOnly)
+		to := dayPart(now.Add(-age))
 		if err := s.deleteDumps(ctx, from, to, func(d *Dump) bool { return d.Labels[name] == value }); err != nil {
 			return err
 		}
 		s.mu.Lock()
 		if s.dropped == nil {
-			s.dropped = map[string]string{}
+			s.dropped = map[string]part{}
 		}
 		s.dropped[label] = to
 		s.mu.Unlock()

@@ -30,7 +30,7 @@ func TestJudged(t *testing.T) {
 			t.Fatal(err)
 		}
 		rates = map[string]float64{}
-		for _, name := range list.JudgedPaths {
+		for _, name := range list[JudgedPaths] {
 			paths, err := Read[Judged](t.Context(), s, name)
 			if err != nil {
 				t.Fatal(err)
@@ -39,7 +39,7 @@ func TestJudged(t *testing.T) {
 				rates[p.Device] = max(rates[p.Device], p.Rate)
 			}
 		}
-		return rates, len(list.JudgedPaths)
+		return rates, len(list[JudgedPaths])
 	}
 	if _, files := rows(); files != 6 {
 		t.Fatalf("%d files, want 6", files)

@@ -20,52 +20,31 @@ type Damaged struct {
 func (d *Damaged) Error() string { return fmt.Sprintf("store: %s is damaged: %v", d.Name, d.Err) }
 func (d *Damaged) Unwrap() error { return d.Err }
 
-// Read returns the rows of a file. T is the row type of its table. The error is a [Damaged] if the content cannot be read.
+// Read returns the rows of a file. T is the row type of its table. The error is a [Damaged] if the content is not what was written.
 func Read[T any](ctx context.Context, s *Store, name string) (rows []T, err error) {
 	data, err := s.Read(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if rows, err = decode[T](data); errors.Is(err, ErrSchema) {
-		err = fmt.Errorf("store: %s: %w", name, err)
+	if err = Check(data); err == nil {
+		rows, err = parquet.Read[T](bytes.NewReader(data), int64(len(data)))
+	}
+	if errors.Is(err, ErrSchema) {
+		err = fmt.Errorf("store: %s %w", name, err)
 	} else if err != nil {
 		err = &Damaged{name, err}
 	}
 	return rows, err
 }
 
-func decode[T any](data []byte) (rows []T, err error) {
-	defer noPanic(&err)
-	if err := CheckSum(data); err != nil {
-		return nil, err
-	}
-	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err != nil {
-		return nil, err
-	}
-	if schema, ok := f.Lookup(SchemaKey); ok {
-		if err := CheckSchema("the file", schema); err != nil {
-			return nil, err
-		}
-	}
-	return parquet.Read[T](bytes.NewReader(data), int64(len(data)))
-}
-
-// noPanic makes a panic an error, since the library does not check all that it reads.
-func noPanic(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%v", p)
-	}
-}
-
-// quarantine is the prefix of the files that were damaged.
-const quarantine = "quarantine/"
+// Quarantined is the prefix of the files that were damaged.
+const Quarantined = "quarantine/"
 
 // Quarantine moves a damaged file, with the other files of its batch, from its table to quarantine/TABLE, if it is not there. Answers
 // are without them.
 func (s *Store) Quarantine(ctx context.Context, name string) error {
 	table, rest, _ := strings.Cut(name, "/")
-	if strings.HasPrefix(name, quarantine) {
+	if strings.HasPrefix(name, Quarantined) {
 		return nil
 	}
 	tables := []string{Dumps, Facts, Paths} // without its dumps, no reader uses the other files of a batch
@@ -81,7 +60,7 @@ func (s *Store) Quarantine(ctx context.Context, name string) error {
 			continue
 		}
 		if err == nil {
-			err = s.put(ctx, quarantine+t+"/"+rest, false, data)
+			err = s.put(ctx, Quarantined+t+"/"+rest, false, data)
 		}
 		if err == nil {
 			err = s.delete(ctx, t+"/"+rest)

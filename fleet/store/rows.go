@@ -10,29 +10,18 @@ package store
 
 import (
 	"errors"
-	"fmt"
+	"reflect"
+	"strings"
 )
 
 // Schema is the version of the tables. The metadata of every file contains it under SchemaKey.
-//
-// Schema 1 had files for each build, and dumps without labels; the first of its files lack heaps, too. They are read as rows
-// without these.
 const (
 	Schema    = "2"
-	Earlier   = "1"
 	SchemaKey = "lwsbt.schema"
 )
 
 // ErrSchema is the cause of the error for a file of another schema.
-var ErrSchema = errors.New("a newer btfleet is needed")
-
-// CheckSchema returns an error if this package cannot read the schema of a file.
-func CheckSchema(name, schema string) error {
-	if schema == Schema || schema == Earlier {
-		return nil
-	}
-	return fmt.Errorf("%s has schema %q, expected %q: %w", name, schema, Schema, ErrSchema)
-}
+var ErrSchema = errors.New("another version of btfleet is needed")
 
 // Names of the tables. File names begin with them.
 const (
@@ -44,6 +33,26 @@ const (
 	JudgedPaths   = "judged"
 	JudgedDevices = "judged_devices"
 )
+
+// Tables are all tables.
+var Tables = []string{Dumps, Facts, Paths, Frames, JudgedPaths, JudgedDevices}
+
+// Column is a column of a table.
+type Column struct {
+	Name string
+	Kind reflect.Kind
+	Time bool // in µs since 1970
+}
+
+// Columns returns the columns of a table, in the order of the fields of its rows.
+func Columns(table string) (list []Column) {
+	row := map[string]any{Dumps: Dump{}, Facts: Fact{}, Paths: Path{}, Frames: Frame{}, JudgedPaths: Judged{}, JudgedDevices: JudgedDevice{}}[table]
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(row)) {
+		name, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+		list = append(list, Column{name, f.Type.Kind(), strings.Contains(options, "timestamp")})
+	}
+	return list
+}
 
 // Dump is one heap dump of a device. Rows are sorted by device, boot and dump.
 type Dump struct {

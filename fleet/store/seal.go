@@ -26,30 +26,33 @@ func Sum(parts ...[]byte) (sum uint32) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// place returns where the checksum of a file is: after its key, in Thrift a byte for the type and one for the length. It is
-// -1 if there is none.
-func place(file []byte) int {
-	i := bytes.LastIndex(file, []byte(sumKey))
-	if i += len(sumKey) + 2; i < len(sumKey)+2 || i+len(noSum) > len(file) {
+// place returns where the value of a key in the metadata of a file is, -1 if it has no such key. In Thrift, a byte for the type
+// and one for the length precede it.
+func place(file []byte, key string, size int) int {
+	i := bytes.LastIndex(file, []byte(key))
+	if i < 0 || i+len(key)+2+size > len(file) {
 		return -1
 	}
-	return i
+	return i + len(key) + 2
 }
 
 // seal writes the checksum into a file.
 func seal(file []byte) {
-	if i := place(file); i >= 0 {
+	if i := place(file, sumKey, len(noSum)); i >= 0 {
 		copy(file[i:], fmt.Sprintf("%08x", Sum(file)))
 	}
 }
 
-// CheckSum returns an error if the checksum of a file is wrong. Files of earlier versions have none.
-func CheckSum(file []byte) error {
-	i := place(file)
-	if i < 0 {
-		return nil
+// Check returns an error if a file is not what was written, or of another schema.
+func Check(file []byte) error {
+	sum := place(file, sumKey, len(noSum))
+	if sum >= 0 && string(file[sum:sum+len(noSum)]) != fmt.Sprintf("%08x", Sum(file[:sum], []byte(noSum), file[sum+len(noSum):])) {
+		return ErrSum
 	}
-	if string(file[i:i+len(noSum)]) != fmt.Sprintf("%08x", Sum(file[:i], []byte(noSum), file[i+len(noSum):])) {
+	if i := place(file, SchemaKey, len(Schema)); i >= 0 && string(file[i:i+len(Schema)]) != Schema {
+		return fmt.Errorf("has schema %q, expected %q: %w", file[i:i+len(Schema)], Schema, ErrSchema)
+	}
+	if sum < 0 {
 		return ErrSum
 	}
 	return nil

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,86 +11,59 @@ import (
 	"time"
 )
 
-// Snapshot is the list of files to read: the files of all complete batches. It contains each
-// upload once, except for duplicates that compaction has not removed yet.
-type Snapshot struct {
-	Dumps, Facts, Paths, Frames []string
-	JudgedPaths, JudgedDevices  []string
-	Quarantined                 []string // damaged files that are left out
-}
+// Snapshot is the list of files to read, by table: the files of all complete batches. It contains each
+// upload once, except for duplicates that compaction has not removed yet. Under Quarantined, it has the damaged files that are left out.
+type Snapshot map[string][]string
 
-// part is the directory of the files of a day: day=DAY, or, of schema 1, build=BUILD/day=DAY.
-type part struct{ dir, day string }
+// part is a day, whose files have their own directory in each table.
+type part string
 
 // split splits the name of a file of dumps, facts, paths, frames, or of a compaction.
 func split(name string) (p part, base string, ok bool) {
 	dir, file := path.Split(name)
-	_, p.dir, _ = strings.Cut(strings.TrimSuffix(dir, "/"), "/")
-	if p.day, ok = strings.CutPrefix(path.Base(p.dir), "day="); !ok {
-		return p, "", false
-	}
-	base, _, ok = strings.Cut(file, path.Ext(file))
-	return p, base, ok
+	day, ok := strings.CutPrefix(path.Base(dir), "day=")
+	return part(day), strings.TrimSuffix(file, path.Ext(file)), ok
 }
 
 func (p part) name(table, base, extension string) string {
-	return path.Join(table, p.dir, base+extension)
+	return path.Join(table, "day="+string(p), base+extension)
 }
 
 // Snapshot lists the files. Days before since (YYYY-MM-DD, "" for none) are left out.
 //
 // Files that a compaction has replaced are deleted some time later. If a reader takes longer, a
 // file is missing; it should then take another snapshot.
-func (s *Store) Snapshot(ctx context.Context, since string) (*Snapshot, error) {
+func (s *Store) Snapshot(ctx context.Context, since string) (Snapshot, error) {
 	parts, err := s.parts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var list Snapshot
+	list := Snapshot{}
 	for _, p := range parts {
-		if p.day < since {
-			continue
-		}
 		for _, base := range p.live {
-			list.Dumps = append(list.Dumps, p.name(Dumps, base, ".parquet"))
-			list.Facts = append(list.Facts, p.name(Facts, base, ".parquet"))
-			list.Paths = append(list.Paths, p.name(Paths, base, ".parquet"))
+			for _, table := range batchTables {
+				if string(p.part) >= since {
+					list[table] = append(list[table], p.name(table, base, ".parquet"))
+				}
+			}
 		}
 	}
-	frames, err := s.names(ctx, Frames+"/")
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range frames {
-		if _, _, ok := split(o.Name); ok {
-			list.Frames = append(list.Frames, o.Name)
+	for _, other := range []string{Frames, Quarantined} {
+		files, err := s.names(ctx, strings.TrimSuffix(other, "/")+"/")
+		if err != nil {
+			return nil, err
 		}
-	}
-	bad, err := s.names(ctx, quarantine)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range bad {
-		list.Quarantined = append(list.Quarantined, o.Name)
+		for _, o := range files {
+			list[other] = append(list[other], o.Name)
+		}
 	}
 	judged, _, _, err := s.spans(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, n := range judged {
-		list.JudgedPaths, list.JudgedDevices = append(list.JudgedPaths, n.name(JudgedPaths)), append(list.JudgedDevices, n.name(JudgedDevices))
+		for _, table := range []string{JudgedPaths, JudgedDevices} {
+			list[table] = append(list[table], n.name(table))
+		}
 	}
-	return &list, nil
-}
-
-// Tables returns the files of each table, by its name.
-func (s *Snapshot) Tables() map[string]*[]string {
-	return map[string]*[]string{Dumps: &s.Dumps, Facts: &s.Facts, Paths: &s.Paths, Frames: &s.Frames, JudgedPaths: &s.JudgedPaths, JudgedDevices: &s.JudgedDevices}
-}
-
-// Files returns the files of all tables.
-func (s *Snapshot) Files() []string {
-	return slices.Concat(s.Dumps, s.Facts, s.Paths, s.Frames, s.JudgedPaths, s.JudgedDevices)
+	return list, err
 }
 
 // contents holds the files of a part: the files to read, and the files that were replaced.
@@ -110,13 +84,11 @@ const compactions = "compactions"
 // generation exists.
 type compaction struct {
 	Inputs []string `json:"inputs"`
-	Rows   int      `json:"rows,omitempty"` // facts in the files of the generation, 0 if not known
-	Sum    uint32   `json:"sum,omitempty"`  // checksum, 0 in lists of earlier versions
+	Rows   int      `json:"rows"` // facts in the files of the generation
+	Sum    uint32   `json:"sum"`  // checksum
 }
 
-func (c *compaction) sum() uint32 {
-	return max(1, Sum(fmt.Append(nil, c.Inputs, c.Rows)))
-}
+func (c *compaction) sum() uint32 { return Sum(fmt.Append(nil, c.Inputs, c.Rows)) }
 
 // generation returns the base name of the files that a compaction makes.
 func generation(n int) string { return fmt.Sprintf("compacted-%06d", n) }
@@ -178,7 +150,7 @@ func (s *Store) parts(ctx context.Context) ([]contents, error) {
 		list = append(list, *c)
 	}
 	slices.SortFunc(list, func(a, b contents) int {
-		return strings.Compare(a.dir, b.dir)
+		return cmp.Compare(a.part, b.part)
 	})
 	return list, nil
 }
@@ -199,7 +171,7 @@ func (s *Store) compaction(ctx context.Context, name string) (*compaction, error
 	if err := json.Unmarshal(data, c); err != nil {
 		return nil, fmt.Errorf("store: %s: %w", name, err)
 	}
-	if c.Sum != 0 && c.Sum != c.sum() {
+	if c.Sum != c.sum() {
 		return nil, fmt.Errorf("store: %s: %w", name, ErrSum)
 	}
 	s.mu.Lock()
@@ -210,39 +182,3 @@ func (s *Store) compaction(ctx context.Context, name string) (*compaction, error
 	s.lists[name] = c
 	return c, nil
 }
-
-// Uploads holds the uploads and the last dumps of the devices of a store.
-type Uploads struct {
-	sums map[[2]string]bool // by device and sum
-	last map[string]Dump    // by device
-}
-
-// Uploads reads all files of dumps.
-func (s *Store) Uploads(ctx context.Context) (*Uploads, error) {
-	list, err := s.Snapshot(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	u := &Uploads{map[[2]string]bool{}, map[string]Dump{}}
-	for _, name := range list.Dumps {
-		rows, err := Read[Dump](ctx, s, name)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range rows {
-			u.sums[[2]string{r.Device, r.Upload}] = true
-			if l := u.last[r.Device]; r.Boot > l.Boot || r.Boot == l.Boot && r.Dump >= l.Dump {
-				u.last[r.Device] = r
-			}
-		}
-	}
-	return u, nil
-}
-
-// Has reports whether the store has an upload.
-func (u *Uploads) Has(_ context.Context, device, sum string) (bool, error) {
-	return u.sums[[2]string{device, sum}], nil
-}
-
-// Last returns the last dump of a device, a zero one if there is none.
-func (u *Uploads) Last(_ context.Context, device string) (Dump, error) { return u.last[device], nil }

@@ -22,18 +22,14 @@ import (
 //
 //	TABLE/day=YYYY-MM-DD/NAME.parquet
 //
-// The day is the day of receipt, UTC. A file never changes. Stores of schema 1 have TABLE/build=BUILD/day=YYYY-MM-DD; their
-// files are read, and compacted, where they are.
+// The day is the day of receipt, UTC. A file never changes.
 type Store struct {
 	bucket bucket
 	dir    string // of the files, "" if they are not on this machine
 
 	mu      sync.Mutex
 	lists   map[string]*compaction // by name
-	dropped map[string]string      // by label: the day before which dropLabels has searched
-
-	naming sync.Mutex
-	named  addresses // see Unnamed
+	dropped map[string]part        // by label: the day before which dropLabels has searched
 }
 
 // Open opens a store: a directory, which is created if it does not exist, or a bucket of a
@@ -72,6 +68,10 @@ type Batch struct {
 	Paths []Path
 }
 
+// batchTables are the tables of a batch, in the order in which a file of each is deleted: without the dumps, readers ignore the
+// others.
+var batchTables = []string{Dumps, Facts, Paths}
+
 // Putter writes batches to a store, or to the tables of ClickHouse.
 type Putter interface {
 	Put(ctx context.Context, b *Batch) error
@@ -98,10 +98,7 @@ func (s *Store) putIn(ctx context.Context, p part, b *Batch) error {
 	return write(ctx, s, p.name(Dumps, b.Name, ".parquet"), b.Dumps)
 }
 
-func dayPart(t time.Time) part {
-	day := t.UTC().Format(time.DateOnly)
-	return part{"day=" + day, day}
-}
+func dayPart(t time.Time) part { return part(t.UTC().Format(time.DateOnly)) }
 
 // Escape returns s in a form that can be part of a file name. It keeps letters, digits, '-', '_'
 // and, except at the beginning, '.'; other bytes become %XX.

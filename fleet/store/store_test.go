@@ -44,15 +44,15 @@ func total(t *testing.T, s *Store) (facts, dumps int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range list.Facts {
-		f, err := Read[Fact](t.Context(), s, list.Facts[i])
+	for i := range list[Facts] {
+		f, err := Read[Fact](t.Context(), s, list[Facts][i])
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range f {
 			facts += r.Bytes
 		}
-		d, err := Read[Dump](t.Context(), s, list.Dumps[i])
+		d, err := Read[Dump](t.Context(), s, list[Dumps][i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestEscape(t *testing.T) {
 	put(t, s, b)
 	expect(t, s, 3)
 	list, err := s.Snapshot(t.Context(), "")
-	if err != nil || len(list.Dumps) != 1 {
+	if err != nil || len(list[Dumps]) != 1 {
 		t.Errorf("%v %v", list, err)
 	}
 }
@@ -123,7 +123,9 @@ func TestCompact(t *testing.T) {
 	expect(t, s, 1000)
 
 	// Another process wrote the list for a compaction of two files, then ended.
-	data, _ := json.Marshal(compaction{Inputs: []string{"b0", "b1"}})
+	job := compaction{Inputs: []string{"b0", "b1"}}
+	job.Sum = job.sum()
+	data, _ := json.Marshal(job)
 	if err := s.put(t.Context(), compactions+"/day=2026-11-01/000001.json", true, data); err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +139,8 @@ func TestCompact(t *testing.T) {
 	compact(time.Hour) // finishes that, and merges the result with the others
 	expect(t, s, 900)
 	list, _ := s.Snapshot(t.Context(), "")
-	if len(list.Dumps) != 1 || !strings.Contains(list.Dumps[0], generation(2)) {
-		t.Errorf("%v, want generation 2 alone", list.Dumps)
+	if len(list[Dumps]) != 1 || !strings.Contains(list[Dumps][0], generation(2)) {
+		t.Errorf("%v, want generation 2 alone", list[Dumps])
 	}
 	compact(0) // deletes what was replaced
 	expect(t, s, 900)
@@ -191,7 +193,7 @@ func TestCompactDamaged(t *testing.T) {
 		t.Errorf("%v, want an error that names %s", err, bad)
 	}
 	list, err := s.Snapshot(t.Context(), "")
-	if err != nil || len(list.Dumps) != 1 || len(list.Quarantined) != 3 || list.Quarantined[1] != "quarantine/"+bad {
+	if err != nil || len(list[Dumps]) != 1 || len(list[Quarantined]) != 3 || list[Quarantined][1] != "quarantine/"+bad {
 		t.Errorf("%+v %v, want one file, and three in quarantine", list, err)
 	}
 	expect(t, s, 400)
@@ -253,8 +255,8 @@ func TestCompactIsIncremental(t *testing.T) {
 		t.Errorf("%d bytes read although nothing is new", again)
 	}
 	list, err := s.Snapshot(t.Context(), "")
-	if err != nil || len(list.Dumps) > 12 {
-		t.Errorf("%d files, %v", len(list.Dumps), err)
+	if err != nil || len(list[Dumps]) > 12 {
+		t.Errorf("%d files, %v", len(list[Dumps]), err)
 	}
 	expect(t, s, sum)
 }
@@ -332,8 +334,8 @@ func TestBucket(t *testing.T) {
 		}
 	}
 	expect(t, s, 80)
-	if list, _ := s.Snapshot(t.Context(), ""); len(list.Dumps) != 1 {
-		t.Errorf("%v, want one file", list.Dumps)
+	if list, _ := s.Snapshot(t.Context(), ""); len(list[Dumps]) != 1 {
+		t.Errorf("%v, want one file", list[Dumps])
 	}
 	if failed < 5 {
 		t.Errorf("%d requests failed", failed)
@@ -353,58 +355,6 @@ func TestBucket(t *testing.T) {
 	if _, err := s.ELF(t.Context(), "none"); !errors.Is(err, ErrNoELF) {
 		t.Errorf("an object that does not exist: %v", err)
 	}
-}
-
-// To find the addresses without names, a file of a bucket is read once, and only files of paths and frames.
-func TestUnnamedReads(t *testing.T) {
-	var read []string
-	s, err := Open(t.Context(), fleettest.Bucket(t, func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ".parquet") {
-				read = append(read, strings.TrimPrefix(r.URL.Path, "/fleet/"))
-			}
-			h.ServeHTTP(w, r)
-		})
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	expect := func(what, addresses string, tables ...string) {
-		t.Helper()
-		read = nil
-		list, err := s.Unnamed(t.Context())
-		if err != nil || strings.Join(list["b1"], " ") != addresses {
-			t.Errorf("%s: %q, %v, want %q", what, list, err, addresses)
-		}
-		if len(read) != len(tables) {
-			t.Fatalf("%s: %q read, want %d files", what, read, len(tables))
-		}
-		for i, table := range tables {
-			if !strings.HasPrefix(read[i], table+"/day=") {
-				t.Errorf("%s: %s read, want a file of %s", what, read[i], table)
-			}
-		}
-	}
-	put(t, s, batch("1", "d", "u", 10))
-	put(t, s, batch("2", "d", "v", 10))
-	expect("two batches", "0x1 0x2", Paths, Paths)
-	expect("nothing new", "0x1 0x2")
-	if err := s.PutFrames(t.Context(), day, []Frame{{Build: "b1", Address: "0x1", Function: "f"}}); err != nil {
-		t.Fatal(err)
-	}
-	expect("a name", "0x2", Frames)
-	b := batch("3", "d", "w", 10)
-	b.Paths[0].Addresses = []string{"0x1", "0x3"}
-	put(t, s, b)
-	expect("a batch", "0x2 0x3", Paths)
-	for i := range 5 {
-		put(t, s, batch(fmt.Sprint("more", i), "d", fmt.Sprint(i), 10))
-	}
-	expect("five batches", "0x2 0x3", Paths, Paths, Paths, Paths, Paths)
-	if err := s.Compact(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
-	expect("a compaction", "0x2 0x3", Paths)
 }
 
 // Other URLs are refused, with what is expected.

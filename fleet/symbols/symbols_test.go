@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
+	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -90,7 +91,30 @@ func TestBuildID(t *testing.T) {
 }
 
 // put stores a log of a build with allocations by call paths of these addresses.
-func put(t *testing.T, s *store.Store, build string, addresses ...uint64) {
+// stored is a store with its database.
+type stored struct {
+	*store.Store
+	db *query.DB
+}
+
+func (s stored) Unnamed(ctx context.Context) (map[string][]string, error) { return s.db.Unnamed(ctx) }
+
+// open returns an empty store.
+func open(t *testing.T) stored {
+	t.Helper()
+	s, err := store.Open(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := query.Open(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return stored{s, db}
+}
+
+func put(t *testing.T, s stored, build string, addresses ...uint64) {
 	t.Helper()
 	log := "~h#boot w=64 build=" + build + "\n"
 	for _, a := range addresses {
@@ -107,15 +131,15 @@ func put(t *testing.T, s *store.Store, build string, addresses ...uint64) {
 }
 
 // names returns the functions of the addresses in a store, innermost first.
-func names(t *testing.T, s *store.Store, build string) map[string]string {
+func names(t *testing.T, s stored, build string) map[string]string {
 	t.Helper()
 	list, err := s.Snapshot(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := map[string]string{}
-	for _, name := range list.Frames {
-		rows, err := store.Read[store.Frame](t.Context(), s, name)
+	for _, name := range list[store.Frames] {
+		rows, err := store.Read[store.Frame](t.Context(), s.Store, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,10 +156,7 @@ func names(t *testing.T, s *store.Store, build string) map[string]string {
 // Functions have names once the ELF file is in the store, and each address is looked up only
 // once.
 func TestUpdate(t *testing.T) {
-	s, err := store.Open(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := open(t)
 	file := compile(t, "-Wl,--build-id=0x5ca1ab1e0ddba115")
 	at := function(t, file, "outer") + 2
 	put(t, s, "5ca1ab1e0ddba115", at)
@@ -197,10 +218,7 @@ func TestDebuginfodIsAskedOnce(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	s, err := store.Open(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := open(t)
 	at := function(t, file, "outer") + 2
 	for _, build := range []string{"0bad", "0404", "5ca1ab1e0ddba115"} {
 		put(t, s, build, at)
@@ -225,10 +243,7 @@ func TestDebuginfodIsAskedOnce(t *testing.T) {
 
 func check(t *testing.T, file string, servers ...string) {
 	t.Helper()
-	s, err := store.Open(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := open(t)
 	at := function(t, file, "outer") + 2
 	put(t, s, "5ca1ab1e0ddba115", at)
 	put(t, s, "../../of/a/device", at) // no server is asked for it

@@ -75,51 +75,25 @@ func (f *rowsFlag) openDB(ctx context.Context, s *store.Store, tables *clickhous
 	return db, nil
 }
 
-// inTables is a store with rows in ClickHouse, and ELF files in a directory or a bucket.
-type inTables struct {
-	*clickhouse.Store
-	elfFiles
-}
-
-type elfFiles interface {
-	PutELF(ctx context.Context, build string, data []byte) error
-	ELF(ctx context.Context, build string) ([]byte, error)
-}
-
 func clickhouseCommand() *cobra.Command {
-	var from storeFlag
 	var schema clickhouse.Schema
 	var days cli.Natural
-	c := &cobra.Command{Use: "clickhouse {schema | load} [flags]", Short: "the tables for a large fleet, as SQL",
+	c := &cobra.Command{Use: "clickhouse schema [flags]", Short: "the tables for a large fleet, as SQL",
 		Long: `clickhouse schema prints the statements that create the tables of a ClickHouse
-server or cluster; they change nothing that exists. clickhouse load prints those
-that insert the files of --store into the tables. Other commands use the tables
+server or cluster; they change nothing that exists. Other commands use the tables
 with --clickhouse.`,
-		Example: "btfleet clickhouse schema --keep-days 90 | clickhouse-client -d fleet\nbtfleet clickhouse load --store fleet | clickhouse-client -d fleet", Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) (err error) {
-			var list []string
-			switch args[0] {
-			case "schema":
-				if schema.Replicated && schema.Cluster == "" {
-					return cli.Usagef("--replicated: a cluster has replicas: --cluster is needed")
-				}
-				schema.Days = int(days)
-				list = schema.Statements()
-			case "load":
-				s, err := from.open(c.Context(), false)
-				if err != nil {
-					return err
-				}
-				if list, err = clickhouse.Load(c.Context(), s); err != nil {
-					return cli.Failedf("%w", err)
-				}
-			default:
-				return cli.BadArgsf("expected schema or load")
+		Example: "btfleet clickhouse schema --keep-days 90 | clickhouse-client -d fleet", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] != "schema" {
+				return cli.BadArgsf("expected schema")
 			}
-			_, err = fmt.Fprint(c.OutOrStdout(), strings.Join(append(list, ""), ";\n"))
+			if schema.Replicated && schema.Cluster == "" {
+				return cli.Usagef("--replicated: a cluster has replicas: --cluster is needed")
+			}
+			schema.Days = int(days)
+			_, err := fmt.Fprint(c.OutOrStdout(), strings.Join(append(schema.Statements(), ""), ";\n"))
 			return err
 		}}
-	from.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&schema.Cluster, "cluster", "", "tables over all shards of a cluster: its `NAME` in system.clusters")
 	f.BoolVar(&schema.Replicated, "replicated", false, "the shards have replicas")

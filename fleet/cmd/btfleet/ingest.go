@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
+	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/input"
@@ -55,12 +56,11 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	if len(files) == 0 {
 		return cli.Usagef("no file in %s", strings.Join(args, ", "))
 	}
-	s, earlier, err := o.open(c.Context())
+	s, known, last, err := o.open(c.Context())
 	if err != nil {
 		return err
 	}
 	b := &store.Batch{Day: time.Now()}
-	known := map[string]bool{} // uploads of this command
 	failed, dumps, first := 0, 0, ""
 	states := map[string]ingest.State{}
 	for i, name := range files {
@@ -72,22 +72,16 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 		}
 		// Times must differ between files, because they order the boots.
 		u.Received = b.Day.Add(time.Duration(i) * time.Microsecond)
-		again, err := earlier.Has(c.Context(), u.Device, u.Sum())
-		if err != nil {
-			return cli.Failedf("%w", err)
-		}
-		if again || known[u.Device+"\x00"+u.Sum()] {
+		upload := [2]string{u.Device, u.Sum()}
+		if known[upload] {
 			fmt.Fprintf(c.ErrOrStderr(), "%s: in the store already\n", cli.Printable(name))
 			continue
 		}
-		known[u.Device+"\x00"+u.Sum()] = true
+		known[upload] = true
 		state, ok := states[u.Device]
 		if !ok {
-			last, err := earlier.Last(c.Context(), u.Device)
-			if err != nil {
-				return cli.Failedf("%w", err)
-			}
-			state.Last = ingest.LastOf(&last)
+			d := last[u.Device]
+			state.Last = ingest.LastOf(&d)
 		}
 		res, err := u.Read(c.Context(), &state, ingest.DefaultLimits, func(d *ingest.Dump) error { d.Append(b); return nil })
 		if err != nil {
@@ -116,27 +110,28 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// uploads looks up earlier uploads.
-type uploads interface {
-	Has(ctx context.Context, device, sum string) (bool, error)
-	Last(ctx context.Context, device string) (store.Dump, error)
-}
-
-// open opens the rows.
-func (o *ingestOptions) open(ctx context.Context) (store.Putter, uploads, error) {
+// open opens the rows. It returns the uploads, by device and sum, and the last dump of each device.
+func (o *ingestOptions) open(ctx context.Context) (to store.Putter, known map[[2]string]bool, last map[string]store.Dump, err error) {
 	t, err := o.store.tables()
-	if err != nil || t != nil {
-		return t, t, err
-	}
-	s, err := o.store.open(ctx, true)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	u, err := s.Uploads(ctx)
+	var files *store.Store
+	if to = t; t == nil {
+		if files, err = o.store.open(ctx, true); err != nil {
+			return nil, nil, nil, err
+		}
+		to = files
+	}
+	db, err := o.store.openDB(ctx, files, t)
 	if err != nil {
-		return nil, nil, cli.Failedf("%v", err)
+		return nil, nil, nil, err
 	}
-	return s, u, nil
+	defer db.Close()
+	if known, last, err = db.Uploads(ctx, query.Scope{Device: o.device}); err != nil {
+		return nil, nil, nil, cli.Failedf("%v", err)
+	}
+	return to, known, last, nil
 }
 
 // flush writes a batch, if it has rows, and empties it.

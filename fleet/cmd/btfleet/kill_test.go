@@ -126,8 +126,8 @@ func TestKill(t *testing.T) {
 	}
 	found := map[string]int{}
 	dumps, facts := 0, 0
-	for i := range list.Dumps {
-		rows, err := store.Read[store.Dump](t.Context(), s, list.Dumps[i])
+	for i := range list[store.Dumps] {
+		rows, err := store.Read[store.Dump](t.Context(), s, list[store.Dumps][i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,14 +135,14 @@ func TestKill(t *testing.T) {
 			found[r.Device+" "+r.FW]++
 		}
 		dumps += len(rows)
-		f, err := store.Read[store.Fact](t.Context(), s, list.Facts[i])
+		f, err := store.Read[store.Fact](t.Context(), s, list[store.Facts][i])
 		if err != nil {
 			t.Fatal(err)
 		}
 		facts += len(f)
 	}
 	total := checkSent(t, sent, found, dumps, facts)
-	t.Logf("%d uploads acknowledged, %d kills, %d files", total, kills, len(list.Dumps))
+	t.Logf("%d uploads acknowledged, %d kills, %d files", total, kills, len(list[store.Dumps]))
 	if total < kills {
 		t.Errorf("only %d uploads", total)
 	}

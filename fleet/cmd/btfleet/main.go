@@ -43,7 +43,7 @@ var ownCodes = map[string]string{
 	"serve":      "0 ended by an interrupt, after all was written, 2 usage or a file that cannot\nbe read, 3 the address, the spool or the store failed.",
 	"ingest":     "0 all files are in the store, 1 some were refused, 2 usage, or a file that is\nnot there, 3 the store failed.",
 	"compact":    "0 done, 1 a file is damaged, and was moved to quarantine, 2 usage or no such\nstore, 3 the store failed.",
-	"clickhouse": "0 printed, 2 usage or no such store, 3 the store or the output failed.",
+	"clickhouse": "0 printed, 2 usage, 3 the output failed.",
 	"token":      "0 printed, 2 usage, 3 the output failed.",
 	"build-id":   "0 printed, 2 usage or a file that is not ELF, 3 the output failed.",
 	"simulate":   "0 written, 2 usage, 3 the store failed.",

@@ -341,7 +341,7 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 	debuginfod := symbols.NewDebuginfod(os.Getenv("DEBUGINFOD_URLS"))
 	work.Go(func() {
 		every(ctx, time.Minute, func() error {
-			_, err := symbols.Update(ctx, symbolStore(b.files, b.tables), debuginfod)
+			_, err := symbols.Update(ctx, symbolStore{b.files, b.alerts.db}, debuginfod)
 			return err
 		}, s.Log)
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -50,7 +51,7 @@ store. The same flags make the same dumps.`,
 		if err != nil {
 			return err
 		}
-		if list, err := s.Snapshot(c.Context(), ""); err != nil || len(list.Dumps) > 0 {
+		if list, err := s.Snapshot(c.Context(), ""); err != nil || len(list[store.Dumps]) > 0 {
 			return cmp.Or(err, cli.Usagef("--store %s: it has dumps, expected an empty store", to.where))
 		}
 		dumps, facts, err := d.Store(c.Context(), s)

@@ -1,23 +1,26 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/lwsbt/lwsbt/fleet/clickhouse"
-	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/symbols"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// symbolStore returns a store with the rows of tables, or with those of files if tables is nil.
-func symbolStore(files *store.Store, tables *clickhouse.Store) symbols.Store {
-	if tables == nil {
-		return files
-	}
-	return inTables{tables, files}
+// symbolStore has the ELF files of a store, and the call paths of a database.
+type symbolStore struct {
+	elfFiles
+	*query.DB
+}
+
+type elfFiles interface {
+	PutELF(ctx context.Context, build string, data []byte) error
+	ELF(ctx context.Context, build string) ([]byte, error)
 }
 
 func symbolsCommand() *cobra.Command {
@@ -42,7 +45,12 @@ of DEBUGINFOD_URLS for builds without a file.`,
 			if err != nil {
 				return err
 			}
-			s := symbolStore(files, t)
+			db, err := in.openDB(c.Context(), files, t)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			s := symbolStore{files, db}
 			out := c.OutOrStdout()
 			for _, file := range args[1:] {
 				build, n, err := symbols.Add(c.Context(), s, file)
