@@ -111,13 +111,12 @@ var layout = map[string]struct{ packages, libraries string }{
 	"fleet/simulate":           {packages: "fleet/store"},
 	"fleet/store":              {libraries: "*"},
 	"fleet/symbols":            {packages: "codec/callpath symbol heap/heaplog fleet/store", libraries: "github.com/hashicorp/golang-lru"},
-	"fleet/internal/worlds":    {packages: "fleet/simulate"},
 	"fleet/internal/fleettest": {packages: "codec/callpath internal/cmdtest", libraries: "*"},
 }
 
 // support lists the packages that only tests import, and the programs that only they run. They are
 // test code, without the name of it.
-var support = strings.Fields("corpus fleet/internal/fleettest fleet/internal/worlds fuzz gen gen/gentest heap/internal/worldtest " +
+var support = strings.Fields("corpus fleet/internal/fleettest fuzz gen gen/gentest heap/internal/worldtest " +
 	"internal/cmdtest internal/figures ref-c/stacks")
 
 // No package of a command imports one that only tests have.

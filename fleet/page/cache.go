@@ -3,6 +3,8 @@ package page
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,14 +116,8 @@ func (c *cache) compute(ctx context.Context, s *slot, e *entry, answer func(cont
 
 // shrink makes place for an answer: the one that was not used for the longest time goes.
 func (c *cache) shrink() {
-	if len(c.m) < c.size {
-		return
+	if len(c.m) >= c.size {
+		keys := slices.Collect(maps.Keys(c.m))
+		delete(c.m, slices.MinFunc(keys, func(a, b string) int { return c.m[a].used.Compare(c.m[b].used) }))
 	}
-	oldest := ""
-	for key, s := range c.m {
-		if oldest == "" || s.used.Before(c.m[oldest].used) {
-			oldest = key
-		}
-	}
-	delete(c.m, oldest)
 }

@@ -125,6 +125,9 @@ func Exhausted(x *query.Exhaustion) string {
 		}
 		fmt.Fprintf(&b, "%s exhausted in %s (median of %s), the first 5 %% in %s\n", heap, Hours(*x.Hours), cli.Count(x.Devices, "device"), Hours(*x.Hours05))
 	}
+	if x.Unknown > 0 {
+		fmt.Fprintf(&b, "not known when on %s: none of the heaps %s grows by itself\n", cli.Count(x.Unknown, "device"), cli.Printable(x.Among))
+	}
 	if x.Reboot > 0 {
 		fmt.Fprintf(&b, "not exhausted before the next boot on %s: a boot takes %s and leaks %s bytes\n", cli.Count(x.Reboot, "device"), Hours(*x.Boot), Bytes(*x.Reach))
 	}

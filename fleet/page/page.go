@@ -91,15 +91,9 @@ func New(db *query.DB, log *slog.Logger) *Pages {
 	p.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, errNotFound))
 	})
-	p.mux.HandleFunc("GET /build/{build}/heap", func(w http.ResponseWriter, r *http.Request) {
-		p.heap(w, r, nil, r.PathValue("build"))
-	})
-	p.mux.HandleFunc("GET /build/{build}/heap.pb.gz", func(w http.ResponseWriter, r *http.Request) {
-		p.pprof(w, r, r.PathValue("build"))
-	})
-	p.mux.HandleFunc("GET /diff/heap", func(w http.ResponseWriter, r *http.Request) {
-		p.heap(w, r, []string{"from", "to"}, r.FormValue("from"), r.FormValue("to"))
-	})
+	p.file("/build/{build}/heap", "text/html; charset=utf-8", p.heap)
+	p.file("/diff/heap", "text/html; charset=utf-8", p.heap, "from", "to")
+	p.file("/build/{build}/heap.pb.gz", "application/octet-stream", p.pprof)
 	return p
 }
 
@@ -334,14 +328,14 @@ func (p *Pages) builds(ctx context.Context, _ *http.Request, o query.Scope) (any
 	if err != nil {
 		return nil, err
 	}
-	res, err := p.db.Query(ctx, "select received::date as on_day, build, coalesce(p50(case when complete then bytes end), -1)::double as bytes, count(distinct device)::bigint as ran from dumps group by on_day, build order by on_day", o, 100_000)
+	days, err := p.db.Days(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	all, rows := builds{Builds: []Build{}, Days: []time.Time{}}, map[string]int{}
-	for _, row := range res.Rows {
-		if day, ok := row[0].(time.Time); ok && (len(all.Days) == 0 || day.After(all.Days[len(all.Days)-1])) {
-			all.Days = append(all.Days, day)
+	for _, d := range days {
+		if n := len(all.Days); n == 0 || !d.Day.Equal(all.Days[n-1]) {
+			all.Days = append(all.Days, d.Day)
 		}
 	}
 	for i, b := range list {
@@ -349,18 +343,15 @@ func (p *Pages) builds(ctx context.Context, _ *http.Request, o query.Scope) (any
 		all.Builds = append(all.Builds, Build{Build: b, Trend: slices.Repeat([]float64{-1}, n), Ran: make([]int64, n)})
 		rows[b.Build] = i
 	}
-	for _, row := range res.Rows {
-		day, _ := row[0].(time.Time)
-		build, _ := row[1].(string)
-		i, known := rows[build]
-		k := slices.IndexFunc(all.Days, day.Equal)
-		if !known || k < 0 {
-			continue
+	k := 0
+	for _, d := range days {
+		if !d.Day.Equal(all.Days[k]) {
+			k++
 		}
-		b := &all.Builds[i]
-		b.Trend[k], _ = row[2].(float64)
-		b.Ran[k], _ = row[3].(int64)
-		all.Most, all.All = max(all.Most, b.Trend[k]), max(all.All, b.Ran[k])
+		if i, known := rows[d.Build]; known {
+			all.Builds[i].Trend[k], all.Builds[i].Ran[k] = d.Bytes, d.Ran
+			all.Most, all.All = max(all.Most, d.Bytes), max(all.All, d.Ran)
+		}
 	}
 	return all, nil
 }
@@ -535,64 +526,53 @@ func (p *Pages) device(ctx context.Context, r *http.Request, o query.Scope) (any
 	return p.db.Timeline(ctx, r.PathValue("device"), o)
 }
 
-// heap shows the flame graph of one build, or of two, and their difference.
-func (p *Pages) heap(w http.ResponseWriter, r *http.Request, parameters []string, builds ...string) {
-	v := &view{url: r.URL}
-	back := v.Link("/diff", "from", r.FormValue("from"), "to", r.FormValue("to"))
-	if parameters == nil {
-		back = v.Link("/build/" + url.PathEscape(builds[0]))
-	}
-	e, err := p.ask(r, "heap", func(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
-		var b bytes.Buffer
-		err := Write(ctx, p.db, &b, o, back, builds...)
-		return b.Bytes(), err
-	}, parameters)
-	if err != nil {
-		p.fail(w, r, err)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if _, err := w.Write(e.data.([]byte)); err != nil {
-		p.log.Warn("page", "path", r.URL.Path, "err", err)
-	}
+// file adds a file that a function writes.
+func (p *Pages) file(path, kind string, write func(ctx context.Context, r *http.Request, w io.Writer, o query.Scope) error, parameters ...string) {
+	p.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		e, err := p.ask(r, path, func(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
+			var b bytes.Buffer
+			err := write(ctx, r, &b, o)
+			return b.Bytes(), err
+		}, parameters)
+		if err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		if _, err := w.Write(e.data.([]byte)); err != nil {
+			p.log.Warn("page", "path", r.URL.Path, "err", err)
+		}
+	})
 }
 
-// pprof sends the heap of a build as a pprof profile.
-func (p *Pages) pprof(w http.ResponseWriter, r *http.Request, build string) {
-	e, err := p.ask(r, "pprof", func(ctx context.Context, r *http.Request, o query.Scope) (any, error) {
-		o.Builds = []string{build}
-		top, err := p.db.Top(ctx, o, 0)
-		if err != nil {
-			return nil, err
-		}
-		prof, err := profile.New(dumpOf(profile.NewBuilder(0), top, build))
-		if err != nil {
-			return nil, err
-		}
-		var b bytes.Buffer
-		_, err = export.Write(&b, prof, "pprof", 0)
-		return b.Bytes(), err
-	}, nil)
+// pprof writes the heap of a build as a pprof profile.
+func (p *Pages) pprof(ctx context.Context, r *http.Request, w io.Writer, o query.Scope) error {
+	top, err := p.db.Top(ctx, o, 0)
 	if err != nil {
-		p.fail(w, r, err)
-		return
+		return err
 	}
-	w.Header().Set("Content-Type", "application/octet-stream")
-	if _, err := w.Write(e.data.([]byte)); err != nil {
-		p.log.Warn("page", "path", r.URL.Path, "err", err)
+	prof, err := profile.New(dumpOf(profile.NewBuilder(0), top, o.Builds[0]))
+	if err != nil {
+		return err
 	}
+	_, err = export.Write(w, prof, "pprof", 0)
+	return err
 }
 
-// Write writes the page of package report for builds: a flame graph of the heaps of their
-// devices, with a dump for each build. Values are means per device. It ignores the builds of
-// the scope. The page links to back, unless it is "".
-func Write(ctx context.Context, db *query.DB, w io.Writer, o query.Scope, back template.URL, builds ...string) error {
+// heap writes the page of package report for a build, or for the two of a difference: a flame graph of the heaps of their
+// devices, with a dump for each build. Values are means per device.
+func (p *Pages) heap(ctx context.Context, r *http.Request, w io.Writer, o query.Scope) error {
 	b := profile.NewBuilder(0)
 	var dumps []*profile.Dump
-	title := "heap per device"
+	title, v := "heap per device", view{url: r.URL}
+	builds, back := o.Builds, v.Link("/build/"+url.PathEscape(r.PathValue("build")))
+	if builds == nil {
+		builds = []string{r.FormValue("from"), r.FormValue("to")}
+		back = v.Link("/diff", "from", builds[0], "to", builds[1])
+	}
 	for _, build := range builds {
 		o.Builds = []string{build}
-		top, err := db.Top(ctx, o, report.MaxPaths)
+		top, err := p.db.Top(ctx, o, report.MaxPaths)
 		if err != nil {
 			return err
 		}

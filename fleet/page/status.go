@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
 )
@@ -73,28 +72,18 @@ func (p *Pages) complete(r *http.Request, data any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := p.statuses(r.Context(), list.Builds, o, window(r), wait(r))
+	rows, err := p.version(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	list.Builds = slices.Clone(list.Builds)
+	waiting := map[int]*entry{}
+	since := window(r)
 	for i := range list.Builds {
-		list.Builds[i].Status = known[list.Builds[i].Build.Build]
-	}
-	return list, nil
-}
-
-func (p *Pages) statuses(ctx context.Context, list []Build, o query.Scope, since string, wait time.Duration) (map[string]*Status, error) {
-	v, err := p.version(ctx)
-	if err != nil {
-		return nil, err
-	}
-	known := map[string]*Status{}
-	waiting := map[string]*entry{}
-	for _, b := range list {
-		o.Builds = []string{b.Build.Build}
-		one, version := o, p.versionOf(v, since, o.Builds[0])
-		last, next := p.states.start(ctx, o.Builds[0]+"\x00"+since, version, func(ctx context.Context) (any, error) {
+		one := o
+		one.Builds = []string{list.Builds[i].Build.Build}
+		version := p.versionOf(rows, since, one.Builds[0])
+		last, next := p.states.start(r.Context(), one.Builds[0]+"\x00"+since, version, func(ctx context.Context) (any, error) {
 			l, err := p.leaks(ctx, one, since, version)
 			if err != nil {
 				return nil, err
@@ -102,24 +91,24 @@ func (p *Pages) statuses(ctx context.Context, list []Build, o query.Scope, since
 			return statusOf(l), nil
 		})
 		if last != nil {
-			known[one.Builds[0]] = last.data.(*Status)
+			list.Builds[i].Status = last.data.(*Status)
 		}
 		if next != nil {
-			waiting[one.Builds[0]] = next
+			waiting[i] = next
 		}
 	}
-	ctx, stop := context.WithTimeout(ctx, wait)
+	ctx, stop := context.WithTimeout(r.Context(), wait(r))
 	defer stop()
-	for build, e := range waiting {
+	for i, e := range waiting {
 		select {
 		case <-e.done:
 			if e.err == nil {
-				known[build] = e.data.(*Status)
+				list.Builds[i].Status = e.data.(*Status)
 			}
 		case <-ctx.Done():
 		}
 	}
-	return known, nil
+	return list, nil
 }
 
 // Refresh computes what the page of all builds shows, if there are new rows: requests then find it.

@@ -47,7 +47,7 @@ func (b both) Put(ctx context.Context, batch *store.Batch) error {
 }
 
 // world is a small fleet with reboots, lost lines and uploads to two servers.
-func world() simulate.Fleet {
+func manyBoots() simulate.Fleet {
 	f := simulate.Default()
 	f.Devices, f.Paths, f.Reboots, f.Twice, f.Leak.Share = 400, 30, 0.1, 0.05, 0.2
 	return f
@@ -57,7 +57,7 @@ func world() simulate.Fleet {
 // changes nothing.
 func TestClickHouse(t *testing.T) {
 	cmdtest.Long(t)
-	f := world()
+	f := manyBoots()
 	s, err := store.Open(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func compare(t *testing.T, name string, ask func(d *DB) (any, error), first, sec
 // Two shards have the same answers as one server. Two databases stand for the shards: each device is in one of them.
 func TestShards(t *testing.T) {
 	cmdtest.Long(t)
-	f := world()
+	f := manyBoots()
 	ch := tables(t, clickhouse.Schema{}, "")
 	if _, _, err := f.Store(t.Context(), ch); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestShards(t *testing.T) {
 // statements for all servers need ZooKeeper, which is left out.
 func TestDistributed(t *testing.T) {
 	cmdtest.Long(t)
-	f := world()
+	f := manyBoots()
 	s, err := store.Open(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -20,23 +20,14 @@ type heldPath struct {
 	stack   []Frame
 }
 
-// add adds bytes of a device. Those of one device are added one after another.
-func (p *heldPath) add(device int32, bytes float64) {
-	if n := len(p.devices); n == 0 || p.devices[n-1] != device {
-		p.devices, p.bytes = append(p.devices, device), append(p.bytes, 0)
-	}
-	p.bytes[len(p.bytes)-1] += bytes
-	p.sum += bytes
-}
-
 // matched is the paths of two builds that have the same key.
 type matched struct {
 	key    string
 	paths  [2][]*heldPath // before and after
 	sum    [2]float64
-	bytes  [2][]float64 // of the devices that hold them, ascending
-	limits []float64    // which tests compare the bytes with
-	signs  float64      // p-value of the devices that ran both builds
+	bytes  sample
+	limits []float64 // which tests compare the bytes with
+	signs  float64   // p-value of the devices that ran both builds
 }
 
 // match matches paths by a key. It returns the share of the bytes of a build that paths of both builds
@@ -96,10 +87,10 @@ func (d *Diff) compare(paths []*heldPath) []*matched {
 	for _, m := range list {
 		m.signs = pairs.add(m.merge(d.both, values))
 		d.Before, d.After = d.Before+m.sum[0]/float64(n[0]), d.After+m.sum[1]/float64(n[1])
-		m.setLimits(n)
-		held.add(m.above(0))
+		m.limits = m.bytes.limits(n)
+		held.add(m.bytes.above(0))
 		for _, limit := range m.limits {
-			sizes.add(m.above(limit))
+			sizes.add(m.bytes.above(limit))
 		}
 	}
 	if !d.Comparable {
@@ -112,11 +103,11 @@ func (d *Diff) compare(paths []*heldPath) []*matched {
 		}
 	}
 	for _, m := range list {
-		with := m.above(0)
+		with := m.bytes.above(0)
 		c := Change{Before: m.sum[0] / float64(n[0]), After: m.sum[1] / float64(n[1]), Had: with[0], Have: with[1], Chain: m.key, PHeld: held.alone(with)}
 		p := 1.0
 		for _, limit := range m.limits {
-			p = min(p, sizes.alone(m.above(limit)))
+			p = min(p, sizes.alone(m.bytes.above(limit)))
 		}
 		c.P = min(1, float64(max(1, kinds))*min(held.any(c.PHeld), sizes.any(p), pairs.any(m.signs)))
 		c.describe(m)
@@ -202,23 +193,25 @@ func (m *matched) merge(both []bool, values [][2]float64) (pairs [][2]float64) {
 	return pairs
 }
 
-// setLimits sets the limits to the percentiles 50, 85, 90, 95, 97.5 and 99 of what the devices of both builds hold,
-// without those that are 0.
-func (m *matched) setLimits(n [2]int64) {
-	all := slices.Concat(m.bytes[0], m.bytes[1])
+// sample is what the devices of two groups hold, ascending, without those that hold nothing.
+type sample [2][]float64
+
+// limits returns the percentiles 50, 85, 90, 95, 97.5 and 99 of what n devices of both groups hold, without those that are 0.
+func (s sample) limits(n [2]int64) (list []float64) {
+	all := slices.Concat(s[0], s[1])
 	slices.Sort(all)
 	for _, percent := range []float64{50, 85, 90, 95, 97.5, 99} {
 		nth := int64(math.Ceil(percent/100*float64(n[0]+n[1]))) - 1 - (n[0] + n[1] - int64(len(all)))
 		if nth >= 0 && all[nth] > 0 {
-			m.limits = append(m.limits, all[nth])
+			list = append(list, all[nth])
 		}
 	}
-	m.limits = slices.Compact(m.limits)
+	return slices.Compact(list)
 }
 
-// above returns how many devices of each build hold more than a limit.
-func (m *matched) above(limit float64) (n [2]int64) {
-	for side, list := range m.bytes {
+// above returns how many devices of each group hold more than a limit.
+func (s sample) above(limit float64) (n [2]int64) {
+	for side, list := range s {
 		n[side] = int64(len(list) - sort.Search(len(list), func(i int) bool { return list[i] > limit }))
 	}
 	return n

@@ -34,7 +34,7 @@ func (p *population) add(bytes func(side, device int) float64) {
 		for i := range n {
 			if v := bytes(side, int(i)); v > 0 {
 				device := int64(side)*p.d.DevicesBefore + i
-				h.add(int32(device%int64(len(p.d.both))), v)
+				h.devices, h.bytes, h.sum = append(h.devices, int32(device%int64(len(p.d.both)))), append(h.bytes, v), h.sum+v
 			}
 		}
 		if h.bytes != nil {

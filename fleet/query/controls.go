@@ -135,36 +135,24 @@ func (d *Diff) against(list []*matched, changes []change) {
 	d.sort()
 }
 
-// exceeds returns how many devices of each group changed by more than each percentile of all, upward and downward.
+// exceeds returns how many devices of each group changed by more than each percentile of all, upward and downward. Devices without
+// the path did not change.
 func exceeds(sum map[string]float64, updated map[string]int64, n [2]int64) (counts [][2]int64) {
-	total := int(n[0] + n[1])
 	for _, sign := range []float64{1, -1} {
-		values := make([]float64, max(0, total-len(sum)), total)
-		for _, v := range sum {
-			values = append(values, math.Round(sign*v*1000)/1000)
-		}
-		slices.Sort(values)
-		var limits []float64
-		for _, percent := range []float64{50, 85, 90, 95, 97.5, 99} {
-			if v := values[min(len(values)-1, int(math.Ceil(percent/100*float64(len(values))))-1)]; v > 0 || percent == 50 {
-				limits = append(limits, v)
+		var changes sample
+		for device, v := range sum {
+			if v = math.Round(sign*v*1000) / 1000; v > 0 {
+				changes[updated[device]] = append(changes[updated[device]], v)
 			}
 		}
-		for _, limit := range slices.Compact(limits) {
-			var c [2]int64
-			for device, v := range sum {
-				if math.Round(sign*v*1000)/1000 > limit {
-					c[updated[device]]++
-				}
-			}
-			if limit < 0 { // devices without the path did not change
-				with := [2]int64{}
-				for device := range sum {
-					with[updated[device]]++
-				}
-				c[0], c[1] = c[0]+n[0]-with[0], c[1]+n[1]-with[1]
-			}
-			counts = append(counts, c)
+		slices.Sort(changes[0])
+		slices.Sort(changes[1])
+		limits := changes.limits(n)
+		if int64(2*(len(changes[0])+len(changes[1]))) <= n[0]+n[1] { // the median did not change this way
+			limits = append(limits, 0)
+		}
+		for _, limit := range limits {
+			counts = append(counts, changes.above(limit))
 		}
 	}
 	return counts

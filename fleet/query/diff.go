@@ -5,9 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
-
-	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
 // Change is a call path that was compared between two builds.
@@ -90,30 +87,28 @@ func (d *DB) Diff(ctx context.Context, before, after string, o Scope) (*Diff, er
 }
 
 func (s *session) diff(ctx context.Context, d *Diff) error {
-	if err := s.tables(ctx, "steady"); err != nil {
+	if err := s.tables(ctx, "steady", "compared"); err != nil {
 		return err
 	}
-	dumps, err := rows[comparedDump](ctx, s, text("compared"))
+	ran, err := rows[struct {
+		Device, Build string
+		Hours         float64
+	}](ctx, s, "select device, build, max(hours) as at_most from compared group by device, build order by device, build")
 	if err != nil {
 		return fmt.Errorf("query compared: %w", err)
 	}
 	d.DevicesBefore, d.DevicesAfter, d.DevicesBoth, d.both = 0, 0, 0, nil
-	var devices [][]moment
-	last := map[string]string{} // device of a build
-	for _, c := range dumps {
-		if d.Hours = c.Hours; len(devices) == 0 || devices[len(devices)-1][0].Device != c.Device {
-			devices = append(devices, []moment{{Device: c.Device}})
-		}
-		if device, ok := last[c.Build]; ok && device == c.Device {
-			continue
-		}
-		if last[c.Build] = c.Device; c.Build == d.BuildBefore {
+	number := map[string]int32{} // of a device
+	for _, r := range ran {
+		if d.Hours = r.Hours; r.Build == d.BuildBefore {
 			d.DevicesBefore++
 		} else {
 			d.DevicesAfter++
 		}
-		if last[d.BuildBefore] == last[d.BuildAfter] {
-			d.DevicesBoth++
+		if n, again := number[r.Device]; again {
+			d.DevicesBoth, d.both[n] = d.DevicesBoth+1, true
+		} else {
+			number[r.Device], d.both = int32(len(number)), append(d.both, false)
 		}
 	}
 	for i, n := range []int64{d.DevicesBefore, d.DevicesAfter} {
@@ -124,54 +119,40 @@ func (s *session) diff(ctx context.Context, d *Diff) error {
 			return fmt.Errorf("build %s: %w", build, ErrNoDump)
 		}
 	}
-	paths, err := s.heldPaths(ctx, d, dumps, devices)
+	paths, err := s.heldPaths(ctx, d, number)
 	if err != nil {
 		return fmt.Errorf("query diff: %w", err)
 	}
 	return s.controls(ctx, d, d.compare(paths))
 }
 
-// comparedDump is a row of compared.sql.
-type comparedDump struct {
-	Device        string
-	Boot, Dump    int64
-	Build         string
-	Weight, Hours float64
-}
-
-// heldPaths returns the call paths of both builds that devices hold in the dumps, which are sorted.
-func (s *session) heldPaths(ctx context.Context, d *Diff, dumps []comparedDump, devices [][]moment) (list []*heldPath, err error) {
-	byPath := [2]map[int64]*heldPath{{}, {}}
-	number := int32(-1)
-	for facts, err := range s.facts(ctx, devices) {
-		if err != nil {
+// heldPaths returns the call paths of both builds that devices hold in the compared dumps.
+func (s *session) heldPaths(ctx context.Context, d *Diff, number map[string]int32) (list []*heldPath, err error) {
+	r, err := s.query(ctx, text("sums"))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	known := map[pathOf]*heldPath{}
+	for r.Next() {
+		var device string
+		var of pathOf
+		var bytes float64
+		if err := r.Scan(&device, &of.build, &of.path, &bytes); err != nil {
 			return nil, err
 		}
-		number++
-		for len(dumps) > 0 && dumps[0].Device < facts[0].Device {
-			dumps = dumps[1:]
+		p := known[of]
+		if p == nil {
+			p = &heldPath{path: of.path}
+			if of.build == d.BuildAfter {
+				p.side = 1
+			}
+			known[of], list = p, append(list, p)
 		}
-		own := dumps[:sort.Search(len(dumps), func(i int) bool { return dumps[i].Device > facts[0].Device })]
-		d.both = append(d.both, slices.ContainsFunc(own, func(c comparedDump) bool { return c.Build != own[0].Build }))
-		for i := range facts {
-			f := &facts[i]
-			at, ok := slices.BinarySearchFunc(own, f, func(c comparedDump, f *store.Fact) int {
-				return cmp.Or(cmp.Compare(c.Boot, f.Boot), cmp.Compare(c.Dump, f.Dump))
-			})
-			if !ok {
-				continue
-			}
-			side := 0
-			if own[at].Build == d.BuildAfter {
-				side = 1
-			}
-			p := byPath[side][f.Path]
-			if p == nil {
-				p = &heldPath{side: side, path: f.Path}
-				byPath[side][f.Path], list = p, append(list, p)
-			}
-			p.add(number, float64(f.Bytes)/own[at].Weight)
-		}
+		p.devices, p.bytes, p.sum = append(p.devices, number[device]), append(p.bytes, bytes), p.sum+bytes
+	}
+	if err := cmp.Or(r.Err(), r.Close()); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(list, func(a, b *heldPath) int { return cmp.Or(a.side-b.side, cmp.Compare(a.path, b.path)) })
 	return list, s.stacks(ctx, len(list), func(i int) (pathOf, *[]Frame) {

@@ -19,13 +19,13 @@ type leaking struct {
 }
 
 // hours returns the time until the heap of the device is full, at the sum of its rates; ok is false if it is not known.
-// Of several heaps, it is that of the first by its own growth.
+// Of several heaps, it is that of the first by its own growth; if none grows, heap has their names.
 func (d *leaking) hours(rate float64) (hours float64, heap string, ok bool) {
 	switch {
-	case d.Heap != "":
+	case d.HeapRate > 0:
 		return float64(d.HeapFree) / d.HeapRate, d.Heap, true
 	case d.Heaps > 1 || d.Free < 0:
-		return 0, "", false
+		return 0, d.Heap, false
 	}
 	return float64(d.Free) / rate, "", true
 }
@@ -58,7 +58,7 @@ func (s *session) exhaust(ctx context.Context, l *Leaks) error {
 	}
 	alone := map[int64][]float64{}
 	x := &Exhaustion{}
-	heaps := map[string]int{}
+	heaps, among := map[string]int{}, map[string]int{}
 	var boots, reach []float64
 	for begin := 0; begin < len(list); {
 		d, rate := &list[begin], 0.0
@@ -74,6 +74,9 @@ func (s *session) exhaust(ctx context.Context, l *Leaks) error {
 		begin = end
 		hours, heap, ok := d.hours(rate)
 		switch {
+		case !ok && heap != "":
+			x.Unknown++
+			among[heap]++
 		case !ok:
 		case d.reboots(hours):
 			x.Reboot++
@@ -89,19 +92,25 @@ func (s *session) exhaust(ctx context.Context, l *Leaks) error {
 	for _, i := range row {
 		slices.Sort(l.Rows[i].Rates)
 	}
-	for heap, n := range heaps {
-		if m := heaps[x.Heap]; n > m || n == m && heap < x.Heap {
-			x.Heap = heap
-		}
-	}
+	x.Heap, x.Among = most(heaps), most(among)
 	if x.Devices = int64(len(x.Each)); x.Devices > 0 {
 		x.Hours, x.Hours05 = pointer(quantile(x.Each, 0.5)), pointer(quantile(x.Each, 0.05))
 	}
 	if x.Reboot > 0 {
 		x.Boot, x.Reach = pointer(quantile(boots, 0.5)), pointer(quantile(reach, 0.5))
 	}
-	if x.Devices+x.Reboot > 0 {
+	if x.Devices+x.Reboot+x.Unknown > 0 {
 		l.Exhaustion = x
 	}
 	return nil
+}
+
+// most returns the text that is counted most often, of several the first.
+func most(counts map[string]int) (text string) {
+	for t, n := range counts {
+		if m := counts[text]; n > m || n == m && t < text {
+			text = t
+		}
+	}
+	return text
 }

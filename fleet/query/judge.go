@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -12,7 +13,7 @@ import (
 )
 
 // Rule is the version of the judgement: rows of another are judged again.
-const Rule = 2
+const Rule = 3
 
 // judgeDevice judges a device by its dumps, without its call paths.
 func judgeDevice(d *device, build string, at int64) store.JudgedDevice {
@@ -37,7 +38,7 @@ func judgeDevice(d *device, build string, at int64) store.JudgedDevice {
 	return j
 }
 
-// judgeHeaps sets the heap that is full first by its own growth, if the device has several.
+// judgeHeaps sets the heap that is full first by its own growth, if the device has several, or their names if none grows.
 func (d *device) judgeHeaps(j *store.JudgedDevice) {
 	series := map[string]*leak.Series{}
 	free := map[string]int64{}
@@ -67,6 +68,7 @@ func (d *device) judgeHeaps(j *store.JudgedDevice) {
 		return
 	}
 	first := math.Inf(1)
+	j.Heap = strings.Join(names, ", ")
 	for _, name := range names {
 		r := leak.Judge(*series[name])
 		if in := float64(free[name]) / r.Rate; r.Verdict == leak.Leak && r.Rate > 0 && in < first {

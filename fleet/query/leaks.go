@@ -94,6 +94,9 @@ type Exhaustion struct {
 	Reboot int64    `json:"reboot"`
 	Boot   *float64 `json:"boot"`
 	Reach  *float64 `json:"reach"`
+	// Unknown is the number of devices with several heaps of which none grows by itself, and Among the names that most have.
+	Unknown int64  `json:"unknown"`
+	Among   string `json:"among"`
 	// Each has the hours of each of Devices, sorted.
 	Each []float64 `json:"-"`
 }

@@ -30,6 +30,19 @@ func (d *DB) Builds(ctx context.Context, o Scope) ([]Build, error) {
 	return list, err
 }
 
+// Day is what the devices of a build sent on a day.
+type Day struct {
+	Day   time.Time
+	Build string
+	Bytes float64 // median of the complete dumps, -1 if there is none
+	Ran   int64   // devices
+}
+
+// Days returns the days of the builds of the scope, in order.
+func (d *DB) Days(ctx context.Context, o Scope) ([]Day, error) {
+	return ask[Day](ctx, d, o, onlyDumps, text("days"))
+}
+
 // Device is a device, with the values of its last dump.
 type Device struct {
 	Device   string    `json:"device"`
@@ -129,18 +142,6 @@ func (d *DB) Timeline(ctx context.Context, device string, o Scope) (*Timeline, e
 		return nil, fmt.Errorf("device %q: %w", device, ErrNoDump)
 	}
 	o.Device = device
-	if o.Builds == nil { // of other builds, no facts are read
-		found, err := ask[struct{ Build string }](ctx, d, o, onlyDumps, "select distinct build from dumps")
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range found {
-			o.Builds = append(o.Builds, r.Build)
-		}
-		if len(o.Builds) == 0 {
-			return nil, fmt.Errorf("device %s: %w", device, ErrNoDump)
-		}
-	}
 	l := &Timeline{Device: device}
 	err := d.with(ctx, o, allTables, func(s *session) (err error) {
 		if err := s.tables(ctx, "steady"); err != nil {

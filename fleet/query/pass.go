@@ -79,7 +79,11 @@ func (s *session) pass(ctx context.Context, build string, into *store.Judgements
 		i, ok := last[m.Device]
 		return ok && known[i].Boot == m.Boot && known[i].Dump == m.Dump && known[i].Rule == Rule
 	})
-	return judge(ctx, build, byDevice, s.facts(ctx, byDevice), into)
+	var names []string
+	for _, dumps := range byDevice {
+		names = append(names, dumps[0].Device)
+	}
+	return judge(ctx, build, byDevice, s.facts(ctx, names), into)
 }
 
 // judge judges devices in parallel. all has the facts of each that has any, in this order.

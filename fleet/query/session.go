@@ -49,7 +49,7 @@ func (l local) quote(text string) string { return quote(text) }
 func (s *session) table(name, more string) string {
 	q := s.from(name) + more
 	if len(s.scope.Builds) > 0 {
-		q += " and build in (" + s.quoted(slices.Values(s.scope.Builds)) + ")"
+		q += " and build in (" + s.quoted(s.scope.Builds) + ")"
 	}
 	if s.scope.Device != "" && (name == store.Dumps || name == store.Facts) {
 		q += " and device = " + s.quote(s.scope.Device)
@@ -90,17 +90,10 @@ func ofLabels(ctx context.Context) (where string) {
 const devicesPerQuery = 2000
 
 // facts yields the facts of each of these devices that has any, in the order of their names.
-func (s *session) facts(ctx context.Context, devices [][]moment) iter.Seq2[[]store.Fact, error] {
+func (s *session) facts(ctx context.Context, devices []string) iter.Seq2[[]store.Fact, error] {
 	return func(yield func([]store.Fact, error) bool) {
 		for some := range slices.Chunk(devices, s.part) {
-			names := func(yield func(string) bool) {
-				for _, d := range some {
-					if !yield(d[0].Device) {
-						return
-					}
-				}
-			}
-			more, err := s.some(ctx, s.table(store.Facts, " and device in ("+s.quoted(names)+")"), yield)
+			more, err := s.some(ctx, s.table(store.Facts, " and device in ("+s.quoted(some)+")"), yield)
 			if err != nil {
 				yield(nil, err)
 			}
@@ -155,9 +148,9 @@ func (n *numbers) Scan(v any) error {
 }
 
 // quoted returns a list of string literals.
-func (s *session) quoted(list iter.Seq[string]) string {
+func (s *session) quoted(list []string) string {
 	var all []string
-	for text := range list {
+	for _, text := range list {
 		all = append(all, s.quote(text))
 	}
 	return strings.Join(all, ", ")

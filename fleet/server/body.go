@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -16,35 +15,20 @@ func addressOf(r *http.Request) string {
 	return host
 }
 
-// body is an upload that arrives. What it holds counts against Limits.Receiving.
+// body is an upload that arrives. What has arrived counts against Limits.Receiving.
 type body struct {
+	io.Reader
 	s     *Server
 	of    []*quota
 	taken int64
 }
 
-// read returns the bytes of a body.
-func (b *body) read(r io.Reader) (data []byte, err error) {
-	for {
-		if free := cap(data) - len(data); free < 4096 {
-			more := min(max(int64(len(data)), 16<<10), b.s.Limits.Body-int64(len(data))+1)
-			if more <= int64(free) {
-				more = int64(free) + 1
-			}
-			if err := b.take(more); err != nil {
-				return nil, err
-			}
-			data = append(make([]byte, 0, int64(len(data))+more), data...)
-		}
-		n, err := r.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		if errors.Is(err, io.EOF) {
-			return data, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if e := b.take(int64(n)); e != nil {
+		return n, e
 	}
+	return n, err
 }
 
 // take reserves n bytes; a negative number gives them back.

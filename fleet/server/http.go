@@ -57,9 +57,13 @@ var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 1000, 
 type Server struct {
 	Spool   *Spool
 	Tokens  *Tokens // nil: no token is needed
+	JWT     *JWT    // nil: no signed tokens
 	Limits  Limits
 	Log     *slog.Logger
 	Metrics *Metrics
+	// Project, if not "", is the header by which a proxy with a read token names the project of its user: the label project of the
+	// dumps that the user sees, or * for all.
+	Project string
 	// Pages, if not nil, serves requests that are not uploads. They need a read token.
 	Pages http.Handler
 	// Writer writes the spool to the store.
@@ -141,8 +145,25 @@ func (s *Server) read(h http.Handler) http.Handler {
 			fail(w, r, http.StatusUnauthorized, "a read token is needed, as the password")
 			return
 		}
-		h.ServeHTTP(w, r.WithContext(store.WithLabels(r.Context(), of.labels)))
+		labels, err := s.project(r)
+		if err != nil {
+			fail(w, r, http.StatusForbidden, err.Error())
+			return
+		}
+		h.ServeHTTP(w, r.WithContext(store.WithLabels(r.Context(), labels.With(of.labels)))) // those of the token have precedence
 	})
+}
+
+// project returns the label of the project that a proxy names.
+func (s *Server) project(r *http.Request) (l store.Labels, err error) {
+	list := r.Header.Values(s.Project)
+	switch {
+	case s.Project == "" || len(list) == 1 && list[0] == "*":
+		return nil, nil
+	case len(list) != 1 || l.Set("project="+list[0]) != nil:
+		return nil, fmt.Errorf("expected the header %s once, with a project or *", s.Project)
+	}
+	return l, nil
 }
 
 // remove handles DELETE /v1/devices/{device}: it deletes the device from the spool and the store.
@@ -262,10 +283,10 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 	}
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Limits.Receive))
 	s.mu.Lock()
-	body := &body{s: s, of: s.quotas(c)}
+	body := &body{Reader: http.MaxBytesReader(w, r.Body, s.Limits.Body), s: s, of: s.quotas(c)}
 	s.mu.Unlock()
 	defer func() { body.take(-body.taken) }()
-	data, err := body.read(http.MaxBytesReader(w, r.Body, s.Limits.Body))
+	data, err := io.ReadAll(body)
 	if err != nil {
 		return a, s.unread(err)
 	}

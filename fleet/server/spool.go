@@ -86,12 +86,8 @@ func (e *entry) append(b *bytes.Buffer) {
 	fmt.Fprintf(b, "%08x %s\n", store.Sum(text), text)
 }
 
-// whole returns the text of a line of the journal; ok is false if its checksum is wrong. Lines of earlier versions have
-// none.
+// whole returns the text of a line of the journal; ok is false if its checksum is wrong.
 func whole(line []byte) (text []byte, ok bool) {
-	if len(line) > 0 && line[0] == '{' {
-		return line, true
-	}
 	sum, text, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
 	return text, ok && string(sum) == fmt.Sprintf("%08x", store.Sum(text))
 }
@@ -143,9 +139,7 @@ func OpenSpool(dir string, limit int64, log *slog.Logger) (s *Spool, err error) 
 			}
 			if list == "batch" && s.known(sum) {
 				s.stored[name] = true
-			} else if e, err := s.read(list, name, nil); errors.Is(err, errEarlier) {
-				return nil, err
-			} else if err == nil { // else it is set aside when it is written
+			} else if e, err := s.read(list, name, nil); err == nil { // else it is set aside when it is written
 				s.remember(e)
 			}
 			s.now.sums[sum] = true
@@ -153,9 +147,6 @@ func OpenSpool(dir string, limit int64, log *slog.Logger) (s *Spool, err error) 
 	}
 	return s, nil
 }
-
-// errEarlier is returned for an upload of an earlier version of this program.
-var errEarlier = errors.New("it is of an earlier btfleet: run that until its spool is empty")
 
 func (s *Spool) path(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)
@@ -467,9 +458,6 @@ func (s *Spool) read(dir, name string, to *store.Batch) (*entry, error) {
 
 // decode is the inverse of encode, after a line for the upload. On an error, the batch stays.
 func decode(r *bufio.Reader, to *store.Batch) (*entry, error) {
-	if magic, _ := r.Peek(4); string(magic) == "\x28\xb5\x2f\xfd" {
-		return nil, errEarlier
-	}
 	line, err := r.ReadBytes('\n')
 	if err != nil {
 		return nil, err

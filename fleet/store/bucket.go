@@ -176,14 +176,6 @@ func openS3(ctx context.Context, where string) (*s3, error) {
 // ErrBucket is the cause of the error of Open if a server cannot be reached, or refuses the bucket.
 var ErrBucket = errors.New("the bucket cannot be used")
 
-// URL returns the address below which the objects of a bucket are, "" for a directory.
-func (s *Store) URL() string {
-	if b, ok := s.bucket.(*s3); ok {
-		return b.client.EndpointURL().JoinPath(b.bucket).String() + "/"
-	}
-	return ""
-}
-
 // missing adds the cause fs.ErrNotExist to the error of a server that has no such object.
 func missing(err error) error {
 	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {

@@ -49,7 +49,7 @@ type JudgedDevice struct {
 	Longest float64 `parquet:"longest"`    // hours, of the longest boot
 	Uptime  float64 `parquet:"uptime"`     // hours, of the last dump
 	Free    int64   `parquet:"free"`       // bytes after the last dump, -1 if not known, or if there are several heaps
-	// Heap is the one of several heaps that is full first by its own growth, "" if none leaks.
+	// Heap is the one of several heaps that is full first by its own growth; if none leaks, it has the names of all, and HeapRate is 0.
 	Heap     string  `parquet:"heap,dict"`
 	HeapFree int64   `parquet:"heap_left"`
 	HeapRate float64 `parquet:"heap_rate"`
@@ -79,50 +79,43 @@ func (s span) name(table string) string {
 	return fmt.Sprintf("%s/%08d-%08d.parquet", table, s.first, s.last)
 }
 
-// spans returns the files of judgements to read, and those that others replaced, each in order.
+// spans returns the files of judgements to read, and those that others replaced, each in order, and the next number.
 func (s *Store) spans(ctx context.Context) (live, replaced []span, next int, err error) {
+	var all []span
 	for _, table := range []string{JudgedPaths, JudgedDevices} { // the devices last: they are written last
 		list, err := s.names(ctx, table+"/")
 		if err != nil {
 			return nil, nil, 0, err
 		}
-		live = live[:0]
+		all = all[:0]
 		for _, o := range list {
 			var n span
 			if _, err := fmt.Sscanf(path.Base(o.Name), "%d-%d.parquet", &n.first, &n.last); err == nil {
-				live, next = append(live, n), max(next, n.last)
+				all, next = append(all, n), max(next, n.last)
 			}
 		}
 	}
-	all := slices.Clone(live)
-	live = slices.DeleteFunc(live, func(n span) bool {
-		within := slices.ContainsFunc(all, func(o span) bool { return o != n && o.first <= n.first && n.last <= o.last })
-		if within {
+	for _, n := range all {
+		if slices.ContainsFunc(all, func(o span) bool { return o != n && o.first <= n.first && n.last <= o.last }) {
 			replaced = append(replaced, n)
+		} else {
+			live = append(live, n)
 		}
-		return within
-	})
+	}
 	return live, replaced, next + 1, nil
 }
 
 // PutJudged stores judgements. They replace earlier ones of their devices.
 func (s *Store) PutJudged(ctx context.Context, j *Judgements) error {
 	_, _, next, err := s.spans(ctx)
-	if err != nil {
-		return err
-	}
-	for {
-		n := span{next, next}
-		err := writeNew(ctx, s, n.name(JudgedPaths), true, j.Paths)
-		if errors.Is(err, ErrExists) { // of another process
-			next++
-			continue
+	for ; err == nil; next++ {
+		if err = writeNew(ctx, s, span{next, next}.name(JudgedPaths), true, j.Paths); err == nil {
+			return write(ctx, s, span{next, next}.name(JudgedDevices), j.Devices)
+		} else if errors.Is(err, ErrExists) { // of another process
+			err = nil
 		}
-		if err != nil {
-			return err
-		}
-		return write(ctx, s, n.name(JudgedDevices), j.Devices)
 	}
+	return err
 }
 
 // minJudged is the least number of files of judgements that are merged.
@@ -133,30 +126,29 @@ const minJudged = 4
 // were replaced before are deleted.
 func (s *Store) mergeJudged(ctx context.Context, keep func(*JudgedDevice) bool) error {
 	live, replaced, _, err := s.spans(ctx)
+	for _, n := range replaced {
+		err = cmp.Or(err, s.delete(ctx, n.name(JudgedDevices)), s.delete(ctx, n.name(JudgedPaths)))
+	}
 	if err != nil {
 		return err
 	}
-	for _, n := range replaced {
-		if err := cmp.Or(s.delete(ctx, n.name(JudgedDevices)), s.delete(ctx, n.name(JudgedPaths))); err != nil {
-			return err
-		}
-	}
 	type key struct{ build, device string }
 	last := map[key]int64{}
+	devices := make([][]JudgedDevice, len(live))
 	from, sum, all := len(live), 0, false
 	for i := len(live) - 1; i >= 0; i-- {
-		rows, err := Read[JudgedDevice](ctx, s, live[i].name(JudgedDevices))
-		if err != nil {
+		if devices[i], err = Read[JudgedDevice](ctx, s, live[i].name(JudgedDevices)); err != nil {
 			return err
 		}
-		if len(rows) <= 2*sum || i == len(live)-1 {
+		if len(devices[i]) <= 2*sum || i == len(live)-1 {
 			from = min(from, i)
 		}
-		sum += len(rows)
-		for k := range rows {
-			r := &rows[k]
-			if all = all || !keep(r); r.At > last[key{r.Build, r.Device}] && keep(r) {
-				last[key{r.Build, r.Device}] = r.At
+		sum += len(devices[i])
+		for k := range devices[i] {
+			if r := &devices[i][k]; keep(r) {
+				last[key{r.Build, r.Device}] = max(last[key{r.Build, r.Device}], r.At)
+			} else {
+				all = true
 			}
 		}
 	}
@@ -166,16 +158,12 @@ func (s *Store) mergeJudged(ctx context.Context, keep func(*JudgedDevice) bool) 
 		return nil
 	}
 	var j Judgements
-	for _, n := range live[from:] {
-		devices, err := Read[JudgedDevice](ctx, s, n.name(JudgedDevices))
-		if err != nil {
-			return err
-		}
+	for i, n := range live[from:] {
 		paths, err := Read[Judged](ctx, s, n.name(JudgedPaths))
 		if err != nil {
 			return err
 		}
-		j.Devices = append(j.Devices, slices.DeleteFunc(devices, func(r JudgedDevice) bool { return last[key{r.Build, r.Device}] != r.At })...)
+		j.Devices = append(j.Devices, slices.DeleteFunc(devices[from+i], func(r JudgedDevice) bool { return last[key{r.Build, r.Device}] != r.At })...)
 		j.Paths = append(j.Paths, slices.DeleteFunc(paths, func(r Judged) bool { return last[key{r.Build, r.Device}] != r.At })...)
 	}
 	j.Sort()

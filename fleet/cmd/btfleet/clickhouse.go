@@ -80,8 +80,8 @@ func clickhouseCommand() *cobra.Command {
 	var days cli.Natural
 	c := &cobra.Command{Use: "clickhouse schema [flags]", Short: "the tables for a large fleet, as SQL",
 		Long: `clickhouse schema prints the statements that create the tables of a ClickHouse
-server or cluster; they change nothing that exists. Other commands use the tables
-with --clickhouse.`,
+server or cluster; they change nothing that exists. Other commands use them with
+--clickhouse.`,
 		Example: "btfleet clickhouse schema --keep-days 90 | clickhouse-client -d fleet", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] != "schema" {

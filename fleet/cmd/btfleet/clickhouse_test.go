@@ -70,7 +70,7 @@ func TestClickHouse(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"builds"}, {"devices", "--build", "1.4.1", "-n", "9"}, {"leaks", "--build", "1.4.1"}, {"leaks", "--build", "1.4.0", "--json"}, {"diff", "1.4.0", "1.4.1"},
-		{"top", "--build", "1.4.1", "--since", "2026-06-03"}, {"device", "sim-000001"}, {"html", "1.4.1", "-o", "-"}, {"query", "select count(distinct device) as n from dumps"},
+		{"top", "--build", "1.4.1", "--since", "2026-06-03"}, {"device", "sim-000001"}, {"query", "select count(distinct device) as n from dumps"},
 	} {
 		want := printed(t, append(args, "--store", dir)...)
 		if got := printed(t, append(args, "--clickhouse", ch)...); got != want || want == "" {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -24,19 +26,26 @@ import (
 // demo is the state of btfleet demo.
 type demo struct {
 	listen  string
+	store   string
 	devices int
+	share   float64
+	paths   int
 }
 
 func demoCommand() *cobra.Command {
 	o := &demo{}
 	c := &cobra.Command{Use: "demo [flags]", Short: "show the page with a simulated fleet",
-		Long: `demo simulates a fleet of five builds in a temporary directory, one of which
-leaks 200 bytes per hour on a tenth of its devices, and shows its page until an
-interrupt.`,
-		Example: "btfleet demo", Args: cobra.NoArgs, RunE: o.run}
+		Long: `demo simulates a fleet of five builds for seven days, of which 1.4.3 leaks 200
+bytes per hour on some devices, and shows its page until an interrupt. With
+--store it writes the fleet into an empty store instead, as of June 2026: the
+same flags write the same dumps.`,
+		Example: "btfleet demo\nbtfleet demo --store sim --devices 10000", Args: cobra.NoArgs, RunE: o.run}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8470", "`ADDRESS` and port to listen at, of this machine")
+	f.StringVar(&o.store, "store", "", "write into an empty store, a `DIR` or a bucket")
 	f.IntVar(&o.devices, "devices", 2_000, "simulate `N` devices")
+	f.IntVar(&o.paths, "paths", 150, "`N` call paths")
+	f.Float64Var(&o.share, "leak-share", 0.05, "`FRACTION` of the devices of 1.4.3 that leak")
 	cli.AddFlags(c, "Demo", f)
 	return c
 }
@@ -45,8 +54,16 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	if !loopback(o.listen) {
 		return cli.Usagef("--listen %s: expected an address of this machine, such as 127.0.0.1:8470", o.listen)
 	}
+	fleet := simulate.Default()
+	fleet.Devices, fleet.Paths, fleet.Leak.Share = o.devices, o.paths, o.share
+	if err := fleet.Check(); err != nil {
+		return cli.Usagef("%w", err)
+	}
 	ctx, stop := cli.Interruptible(c.Context())
 	defer stop()
+	if o.store != "" {
+		return o.write(ctx, c.OutOrStdout(), &fleet)
+	}
 	dir, err := os.MkdirTemp("", "btfleet-demo-")
 	if err != nil {
 		return cli.Failedf("%w", err)
@@ -61,15 +78,13 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 		return cli.Failedf("--listen %s: %v", o.listen, err)
 	}
 	defer l.Close()
-	fleet := simulate.Default()
-	fleet.Devices, fleet.Days, fleet.Leak.Share = o.devices, 7, 0.1
 	fleet.Start = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -fleet.Days)
 	out := c.OutOrStdout()
 	fmt.Fprintf(out, "simulating %s devices for %d days, in %s\n", cli.Number(int64(o.devices)), fleet.Days, dir)
 	begin := time.Now()
 	dumps, facts, err := fleet.Store(ctx, s)
 	if err != nil {
-		return cli.Usagef("--devices: %w", err)
+		return cli.Failedf("%w", err)
 	}
 	fmt.Fprintf(out, "%s dumps, %s facts in %.0f s\n", cli.Number(int64(dumps)), cli.Number(int64(facts)), time.Since(begin).Seconds())
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -91,6 +106,23 @@ func (o *demo) run(c *cobra.Command, _ []string) error {
 	_, cancel, err := until(ctx, h, l, h.Serve)
 	cancel()
 	return err
+}
+
+// write writes a fleet into an empty store.
+func (o *demo) write(ctx context.Context, out io.Writer, fleet *simulate.Fleet) error {
+	s, err := (&storeFlag{o.store}).open(ctx, true)
+	if err != nil {
+		return err
+	}
+	if list, err := s.Snapshot(ctx, ""); err != nil || len(list[store.Dumps]) > 0 {
+		return cmp.Or(err, cli.Usagef("--store %s: it has dumps, expected an empty store", o.store))
+	}
+	dumps, facts, err := fleet.Store(ctx, s)
+	if err != nil {
+		return cli.Failedf("%w", err)
+	}
+	fmt.Fprintf(out, "%s of %s, %s\n", cli.Count(int64(dumps), "dump"), cli.Count(int64(fleet.Devices), "device"), cli.Count(int64(facts), "fact"))
+	return nil
 }
 
 // nextStep tells what to do after the demo.

@@ -38,7 +38,7 @@ or a file of the store is damaged, 2 usage, no such store or build,
 
 // ownCodes has the exit codes of each command.
 var ownCodes = map[string]string{
-	"demo":       "0 ended by an interrupt, 2 usage, 3 the address or the disk cannot be used.",
+	"demo":       "0 ended by an interrupt, or written, 2 usage, 3 the address or the store\ncannot be used.",
 	"symbols":    "0 named, 2 usage or a file that is not ELF, 3 the store failed.",
 	"serve":      "0 ended by an interrupt, after all was written, 2 usage or a file that cannot\nbe read, 3 the address, the spool or the store failed.",
 	"ingest":     "0 all files are in the store, 1 some were refused, 2 usage, or a file that is\nnot there, 3 the store failed.",
@@ -46,11 +46,10 @@ var ownCodes = map[string]string{
 	"clickhouse": "0 printed, 2 usage, 3 the output failed.",
 	"token":      "0 printed, 2 usage, 3 the output failed.",
 	"build-id":   "0 printed, 2 usage or a file that is not ELF, 3 the output failed.",
-	"simulate":   "0 written, 2 usage, 3 the store failed.",
 	"leaks":      fmt.Sprintf(failOverCodes, "a leak over --fail-over or without a rate, or nothing examined"),
 	"rollout":    fmt.Sprintf(failOverCodes, "a new leak, with --fail-on new-leak, or nothing examined"),
 	"diff":       fmt.Sprintf(failOverCodes, "the growth is over --fail-over, or the builds do not compare"),
-	"builds":     questionCodes, "devices": questionCodes, "top": questionCodes, "device": questionCodes, "html": questionCodes, "query": questionCodes,
+	"builds":     questionCodes, "devices": questionCodes, "top": questionCodes, "device": questionCodes, "query": questionCodes,
 }
 
 // newRoot returns the root command.
@@ -65,7 +64,7 @@ func newRoot() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)
 	root.AddCommand(demoCommand(), symbolsCommand(), serveCommand(), ingestCommand(), compactCommand(), clickhouseCommand(), tokenCommand(), buildIDCommand(),
-		buildsCommand(), devicesCommand(), leaksCommand(), diffCommand(), rolloutCommand(), topCommand(), deviceCommand(), htmlCommand(), queryCommand(), simulateCommand())
+		buildsCommand(), devicesCommand(), leaksCommand(), diffCommand(), rolloutCommand(), topCommand(), deviceCommand(), queryCommand())
 	for _, c := range root.Commands() {
 		cli.ExitCodes(c, ownCodes[c.Name()])
 		check := c.Args

@@ -33,9 +33,14 @@ func ask(args ...string) (code int, stdout, stderr string) {
 func leaky(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if code, _, stderr := ask("simulate", "--store", dir, "--devices", "300", "--builds", "2", "--paths", "30", "--leak-build", "1", "--leak-share", "0.33",
-		"--leak-rate", "500"); code != 0 {
-		t.Fatal(stderr)
+	s, err := store.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := simulate.Default()
+	f.Devices, f.Builds, f.Paths, f.Leak.Build, f.Leak.Share, f.Leak.Rate = 300, 2, 30, 1, 0.33, 500
+	if _, _, err := f.Store(t.Context(), s); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
@@ -59,9 +64,6 @@ func TestQuestions(t *testing.T) {
 		{"diff back", []string{"diff", "1.4.1", "1.4.0", "--fail-over", "1K"}, 0, "shrunk"},
 		{"top", []string{"top", "--build", "1.4.1", "-n", "1"}, 0, "code+0x"},
 		{"device", []string{"device", "sim-000001"}, 0, "call site"},
-		{"page", []string{"html", "1.4.1", "-o", "-"}, 0, "<!DOCTYPE html>"},
-		{"page of two builds", []string{"html", "1.4.0", "1.4.1", "-o", "-"}, 0, "heap per device"},
-		{"page of an unknown build", []string{"html", "9", "-o", "-"}, 2, "none of 2 builds"},
 		{"query", []string{"query", "select count(distinct device) as n from dumps"}, 0, "300"},
 		{"escaped", []string{"query", `select chr(27) || '[31m' as "x` + "\a" + `"`}, 0, `\x1b[31m`},
 		{"two statements", []string{"query", "select 1; select 2"}, 2, "Expected a single SELECT"},
@@ -128,7 +130,7 @@ func TestMessages(t *testing.T) {
 		{"builds --store s3://bucket?endpoint=http://127.0.0.1:1", 3, "127.0.0.1:1"},
 		{"builds --clickhouse http://u:secret@127.0.0.1:1/fleet", 3, "ClickHouse http://127.0.0.1:1/fleet: dial tcp 127.0.0.1:1"},
 		{"builds --clickhouse ftp://x", 2, "--clickhouse: expected a URL such as http://HOST:8123/DATABASE"},
-		{"simulate --devices 3 --store " + dir, 2, "it has dumps, expected an empty store"},
+		{"demo --devices 3 --store " + dir, 2, "it has dumps, expected an empty store"},
 		{"serve --listen 127.0.0.1:99999 --store " + empty + "/s --spool " + empty + "/p", 3, "--listen 127.0.0.1:99999: "},
 		{"demo --listen 127.0.0.1:99999", 3, "--listen 127.0.0.1:99999: "},
 		{"token", 2, "expected btfleet token {device NAME | fleet | read | delete} [LABEL...]"},
@@ -160,7 +162,7 @@ func TestDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range []string{"leaks --build 1.4.1", "leaks --build 1.4.1 --fail-over 64/h", "top --build 1.4.1", "html 1.4.1 -o -"} {
+	for _, args := range []string{"leaks --build 1.4.1", "leaks --build 1.4.1 --fail-over 64/h", "top --build 1.4.1"} {
 		if code, out, errs := ask(append(strings.Fields(args), "--store", dir)...); code != 1 || !strings.Contains(errs, "no dump; ") || !strings.Contains(errs, "facts/day=2026-06-01/simulated-1-1-0.parquet") {
 			t.Errorf("%s: exit code %d, %s%s", args, code, out, errs)
 		}

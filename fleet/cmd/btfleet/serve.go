@@ -43,6 +43,8 @@ type serve struct {
 	cert, key  string
 	pair       atomic.Pointer[tls.Certificate] // of cert and key
 	clientCA   string
+	jwtKey     string
+	project    string
 	mqtt       server.MQTT
 	broker     string
 	brokerCA   string
@@ -84,6 +86,8 @@ SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 	f.StringVar(&o.cert, "cert", "", "`FILE` with the certificate chain for TLS, in PEM")
 	f.StringVar(&o.key, "key", "", "`FILE` with the key of the certificate")
 	f.StringVar(&o.clientCA, "client-ca", "", "`FILE` with the certificates, in PEM, that sign those of devices: a device with one needs no token")
+	f.StringVar(&o.jwtKey, "jwt-key", "", "`FILE` with public keys in PEM, or a secret, that sign JSON Web Tokens of devices")
+	f.StringVar(&o.project, "project-header", "", "`NAME` of the header by which a proxy says which project its user may see")
 	f.StringVar(&o.spool, "spool", "spool", "`DIR` for uploads that are not in the store yet, on a local disk")
 	o.size = 4 << 30
 	f.Var(&o.size, "spool-size", "refuse uploads when the spool is larger than `SIZE`")
@@ -129,6 +133,16 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if err := o.readPair(); err != nil {
 		return err
 	}
+	var signed *server.JWT
+	if o.jwtKey != "" {
+		file, err := os.ReadFile(o.jwtKey)
+		if err == nil {
+			signed, err = server.ReadJWT(file)
+		}
+		if err != nil {
+			return cli.Usagef("--jwt-key %s: %w", o.jwtKey, err)
+		}
+	}
 	tables, err := o.store.tables()
 	if err != nil {
 		return err
@@ -163,7 +177,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	}
 	defer db.Close()
 	handler := page.New(db, log)
-	s := &server.Server{Spool: spool, Tokens: tokens, Limits: server.DefaultLimits, Log: log, Metrics: metrics, Pages: handler}
+	s := &server.Server{Spool: spool, Tokens: tokens, JWT: signed, Project: o.project, Limits: server.DefaultLimits, Log: log, Metrics: metrics, Pages: handler}
 	s.Limits.Rate, s.Limits.Values, s.Limits.Builds = rate.Limit(o.rate), o.values, o.builds
 	alerts := &watch{store: to, db: db, pages: handler, log: log, url: o.webhook, page: o.url, days: o.warn}
 	alerts.register(registry)
@@ -198,6 +212,9 @@ func (o *serve) check() error {
 	}
 	if o.clientCA != "" && (o.cert == "" || o.tokens == "") {
 		return cli.Usagef("--client-ca needs --cert, and --tokens for those who read")
+	}
+	if (o.jwtKey != "" || o.project != "") && o.tokens == "" {
+		return cli.Usagef("--jwt-key and --project-header need --tokens for those who read")
 	}
 	if o.url != "" && !isHTTP(o.url) {
 		return cli.Usagef("--url: expected a URL such as https://fleet.example.com")

@@ -21,4 +21,3 @@ counts as (
 select device, boot, dump, build, q * count(*) over (partition by build, device) as weight, hours
 from alike a cross join counts c
 where nth <= at_most
-order by device, boot, dump

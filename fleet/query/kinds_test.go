@@ -1,5 +1,4 @@
-// Package worlds has simulated fleets of special kinds, for tests.
-package worlds
+package query
 
 import (
 	"time"
@@ -7,14 +6,14 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 )
 
-// World is a fleet whose devices or leaks are of a special kind. (fleet/docs/fleet-leaks.md)
-type World struct {
+// world is a fleet whose devices or leaks are of a special kind. (fleet/docs/fleet-leaks.md)
+type world struct {
 	Name  string
 	About string
 	Fleet simulate.Fleet
 }
 
-// kinds are the changes that make a world of the fleet that Worlds begins with.
+// kinds are the changes that make a world of the fleet that worlds begins with.
 var kinds = []struct {
 	name, about string
 	change      func(*simulate.Fleet)
@@ -40,15 +39,15 @@ var kinds = []struct {
 	{"bases", "another address of the program in each boot, and no map", func(f *simulate.Fleet) { f.Bases, f.Devices, f.PerDay = simulate.PerBoot, 60, 4 }},
 }
 
-// Worlds returns all worlds: two builds of 120 devices each, 10 days with 6 dumps, 50 call paths; the second
+// worlds returns all worlds: two builds of 120 devices each, 10 days with 6 dumps, 50 call paths; the second
 // build leaks 200 bytes per hour on a fifth of its devices.
-func Worlds(seed uint64) (list []World) {
+func worlds(seed uint64) (list []world) {
 	for _, w := range kinds {
 		f := simulate.Default()
 		f.Devices, f.Builds, f.Days, f.PerDay, f.Paths, f.Seed = 240, 2, 10, 6, 50, seed
 		f.Leak = simulate.Leak{Build: 1, Share: 0.2, Rate: 200, Path: int((7*seed + 17) % 50)}
 		w.change(&f)
-		list = append(list, World{w.name, w.about, f})
+		list = append(list, world{w.name, w.about, f})
 	}
 	return list
 }
