@@ -430,8 +430,7 @@ func (w *writer) dump(d *profile.Dump) error {
 		Labels: w.u.Labels, Upload: w.sum,
 	}}
 	row := &w.row.Dump
-	row.HeapSize, row.HeapFree, row.HeapLargest, row.HeapMinimum = heap(d)
-	row.Heaps = heaps(d)
+	setHeaps(row, d)
 	if d.Timed {
 		row.Uptime = d.Time.Microseconds()
 	}
@@ -524,43 +523,25 @@ func address(a symbol.Addr) string {
 	return a.String()
 }
 
-// heap returns the sums over the heaps of a device, and the largest free block of any; -1 for what a heap
-// does not report. ~h#heap lines are preferred to those of other systems, which report the same memory.
-func heap(d *profile.Dump) (size, free, largest, least int64) {
+// setHeaps sets the sums over the heaps of a device, and the largest free block of any, -1 for what a heap does not report; and the
+// heaps as JSON if two or more have a size. ~h#heap lines are preferred to those of other systems, which report the same memory.
+func setHeaps(row *store.Dump, d *profile.Dump) {
 	own := slices.ContainsFunc(d.Heaps, func(h profile.Heap) bool { return h.Free.Known && !h.Foreign })
-	reported := false
-	largest = -1
-	for _, h := range d.Heaps {
-		if !h.Free.Known || own && h.Foreign {
-			continue
-		}
-		reported = true
-		size, free, least = sum(size, known(h.Size)), sum(free, known(h.Free)), sum(least, known(h.Min))
-		largest = max(largest, known(h.Largest))
-	}
-	if !reported {
-		return -1, -1, -1, -1
-	}
-	return size, free, largest, least
-}
-
-// heaps returns the heaps of a device as JSON, "" if fewer than two have a size. ~h#heap lines are preferred, as in heap.
-func heaps(d *profile.Dump) string {
+	row.HeapSize, row.HeapFree, row.HeapLargest, row.HeapMinimum = -1, -1, -1, -1
 	var list []store.Heap
-	own := slices.ContainsFunc(d.Heaps, func(h profile.Heap) bool { return h.Free.Known && !h.Foreign })
-	for _, h := range d.Heaps {
-		if h.Free.Known && h.Size.Known && !(own && h.Foreign) && len(list) < 64 {
+	for i, h := range slices.DeleteFunc(slices.Clone(d.Heaps), func(h profile.Heap) bool { return !h.Free.Known || own && h.Foreign }) {
+		if i == 0 {
+			row.HeapSize, row.HeapFree, row.HeapMinimum = 0, 0, 0
+		}
+		row.HeapSize, row.HeapFree, row.HeapMinimum = sum(row.HeapSize, known(h.Size)), sum(row.HeapFree, known(h.Free)), sum(row.HeapMinimum, known(h.Min))
+		row.HeapLargest = max(row.HeapLargest, known(h.Largest))
+		if h.Size.Known && len(list) < 64 {
 			list = append(list, store.Heap{Name: clean(h.Name), Size: known(h.Size), Free: known(h.Free)})
 		}
 	}
-	if len(list) < 2 {
-		return ""
+	if text, err := json.Marshal(list); err == nil && len(list) > 1 {
+		row.Heaps = string(text)
 	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return ""
-	}
-	return string(text)
 }
 
 // sum returns a + b, -1 if one of them is not known.

@@ -155,6 +155,7 @@ func TestWorlds(t *testing.T) {
 					next := worlds(seed + uint64(n))[i]
 					scores[i].add(t, &next, false) // TestInMemory: with the answers of a store
 				}
+				t.Log(scores[i].row())
 			})
 		}
 	})

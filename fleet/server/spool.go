@@ -208,7 +208,10 @@ func (s *Spool) known(sum string) bool { return s.now.sums[sum] || s.before.sums
 func (s *Spool) State(device string) ingest.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state(device)
+	if state, ok := s.now.states[device]; ok {
+		return state
+	}
+	return s.before.states[device]
 }
 
 // wasBad reports whether an upload was accepted, and could not be read then.
@@ -216,13 +219,6 @@ func (s *Spool) wasBad(sum string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bad[sum]
-}
-
-func (s *Spool) state(device string) ingest.State {
-	if state, ok := s.now.states[device]; ok {
-		return state
-	}
-	return s.before.states[device]
 }
 
 // turn forgets what the server has not met since the last turn, and writes the journal anew, if there

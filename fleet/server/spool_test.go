@@ -46,7 +46,7 @@ func TestJournalIsTrimmed(t *testing.T) {
 	}
 	expect := func(u *ingest.Upload, boot int64, again bool) {
 		t.Helper()
-		if state := s.state(u.Device); state.Boot != boot || s.known(u.Sum()) != again {
+		if state := s.State(u.Device); state.Boot != boot || s.known(u.Sum()) != again {
 			t.Errorf("device %s: boot %d, known %t, want %d, %t", u.Device, state.Boot, s.known(u.Sum()), boot, again)
 		}
 	}
@@ -371,8 +371,8 @@ func TestFullDiskInJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if n, err := s.Bad(); n != 0 || err != nil || s.state("d").Boot != 7 {
-		t.Errorf("%d bad files, %v, boot %d", n, err, s.state("d").Boot)
+	if n, err := s.Bad(); n != 0 || err != nil || s.State("d").Boot != 7 {
+		t.Errorf("%d bad files, %v, boot %d", n, err, s.State("d").Boot)
 	}
 }
 
