@@ -1,6 +1,9 @@
 package server
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Metrics are the counters of a server.
 type Metrics struct {
@@ -13,22 +16,18 @@ type Metrics struct {
 
 // NewMetrics returns metrics registered with r. It also registers the size of the spool.
 func NewMetrics(r prometheus.Registerer, spool *Spool) *Metrics {
+	f := promauto.With(prometheus.WrapRegistererWithPrefix("btfleet_", r))
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "btfleet", Name: name, Help: help})
-		r.MustRegister(c)
-		return c
+		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	m := &Metrics{
-		Uploads: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "btfleet", Name: "uploads_total",
-			Help: "Uploads by result."}, []string{"result"}),
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "spool_bad_files", Help: "Files in the directory bad of the spool: uploads, and journals, that could not be read."},
+		func() float64 { n, _ := spool.Bad(); return float64(n) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "spool_bytes", Help: "Size of the uploads that wait to be written."}, func() float64 { return float64(spool.Size()) })
+	return &Metrics{
+		Uploads:  f.NewCounterVec(prometheus.CounterOpts{Name: "uploads_total", Help: "Uploads by result."}, []string{"result"}),
 		Dumps:    counter("dumps_total", "Heap dumps written to the store."),
 		Rows:     counter("facts_total", "Facts written to the store."),
 		LeftOut:  counter("left_out_total", "Uploads that were accepted and could not be read."),
 		Failures: counter("store_failures_total", "Batches that could not be written and are tried again."),
 	}
-	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "btfleet", Name: "spool_bad_files",
-		Help: "Files in the directory bad of the spool: uploads, and journals, that could not be read."}, func() float64 { n, _ := spool.Bad(); return float64(n) }))
-	r.MustRegister(m.Uploads, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "btfleet", Name: "spool_bytes",
-		Help: "Size of the uploads that wait to be written."}, func() float64 { return float64(spool.Size()) }))
-	return m
 }

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -32,49 +33,26 @@ type MQTT struct {
 	TLS    *tls.Config // for mqtts; nil for the certificates of the system and none of the server's own
 }
 
-// CheckFilter returns an error unless exactly one level of the filter is + and none is #.
-func CheckFilter(filter string) error {
+// share is the prefix of a shared subscription, which topics do not have. (MQTT 5.0, 4.8.2)
+var share = regexp.MustCompile(`^\$share/[^/]*/`)
+
+// Topics returns an expression for the topics that a filter matches: its group is the device. It returns an error unless exactly one level
+// of the filter is + and none is #.
+func Topics(filter string) (*regexp.Regexp, error) {
+	levels := strings.Split(share.ReplaceAllString(filter, ""), "/")
 	n := 0
-	for level := range strings.SplitSeq(topicFilter(filter), "/") {
-		if level == "+" {
+	for i, level := range levels {
+		if levels[i] = regexp.QuoteMeta(level); level == "+" {
+			levels[i] = "([^/]*)"
 			n++
 		} else if strings.ContainsAny(level, "+#") {
 			n = 2
 		}
 	}
 	if n != 1 {
-		return fmt.Errorf("MQTT filter %q: expected exactly one level + for the device, such as lwsbt/+/dump", filter)
+		return nil, fmt.Errorf("MQTT filter %q: expected exactly one level + for the device, such as lwsbt/+/dump", filter)
 	}
-	return nil
-}
-
-// topicFilter returns the filter without the prefix $share/GROUP/ of a shared subscription, which
-// topics do not have. (MQTT 5.0, 4.8.2)
-func topicFilter(filter string) string {
-	if rest, shared := strings.CutPrefix(filter, "$share/"); shared {
-		if _, topics, ok := strings.Cut(rest, "/"); ok {
-			return topics
-		}
-	}
-	return filter
-}
-
-// device returns the level of a topic that matches + in the filter, "" if the topic does not match.
-func (m *MQTT) device(topic string) (device string) {
-	levels, filter := strings.Split(topic, "/"), strings.Split(topicFilter(m.Filter), "/")
-	if len(levels) != len(filter) {
-		return ""
-	}
-	for i, level := range filter {
-		switch level {
-		case "+":
-			device = levels[i]
-		case levels[i]:
-		default:
-			return ""
-		}
-	}
-	return device
+	return regexp.Compile("^" + strings.Join(levels, "/") + "$")
 }
 
 // dial connects to the broker. limit is that of a packet in bytes.
@@ -123,7 +101,8 @@ func (c *limitedConn) Read(p []byte) (int, error) {
 // once the message is in the spool. If the spool cannot take the message now, Subscribe closes
 // the connection, and the broker sends the message again.
 func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
-	if err := CheckFilter(m.Filter); err != nil {
+	topics, err := Topics(m.Filter)
+	if err != nil {
 		return err
 	}
 	again := make(chan struct{}, 1)
@@ -170,7 +149,11 @@ func (s *Server) Subscribe(ctx context.Context, m MQTT) error {
 						s.Log.Warn("the label of a message is left out", "label", u.Value)
 					}
 				}
-				if s.message(ctx, m.device(p.Packet.Topic), labels, p.Packet.Payload) {
+				device := "" // of a topic that does not match, which is refused
+				if of := topics.FindStringSubmatch(p.Packet.Topic); of != nil {
+					device = of[1]
+				}
+				if s.message(ctx, device, labels, p.Packet.Payload) {
 					return true, p.Client.Ack(p.Packet)
 				}
 				retry()

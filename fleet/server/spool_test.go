@@ -429,12 +429,9 @@ func TestJournalChecksum(t *testing.T) {
 	for bit := range 8 * (b.Len() - 1) {
 		bad := bytes.Clone(b.Bytes())
 		bad[bit/8] ^= 1 << (bit % 8)
-		if text, ok := whole(bad); ok && bad[0] != '{' {
+		if text, ok := whole(bad); ok {
 			t.Errorf("bit %d: %q is accepted", bit, text)
 		}
-	}
-	if _, ok := whole([]byte("{\"device\":\"d1\"}\n")); !ok {
-		t.Error("a line of an earlier version is refused")
 	}
 }
 

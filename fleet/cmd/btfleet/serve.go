@@ -120,7 +120,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if o.mqtt.URL, err = url.Parse(o.broker); o.broker != "" && (err != nil || o.mqtt.URL.Hostname() == "" || o.mqtt.URL.Scheme != "mqtt" && o.mqtt.URL.Scheme != "mqtts") {
 		return cli.Usagef("--mqtt: expected a URL such as mqtt://HOST or mqtts://USER:PASSWORD@HOST:8883")
 	}
-	if err := server.CheckFilter(o.mqtt.Filter); err != nil {
+	if _, err := server.Topics(o.mqtt.Filter); err != nil {
 		return cli.Usagef("--topic: %v", err)
 	}
 	if o.mqtt.TLS, err = o.brokerTLS(); err != nil {
