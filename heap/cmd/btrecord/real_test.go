@@ -56,6 +56,7 @@ type realProgram struct {
 	// If high is not 0, the script writes the bytes that the program itself counts to the
 	// file "own". The last requested dump, or else the last one, must have low to high times as many.
 	low, high float64
+	root      bool // only root can run it
 	// all has it run only if LWSBT_FULL is all: it takes a minute or more on two processors.
 	all bool
 }
@@ -109,6 +110,29 @@ END
 $as pg_ctl stop -s -D data -m fast
 wait $server
 echo "exit status $?"`, least: 10000, low: 0.8, high: 1},
+	// For each connection a process of root, one without rights in an empty root directory, and one of the session.
+	{name: "sshd", needs: []string{"sshd", "ssh"}, root: true, script: `
+mkdir -p /run/sshd
+ssh-keygen -q -t ed25519 -N '' -f host
+ssh-keygen -q -t ed25519 -N '' -f key
+cat >sshd.conf <<-END
+	HostKey $DIR/host
+	PidFile $DIR/pid
+	AuthorizedKeysFile $DIR/key.pub
+	StrictModes no
+	UsePAM no
+	PrintMotd no
+	PermitRootLogin yes
+	ListenAddress 127.0.0.1
+	Port 22871
+END
+rec sshd "$(command -v sshd)" -D -E "$DIR/sshd.log" -f "$DIR/sshd.conf" & server=$!
+on() { ssh -F none -i key -p 22871 -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=no -o LogLevel=ERROR root@127.0.0.1 "$@"; }
+answers test -s pid
+seq 100000 | on 'cksum; id -u'
+kill "$(cat pid)"
+wait $server
+echo "exit status $?"`, least: 10000},
 	{name: "Go with cgo", needs: []string{"gcc"}, script: `
 go build -o program "$TESTDATA/cgo.go"
 rec cgo ./program
@@ -155,6 +179,9 @@ func TestRealPrograms(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel() // much of it is waiting
 			cmdtest.Need(t, p.needs...)
+			if p.root && os.Getuid() != 0 {
+				t.Skip("needs root")
+			}
 			alone, recorded := runReal(t, p.script, tools, ""), runReal(t, p.script, tools, tools+"/btrecord")
 			if alone.out != recorded.out {
 				t.Errorf("%s", cmdtest.FirstDifference(recorded.out, alone.out))
