@@ -21,7 +21,7 @@ func BenchmarkRound(b *testing.B) {
 			}
 			defer r.Close()
 			p := produce(r.memory, 0, testPID, 1, r.memory.now())
-			p.image(testPID, 1, 0, 0, "/bin/bench")
+			p.image(testPID, 1, 0, "/bin/bench")
 			p.module(moduleBase, moduleBase, moduleEnd, "/no/such/file")
 			random := rand.New(rand.NewPCG(1, 2))
 			var live []uint64

@@ -12,7 +12,7 @@ import (
 const (
 	ringEnv        = "LWSBT_RING"
 	ringMagic      = "lwsbtrng"
-	ringVersion    = 7
+	ringVersion    = 8
 	ringSlot       = 256
 	ringRules      = (4 << 20)
 	ringTables     = 255
@@ -47,7 +47,6 @@ const (
 	kindModule     = 7
 	kindUnloaded   = 8
 	kindImage      = 9
-	kindFork       = 10
 	kindElsewhere  = 11
 	kindExec       = 12
 	hooksLibrary   = 0

@@ -73,7 +73,7 @@ func TestLayoutOfCompiler(t *testing.T) {
 		t.Errorf("magic %q, want %q", ringMagic, magic)
 	}
 	values := map[string]uint64{"RING_VERSION": ringVersion, "RING_RULES": ringRules, "RING_SLACK": ringSlack, "RING_DIED": ringDied,
-		"RING_LEFT": stateLeft, "RING_FORK": kindFork, "RING_CYCLES": clockCycles, "RING_LOSSY": modeLossy}
+		"RING_LEFT": stateLeft, "RING_CYCLES": clockCycles, "RING_LOSSY": modeLossy}
 	n := 0
 	for line := range strings.Lines(lines) {
 		expression, value, _ := strings.Cut(strings.TrimSpace(line), "\t")

@@ -24,7 +24,7 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	if bits != 32 && bits != 64 {
 		return fmt.Errorf("a word of %d bits", bits)
 	}
-	name, _ := text(w[5:], rec.pathBytes())
+	name, _ := text(w[4:], rec.pathBytes())
 	p := &process{key: key, parent: parent, name: name, word: bits, config: &r.config, clock: &r.memory.clock, hooks: rec.hooks()}
 	r.begins(key)
 	p.host = r.hostPID(pid, parent, t.image)
@@ -52,7 +52,7 @@ func (r *Recorder) image(t *thread, rec *record) error {
 	p.modules.reset()
 	p.tree.reset()
 	if from != nil {
-		p.inherited = p.copy(from, w[4])
+		p.modules = from.modules.clone()
 	}
 	// Many children do nothing but execute a program.
 	if p.idle = w[3] != 0 && p.host != r.root; !p.idle {
@@ -71,9 +71,7 @@ func (r *Recorder) start(p *process) {
 	p.out = r.outputs[p.host]
 	if r.on {
 		p.boot(p.clock.micros(p.key.image))
-		p.inherit(&p.inherited)
 	}
-	p.inherited = liveTable{}
 }
 
 // open opens the recording of a process.

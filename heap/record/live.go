@@ -4,7 +4,6 @@ package record
 
 import (
 	"math/bits"
-	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
@@ -129,10 +128,4 @@ func (t *liveTable) unit() uint8 {
 		all |= t.slots[i].addr
 	}
 	return uint8(bits.TrailingZeros64(all))
-}
-
-// clone returns a copy.
-func (t liveTable) clone() liveTable {
-	t.slots = slices.Clone(t.slots)
-	return t
 }

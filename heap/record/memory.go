@@ -20,7 +20,6 @@ type Config struct {
 	Events    bool   // record each event
 	Addresses bool   // dumps have the address and size of each block
 	AtPeak    bool   // write a dump of the heap when it was largest
-	Inherited bool   // a child's recording begins with the blocks of its parent
 	Children  bool   // also record processes that the program starts
 	Sample    uint64 // mean distance of samples in bytes; 0 records every allocation
 	StartOff  bool   // record nothing until a request On

@@ -206,10 +206,6 @@ func (r *Recorder) apply(t *thread, rec *record) error {
 		p.bad = errors.New("what the program loaded by dlmopen has an allocator of its own, which is not recorded")
 	case kindExec:
 		r.executes(p, rec)
-	case kindFork:
-		if r.config.Inherited {
-			p.mark(rec.stamp)
-		}
 	default:
 		return t.apply(rec)
 	}

@@ -45,14 +45,14 @@ func TestReusedPID(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	produce(r.memory, 0, testPID, testPID, 5).image(testPID, 1, 0, 0, "/bin/parent")
+	produce(r.memory, 0, testPID, testPID, 5).image(testPID, 1, 0, "/bin/parent")
 	for i := range uint64(3) {
 		p := produce(r.memory, int(i)+1, child, child, 6+i)
-		p.image(child, testPID, 5, 0, "/bin/child")
+		p.image(child, testPID, 5, "/bin/child")
 		p.freed(16)
 	}
 	p := produce(r.memory, 4, child, child, 9) // the last one executes a program
-	p.image(child, testPID, 0, 0, "/bin/other")
+	p.image(child, testPID, 0, "/bin/other")
 	r.Over()
 	r.Run(0)
 	want := []string{fmt.Sprint(testPID), fmt.Sprint(child), fmt.Sprint(child), fmt.Sprint(child)}

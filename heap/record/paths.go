@@ -3,8 +3,6 @@
 package record
 
 import (
-	"slices"
-
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
@@ -63,15 +61,6 @@ const chunkNodes = 1 << 10
 func (t *tree) reset() {
 	*t = tree{chunks: []*[chunkNodes]node{{}}, n: roots, table: make([]pathID, 1<<11), shift: 64 - 11}
 	t.node(cutOuter).name = uint32(callpath.Cut)
-}
-
-func (t tree) clone() tree {
-	t.chunks, t.table = slices.Clone(t.chunks), slices.Clone(t.table)
-	for i, c := range t.chunks {
-		copied := *c
-		t.chunks[i] = &copied
-	}
-	return t
 }
 
 func (t *tree) node(id pathID) *node { return &t.chunks[id/chunkNodes][id%chunkNodes] }

@@ -44,11 +44,8 @@ type process struct {
 
 	threads map[uint32]string // names as written, by TID
 
-	idle      bool      // a child without events so far, not in a recording
-	inherited liveTable // of an idle process: the blocks of its parent
-
-	forks   []fork // heaps for children that may record
-	pruneAt int    // number of paths at which prune removes empty paths
+	idle    bool // a child without events so far, not in a recording
+	pruneAt int  // number of paths at which prune removes empty paths
 }
 
 // largest returns the size that no block exceeds: the most memory that the process had mapped, if that is known.

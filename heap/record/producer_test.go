@@ -121,8 +121,8 @@ func words(s string) []uint64 {
 	return list
 }
 
-func (p *producer) image(pid, parent uint32, from, fork uint64, name string) {
-	p.put(p.stamp(), kindImage, 0, append([]uint64{uint64(parent)<<32 | uint64(pid), 8<<32 | uint64(len(name)), from, fork}, words(name)...)...)
+func (p *producer) image(pid, parent uint32, from uint64, name string) {
+	p.put(p.stamp(), kindImage, 0, append([]uint64{uint64(parent)<<32 | uint64(pid), 8<<32 | uint64(len(name)), from}, words(name)...)...)
 }
 
 func (p *producer) module(base, start, end uint64, name string) {

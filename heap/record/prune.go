@@ -6,7 +6,7 @@ package record
 const minPrune = 1 << 18
 
 // prune removes empty call paths once there are many paths. It keeps the paths that hold a
-// block now, in forks or, with AtPeak, at the peak, and the paths to which a thread of the
+// block now or, with AtPeak, at the peak, and the paths to which a thread of the
 // process may refer.
 func (p *process) prune(threads []*thread) {
 	if int(p.tree.n) < max(p.pruneAt, minPrune) {
@@ -26,9 +26,6 @@ func (p *process) prune(threads []*thread) {
 	}
 	move := func(id *pathID) { *id = p.tree.adopt(&old, *id, moved) }
 	p.live.paths(move)
-	for i := range p.forks {
-		p.forks[i].live.paths(move)
-	}
 	for _, t := range threads {
 		if t == nil || t.proc != p {
 			continue

@@ -11,8 +11,7 @@
 //
 // A process is recorded from its first record, the image (lifecycle.go), to its end. Its blocks
 // are in live.go, its call paths in paths.go, their sums in account.go. dump.go writes the
-// sums. Two things cut across these files: prune.go renumbers call paths, and forks.go keeps
-// the blocks of a parent for a child.
+// sums. One thing cuts across these files: prune.go renumbers call paths.
 package record
 
 import (

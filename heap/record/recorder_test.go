@@ -211,7 +211,7 @@ func storm(t *testing.T, clock uint32, c Config) (text string, live []blockOf) {
 	var wg sync.WaitGroup
 	image := r.memory.now()
 	first := produce(r.memory, 0, testPID, 1, image)
-	first.image(testPID, 1, 0, 0, "/bin/storm")
+	first.image(testPID, 1, 0, "/bin/storm")
 	first.module(moduleBase, moduleBase, moduleEnd, "/no/such/file")
 	for i := range 8 {
 		p := first
@@ -306,7 +306,7 @@ func defined(t *testing.T, text string) map[uint32]string {
 func TestPeak(t *testing.T) {
 	r, rec, wait := newTest(t, Config{Slots: 8, Words: 4096, AtPeak: true})
 	p := produce(r.memory, 0, testPID, 1, 5)
-	p.image(testPID, 1, 0, 0, "/bin/peak")
+	p.image(testPID, 1, 0, "/bin/peak")
 	p.module(moduleBase, moduleBase, moduleEnd, "/no/such/file")
 	random := rand.New(rand.NewPCG(3, 4))
 	var live, atPeak []blockOf
@@ -347,9 +347,9 @@ func TestDamagedRings(t *testing.T) {
 	cmdtest.Long(t)
 	random := rand.New(rand.NewPCG(5, 6))
 	for i := range 300 {
-		r, rec, wait := newTest(t, Config{Slots: 8, Words: 4096, Events: i%2 == 0, Sample: uint64(i % 3 * 100), Inherited: true})
+		r, rec, wait := newTest(t, Config{Slots: 8, Words: 4096, Events: i%2 == 0, Sample: uint64(i % 3 * 100)})
 		p := produce(r.memory, 0, testPID, 1, 5)
-		p.image(testPID, 1, 0, 0, "/bin/damaged")
+		p.image(testPID, 1, 0, "/bin/damaged")
 		p.module(moduleBase, moduleBase, moduleEnd, "/no/such/file")
 		for range 200 {
 			p.allocated(16*random.Uint64N(100), random.Uint64N(1<<48), stackOf(random))
@@ -385,7 +385,7 @@ func TestDamagedRings(t *testing.T) {
 func TestDamagedRingIsDrained(t *testing.T) {
 	r, _, wait := newTest(t, Config{Slots: 8, Words: 4096})
 	p := produce(r.memory, 0, testPID, 1, 5)
-	p.image(testPID, 1, 0, 0, "/bin/damaged")
+	p.image(testPID, 1, 0, "/bin/damaged")
 	written := make(chan struct{})
 	go func() {
 		p.put(p.stamp(), 15, 0)
@@ -414,7 +414,7 @@ func TestNoOutput(t *testing.T) {
 	defer r.Close()
 	go func() {
 		p := produce(r.memory, 0, testPID, 1, 5)
-		p.image(testPID, 1, 0, 0, "/bin/unwritable")
+		p.image(testPID, 1, 0, "/bin/unwritable")
 		for range 10_000 {
 			p.freed(16)
 		}
@@ -446,7 +446,7 @@ func TestTimesSinceTheStart(t *testing.T) {
 	start, stamp := time.Now(), r.memory.now()
 	time.Sleep(20 * time.Millisecond)
 	p := produce(r.memory, 0, testPID, 1, stamp)
-	p.image(testPID, 1, 0, 0, "/bin/late")
+	p.image(testPID, 1, 0, "/bin/late")
 	p.module(moduleBase, moduleBase, moduleEnd, "/no/such/file")
 	p.allocated(1<<20, 64, stackOf(rand.New(rand.NewPCG(1, 2))))
 	r.Ended(testPID)
@@ -483,7 +483,7 @@ func TestDamageHasItsReason(t *testing.T) {
 			defer r.Close()
 			p := produce(r.memory, 0, testPID, 1, 5)
 			r.memory.root.Store(testPID)
-			p.image(testPID, 1, 0, 0, "/bin/damaged")
+			p.image(testPID, 1, 0, "/bin/damaged")
 			p.allocated(16, 100, nil)
 			damage(r, p)
 			r.Ended(testPID)
@@ -503,7 +503,7 @@ func TestLargeBlock(t *testing.T) {
 		}
 		p := produce(r.memory, 0, uint32(os.Getpid()), 1, 5)
 		r.memory.root.Store(uint32(os.Getpid()))
-		p.image(uint32(os.Getpid()), 1, 0, 0, "/bin/large")
+		p.image(uint32(os.Getpid()), 1, 0, "/bin/large")
 		p.allocated(16, size, nil)
 		r.Ended(os.Getpid())
 		if got := r.Run(0); (got.Err != nil) != damaged {

@@ -92,13 +92,13 @@ func (r *ring) next(rec *record) error {
 		}
 	case kindFreed, kindMoveBegins:
 		n = 2
-	case kindMoveFailed, kindMoveFreed, kindUnloaded, kindFork, kindElsewhere:
+	case kindMoveFailed, kindMoveFreed, kindUnloaded, kindElsewhere:
 	case kindModule, kindImage, kindExec:
 		load(3)
 		rec.lengths = words[2]
-		n = map[uint8]uint32{kindImage: 5, kindExec: 4}[rec.kind] + up8(rec.pathBytes())
+		n = 4 + up8(rec.pathBytes())
 		if rec.kind == kindModule {
-			n += 3 + 2*uint32(rec.segments()) + up8(rec.idBytes())
+			n += 2*uint32(rec.segments()) + up8(rec.idBytes()) - 1
 		}
 	default:
 		return fmt.Errorf("a record of kind %d", rec.kind)

@@ -141,7 +141,7 @@ func (m ringMode) run(t *testing.T, library, program, bump string) {
 			p.consistent(t)
 			continue
 		}
-		// A fork also frees what it inherited.
+		// A fork also frees blocks of its parent.
 		if parent := all[p.image[3]]; parent == nil || parent.pid != uint32(p.image[1]>>32) {
 			t.Errorf("process %d: parent %d, image %x", p.pid, p.image[1]>>32, p.image[3])
 		}

@@ -65,7 +65,7 @@ const (
 	ringModule
 	ringUnloaded
 	ringImage
-	ringFork
+	_
 	ringElsewhere
 	ringExec
 )
@@ -113,7 +113,7 @@ func newRing(t testing.TB, c ringConfig) *ringReader {
 	r := &ringReader{path: f.Name(), mem: mem, slots: make([]ringSlot, c.slots), stop: make(chan struct{}), done: make(chan error, 1)}
 	e := binary.NativeEndian
 	copy(mem, "lwsbtrng")
-	for at, v := range map[int]uint32{8: 7, 12: uint32(c.slots), 16: uint32(c.words), 20: slotAt, 40: uint32(c.clock),
+	for at, v := range map[int]uint32{8: 8, 12: uint32(c.slots), 16: uint32(c.words), 20: slotAt, 40: uint32(c.clock),
 		44: uint32(c.children), 56: uint32(os.Getpid()), 64: c.mode} {
 		e.PutUint32(mem[at:], v)
 	}
@@ -239,13 +239,11 @@ func (r *ringReader) record(i int, s *ringSlot) (int, error) {
 		slices.Reverse(rec.stack)
 	case ringFreed, ringMoveBegins:
 		rec.addr = w(1)
-	case ringMoveFailed, ringMoveFreed, ringUnloaded, ringFork:
+	case ringMoveFailed, ringMoveFreed, ringUnloaded:
 		n = 1
 	case ringModule:
 		n = 3 + 2*int(w(2)>>24&0xff) + (int(w(2)&0xffff)+7)/8 + (int(w(2)>>16&0xff)+7)/8
-	case ringImage:
-		n = 5 + (int(w(2)&0xffff)+7)/8
-	case ringExec:
+	case ringImage, ringExec:
 		n = 4 + (int(w(2)&0xffff)+7)/8
 	default:
 		return 0, fmt.Errorf("kind %d", rec.kind)

@@ -26,11 +26,11 @@ const (
 )
 
 type options struct {
-	output, library, cc, sample                                              string
-	events, addresses, atPeak, children, inherited, startOff, quiet, verbose bool
-	interval, duration                                                       time.Duration
-	pid                                                                      int
-	rate                                                                     uint64
+	output, library, cc, sample                                   string
+	events, addresses, atPeak, children, startOff, quiet, verbose bool
+	interval, duration                                            time.Duration
+	pid                                                           int
+	rate                                                          uint64
 }
 
 func (o *options) run(c *cobra.Command, args []string) error {
@@ -82,8 +82,6 @@ func (o *options) check() (err error) {
 		return cli.BadArgsf("--cc has no effect with --library: nothing is built")
 	case o.duration < 0 || o.duration > 0 && o.pid == 0:
 		return cli.BadArgsf("--duration %v: expected a time, with --pid", o.duration)
-	case o.inherited && !o.children:
-		return cli.BadArgsf("--inherited has no effect without --children")
 	case o.children && o.output == cli.Stdio:
 		return cli.BadArgsf("--children writes a file for each process, expected a name for -o")
 	}
@@ -218,7 +216,7 @@ func (o *options) noter(c *cobra.Command) func(format string, args ...any) {
 // memory to use, or nil.
 func (o *options) newRecorder(t *record.Target, memory *os.File, files *outputs) (*record.Recorder, error) {
 	r, err := record.New(record.Config{Events: o.events, Addresses: o.addresses, AtPeak: o.atPeak, Children: o.children,
-		Inherited: o.inherited, StartOff: o.startOff, Sample: o.rate, Target: t, File: memory,
+		StartOff: o.startOff, Sample: o.rate, Target: t, File: memory,
 	}, files.create)
 	if err != nil {
 		return nil, failed(notRecorded, "%w", err)

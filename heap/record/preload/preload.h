@@ -77,7 +77,6 @@ struct thread {
 	uint32_t slotless;		/* events since a ring was last looked for */
 	int64_t left;			/* bytes to the next sample */
 	uint64_t random;		/* 0: not yet begun */
-	uint64_t forked;		/* stamp of the fork that is under way, or was the last */
 	uintptr_t lo, hi;		/* of its stack: memory that can be read; 0: not known */
 	uintptr_t gap;			/* no part of its stack is below */
 	uintptr_t outer;		/* the frame of a call of an allocator that may call its own functions
@@ -378,7 +377,6 @@ void record_free(void *p, uintptr_t caller);
 void record_end(void *p);
 /* record_move of a block by realloc: real carries it out. */
 void *record_move(void *p, size_t size, const struct regs *from, void *(*real)(void *, size_t));
-void record_fork(void);
 void record_exec(pid_t pid, const char *path, uint64_t before);
 void record_elsewhere(void);
 void record_unloaded(void);

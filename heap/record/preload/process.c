@@ -69,15 +69,8 @@ static void open_gate(void)
 		image = 1;
 }
 
-static void before_fork(void)
-{
-	if (gate->ring)
-		record_fork();
-}
-
 static void in_child(void)
 {
-	origin.forked = self.forked;
 	gate->child = (pid_t)thread_id();
 	gate->ring = NULL; /* where the kernel did not do it */
 }
@@ -104,7 +97,7 @@ bool process_start(const char *path, bool attaching)
 	madvise(page, PAGE, MADV_WIPEONFORK); /* before Linux 4.14, only forks of the C library are known: in_child */
 	gate = page;
 	origin.parent = getppid();
-	pthread_atfork(before_fork, NULL, in_child);
+	pthread_atfork(NULL, NULL, in_child);
 	open_gate();
 	/* The first record. */
 	self.level = 1;
@@ -136,5 +129,4 @@ void child_start(void)
 	self.level = 1;
 	own_take(0);
 	self.level = 0;
-	origin.forked = 0;
 }

@@ -31,7 +31,7 @@ extern pid_t owner;	/* the process */
 /* What the process tells of its begin: see RING_IMAGE. */
 struct origin {
 	pid_t parent;
-	uint64_t parent_image, forked;
+	uint64_t parent_image;
 	uint32_t told;	/* not every machine has atomic bytes */
 };
 extern struct origin origin;

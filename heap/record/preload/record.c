@@ -164,20 +164,6 @@ void record_elsewhere(void)
 	leave(level);
 }
 
-void record_fork(void)
-{
-	unsigned level = enter();
-	struct own *o = own_at(level);
-	uint64_t *w = o ? reserve(o) : NULL;
-
-	self.forked = 0;
-	if (w) {
-		self.forked = stamp() & STAMP_MASK;
-		publish(o, w, self.forked, 0, RING_FORK, 1);
-	}
-	leave(level);
-}
-
 /* record_exec: see RING_EXEC. */
 void record_exec(pid_t pid, const char *path, uint64_t before)
 {

@@ -21,7 +21,7 @@
 
 #define RING_ENV "LWSBT_RING"		/* the file's absolute path */
 #define RING_MAGIC "lwsbtrng"
-#define RING_VERSION 7
+#define RING_VERSION 8
 #define RING_SLOT 256u			/* bytes */
 #define RING_RULES (4u << 20)		/* bytes */
 #define RING_TABLES 255u
@@ -185,7 +185,6 @@ enum ring_kind {
 	RING_UNLOADED = 8,	/* 1 word: modules of this image may be gone. Each one that remains has another
 				 * RING_MODULE before a stack has it */
 	RING_IMAGE = 9,		/* see below: the first record of an image */
-	RING_FORK = 10,		/* 1 word: the process is about to fork. The child's IMAGE has this stamp */
 	RING_ELSEWHERE = 11,	/* 1 word: modules of a namespace of dlmopen, which have an allocator of
 				 * their own, are not recorded */
 	RING_EXEC = 12,		/* see below: a program is executed */
@@ -226,8 +225,7 @@ enum ring_end {
  * /proc/PID/exe.
  *
  * IMAGE: word 1: pid (bits 0 to 31), parent's pid (32 to 63); word 3: the parent's image if
- * this process is a fork of one that is recorded, else 0; word 4: the stamp of that FORK,
- * as it was, 0 if there was none; the path is the program's.
+ * this process is a fork of one that is recorded, else 0; the path is the program's.
  *
  * EXEC: word 1: pid of the process that executes a program, this one or a child; word 2: bytes of the
  * path, as the process gave it; word 3: a stamp, after which an IMAGE with this pid shows that the

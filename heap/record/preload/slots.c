@@ -249,13 +249,12 @@ static bool image_tell(struct own *o)
 	uint64_t *w = reserve(o); /* it is the first: there is room for it */
 	if (!w)
 		return false;
-	memset(w + 5, 0, words * 8);
-	memcpy(w + 5, program_path, path);
+	memset(w + 4, 0, words * 8);
+	memcpy(w + 4, program_path, path);
 	w[1] = (uint32_t)owner | (uint64_t)origin.parent << 32;
 	w[2] = path | (uint64_t)WORD << 32 | (uint64_t)program_hooks << 40;
 	w[3] = origin.parent_image;
-	w[4] = origin.forked;
-	publish(o, w, stamp(), 0, RING_IMAGE, (uint32_t)(5 + words));
+	publish(o, w, stamp(), 0, RING_IMAGE, (uint32_t)(4 + words));
 	return true;
 }
 
