@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -197,8 +198,21 @@ func costPrograms(t *testing.T) []comparedProgram {
 	)
 }
 
+// analyses are commands of btheap for a recording with events, by their headings in FIGURES.md.
+var analyses = []struct {
+	name string
+	args []string
+}{
+	{"`top`", []string{"top", "-q", "--no-fold"}},
+	{"`--at`", []string{"top", "-q", "--no-fold", "--at", "0.01s"}},
+	{"`--by thread`", []string{"top", "-q", "--no-fold", "--by", "thread"}},
+	{"`events`", []string{"events", "-q"}},
+	{"`leaks`", []string{"leaks", "-q"}},
+	{"`html`", []string{"html", "-q", "-o", os.DevNull}},
+}
+
 // TestCost writes the table of cost in FIGURES.md: one run of each program alone, under btrecord, with events,
-// and under heaptrack, and of each tool's analysis. What a tool adds is CPU time of all processes.
+// and under heaptrack, and the fastest of three of each analysis. What a tool adds is CPU time of all processes.
 func TestCost(t *testing.T) {
 	if !figures.Update() {
 		t.Skip("writes a table with -update: its numbers vary with the machine")
@@ -211,7 +225,11 @@ func TestCost(t *testing.T) {
 	}
 	comparedProgram{args: []string{"true"}}.under(t, os.Args[0], "-q", "-o", filepath.Join(dir, "first"), "--") // builds the library
 	var table strings.Builder
-	table.WriteString("| program | events | btrecord | `--events` | bytes per event | heaptrack | `top` | `leaks` |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	table.WriteString("| program | events | btrecord | `--events` | bytes per event | heaptrack |")
+	for _, a := range analyses {
+		fmt.Fprintf(&table, " %s |", a.name)
+	}
+	table.WriteString("\n|" + strings.Repeat(" --- |", 6+len(analyses)) + "\n")
 	for _, p := range costPrograms(t) {
 		if _, err := exec.LookPath(p.args[0]); err != nil {
 			t.Logf("left out: %v", err)
@@ -232,14 +250,20 @@ func TestCost(t *testing.T) {
 		totals := recordedTotals(t, sums)
 		n := float64(totals.allocs + totals.frees)
 		analyze := func(args ...string) float64 {
-			_, cpu := comparedProgram{args: args}.under(t)
-			return cpu
+			least := math.Inf(1)
+			for range 3 {
+				_, cpu := comparedProgram{args: args}.under(t)
+				least = min(least, cpu)
+			}
+			return least
 		}
 		print := analyze("heaptrack_print", track+".zst")
-		top, leaks := analyze(btheap, "top", "-q", "--no-fold", events), analyze(btheap, "leaks", "-q", events)
 		added := func(cpu float64) float64 { return max(0, cpu-alone) / (theirs - alone) }
-		fmt.Fprintf(&table, "| %s | %.0f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", p.name, n, added(ours), added(each), size(events)/n,
-			size(track+".zst")/n, top/print, leaks/print)
+		fmt.Fprintf(&table, "| %s | %.0f | %.2f | %.2f | %.2f | %.2f |", p.name, n, added(ours), added(each), size(events)/n, size(track+".zst")/n)
+		for _, a := range analyses {
+			fmt.Fprintf(&table, " %.2f |", analyze(slices.Concat([]string{btheap}, a.args, []string{events})...)/print)
+		}
+		table.WriteString("\n")
 	}
 	figures.Check(t, "../../FIGURES.md", "recording", table.String())
 }
