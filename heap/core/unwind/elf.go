@@ -128,3 +128,9 @@ func (o *Object) isStart(addr uint64) bool {
 	_, ok := slices.BinarySearch(o.starts, addr)
 	return ok
 }
+
+// begins reports whether a function begins at addr, by the symbols or the unwind tables.
+func (o *Object) begins(addr uint64) bool {
+	eh, debug := o.eh.find(addr), o.debug.find(addr)
+	return o.isStart(addr) || eh != nil && eh.low == addr || debug != nil && debug.low == addr
+}

@@ -66,3 +66,33 @@ func TestOverlay(t *testing.T) {
 		t.Errorf("% x: not the code", got)
 	}
 }
+
+// TestContext ends the stack of a context at the function to which its first function returns: tables tell that it
+// begins there, and no call precedes it.
+//
+//	 0  90...  nop
+//	16  c3     ret
+//	17  90...  nop
+//	32  53     push %rbx
+//	33  eb fe  jmp .
+func TestContext(t *testing.T) {
+	code := bytes.Repeat([]byte{0x90}, 35)
+	code[16] = 0xc3
+	copy(code[32:], "\x53\xeb\xfe")
+	n := uint64(len(code))
+	rules := &cie{codeAlign: 1, dataAlign: -8, raColumn: 16, code: []byte{0x0c, 7, 8, 0x90, 1}} // CFA rsp+8, return address at CFA-8
+	o := &Object{Machine: elf.EM_X86_64, Class: elf.ELFCLASS64, Order: binary.LittleEndian,
+		arch: archOf(elf.EM_X86_64, elf.ELFCLASS64, binary.LittleEndian), file: bytes.NewReader(code), pages: map[uint64][]byte{}, symbols: true,
+		loads: []load{{fuzzText, 0, n, fuzzText + n}}, text: []span{{fuzzText, fuzzText + n}}, starts: []uint64{fuzzText + 32},
+		eh: &frameTable{list: []fde{{low: fuzzText + 16, high: fuzzText + 24, cie: rules}, {low: fuzzText + 32, high: fuzzText + n, cie: rules, code: []byte{0x41, 0x0e, 16}}}}}
+	mem := make([]byte, 64)
+	for to, frames := range map[uint64]int{16: 1, 20: 2} {
+		binary.LittleEndian.PutUint64(mem[8:], fuzzText+to)
+		u := &Unwinder{Memory: stackMemory(mem), Modules: []*Module{{Object: o}}, NoScan: true}
+		r := Regs{PC: fuzzText + 33}
+		r.Set(7, fuzzStack)
+		if got := u.Walk(o.Machine, o.Class, o.Order, r); len(got) != frames {
+			t.Errorf("return to %d: %+v", to, got)
+		}
+	}
+}

@@ -185,12 +185,12 @@ func (u *Unwinder) Walk(machine elf.Machine, class elf.Class, order binary.ByteO
 	return frames
 }
 
-// setUp reports whether the return address of a frame is one that a kernel put on a new stack: the start of a function,
-// such as that for tasks that return, which no call precedes.
+// setUp reports whether the return address of a frame is one that was put on a new stack: the start of a function
+// that no call precedes, such as that for tasks that return, or for contexts of makecontext.
 func (w *walker) setUp(f *Frame) bool {
 	pc := w.arch.addr(f.PC)
 	m := w.module(pc)
-	return m != nil && m.isStart(pc-m.Bias) && len(m.before(pc-m.Bias, 1)) > 0 && !w.follows(f.PC) && !w.isTrampoline(f.PC)
+	return m != nil && m.begins(pc-m.Bias) && len(m.before(pc-m.Bias, 1)) > 0 && !w.follows(f.PC) && !w.isTrampoline(f.PC)
 }
 
 // interrupted continues the walk on the stack that a signal or an exception interrupted.
