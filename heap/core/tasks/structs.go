@@ -43,43 +43,52 @@ func (s *structure) offset(name string) (uint64, bool) {
 	return x.off, ok
 }
 
+// attrDwoName are the attributes that name the file with the rest of a unit: DW_AT_dwo_name, and GNU's before DWARF 5.
+var attrDwoName = []dwarf.Attr{0x76, 0x2130}
+
 // readStructs reads structs from the debug information of an ELF file. Structs that it does not have are not in the result.
-func readStructs(path string, names []string) (found map[string]*structure, err error) {
+// split is a file of -gsplit-dwarf that may have them and is not read, "" if there is none.
+func readStructs(path string, names []string) (found map[string]*structure, split string, err error) {
 	defer func() {
 		if r := recover(); r != nil { // panics of debug/elf and debug/dwarf
-			found, err = nil, fmt.Errorf("%s: malformed debug information: %v", path, r)
+			found, split, err = nil, "", fmt.Errorf("%s: malformed debug information: %v", path, r)
 		}
 	}()
 	f, err := elf.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer f.Close()
 	if _, ok := debuginfo.Check(f); !ok {
-		return nil, fmt.Errorf("%s: more than %d bytes of debug information", path, debuginfo.MaxBytes)
+		return nil, "", fmt.Errorf("%s: more than %d bytes of debug information", path, debuginfo.MaxBytes)
 	}
 	found = map[string]*structure{}
 	if f.Section(".debug_info") == nil && f.Section(".zdebug_info") == nil {
-		return found, nil
+		return found, split, nil
 	}
 	d, err := f.DWARF()
 	if err != nil {
-		return nil, fmt.Errorf("%s: debug information: %w", path, err)
+		return nil, "", fmt.Errorf("%s: debug information: %w", path, err)
 	}
 	r := d.Reader()
 	for range debuginfo.MaxEntries {
 		e, err := r.Next()
 		if err != nil || e == nil {
-			return found, err
+			return found, split, err
 		}
 		name, _ := e.Val(dwarf.AttrName).(string)
+		for _, a := range attrDwoName {
+			if file, ok := e.Val(a).(string); ok {
+				split = file
+			}
+		}
 		var t dwarf.Type
 		switch {
 		case name == "" || found[name] != nil || !slices.Contains(names, name):
 			continue
 		case e.Tag == dwarf.TagStructType || e.Tag == dwarf.TagTypedef:
 			if t, err = d.Type(e.Offset); err != nil {
-				return nil, fmt.Errorf("%s: debug information: %w", path, err)
+				return nil, "", fmt.Errorf("%s: debug information: %w", path, err)
 			}
 		}
 		if s, ok := plain(t).(*dwarf.StructType); ok && !s.Incomplete {
@@ -88,7 +97,7 @@ func readStructs(path string, names []string) (found map[string]*structure, err 
 			found[name] = x
 		}
 	}
-	return found, nil
+	return found, split, nil
 }
 
 // plain returns a type without typedefs and qualifiers.

@@ -83,10 +83,14 @@ func Find(m *core.Image, path string, bias uint64) (*List, error) {
 		for _, s := range found {
 			f.symbols[s.Name] = s
 		}
-		if f.structs, err = readStructs(path, k.structs); err != nil {
+		var split string
+		if f.structs, split, err = readStructs(path, k.structs); err != nil {
 			return nil, err
 		}
-		if f.structs[k.structs[0]] == nil {
+		switch missing := f.structs[k.structs[0]] == nil; {
+		case missing && split != "":
+			return nil, fmt.Errorf("%s: a program with %s, whose structs are in split debug information (-gsplit-dwarf), in files such as %q, which are not read: its tasks are not listed", path, k.name, split)
+		case missing:
 			return nil, fmt.Errorf("%s: a program with %s, whose debug information has no struct %s: its tasks are not listed", path, k.name, k.structs[0])
 		}
 		if err := k.find(f); err != nil {

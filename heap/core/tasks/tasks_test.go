@@ -3,14 +3,17 @@ package tasks
 import (
 	"bytes"
 	"debug/elf"
+	"fmt"
 	"io"
 	"math/rand"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/heap/core"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/internal/decompress"
 )
 
@@ -91,6 +94,33 @@ func TestDamage(t *testing.T) {
 		}
 		if list, err := find(t, program, c.base, ram[:0x100]); err == nil && len(list.Notes) == 0 {
 			t.Errorf("%s: nothing is missing in 256 bytes: %v", c.name, list)
+		}
+	}
+}
+
+// TestSplit names the file of split debug information that has the structs.
+func TestSplit(t *testing.T) {
+	cmdtest.Need(t, "gcc")
+	dir := t.TempDir()
+	src, program := filepath.Join(dir, "rtos.c"), filepath.Join(dir, "rtos")
+	const text = "struct tskTaskControlBlock { int a; } *pxCurrentTCB; struct xLIST { int n; } pxReadyTasksLists[2]; int main(void) { return 0; }"
+	if err := os.WriteFile(src, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for flag, want := range map[string]string{"-g": "", "-gdwarf-4 -gsplit-dwarf": ".dwo", "-gdwarf-5 -gsplit-dwarf": ".dwo", "-g0": "no struct tskTaskControlBlock"} {
+		cmd := exec.Command("gcc", append(strings.Fields(flag), "-o", program, src)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		var m core.Image
+		if err := m.AddELF(program, 0); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Find(&m, program, 0)
+		m.Close()
+		if got := fmt.Sprint(err); !strings.Contains(got, want) || want == "" && strings.Contains(got, "not listed") {
+			t.Errorf("%s: %s; want %q", flag, got, want)
 		}
 	}
 }
