@@ -45,7 +45,7 @@ type ended struct {
 // interner numbers the addresses and call paths of a Builder and its forks.
 type interner struct {
 	paths    *paths
-	byAddr   hashes
+	byAddr   addrIndex
 	files    map[any]uint32 // numbers of files and of locations without file
 	module   *symbol.Module // the last one, with its number in files
 	number   uint32
@@ -195,15 +195,11 @@ func (b *interner) fileNumber(key any) uint32 {
 // addr returns the number of an address.
 func (b *interner) addr(a *symbol.Addr) uint32 {
 	is := b.identity(a)
-	hash := uint32(mix(mix(is.addr, 0), uint64(is.file)<<8|uint64(is.state)))
-	n, found := b.byAddr.find(hash, func(n uint32) bool {
-		known := b.paths.addrs.at(int(n))
-		return *known == *a || b.identity(known) == is
-	})
+	n, found := b.byAddr.find(is)
 	if !found {
 		n = uint32(b.paths.addrs.n)
 		b.paths.addrs.push(*a)
-		b.byAddr.add(hash, n)
+		b.byAddr.add(is, n)
 	}
 	return n
 }

@@ -24,8 +24,7 @@ func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
 	rows := p.rows()
 	names := rows.names
 	_, last := p.last()
-	sites := names.count()
-	sums := siteSums{flat: make([]Value, sites), cum: make([]Value, sites), open: make([]uint32, sites)}
+	sums := siteSums{sites: make([]siteSum, names.count())}
 	var report SiteReport
 	if last >= 0 {
 		report.Total, report.Paths = rows.total[last], rows.shown[last]
@@ -33,12 +32,12 @@ func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
 		sums.below(0)
 	}
 	all := func(yield func(site) bool) {
-		for i, cum := range sums.cum {
-			if cum.IsZero() {
+		for i, sum := range sums.sites {
+			if sum.cum.IsZero() {
 				continue
 			}
 			report.Sites++
-			if !yield(site{sums.flat[i], cum, uint32(i)}) {
+			if !yield(site{sum.flat, sum.cum, uint32(i)}) {
 				return
 			}
 		}
@@ -52,8 +51,14 @@ func (p *Profile) Sites(w Weight, byCum bool, n int) SiteReport {
 // siteSums adds up the rows of an outline by call site.
 type siteSums struct {
 	*outline
-	flat, cum []Value  // by site
-	open      []uint32 // by site: how often it is at the node that is added and its parents
+	sites []siteSum
+}
+
+// siteSum has the sums of a call site.
+type siteSum struct {
+	flat, cum Value
+	open      uint32 // how often it is at the node that is added and its parents
+	item      uint32 // 1 + index of the last item whose tail has it
 }
 
 // below adds all rows below a node, and returns their sum. A site that calls itself counts once.
@@ -63,26 +68,24 @@ func (s *siteSums) below(node uint32) (sum Value) {
 		_, tail := s.tree.stack(s.items[i-1].stack)
 		switch {
 		case len(tail) > 0:
-			s.flat[tail[0]].Add(v)
+			s.sites[tail[0]].flat.Add(v)
 		case node != 0:
-			s.flat[s.tree.nodes.at(int(node)).value].Add(v)
+			s.sites[s.tree.nodes.at(int(node)).value].flat.Add(v)
 		}
-		for _, site := range tail {
-			if s.open[site]++; s.open[site] == 1 {
-				s.cum[site].Add(v)
+		for _, number := range tail {
+			if site := &s.sites[number]; site.open == 0 && site.item != i {
+				site.item = i
+				site.cum.Add(v)
 			}
-		}
-		for _, site := range tail {
-			s.open[site]--
 		}
 		sum.Add(v)
 	}
 	for c := s.child[node]; c != 0; c = s.next[c] {
-		site := s.tree.nodes.at(int(c)).value
-		s.open[site]++
+		site := &s.sites[s.tree.nodes.at(int(c)).value]
+		site.open++
 		v := s.below(c)
-		if s.open[site]--; s.open[site] == 0 {
-			s.cum[site].Add(v)
+		if site.open--; site.open == 0 {
+			site.cum.Add(v)
 		}
 		sum.Add(v)
 	}
