@@ -182,7 +182,7 @@ func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
 
 // function returns how the view treats the function with a name.
 func (n *names) function(name string) function {
-	if !n.view.Fold && (n.view.FullNames || !strings.ContainsAny(name, "<(")) {
+	if !n.view.Fold && !strings.ContainsAny(name, "<(") {
 		return function{name: name}
 	}
 	if strings.HasPrefix(name, "0x") { // an address without a name
@@ -192,10 +192,7 @@ func (n *names) function(name string) function {
 	if known {
 		return f
 	}
-	f.name = name
-	if !n.view.FullNames {
-		f.name = shorten(name)
-	}
+	f.name = shorten(name)
 	switch {
 	case !n.view.Fold:
 	case Allocator(name):

@@ -531,15 +531,12 @@ func TestShorten(t *testing.T) {
 }
 
 func TestGranularities(t *testing.T) {
-	for _, name := range Granularities() {
-		if g, err := ParseGranularity(name); err != nil || g.String() != name {
+	for i, name := range []string{"line", "function", "file", "module", "address"} {
+		if g, err := ParseGranularity(name); err != nil || g != Granularity(i) || g.String() != name {
 			t.Errorf("%s: %v, %v", name, g, err)
 		}
 	}
 	if _, err := ParseGranularity("column"); err == nil {
 		t.Error("column is a granularity")
-	}
-	if !slices.Equal(Granularities(), []string{"line", "function", "file", "module", "address"}) {
-		t.Error(Granularities())
 	}
 }

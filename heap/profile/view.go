@@ -21,9 +21,6 @@ const (
 
 var granularities = []string{"line", "function", "file", "module", "address"}
 
-// Granularities lists the names that ParseGranularity reads.
-func Granularities() []string { return append([]string(nil), granularities...) }
-
 // ParseGranularity reads the name of a granularity.
 func ParseGranularity(name string) (Granularity, error) {
 	for i, g := range granularities {
@@ -69,12 +66,11 @@ func (s Site) String() string {
 }
 
 // View selects which frames and call paths of a profile are shown, and under which names.
-// The zero View shows everything, by line, with short C++ names.
+// The zero View shows everything, by line. C++ names lack their arguments.
 type View struct {
 	By        Granularity
 	Filter    Filter
 	Basenames bool // file names without directories
-	FullNames bool // C++ names with template and function arguments
 	Modules   bool // sites by line have their module
 	Fold      bool // leave out allocators and their wrappers at the inner end of call paths (see [Allocator]), and _start, __libc_start_* and addresses without names at the outer end
 }

@@ -28,11 +28,10 @@ type data struct {
 	Site     []int    `json:"site"`
 	// Values has for each node with values: the node, the number of changes, and for each
 	// change the dump, and the bytes and the count from that dump on.
-	Values  []uint64            `json:"values"`
-	Costs   []cost              `json:"costs,omitempty"`
-	Leaks   *leaks              `json:"leaks,omitempty"`
-	Map     *heapMap            `json:"map,omitempty"`
-	Sources map[string][]source `json:"sources,omitempty"`
+	Values []uint64 `json:"values"`
+	Costs  []cost   `json:"costs,omitempty"`
+	Leaks  *leaks   `json:"leaks,omitempty"`
+	Map    *heapMap `json:"map,omitempty"`
 
 	sites map[profile.Site]int
 	nodes map[edge]int
@@ -92,7 +91,6 @@ func newData(p *profile.Profile, o *Options) *data {
 	}
 	d.addLeaks(o.Leaks)
 	d.addMap(o.Map)
-	d.addSources(o.Sources)
 	return d
 }
 

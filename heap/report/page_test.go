@@ -342,16 +342,6 @@ func TestCostsInBrowser(t *testing.T) {
 	wantText(t, ctx, "#summary", "dump 1: 2,524 bytes")
 }
 
-// Source lines of a function, with what they hold, as text.
-func TestSourceLines(t *testing.T) {
-	ctx := browser(t, writePage(t, pageOf(t, leak, report.Options{Sources: numbered})))
-	eval[any](t, ctx, `page.set({tab: "functions", fn: String(page.m.sites.findIndex(s => s[0] === "strdup_url"))})`)
-	wantText(t, ctx, ".side", "SOURCE", "src/a.c", `call("</script>");`)
-	if got := eval[string](t, ctx, `[...document.querySelectorAll(".source tr.hot")].map(r => [...r.cells].slice(0, 3).map(c => c.innerText).join(" ")).join("; ")`); got != "400 400 10" {
-		t.Errorf("the lines with memory: %q, want line 10 with 400 bytes", got)
-	}
-}
-
 // Of many rows only those in sight are elements; scrolled to the end, the last is there.
 func TestVirtualTable(t *testing.T) {
 	var stacks []stack
@@ -533,7 +523,7 @@ func TestScreenshots(t *testing.T) {
 	if dir == "" {
 		t.Skip("LWSBT_SCREENSHOTS is not set")
 	}
-	url := writePage(t, write(t, firmware.profile(t), report.Options{Title: "sensord 2.4.1", Subtitle: "serial.log, dump 1 to dump 20", Leaks: sampleLeaks, Sources: numbered}))
+	url := writePage(t, write(t, firmware.profile(t), report.Options{Title: "sensord 2.4.1", Subtitle: "serial.log, dump 1 to dump 20", Leaks: sampleLeaks}))
 	for _, width := range []int64{1280, 390} {
 		for _, theme := range []string{"light", "dark"} {
 			for name, view := range map[string]string{"leaks": "tab=leaks", "flame": "tab=flame", "inverted": "tab=flame&invert=1", "diff": "tab=flame&dump=39&base=31", "functions": "tab=functions&fn=8"} {

@@ -97,10 +97,6 @@ type Options struct {
 	Costs    []Cost   // values of call paths besides live memory
 	Map      *Map     // heap map; nil for no such tab. Of more than MaxDumps moments, the page shows some at even distances
 	Leaks    *Leaks   // leaks, the first tab if there are any; nil for no such tab
-
-	// Sources returns the text of a source file by its name in the profile, and whether it
-	// was found. The page holds the lines around each call site. nil for no sources.
-	Sources func(file string) (text []byte, found bool)
 }
 
 // Cost is a value of call paths other than live memory, such as memory live at the peak or

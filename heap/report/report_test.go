@@ -72,7 +72,7 @@ func profileOf(t *testing.T, stacks []stack, cut ...int) *profile.Profile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.View(profile.View{FullNames: true})
+	return p.View(profile.View{})
 }
 
 func pageOf(t *testing.T, stacks []stack, o report.Options) []byte {
@@ -163,36 +163,6 @@ func TestChanges(t *testing.T) {
 	}
 	if want := []uint64{1, 1, 2, 7, 2, 2, 3, 0, 1, 1, 2, 0, 0, 3, 1, 1}; !slices.Equal(d.Values, want) {
 		t.Errorf("values %v, want %v", d.Values, want)
-	}
-}
-
-// The lines around each call site are on the page, and nothing else of a file.
-func TestSources(t *testing.T) {
-	var text []string
-	for i := range 100 {
-		text = append(text, fmt.Sprintf("line %d\t</script>\x1b", i+1))
-	}
-	asked := map[string]int{}
-	page := pageOf(t, leak, report.Options{Sources: func(file string) ([]byte, bool) {
-		asked[file]++
-		return []byte(strings.Join(text, "\n")), true
-	}})
-	if asked["src/a.c"] != 1 || len(asked) != 1 {
-		t.Errorf("files that were read: %v, want src/a.c once", asked)
-	}
-	var d struct {
-		Sites   [][]any
-		Sources map[string][][2]any
-	}
-	if err := json.Unmarshal(dataBlock.FindSubmatch(page)[1], &d); err != nil {
-		t.Fatal(err)
-	}
-	runs := d.Sources["src/a.c"]
-	if len(runs) != 1 || runs[0][0] != 4.0 || len(runs[0][1].([]any)) != 18 { // sites in lines 10 to 15, and 6 around
-		t.Fatalf("sources: %v, sites %v", runs, d.Sites)
-	}
-	if got := runs[0][1].([]any)[0]; got != `line 4    </script>\x1b` {
-		t.Errorf("the first line is %q", got)
 	}
 }
 

@@ -47,9 +47,8 @@ is one that was freed by the next event of its thread.`,
 	s.add(c, "Symbols", symbolFlags...)
 	s.add(c, "Input", noteFlags...)
 	s.add(c, "Frames", oneFrames...)
-	s.add(c, "Logs of an unusual form", "only", "input-format", "bare", "strict")
+	s.add(c, "Logs of an unusual form or size", "input-format", "bare", "strict", "max-paths")
 	s.add(c, "Symbols that are not found, or are wrong", rareSymbols...)
-	s.add(c, "Limits and names", rareFrames...)
 	return c
 }
 

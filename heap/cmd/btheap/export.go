@@ -40,7 +40,6 @@ top --json has the numbers.`,
 	f := c.Flags()
 	f.StringVarP(&format, "format", "F", "", "write format `NAME`: pprof or folded")
 	s.addAll(c, "Export", oneFrames, oneOutput)
-	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(export.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

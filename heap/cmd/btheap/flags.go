@@ -20,9 +20,8 @@ var (
 	noteFlags   = []string{"quiet", "verbose"}
 	frameFlags  = []string{"basenames", "hide", "show", "ignore", "focus"}
 
-	rareInput   = []string{"split", "only", "heap-line", "input-format", "bare", "strict"}
-	rareSymbols = []string{"force", "sysroot", "debug-dir", "adjust", "machine"}
-	rareFrames  = []string{"full-names", "max-paths"}
+	rareInput   = []string{"split", "heap-line", "input-format", "bare", "strict", "max-paths"}
+	rareSymbols = []string{"force", "sysroot", "debug-dir", "machine"}
 )
 
 // Flags of commands that report on one dump, which --at can select.
@@ -40,7 +39,6 @@ func (s *session) own() *pflag.FlagSet {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&s.by, "by", "", "group by `WHAT`: the line, function, file, module or address of the call site, or the thread (task), size or heap of the block")
 	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
-	f.BoolVar(&s.view.FullNames, "full-names", false, "show C++ names with their arguments")
 	f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and their wrappers at the inner end of call paths, and the start of the program at the outer end")
 	f.StringVar(&s.at, "at", "", "for a recording with events, report the blocks that were live at `WHEN`: peak, end, or a time such as 2.5s")
 	f.Var(&s.maxPaths, "max-paths", "keep `N` distinct call paths, and add up the others as one (default 10 million)")
@@ -62,9 +60,6 @@ func (s *session) add(c *cobra.Command, group string, names ...string) {
 		f := pflag.NewFlagSet("", pflag.ContinueOnError)
 		f.AddFlag(flag)
 		cli.AddFlags(c, group, f)
-		if name == "by" {
-			c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(append(profile.Granularities(), "thread", "task", "size", "heap"), cobra.ShellCompDirectiveNoFileComp))
-		}
 	}
 }
 
@@ -81,9 +76,8 @@ func (s *session) addAll(c *cobra.Command, first string, frames, output []string
 
 // addRare adds the flags that few logs need.
 func (s *session) addRare(c *cobra.Command) {
-	s.add(c, "Logs of an unusual form", rareInput...)
+	s.add(c, "Logs of an unusual form or size", rareInput...)
 	s.add(c, "Symbols that are not found, or are wrong", rareSymbols...)
-	s.add(c, "Limits and names", rareFrames...)
 }
 
 // check reads the values of the flags.

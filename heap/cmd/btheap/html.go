@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,9 +17,8 @@ import (
 // html is the state of btheap html.
 type html struct {
 	*session
-	title   string
-	sources string
-	heap    cli.Size // 0 if it is not given
+	title string
+	heap  cli.Size // 0 if it is not given
 }
 
 func htmlCommand() *cobra.Command {
@@ -30,11 +27,11 @@ func htmlCommand() *cobra.Command {
 		Use: "html [flags] [FILE...]", Short: "write an HTML page to send to others",
 		Long: `html writes one HTML file that needs no network: the leaks, the dumps over time,
 a flame graph of each moment and of the difference between two, callers and
-callees of each function, with --sources its source lines, and the heap map if
-the log has addresses of blocks. For a recording with events, it has 40 to 80
-moments, and the memory that was live at the peak, ever allocated, and
-temporary. For a log with only what the allocator reports, it draws each heap.`,
-		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --sources src --heap 256K -o heap.html device.log",
+callees of each function, and the heap map if the log has addresses of blocks.
+For a recording with events, it has 40 to 80 moments, and the memory that was
+live at the peak, ever allocated, and temporary. For a log with only what the
+allocator reports, it draws each heap.`,
+		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --heap 256K -o heap.html device.log",
 		RunE: func(c *cobra.Command, files []string) error {
 			if h.output == "" && cli.IsTerminal(c.OutOrStdout()) {
 				return cli.BadArgsf("the page is not for a terminal: give -o FILE, or a pipe")
@@ -56,7 +53,6 @@ temporary. For a log with only what the allocator reports, it draws each heap.`,
 	}
 	f := c.Flags()
 	f.StringVar(&h.title, "title", "", "`TEXT` is the title of the page")
-	f.StringVar(&h.sources, "sources", "", "show lines of the source files under `DIR`")
 	f.Var(&h.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	h.addAll(c, "Page", oneFrames, []string{"output"})
 	return c
@@ -84,34 +80,7 @@ func (h *html) write(w io.Writer) error {
 	if o.Map, err = h.heapMap(); err != nil {
 		return err
 	}
-	if h.sources != "" {
-		root, err := os.OpenRoot(h.sources)
-		if err != nil {
-			return cli.BadArgsf("--sources %w", err)
-		}
-		defer root.Close()
-		o.Sources = func(file string) ([]byte, bool) { return sourceUnder(root, file) }
-	}
 	return report.Write(w, p, o)
-}
-
-// maxSourceFile is the size of the largest source file that is read, in bytes.
-const maxSourceFile = 16 << 20
-
-// sourceUnder reads the source file with a name from debug information. It removes leading
-// directories from the name until a file exists. It never reads files outside of root.
-func sourceUnder(root *os.Root, name string) ([]byte, bool) {
-	parts := slices.DeleteFunc(strings.FieldsFunc(name, func(r rune) bool { return r == '/' || r == '\\' }), func(s string) bool { return s == "." || s == ".." })
-	for ; len(parts) > 0; parts = parts[1:] {
-		path := strings.Join(parts, "/")
-		if info, err := root.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxSourceFile {
-			continue
-		}
-		if text, err := root.ReadFile(path); err == nil {
-			return text, true
-		}
-	}
-	return nil, false
 }
 
 // costs returns the values of call paths besides live memory.
@@ -149,10 +118,7 @@ func (h *html) costs(list []*profile.Dump) (costs []report.Cost, err error) {
 // leaks returns the leaks as in btheap leaks, or nil if there are too few dumps.
 func (h *html) leaks() (*report.Leaks, error) {
 	view := h.view
-	var err error
-	if view.Filter.Suppress, err = readSuppressions(nil, true); err != nil {
-		return nil, err
-	}
+	view.Filter.Suppress = pools
 	p, err := newView(view, h.dumps...)
 	if err != nil {
 		return nil, err

@@ -19,11 +19,9 @@ import (
 // leaks is the state of btheap leaks.
 type leaks struct {
 	*session
-	heap     cli.Size // 0 if it is not given
-	fail     string
-	format   string
-	suppress []string
-	defaults bool // do not use the default suppressions
+	heap   cli.Size // 0 if it is not given
+	fail   string
+	format string
 
 	limit rateLimit
 }
@@ -54,8 +52,6 @@ recording with events, it compares 40 to 80 moments.`,
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if what surely leaks (95 %) grows by more than `RATE`: 1K/h, 64/dump")
 	f.StringVar(&l.format, "format", "text", "write `WHAT`: text, or gcc (FILE:LINE: warning: ...)")
-	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
-	f.BoolVar(&l.defaults, "no-default-suppressions", false, "also show pools of the C and C++ libraries and of the loader")
 	l.addAll(c, "Leaks", compareFrames, []string{"json", "output"})
 	c.MarkFlagsMutuallyExclusive("json", "format")
 	return c
@@ -63,10 +59,8 @@ recording with events, it compares 40 to 80 moments.`,
 
 // checkFlags reads the values of the flags that live has, too.
 func (l *leaks) checkFlags() (err error) {
-	if l.limit, err = parseRate(l.fail); err != nil {
-		return cli.BadArgs(err)
-	}
-	l.Filter.Suppress, err = readSuppressions(l.suppress, !l.defaults)
+	l.Filter.Suppress = pools
+	l.limit, err = parseRate(l.fail)
 	return cli.BadArgs(err)
 }
 

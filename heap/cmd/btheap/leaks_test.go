@@ -55,8 +55,6 @@ func TestLeaks(t *testing.T) {
 	untimed := logFile(t, "untimed.log", regexp.MustCompile(` t=\d+`).ReplaceAllString(clean, ""))
 	sure := logFile(t, "sure.log", device(t, 30, 0))
 	sureUntimed := logFile(t, "sure-untimed.log", regexp.MustCompile(` t=\d+`).ReplaceAllString(device(t, 30, 0), ""))
-	suppress := logFile(t, "suppressions", "# known\nleak:^0x401200$\n")
-	bad := logFile(t, "bad", "# known\nrace:x\n")
 	one := logFile(t, "one.log", device(t, 1, 0))
 	announced := 0
 	for _, m := range regexp.MustCompile(` n=(\d+)`).FindAllStringSubmatch(lossy, -1) {
@@ -91,8 +89,7 @@ func TestLeaks(t *testing.T) {
 		{"no rate", []string{"--fail-over", "1K", log}, 2, nil, `--fail-over "1K", expected SIZE/UNIT`},
 		{"no size", []string{"--heap", "big", log}, 2, nil, `--heap "big": expected a number of bytes`},
 		{"lines of a compiler", []string{"--format", "gcc", log}, 0, []string{"/fw.log:2964: warning: leak, N %: 0x401200: +120 bytes per hour (118 to 122), 10 → 43 blocks\n"}, ""},
-		{"suppressed", []string{"--suppressions", suppress, log}, 0, []string{"none above "}, ""},
-		{"other suppressions", []string{"--suppressions", bad, log}, 2, nil, bad + `:2: "race:x", expected leak:PATTERN`},
+		{"a leak that is known", []string{"--ignore", "^0x401200$", log}, 0, []string{"none above "}, ""},
 		{"one dump", []string{one}, 0, []string{"1 dump: it tells what holds the memory, and more of the same boot,\nsome time apart, what leaks\n", "the largest call paths:\n"}, "one dump, expected two or more"},
 		{"one dump and a limit", []string{"--fail-over", "1K/dump", one}, 2, nil, "one dump, expected two or more"},
 		{"three dumps", []string{logFile(t, "three.log", device(t, 3, 0))}, 0, []string{"in 3 dumps"}, ""},
@@ -282,7 +279,7 @@ func TestUndecidedDumps(t *testing.T) {
 		}
 	}
 	for _, log := range []string{whole, lost} { // live does not wait for the end of the log
-		if out, errs, code := command("", "live", "--plain", log); code != 2 || out != "" || !strings.Contains(errs, "give --split REGEX\n") {
+		if out, errs, code := command("", "live", log); code != 2 || out != "" || !strings.Contains(errs, "give --split REGEX\n") {
 			t.Errorf("live: exit code %d, %s%s", code, out, errs)
 		}
 	}

@@ -21,10 +21,7 @@ import (
 // live is the state of btheap live.
 type live struct {
 	leaks
-	keep  int
-	ask   string
-	plain bool
-	once  bool // do not wait for more at the end of a file
+	ask string
 }
 
 func liveCommand() *cobra.Command {
@@ -35,8 +32,7 @@ func liveCommand() *cobra.Command {
 serial port: the leaks first, then what holds the most. If the output is not a
 terminal, it writes one line, or with --json one JSON object, for each dump and
 for each report of the allocator on what is free. It waits for more at the end
-of a file, unless --no-follow is given, and looks at the last dumps (--keep).
-Ctrl-C ends it.`,
+of a file, and looks at the last 240 dumps. Ctrl-C ends it.`,
 		Example: "btheap live -e app.elf --serial /dev/ttyUSB0:115200 --ask 'dump now'\nbtheap live -e app.elf device.log\nssh router logread -f | btheap live -e app.elf",
 		RunE:    l.watch,
 	}
@@ -45,11 +41,6 @@ Ctrl-C ends it.`,
 	f.StringVar(&l.ask, "ask", "", "the Enter key sends `TEXT` and a line feed to the serial port")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "show an alarm, and exit with 1, if what surely leaks grows by more than `RATE`: 1K/h, 64/dump")
-	f.IntVar(&l.keep, "keep", 240, "look at the last `N` dumps, and reports on each heap")
-	f.BoolVar(&l.once, "no-follow", false, "end where a file ends, and do not wait for more")
-	f.BoolVar(&l.plain, "plain", false, "write one line for each dump or report to a terminal, too")
-	f.StringArrayVar(&l.suppress, "suppressions", nil, "leave out the call paths that `FILE` names, in the syntax of LeakSanitizer (repeatable)")
-	f.BoolVar(&l.defaults, "no-default-suppressions", false, "show pools of the C and C++ libraries and of the loader, too")
 	cli.AddFlags(c, "Live", f)
 	l.add(c, "Live", "serial", "json")
 	l.add(c, "Symbols", symbolFlags...)
@@ -65,14 +56,12 @@ func (l *live) watch(c *cobra.Command, files []string) error {
 	switch {
 	case len(files) > 1:
 		return cli.BadArgsf("%d files, expected one log", len(files))
-	case l.keep < 3:
-		return cli.BadArgsf("--keep %d, expected 3 dumps or more", l.keep)
 	case l.ask != "" && l.Serial == "":
 		return cli.BadArgsf("--ask needs --serial: nobody reads what is sent to a log")
 	}
 	if len(files) == 1 && files[0] != cli.Stdio && l.Serial == "" {
 		if info, err := os.Stat(files[0]); err == nil && info.Mode().IsRegular() {
-			l.Follow = !l.once
+			l.Follow = true
 		}
 	}
 	if err := l.checkFlags(); err != nil {
@@ -91,7 +80,7 @@ func (l *live) watch(c *cobra.Command, files []string) error {
 	}
 	show := l.print
 	out := cli.File(c.OutOrStdout())
-	if out != nil && cli.IsTerminal(out) && !l.plain && !l.json && os.Getenv("TERM") != "dumb" {
+	if out != nil && cli.IsTerminal(out) && !l.json && os.Getenv("TERM") != "dumb" {
 		show = func(io.Writer) error { return l.draw(out) }
 	}
 	if err := show(c.OutOrStdout()); err != nil {
@@ -162,10 +151,10 @@ func (l *live) sendLines(in io.Reader, port io.Writer) {
 
 // print writes a line for each dump and report.
 func (l *live) print(w io.Writer) error {
-	var r recent
+	r := recent{keep: lookedBack}
 	var last *state
 	err := l.read(func(u heaplog.Update) (err error) {
-		if !r.add(u, l.keep) {
+		if !r.add(u) {
 			return nil
 		}
 		if last, err = l.judge(r); err != nil {

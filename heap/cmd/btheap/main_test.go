@@ -149,7 +149,6 @@ func TestReports(t *testing.T) {
 		{"diff past bounds", []string{"diff", "--fail-on-growth", "36913", one, log}, 1, nil, "grew by 36,914 bytes"},
 		{"diff of three", []string{"diff", one, log, one}, 2, nil, "3 files, expected two"},
 		{"split", []string{"dumps", "--split", "heap: live", log}, 0, []string{"   4     1       4"}, ""},
-		{"only", []string{"top", "--only", "^x"}, 2, nil, "no records"},
 		{"no such command", []string{"tpo"}, 2, nil, `"tpo" is neither a command nor a file (did you mean "btheap top"?)`},
 		{"no command", nil, 2, nil, "expected a file or a command"},
 		{"a mistyped flag", []string{"top", "--dmup", "1", log}, 2, nil, "did you mean --dump?"},

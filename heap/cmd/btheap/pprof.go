@@ -33,7 +33,7 @@ func (s *session) profiles() (list []*pprof.Profile, err error) {
 	if list == nil {
 		return nil, nil
 	}
-	for _, name := range []string{"exe", "force", "maps", "sysroot", "debug-dir", "adjust", "machine", "split", "only", "follow", "bare", "input-format", "strict", "at"} {
+	for _, name := range []string{"exe", "force", "maps", "sysroot", "debug-dir", "machine", "split", "bare", "input-format", "strict", "at"} {
 		if s.c.Flags().Changed(name) {
 			return nil, cli.BadArgsf("--%s has no effect here: it is for logs, and %s is a heap profile", name, s.files[0])
 		}

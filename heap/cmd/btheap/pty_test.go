@@ -106,21 +106,17 @@ func serialPort(t *testing.T) (result <-chan error, port string) {
 	return done, tty.Name()
 }
 
-// With --no-follow, live ends where a file ends, and leaves the screen.
+// At the end of standard input, live ends, and leaves the screen.
 func TestLiveEndsWithTheFile(t *testing.T) {
-	t.Setenv("TERM", "xterm-256color")
-	for _, c := range []struct {
-		name, log string
-		args      []string
-		want      string
-	}{
-		{"a terminal", device(t, 12, 0), nil, "dump 12, 12 h: 12,936 bytes in 312 blocks"},
-		{"lines", device(t, 12, 0), []string{"--plain"}, "dump 12, 12 h: 12,936 bytes in 312 blocks"},
-		{"no dump", "booting\n", nil, "no dump yet"},
-		{"no dump, lines", "booting\n", []string{"--plain"}, "no dump yet"},
-		{"reports only", freeHeap(9), nil, "report 9, 1.33 h: 40,200 free; leak, N %; +600 bytes per hour (597 to 603);\r\n  exhausted in 2.79 days (2.78 days to 2.81 days)\r\n"},
-		{"reports only, lines", freeHeap(9), []string{"--plain"}, "report 9, 1.33 h: 40,200 free; leak, N %; +600 bytes per hour (597 to 603); exhausted in 2.79 days (2.78 days to 2.81 days)\r\n"},
+	for _, c := range []struct{ name, log, term, want string }{
+		{"a terminal", device(t, 12, 0), "xterm-256color", "dump 12, 12 h: 12,936 bytes in 312 blocks"},
+		{"lines", device(t, 12, 0), "dumb", "dump 12, 12 h: 12,936 bytes in 312 blocks"},
+		{"no dump", "booting\n", "xterm-256color", "no dump yet"},
+		{"no dump, lines", "booting\n", "dumb", "no dump yet"},
+		{"reports only", freeHeap(9), "xterm-256color", "report 9, 1.33 h: 40,200 free; leak, N %; +600 bytes per hour (597 to 603);\r\n  exhausted in 2.79 days (2.78 days to 2.81 days)\r\n"},
+		{"reports only, lines", freeHeap(9), "dumb", "report 9, 1.33 h: 40,200 free; leak, N %; +600 bytes per hour (597 to 603); exhausted in 2.79 days (2.78 days to 2.81 days)\r\n"},
 	} {
+		t.Setenv("TERM", c.term)
 		keys, tty, err := pty.Open()
 		if err != nil {
 			t.Skip(err)
@@ -129,7 +125,7 @@ func TestLiveEndsWithTheFile(t *testing.T) {
 		go io.Copy(&seen, keys)
 		code := make(chan int, 1)
 		go func() {
-			code <- run(append([]string{"live", "--no-follow", logFile(t, "fw.log", c.log)}, c.args...), tty, tty, &errs)
+			code <- run([]string{"live", "-"}, strings.NewReader(c.log), tty, &errs)
 		}()
 		select {
 		case <-code:

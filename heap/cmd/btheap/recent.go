@@ -14,22 +14,25 @@ import (
 	"github.com/lwsbt/lwsbt/internal/printable"
 )
 
+// lookedBack is the number of dumps, and of reports on each heap, that live looks at.
+const lookedBack = 240
+
 // recent holds the last dumps of a log, and the last reports of allocators.
 type recent struct {
+	keep    int                  // the number of dumps, and of reports on each heap
 	dumps   []*profile.Dump      // dumps that have ended
 	open    *profile.Dump        // the dump that has not ended, or nil
 	reports []*growth.HeapReport // of ~h#heap
 	lines   []growth.HeapSeries  // that lines of text have reported
-	keep    int                  // the number of reports of each that count
 	count   int                  // number of reports so far
 	last    *growth.HeapReport   // the last report, if it came after the last dump and is in none; or nil
 }
 
 // add adds a dump or a report, and keeps the last dumps, and the last reports on each heap. It reports whether
 // there is something new to say: a dump that has ended, or a report that is in none.
-func (r *recent) add(u heaplog.Update, keep int) bool {
+func (r *recent) add(u heaplog.Update) bool {
 	if u.Report != nil {
-		return r.addReport(u, keep)
+		return r.addReport(u)
 	}
 	d := u.Dump
 	if !d.Ended {
@@ -42,16 +45,16 @@ func (r *recent) add(u heaplog.Update, keep int) bool {
 		return false
 	}
 	r.dumps = append(r.dumps, d)
-	if n := len(r.dumps) - keep; n > 0 {
+	if n := len(r.dumps) - r.keep; n > 0 {
 		r.dumps = slices.Delete(r.dumps, 0, n)
 	}
 	return true
 }
 
-func (r *recent) addReport(u heaplog.Update, keep int) bool {
+func (r *recent) addReport(u heaplog.Update) bool {
 	r.count++
 	if u.Heaps != nil {
-		r.lines, r.keep, r.last = u.Heaps, keep, u.Report
+		r.lines, r.last = u.Heaps, u.Report
 		return true
 	}
 	same := func(o *growth.HeapReport) bool { return o.Name == u.Report.Name && o.Foreign == u.Report.Foreign }
@@ -61,7 +64,7 @@ func (r *recent) addReport(u heaplog.Update, keep int) bool {
 			n++
 		}
 	}
-	if n == keep {
+	if n == r.keep {
 		i := slices.IndexFunc(r.reports, same)
 		r.reports = slices.Delete(r.reports, i, i+1)
 	}

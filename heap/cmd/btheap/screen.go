@@ -59,9 +59,9 @@ func (l *live) draw(out *os.File) error {
 // feed reads the log, and puts what it has so far into latest, in place of what was not taken.
 func (l *live) feed(latest chan recent) error {
 	defer close(latest)
-	var r recent
+	r := recent{keep: lookedBack}
 	return l.read(func(u heaplog.Update) error {
-		r.add(u, l.keep)
+		r.add(u)
 		select {
 		case <-latest:
 		default:

@@ -24,12 +24,12 @@ func states(t *testing.T, log string, keep int) (list []*state) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var last recent
+	last := recent{keep: keep}
 	for u, err := range r.Updates() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !last.add(u, keep) {
+		if !last.add(u) {
 			continue
 		}
 		st, err := l.judge(last.clone())
@@ -154,7 +154,6 @@ func TestLivePlain(t *testing.T) {
 		want string
 	}{
 		{[]string{"a", "b"}, "2 files, expected one log"},
-		{[]string{"--keep", "2"}, "--keep 2, expected 3 dumps or more"},
 		{[]string{"--ask", "x"}, "--ask needs --serial"},
 		{[]string{"none.log"}, "none.log"},
 		{[]string{"--fail-over", "1"}, "expected SIZE/UNIT"},

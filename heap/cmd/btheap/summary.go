@@ -46,7 +46,7 @@ func addSummary(c *cobra.Command) {
 	l.add(c, "Symbols", symbolFlags...)
 	l.add(c, "Input", "quiet")
 	l.add(c, "Frames", "basenames", "no-fold", "hide", "show")
-	l.add(c, "Logs of an unusual form", "split", "only", "heap-line", "input-format", "bare")
+	l.add(c, "Logs of an unusual form", "split", "heap-line", "input-format", "bare")
 	l.add(c, "Symbols that are not found, or are wrong", rareSymbols...)
 }
 

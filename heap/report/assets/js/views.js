@@ -182,35 +182,7 @@ function drawSandwich(ctx, side, key) {
     flame.show(root);
     views.push(flame);
   }
-  const source = sourceOf(ctx, key);
-  if (source) {
-    side.append(el("h3", {}, "Source"), source);
-    const hot = source.querySelector(".hot");
-    source.scrollTop = hot.offsetTop - source.clientHeight / 3;
-  }
   return views;
-}
-
-// sourceOf returns the source lines of a function with what each line holds, or null.
-function sourceOf(ctx, key) {
-  const {m, w, state} = ctx, {sources} = m.data, lines = new Map();
-  if (!sources) return null;
-  const byLine = keysOf(m, "line");
-  for (const r of functionRows(w, byLine)) {
-    const s = m.sites[r.key];
-    if (ctx.keys[r.key] === key && s[2] && sources[s[1]]) lines.set(s[1] + ":" + s[2], r);
-  }
-  if (!lines.size) return null;
-  const main = state.weight === COUNT ? "count" : "bytes", base = state.weight === COUNT ? "baseCount" : "baseBytes";
-  const text = v => v ? w.diff ? signed(v) : grouped(v) : "";
-  const files = [...new Set([...lines.values()].map(r => m.sites[r.key][1]))];
-  return el("div", {class: "source", tabindex: 0, role: "region", "aria-label": "source"}, files.map(file => el("table", {"aria-label": file},
-    el("thead", {}, el("tr", {}, ["Self", "Total", "Line"].map(t => el("th", {scope: "col", class: "num"}, t)), el("th", {scope: "col"}, file))),
-    sources[file].filter(([first, list]) => list.some((_, i) => lines.has(file + ":" + (first + i)))).map(([first, list]) => el("tbody", {}, list.map((line, i) => {
-      const r = lines.get(file + ":" + (first + i));
-      return el("tr", {class: r ? "hot" : null}, el("td", {class: "num"}, r ? text(r["own_" + main] - (w.diff ? r["own_" + base] : 0)) : ""),
-        el("td", {class: "num"}, r ? text(r[main] - (w.diff ? r[base] : 0)) : ""), el("td", {class: "num muted"}, first + i), el("td", {}, el("code", {}, line)));
-    }))))));
 }
 
 // pathCell is a call path in one line, the innermost function first.
