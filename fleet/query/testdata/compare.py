@@ -38,8 +38,8 @@ def answer(binary, logs, truth):
 
 
 def cells(a):
-    most = lambda name: '%.1f %%' % (100 * max(a[name])) if a[name] else '-'
-    return '%d of %d | %.2f | %s | %s' % (len(a['found']), len(a['planted']), len(a['false']) / max(1, len(a['builds'])), most('rate'),
+    most = lambda name: '%.1f%%' % (100 * max(a[name])) if a[name] else '-'
+    return '%d/%d | %.2f | %s | %s' % (len(a['found']), len(a['planted']), len(a['false']) / max(1, len(a['builds'])), most('rate'),
                                          most('deadline') + (', %d wrong' % len(a['wrong']) if a['wrong'] else ''))
 
 
