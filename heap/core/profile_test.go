@@ -2,7 +2,6 @@ package core
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -116,7 +115,7 @@ func TestProfile(t *testing.T) {
 
 			d.checkSums(t, p, c.mode == "full")
 			var out bytes.Buffer
-			if err := m.WritePaths(&out, PathDump{Profiles: list}); err != nil {
+			if err := m.WritePaths(&out, list); err != nil {
 				t.Fatal(err)
 			}
 			got, want := pathsOf(t, linesOf(out.Bytes())), pathsOf(t, d.lines)
@@ -256,39 +255,5 @@ func TestProfileDamaged(t *testing.T) {
 			}
 		}
 		*b = old
-	}
-}
-
-// TestHeapByPaths writes a list of blocks by call path: the sums equal the sums of the blocks.
-func TestHeapByPaths(t *testing.T) {
-	d := deviceCore(t, 0, "plain")
-	m, owners, _ := d.open(t)
-	h, err := m.FindHeap(Search{Owners: owners})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := m.WritePaths(&out, PathDump{Heap: h}); err != nil {
-		t.Fatal(err)
-	}
-	live, size, want := uint64(0), uint64(0), uint64(0)
-	list := pathsOf(t, linesOf(out.Bytes()))
-	for _, e := range list {
-		live, size = live+e.Live, size+e.Bytes
-		if len(e.Frames) < 3 {
-			t.Errorf("a path of %d frames", len(e.Frames))
-		}
-	}
-	for _, x := range d.truth {
-		want += x.size
-	}
-	stacks := map[string]bool{}
-	for _, line := range d.lines {
-		s, _ := fields(t, line)
-		stacks[fmt.Sprint(s.PCs)] = true
-	}
-	if live != uint64(len(d.truth)) || size != want || len(list) != len(stacks) {
-		t.Errorf("%d blocks of %d bytes in %d paths, the program has %d of %d, the library %d stacks",
-			live, size, len(list), len(d.truth), want, len(stacks))
 	}
 }

@@ -38,8 +38,8 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 		h, err = nil, core.ErrNoHeap
 	}
 	switch {
-	case err == nil && len(profiles) > 0 && profiles[0].Sample > 0:
-		return nil, cli.Usagef("the blocks of the profile at %#x are sampled, those of the list at %#x are not: --owner selects one of them",
+	case err == nil && len(profiles) > 0:
+		return nil, cli.Usagef("the blocks of the profile at %#x are counted by call path, those of the list at %#x are not: --owner selects one of them",
 			profiles[0].Addr, h.Owners[0].Addr)
 	case err == nil && h.Owners[0].Carved && !o.carve && len(search.Typed) == 0:
 		if foreign, err := o.findForeign(in, nil); err == nil && len(unproven(o.arenas)) == 0 {
@@ -50,7 +50,7 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 	case !errors.Is(err, core.ErrNoHeap):
 		return h, err
 	case len(profiles) > 0 && blocks:
-		return nil, cli.Usagef("the blocks of the profile at %#x are in no list: not with --only, --by, --leaks, --damage or --bytes", profiles[0].Addr)
+		return nil, cli.Usagef("the blocks of the profile at %#x are in no list: not with --only, --by, --leaks or --damage", profiles[0].Addr)
 	case len(profiles) > 0:
 		return nil, nil
 	case len(search.Typed) > 0:
@@ -67,7 +67,7 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 
 // needsBlocks reports whether the flags need blocks.
 func (o *heapOptions) needsBlocks() bool {
-	return o.blocks || o.only != "" || o.leaks || o.damage || o.by != "" || len(o.bytes) > 0
+	return o.blocks || o.only != "" || o.leaks || o.damage || o.by != ""
 }
 
 // manyBlocks is the number of blocks from which on memory matters more than time.

@@ -48,10 +48,6 @@ func TestHeapOfAnAllocator(t *testing.T) {
 	if strings.Contains(out, "call stack") {
 		t.Errorf("call stacks, which this allocator does not store:\n%s", out)
 	}
-	code, out, errs = run("--paths")
-	if code != cli.OK || strings.Count(out, "\n~p#") == 0 || !strings.Contains(out, "n=282") {
-		t.Errorf("--paths: exit code %d: %s\n%s", code, errs, out)
-	}
 	for _, c := range []struct{ args, want string }{
 		{"--allocator dlmalloc", `--allocator "dlmalloc": expected freertos`},
 		{"--allocator freertos", "no heap of freertos in this image"},

@@ -13,7 +13,7 @@ import (
 
 // Any image, ELF file or registers under any flags: see cmdtest.FuzzSub.
 func FuzzCommand(f *testing.F) {
-	heap := [][]string{{"--carve"}, {"--damage"}, {"--leaks"}, {"--only", "leaked"}, {"--only", "damaged"}, {"--bytes", "0x20001040"},
+	heap := [][]string{{"--carve"}, {"--damage"}, {"--leaks"}, {"--only", "leaked"}, {"--only", "damaged"},
 		{"--owner", "0x20000100"}, {"--owner", "active"}, {"-e", "FILE"}, {"-e", "FILE@0x20000000"}, {"--regs", "FILE"}}
 	stacks := [][]string{{"--no-tables"}, {"--no-scan"}, {"--max-frames", "3"}, {"--thread", "1"}, {"--regs", "FILE"}, {"-e", "FILE"},
 		{"-e", "FILE@0x400000"}}

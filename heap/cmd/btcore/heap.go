@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,8 +22,6 @@ type heapOptions struct {
 	leaks  bool
 	damage bool
 	only   string
-	bytes  []string
-	paths  bool
 	by     string
 	json   bool
 	blocks bool
@@ -56,7 +53,7 @@ if there are no symbols.
 
 -o FILE writes the heap as a recording, for btheap and btdecode, --record prints
 it. If the program counts by call path in a struct lwsbt_profile, heap prints
-that table; --paths prints any heap in this form.`,
+that table.`,
 		Example: `
 btcore heap core -e app.elf                      leak or fragmentation, who
 btcore heap --leaks core -e app.elf              what is leaked
@@ -75,9 +72,7 @@ btcore heap --only leaked core -e app.elf | btheap top`,
 	f.BoolVar(&o.json, "json", false, "with --by type or --blocks, print JSON")
 	f.BoolVar(&o.blocks, "blocks", false, "print each block: address, size, function, holder, type")
 	f.BoolVar(&o.record, "record", false, "print the recording")
-	f.BoolVar(&o.paths, "paths", false, "print the recording by call path: ~p# lines, without addresses")
 	f.StringVar(&o.allocator, "allocator", "", "read the blocks of allocator `NAME`: "+strings.Join(alloc.Names(), ", "))
-	f.StringArrayVar(&o.bytes, "bytes", nil, "print the bytes of the block that holds `0xADDR`")
 	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or incomplete,
 2 usage, unreadable input or no heap in it, 3 something outside failed.`)
 	return in.command(c, "Heap", f, func(c *cobra.Command) error { return o.run(c, &in) })
@@ -86,28 +81,24 @@ btcore heap --only leaked core -e app.elf | btheap top`,
 // check rejects flags that exclude each other.
 func (o *heapOptions) check() error {
 	kinds := []string{"", "reachable", "doubtful", "uncertain", "leaked", "damaged"}
-	prints := o.leaks || o.damage || len(o.bytes) > 0 // instead of a recording
+	prints := o.leaks || o.damage // instead of a recording
 	switch {
 	case !slices.Contains(kinds, o.only):
 		return cli.BadArgsf("--only %q: expected %s", o.only, strings.Join(kinds[1:], ", "))
 	case o.carve && len(o.owner) > 0:
 		return cli.BadArgsf("--carve and --owner: expected one of them")
 	case o.only != "" && prints:
-		return cli.BadArgsf("--only is for recordings: not with --leaks, --damage or --bytes")
-	case o.paths && prints:
-		return cli.BadArgsf("--paths is for recordings: not with --leaks, --damage or --bytes")
+		return cli.BadArgsf("--only is for recordings: not with --leaks or --damage")
 	case o.by != "" && o.by != "type":
 		return cli.BadArgsf("--by %q: expected type", o.by)
-	case o.by != "" && (prints || o.paths):
-		return cli.BadArgsf("--by: not with --leaks, --damage, --bytes or --paths")
+	case o.by != "" && prints:
+		return cli.BadArgsf("--by: not with --leaks or --damage")
 	case o.json && o.by == "" && !o.blocks:
 		return cli.BadArgsf("--json: expected --by type or --blocks")
-	case o.blocks && (prints || o.paths || o.by != "" || o.only != ""), o.record && (prints || o.blocks || o.by != ""):
-		return cli.BadArgsf("--blocks, --record, --leaks, --damage, --bytes, --by: expected one of them")
+	case o.blocks && (prints || o.by != "" || o.only != ""), o.record && (prints || o.blocks || o.by != ""):
+		return cli.BadArgsf("--blocks, --record, --leaks, --damage, --by: expected one of them")
 	case o.allocator != "" && (o.carve || len(o.owner) > 0):
 		return cli.BadArgsf("--allocator: not with --owner or --carve")
-	case len(o.bytes) > 0 && (o.leaks || o.damage):
-		return cli.BadArgsf("--bytes: not with --leaks or --damage")
 	}
 	return nil
 }
@@ -197,8 +188,6 @@ const maxDWARF = 128
 // write writes the output that the flags select.
 func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap, profiles []*core.Profile) error {
 	switch {
-	case len(o.bytes) > 0:
-		return writeBytes(w, in, h, o.bytes)
 	case o.by != "":
 		return o.writeTypes(w, in, h)
 	case o.leaks || o.damage:
@@ -227,18 +216,13 @@ func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap, profiles []*co
 	switch {
 	case o.blocks:
 		return o.writeBlocks(w, in, h)
-	case h != nil && !o.record && !o.paths && o.only == "" && len(profiles) == 0 && in.output == "-":
+	case h != nil && !o.record && o.only == "" && len(profiles) == 0 && in.output == "-":
 		return o.overview(w, in, h)
 	}
-	if !o.paths && len(profiles) == 0 {
-		return in.WriteRecording(w, h, o.keep(in, h))
+	if len(profiles) > 0 {
+		return in.WritePaths(w, profiles)
 	}
-	d := core.PathDump{Profiles: profiles, Heap: h}
-	if h != nil {
-		d.Keep = o.keep(in, h)
-		d.Code, d.Shift = in.code()
-	}
-	return in.WritePaths(w, d)
+	return in.WriteRecording(w, h, o.keep(in, h))
 }
 
 // keep returns a function that reports whether --only selects a block; nil selects
@@ -302,49 +286,4 @@ func (o *heapOptions) warn(c *cobra.Command, in *input, h *core.Heap, profiles [
 		}
 		say(c, cli.Count(len(h.Damage), what)+": --damage says more")
 	}
-}
-
-// writeBytes prints the contents of the blocks that --bytes names, in hexadecimal.
-func writeBytes(w io.Writer, in *input, h *core.Heap, addrs []string) error {
-	for _, a := range addrs {
-		addr, err := strconv.ParseUint(a, 0, 64)
-		if err != nil {
-			return cli.BadArgsf("--bytes %q: expected 0xADDR", a)
-		}
-		i := slices.IndexFunc(h.Blocks, func(b core.Block) bool { return b.Addr <= addr && (addr-b.Addr < b.Size || addr == b.Addr) })
-		if i < 0 {
-			return cli.Usagef("--bytes %s: in no block", a)
-		}
-		b := h.Blocks[i]
-		if !b.Sized() {
-			return cli.Usagef("--bytes %s: the size of the block at %#x was overwritten", a, b.Addr)
-		}
-		fmt.Fprintf(w, "%#x, %s\n", b.Addr, cli.Count(b.Size, "byte"))
-		if err := hexDump(w, in, b.Addr, b.Size); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// hexDump prints memory, 16 bytes per line, up to the first byte that is not in the image.
-func hexDump(w io.Writer, in *input, addr, size uint64) error {
-	for off := uint64(0); off < size; off += 16 {
-		var line [16]byte
-		n := in.Read(line[:min(16, size-off)], addr+off)
-		text := make([]byte, n)
-		for i, c := range line[:n] {
-			if text[i] = c; c < ' ' || c > '~' {
-				text[i] = '.'
-			}
-		}
-		if _, err := fmt.Fprintf(w, "%0*x  %-47s  %s\n", in.Word/4, addr+off, fmt.Sprintf("% x", line[:n]), text); err != nil {
-			return err
-		}
-		if n < 16 && off+uint64(n) < size {
-			fmt.Fprintf(w, "%s of %s are not in the image\n", cli.Count(size-off-uint64(n), "byte"), cli.Number(size))
-			break
-		}
-	}
-	return nil
 }

@@ -143,16 +143,10 @@ func TestHeapOfACore(t *testing.T) {
 			t.Errorf("heap %s: the program is not among the modules", c.args)
 		}
 	}
-	// Contents of a block are printed only if --bytes asks for them.
+	// Contents of a block are not printed.
 	for _, args := range [][]string{{"--leaks"}, {"--damage"}, {"--leaks", "--damage"}, nil} {
 		if _, out, errs := execute(append([]string{"heap", core}, args...)...); strings.Contains(out+errs, "hunter2") {
 			t.Errorf("heap %v prints the contents of a block", args)
-		}
-	}
-	for _, at := range []uint64{leaked[0], leaked[0] + 20} {
-		code, out, _ := execute("heap", core, "--bytes", fmt.Sprintf("%#x", at))
-		if code != cli.OK || strings.Count(out, "hunter2") != 1 || !strings.HasPrefix(out, fmt.Sprintf("%#x, ", leaked[0])) {
-			t.Errorf("--bytes %#x: exit code %d\n%s", at, code, out)
 		}
 	}
 	code, out, _ := execute("heap", core, "--leaks")
@@ -170,8 +164,6 @@ func TestHeapOfACore(t *testing.T) {
 		{"--only leaked --leaks", cli.Usage, "--only is for recordings"},
 		{"--owner none", cli.Usage, "--owner none: no variable of this name"},
 		{"--owner 0x10", cli.Usage, "the owner at 0x10 is not in the image"},
-		{"--bytes 0x10", cli.Usage, "--bytes 0x10: in no block"},
-		{"--bytes here", cli.Usage, `--bytes "here": expected 0xADDR`},
 		{"--ram nowhere", cli.Usage, "no such file"},
 		{"--ram x=" + exe, cli.Usage, "expected 0xADDR=FILE"},
 		{"-o " + core, cli.Usage, "same file as the input"},

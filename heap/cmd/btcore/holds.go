@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 
-	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -20,7 +18,6 @@ import (
 type holdsOptions struct {
 	heapOptions
 	path   string
-	pprof  string
 	before string // file with the JSON of an earlier image
 	most   int
 	// Blocks that words hold which may be old, and their bytes.
@@ -47,20 +44,17 @@ Blocks get a type where it is sure. If the first word points to a vtable, the
 type is the class, with -g the whole object's; if it points to a constant with
 functions, the block is an "object of" it. By the debug information of -e, a
 block has the type T to which a pointer T * of a variable or known struct
-points, or in heaps with call stacks, that of the one variable T * of the
-allocating function with the requested size. Types change no number.`,
+points. Types change no number.`,
 		Example: `
 btcore holds core -e app.elf                     what holds the memory
 btcore holds core -e app.elf --path 0x55d0c0a31b90
 btcore holds core -e app.elf --json > before.json
 btcore holds core2 -e app.elf --since before.json
-btcore holds --ram 0x20000000=ram.bin -e fw.elf --pprof held.pb.gz
-btheap html held.pb.gz -o held.html              as a flame graph`,
+btcore holds --ram 0x20000000=ram.bin -e fw.elf`,
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&o.path, "path", "", "print the path from a variable to the block that holds `0xADDR`")
 	f.BoolVar(&o.json, "json", false, "print JSON")
-	f.StringVar(&o.pprof, "pprof", "", "write the retained blocks, by holder, to `FILE` for pprof and btheap")
 	f.StringVar(&o.before, "since", "", "print what changed since an earlier image, of which --json wrote `FILE`")
 	f.IntVarP(&o.most, "number", "n", 20, "print up to `N` holders; 0: all, as --json without -n")
 	f.StringVar(&o.allocator, "allocator", "", "read the blocks of allocator `NAME`, as btcore heap")
@@ -73,8 +67,8 @@ func (o *holdsOptions) run(c *cobra.Command, in *input) error {
 	if o.most < 0 {
 		return cli.BadArgsf("-n %d: expected 0 or more", o.most)
 	}
-	if o.path != "" && (o.json || o.pprof != "") {
-		return cli.BadArgsf("--path: not with --json or --pprof")
+	if o.path != "" && o.json {
+		return cli.BadArgsf("--path: not with --json")
 	}
 	if o.before != "" && (o.json || o.path != "") {
 		return cli.BadArgsf("--since: not with --json or --path")
@@ -118,11 +112,6 @@ func (o *holdsOptions) write(w io.Writer, in *input, g *graph.Graph, names *root
 	}
 	in.Release()
 	t := g.Dominators()
-	if o.pprof != "" {
-		if err := writeHeld(o.pprof, in, t.Paths()); err != nil {
-			return err
-		}
-	}
 	if o.json {
 		return o.writeJSON(w, in, g, t)
 	}
@@ -257,29 +246,4 @@ func (o *holdsOptions) writePath(w io.Writer, g *graph.Graph, names *rootNames) 
 		fmt.Fprintln(w, "  no variable, stack or register leads to it")
 	}
 	return nil
-}
-
-// writeHeld writes a profile whose stacks are ways down the dominator tree.
-func writeHeld(name string, in *input, paths []graph.Path) error {
-	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}},
-		DefaultSampleType: "inuse_space", PeriodType: &profile.ValueType{Type: "space", Unit: "bytes"}, Period: 1}
-	known := map[string]*profile.Location{}
-	location := func(name string) *profile.Location {
-		l := known[name]
-		if l == nil {
-			f := &profile.Function{ID: uint64(len(p.Function) + 1), Name: cli.Printable(name)}
-			l = &profile.Location{ID: f.ID, Line: []profile.Line{{Function: f}}}
-			known[name] = l
-			p.Function, p.Location = append(p.Function, f), append(p.Location, l)
-		}
-		return l
-	}
-	for _, x := range paths {
-		s := &profile.Sample{Value: []int64{int64(x.Blocks), int64(min(x.Bytes, 1<<63-1))}}
-		for i := len(x.Names) - 1; i >= 0; i-- {
-			s.Location = append(s.Location, location(x.Names[i]))
-		}
-		p.Sample = append(p.Sample, s)
-	}
-	return cli.WriteOutput(name, in.paths(), os.Stdout, func(w io.Writer) error { return p.Write(w) })
 }

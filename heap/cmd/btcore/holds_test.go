@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/pprof/profile"
-
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -106,34 +104,10 @@ func TestHolds(t *testing.T) {
 		t.Errorf("--path of a buffer:\n%s", out)
 	}
 
-	// The profile has the same sums.
-	file := filepath.Join(t.TempDir(), "held.pb.gz")
-	if code, _, errs := execute("holds", core, "-e", exe, "--pprof", file); code != cli.OK {
-		t.Fatalf("--pprof: exit code %d: %s", code, errs)
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	p, err := profile.Parse(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums := map[string]int64{}
-	for _, s := range p.Sample {
-		root := s.Location[len(s.Location)-1].Line[0].Function.Name
-		sums[root] += s.Value[1]
-		sums["all"] += s.Value[1]
-	}
-	if sums["g_sessions"] != word*16*12 || sums["leaked"] != word*3*14 || sums["all"] != int64(got.Bytes) {
-		t.Errorf("--pprof: %v", sums)
-	}
-
 	for _, c := range []struct{ args, want string }{
 		{"--path 0x10", "--path 0x10: in no block"},
 		{"--path here", `--path "here": expected 0xADDR`},
-		{"--path 0x10 --json", "--path: not with --json or --pprof"},
+		{"--path 0x10 --json", "--path: not with --json"},
 		{"-n -1", "-n -1: expected 0 or more"},
 		{"--allocator musl", "no heap of musl in this image"},
 	} {

@@ -27,7 +27,7 @@ prints the heap as a recording that btheap reads, or which blocks were
 overwritten, which leaked.
 
 An image contains all data of the program, also keys and passwords. btcore
-prints the contents of blocks only with --bytes.`,
+prints no contents of blocks.`,
 		Example: `
 btcore heap core -e app.elf | btheap top         what holds the memory
 btcore heap --leaks core -e app.elf              leaks

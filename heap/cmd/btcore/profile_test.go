@@ -82,7 +82,7 @@ func TestProfileOfACore(t *testing.T) {
 		t.Fatalf("the program has %d blocks", blocks)
 	}
 	found := fmt.Sprintf("%d blocks of %d paths in the profile at ", blocks, len(labels))
-	for _, flags := range []string{"", "--paths", "-e " + exe, "--owner table"} {
+	for _, flags := range []string{"", "-e " + exe, "--owner table"} {
 		code, out, errs := execute(append([]string{"heap", core}, strings.Fields(flags)...)...)
 		n, b, paths := pathSums(t, out)
 		if code != cli.OK || n != blocks || b != bytes || paths != len(labels) || !strings.Contains(errs, found) {
@@ -90,34 +90,10 @@ func TestProfileOfACore(t *testing.T) {
 				flags, code, n, b, paths, blocks, bytes, len(labels), errs)
 		}
 	}
-	for _, flags := range []string{"--leaks", "--damage", "--only leaked", "--bytes 0x10"} {
+	for _, flags := range []string{"--leaks", "--damage", "--only leaked"} {
 		code, _, errs := execute(append([]string{"heap", core}, strings.Fields(flags)...)...)
-		if code != cli.Usage || !strings.Contains(errs, "are in no list: not with --only, --by, --leaks, --damage or --bytes") {
+		if code != cli.Usage || !strings.Contains(errs, "are in no list: not with --only, --by, --leaks or --damage") {
 			t.Errorf("heap %s: exit code %d, %s", flags, code, errs)
 		}
-	}
-}
-
-// TestHeapByPaths prints a list of blocks by call path.
-func TestHeapByPaths(t *testing.T) {
-	cmdtest.Long(t)
-	core, _, blocks := deadProgram(t)
-	for _, c := range []struct {
-		args string
-		want int
-	}{{"--paths", len(blocks["kept"]) + len(blocks["leaked"])}, {"--paths --only leaked", len(blocks["leaked"])}} {
-		_, records, _ := execute(append([]string{"heap", core}, strings.Fields(strings.Replace(c.args, "--paths", "--record", 1))...)...)
-		var end codec.Header
-		if err := codec.ParseHeader(&end, []byte(records[strings.LastIndex(records, "~h#end"):len(records)-1])); err != nil {
-			t.Fatal(err)
-		}
-		bytes, _ := end.Uint("b") // TestHeapOfACore checks it
-		code, out, errs := execute(append([]string{"heap", core}, strings.Fields(c.args)...)...)
-		if n, b, _ := pathSums(t, out); code != cli.OK || n != uint64(c.want) || b != bytes {
-			t.Errorf("heap %s: exit code %d, %d blocks of %d bytes, want %d of %d; %s", c.args, code, n, b, c.want, bytes, errs)
-		}
-	}
-	if code, _, errs := execute("heap", core, "--paths", "--leaks"); code != cli.Usage || !strings.Contains(errs, "--paths is for recordings") {
-		t.Errorf("--paths --leaks: exit code %d, %s", code, errs)
 	}
 }

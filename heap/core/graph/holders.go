@@ -2,7 +2,6 @@ package graph
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"slices"
 )
@@ -75,70 +74,4 @@ func (g *Graph) Unreached() (bytes uint64, blocks int) {
 		}
 	}
 	return bytes, blocks
-}
-
-// Path is a way down the dominator tree, with the blocks at its end.
-type Path struct {
-	Names  []string // the root first; equal names in a row are one
-	Bytes  uint64
-	Blocks int
-}
-
-// maxNames is the most names in a Path.
-const maxNames = 100
-
-// Paths returns the dominator tree, merged by the names of its nodes: roots have theirs, blocks their
-// type or size. Blocks that no root reaches have the path "leaked".
-func (t *Tree) Paths() []Path {
-	type step struct {
-		path int32
-		name string
-	}
-	list := []Path{{}}
-	next := map[step]int32{}
-	at := make([]int32, t.g.Nodes())
-	enter := func(from int32, name string) int32 {
-		p := list[from].Names
-		if n := len(p); n > 0 && p[n-1] == name || n == maxNames {
-			return from
-		}
-		k := step{from, name}
-		id, ok := next[k]
-		if !ok {
-			id = int32(len(list))
-			next[k] = id
-			list = append(list, Path{Names: append(slices.Clip(slices.Clone(p)), name)})
-		}
-		return id
-	}
-	count := func(id int32, block int) {
-		list[id].Bytes, list[id].Blocks = plus(list[id].Bytes, t.g.Heap.Blocks[block].Size), list[id].Blocks+1
-	}
-	for _, v := range t.order[1:] {
-		b, isBlock := t.g.block(int(v))
-		if !isBlock {
-			at[v] = enter(0, t.g.Roots[v-1].Name)
-			continue
-		}
-		from := at[t.idom[v]]
-		if t.idom[v] == 0 {
-			root, _ := t.g.Nearest(b)
-			from = enter(0, "shared: "+t.g.Roots[root].Name)
-		}
-		at[v] = enter(from, t.g.blockName(b))
-		count(at[v], b)
-	}
-	for i := range t.g.Heap.Blocks {
-		if !t.g.Reached(i) {
-			count(enter(enter(0, "leaked"), t.g.blockName(i)), i)
-		}
-	}
-	return slices.DeleteFunc(list, func(p Path) bool { return p.Blocks == 0 })
-}
-
-func (g *Graph) blockName(block int) string {
-	if t := g.Type(block); t != "" {
-		return t
-	}
-	return fmt.Sprintf("block of %d bytes", g.Heap.Blocks[block].Size)
 }

@@ -2,6 +2,7 @@ package types
 
 import (
 	"debug/dwarf"
+	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -14,22 +15,33 @@ type global struct {
 
 // global adds a variable whose location is an address.
 func (r *reader) global(e *dwarf.Entry) {
-	const address = 3 // DW_OP_addr
+	const address, indexed = 0x03, 0xa1 // DW_OP_addr, DW_OP_addrx
+	if e.Tag == dwarf.TagCompileUnit {
+		base, _ := e.Val(dwarf.AttrAddrBase).(int64)
+		r.unitAddrs = r.addrs[min(max(base, 0), int64(len(r.addrs))):]
+	}
 	place, _ := e.Val(dwarf.AttrLocation).([]byte)
-	if e.Tag != dwarf.TagVariable || int64(len(place)) != 1+r.word || place[0] != address {
+	if e.Tag != dwarf.TagVariable || len(place) < 2 {
+		return
+	}
+	b := place[1:]
+	if place[0] == indexed {
+		n, size := binary.Uvarint(b)
+		if size != len(b) || n >= uint64(len(r.unitAddrs))/uint64(r.word) {
+			return
+		}
+		b = r.unitAddrs[n*uint64(r.word):][:r.word]
+	} else if place[0] != address {
 		return
 	}
 	at, ok := r.typeOf(e)
-	if !ok {
-		return
+	switch {
+	case !ok || int64(len(b)) != r.word:
+	case r.word == 8:
+		r.globals = append(r.globals, global{r.order.Uint64(b), at})
+	default:
+		r.globals = append(r.globals, global{uint64(r.order.Uint32(b)), at})
 	}
-	g := global{at: at}
-	if r.word == 8 {
-		g.addr = r.order.Uint64(place[1:])
-	} else {
-		g.addr = uint64(r.order.Uint32(place[1:]))
-	}
-	r.globals = append(r.globals, g)
 }
 
 // Memory is the image of a program.

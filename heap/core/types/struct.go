@@ -40,46 +40,6 @@ func (r *reader) plain(at dwarf.Offset) (e *dwarf.Entry, name string) {
 	return nil, ""
 }
 
-// isVoidPointer reports whether a type is void *.
-func (r *reader) isVoidPointer(at dwarf.Offset) bool {
-	e, _ := r.plain(at)
-	return e != nil && e.Tag == dwarf.TagPointerType && e.Val(dwarf.AttrType) == nil
-}
-
-// isSize reports whether a type is size_t, or another unsigned integer of the size of a pointer.
-func (r *reader) isSize(at dwarf.Offset) bool {
-	const unsigned = 7 // DW_ATE_unsigned
-	e, _ := r.plain(at)
-	if e == nil || e.Tag != dwarf.TagBaseType {
-		return false
-	}
-	size, _ := e.Val(dwarf.AttrByteSize).(int64)
-	encoding, _ := e.Val(dwarf.AttrEncoding).(int64)
-	return size == r.word && encoding == unsigned
-}
-
-// pointee returns the struct to which a type points, nil if it is no pointer to a struct of known size.
-func (r *reader) pointee(at dwarf.Offset) *Struct {
-	s, seen := r.types[at]
-	if !seen {
-		s = r.structOf(at)
-		r.types[at] = s
-	}
-	return s
-}
-
-func (r *reader) structOf(at dwarf.Offset) *Struct {
-	pointer, _ := r.plain(at)
-	if pointer == nil || pointer.Tag != dwarf.TagPointerType {
-		return nil
-	}
-	to, ok := pointer.Val(dwarf.AttrType).(dwarf.Offset)
-	if !ok {
-		return nil
-	}
-	return r.target(to)
-}
-
 // target returns the struct of a type, nil if it is no struct of known size.
 func (r *reader) target(at dwarf.Offset) *Struct {
 	s, seen := r.targets[at]
@@ -211,4 +171,15 @@ func (f *fields) sizeOf(at dwarf.Offset) int64 {
 		return f.word
 	}
 	return size
+}
+
+// Fits reports whether a block can have the type by its content: each pointer is 0, or an address of memory.
+func (s *Struct) Fits(pointer func(off uint64) (uint64, bool), memory func(addr uint64) bool) bool {
+	for _, p := range s.pointers {
+		v, ok := pointer(p.off)
+		if !ok || v != 0 && !memory(v) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,13 +1,7 @@
 // Package types labels blocks with the type that they probably have.
 //
-//	ELF ─Read→ Info; call stack, requested size ─Info.Struct→ Struct ─Fits→ label of a block
 //	blocks, tables of symbols ─Objects→ labels by the first word: vtables
-//	blocks, Info ─Info.Reached→ labels by typed pointers
-//
-// By its call stack, a block has the type T if the allocating function has local variables T *, of one T alone with the
-// requested size. The allocating function is the innermost one of the call stack that does not return void *:
-// functions that do are wrappers of an allocator, and those with a parameter size_t have variables of the allocator.
-// A struct that ends with an array without length has blocks of any size: then no other type is sure.
+//	ELF ─Read→ Info; blocks ─Info.Reached→ labels by typed pointers
 //
 // Labels are for display. They must not decide which block is reachable.
 //
@@ -22,12 +16,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"sort"
 
 	"github.com/lwsbt/lwsbt/heap/core/internal/debuginfo"
 )
 
-// Limits of the depth of scopes, and of structs in structs.
+// Limits of the depth of types in types, and of structs in structs.
 const (
 	maxDepth  = 256
 	maxFields = 1 << 10 // of a struct, with those of structs in it
@@ -43,12 +36,11 @@ type Struct struct {
 	open     bool   // its last member is an array without length
 }
 
-// Info is what the debug information of a file tells about the functions that allocate.
+// Info is what the debug information of a file tells about types and variables.
 type Info struct {
-	functions []*scope // by address
-	classes   map[string]class
-	globals   []global
-	reader    *reader
+	classes map[string]class
+	globals []global
+	reader  *reader
 }
 
 // class is what debug information tells about the structs and classes of a name without its namespaces.
@@ -56,19 +48,6 @@ type class struct {
 	sizes []uint64
 	first bool // one is the first member of another type
 	base  bool // one is a base class
-}
-
-// scope is a function, or one that was inlined into it.
-type scope struct {
-	ranges  [][2]uint64
-	wrapper bool // it returns void *
-	sized   bool // and has a parameter of the type size_t: its variables are the allocator's
-	structs []*Struct
-	inlined []*scope
-}
-
-func (s *scope) holds(pc uint64) bool {
-	return slices.ContainsFunc(s.ranges, func(r [2]uint64) bool { return pc >= r[0] && pc < r[1] })
 }
 
 // Read reads the debug information of an ELF file. The Info is empty if there is none, or too much.
@@ -90,30 +69,32 @@ func Read(path string) (info *Info, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: debug information: %w", path, err)
 	}
-	r := &reader{d: d, entries: d.Reader(), left: debuginfo.MaxEntries, word: 4, order: f.ByteOrder, types: map[dwarf.Offset]*Struct{}, targets: map[dwarf.Offset]*Struct{}, begins: map[uint64]bool{}, known: map[identity]*Struct{}}
+	r := &reader{d: d, entries: d.Reader(), left: debuginfo.MaxEntries, word: 4, order: f.ByteOrder, targets: map[dwarf.Offset]*Struct{}, begins: map[uint64]bool{}, known: map[identity]*Struct{}}
 	if f.Class == elf.ELFCLASS64 {
 		r.word = 8
+	}
+	if s := f.Section(".debug_addr"); s != nil {
+		r.addrs, _ = s.Data() // without it, the variables have no address
 	}
 	info = &Info{classes: map[string]class{}, reader: r}
 	if err := r.units(info); err != nil {
 		return nil, fmt.Errorf("%s: debug information: %w", path, err)
 	}
-	sort.Slice(info.functions, func(i, j int) bool { return info.functions[i].ranges[0][0] < info.functions[j].ranges[0][0] })
 	return info, nil
 }
 
 // reader reads entries of debug information.
 type reader struct {
-	d       *dwarf.Data
-	entries *dwarf.Reader
-	left    int                      // entries
-	word    int64                    // bytes of a pointer
-	types   map[dwarf.Offset]*Struct // of the type of a variable; nil if it is no pointer to a struct
-	targets map[dwarf.Offset]*Struct // of a type; nil if it is no struct
-	known   map[identity]*Struct
-	order   binary.ByteOrder
-	globals []global
-	begins  map[uint64]bool // hashes of members with which a struct begins, and has more
+	d                *dwarf.Data
+	entries          *dwarf.Reader
+	left             int                      // entries
+	word             int64                    // bytes of a pointer
+	targets          map[dwarf.Offset]*Struct // of a type; nil if it is no struct
+	known            map[identity]*Struct
+	order            binary.ByteOrder
+	globals          []global
+	addrs, unitAddrs []byte          // .debug_addr, and the addresses of the current unit
+	begins           map[uint64]bool // hashes of members with which a struct begins, and has more
 }
 
 // identity identifies a type: each unit of debug information has its own copies.
@@ -129,7 +110,7 @@ func (r *reader) next() (*dwarf.Entry, error) {
 	return r.entries.Next()
 }
 
-// units reads all functions.
+// units reads all entries.
 func (r *reader) units(info *Info) error {
 	for {
 		e, err := r.next()
@@ -139,16 +120,6 @@ func (r *reader) units(info *Info) error {
 		}
 		r.class(info, e)
 		r.global(e)
-		if e.Tag != dwarf.TagSubprogram {
-			continue
-		}
-		s, err := r.scope(e, 0)
-		if err != nil {
-			return err
-		}
-		if len(s.ranges) > 0 {
-			info.functions = append(info.functions, s)
-		}
 	}
 }
 
@@ -226,70 +197,6 @@ func (r *reader) structName(at dwarf.Offset) string {
 		return tag
 	}
 	return name
-}
-
-// scope reads a function with its children.
-func (r *reader) scope(e *dwarf.Entry, depth int) (*scope, error) {
-	s := &scope{}
-	s.ranges, _ = r.d.Ranges(e) // none if it was inlined everywhere
-	s.ranges = slices.DeleteFunc(s.ranges, func(x [2]uint64) bool { return x[0] >= x[1] })
-	at, ok := r.typeOf(e)
-	s.wrapper = ok && r.isVoidPointer(at)
-	if !e.Children {
-		return s, nil
-	}
-	return s, r.children(s, depth)
-}
-
-// children reads the children of a function or block up to the end of the list.
-func (r *reader) children(s *scope, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("more than %d scopes in one another", maxDepth)
-	}
-	for {
-		e, err := r.next()
-		switch {
-		case err != nil:
-			return err
-		case e == nil || e.Tag == 0:
-			return nil
-		}
-		if err := r.child(s, e, depth); err != nil {
-			return err
-		}
-	}
-}
-
-// child reads a child of a function or block, with its own children.
-func (r *reader) child(s *scope, e *dwarf.Entry, depth int) error {
-	switch e.Tag {
-	case dwarf.TagInlinedSubroutine, dwarf.TagSubprogram:
-		in, err := r.scope(e, depth+1)
-		if err == nil {
-			s.inlined = append(s.inlined, in)
-		}
-		return err
-	case dwarf.TagLexDwarfBlock:
-		if e.Children {
-			return r.children(s, depth+1)
-		}
-		return nil
-	}
-	if e.Children {
-		defer r.entries.SkipChildren()
-	}
-	at, ok := r.typeOf(e)
-	switch {
-	case !ok:
-	case e.Tag == dwarf.TagVariable:
-		r.global(e)
-		if t := r.pointee(at); t != nil && !slices.Contains(s.structs, t) {
-			s.structs = append(s.structs, t)
-		}
-	case e.Tag == dwarf.TagFormalParameter && s.wrapper:
-		s.sized = s.sized || r.isSize(at)
-	}
-	return nil
 }
 
 // typeOf returns the type of an entry, or of its origin.
