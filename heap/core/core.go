@@ -26,9 +26,9 @@ func (m *Image) addSource(s *source) error {
 	case bytes.HasPrefix(b, []byte(elf.ELFMAG)):
 		return m.addCore(s)
 	case len(b) > 0 && b[0] == ':':
-		return m.addHex(s)
+		return m.addRecords(s, &intelHex)
 	case len(b) > 1 && b[0] == 'S' && b[1] >= '0' && b[1] <= '9':
-		return m.addSRec(s)
+		return m.addRecords(s, &sRecords)
 	case bytes.HasPrefix(b, []byte("KDUMP   ")), bytes.HasPrefix(b, []byte("makedumpfile")):
 		return fmt.Errorf("%s: a kdump file, expected ELF: dump-guest-memory without -z, -l, -s", path)
 	}

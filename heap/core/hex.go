@@ -9,6 +9,23 @@ import (
 // maxUntext limits the number of bytes of data in a file of records.
 const maxUntext = 1 << 30
 
+// hexFormat is a format of lines with bytes in hexadecimal, of which the first is their number and the last a checksum.
+type hexFormat struct {
+	name string
+	mark byte   // at the start of a line
+	skip int    // characters before the bytes
+	more int    // bytes that are not counted
+	sum  byte   // of all bytes
+	end  string // what ends the file
+	// record takes the bytes of a line. It returns why they are rejected, "" if they are not.
+	record func(r *records, line, b []byte) (why string, err error)
+}
+
+var (
+	intelHex = hexFormat{"an Intel HEX record", ':', 1, 5, 0, "end-of-file record", (*records).intel}
+	sRecords = hexFormat{"an S-record", 'S', 2, 1, 0xff, "S7, S8 or S9 record", (*records).motorola}
+)
+
 // records collects the data of a file of lines; data at adjacent addresses is joined.
 type records struct {
 	m     *Image
@@ -16,7 +33,9 @@ type records struct {
 	addr  uint64 // of data
 	data  []byte
 	total int
-	bad   int // number of rejected lines
+	base  uint64 // of Intel HEX
+	wrap  bool   // addresses wrap at 64 KB, as in segments
+	ended bool
 }
 
 func (r *records) put(addr uint64, b []byte) error {
@@ -36,94 +55,76 @@ func (r *records) flush() {
 	r.data = nil
 }
 
-// reject adds a note about a rejected line.
-func (r *records) reject(line int, format string, args ...any) {
-	r.bad++
-	r.m.notes.add("%s:%d: %s: line left out", r.name, line, fmt.Sprintf(format, args...))
-}
-
-func (r *records) end(ended bool, mark string) error {
-	r.flush()
-	if r.total == 0 {
-		return fmt.Errorf("%s: no line with data", r.name)
-	}
-	if !ended {
-		r.m.notes.add("%s: cut: no %s", r.name, mark)
-	}
-	return nil
-}
-
-// hexFile is the state of reading an Intel HEX file.
-type hexFile struct {
-	records
-	base  uint64
-	wrap  bool // addresses wrap at 64 KB, as in segments
-	ended bool
-}
-
-// addHex reads Intel HEX. A record is `:`, then length, address (16 bits), type, data
-// and a checksum, in hexadecimal.
-func (m *Image) addHex(s *source) error {
-	r := hexFile{records: records{m: m, name: s.name}}
+// addRecords reads a file of lines. Rejected lines are noted.
+func (m *Image) addRecords(s *source, f *hexFormat) error {
+	r := records{m: m, name: s.name}
 	var buf [256 + 5]byte
 	for n, line := range numbered(s.data) {
 		if len(line) == 0 || r.ended {
 			continue
 		}
-		b, why := hexRecord(buf[:], line)
-		if why != "" {
-			r.reject(n, "%s", why)
-			continue
+		b, why := f.bytes(buf[:], line)
+		if why == "" {
+			var err error
+			if why, err = f.record(&r, line, b); err != nil {
+				return err
+			}
 		}
-		if err := r.record(n, b); err != nil {
-			return err
+		if why != "" {
+			m.notes.add("%s:%d: %s: line left out", r.name, n, why)
 		}
 	}
-	return r.end(r.ended, "end-of-file record")
+	r.flush()
+	if r.total == 0 {
+		return fmt.Errorf("%s: no line with data", r.name)
+	}
+	if !r.ended {
+		m.notes.add("%s: cut: no %s", r.name, f.end)
+	}
+	return nil
 }
 
-// hexRecord returns the bytes of a record, or the reason why the record is not valid.
-func hexRecord(buf []byte, line []byte) (b []byte, why string) {
-	if line[0] != ':' || len(line) < 11 || len(line) > 1+2*len(buf) {
-		return nil, "not an Intel HEX record"
+// bytes returns the bytes of a line, or why it is not valid.
+func (f *hexFormat) bytes(buf, line []byte) (b []byte, why string) {
+	if line[0] != f.mark || len(line) < f.skip+2*f.more || len(line) > f.skip+2*len(buf) {
+		return nil, "not " + f.name
 	}
-	k, err := hex.Decode(buf, line[1:])
+	k, err := hex.Decode(buf, line[f.skip:])
 	if err != nil {
 		return nil, err.Error()
 	}
 	b = buf[:k]
-	if want := int(b[0]) + 5; want != k {
+	if want := int(b[0]) + f.more; want != k {
 		return nil, fmt.Sprintf("%d bytes, expected %d", k, want)
 	}
-	sum := byte(0)
+	sum := f.sum
 	for _, c := range b {
-		sum += c
+		sum -= c
 	}
 	if sum != 0 {
-		return nil, fmt.Sprintf("checksum 0x%02x, expected 0x%02x", b[k-1], b[k-1]-sum)
+		return nil, fmt.Sprintf("checksum 0x%02x, expected 0x%02x", b[k-1], b[k-1]+sum)
 	}
 	return b, ""
 }
 
-// record processes one record.
-func (r *hexFile) record(line int, b []byte) error {
+// intel takes length, address (16 bits), type, data and checksum of Intel HEX.
+func (r *records) intel(_, b []byte) (why string, err error) {
 	at, data := uint64(b[1])<<8|uint64(b[2]), b[4:len(b)-1]
 	switch b[3] {
 	case 0:
 		over := int(at) + len(data) - 1<<16
 		if !r.wrap || over <= 0 {
-			return r.put((r.base+at)&(1<<32-1), data)
+			return "", r.put((r.base+at)&(1<<32-1), data)
 		}
 		if err := r.put(r.base+at, data[:len(data)-over]); err != nil {
-			return err
+			return "", err
 		}
-		return r.put(r.base, data[len(data)-over:])
+		return "", r.put(r.base, data[len(data)-over:])
 	case 1:
 		r.ended = true
 	case 2, 4:
 		if len(data) != 2 {
-			r.reject(line, "%d bytes of address, expected 2", len(data))
-			return nil
+			return fmt.Sprintf("%d bytes of address, expected 2", len(data)), nil
 		}
 		shift := 16
 		if r.wrap = b[3] == 2; r.wrap {
@@ -132,69 +133,31 @@ func (r *hexFile) record(line int, b []byte) error {
 		r.base = (uint64(data[0])<<8 | uint64(data[1])) << shift
 	case 3, 5: // start address of the program
 	default:
-		r.reject(line, "record type %d", b[3])
+		return fmt.Sprintf("record type %d", b[3]), nil
 	}
-	return nil
+	return "", nil
 }
 
-// addSRec reads Motorola S-records. A record is `S`, a type, then count, address, data
-// and a checksum in hexadecimal.
-func (m *Image) addSRec(s *source) error {
-	r := records{m: m, name: s.name}
-	ended := false
-	var buf [256]byte
-	for n, line := range numbered(s.data) {
-		if len(line) == 0 || ended {
-			continue
-		}
-		if line[0] != 'S' || len(line) < 4 || len(line) > 2+2*len(buf) {
-			r.reject(n, "not an S-record")
-			continue
-		}
-		k, err := hex.Decode(buf[:], line[2:])
-		if err != nil {
-			r.reject(n, "%v", err)
-			continue
-		}
-		b := buf[:k]
-		if int(b[0])+1 != k {
-			r.reject(n, "%d bytes, expected %d", k, int(b[0])+1)
-			continue
-		}
-		sum := byte(0)
-		for _, c := range b {
-			sum += c
-		}
-		if sum != 0xff {
-			r.reject(n, "checksum 0x%02x, expected 0x%02x", b[k-1], b[k-1]+^sum)
-			continue
-		}
-		width := 0 // of the address, in bytes
-		switch line[1] {
-		case '1', '2', '3':
-			width = int(line[1]-'0') + 1
-		case '7', '8', '9':
-			ended = true
-			continue
-		case '0', '5', '6': // header, counts of records
-			continue
-		default:
-			r.reject(n, "record type S%c", line[1])
-			continue
-		}
-		if k < 1+width+1 {
-			r.reject(n, "no address of %d bytes", width)
-			continue
+// motorola takes count, address, data and checksum of an S-record. Its type is in the line.
+func (r *records) motorola(line, b []byte) (why string, err error) {
+	switch line[1] {
+	case '1', '2', '3':
+		width := int(line[1]-'0') + 1 // of the address, in bytes
+		if len(b) < 1+width+1 {
+			return fmt.Sprintf("no address of %d bytes", width), nil
 		}
 		addr := uint64(0)
 		for _, c := range b[1 : 1+width] {
 			addr = addr<<8 | uint64(c)
 		}
-		if err := r.put(addr, b[1+width:k-1]); err != nil {
-			return err
-		}
+		return "", r.put(addr, b[1+width:len(b)-1])
+	case '7', '8', '9':
+		r.ended = true
+	case '0', '5', '6': // header, counts of records
+	default:
+		return fmt.Sprintf("record type S%c", line[1]), nil
 	}
-	return r.end(ended, "S7, S8 or S9 record")
+	return "", nil
 }
 
 // numbered yields the lines of b with their numbers, without surrounding spaces.

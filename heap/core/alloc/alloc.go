@@ -121,7 +121,7 @@ type Heap struct {
 	Proof  []Proof
 	Stacks map[uint64][]uint64 // return addresses by the address of the block, if the allocator stores them
 
-	sums    *sums
+	dropped *dropped
 	slack   uint8  // the most bytes by which a request was rounded up; 0 if the requested size is known
 	least   uint64 // usable bytes of the smallest chunk, which smaller requests have, too
 	overlap uint64 // bytes at the end of a used block that the header of the next chunk begins with
@@ -134,8 +134,8 @@ func (h *Heap) Proven() bool {
 
 // Count returns the number of blocks in a state, and the sum of their usable bytes.
 func (h *Heap) Count(s State) (blocks int, bytes uint64) {
-	if h.sums != nil {
-		return h.sums.blocks[s], h.sums.bytes[s]
+	if h.dropped != nil {
+		return h.dropped.blocks[s], h.dropped.bytes[s]
 	}
 	for i := range h.Blocks {
 		if h.Blocks[i].State == s {
@@ -146,8 +146,8 @@ func (h *Heap) Count(s State) (blocks int, bytes uint64) {
 	return blocks, bytes
 }
 
-// sums are what a heap tells when its blocks were dropped.
-type sums struct {
+// dropped is what a heap tells when its blocks were dropped.
+type dropped struct {
 	blocks  [states]int
 	bytes   [states]uint64
 	largest uint64
@@ -157,18 +157,18 @@ type sums struct {
 
 // Drop drops the blocks, and keeps what Count, Largest and InTheWay return.
 func (h *Heap) Drop() {
-	x := &sums{largest: h.Largest()}
+	x := &dropped{largest: h.Largest()}
 	for s := range states {
 		x.blocks[s], x.bytes[s] = h.Count(s)
 	}
 	x.way, x.inWay = h.InTheWay()
-	h.Blocks, h.sums = nil, x
+	h.Blocks, h.dropped = nil, x
 }
 
 // Largest returns the largest free block, 0 if there is none.
 func (h *Heap) Largest() (size uint64) {
-	if h.sums != nil {
-		return h.sums.largest
+	if h.dropped != nil {
+		return h.dropped.largest
 	}
 	for i := range h.Blocks {
 		if h.Blocks[i].State == Free {
@@ -337,8 +337,8 @@ type Way struct {
 // InTheWay returns the block without which the largest hole would be largest. ok is false if no
 // block is between holes that are larger together than the largest hole.
 func (h *Heap) InTheWay() (w Way, ok bool) {
-	if h.sums != nil {
-		return h.sums.way, h.sums.inWay
+	if h.dropped != nil {
+		return h.dropped.way, h.dropped.inWay
 	}
 	largest := h.Largest()
 	for i := 1; i+1 < len(h.Blocks); i++ {

@@ -1,7 +1,5 @@
 package alloc
 
-import "fmt"
-
 // RT-Thread's small memory (mem.c) and memheap (memheap.c), 4.1 and 32 bits; symbols are not needed. Both are chains of headers, whose
 // last one is an end mark in use:
 //
@@ -14,12 +12,8 @@ const rtMagic = 0x1ea01ea0
 
 // rtHeap is a heap of RT-Thread.
 type rtHeap struct {
-	*finder
-	h          *Heap
-	memheap    bool
-	pool       uint64 // address that each header has
-	start, end uint64 // first header and end mark
-	header     uint64
+	linked
+	pool uint64 // address that each header has
 }
 
 func (f *finder) rtThread() ([]*Heap, error) {
@@ -27,18 +21,15 @@ func (f *finder) rtThread() ([]*Heap, error) {
 		return nil, ErrNone
 	}
 	return f.search(f.memory(), func(addr, v uint64) *Heap {
-		if v == 0 || v%4 != 0 {
+		if again, _ := f.m.Uint(addr+16, 4); v == 0 || v%4 != 0 || again != v {
 			return nil
 		}
-		if again, _ := f.m.Uint(addr+16, 4); again != v {
-			return nil
+		r := &rtHeap{linked: linked{finder: f, start: v, field: 4, align: 4}}
+		if r.isSmall(addr) {
+			return r.small(addr)
 		}
-		r := &rtHeap{finder: f, start: v}
-		switch {
-		case r.isSmall(addr):
-			return r.read(addr, "RT-Thread small memory")
-		case r.isMemheap(addr):
-			return r.read(addr, "RT-Thread memheap")
+		if r.isMemheap(addr) {
+			return r.memheap(addr)
 		}
 		return nil
 	})
@@ -55,95 +46,69 @@ func (r *rtHeap) isSmall(addr uint64) bool {
 		r.header >= 12 && r.header <= 32
 }
 
+// small reads a small heap.
+func (r *rtHeap) small(at uint64) *Heap {
+	r.base, r.next, r.prev = r.start, 4, 8
+	r.state = func(addr uint64) (used, ok bool) {
+		mark, ok := r.m.Uint(addr, 4)
+		return mark&1 != 0, ok && mark&^1 == r.pool
+	}
+	sum := r.read(at, "RT-Thread small memory")
+	inUse, _ := r.m.Uint(at+8, 4)
+	low, _ := r.m.Uint(at+24, 4)
+	r.h.prove("bytes in use", inUse, sum.used)
+	r.h.prove("the lowest free block", low, sum.lowest)
+	return r.h
+}
+
 // isMemheap reports whether a memheap has its start at an address.
 func (r *rtHeap) isMemheap(addr uint64) bool {
 	size, _ := r.m.Uint(addr+4, 4)
 	list, _ := r.m.Uint(addr+20, 4)
 	magic, _ := r.m.Uint(addr+24, 4)
 	r.pool, _ = r.m.Uint(addr+28, 4)
-	if r.memheap = true; magic != rtMagic || list != addr+24 || r.pool >= addr || addr-r.pool > 128 {
+	if magic != rtMagic || list != addr+24 || r.pool >= addr || addr-r.pool > 128 {
 		return false
 	}
 	for _, r.header = range []uint64{24, 28, 32} {
 		r.end = r.start + size - r.header
-		if used, next, _, ok := r.item(r.end); ok && used && next == r.start {
+		if used, ok := r.inMemheap(r.end); ok && used && r.link(r.end+8) == r.start {
 			return true
 		}
 	}
 	return false
 }
 
-// item reads a header.
-func (r *rtHeap) item(addr uint64) (used bool, next, prev uint64, ok bool) {
+// inMemheap reads the state of a header of a memheap.
+func (r *rtHeap) inMemheap(addr uint64) (used, ok bool) {
 	mark, _ := r.m.Uint(addr, 4)
-	if !r.memheap {
-		next, _ = r.m.Uint(addr+4, 4)
-		prev, ok = r.m.Uint(addr+8, 4)
-		return mark&1 != 0, r.start + next, r.start + prev, ok && mark&^1 == r.pool
-	}
-	pool, _ := r.m.Uint(addr+4, 4)
-	next, _ = r.m.Uint(addr+8, 4)
-	prev, ok = r.m.Uint(addr+12, 4)
-	return mark&1 != 0, next, prev, ok && mark&^1 == rtMagic && pool == r.pool
+	pool, ok := r.m.Uint(addr+4, 4)
+	return mark&1 != 0, ok && mark&^1 == rtMagic && pool == r.pool
 }
 
-// read reads the chunks of the heap whose variables begin at an address.
-func (r *rtHeap) read(at uint64, name string) *Heap {
-	r.h = &Heap{Kind: RTThread, Name: name, Addr: r.pool, slack: 7, least: 16}
-	c := chain{f: r.finder, h: r.h, start: r.start, end: r.end, align: 4, least: r.header, confirm: confirm, read: r.next}
-	r.h.prove("the blocks end at the end mark", r.end, c.walk())
-	used, free, lowest, n := uint64(0), uint64(0), r.end, uint64(0)
-	for i := range r.h.Blocks {
-		switch b := &r.h.Blocks[i]; b.State {
-		case Used:
-			used += b.Size + r.header
-		default:
-			free, n, lowest = free+b.Size, n+1, min(lowest, b.start())
+// memheap reads a memheap.
+func (r *rtHeap) memheap(at uint64) *Heap {
+	r.next, r.prev, r.state = 8, 12, r.inMemheap
+	r.odd = func(addr uint64, used bool) string {
+		if link, _ := r.m.Uint(addr+16, 4); used != (link == 0) {
+			return "the header and the list of free blocks disagree"
 		}
+		return ""
 	}
-	v, _ := r.m.Uint(at+8, 4)
-	if r.memheap {
-		r.h.prove("bytes free", v, free)
-		r.h.prove("blocks in the list of free blocks", r.listed(at+24), n)
-	} else {
-		low, _ := r.m.Uint(at+24, 4)
-		r.h.prove("bytes in use", v, used)
-		r.h.prove("the lowest free block", low, lowest)
-	}
-	r.h.own(r.pool, at+32+r.header-r.pool)
-	r.h.own(r.start, r.end+r.header-r.start)
+	sum := r.read(at, "RT-Thread memheap")
+	free, _ := r.m.Uint(at+8, 4)
+	r.h.prove("bytes free", free, sum.free)
+	r.h.prove("blocks in the list of free blocks", r.listed(at+24), sum.holes)
 	return r.h
 }
 
-// next reads a chunk.
-func (r *rtHeap) next(addr uint64) (c chunk, why string) {
-	used, next, prev, ok := r.item(addr)
-	switch {
-	case !ok:
-		return c, "the header does not lead to its heap"
-	case next < addr+r.header || next > r.end:
-		return c, fmt.Sprintf("the next header is at %#x, expected %#x to %#x", next, addr+r.header, r.end)
-	case addr != r.start && prev >= addr:
-		return c, fmt.Sprintf("the previous header is at %#x, expected less than %#x", prev, addr)
-	}
-	c = chunk{size: next - addr, block: Block{Addr: addr + r.header, Size: next - addr - r.header, Header: uint16(r.header), State: Free}}
-	if used {
-		c.block.State = Used
-	}
-	behind, _, back, intact := r.item(next)
-	switch {
-	case next == r.end:
-	case !intact:
-		c.alone = true
-	case back != addr:
-		return c, fmt.Sprintf("the next header leads back to %#x, not to %#x", back, addr)
-	case !used && !behind:
-		c.odd, c.oddAt = "two free blocks follow each other, which the allocator joins", next
-	}
-	if link, _ := r.m.Uint(addr+16, 4); r.memheap && used != (link == 0) {
-		c.odd, c.oddAt = "the header and the list of free blocks disagree", addr
-	}
-	return c, ""
+// read reads the chunks of the heap whose variables begin at an address.
+func (r *rtHeap) read(at uint64, name string) sums {
+	r.h = &Heap{Kind: RTThread, Name: name, Addr: r.pool, slack: 7, least: 16}
+	r.least, r.joins = r.header, true
+	r.h.own(r.pool, at+32+r.header-r.pool)
+	r.h.own(r.start, r.end+r.header-r.start)
+	return r.linked.read("the blocks end at the end mark")
 }
 
 // listed returns the number of headers in the list of a memheap.
