@@ -38,14 +38,14 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"heap/core/unwind": {packages: "symbol/arch", libraries: "golang.org/x/arch"},
 
-	"heap/core":                     {packages: "codec codec/callpath symbol symbol/arch internal/decompress heap/core/crash heap/core/internal/debuginfo"},
+	"heap/core":                     {packages: "codec codec/callpath symbol symbol/arch internal/decompress heap/core/crash"},
 	"heap/core/crash":               {packages: "internal/crc16"},
 	"heap/core/internal/debuginfo":  {},
 	"heap/core/tasks":               {packages: "heap/core heap/core/crash heap/core/internal/debuginfo"},
 	"heap/core/alloc":               {packages: "heap/core"},
 	"heap/core/graph":               {packages: "heap/core"},
 	"heap/leak":                     {},
-	"heap/core/types":               {packages: "heap/core/internal/debuginfo"},
+	"heap/core/types":               {packages: "heap/core/internal/debuginfo symbol"},
 	"heap/heaplog":                  {packages: "codec codec/callpath codec/recording codec/recording/reconcile symbol heap/profile heap/profile/replay heap/profile/growth heap/heaplog/internal/forms heap/heaplog/internal/process internal/input internal/printable"},
 	"internal/input":                {packages: "internal/decompress", libraries: "golang.org/x/text"},
 	"heap/heaplog/internal/forms":   {packages: "codec codec/recording"},
@@ -95,7 +95,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/cli":                      {packages: "internal/newfile internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/mattn/go-isatty golang.org/x/term github.com/olekukonko/tablewriter"},
 
 	"cmd/btconform":     {packages: "codec conformance conformance/fuzz cmd/btconform/internal/render internal/cli", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
-	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/crash heap/core/graph heap/core/tasks heap/core/types heap/core/unwind internal/cli symbol/sysroot", libraries: "github.com/google/pprof github.com/spf13/cobra github.com/spf13/pflag"},
+	"heap/cmd/btcore":   {packages: "device/tools/functions codec symbol heap/core heap/core/alloc heap/core/crash heap/core/graph heap/core/tasks heap/core/types heap/core/unwind internal/cli symbol/sysroot", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},
 	"heap/cmd/btheap":   {packages: "codec codec/recording heap/heaplog heap/leak heap/profile heap/profile/replay heap/profile/growth heap/profile/export heap/internal/heapmap heap/report heap/cmd/btheap/internal/heapfile heap/internal/leaktext internal/cli heap/internal/logflags internal/printable", libraries: "github.com/spf13/cobra github.com/spf13/pflag github.com/google/pprof"},
 	"heap/record":       {packages: "device codec codec/callpath heap/core/unwind internal/newfile internal/printable", libraries: "github.com/klauspost/compress golang.org/x/sys"},
 	"cmd/btstats":       {packages: "codec codec/recording codec/recording/reconcile stats internal/cli internal/cli/logflags internal/input", libraries: "github.com/spf13/cobra github.com/spf13/pflag"},

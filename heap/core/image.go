@@ -43,8 +43,7 @@ type Image struct {
 	pieces  []piece
 	sorted  []Segment // nil until Segments computes it from pieces
 	sources []*source
-	passed  uint64                         // bytes that were read since the last Release
-	typed   map[string]map[string][]Symbol // result of structs by path
+	passed  uint64 // bytes that were read since the last Release
 }
 
 // Map is a mapped range of addresses of a process.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
+	"github.com/lwsbt/lwsbt/heap/core/types"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -40,8 +41,12 @@ func profileCore(t *testing.T, triple, qemu, mode string, flags ...string) (d de
 			bias = x.Bias
 		}
 	}
-	if at, err = m.ProfileVariables(d.exe, bias); err != nil {
+	list, err := types.Holding(d.exe, "lwsbt_profile")
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, v := range list {
+		at = append(at, Symbol{Name: v.Name, File: d.exe, Addr: m.wrap(v.Addr + bias)})
 	}
 	if more, _ := m.Variables(d.exe, bias, "lwsbt_wrapped_profile"); len(at) == 0 {
 		at = more

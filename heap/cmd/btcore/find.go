@@ -10,6 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/heap/core/alloc"
+	"github.com/lwsbt/lwsbt/heap/core/types"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
@@ -140,7 +141,7 @@ func (o *heapOptions) search(in *input) (s core.Search, err error) {
 		}
 		s.Owners = append(s.Owners, list...)
 		if !s.Strict {
-			s.Typed = append(s.Typed, in.typed(f, wrapped, in.HeapVariables)...)
+			s.Typed = append(s.Typed, in.typed(f, wrapped, "lwsbt_heap")...)
 		}
 	}
 	for _, n := range names {
@@ -158,7 +159,7 @@ func (o *heapOptions) profiles(in *input, search *core.Search) ([]*core.Profile,
 	}
 	var candidates []core.Symbol
 	for f := range in.loaded {
-		candidates = append(candidates, in.typed(f, wrappedProfile, in.ProfileVariables)...)
+		candidates = append(candidates, in.typed(f, wrappedProfile, "lwsbt_profile")...)
 	}
 	if search.Strict {
 		candidates = slices.DeleteFunc(candidates, func(x core.Symbol) bool {
@@ -181,15 +182,17 @@ func (o *heapOptions) profiles(in *input, search *core.Search) ([]*core.Profile,
 	return list, nil
 }
 
-// typed returns the variables of a file with one of the types of device/: that of wrap.c by its
-// name, others by debug information.
-func (in *input) typed(f *elfFile, name string, byType func(path string, bias uint64) ([]core.Symbol, error)) []core.Symbol {
+// typed returns the variables of a file with a struct of device/: that of wrap.c by its name, others by debug information.
+func (in *input) typed(f *elfFile, name, tag string) []core.Symbol {
 	list, _ := in.Variables(f.path, f.bias, name) // a file may have no symbols
-	more, err := byType(f.path, f.bias)
+	more, err := types.Holding(f.path, tag)
 	if err != nil {
 		in.note("%v", err)
 	}
-	return append(list, more...)
+	for _, v := range more {
+		list = append(list, core.Symbol{Name: v.Name, File: f.path, Addr: in.fit(v.Addr + f.bias)})
+	}
+	return list
 }
 
 // hint returns which flags might help where nothing was found.

@@ -9,8 +9,39 @@ import (
 
 // global is a variable at a fixed address.
 type global struct {
+	name string
 	addr uint64 // in the file
 	at   dwarf.Offset
+}
+
+// Variable is a struct in a variable at a fixed address.
+type Variable struct {
+	Name string // of the variable
+	Addr uint64 // of the struct, in the file
+}
+
+// Holding returns the structs with a name that are variables of a file, or members or elements of them.
+func Holding(path, name string) (found []Variable, err error) {
+	err = open(path, func(r *reader) error {
+		for {
+			e, err := r.next()
+			if err != nil || e == nil {
+				break // more entries than are read
+			}
+			r.global(e)
+		}
+		for _, g := range r.globals {
+			f := fields{reader: r, steps: maxFields}
+			f.visit = func(tag string, off int64) {
+				if tag == name {
+					found = append(found, Variable{g.name, g.addr + uint64(off)})
+				}
+			}
+			f.add(g.at, 0, 0)
+		}
+		return nil
+	}, name)
+	return found, err
 }
 
 // global adds a variable whose location is an address.
@@ -34,13 +65,13 @@ func (r *reader) global(e *dwarf.Entry) {
 	} else if place[0] != address {
 		return
 	}
-	at, ok := r.typeOf(e)
+	name, at, ok := r.typeOf(e)
 	switch {
 	case !ok || int64(len(b)) != r.word:
 	case r.word == 8:
-		r.globals = append(r.globals, global{r.order.Uint64(b), at})
+		r.globals = append(r.globals, global{name, r.order.Uint64(b), at})
 	default:
-		r.globals = append(r.globals, global{uint64(r.order.Uint32(b)), at})
+		r.globals = append(r.globals, global{name, uint64(r.order.Uint32(b)), at})
 	}
 }
 

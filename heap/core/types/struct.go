@@ -80,7 +80,8 @@ func (r *reader) newStruct(at dwarf.Offset) *Struct {
 // fields collects the offsets of pointers in a struct, except those in unions.
 type fields struct {
 	*reader
-	steps    int // left
+	steps    int                         // left
+	visit    func(tag string, off int64) // of each struct, if not nil
 	pointers []pointer
 	open     bool
 }
@@ -112,6 +113,10 @@ func (f *fields) add(at dwarf.Offset, off int64, depth int) {
 			f.add(element, off+i*size, depth+1)
 		}
 	case dwarf.TagStructType, dwarf.TagClassType:
+		if f.visit != nil {
+			tag, _ := e.Val(dwarf.AttrName).(string)
+			f.visit(tag, off)
+		}
 		f.children(e, func(x *dwarf.Entry) {
 			place, ok := x.Val(dwarf.AttrDataMemberLoc).(int64)
 			t, typed := x.Val(dwarf.AttrType).(dwarf.Offset)

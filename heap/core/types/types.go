@@ -10,6 +10,7 @@
 package types
 
 import (
+	"bytes"
 	"debug/dwarf"
 	"debug/elf"
 	"encoding/binary"
@@ -18,6 +19,7 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/heap/core/internal/debuginfo"
+	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // Limits of the depth of types in types, and of structs in structs.
@@ -50,24 +52,45 @@ type class struct {
 	base  bool // one is a base class
 }
 
-// Read reads the debug information of an ELF file. The Info is empty if there is none, or too much.
+// Read reads the debug information of an ELF file, or of its separate debug file. The Info is empty if there is none, or too
+// much.
 func Read(path string) (info *Info, err error) {
+	info = &Info{classes: map[string]class{}}
+	err = open(path, func(r *reader) error {
+		info.reader = r
+		return r.units(info)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return info, nil
+}
+
+// open calls use with a reader of the debug information of a file, or of its separate debug file; not if there is none that
+// mentions one of the names, if any.
+func open(path string, use func(r *reader) error, names ...string) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // panics of debug/elf and debug/dwarf
-			info, err = nil, fmt.Errorf("%s: malformed debug information: %v", path, r)
+			err = fmt.Errorf("%s: malformed debug information: %v", path, r)
 		}
 	}()
 	f, err := elf.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
-	if some, ok := debuginfo.Check(f); !some || !ok {
-		return &Info{}, nil
+	some, ok := debuginfo.Check(f)
+	if !some {
+		if other := debugFile(path); other != "" && other != path {
+			return open(other, use, names...)
+		}
+	}
+	if !some || !ok || !mentions(f, names) {
+		return nil
 	}
 	d, err := f.DWARF()
 	if err != nil {
-		return nil, fmt.Errorf("%s: debug information: %w", path, err)
+		return fmt.Errorf("%s: debug information: %w", path, err)
 	}
 	r := &reader{d: d, entries: d.Reader(), left: debuginfo.MaxEntries, word: 4, order: f.ByteOrder, targets: map[dwarf.Offset]*Struct{}, begins: map[uint64]bool{}, known: map[identity]*Struct{}}
 	if f.Class == elf.ELFCLASS64 {
@@ -76,11 +99,34 @@ func Read(path string) (info *Info, err error) {
 	if s := f.Section(".debug_addr"); s != nil {
 		r.addrs, _ = s.Data() // without it, the variables have no address
 	}
-	info = &Info{classes: map[string]class{}, reader: r}
-	if err := r.units(info); err != nil {
-		return nil, fmt.Errorf("%s: debug information: %w", path, err)
+	if err := use(r); err != nil {
+		return fmt.Errorf("%s: debug information: %w", path, err)
 	}
-	return info, nil
+	return nil
+}
+
+// debugFile returns the separate debug file of an ELF file, "" if there is none.
+func debugFile(path string) string {
+	f, err := symbol.Open(path, symbol.DebugDirs())
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	return f.DebugPath()
+}
+
+// mentions reports whether debug information contains one of the names, or there are no names.
+func mentions(f *elf.File, names []string) bool {
+	for _, s := range f.Sections {
+		switch s.Name {
+		case ".debug_str", ".zdebug_str", ".debug_info", ".zdebug_info":
+			b, _ := s.Data() // what cannot be read contains nothing
+			if slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(b, []byte(name+"\x00")) }) {
+				return true
+			}
+		}
+	}
+	return len(names) == 0
 }
 
 // reader reads entries of debug information.
@@ -199,22 +245,25 @@ func (r *reader) structName(at dwarf.Offset) string {
 	return name
 }
 
-// typeOf returns the type of an entry, or of its origin.
-func (r *reader) typeOf(e *dwarf.Entry) (dwarf.Offset, bool) {
+// typeOf returns the name and the type of a variable, or of its origin.
+func (r *reader) typeOf(e *dwarf.Entry) (name string, at dwarf.Offset, ok bool) {
 	for range 4 { // a variable, its origin, the origin's specification
-		if at, ok := e.Val(dwarf.AttrType).(dwarf.Offset); ok {
-			return at, true
+		if name == "" {
+			name, _ = e.Val(dwarf.AttrName).(string)
 		}
-		from, ok := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
-		if !ok {
-			from, ok = e.Val(dwarf.AttrSpecification).(dwarf.Offset)
+		if at, ok = e.Val(dwarf.AttrType).(dwarf.Offset); ok {
+			break
 		}
-		if !ok {
+		from, there := e.Val(dwarf.AttrAbstractOrigin).(dwarf.Offset)
+		if !there {
+			from, there = e.Val(dwarf.AttrSpecification).(dwarf.Offset)
+		}
+		if !there {
 			break
 		}
 		if e = r.entry(from); e == nil {
 			break
 		}
 	}
-	return 0, false
+	return name, at, ok
 }
