@@ -49,8 +49,41 @@ func (m *Image) Absent(from Roots) (list []Absent) {
 			add(s.Map, s.Name)
 		}
 	}
+	for i := range m.Threads {
+		if sp := m.Threads[i].SP; sp != 0 && len(m.Maps) == 0 && m.Find(sp) == nil {
+			add(Map{Start: sp, End: addSize(sp, unknownStack)}, "a stack")
+		}
+	}
+	if top := m.firstStack(); top != 0 && len(m.Threads) == 0 {
+		add(Map{Start: top - unknownStack, End: top}, "the stack")
+	}
 	slices.SortFunc(list, func(a, b Absent) int { return cmp.Compare(a.Start, b.Start) })
 	return list
+}
+
+// unknownStack is the number of bytes of a stack of unknown size.
+const unknownStack = 4 << 10
+
+// firstStack returns the end of the stack with which a Cortex-M starts, from its vector table, which begins the program: the
+// end, and the address of Thumb code. It returns 0 if there is none, or if the image has the last word of the stack.
+func (m *Image) firstStack() uint64 {
+	if m.Machine != elf.EM_ARM || len(m.Maps) > 0 {
+		return 0
+	}
+	for i := range m.Segments() {
+		s := &m.Segments()[i]
+		if !s.ELF {
+			continue
+		}
+		top, _ := m.Pointer(s.Addr)
+		start, _ := m.Pointer(s.Addr + 4)
+		code := m.Find(start - 1)
+		if top%8 != 0 || top < unknownStack || start&1 == 0 || code == nil || !code.Exec || m.Find(top-4) != nil {
+			return 0
+		}
+		return top
+	}
+	return 0
 }
 
 // WritableSections returns the writable sections of an ELF file with their names, or the segments if it has no

@@ -17,8 +17,8 @@ const (
 	// another allocator) points to the block, that a pointer holds the address one past
 	// its end, or that memory which the image lacks may point to it.
 	Uncertain
-	// OnStack means that only memory of unknown purpose leads to the block, in an image without registers. It may be
-	// old stack: the block may be leaked.
+	// OnStack means that only the unused part of a task's stack leads to the block, or memory of unknown purpose, in an image
+	// without registers. It may be old stack: the block may be leaked.
 	OnStack
 	// OnSlack means that only words at the end of blocks, which the program may not have requested ([Arena.Slack]), lead to
 	// the block: it may be leaked.
@@ -91,6 +91,8 @@ type Roots struct {
 	Data []Map // data and bss of its files
 	// Allocator is the data of an allocator. Its lists of free memory are not roots.
 	Allocator []Symbol
+	// Unused are the parts of stacks below the stack pointers of tasks. What is there is old.
+	Unused []Map
 	// Sections are the writable sections of the program's files, to name memory that the image lacks.
 	Sections []Absent
 }
@@ -114,10 +116,14 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		}
 	}
 	reach := mark(Reachable)
-	var stacks []span // without registers: the rest counts as stack
-	if len(m.Threads) == 0 && len(from.Data) > 0 {
+	for _, r := range from.Unused {
+		g.unused = append(g.unused, span{r.Start, r.End})
+	}
+	g.unused = normal(g.unused)
+	stacks := g.unused
+	if len(m.Threads) == 0 && len(from.Data) > 0 { // without registers, the rest counts as stack
 		known := m.known(from)
-		stacks = subtract(roots, known)
+		stacks = append(subtract(roots, known), stacks...)
 		roots = overlap(roots, known)
 	}
 	for _, t := range m.Threads {
@@ -148,7 +154,8 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		}
 	}
 	g.spread(onSlack)
-	for _, s := range stacks {
+	g.unused = nil
+	for _, s := range normal(stacks) {
 		l.Roots += s.end - s.start
 		g.pointers(s, onStack)
 	}

@@ -48,6 +48,7 @@ type graph struct {
 	used   []span   // blocks with their metadata
 	past   []int32  // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
 	links  []uint64 // bits of the blocks that were in past
+	unused []span   // parts of stacks that are not followed
 	slack  bool     // words that the program may not have requested are followed, too
 	fields map[field]bool
 }
@@ -65,8 +66,14 @@ func newGraph(m *Image, h *Heap) *graph {
 	return g
 }
 
-// ends records block if it ends at v, an address in no block.
+// ends records block if it ends at v, an address in no block, and the one behind it if v is in its header, where no list of the
+// allocator leads to: it may be that of an array whose indexes begin with 1.
 func (g *graph) ends(v uint64, block int) {
+	if i := g.before(v) + 1; g.h.Foreign && i < len(g.h.Blocks) {
+		if b := g.places.block(i); b.tail > 0 && v >= b.Addr-uint64(b.meta) {
+			g.maybe(g.at(i))
+		}
+	}
 	if block >= 0 {
 		if b := &g.h.Blocks[block]; b.Sized() && b.Size > 0 && b.Addr+b.Size == v {
 			g.maybe(block)
@@ -96,6 +103,16 @@ const searchCost = 256
 
 // pointersAt is like pointers; visit has the address of the pointer, too.
 func (g *graph) pointersAt(s span, visit func(at uint64, block int)) {
+	if len(g.unused) > 0 {
+		for _, s := range subtract([]span{s}, g.unused) {
+			g.pointersIn(s, visit)
+		}
+		return
+	}
+	g.pointersIn(s, visit)
+}
+
+func (g *graph) pointersIn(s span, visit func(at uint64, block int)) {
 	low, high, ok := g.limits()
 	if !ok {
 		return

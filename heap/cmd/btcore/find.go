@@ -10,6 +10,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/heap/core/alloc"
+	"github.com/lwsbt/lwsbt/heap/core/tasks"
 	"github.com/lwsbt/lwsbt/heap/core/types"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
@@ -254,4 +255,24 @@ func (in *input) roots() (r core.Roots) {
 		r.Allocator = append(r.Allocator, list...)
 	}
 	return r
+}
+
+// findLeaks finds the leaked blocks. What is below the stack pointers of tasks is old.
+func (in *input) findLeaks(h *core.Heap) *core.Leaks {
+	from := in.roots()
+	for f := range in.loaded {
+		if len(in.Maps) > 0 { // a process
+			break
+		}
+		list, err := tasks.Find(&in.Image, f.path, f.bias)
+		if err != nil {
+			continue
+		}
+		for _, t := range list.Tasks {
+			if t.Low != 0 && t.Low < t.Top {
+				from.Unused = append(from.Unused, core.Map{Start: t.Low, End: t.Top})
+			}
+		}
+	}
+	return in.FindLeaks(h, from)
 }

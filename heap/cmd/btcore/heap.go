@@ -209,7 +209,7 @@ func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap, profiles []*co
 				return nil
 			}
 			r.types = in.types(h).names
-			r.leaks(in.FindLeaks(h, in.roots()))
+			r.leaks(in.findLeaks(h))
 		}
 		return nil
 	}
@@ -236,7 +236,7 @@ func (o *heapOptions) keep(in *input, h *core.Heap) func(int) bool {
 	if selected == nil {
 		return nil
 	}
-	l := in.FindLeaks(h, in.roots())
+	l := in.findLeaks(h)
 	for _, n := range l.Notes() {
 		in.note("%s", n)
 	}

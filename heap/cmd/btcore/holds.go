@@ -87,7 +87,7 @@ func (o *holdsOptions) run(c *cobra.Command, in *input) error {
 	}
 	o.absent, o.leaks = in.Absent(in.roots()), false
 	if o.path == "" && !o.json && o.before == "" && len(unproven(o.arenas)) == 0 && h.Foreign { // before the graph: less memory
-		l := in.FindLeaks(h, in.roots())
+		l := in.findLeaks(h)
 		o.doubtful, o.doubtBytes = l.Count(h, core.OnSlack, core.OnStack)
 		in.Release()
 	}

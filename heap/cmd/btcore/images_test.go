@@ -1,7 +1,9 @@
 package main
 
 import (
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -134,6 +136,7 @@ func TestDamagedPrograms(t *testing.T) {
 		{"gcc", "onebyte.c", "", cli.Short, []string{"0 blocks leaked", "24 blocks reachable", "The bytes go on from the end of the block before it", "24 bytes"}, nil},
 		{"musl-gcc", "spare.c", "", cli.OK, []string{"0 blocks leaked"}, nil},
 		{"gcc", "absent.c", "absent", cli.Short, []string{"0 blocks leaked", "60 blocks uncertain", "shared.bin, 0x", "a mapping that the core file omits"}, nil},
+		{"gcc", "outside.c", "", cli.OK, []string{"42 blocks leaked, 7,248 bytes", "25 blocks uncertain", "the program calls epoll_ctl: a block whose address only the kernel has looks leaked"}, nil},
 		{"gcc", "absent.c", "", cli.OK, []string{"20 blocks leaked, 2,080 bytes", "20 blocks reachable"}, []string{"uncertain"}},
 	} {
 		t.Run(c.name+" "+c.args, func(t *testing.T) {
@@ -142,6 +145,43 @@ func TestDamagedPrograms(t *testing.T) {
 			compareOutput(t, code, c.code, out+errs, c.want, c.not)
 		})
 	}
+}
+
+// TestOldStacks reads blocks that programs/oldstack.c lost. What is in the unused parts of its tasks' stacks is old; without
+// the memory in which the processor's own stack ends, nothing is sure.
+func TestOldStacks(t *testing.T) {
+	file := filepath.Join("testdata", "images", "old.bin.gz")
+	exe := filepath.Join("testdata", "images", "old.elf")
+	_, out, errs := execute("heap", "--ram", "0x20000000="+file, "-e", exe, "--blocks", "--json")
+	counts := map[string]int{}
+	for line := range strings.Lines(out) {
+		var b jsonBlock
+		if err := json.Unmarshal([]byte(line), &b); err != nil {
+			t.Fatal(err)
+		}
+		if counts[b.State]++; b.State != "reachable" && b.Size != 120 && b.Size != 200 {
+			t.Errorf("%s of %d bytes is %s", b.Addr, b.Size, b.State)
+		}
+	}
+	// 28 are lost. A variable of a function that has not ended may still have one.
+	if n := counts["leaked"] + counts["doubtful"]; n < 27 || n > 28 || counts["doubtful"] < 10 || counts["uncertain"] > 0 {
+		t.Errorf("%v; %s", counts, errs)
+	}
+	packed, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	ram := make([]byte, 128<<10)
+	if r, err := gzip.NewReader(packed); err != nil {
+		t.Fatal(err)
+	} else if _, err := io.ReadFull(r, ram); err != nil {
+		t.Fatal(err)
+	}
+	half := filepath.Join(t.TempDir(), "half.bin")
+	write(t, half, ram)
+	code, out, errs := execute("heap", "--leaks", "--ram", "0x20000000="+half, "-e", exe)
+	compareOutput(t, code, cli.Short, out+errs, []string{"0 blocks leaked", "not in the image: the stack, 0x2003f000 to 0x20040000"}, nil)
 }
 
 // TestOverview checks the screen that answers without flags, and that the recording has the same holes.
@@ -207,6 +247,14 @@ func TestUnreadAllocators(t *testing.T) {
 			compareOutput(t, code, cli.Usage, errs, []string{"no heap in this image", "the program has " + name + " (", ", which btcore does not read"}, nil)
 		})
 	}
+}
+
+// TestSanitizer reads a program whose blocks are AddressSanitizer's.
+func TestSanitizer(t *testing.T) {
+	t.Setenv("ASAN_OPTIONS", "disable_coredump=0:handle_abort=0:detect_leaks=0")
+	core, exe := dumped(t, "gcc", "grow.c", []string{"-fsanitize=address"}, "10")
+	code, _, errs := execute("heap", core, "-e", exe)
+	compareOutput(t, code, cli.Usage, errs, []string{"no heap in this image", "the program has asan (", ", which btcore does not read"}, nil)
 }
 
 // TestEndsOfStacks checks stacks through calls whose return address or target is in no code.

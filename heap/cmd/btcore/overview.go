@@ -19,7 +19,7 @@ const mostHolders = 3
 func (o *heapOptions) overview(w io.Writer, in *input, h *core.Heap) error {
 	var leaks *core.Leaks
 	if len(unproven(o.arenas)) == 0 {
-		leaks = in.FindLeaks(h, in.roots())
+		leaks = in.findLeaks(h)
 	}
 	names := in.rootNames()
 	g := graph.Build(&in.Image, h, in.roots(), names.at)
@@ -99,7 +99,7 @@ func (o *heapOptions) leakLines(w io.Writer, in *input, h *core.Heap, l *core.Le
 	if unsure > 0 {
 		fmt.Fprintf(w, "Uncertain: %s in %s%s\n", cli.Count(unsureBytes, "byte"), cli.Count(unsure, "block"), r.why(l))
 	}
-	for _, t := range absentLines(l.Absent, in.core != "") {
+	for _, t := range append(absentLines(l.Absent, in.core != ""), in.passed(n)...) {
 		fmt.Fprintf(w, "(%s)\n", cli.Printable(t))
 	}
 	if len(l.Groups) > 0 {
@@ -151,7 +151,7 @@ func (o *heapOptions) writeBlocks(w io.Writer, in *input, h *core.Heap) error {
 	defer names.Close()
 	var reach []core.Reach
 	if len(unproven(o.arenas)) == 0 {
-		reach = in.FindLeaks(h, in.roots()).Reach
+		reach = in.findLeaks(h).Reach
 	}
 	functions := map[string]string{} // by blob
 	e := json.NewEncoder(w)

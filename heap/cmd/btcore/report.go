@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/heap/core"
@@ -203,7 +204,7 @@ func (r *report) leaks(l *core.Leaks) {
 	if unsure > 0 {
 		fmt.Fprintf(r.w, "%s uncertain, %s%s\n", cli.Count(unsure, "block"), cli.Count(unsureBytes, "byte"), r.why(l))
 	}
-	for _, t := range append(absentLines(l.Absent, r.in.core != ""), l.Notes()...) {
+	for _, t := range slices.Concat(absentLines(l.Absent, r.in.core != ""), r.in.passed(n), l.Notes()) {
 		fmt.Fprintf(r.w, "(%s)\n", cli.Printable(t))
 	}
 	for i := range l.Groups {
@@ -218,7 +219,7 @@ func (r *report) doubtful(l *core.Leaks) {
 		by string
 	}{
 		{core.OnSlack, "the last words of blocks, which the program may not\n  have requested"},
-		{core.OnStack, "memory without a variable: without registers, also old stack"},
+		{core.OnStack, "memory without a variable, or unused stack: what is there may be old"},
 	} {
 		if n, bytes := l.Count(r.h, x.Reach); n > 0 {
 			fmt.Fprintf(r.w, "  Of these %s, %s, may be leaked: what holds them is in\n  %s.\n", cli.Number(n), cli.Count(bytes, "byte"), x.by)

@@ -335,8 +335,14 @@ func (j *jemalloc) bins(list []*jeExtent) {
 	for _, x := range sums {
 		got = sum{got.regions + x.regions, got.slabs + x.slabs}
 	}
+	usual, most := uint64(0), 0 // distance between bins: that of the arena with the most of them
+	for _, list := range found {
+		if _, step := binsOf(list, 0); step != 0 && (len(list) > most || len(list) == most && step < usual) {
+			usual, most = step, len(list)
+		}
+	}
 	for arena := range uint64(1 << 12) {
-		first, step := binsOf(found[arena])
+		first, step := binsOf(found[arena], usual)
 		for class := range uint64(jeSmall) {
 			x, any := sums[[2]uint64{arena, class}]
 			n, k, ok := j.counters(first + class*step)
@@ -357,8 +363,12 @@ func (j *jemalloc) bins(list []*jeExtent) {
 	}
 }
 
-// binsOf returns the address of the first bin of an arena, and the distance between bins, 0 if they are not known.
-func binsOf(list []jeBin) (first, step uint64) {
+// binsOf returns the address of the first bin of an arena, and the distance between bins, 0 if they are not known. An arena with bins
+// of one class has the usual distance.
+func binsOf(list []jeBin, usual uint64) (first, step uint64) {
+	if len(list) == 1 && usual != 0 {
+		return list[0].at - list[0].class*usual, usual
+	}
 	votes, best := map[[2]uint64]int{}, 0
 	for _, a := range list {
 		for _, b := range list {

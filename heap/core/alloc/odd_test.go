@@ -100,9 +100,9 @@ func TestOddMusl(t *testing.T) {
 
 // TestOddJemalloc is TestOddHeaps for jemalloc.
 func TestOddJemalloc(t *testing.T) {
-	for _, name := range []string{"own_sbrk", "no_sbrk", "aligned", "cached", "ended", "child", "heaps", "elsewhere"} {
+	for _, name := range []string{"own_sbrk", "no_sbrk", "aligned", "cached", "ended", "single", "child", "heaps", "elsewhere"} {
 		t.Run(name, func(t *testing.T) {
-			if name != "aligned" && name != "ended" {
+			if name != "aligned" && name != "single" {
 				cmdtest.Long(t)
 			}
 			p := coreOf(t, "gcc", "", oddCase{name, "", 40}, jemallocLibrary(t))

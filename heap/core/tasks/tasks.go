@@ -31,6 +31,8 @@ type Task struct {
 	// the kernel fills new stacks. It is valid if Filled.
 	Free   uint64
 	Filled bool
+	// Top is the address of these registers, if they are on its stack: below it, the stack is not in use. 0 if not known.
+	Top uint64
 	// Saved has the registers of a task that did not run; PC is 0 if there are none.
 	Saved crash.Thread
 }
@@ -170,7 +172,7 @@ func (f *finder) saved(t *Task, at uint64) {
 	switch {
 	case t.Running:
 	case ok:
-		t.Saved = regs
+		t.Saved, t.Top = regs, at
 	default:
 		f.note("task %s: no registers on its stack at %#x", t.Name, at)
 	}

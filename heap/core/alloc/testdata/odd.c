@@ -164,6 +164,25 @@ static void ended(void)
 	}
 }
 
+/* Threads that have ended, with one block each: their arenas in jemalloc use one bin. */
+static void *one(void *arg)
+{
+	LOCK();
+	keep(malloc(50), 50);
+	UNLOCK();
+	return arg;
+}
+
+static void single(void)
+{
+	some(100, 3000);
+	for (int i = 0; i < 6; i++) {
+		pthread_t t;
+		pthread_create(&t, NULL, one, NULL);
+		pthread_join(t, NULL);
+	}
+}
+
 static pthread_barrier_t ready;
 
 static void *waiting(void *arg)
