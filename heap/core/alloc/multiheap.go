@@ -418,6 +418,8 @@ func (s *multiHeap) canaries(i int) {
 	case damage.What != "":
 	case size > most-4, most-size > most/8+10*s.ptr:
 		damage.What = fmt.Sprintf("the requested size is %#x in a block of %#x", size, most)
+	case s.hides(b.Addr+size+4, b.Addr+most):
+		damage.What = fmt.Sprintf("the size of the header is %#x, but a block with canaries begins behind the canary", most+2*s.ptr)
 	case tail != tailCanary:
 		damage.Addr, damage.Before, damage.Part = b.Addr+size, i, core.DamagedEnd
 		damage.What = fmt.Sprintf("the canary behind the block is %#x, expected %#x", tail, tailCanary)
@@ -427,4 +429,19 @@ func (s *multiHeap) canaries(i int) {
 	}
 	b.doubt()
 	s.h.Damage = append(s.h.Damage, damage)
+}
+
+// hides reports whether a block with canaries is between two addresses, and ends at the second one: the allocator leaves no such
+// rest.
+func (s *multiHeap) hides(start, end uint64) bool {
+	for at := up(start, 4); at+5*s.ptr <= end; at += s.ptr {
+		size, _ := s.m.Pointer(at)
+		head, _ := s.m.Uint(at+s.ptr, 4)
+		request, _ := s.m.Pointer(at + s.ptr + 4)
+		tail, ok := s.m.Uint(at+2*s.ptr+4+request, 4)
+		if ok && at+s.ptr+size&^3 == end && head == headCanary && tail == tailCanary && request < size {
+			return true
+		}
+	}
+	return false
 }

@@ -76,7 +76,7 @@ func open(path string, use func(r *reader) error, names ...string) (err error) {
 	}()
 	f, err := elf.Open(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	defer f.Close()
 	some, ok := debuginfo.Check(f)
