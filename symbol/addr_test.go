@@ -119,7 +119,7 @@ func TestRemember(t *testing.T) {
 		if remember {
 			p.Remember(2 * minCached)
 		}
-		low, _ := p.Files()[0].Span()
+		low, _ := p.Files()[0].extent()
 		p.Locate(low)
 		for i := range uint64(addrs) {
 			p.Locate(low + 1<<32 + i)

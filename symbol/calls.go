@@ -20,7 +20,7 @@ func (f *File) FollowsCall(addr uint64) (follows bool) {
 	defer f.faulted(debug.SetPanicOnFault(true), nil)
 	thumb, arm := f.instructionSets(addr)
 	c := arch.Code{Addr: f.arch.Strip(addr), Word: f.Word, Big: f.bigEndian(), Text: f.textFunc}
-	c.Bytes = f.Code(c.Addr, arch.MaxCall)
+	c.Bytes = f.codeBefore(c.Addr, arch.MaxCall)
 	if thumb {
 		c.Thumb = true
 		if f.arch.FollowsCall(&c) {

@@ -168,10 +168,10 @@ func (f *File) Executable(addr uint64) bool { return f.textSpans.holds(addr, add
 // loaded reports whether addr lies in any loaded part of the file.
 func (f *File) loaded(addr uint64) bool { return f.loadedSpans.holds(addr, addr) }
 
-// Code returns up to n executable bytes of the file that end at address end. The slice
+// codeBefore returns up to n executable bytes of the file that end at address end. The slice
 // refers to the file's image: it is valid until the next call, and the caller must not
 // change it.
-func (f *File) Code(end uint64, n int) []byte {
+func (f *File) codeBefore(end uint64, n int) []byte {
 	i, _ := slices.BinarySearchFunc(f.text, end, func(s segment, end uint64) int { return cmp.Compare(s.addr, end) })
 	if i--; i < 0 || end > f.text[i].addr+f.text[i].size {
 		return nil
@@ -226,8 +226,8 @@ func (f *File) addrOfOffset(off uint64) (uint64, bool) {
 	return 0, false
 }
 
-// Span returns the lowest loaded address and the end of the highest loaded segment.
-func (f *File) Span() (low, high uint64) {
+// extent returns the lowest loaded address and the end of the highest loaded segment.
+func (f *File) extent() (low, high uint64) {
 	low = ^uint64(0)
 	for _, s := range f.loads {
 		low, high = min(low, s.addr), max(high, s.end)

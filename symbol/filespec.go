@@ -78,7 +78,7 @@ func (s FileSpec) bias(f *File) (bias uint64, known bool) {
 	case LoadBias:
 		return s.Addr, true
 	case LoadAt:
-		low, _ := f.Span()
+		low, _ := f.extent()
 		if page := low &^ (pageSize - 1); s.Addr%pageSize == 0 && low != page {
 			low = page // as memory maps show it
 		}

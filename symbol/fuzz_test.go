@@ -27,7 +27,7 @@ func checkFile(t *testing.T, data []byte) {
 		defer p.Close()
 		f := p.Files()[0]
 		fmt.Fprintln(&b, f.BuildID, f.Why(), f.Word, f.Machine, f.calls().n)
-		low, high := f.Span()
+		low, high := f.extent()
 		addrs := []uint64{0, low, high, ^uint64(0), codeAddr, codeAddr + 5}
 		for i := range uint64(16) {
 			addrs = append(addrs, low+(high-low)/16*i)

@@ -193,7 +193,7 @@ func (p *Process) moduleOf(o *object, m *Mapping) *Module {
 
 // lookupWhole is lookup without a memory map: the module is the whole file.
 func (p *Process) lookupWhole(o *object, pc, own uint64) *Location {
-	low, high := o.file.Span()
+	low, high := o.file.extent()
 	bias := pc - own
 	return p.lookup(o, p.share(Module{Name: printable.Text(o.Path), BuildID: o.file.BuildID, File: o.file,
 		Start: low + bias, End: high + bias, Versions: o.versions}), pc, own)

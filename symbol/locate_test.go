@@ -83,7 +83,7 @@ func TestNotesOnLibrariesAreShort(t *testing.T) {
 		t.Errorf("of a file that is named: %q", notes)
 	}
 	p := configured(t, Config{Sysroots: []string{"/"}})
-	low, high := f.Span()
+	low, high := f.extent()
 	p.Map([]Mapping{{Start: low, End: high, Exec: true, Module: &Module{Name: path}}})
 	p.Locate(at)
 	if notes := allNotes(p); !slices.Equal(notes, []string{path + ": " + short}) {
@@ -203,7 +203,7 @@ func TestBuildIDOfModules(t *testing.T) {
 		{strings.Repeat("ab", 20), "", "build-id " + f.BuildID + ", but what was loaded had abab"},
 	} {
 		p := process(t, path)
-		low, high := f.Span()
+		low, high := f.extent()
 		p.Map([]Mapping{{Start: 0x5500_0000_0000 + low, End: 0x5500_0000_0000 + high, Exec: true, Relative: true, Offset: low,
 			Module: &Module{Name: "prog", BuildID: c.id}}})
 		s, blob := lossy(t, codec.MachineWrap64, []uint64{0x5500_0000_0000 + at})

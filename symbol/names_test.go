@@ -131,7 +131,7 @@ func TestSplitDwarfIsSaid(t *testing.T) {
 			}
 			path := buildC(t, args, "prog.c", "other.c")
 			r := process(t, path)
-			low, _ := r.Files()[0].Span()
+			low, _ := r.Files()[0].extent()
 			r.at(low)
 			for _, fn := range r.Files()[0].Functions() {
 				r.at(fn.Addr + 1)

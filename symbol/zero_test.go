@@ -20,10 +20,10 @@ func TestZeroValues(t *testing.T) {
 		t.Errorf("Layout: %v, %v", l, err)
 	}
 	list, ok := f.Variables("x")
-	if ok || len(list)+len(f.Functions())+len(f.Code(1, 1)) > 0 || f.Executable(1) || !f.FollowsCall(1) || f.CanTellCalls() {
+	if ok || len(list)+len(f.Functions())+len(f.codeBefore(1, 1)) > 0 || f.Executable(1) || !f.FollowsCall(1) || f.CanTellCalls() {
 		t.Error("a zero File has something")
 	}
-	if low, high := f.Span(); low != 0 || high != 0 {
+	if low, high := f.extent(); low != 0 || high != 0 {
 		t.Errorf("Span: %d, %d", low, high)
 	}
 	f.Close()

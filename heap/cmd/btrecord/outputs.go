@@ -58,12 +58,7 @@ func createNew(base string) (*outputs, error) {
 	if err != nil {
 		return nil, failed(notRecorded, "%w", err)
 	}
-	f, name, err := dir.CreateFree(func(n int) string {
-		if n > 1 {
-			return fmt.Sprintf("%s.%d.rec", base, n)
-		}
-		return base + ".rec"
-	})
+	f, name, err := createFree(dir, base, ".rec")
 	if err != nil {
 		return nil, failed(notRecorded, "%w; see -o", err)
 	}
@@ -84,17 +79,17 @@ func (o *outputs) create(pid string, root bool) (io.WriteCloser, string, error) 
 	if o.dir == nil {
 		return nil, "", fmt.Errorf("%s is not a regular file: no recordings of children are beside it", o.path)
 	}
-	return createFree(o.dir, o.name+"."+pid)
+	return createFree(o.dir, o.name+"."+pid, "")
 }
 
-func createFree(dir *newfile.Dir, base string) (io.WriteCloser, string, error) {
-	f, name, err := dir.CreateFree(func(n int) string {
+// createFree creates a file with the first free name of base + suffix, base.2 + suffix and so on.
+func createFree(dir *newfile.Dir, base, suffix string) (*os.File, string, error) {
+	return dir.CreateFree(func(n int) string {
 		if n > 1 {
-			return fmt.Sprintf("%s.%d", base, n)
+			return fmt.Sprintf("%s.%d%s", base, n, suffix)
 		}
-		return base
+		return base + suffix
 	})
-	return f, name, err
 }
 
 // remove removes the program's recording.
