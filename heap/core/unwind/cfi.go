@@ -195,23 +195,18 @@ func readEncoded(c *cursor, enc byte, at, data uint64, word int) (uint64, bool) 
 	}
 	pc := at + uint64(c.off)
 	var v uint64
-	switch enc & 0xf {
+	switch form := enc & 0xf; form {
 	case encAbs:
 		v = c.addr(word)
 	case encULEB:
 		v = c.uleb()
-	case encU2:
-		v = uint64(c.u16())
-	case encU4:
-		v = uint64(c.u32())
-	case encU8, encS8:
-		v = c.u64()
 	case encSLEB:
 		v = uint64(c.sleb())
-	case encS2:
-		v = uint64(int64(int16(c.u16())))
-	case encS4:
-		v = uint64(int64(int32(c.u32())))
+	case encU2, encU4, encU8, encS2, encS4, encS8:
+		size := 1 << (form&7 - 1)
+		if v = c.addr(size); form >= encS2 {
+			v = uint64(signed(int64(v), 8*size))
+		}
 	default:
 		return 0, false
 	}

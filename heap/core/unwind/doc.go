@@ -14,11 +14,10 @@
 //     and the callee-saved registers.
 //  5. epilogue: follow the code from the current address to a return. It needs no
 //     function start.
-//  6. frame-pointer: the saved frame pointer and the return address next to it.
-//  7. scan: the next word of the stack that is an address after a call. A guess.
+//  6. scan: the next word of the stack that is an address after a call. A guess.
 //
 // Rules 4 and 5 are both tried. A caller that both find, or that fits the call instruction
-// before the return address, is preferred. Only rules 6 and 7 can skip frames.
+// before the return address, is preferred. Only rule 6 can skip frames.
 //
 // golang.org/x/arch decodes x86. The tables in the folder tables decode the other machines:
 // arm64asm does not export the offsets of loads and stores, riscv64asm takes 4 µs per

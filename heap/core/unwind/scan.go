@@ -1,47 +1,5 @@
 package unwind
 
-// stepFramePointer follows the frame pointer if the code around pc sets one.
-func (w *walker) stepFramePointer(m *Module, pc uint64, regs *Regs) (out Regs, ok bool) {
-	a := w.arch
-	if a.ra >= 0 || !m.setsFramePointer(pc) {
-		return out, false
-	}
-	fp, ok := regs.Get(a.fp)
-	sp, _ := regs.Get(a.sp)
-	if !ok || fp < sp || fp%a.word != 0 {
-		return out, false
-	}
-	old, ok1 := w.wordAt(fp)
-	ra, ok2 := w.wordAt(fp + a.word)
-	if !ok1 || !ok2 || !w.follows(ra) {
-		return out, false
-	}
-	out.Set(a.fp, old)
-	out.Set(a.sp, fp+2*a.word)
-	out.PC = ra
-	return out, true
-}
-
-// setsFramePointer reports whether code at most 64 KB before pc pushes the frame
-// pointer and sets it to the stack pointer.
-func (o *Object) setsFramePointer(pc uint64) bool {
-	push := []byte{0x55, 0x48, 0x89, 0xe5}
-	if o.arch.word == 4 {
-		push = []byte{0x55, 0x89, 0xe5}
-	}
-	start, _, ok := o.startOf(pc)
-	if !ok || pc-start > 1<<16 {
-		start = pc - min(pc, 1<<16)
-	}
-	b := o.bytes(start, int(pc-start))
-	for i := len(b) - len(push); i >= 0; i-- {
-		if string(b[i:i+len(push)]) == string(push) {
-			return true
-		}
-	}
-	return false
-}
-
 // maxScan limits the number of words of the stack that are searched for one frame.
 const maxScan = 512
 

@@ -82,25 +82,32 @@ func (w *walker) memoryCode(pc uint64, n int) []byte {
 	return b[:max(0, min(got, n))]
 }
 
-// trampolineAt returns the kind of signal frame whose trampoline is at pc.
-func (w *walker) trampolineAt(pc uint64) *sigframe {
+// trampolineAt returns the kind of signal frame whose trampoline is at pc, and if inside, also in which pc is at a later
+// instruction; n is the number of instructions before pc.
+func (w *walker) trampolineAt(pc uint64, inside bool) (f *sigframe, n int) {
 	if !w.trampolines {
 		w.trampolines, w.frames = true, w.arch.sigframes()
 	}
-	if len(w.frames) == 0 {
-		return nil
-	}
-	code := w.memoryCode(w.arch.addr(pc), maxCode)
 	for i := range w.frames {
 		f := &w.frames[i]
-		if bytes.HasPrefix(code, bytes.Join(f.code, nil)) {
-			return f
+		at := w.arch.addr(pc)
+		for n, c := range f.code {
+			if n > 0 && !inside {
+				break
+			}
+			if bytes.HasPrefix(w.memoryCode(at, maxCode), bytes.Join(f.code, nil)) {
+				return f, n
+			}
+			at -= uint64(len(c))
 		}
 	}
-	return nil
+	return nil, 0
 }
 
-func (w *walker) isTrampoline(pc uint64) bool { return w.excReturn(pc) || w.trampolineAt(pc) != nil }
+func (w *walker) isTrampoline(pc uint64) bool {
+	f, _ := w.trampolineAt(pc, false)
+	return w.excReturn(pc) || f != nil
+}
 
 // excReturn reports whether pc is an EXC_RETURN, the return address of an exception
 // handler on a Cortex-M. It returns false for 0xffffffff, the value of lr after a reset.
@@ -147,32 +154,6 @@ func (w *walker) stepException(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	return out, true
 }
 
-// inTrampoline returns the kind of signal frame whose trampoline contains pc, and the
-// stack pointer at the first instruction of the trampoline; sp is the stack pointer at
-// pc.
-func (w *walker) inTrampoline(pc, sp uint64) (*sigframe, uint64) {
-	if f := w.trampolineAt(pc); f != nil {
-		return f, sp
-	}
-	for _, back := range []uint64{2, 4, 7, 5, 1, 6} { // at its second instruction?
-		f := w.trampolineAt(pc - back)
-		if f == nil {
-			continue
-		}
-		n := uint64(0)
-		for i, c := range f.code[:len(f.code)-1] {
-			if n += uint64(len(c)); n != back {
-				continue
-			}
-			if i == 0 && len(f.code) == 3 || i == 1 {
-				sp -= w.arch.word // the POP of i386
-			}
-			return f, sp
-		}
-	}
-	return nil, 0
-}
-
 // stepSignal returns the interrupted registers, if pc is in the trampoline of a signal
 // handler.
 func (w *walker) stepSignal(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
@@ -180,9 +161,12 @@ func (w *walker) stepSignal(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	if w.excReturn(pc | 1) {
 		return w.stepException(pc, sp, regs)
 	}
-	f, sp := w.inTrampoline(pc, sp)
+	f, n := w.trampolineAt(pc, true)
 	if f == nil {
 		return out, false
+	}
+	if n > 0 && len(f.code) == 3 {
+		sp -= a.word // the POP of i386
 	}
 	at := a.mask(sp + f.at)
 	if f.pointer {

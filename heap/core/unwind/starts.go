@@ -53,54 +53,58 @@ func (o *Object) findStarts() {
 		return
 	}
 	o.called = true
-	o.eachText(func(b []byte, addr uint64) {
-		switch o.Machine {
-		case elf.EM_X86_64, elf.EM_386:
-			o.callsX86(b, addr)
-		default:
-			o.callsIn(b, addr)
+	o.branches(func(_, next, to uint64, kind flow) {
+		if kind == flowCall && o.inText(to) && !o.inPLT(to) && to != next {
+			o.starts = append(o.starts, to)
 		}
 	})
 	slices.Sort(o.starts)
 	o.starts = slices.Compact(o.starts)
 }
 
-// callsX86 treats every E8 byte as a call if its target is code; this is rarely wrong. On
-// x86-64, code whose address an LEA computes also counts as a function; it may be the start
+// branches calls f for the direct jumps and calls in the code, with the address of the next instruction.
+// It decodes at every address where an instruction may begin.
+func (o *Object) branches(f func(at, next, to uint64, kind flow)) {
+	o.eachText(func(b []byte, addr uint64) {
+		if o.Machine == elf.EM_X86_64 || o.Machine == elf.EM_386 {
+			o.branchesX86(b, addr, f)
+			return
+		}
+		o.eachInst(b, addr, func(at uint64, in *inst) {
+			if in.known {
+				f(at, at+uint64(in.size), o.arch.addr(in.target), in.flow)
+			}
+		})
+	})
+}
+
+// branchesX86 takes all bytes of these values for jumps and calls; if their target is code, this is rarely wrong. On
+// x86-64, code whose address an LEA computes also counts as called; it may be the start
 // function of a thread:
 //
 //	call rel32       E8 rel32
+//	jmp rel32        E9 rel32
+//	jcc rel32        0F 8x rel32
 //	lea rel32(%rip)  0100 1R00  8D  00 reg 101  rel32
-func (o *Object) callsX86(b []byte, addr uint64) {
+func (o *Object) branchesX86(b []byte, addr uint64, f func(at, next, to uint64, kind flow)) {
 	for i := 0; i+5 <= len(b); i++ {
-		at := i + 1
+		kind, at := flowJump, i+2
 		switch {
 		case b[i] == 0xe8:
-		case b[i] == 0x8d && i > 0 && i+6 <= len(b) && b[i+1]&0xc7 == 5 && b[i-1]&0xfb == 0x48 && o.arch.word == 8:
-			at = i + 2
+			kind, at = flowCall, i+1
+		case b[i] == 0xe9:
+			at = i + 1
+		case b[i] == 0x0f && b[i+1]>>4 == 8:
+		case b[i] == 0x8d && i > 0 && b[i+1]&0xc7 == 5 && b[i-1]&0xfb == 0x48 && o.arch.word == 8:
+			kind = flowCall
 		default:
 			continue
 		}
-		rel := int32(binary.LittleEndian.Uint32(b[at:]))
-		to := o.arch.mask(addr + uint64(at) + 4 + uint64(int64(rel)))
-		if rel != 0 && o.inText(to) && !o.inPLT(to) {
-			o.starts = append(o.starts, to)
+		if at+4 <= len(b) {
+			next := addr + uint64(at) + 4
+			f(addr+uint64(i), next, o.arch.mask(next+uint64(int64(int32(binary.LittleEndian.Uint32(b[at:]))))), kind)
 		}
 	}
-}
-
-// callsIn adds the targets of calls. It decodes at every address where an instruction
-// may begin.
-func (o *Object) callsIn(b []byte, addr uint64) {
-	o.eachInst(b, addr, func(at uint64, in *inst) {
-		if in.flow != flowCall || !in.known {
-			return
-		}
-		to := o.arch.addr(in.target)
-		if o.inText(to) && !o.inPLT(to) && to != at+uint64(in.size) {
-			o.starts = append(o.starts, to)
-		}
-	})
 }
 
 // eachInst calls f for each address at which an instruction can be decoded. f must not
@@ -149,33 +153,10 @@ const maxJumps = 1 << 22
 
 // findJumps returns the direct jumps to distant code, sorted by target.
 func (o *Object) findJumps() (list []jump) {
-	add := func(from, to uint64) {
-		if len(list) < maxJumps && (to < from-min(from, 64) || to > from+64) && o.inText(to) {
+	o.branches(func(from, _, to uint64, kind flow) {
+		if kind == flowJump && len(list) < maxJumps && (to < from-min(from, 64) || to > from+64) && o.inText(to) {
 			list = append(list, jump{from, to})
 		}
-	}
-	o.eachText(func(b []byte, addr uint64) {
-		if o.Machine == elf.EM_X86_64 || o.Machine == elf.EM_386 {
-			for i := 0; i+6 <= len(b); i++ {
-				at := 0
-				switch {
-				case b[i] == 0xe9:
-					at = i + 1
-				case b[i] == 0x0f && b[i+1]>>4 == 8:
-					at = i + 2
-				default:
-					continue
-				}
-				rel := int32(binary.LittleEndian.Uint32(b[at:]))
-				add(addr+uint64(i), o.arch.mask(addr+uint64(at)+4+uint64(int64(rel))))
-			}
-			return
-		}
-		o.eachInst(b, addr, func(at uint64, in *inst) {
-			if in.flow == flowJump && in.known {
-				add(at, o.arch.addr(in.target))
-			}
-		})
 	})
 	slices.SortFunc(list, func(a, b jump) int { return cmp.Compare(a.to, b.to) })
 	return list

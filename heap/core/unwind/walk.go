@@ -12,18 +12,17 @@ const elfMIPS = elf.EM_MIPS
 type How uint8
 
 const (
-	HowRegisters    How = iota // the thread's registers
-	HowSignal                  // registers that the kernel saved for a signal handler
-	HowCFI                     // .debug_frame or .eh_frame
-	HowExidx                   // .ARM.exidx
-	HowPrologue                // code from the function's start
-	HowEpilogue                // code up to a return
-	HowFramePointer            // the frame pointer that the function sets
-	HowWindow                  // registers that Xtensa's windows stored on the stack
-	HowScan                    // a word of the stack that follows a call: a guess
+	HowRegisters How = iota // the thread's registers
+	HowSignal               // registers that the kernel saved for a signal handler
+	HowCFI                  // .debug_frame or .eh_frame
+	HowExidx                // .ARM.exidx
+	HowPrologue             // code from the function's start
+	HowEpilogue             // code up to a return
+	HowWindow               // registers that Xtensa's windows stored on the stack
+	HowScan                 // a word of the stack that follows a call: a guess
 )
 
-var howNames = [...]string{"registers", "signal", "cfi", "exidx", "prologue", "epilogue", "frame-pointer", "window", "scan"}
+var howNames = [...]string{"registers", "signal", "cfi", "exidx", "prologue", "epilogue", "window", "scan"}
 
 // String returns the name of h.
 func (h How) String() string {
@@ -266,9 +265,6 @@ func (w *walker) step(cur *Frame, regs *Regs) (Regs, How, bool) {
 	}
 	if out, how, sure := w.stepCode(m, cur, pc, look, regs); sure > unfit {
 		return out, how, true
-	}
-	if out, ok := w.stepFramePointer(m, pc, regs); ok {
-		return out, HowFramePointer, true
 	}
 	if w.NoScan {
 		return Regs{}, 0, false
