@@ -201,7 +201,7 @@ void lwsbt_crash_task(const void *task, const void *start, const void *end, cons
 static void crash_stacks(const struct lwsbt_crashed *c)
 {
 	uint8_t head[4] = { 0, 0, 20, 0 };
-	uint32_t end = c->main_end;
+	uint32_t end = c->sp == c->task_sp ? 0 : c->main_end;
 
 #if LWSBT_CRASH_TASKS
 	for CRASH_EACH(t) {
@@ -245,6 +245,24 @@ static volatile uint32_t crash_reason;
 #define CRASH_REGS 17
 #define CRASH_SCB 0xe000ed00u
 
+#if __ARM_FEATURE_CMSE == 3	/* of the secure state, which also takes faults of the other, on the stacks of that */
+#define CRASH_OTHER_STACKS \
+	"movs r1, #0x40\n\t" \
+	"tst r0, r1\n\t" \
+	"bne 2f\n\t" \
+	"mrs r2, msp_ns\n\t" \
+	"mrs r3, psp_ns\n\t" \
+	"mrs r1, control_ns\n\t" \
+	"lsl r1, r1, #1\n\t"	/* SPSEL, where bit 2 of EXC_RETURN is */ \
+	"lsr r0, r0, #1\n\t"	/* and 1 for a thread */ \
+	"and r0, r1\n" \
+	"2:\n\t"
+#define CRASH_NS(saved) ((saved)[3] & 0x40 ? 0 : 0x20000)	/* of the system registers of the other state */
+#else
+#define CRASH_OTHER_STACKS ""
+#define CRASH_NS(saved) 0
+#endif
+
 /* Saved are the address of the frame that the processor has pushed, msp, psp, EXC_RETURN, r4 to r11. It takes no
  * instructions that a Cortex-M0 has not. */
 __attribute__((naked)) void LWSBT_CRASH_HANDLER(void)
@@ -253,8 +271,9 @@ __attribute__((naked)) void LWSBT_CRASH_HANDLER(void)
 		"cpsid i\n\t"
 		"mrs r2, msp\n\t"
 		"mrs r3, psp\n\t"
-		"movs r1, #4\n\t"
 		"mov r0, lr\n\t"
+		CRASH_OTHER_STACKS
+		"movs r1, #4\n\t"
 		"tst r0, r1\n\t"
 		"mov r1, r2\n\t"
 		"beq 1f\n\t"
@@ -291,14 +310,14 @@ static void crash_state(struct lwsbt_crashed *c)
 	const uint32_t *saved = lwsbt_crash_saved;
 	uint32_t zero[8] = { 0 }, sp = saved[0];
 	const uint32_t *frame = zero;	/* where the processor could not push it */
-	const uint32_t *table = (const uint32_t *)(uintptr_t)*(const volatile uint32_t *)(CRASH_SCB + 8); /* VTOR */
+	const uint32_t *table = (const uint32_t *)(uintptr_t)*(const volatile uint32_t *)(CRASH_SCB + CRASH_NS(saved) + 8); /* VTOR */
 
 	if ((sp & 3) == 0 && crash_ram(sp, 32)) {
 		frame = (const uint32_t *)(uintptr_t)sp;
 		sp += 32u + (saved[3] & 0x10 ? 0 : 72) + (frame[7] >> 9 & 1) * 4;
 	}
 	c->sp = sp;
-	c->task_sp = saved[3] & 4 ? sp : saved[2];
+	c->task_sp = saved[0] == saved[2] ? sp : saved[2];
 	if (!c->main_end)
 		c->main_end = *(const volatile uint32_t *)table;
 	memcpy(c->state + 1, saved + 1, 12);
@@ -316,8 +335,18 @@ static void crash_cause(void)
 	crash_block('M', 1, 0);
 	crash_word((uint32_t)(uintptr_t)status);
 	crash_word((uint32_t)(uintptr_t)(status + 5));
+	if (*status == 0)	/* else a bus error, which is of both states */
+		status += CRASH_NS(lwsbt_crash_saved) / 4;
 	for (unsigned i = 0; i < 5; i++)
 		crash_word(status[i]);
+#if __ARM_FEATURE_CMSE == 3
+	status = (const volatile uint32_t *)(CRASH_SCB + 0xe4); /* of the border between the states */
+	crash_block('M', 1, 0);
+	crash_word((uint32_t)(uintptr_t)status);
+	crash_word((uint32_t)(uintptr_t)(status + 2));
+	crash_word(status[0]);
+	crash_word(status[1]);
+#endif
 #endif
 }
 

@@ -253,7 +253,7 @@ func (p *stackPrinter) explainEnd(title string, frames []unwind.Frame) {
 		at = last.PC
 	}
 	switch m := p.in.MapAt(at); {
-	case last.Trampoline || p.exception(last.PC):
+	case last.Trampoline || p.exception(last.PC) || p.secure(at):
 	case at == 0 || at == 1 || p.in.fit(at|3) == p.in.fit(^uint64(0)): // 0 and -1 end a stack
 	case m != nil && m.File != "":
 		p.in.note("%s: the stack goes on at %#x in %s, which %s", title, at, m.File, p.unread(m.File))
@@ -277,8 +277,11 @@ func (p *stackPrinter) explainEnd(title string, frames []unwind.Frame) {
 // exception reports whether an address is that to which an exception handler of a Cortex-M returns: the task's stack is
 // in another register.
 func (p *stackPrinter) exception(pc uint64) bool {
-	return p.in.Machine == elf.EM_ARM && pc&0xffffff83 == 0xffffff81 && pc&4 != 0
+	return p.in.Machine == elf.EM_ARM && pc&0xffffff82 == 0xffffff80 && pc&4 != 0
 }
+
+// secure reports whether pc is FNC_RETURN: the secure state has called the function.
+func (p *stackPrinter) secure(pc uint64) bool { return p.in.Machine == elf.EM_ARM && pc&^1 == 0xfefffffe }
 
 // unread says why there is no code at an address of a file.
 func (p *stackPrinter) unread(file string) string {

@@ -22,7 +22,8 @@ const (
 	taskSize    = 20
 	stateSize   = 16
 
-	faultStatus = 0xe000ed28 // CFSR, HFSR, DFSR, MMFAR, BFAR
+	faultStatus       = 0xe000ed28 // CFSR, HFSR, DFSR, MMFAR, BFAR
+	secureFaultStatus = 0xe000ede4 // SFSR, SFAR
 	// armPSP is the DWARF number of the process stack pointer of a Cortex-M.
 	armPSP = 92
 	// exceptionNumber is the part of xPSR that has the number of the exception that runs, 0 in a thread.
@@ -97,6 +98,11 @@ func (z *zephyr) state(state []uint64) (inInterrupt bool) {
 				d.about("%s", text)
 			}
 		}
+		if b := d.read(secureFaultStatus, 8); b != nil && fault {
+			if text := armSecureFault(uint64(le.Uint32(b)), uint64(le.Uint32(b[4:]))); text != "" {
+				d.about("%s", text)
+			}
+		}
 		return t.Status&exceptionNumber != 0
 	case elf.EM_RISCV:
 		if fault {
@@ -118,6 +124,24 @@ var armFaults = []struct {
 	{12, "bus error when an exception began"}, {13, "bus error when floating-point registers were saved"},
 	{16, "undefined instruction"}, {17, "invalid state"}, {18, "invalid exception return"}, {19, "no coprocessor"},
 	{20, "stack overflow"}, {24, "unaligned access"}, {25, "division by zero"},
+}
+
+// armSecureFaults are the bits of SFSR (Armv8-M Architecture Reference Manual, D1.2.234).
+var armSecureFaults = []string{"entry into the secure state that is no gateway", "invalid signature of an exception return", "invalid exception return to the secure state",
+	"access of non-secure code to secure memory", "invalid branch to the non-secure state", "fault when floating-point registers were saved late"}
+
+// armSecureFault returns the text of SFSR and SFAR, "" if they have none.
+func armSecureFault(status, address uint64) string {
+	for bit, text := range armSecureFaults {
+		switch {
+		case status>>bit&1 == 0:
+		case status>>6&1 != 0:
+			return fmt.Sprintf("%s at 0x%08x", text, address)
+		default:
+			return text
+		}
+	}
+	return ""
 }
 
 // armFault returns the text of the fault status registers, "" if they have none.

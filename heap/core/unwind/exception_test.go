@@ -31,6 +31,7 @@ func TestException(t *testing.T) {
 		{"main stack", 0xfffffff9, 1 << 24, 0},
 		{"main stack, padded", 0xfffffff9, 1<<24 | 1<<9, 4},
 		{"floating point", 0xffffffe9, 1 << 24, 72},
+		{"non-secure", 0xffffffb8, 1 << 24, 0},
 	} {
 		var mem []byte
 		put := func(list ...uint32) {

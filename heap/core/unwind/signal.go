@@ -112,15 +112,15 @@ func (w *walker) isTrampoline(pc uint64) bool {
 // excReturn reports whether pc is an EXC_RETURN, the return address of an exception
 // handler on a Cortex-M. It returns false for 0xffffffff, the value of lr after a reset.
 func (w *walker) excReturn(pc uint64) bool {
-	return w.arch.machine == elf.EM_ARM && pc&0xffffff83 == 0xffffff81
+	return w.arch.machine == elf.EM_ARM && pc&0xffffff82 == 0xffffff80
 }
 
 // stepException returns the registers that a Cortex-M pushed at an exception: r0 to r3,
 // r12, lr, pc, xPSR, then floating-point registers. The other registers are unchanged.
 // The stack of a thread (PSP) is only known if it is the current one.
 //
-//	EXC_RETURN   1111 1111 1111 1111 1111 1111 1 ... F ... S 0 1
-//	                                     F: 0 with floating point, S: 1 on PSP
+//	EXC_RETURN   1111 1111 1111 1111 1111 1111 1 ... F ... S 0 E
+//	             F: 0 with floating point, S: 1 on PSP, E: 0 in the non-secure state
 func (w *walker) stepException(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	if pc&4 != 0 {
 		psp, known := w.start.Get(armPSP) // handlers do not change it
@@ -158,7 +158,7 @@ func (w *walker) stepException(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 // handler.
 func (w *walker) stepSignal(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 	a := w.arch
-	if w.excReturn(pc | 1) {
+	if w.excReturn(pc) {
 		return w.stepException(pc, sp, regs)
 	}
 	f, n := w.trampolineAt(pc, true)
