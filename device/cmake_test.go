@@ -36,12 +36,12 @@ func cmake(t *testing.T, args ...string) {
 	}
 }
 
-// cmakeBuild configures and builds a project into a new directory, and returns it.
-func cmakeBuild(t *testing.T, source string, args ...string) string {
+// cmakeBuild configures a project into a new directory, builds a target, and returns the directory.
+func cmakeBuild(t *testing.T, source, target string, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	cmake(t, append([]string{"-S", source, "-B", dir, "-DCMAKE_BUILD_TYPE=MinSizeRel"}, args...)...)
-	cmake(t, "--build", dir, "-j2")
+	cmake(t, "--build", dir, "-j2", "--target", target)
 	return dir
 }
 
@@ -60,9 +60,9 @@ func TestCMake(t *testing.T) {
 	// Whether the library is shared makes a difference to the one that is installed alone.
 	for shared, uses := range map[string][]string{"OFF": {"installed", "subdirectory"}, "ON": {"installed", "fetched"}} {
 		installed := t.TempDir()
-		cmake(t, "--install", cmakeBuild(t, here, "-DBUILD_SHARED_LIBS="+shared), "--prefix", installed)
+		cmake(t, "--install", cmakeBuild(t, here, "all", "-DBUILD_SHARED_LIBS="+shared), "--prefix", installed)
 		for _, use := range uses {
-			dir := cmakeBuild(t, project, "-DUSE="+use, "-DDEVICE="+here, "-DBUILD_SHARED_LIBS="+shared, "-DCMAKE_PREFIX_PATH="+installed)
+			dir := cmakeBuild(t, project, "app", "-DUSE="+use, "-DDEVICE="+here, "-DBUILD_SHARED_LIBS="+shared, "-DCMAKE_PREFIX_PATH="+installed)
 			exe := filepath.Join(dir, "app")
 			checkLeaks(t, []string{exe}, exe, slices.Concat(leaks, alignedLeaks))
 		}
@@ -106,7 +106,7 @@ func TestCMakeCross(t *testing.T) {
 	}{{"arm-none-eabi.cmake", "arm-none-eabi-gcc", elf.EM_ARM}, {"riscv32-elf.cmake", "riscv64-unknown-elf-gcc", elf.EM_RISCV}} {
 		t.Run(c.file, func(t *testing.T) {
 			need(t, "cmake", "make", c.cc)
-			dir := cmakeBuild(t, here, "-DCMAKE_TOOLCHAIN_FILE="+filepath.Join(here, "cmake", c.file), "-DLWSBT_OPTIONS=LWSBT_TINY;LWSBT_HEAP_DEPTH=16")
+			dir := cmakeBuild(t, here, "all", "-DCMAKE_TOOLCHAIN_FILE="+filepath.Join(here, "cmake", c.file), "-DLWSBT_OPTIONS=LWSBT_TINY;LWSBT_HEAP_DEPTH=16")
 			objects, err := filepath.Glob(filepath.Join(dir, "CMakeFiles", "lwsbt_*.dir", "src", "*.c.*"))
 			if err != nil || len(objects) == 0 {
 				t.Fatalf("no objects in %s", dir)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
@@ -33,20 +34,38 @@ var sizes = []size{
 	{"`~p#` lines", "lwsbt_paths_add lwsbt_paths_flush", 960},
 }
 
+// cortexObjects returns the objects of src/ for a Cortex-M3, with the call graph of each beside it. They are compiled
+// once for all tests.
+var cortexObjects = sync.OnceValues(func() (objects []string, err error) {
+	sources, err := filepath.Glob("src/*.c")
+	if err != nil || len(sources) < 20 {
+		return nil, fmt.Errorf("%d sources: %v", len(sources), err)
+	}
+	for _, source := range sources {
+		object := filepath.Join(programs, strings.TrimSuffix(filepath.Base(source), ".c")+".o")
+		compile := append(strings.Fields(cortexM3+" -fcallgraph-info=su"), "-c", source, "-o", object)
+		if out, err := exec.Command("arm-none-eabi-gcc", compile...).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%s: %v\n%s", source, err, out)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+})
+
 // measure returns bytes of .text and read-only data, without the C library.
 func (s size) measure(t *testing.T) int {
 	t.Helper()
 	const cc = "arm-none-eabi-gcc"
-	sources, err := filepath.Glob("src/*.c")
-	if err != nil || len(sources) < 20 {
-		t.Fatalf("%d sources: %v", len(sources), err)
+	objects, err := cortexObjects()
+	if err != nil {
+		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	link := strings.Fields("-nostdlib -Wl,--gc-sections,--unresolved-symbols=ignore-all -o " + dir + "/elf")
 	for _, symbol := range strings.Fields(s.symbols) {
 		link = append(link, "-Wl,-u,"+symbol, "-Wl,-e,"+symbol)
 	}
-	link = append(append(strings.Fields(cortexM3), link...), sources...)
+	link = append(append(strings.Fields(cortexM3), link...), objects...)
 	if out, err := exec.Command(cc, link...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -103,17 +122,14 @@ func TestSize(t *testing.T) {
 //
 //	LWSBT_FULL=1 go test ./device -run Stack -v [-update]
 func TestStackUsage(t *testing.T) {
-	const cc = "arm-none-eabi-gcc"
 	cmdtest.Long(t)
-	need(t, cc)
-	dir := t.TempDir()
+	need(t, "arm-none-eabi-gcc")
+	if _, err := cortexObjects(); err != nil {
+		t.Fatal(err)
+	}
 	usage, calls := map[string]int{}, map[string][]string{}
 	for _, part := range libraryParts {
-		compile := append(strings.Fields(cortexM3+" -fcallgraph-info=su"), "-c", "src/"+part+".c", "-o", filepath.Join(dir, part+".o"))
-		if out, err := exec.Command(cc, compile...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", part, err, out)
-		}
-		readCallGraph(t, filepath.Join(dir, part+".ci"), usage, calls)
+		readCallGraph(t, filepath.Join(programs, part+".ci"), usage, calls)
 	}
 	if len(usage) < 40 {
 		t.Fatalf("%d functions, want all", len(usage))

@@ -186,7 +186,7 @@ func TestCrashArm(t *testing.T) {
 					u.write(t, name, edit.Replace(string(text)))
 				}
 				u.write(t, "app.c", armCrash)
-				elf := u.build(t, fmt.Sprintf("%s -DCRASH=%d -DRAM=%su -DLWSBT_CRASH -DLWSBT_CRASH_HANDLER=HardFault_Handler", c.options, i+1, c.ram))
+				elf := u.buildCrash(t, c.options, fmt.Sprintf("-DCRASH=%d -DRAM=%su", i+1, c.ram))
 				log := emulate(t, strings.Replace(boards[0].qemu, "mps2-an385", c.machine, 1), elf)
 				stacks, notes := crashStacks(t, elf, log)
 				if got := stacks["crashed"]; i < 3 && got != want.stack || !strings.HasPrefix(got, want.stack) || !strings.Contains(notes, want.note) {

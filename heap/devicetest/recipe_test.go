@@ -102,7 +102,13 @@ func (u user) build(t *testing.T, options string) string {
 		t.Fatalf("no %s in %q", yours, command)
 	}
 	board := " -nostartfiles --specs=nano.specs --specs=nosys.specs -T mps2.ld -Wl,--no-warnings mps2.c app.c "
-	sh := exec.Command("sh", "-e", "-c", strings.Replace(command, yours, options+board, 1))
+	u.run(t, strings.Replace(command, yours, options+board, 1))
+	return filepath.Join(u.dir, "firmware.elf")
+}
+
+func (u user) run(t *testing.T, command string) {
+	t.Helper()
+	sh := exec.Command("sh", "-e", "-c", command)
 	sh.Dir = u.dir
 	if out, err := sh.CombinedOutput(); err != nil || len(out) > 0 {
 		if bytes.Contains(out, []byte("nano.specs")) {
@@ -110,6 +116,24 @@ func (u user) build(t *testing.T, options string) string {
 		}
 		t.Fatalf("%v\n%s", err, out)
 	}
+}
+
+// libraries are the objects of lwsbt.c by the options of crash tests, compiled once for all.
+var libraries = map[string]string{}
+
+// buildCrash is build with crash lines, own for the options of the program, which are not those of lwsbt.c.
+func (u user) buildCrash(t *testing.T, options, own string) string {
+	t.Helper()
+	options += " -DLWSBT_CRASH -DLWSBT_CRASH_HANDLER=HardFault_Handler "
+	command := docBlock(t, "sh", 0)
+	if libraries[options] == "" {
+		object := filepath.Join(commands, fmt.Sprintf("lwsbt%d.o", len(libraries)))
+		compile, _, _ := strings.Cut(command, " -Wl,--wrap")
+		u.run(t, compile+" lwsbt.c -c -o "+object+" "+options)
+		libraries[options] = object
+	}
+	board := " -nostartfiles --specs=nano.specs --specs=nosys.specs -T mps2.ld -Wl,--no-warnings mps2.c app.c "
+	u.run(t, strings.NewReplacer("lwsbt.c", libraries[options], "YOUR_FILES_AND_OPTIONS", options+own+board).Replace(command))
 	return filepath.Join(u.dir, "firmware.elf")
 }
 

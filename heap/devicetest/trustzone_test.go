@@ -76,7 +76,7 @@ int main(void)
 func TestCrashNonSecure(t *testing.T) {
 	cmdtest.Long(t)
 	cmdtest.Need(t, boards[0].tools...)
-	const options = "-mcpu=cortex-m33 -mfloat-abi=hard -mfpu=fpv5-sp-d16 -DLWSBT_CRASH -DLWSBT_CRASH_HANDLER=HardFault_Handler "
+	const options = "-mcpu=cortex-m33 -mfloat-abi=hard -mfpu=fpv5-sp-d16"
 	place := func(t *testing.T, u user, name string, edits ...string) {
 		text, err := os.ReadFile(filepath.Join(u.dir, name))
 		if err != nil {
@@ -84,11 +84,11 @@ func TestCrashNonSecure(t *testing.T) {
 		}
 		u.write(t, name, strings.NewReplacer(edits...).Replace(string(text)))
 	}
-	for _, c := range []struct{ name, options, stack, note string }{
-		{"own handler, interrupt", "-DCRASH=2 -DRAM=0x28100000u", "scale filter tick ?? loop main reset", "data bus error at 0xe0200000"},
-		{"own handler, no stack", "-DCRASH=3 -DRAM=0x28100000u", "", "the processor could not save the registers: the stack pointer was 0xcfff"},
-		{"secure handler, bus error", "-mcmse -DCRASH=1 -DRAM=0x38200000u", "store fill program", "data bus error at 0xe0200000"},
-		{"secure handler, process stack", "-mcmse -DCRASH=2 -DRAM=0x38200000u", "store fill program process", "access of non-secure code to secure memory"},
+	for _, c := range []struct{ name, options, own, stack, note string }{
+		{"own handler, interrupt", "", "-DCRASH=2 -DRAM=0x28100000u", "scale filter tick ?? loop main reset", "data bus error at 0xe0200000"},
+		{"own handler, no stack", "", "-DCRASH=3 -DRAM=0x28100000u", "", "the processor could not save the registers: the stack pointer was 0xcfff"},
+		{"secure handler, bus error", " -mcmse", "-DCRASH=1 -DRAM=0x38200000u", "store fill program", "data bus error at 0xe0200000"},
+		{"secure handler, process stack", " -mcmse", "-DCRASH=2 -DRAM=0x38200000u", "store fill program process", "access of non-secure code to secure memory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u := newUser(t)
@@ -104,7 +104,7 @@ func TestCrashNonSecure(t *testing.T) {
 				place(t, u, "mps2.ld", "ORIGIN = 0, LENGTH = 4M", "ORIGIN = 0x28000000, LENGTH = 1M", "0x20000000", "0x28100000", "MEMORY\n{", "MEMORY\n{\n\tsecure (rx) : ORIGIN = 0x10000000, LENGTH = 64K",
 					"SECTIONS\n{", "SECTIONS\n{\n\t.secure : { KEEP(*(.secure_vectors)) *(.secure) } > secure")
 			}
-			elf := u.build(t, options+c.options)
+			elf := u.buildCrash(t, options+c.options, c.own)
 			stacks, notes := crashStacks(t, elf, emulate(t, strings.Replace(boards[0].qemu, "mps2-an385", "mps2-an505", 1), elf))
 			if got := stacks["crashed"]; got != c.stack || !strings.Contains(notes, c.note) {
 				t.Errorf("crashed: %q, want %q; %s", got, c.stack, notes)
