@@ -46,8 +46,9 @@ SYMBOL(etext);
 SYMBOL(__fini_array_end);	/* of any script for newlib, behind code and constants */
 SYMBOL(__init_array_end);
 static const char behind_code[4] __attribute__((section("lwsbt_limit"), used)) = ""; /* the linker places it behind constants */
+__attribute__((section("lwsbt_text_limit"), used)) static void behind_text(void) { } /* and this behind code, if the constants are before it */
 static const char *const code_hi[] = { lwsbt_code_hi, __flash_binary_end, __rodata_region_end, _eronly, _sidata, __etext,
-	_etext, etext, __fini_array_end, __init_array_end, behind_code };
+	_etext, etext, __fini_array_end, __init_array_end, behind_code, (const char *)(uintptr_t)behind_text };
 
 SYMBOL(lwsbt_stack_hi);
 SYMBOL(__StackTop);		/* CMSIS, Pico SDK */
@@ -129,7 +130,7 @@ void lwsbt_wrap_begin(const char *prog, const char *fw)
 {
 	struct lwsbt_capture_ctx *ctx = &lwsbt_wrapped.ctx;
 	struct lwsbt_device device = { prog, NULL, fw, NULL, { NULL, 0, 0 }, { 0, 0 }, 0 };
-	uintptr_t here = (uintptr_t)&device, most = UINTPTR_MAX;
+	uintptr_t here = (uintptr_t)&device, most = UINTPTR_MAX, least, self = (uintptr_t)&lwsbt_wrap_begin;
 	int known = 1;
 	static struct lwsbt_range code;
 
@@ -141,12 +142,13 @@ void lwsbt_wrap_begin(const char *prog, const char *fw)
 #else
 	known = ctx->code_lo != 0;
 	if (!known) {
-		uintptr_t caller = (uintptr_t)__builtin_return_address(0), self = (uintptr_t)&lwsbt_wrap_begin;
+		uintptr_t caller = (uintptr_t)__builtin_return_address(0);
 
 		ctx->code_lo = (caller < self ? caller : self) & ~(uintptr_t)0xfffff;
 	}
 #endif
-	limit(&ctx->code_hi, code_hi, COUNT(code_hi), ctx->code_lo, ctx->code_lo + MOST_CODE);
+	least = self - ctx->code_lo < MOST_CODE ? self : ctx->code_lo; /* a limit before this function is none */
+	limit(&ctx->code_hi, code_hi, COUNT(code_hi), least, ctx->code_lo + MOST_CODE);
 	if (ctx->hi == 0)
 		ctx->hi = (uintptr_t)__builtin_dwarf_cfa(); /* where the frame of the caller begins */
 	if (!ctx->functions)

@@ -134,7 +134,29 @@ func TestOwnScriptRISCV(t *testing.T) {
 	}
 }
 
-var ordinary = regexp.MustCompile("orphan section `(\\.debug_\\w+|\\.comment|\\.ARM\\.attributes|lwsbt_limit)'")
+// A script of a Cortex-M that has the vector table in a section of its own, constants among the code, and no symbols of
+// their limits: the linker places constants that it does not name behind the table.
+func TestOwnScriptVectors(t *testing.T) {
+	cmdtest.Long(t)
+	cmdtest.Need(t, boards[0].tools...)
+	u := newUser(t)
+	text, err := os.ReadFile(filepath.Join(u.dir, "mps2.ld"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), "\t.text : {")
+	_, after, end := strings.Cut(rest, "\t.ARM.exidx")
+	if !ok || !end {
+		t.Fatal("mps2.ld has other sections")
+	}
+	u.write(t, "mps2.ld", before+"\t.isr : { KEEP(*(.vectors)) } > flash\n\t.text : { *(.text .text.* .rodata .rodata.*) } > flash\n\t.ARM.exidx"+after)
+	elf := u.build(t, "-Wl,--build-id=none")
+	if got := stacks(t, emulate(t, boards[0].qemu, elf), elf); len(got) != 1 || !regexp.MustCompile(`^8 616 \[leak .* work .* main `).MatchString(got[0]) {
+		t.Errorf("the log is read as %q", got)
+	}
+}
+
+var ordinary = regexp.MustCompile("orphan section `(\\.debug_\\w+|\\.comment|\\.ARM\\.attributes|lwsbt_limit|lwsbt_text_limit)'")
 
 const scriptFlags = "-mcpu=cortex-m3 -mthumb -Os -g -Wall -Wextra -Werror -ffunction-sections -fdata-sections -DLWSBT_WRAP -I../../device/amalgamation"
 

@@ -281,7 +281,9 @@ func (p *stackPrinter) exception(pc uint64) bool {
 }
 
 // secure reports whether pc is FNC_RETURN: the secure state has called the function.
-func (p *stackPrinter) secure(pc uint64) bool { return p.in.Machine == elf.EM_ARM && pc&^1 == 0xfefffffe }
+func (p *stackPrinter) secure(pc uint64) bool {
+	return p.in.Machine == elf.EM_ARM && pc&^1 == 0xfefffffe
+}
 
 // unread says why there is no code at an address of a file.
 func (p *stackPrinter) unread(file string) string {
