@@ -58,7 +58,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"heap/profile/growth":           {packages: "heap/leak heap/profile internal/printable"},
 	"heap/profile/replay":           {packages: "heap/profile"},
 	"heap/profile/export":           {packages: "heap/profile symbol internal/printable", libraries: "github.com/google/pprof"},
-	"gen":                           {packages: "codec codec/callpath internal/bitstring", libraries: "github.com/google/gofuzz"},
+	"gen":                           {packages: "codec codec/callpath", libraries: "github.com/google/gofuzz"},
 	"gen/gentest":                   {packages: "codec codec/callpath gen", libraries: "pgregory.net/rapid github.com/google/gofuzz"},
 
 	"conformance":                   {packages: ". codec codec/callpath codec/recording conformance/btv conformance/internal/words conformance/vectors internal/bitstring"},

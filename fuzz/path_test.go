@@ -13,7 +13,7 @@ import (
 // FuzzPathLine reads any line as a ~p# and as a ~v# line, both unchanged and with valid digits
 // and a correct CRC, as testee.py does. Accepted lines are written again.
 func FuzzPathLine(f *testing.F) {
-	seed(f, pathSeeds())
+	seed(f, pathSeeds(f))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if len(line) > 4000 {
 			return // testee.py is slow
@@ -66,8 +66,8 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// pathSeeds returns lines of Part III: valid lines, lines with one fault, and truncated lines.
-func pathSeeds() [][]byte {
+// pathSeeds returns lines of Part III: valid lines, truncated lines, and those of the vectors, of which many have one fault.
+func pathSeeds(t testing.TB) [][]byte {
 	lines := [][]byte{[]byte("~p#ABFAADQoh7FRNQEgDFCIFBspCgQRtA"), []byte("~p#ABGACpT2LvCEgDC4FhykDCgQ61F")}
 	for s := range uint64(100) {
 		lines = append(lines, gen.PathLine(s), gen.EventLine(s))
@@ -75,12 +75,7 @@ func pathSeeds() [][]byte {
 	for n := range len(lines[3]) {
 		lines = append(lines, lines[3][:n])
 	}
-	for s := range uint64(10) {
-		for _, fault := range gen.PathFaults(s) {
-			lines = append(lines, fault.Line)
-		}
-	}
-	return lines
+	return append(lines, vectorTexts(t, conformance.OpPline, conformance.OpVline)...)
 }
 
 // checkPaths reads a ~p# line and writes it again.
@@ -106,19 +101,12 @@ func checkPaths(t *testing.T, line []byte) {
 // TestVectorLinesAlike compares both codecs on the lines of all vectors, and on these lines
 // written again.
 func TestVectorLinesAlike(t *testing.T) {
-	set, err := conformance.Builtin()
-	if err != nil {
-		t.Fatal(err)
+	texts := vectorTexts(t, conformance.OpPline, conformance.OpVline)
+	for _, text := range texts {
+		checkPaths(t, text)
+		checkEvents(t, text)
 	}
-	n := 0
-	for _, v := range set.Vectors {
-		if v.Text != nil && (v.Has(conformance.OpPline) || v.Has(conformance.OpVline)) {
-			n++
-			checkPaths(t, []byte(*v.Text))
-			checkEvents(t, []byte(*v.Text))
-		}
-	}
-	if n < 100 {
+	if n := len(texts); n < 100 {
 		t.Errorf("%d vectors of lines, want at least 100", n)
 	}
 }

@@ -6,12 +6,13 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/conformance"
 	"github.com/lwsbt/lwsbt/corpus"
-	"github.com/lwsbt/lwsbt/gen"
 )
 
 // seed adds seeds to a target, and fails if there are none: such a target would pass
@@ -82,7 +83,7 @@ func vectorBlobs(t testing.TB) [][]byte {
 	return blobs
 }
 
-// blobSeeds returns blobs: named blobs, blobs of captures and of vectors, and blobs with faults.
+// blobSeeds returns blobs: named blobs, blobs of captures and of vectors, among them those to reject.
 func blobSeeds(t testing.TB) [][]byte {
 	var blobs [][]byte
 	for _, b := range corpus.Blobs() {
@@ -96,13 +97,6 @@ func blobSeeds(t testing.TB) [][]byte {
 				t.Fatalf("%s: %v", name, err)
 			}
 			blobs = append(blobs, blob)
-		}
-	}
-	for _, reason := range codec.Reasons() {
-		for s := range uint64(10) {
-			if fault := gen.NewFault(reason, s); fault.Input == gen.Blob {
-				blobs = append(blobs, fault.Bytes)
-			}
 		}
 	}
 	return append(blobs, everyNth(7, vectorBlobs(t))...)
@@ -121,12 +115,22 @@ func lineSeeds(t testing.TB) [][]byte {
 	for _, name := range corpus.Captures() {
 		lines = append(lines, everyNth(200, bytes.Fields(corpus.Capture(name)))...)
 	}
-	for _, reason := range []codec.Reason{codec.ReasonLeadIn, codec.ReasonBase64, codec.ReasonDecodedLine} {
-		for s := range uint64(20) {
-			lines = append(lines, gen.NewFault(reason, s).Bytes)
+	return append(lines, vectorTexts(t, conformance.OpMline, conformance.OpBline)...)
+}
+
+// vectorTexts returns the lines of the vectors of operations.
+func vectorTexts(t testing.TB, ops ...conformance.Op) (texts [][]byte) {
+	t.Helper()
+	set, err := conformance.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range set.Vectors {
+		if v.Text != nil && slices.ContainsFunc(ops, v.Has) {
+			texts = append(texts, []byte(*v.Text))
 		}
 	}
-	return lines
+	return texts
 }
 
 // logSeeds returns short pieces of logs; a fuzzer is slow with long inputs.

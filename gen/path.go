@@ -2,9 +2,7 @@ package gen
 
 import (
 	"math"
-	"slices"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 )
 
@@ -132,61 +130,4 @@ func EventLine(seed uint64) []byte {
 	}
 	line = w.Flush(line)
 	return line[:len(line)-1]
-}
-
-// PathFault is a ~p# or ~v# line with one fault.
-type PathFault struct {
-	Reason codec.Reason
-	Events bool // a ~v# line
-	Line   []byte
-}
-
-// PathFaults returns lines with one fault each, at least one for each reason to reject such
-// lines, in the order in which a reader checks them. The lines are constructed from SPEC.md, not
-// changed at random. The seed chooses the values. (BT-PREJ-1)
-func PathFaults(seed uint64) []PathFault {
-	p := pathMaker{newRNG(seed, "path-faults")}
-	var faults []PathFault
-	add := func(reason codec.Reason, leadIn, digits string) {
-		line := callpath.AppendCRC([]byte(leadIn + digits))
-		faults = append(faults, PathFault{reason, leadIn == callpath.LeadInEvents, line})
-	}
-	paths := func(reason codec.Reason, digits string) { add(reason, callpath.LeadIn, digits) }
-	events := func(reason codec.Reason, digits string) { add(reason, callpath.LeadInEvents, digits) }
-	digit := func(lo, hi int) string {
-		return "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[p.between(lo, hi):][:1]
-	}
-	head := "A" + digit(0, 63) + digit(0, 63) + digit(0, 63)
-	const eventsHead = "AAAAAAA" // flags 0, sequence 0, time 0, thread 0, next 0
-
-	good := PathLine(seed)
-	spoilt := func(reason codec.Reason, at int, c byte) {
-		line := slices.Clone(good)
-		line[at] = c
-		faults = append(faults, PathFault{reason, false, line})
-	}
-	spoilt(codec.ReasonLeadIn, p.below(3), 'x')
-	spoilt(codec.ReasonBase64, 3+p.below(len(good)-3), "=-_ \n~"[p.below(6)])
-	faults = append(faults, PathFault{codec.ReasonShort, false, []byte("~p#" + head[:4] + "AA")},
-		PathFault{codec.ReasonShort, true, []byte("~v#AAAAAAAAAAAA")})
-	at := len(good) - 3
-	spoilt(codec.ReasonCRC, at, "ABC"[(slices.Index([]byte("ABC"), good[at])+1)%3])
-	paths(codec.ReasonUnit, "B"+head[1:]+digit(13, 63))
-	events(codec.ReasonUnit, "BAAA"+digit(13, 63)+"AAA")
-	paths(codec.ReasonTruncated, head+"A"+digit(1, 31))        // frames that are not there
-	paths(codec.ReasonTruncated, head+"AAF")                   // no bytes
-	paths(codec.ReasonTruncated, "g"+head[1:]+"AABA"+"CA")     // digits to skip
-	paths(codec.ReasonNumber, head+"AA"+digit(32, 63)+"A"+"A") // a last digit of 0
-	paths(codec.ReasonNumber, head+"AA"+"ggggggggggggQ"+"A")
-	paths(codec.ReasonNumber, head+"AB"+"BAA"+"A") // a step of 0 in class 1
-	paths(codec.ReasonHash, head+"CAAAAA"+digit(4, 63)+"A")
-	events(codec.ReasonHash, eventsHead+"AAAAAA"+digit(4, 63)+"A")
-	paths(codec.ReasonDrop, head+digit(4, 31)+"AA")
-	paths(codec.ReasonDrop, head+"ABIAA"+digit(6, 31)+"AA")
-	paths(codec.ReasonDepth, head+"A"+"hgB"+"A") // 1 + 0·32 + 1·1024
-	paths(codec.ReasonFrame, head+"AB"+"EA"+"A") // −1
-	events(codec.ReasonIndex, eventsHead+"E"+"A")
-	events(codec.ReasonAge, eventsHead+"B")
-	events(codec.ReasonAge, eventsHead+"F")
-	return faults
 }
