@@ -413,3 +413,81 @@ func allowed(name string, packages, libraries []string) bool {
 	}
 	return slices.ContainsFunc(libraries, func(l string) bool { return l == "*" || name == l || strings.HasPrefix(name, l+"/") })
 }
+
+// declarations is the most exported functions, methods, types, constants and variables of a public package: what a
+// stranger has to read.
+const declarations = 90
+
+func TestFewDeclarations(t *testing.T) {
+	for _, dir := range public {
+		names := 0
+		for _, f := range parseDir(t, dir) {
+			for _, d := range f.Decls {
+				switch d := d.(type) {
+				case *ast.FuncDecl:
+					if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d))) {
+						names++
+					}
+				case *ast.GenDecl:
+					for _, s := range d.Specs {
+						switch s := s.(type) {
+						case *ast.TypeSpec:
+							if s.Name.IsExported() {
+								names++
+							}
+						case *ast.ValueSpec:
+							for _, n := range s.Names {
+								if n.IsExported() {
+									names++
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+		most := declarations
+		if dir == "heap/profile" {
+			most = 108 // not yet fewer
+		}
+		if names == 0 || names > most {
+			t.Errorf("%s exports %d names, want 1 to %d", dir, names, most)
+		}
+	}
+}
+
+// receiver returns the name of the type of a method.
+func receiver(d *ast.FuncDecl) string {
+	x := d.Recv.List[0].Type
+	if p, ok := x.(*ast.StarExpr); ok {
+		x = p.X
+	}
+	if p, ok := x.(*ast.IndexExpr); ok {
+		x = p.X
+	}
+	id, ok := x.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return id.Name
+}
+
+// parseDir parses the files of a package, but for its tests.
+func parseDir(t *testing.T, dir string) (files []*ast.File) {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(filepath.FromSlash(dir), "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range list {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}

@@ -4,8 +4,8 @@ import "encoding/binary"
 
 // Sizes that follow from the format. (BT-LIM-1, BT-LIM-2)
 const (
-	// MinBlob is the shortest blob in bytes: no frames, a size of 0 or 1.
-	MinBlob = 4
+	// minBlob is the shortest blob in bytes: no frames, a size of 0 or 1.
+	minBlob = 4
 	// MaxBlob is the longest blob in bytes without user bits: 2 literals of 64 bits, 30
 	// deltas of 59 bits, and a size of 64 bits. (Search lws writes such a delta even
 	// where a literal would be one bit shorter.)
@@ -20,16 +20,12 @@ const (
 	minDeepest = (depthBits + MaxDepth*(literalHead+2) + countBits + 2 + 7) / 8
 )
 
-// BlobLen returns the length in bytes of a blob whose fields take the given number of
-// bits, with its padding and its two length bytes. (BT-BLOB-1)
-func BlobLen(bits int) int { return (bits+7)/8 + lengthBytes }
-
 // BlobAtEnd returns the blob that ends with the last byte of mem, as a subslice of mem. In
 // memory, lws stores a pointer to the end of a blob, and finds its start by the length in the
 // last two bytes. (BT-BLOB-3)
 func BlobAtEnd(mem []byte) ([]byte, error) {
 	if len(mem) < lengthBytes {
-		return nil, bitError(0, FieldLength, -1, ReasonShort,
+		return nil, bitError(0, fieldLength, -1, reasonShort,
 			"%d bytes, expected at least the %d of a length field", len(mem), lengthBytes)
 	}
 	off := 8 * (len(mem) - lengthBytes)
@@ -38,7 +34,7 @@ func BlobAtEnd(mem []byte) ([]byte, error) {
 	case n == 0:
 		return nil, emptyError(off)
 	case n < lengthBytes || n > len(mem):
-		e := bitError(off, FieldLength, -1, ReasonLength,
+		e := bitError(off, fieldLength, -1, reasonLength,
 			"says %d, expected %d to %d, the number of bytes available", n, lengthBytes, len(mem))
 		e.Clause = "BT-BLOB-3"
 		return nil, e
@@ -49,7 +45,7 @@ func BlobAtEnd(mem []byte) ([]byte, error) {
 // checkLength compares the length field with the number of bytes available. (BT-BLOB-2)
 func checkLength(blob []byte) error {
 	if len(blob) < lengthBytes {
-		return bitError(0, FieldLength, -1, ReasonShort,
+		return bitError(0, fieldLength, -1, reasonShort,
 			"%d bytes, expected at least the %d of a length field", len(blob), lengthBytes)
 	}
 	n := int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:]))
@@ -60,10 +56,10 @@ func checkLength(blob []byte) error {
 	if n == 0 {
 		return emptyError(off)
 	}
-	return bitError(off, FieldLength, -1, ReasonLength, "says %d, the blob has %d bytes", n, len(blob))
+	return bitError(off, fieldLength, -1, reasonLength, "says %d, the blob has %d bytes", n, len(blob))
 }
 
 func emptyError(off int) *Error {
-	return bitError(off, FieldLength, -1, ReasonEmpty,
+	return bitError(off, fieldLength, -1, reasonEmpty,
 		"says 0: lws had no room for the metadata of this allocation")
 }

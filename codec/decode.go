@@ -27,11 +27,10 @@ func (d Decoder) word() uint {
 }
 
 // DecodeLine reads a ~m# line, without its line end, into s. On an [*Error], s is empty.
-func DecodeLine(s *Stack, line []byte) error { return Decoder{}.DecodeLine(s, line) }
-
-// DecodeLine reads the blob in a ~m# line into s. On an [*Error], s is empty. (BT-TEXT-1)
-func (d Decoder) DecodeLine(s *Stack, line []byte) error {
+// (BT-TEXT-1)
+func DecodeLine(s *Stack, line []byte) error {
 	var buf [MaxBlobUser]byte
+	var d Decoder
 	blob, err := d.ParseLine(buf[:0], line)
 	if err != nil {
 		s.Reset()
@@ -54,7 +53,7 @@ func (d Decoder) Decode(s *Stack, u *User, blob []byte) error {
 
 // decode reads a blob into s, and returns the position of the bit after the size.
 func decode(s *Stack, blob []byte, word uint) (pos int, err error) {
-	if len(blob) < MinBlob || int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:])) != len(blob) {
+	if len(blob) < minBlob || int(binary.BigEndian.Uint16(blob[len(blob)-lengthBytes:])) != len(blob) {
 		if err := checkLength(blob); err != nil {
 			s.Reset()
 			return 0, err

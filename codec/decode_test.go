@@ -134,9 +134,9 @@ func TestDecodeWord32(t *testing.T) {
 	wantStack(t, &s, stackOf(1, 1<<31))
 
 	wide := blobOf(t, oneLiteral("100001", "1"+strings.Repeat("0", 32)), 0)
-	wantError(t, codec.Decoder{Word: 32}.Decode(&s, nil, wide), codec.ReasonCount, 8, "BT-COUNT-4")
+	wantError(t, codec.Decoder{Word: 32}.Decode(&s, nil, wide), "count", 8, "BT-COUNT-4")
 	wide = blobOf(t, "00000. 100001. 1"+strings.Repeat("0", 32)+".", 0)
-	wantError(t, codec.Decoder{Word: 32}.Decode(&s, nil, wide), codec.ReasonCount, 6, "BT-COUNT-4")
+	wantError(t, codec.Decoder{Word: 32}.Decode(&s, nil, wide), "count", 6, "BT-COUNT-4")
 }
 
 func TestDecodeRejects(t *testing.T) {
@@ -147,20 +147,20 @@ func TestDecodeRejects(t *testing.T) {
 		off    int
 		clause string
 	}{
-		{"nothing", nil, codec.ReasonShort, 0, "BT-BLOB-2"},
-		{"one byte", []byte{0}, codec.ReasonShort, 0, "BT-BLOB-2"},
-		{"no metadata", []byte{0, 0}, codec.ReasonEmpty, 0, "BT-BLOB-4"},
-		{"length 1", []byte{0, 1}, codec.ReasonLength, 0, "BT-BLOB-2"},
-		{"length that excludes itself", []byte{0x00, 0x10, 0x00, 0x02}, codec.ReasonLength, 16, "BT-BLOB-2"},
-		{"length with its bytes swapped", []byte{0x00, 0x10, 0x04, 0x00}, codec.ReasonLength, 16, "BT-BLOB-2"},
-		{"nothing but a length", []byte{0, 2}, codec.ReasonTruncated, 0, "BT-FIELD-4"},
-		{"frame 0 a delta", blobOf(t, "00001. 1. 000. 0. 000001. 1. 000001. 0.", 0), codec.ReasonDeltaFirst, 6, "BT-DELTA-4"},
+		{"nothing", nil, "short", 0, "BT-BLOB-2"},
+		{"one byte", []byte{0}, "short", 0, "BT-BLOB-2"},
+		{"no metadata", []byte{0, 0}, "empty", 0, "BT-BLOB-4"},
+		{"length 1", []byte{0, 1}, "length", 0, "BT-BLOB-2"},
+		{"length that excludes itself", []byte{0x00, 0x10, 0x00, 0x02}, "length", 16, "BT-BLOB-2"},
+		{"length with its bytes swapped", []byte{0x00, 0x10, 0x04, 0x00}, "length", 16, "BT-BLOB-2"},
+		{"nothing but a length", []byte{0, 2}, "truncated", 0, "BT-FIELD-4"},
+		{"frame 0 a delta", blobOf(t, "00001. 1. 000. 0. 000001. 1. 000001. 0.", 0), "delta-first", 6, "BT-DELTA-4"},
 		{"frame 1 from two back", blobOf(t, "00010. 0. 000001. 1. 1. 001. 0. 000001. 1. 000001. 0.", 0),
-			codec.ReasonBack, 6 + 11 + 2, "BT-DELTA-5"},
-		{"count cut", blobOf(t, "00001. 0. 000010. 10. 00", 0), codec.ReasonTruncated, 18, "BT-FIELD-4"},
-		{"size cut", blobOf(t, "00000. 000011. 110", 0), codec.ReasonTruncated, 13, "BT-FIELD-4"},
-		{"value without its spill bit", blobOf(t, "00000. 000011. 000", 0), codec.ReasonTruncated, 13, "BT-FIELD-4"},
-		{"depth 0, neither way, short", blobOf(t, "00000. 111111. 1", 0), codec.ReasonTruncated, 13, "BT-FIELD-4"},
+			"back", 6 + 11 + 2, "BT-DELTA-5"},
+		{"count cut", blobOf(t, "00001. 0. 000010. 10. 00", 0), "truncated", 18, "BT-FIELD-4"},
+		{"size cut", blobOf(t, "00000. 000011. 110", 0), "truncated", 13, "BT-FIELD-4"},
+		{"value without its spill bit", blobOf(t, "00000. 000011. 000", 0), "truncated", 13, "BT-FIELD-4"},
+		{"depth 0, neither way, short", blobOf(t, "00000. 111111. 1", 0), "truncated", 13, "BT-FIELD-4"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -178,14 +178,14 @@ func TestDecodeRejects(t *testing.T) {
 func TestDecodeDepth0Fault(t *testing.T) {
 	// Read as an empty stack: a count of 64 whose value is truncated.
 	short := blobOf(t, "00000. 000000. 1111", 0)
-	wantError(t, codec.Decoder{}.Decode(new(codec.Stack), nil, short), codec.ReasonTruncated, 13, "BT-FIELD-4")
+	wantError(t, codec.Decoder{}.Decode(new(codec.Stack), nil, short), "truncated", 13, "BT-FIELD-4")
 
 	// At word 32, read as an empty stack: a count of 62. Read as 32 frames: frame 0 is
 	// a delta.
-	for bytes, reason := range map[int]codec.Reason{45: codec.ReasonCount, 46: codec.ReasonDeltaFirst} {
+	for bytes, reason := range map[int]codec.Reason{45: "count", 46: "delta-first"} {
 		bits := "00000. 111110. " + strings.Repeat("1", bytes*8-13)
 		wantError(t, codec.Decoder{Word: 32}.Decode(new(codec.Stack), nil, blobOf(t, bits, 0)), reason, 6,
-			map[codec.Reason]string{codec.ReasonCount: "BT-COUNT-4", codec.ReasonDeltaFirst: "BT-DELTA-4"}[reason])
+			map[codec.Reason]string{"count": "BT-COUNT-4", "delta-first": "BT-DELTA-4"}[reason])
 	}
 
 	// 31 of 32 frames, and a count that is complete if read as an empty stack: empty.
@@ -265,11 +265,11 @@ func TestBlobAtEnd(t *testing.T) {
 		off    int
 		clause string
 	}{
-		{[]byte{7}, codec.ReasonShort, 0, "BT-BLOB-2"},
-		{[]byte{1, 2, 0, 0}, codec.ReasonEmpty, 16, "BT-BLOB-4"},
-		{[]byte{1, 2, 0, 1}, codec.ReasonLength, 16, "BT-BLOB-3"},
-		{[]byte{1, 2, 0, 5}, codec.ReasonLength, 16, "BT-BLOB-3"},
-		{[]byte{1, 2, 255, 255}, codec.ReasonLength, 16, "BT-BLOB-3"},
+		{[]byte{7}, "short", 0, "BT-BLOB-2"},
+		{[]byte{1, 2, 0, 0}, "empty", 16, "BT-BLOB-4"},
+		{[]byte{1, 2, 0, 1}, "length", 16, "BT-BLOB-3"},
+		{[]byte{1, 2, 0, 5}, "length", 16, "BT-BLOB-3"},
+		{[]byte{1, 2, 255, 255}, "length", 16, "BT-BLOB-3"},
 	} {
 		_, err := codec.BlobAtEnd(tt.mem)
 		wantError(t, err, tt.reason, tt.off, tt.clause)
@@ -346,7 +346,7 @@ func TestFieldsAtBothWords(t *testing.T) {
 		}
 		frames := 0
 		for _, f := range fields {
-			if f.Kind == codec.FieldKindBit {
+			if f.Kind == "kind" {
 				frames++
 			}
 		}

@@ -115,18 +115,18 @@ func (s *Stack) fits(m Machine) error {
 		panic("codec: " + m.String() + " is not a machine")
 	}
 	if len(s.PCs) > MaxDepth {
-		return bitError(-1, FieldDepth, -1, ReasonFrames, "is %d, expected at most %d frames", len(s.PCs), MaxDepth)
+		return bitError(-1, fieldDepth, -1, reasonFrames, "is %d, expected at most %d frames", len(s.PCs), MaxDepth)
 	}
 	if m.Word() == 64 {
 		return nil
 	}
 	for n, pc := range s.PCs {
 		if pc>>32 != 0 {
-			return bitError(-1, FieldLiteral, n, ReasonWord, "is %#x, expected at most 32 bits on %v", pc, m)
+			return bitError(-1, fieldLiteral, n, reasonWord, "is %#x, expected at most 32 bits on %v", pc, m)
 		}
 	}
 	if s.Size>>32 != 0 {
-		return bitError(-1, FieldSize, -1, ReasonWord, "is %d, expected at most 32 bits on %v", s.Size, m)
+		return bitError(-1, fieldSize, -1, reasonWord, "is %d, expected at most 32 bits on %v", s.Size, m)
 	}
 	return nil
 }

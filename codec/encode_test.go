@@ -64,8 +64,8 @@ func TestAppendBlob(t *testing.T) {
 				t.Errorf("\ngot  %x\nwant %x", got, want)
 			}
 			bits, err := codec.Encoder{Machine: tt.machine, Search: tt.search}.Bits(tt.stack)
-			if err != nil || codec.BlobLen(bits) != len(set) {
-				t.Errorf("predicted %d bits, %d bytes (%v), want %d bytes", bits, codec.BlobLen(bits), err, len(set))
+			if err != nil || (bits+7)/8+2 != len(set) {
+				t.Errorf("predicted %d bits, %d bytes (%v), want %d bytes", bits, (bits+7)/8+2, err, len(set))
 			}
 		})
 	}
@@ -117,7 +117,7 @@ func TestLongest(t *testing.T) {
 	}
 }
 
-// MinBlob, MaxBlob and MaxBlobUser are lengths of blobs.
+// The shortest blob has 4 bytes, and MaxBlob and MaxBlobUser are lengths of blobs.
 func TestLimitsAreReached(t *testing.T) {
 	var all codec.User
 	for tag := codec.TagAddress; tag <= codec.TagOldAddress; tag++ {
@@ -129,7 +129,7 @@ func TestLimitsAreReached(t *testing.T) {
 		user  *codec.User
 		want  int
 	}{
-		{stackOf(0), nil, codec.MinBlob}, {stackOf(1), nil, codec.MinBlob}, {longest, nil, codec.MaxBlob}, {longest, &all, codec.MaxBlobUser},
+		{stackOf(0), nil, 4}, {stackOf(1), nil, 4}, {longest, nil, codec.MaxBlob}, {longest, &all, codec.MaxBlobUser},
 	} {
 		blob, err := codec.Encoder{Machine: codec.MachineExact64}.AppendBlob(nil, c.stack, c.user)
 		if err != nil || len(blob) != c.want {

@@ -8,14 +8,14 @@ import (
 // AppendEventLine appends the ~e# line of a blob with user fields, without a line end.
 // [Encoder.AppendEvent] makes such blobs. (BT-EVT-1)
 func AppendEventLine(dst, blob []byte) []byte {
-	return base64.StdEncoding.AppendEncode(append(dst, LeadInEvent...), blob)
+	return base64.StdEncoding.AppendEncode(append(dst, leadInEvent...), blob)
 }
 
 // ParseEventLine appends the blob in a ~e# line to dst and returns the extended slice.
 // It is always strict, and does not decode the blob. On an [*Error], it returns dst
 // unchanged. (BT-EVT-1, BT-B64-2)
 func ParseEventLine(dst, line []byte) ([]byte, error) {
-	return parseLine(dst, line, LeadInEvent, "BT-EVT-1")
+	return parseLine(dst, line, leadInEvent, "BT-EVT-1")
 }
 
 // AppendEvent appends the blob of an event. It is like AppendBlob, but checks that u
@@ -30,15 +30,15 @@ func (e Encoder) AppendEvent(dst []byte, s *Stack, u *User) ([]byte, error) {
 		return dst, err
 	}
 	if missing := u.lacks(); missing != "" {
-		return dst, textError(-1, ReasonEvent, "BT-EVT-3", "%s", missing)
+		return dst, textError(-1, reasonEvent, "BT-EVT-3", "%s", missing)
 	}
 	kind, _ := u.Get(TagEvent)
 	_, moved := u.Get(TagOldAddress)
 	switch {
 	case kind > EventMoved:
-		return dst, textError(-1, ReasonEvent, "BT-EVT-3", "event %d, expected 0, 1 or 2", kind)
+		return dst, textError(-1, reasonEvent, "BT-EVT-3", "event %d, expected 0, 1 or 2", kind)
 	case moved && kind != EventMoved:
-		return dst, textError(-1, ReasonEvent, "BT-EVT-3", "event %d with an old address, expected it of event 2 alone", kind)
+		return dst, textError(-1, reasonEvent, "BT-EVT-3", "event %d with an old address, expected it of event 2 alone", kind)
 	}
 	inner := Stack{Size: s.Size, PCs: s.PCs[:min(len(s.PCs), MaxDepth-1)]}
 	return e.AppendBlob(dst, &inner, u)
@@ -75,7 +75,7 @@ func (d Decoder) DecodeEvent(s *Stack, u *User, blob []byte) error {
 // begin at bit pos. (BT-EVT-3)
 func (u *User) checkEvent(pos int) error {
 	if missing := u.lacks(); missing != "" {
-		return bitError(pos, FieldUser, -1, ReasonEvent, "%s", missing)
+		return bitError(pos, fieldUser, -1, reasonEvent, "%s", missing)
 	}
 	return nil
 }

@@ -34,7 +34,11 @@ func ExampleEncoder() {
 func ExampleDecoder() {
 	d := codec.Decoder{Word: 32, Lenient: true}
 	var s codec.Stack
-	if err := d.DecodeLine(&s, []byte("IF0BmUQugNCkgCnkhdAYpQa6wAAV\n")); err != nil {
+	blob, err := d.ParseLine(nil, []byte("IF0BmUQugNCkgCnkhdAYpQa6wAAV\n"))
+	if err == nil {
+		err = d.Decode(&s, nil, blob)
+	}
+	if err != nil {
 		fmt.Println(err)
 		return
 	}

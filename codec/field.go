@@ -1,38 +1,37 @@
 package codec
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "encoding/binary"
 
-// FieldKind is the kind of a field of a blob. The names are those of SPEC.md.
-type FieldKind uint8
+// FieldKind is the kind of a field of a blob, as in the list below. The names are those of SPEC.md.
+//
+//	depth        number of frames
+//	kind         0 literal, 1 delta
+//	back         how far back the base is, less one
+//	sign         0 add, 1 subtract
+//	count        significant bits of a frame's value
+//	literal      value of a literal
+//	delta        value of a delta
+//	size count   significant bits of the size
+//	size         bytes requested
+//	user bits    bits after the size: padding, or user bits
+//	length       length of the blob in bytes
+//	text         not a bit field: a position in a line of text
+type FieldKind string
 
 const (
-	FieldDepth     FieldKind = iota // number of frames
-	FieldKindBit                    // 0 literal, 1 delta
-	FieldBack                       // how far back the base is, less one
-	FieldSign                       // 0 add, 1 subtract
-	FieldCount                      // significant bits of a frame's value
-	FieldLiteral                    // value of a literal
-	FieldDelta                      // value of a delta
-	FieldSizeCount                  // significant bits of the size
-	FieldSize                       // bytes requested
-	FieldUser                       // bits after the size: padding, or user bits
-	FieldLength                     // length of the blob in bytes
-	FieldText                       // not a bit field: a position in a line of text
+	fieldDepth     FieldKind = "depth"
+	fieldKindBit   FieldKind = "kind"
+	fieldBack      FieldKind = "back"
+	fieldSign      FieldKind = "sign"
+	fieldCount     FieldKind = "count"
+	fieldLiteral   FieldKind = "literal"
+	fieldDelta     FieldKind = "delta"
+	fieldSizeCount FieldKind = "size count"
+	fieldSize      FieldKind = "size"
+	fieldUser      FieldKind = "user bits"
+	fieldLength    FieldKind = "length"
+	fieldText      FieldKind = "text"
 )
-
-var fieldNames = [...]string{"depth", "kind", "back", "sign", "count", "literal", "delta",
-	"size count", "size", "user bits", "length", "text"}
-
-// String returns the name of the field, as used in errors.
-func (k FieldKind) String() string {
-	if int(k) < len(fieldNames) {
-		return fieldNames[k]
-	}
-	return fmt.Sprintf("field(%d)", uint8(k))
-}
 
 // Nominal widths in bits. Each field except user bits and length is followed by one
 // spill bit. (BT-FIELD-1)
@@ -72,7 +71,7 @@ type Field struct {
 
 // End returns the position of the bit after the field and its spill bit.
 func (f Field) End() int {
-	if f.Kind == FieldUser || f.Kind == FieldLength {
+	if f.Kind == fieldUser || f.Kind == fieldLength {
 		return f.Off + f.Width
 	}
 	return f.Off + f.Width + spillWidth

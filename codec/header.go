@@ -12,15 +12,15 @@ import (
 // Verbs of headers. Other verbs are accepted but have no meaning. (BT-HEAD-2)
 const (
 	VerbBoot   = "boot"   // a device or program starts: time and numbers restart
-	VerbMap    = "map"    // the module lines that follow are the complete map
-	VerbLoad   = "load"   // the module lines that follow were loaded in addition
+	verbMap    = "map"    // the module lines that follow are the complete map
+	verbLoad   = "load"   // the module lines that follow were loaded in addition
 	VerbBegin  = "begin"  // opens a dump
 	VerbEnd    = "end"    // closes a dump
-	VerbTotal  = "total"  // totals since the recording began
-	VerbLost   = "lost"   // the recorder dropped events here
+	verbTotal  = "total"  // totals since the recording began
+	verbLost   = "lost"   // the recorder dropped events here
 	VerbHeap   = "heap"   // sizes that the allocator reports for its heap
-	VerbFree   = "free"   // free blocks of a heap
-	VerbThread = "thread" // names a thread
+	verbFree   = "free"   // free blocks of a heap
+	verbThread = "thread" // names a thread
 )
 
 // Header is a ~h# line of a recording. (BT-HEAD-1)
@@ -67,7 +67,7 @@ func numbered(verb string) bool { return verb == VerbBegin || verb == VerbEnd }
 // (BT-HEAD-1)
 func mayNumber(verb string) bool {
 	switch verb {
-	case VerbBoot, VerbMap, VerbLoad, VerbTotal, VerbLost, VerbHeap, VerbFree:
+	case VerbBoot, verbMap, verbLoad, verbTotal, verbLost, VerbHeap, verbFree:
 		return false
 	}
 	return true
@@ -156,7 +156,7 @@ func FormatRanges(ranges []Range) string {
 // does not normalize values: leading zeros remain. (BT-HEAD-1, BT-HEAD-2, BT-HEAD-3)
 func AppendHeader(dst []byte, h *Header) ([]byte, error) {
 	if expected := h.fault(); expected != "" {
-		return dst, textError(-1, ReasonHeaderLine, "BT-HEAD-1", "%s", expected)
+		return dst, textError(-1, reasonHeaderLine, "BT-HEAD-1", "%s", expected)
 	}
 	dst = append(append(dst, LeadInHeader...), h.Verb...)
 	if h.HasNumber {
@@ -243,12 +243,12 @@ func wordEnd(line []byte, pos int) int {
 func ParseHeader(h *Header, line []byte) error {
 	*h = Header{Keys: h.Keys[:0]}
 	if !bytes.HasPrefix(line, []byte(LeadInHeader)) {
-		return textError(0, ReasonLeadIn, "BT-HEAD-1", "expected %s", LeadInHeader)
+		return textError(0, reasonLeadIn, "BT-HEAD-1", "expected %s", LeadInHeader)
 	}
 	pos, expected := h.parse(bytes.TrimRight(line, " \t\r\n"))
 	if expected != "" {
 		*h = Header{Keys: h.Keys[:0]}
-		return textError(pos, ReasonHeaderLine, "BT-HEAD-1", "%s", expected)
+		return textError(pos, reasonHeaderLine, "BT-HEAD-1", "%s", expected)
 	}
 	return nil
 }

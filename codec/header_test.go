@@ -33,7 +33,7 @@ func TestHeaderRefused(t *testing.T) {
 	} {
 		dst := []byte("before")
 		got, err := codec.AppendHeader(dst, &h)
-		wantError(t, err, codec.ReasonHeaderLine, -1, "BT-HEAD-1")
+		wantError(t, err, "header-line", -1, "BT-HEAD-1")
 		if string(got) != "before" {
 			t.Errorf("%s: %q beside a refusal", name, got)
 		}
@@ -113,7 +113,7 @@ func TestHeaderTilde(t *testing.T) {
 	if err := codec.ParseHeader(&read, []byte("~h#boot prog=~/a~x#")); err != nil || read.Keys[0].Value != "~/a~x#" {
 		t.Errorf("a tilde as it is: %+v, %v", read, err)
 	}
-	wantError(t, codec.ParseHeader(&read, []byte("~h#boot prog=~/a~m#")), codec.ReasonHeaderLine, 16, "BT-HEAD-1")
+	wantError(t, codec.ParseHeader(&read, []byte("~h#boot prog=~/a~m#")), "header-line", 16, "BT-HEAD-1")
 }
 
 func TestHeaderEnd(t *testing.T) {
@@ -167,13 +167,13 @@ func TestAppendEvent(t *testing.T) {
 		user   *codec.User
 		reason codec.Reason
 	}{
-		"33 frames":                     {33, user(1, 0x10, 5, 0), codec.ReasonFrames},
-		"no event":                      {1, user(1, 0x10), codec.ReasonEvent},
-		"no address":                    {1, user(5, 1), codec.ReasonEvent},
-		"moved, no old address":         {1, user(1, 0x10, 5, 2), codec.ReasonEvent},
-		"an event without a meaning":    {1, user(1, 0x10, 5, 3), codec.ReasonEvent},
-		"allocated, and an old address": {1, user(1, 0x10, 5, 0, 6, 1), codec.ReasonEvent},
-		"freed, and an old address":     {1, user(1, 0x10, 5, 1, 6, 1), codec.ReasonEvent},
+		"33 frames":                     {33, user(1, 0x10, 5, 0), "frames"},
+		"no event":                      {1, user(1, 0x10), "event"},
+		"no address":                    {1, user(5, 1), "event"},
+		"moved, no old address":         {1, user(1, 0x10, 5, 2), "event"},
+		"an event without a meaning":    {1, user(1, 0x10, 5, 3), "event"},
+		"allocated, and an old address": {1, user(1, 0x10, 5, 0, 6, 1), "event"},
+		"freed, and an old address":     {1, user(1, 0x10, 5, 1, 6, 1), "event"},
 	} {
 		got, err := encode(tt.depth, tt.user)
 		if e, ok := err.(*codec.Error); !ok || e.Reason != tt.reason || got != nil {
@@ -216,7 +216,7 @@ func TestWordOfParts(t *testing.T) {
 	if len(s.PCs) != 0 {
 		t.Errorf("salvaged %x", s.PCs)
 	}
-	wantError(t, err, codec.ReasonCount, 8, "BT-COUNT-4")
+	wantError(t, err, "count", 8, "BT-COUNT-4")
 }
 
 // A range has a length, also from 0 on. (BT-HEAD-6)

@@ -31,7 +31,7 @@ func (d Decoder) Salvage(s *Stack, blob []byte) (depth int, sized bool, err erro
 		return depth, true, err
 	}
 	fault := diagnose(b, end, depth, bits)
-	if fault.Reason != ReasonTruncated {
+	if fault.Reason != reasonTruncated {
 		s.Reset()
 		return depth, false, fault
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	LeadIn        = "~m#" // a blob in base64 (BT-TEXT-1)
 	LeadInDecoded = "~b#" // the stack as numbers (BT-TEXT-2)
-	LeadInEvent   = "~e#" // an allocation event in base64 (BT-EVT-1)
+	leadInEvent   = "~e#" // an allocation event in base64 (BT-EVT-1)
 	LeadInHeader  = "~h#" // a header of a recording (BT-HEAD-1)
 )
 
@@ -40,7 +40,7 @@ func (d Decoder) ParseLine(dst, line []byte) ([]byte, error) {
 // parseLine reads a lead-in, which clause requires, and the base64 after it.
 func parseLine(dst, line []byte, leadIn, clause string) ([]byte, error) {
 	if !bytes.HasPrefix(line, []byte(leadIn)) {
-		return dst, textError(0, ReasonLeadIn, clause, "expected %s", leadIn)
+		return dst, textError(0, reasonLeadIn, clause, "expected %s", leadIn)
 	}
 	text := line[len(leadIn):]
 	out, err := base64.StdEncoding.Strict().AppendDecode(dst, text)
@@ -64,7 +64,7 @@ func decodedLen(text []byte) int {
 // at byte base of the line.
 func base64Fault(text []byte, base int) *Error {
 	fault := func(off int, format string, args ...any) *Error {
-		return textError(base+off, ReasonBase64, "BT-B64-2", format, args...)
+		return textError(base+off, reasonBase64, "BT-B64-2", format, args...)
 	}
 	n := len(text)
 	for n > 0 && text[n-1] == '=' {
@@ -108,7 +108,7 @@ func parseLenient(dst, line []byte) ([]byte, error) {
 		base = len(LeadIn)
 	}
 	fault := func(off int, format string, args ...any) ([]byte, error) {
-		return nil, textError(off, ReasonBase64, "BT-B64-3", format, args...)
+		return nil, textError(off, reasonBase64, "BT-B64-3", format, args...)
 	}
 	out := dst
 	var acc uint32 // the last characters, 6 bits each
@@ -200,12 +200,12 @@ func hexDigits(v uint32) uint64 {
 func ParseDecoded(s *Stack, line []byte) error {
 	s.Reset()
 	if !bytes.HasPrefix(line, []byte(LeadInDecoded)) {
-		return textError(0, ReasonLeadIn, "BT-TEXT-2", "expected %s", LeadInDecoded)
+		return textError(0, reasonLeadIn, "BT-TEXT-2", "expected %s", LeadInDecoded)
 	}
 	pos, err := s.parseDecoded(bytes.TrimRight(line, " \t\r\n"))
 	if err != "" {
 		s.Reset()
-		return textError(pos, ReasonDecodedLine, "BT-TEXT-2", "%s", err)
+		return textError(pos, reasonDecodedLine, "BT-TEXT-2", "%s", err)
 	}
 	return nil
 }

@@ -22,24 +22,24 @@ func TestParseLine(t *testing.T) {
 		{"one character of padding", "~m#AAE=", "\x00\x01", "", 0, ""},
 		{"two characters of padding", "~m#AQ==", "\x01", "", 0, ""},
 		{"both last characters of the alphabet", "~m#+/+/", "\xfb\xff\xbf", "", 0, ""},
-		{"no lead-in", "AAE=", "", codec.ReasonLeadIn, 0, "BT-TEXT-1"},
-		{"the other lead-in", "~b#AAE=", "", codec.ReasonLeadIn, 0, "BT-TEXT-1"},
-		{"a blank before", " ~m#AAE=", "", codec.ReasonLeadIn, 0, "BT-TEXT-1"},
-		{"half a lead-in", "~m", "", codec.ReasonLeadIn, 0, "BT-TEXT-1"},
-		{"URL alphabet", "~m#-_-_", "", codec.ReasonBase64, 3, spoilt},
-		{"padding missing", "~m#AAE", "", codec.ReasonBase64, 6, spoilt},
-		{"half the padding", "~m#AQ=", "", codec.ReasonBase64, 5, spoilt},
-		{"padding too long", "~m#AAE==", "", codec.ReasonBase64, 6, spoilt},
-		{"padding after whole groups", "~m#AAAA====", "", codec.ReasonBase64, 7, spoilt},
-		{"padding inside", "~m#AA=A", "", codec.ReasonBase64, 5, spoilt},
-		{"one character over", "~m#AAAAA", "", codec.ReasonBase64, 8, spoilt},
-		{"unused bits set", "~m#AAF=", "", codec.ReasonBase64, 5, spoilt},
-		{"unused bits set, two of padding", "~m#AB==", "", codec.ReasonBase64, 4, spoilt},
-		{"blank inside", "~m#AA E=", "", codec.ReasonBase64, 5, spoilt},
-		{"line end after", "~m#AAE=\n", "", codec.ReasonBase64, 6, spoilt},
-		{"line ends that fill a group", "~m#AAE=\r\n\r\n", "", codec.ReasonBase64, 6, spoilt},
-		{"line end inside", "~m#AA\nE=", "", codec.ReasonBase64, 5, spoilt},
-		{"NUL", "~m#AA\x00=", "", codec.ReasonBase64, 5, spoilt},
+		{"no lead-in", "AAE=", "", "lead-in", 0, "BT-TEXT-1"},
+		{"the other lead-in", "~b#AAE=", "", "lead-in", 0, "BT-TEXT-1"},
+		{"a blank before", " ~m#AAE=", "", "lead-in", 0, "BT-TEXT-1"},
+		{"half a lead-in", "~m", "", "lead-in", 0, "BT-TEXT-1"},
+		{"URL alphabet", "~m#-_-_", "", "base64", 3, spoilt},
+		{"padding missing", "~m#AAE", "", "base64", 6, spoilt},
+		{"half the padding", "~m#AQ=", "", "base64", 5, spoilt},
+		{"padding too long", "~m#AAE==", "", "base64", 6, spoilt},
+		{"padding after whole groups", "~m#AAAA====", "", "base64", 7, spoilt},
+		{"padding inside", "~m#AA=A", "", "base64", 5, spoilt},
+		{"one character over", "~m#AAAAA", "", "base64", 8, spoilt},
+		{"unused bits set", "~m#AAF=", "", "base64", 5, spoilt},
+		{"unused bits set, two of padding", "~m#AB==", "", "base64", 4, spoilt},
+		{"blank inside", "~m#AA E=", "", "base64", 5, spoilt},
+		{"line end after", "~m#AAE=\n", "", "base64", 6, spoilt},
+		{"line ends that fill a group", "~m#AAE=\r\n\r\n", "", "base64", 6, spoilt},
+		{"line end inside", "~m#AA\nE=", "", "base64", 5, spoilt},
+		{"NUL", "~m#AA\x00=", "", "base64", 5, spoilt},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestParseLineLenient(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := codec.Decoder{Lenient: true}.ParseLine([]byte("before"), []byte(tt.line))
 			if tt.off >= 0 {
-				wantError(t, err, codec.ReasonBase64, tt.off, "BT-B64-3")
+				wantError(t, err, "base64", tt.off, "BT-B64-3")
 				tt.want = ""
 			} else if err != nil {
 				t.Fatal(err)
@@ -132,21 +132,21 @@ func TestParseDecoded(t *testing.T) {
 		{"largest numbers", "~b#size: 18446744073709551615, 0xffffffffffffffff", stackOf(1<<64-1, 1<<64-1), "", 0},
 		{"upper case, leading zeros", "~b#size: 007, 0x00000000000000000AB", stackOf(7, 0xab), "", 0},
 		{"32 frames", full, stackOf(1, ones(32)...), "", 0},
-		{"33 frames", full + " 0x1", nil, codec.ReasonDecodedLine, len(full)},
-		{"no lead-in", "size: 1, 0x1", nil, codec.ReasonLeadIn, 0},
-		{"the other lead-in", "~m#size: 1, 0x1", nil, codec.ReasonLeadIn, 0},
-		{"no size", "~b#0x1", nil, codec.ReasonDecodedLine, 3},
-		{"size in hexadecimal", "~b#size: 0x10, 0x1", nil, codec.ReasonDecodedLine, 10},
-		{"size missing", "~b#size: , 0x1", nil, codec.ReasonDecodedLine, 9},
-		{"size of 2^64", "~b#size: 18446744073709551616,", nil, codec.ReasonDecodedLine, 28},
-		{"comma missing", "~b#size: 1 0x1", nil, codec.ReasonDecodedLine, 10},
-		{"nothing after the size", "~b#size: 1", nil, codec.ReasonDecodedLine, 10},
-		{"two blanks", "~b#size: 1,  0x1", nil, codec.ReasonDecodedLine, 11},
-		{"no 0x", "~b#size: 1, 12", nil, codec.ReasonDecodedLine, 11},
-		{"no digits", "~b#size: 1, 0x", nil, codec.ReasonDecodedLine, 14},
-		{"address of 2^64", "~b#size: 1, 0x10000000000000000", nil, codec.ReasonDecodedLine, 30},
-		{"comma between addresses", "~b#size: 1, 0x1, 0x2", nil, codec.ReasonDecodedLine, 15},
-		{"text after", "~b#size: 1, 0x1 done", nil, codec.ReasonDecodedLine, 15},
+		{"33 frames", full + " 0x1", nil, "decoded-line", len(full)},
+		{"no lead-in", "size: 1, 0x1", nil, "lead-in", 0},
+		{"the other lead-in", "~m#size: 1, 0x1", nil, "lead-in", 0},
+		{"no size", "~b#0x1", nil, "decoded-line", 3},
+		{"size in hexadecimal", "~b#size: 0x10, 0x1", nil, "decoded-line", 10},
+		{"size missing", "~b#size: , 0x1", nil, "decoded-line", 9},
+		{"size of 2^64", "~b#size: 18446744073709551616,", nil, "decoded-line", 28},
+		{"comma missing", "~b#size: 1 0x1", nil, "decoded-line", 10},
+		{"nothing after the size", "~b#size: 1", nil, "decoded-line", 10},
+		{"two blanks", "~b#size: 1,  0x1", nil, "decoded-line", 11},
+		{"no 0x", "~b#size: 1, 12", nil, "decoded-line", 11},
+		{"no digits", "~b#size: 1, 0x", nil, "decoded-line", 14},
+		{"address of 2^64", "~b#size: 1, 0x10000000000000000", nil, "decoded-line", 30},
+		{"comma between addresses", "~b#size: 1, 0x1, 0x2", nil, "decoded-line", 15},
+		{"text after", "~b#size: 1, 0x1 done", nil, "decoded-line", 15},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -139,7 +139,7 @@ func (u *User) read(b []byte, pos, end int) error {
 		}
 		if end-at < need {
 			u.Reset()
-			e := bitError(pos, FieldUser, -1, ReasonTruncated, "user field %d takes %d bits or more, %d are left before the length",
+			e := bitError(pos, fieldUser, -1, reasonTruncated, "user field %d takes %d bits or more, %d are left before the length",
 				t, tagBits+need, end-pos)
 			e.Clause = "BT-UF-2"
 			return e

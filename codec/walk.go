@@ -20,10 +20,10 @@ func (d Decoder) AppendFields(dst []Field, blob []byte) ([]Field, error) {
 	}
 	if w.pos < w.end { // padding, or user bits (BT-USER-1)
 		n := w.end - w.pos
-		dst = append(dst, Field{Kind: FieldUser, Frame: -1, Off: w.pos, Width: n,
+		dst = append(dst, Field{Kind: fieldUser, Frame: -1, Off: w.pos, Width: n,
 			Value: bitsAt(b, w.pos, uint(min(n, 64)))})
 	}
-	return append(dst, Field{Kind: FieldLength, Frame: -1, Off: w.end, Width: lengthWidth,
+	return append(dst, Field{Kind: fieldLength, Frame: -1, Off: w.end, Width: lengthWidth,
 		Value: uint64(len(blob))}), nil
 }
 
@@ -35,7 +35,7 @@ func diagnose(b []byte, end, depth int, word uint) *Error {
 		return err
 	}
 	// Not reached unless read and walk differ, which tests exclude.
-	return bitError(w.pos, FieldUser, -1, ReasonTruncated, "internal error: read and walk differ")
+	return bitError(w.pos, fieldUser, -1, reasonTruncated, "internal error: read and walk differ")
 }
 
 // walker reads a blob one field at a time. If out is not nil, its methods append the
@@ -52,12 +52,12 @@ func (w *walker) walk(depth int, out *[]Field) *Error {
 	if err := w.frames(depth, out); err != nil {
 		return err
 	}
-	return w.value(FieldSizeCount, FieldSize, -1, out)
+	return w.value(fieldSizeCount, fieldSize, -1, out)
 }
 
 // frames reads the depth field and depth frames.
 func (w *walker) frames(depth int, out *[]Field) *Error {
-	if _, err := w.field(FieldDepth, -1, depthWidth, out); err != nil {
+	if _, err := w.field(fieldDepth, -1, depthWidth, out); err != nil {
 		return err
 	}
 	for n := range depth {
@@ -71,30 +71,30 @@ func (w *walker) frames(depth int, out *[]Field) *Error {
 // frame reads a literal or a delta. (BT-ITEM-1)
 func (w *walker) frame(n int, out *[]Field) *Error {
 	at := w.pos
-	kind, err := w.field(FieldKindBit, n, kindWidth, out)
+	kind, err := w.field(fieldKindBit, n, kindWidth, out)
 	if err != nil {
 		return err
 	}
 	if kind == 0 {
-		return w.value(FieldCount, FieldLiteral, n, out)
+		return w.value(fieldCount, fieldLiteral, n, out)
 	}
 	if n == 0 {
-		return bitError(at, FieldKindBit, n, ReasonDeltaFirst,
+		return bitError(at, fieldKindBit, n, reasonDeltaFirst,
 			"is 1, expected 0: frame 0 has nothing to be a delta from")
 	}
 	at = w.pos
-	back, err := w.field(FieldBack, n, backWidth, out)
+	back, err := w.field(fieldBack, n, backWidth, out)
 	if err != nil {
 		return err
 	}
 	if int(back) >= n {
-		return bitError(at, FieldBack, n, ReasonBack,
+		return bitError(at, fieldBack, n, reasonBack,
 			"is %d, for %d frames back, expected at most %d", back, back+1, n-1)
 	}
-	if _, err := w.field(FieldSign, n, signWidth, out); err != nil {
+	if _, err := w.field(fieldSign, n, signWidth, out); err != nil {
 		return err
 	}
-	return w.value(FieldCount, FieldDelta, n, out)
+	return w.value(fieldCount, fieldDelta, n, out)
 }
 
 // value reads a count and a value with that many bits. (BT-COUNT-2, BT-COUNT-4)
@@ -106,7 +106,7 @@ func (w *walker) value(countKind, valueKind FieldKind, frame int, out *[]Field) 
 	}
 	count := fullCount(uint(c))
 	if count > w.word {
-		return bitError(at, countKind, frame, ReasonCount,
+		return bitError(at, countKind, frame, reasonCount,
 			"is %d, expected at most %d in words of %d bits", count, w.word, w.word)
 	}
 	_, err = w.field(valueKind, frame, int(count), out)
@@ -116,7 +116,7 @@ func (w *walker) value(countKind, valueKind FieldKind, frame int, out *[]Field) 
 // field reads width bits and a spill bit, or returns an error. (BT-FIELD-1, BT-FIELD-4)
 func (w *walker) field(k FieldKind, frame, width int, out *[]Field) (uint64, *Error) {
 	if left := w.end - w.pos; width+spillWidth > left {
-		return 0, bitError(w.pos, k, frame, ReasonTruncated,
+		return 0, bitError(w.pos, k, frame, reasonTruncated,
 			"takes %d bits, %d are left before the length", width+spillWidth, left)
 	}
 	v := bitsAt(w.b, w.pos, uint(width))

@@ -85,8 +85,8 @@ func parseWant(text string, observed bool) (Answer, error) {
 	}
 	switch {
 	case word == "reject":
-		if !slices.Contains(reasons(), rest) {
-			return a, fmt.Errorf("reason %q, expected one of %s", rest, strings.Join(reasons(), " "))
+		if !slices.Contains(codec.Reasons(), codec.Reason(rest)) {
+			return a, fmt.Errorf("reason %q, expected one of %s", rest, joined(codec.Reasons(), " "))
 		}
 		a.Reason = rest
 		return a, nil
@@ -100,15 +100,4 @@ func parseWant(text string, observed bool) (Answer, error) {
 	}
 	return a, fmt.Errorf("%q, expected ok size=N pcs=LIST, reject REASON, part depth=N size=N pcs=LIST, or marks, "+
 		"found, head, records, paths, events, dumps, name, offsets or addresses and words", clip(text))
-}
-
-// reasons returns the names of all reasons for rejections and refusals. (BT-REJ-1, BT-REJ-2)
-func reasons() []string {
-	var names []string
-	for _, list := range [][]codec.Reason{codec.Reasons(), codec.RecordingReasons(), codec.PathReasons(), codec.RefusalReasons()} {
-		for _, r := range list {
-			names = append(names, string(r))
-		}
-	}
-	return names
 }

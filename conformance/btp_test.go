@@ -15,26 +15,26 @@ func TestRequestLines(t *testing.T) {
 		r    Request
 		line string
 	}{
-		{Request{Op: OpDecode, Data: []byte{0, 0x10, 0, 4}, Word: 64}, "decode 7 00100004 word=64"},
-		{Request{Op: OpDecode, Data: []byte{}, Word: 32}, "decode 7 - word=32"},
-		{Request{Op: OpEnd, Data: []byte{0xff}, Word: 32}, "end 7 ff word=32"},
-		{Request{Op: OpSalvage, Data: []byte{0xff}, Word: 32}, "salvage 7 ff word=32"},
-		{Request{Op: OpMline, Data: []byte("~m#"), Word: 64}, "mline 7 7e6d23 reading=strict word=64"},
-		{Request{Op: OpMline, Data: []byte("~m#"), Word: 32, Lenient: true}, "mline 7 7e6d23 reading=lenient word=32"},
-		{Request{Op: OpBline, Data: []byte{}, Word: 64}, "bline 7 -"},
-		{Request{Op: OpEncode, In: v, Word: 64, Machine: codec.MachineWrap32, Search: codec.SearchBest}, "encode 7 machine=wrap32 search=best size=7520 pcs=406651,0"},
-		{Request{Op: OpFormat, In: &Value{}, Word: 64}, "format 7 size=0 pcs=-"},
-		{Request{Op: OpFormat, Data: []byte{0, 4}, Word: 64}, "format 7 blob=0004"},
-		{Request{Op: OpFormat, Data: []byte{0, 4}, Event: true, Word: 64}, "format 7 event=0004"},
-		{Request{Op: OpFormat, Words: "begin 3 t=5", Word: 64}, "format 7 head begin 3 t=5"},
-		{Request{Op: OpEventEncode, In: &Value{User: []UserField{{1, 16}, {5, 0}}}, Word: 64}, "event-encode 7 machine=exact64 search=lws size=0 pcs=- user=1:10,5:0"},
-		{Request{Op: OpMarks, Data: []byte{0, 0x10, 0, 4}, Word: 64}, "marks 7 00100004"},
-		{Request{Op: OpScan, Data: []byte("~"), Word: 64}, "scan 7 7e"},
-		{Request{Op: OpLog, Data: []byte("~"), Word: 64}, "log 7 7e"},
-		{Request{Op: OpHline, Data: []byte("~"), Word: 64}, "hline 7 7e"},
-		{Request{Op: OpUser, Data: []byte{0}, Word: 32}, "user 7 00 word=32"},
-		{Request{Op: OpEline, Data: []byte{0}, Word: 64}, "eline 7 00 word=64"},
-		{Request{Op: OpUserEncode, In: &Value{User: []UserField{{1, 16}}}, Word: 64}, "user-encode 7 machine=exact64 search=lws size=0 pcs=- user=1:10"},
+		{Request{Op: opDecode, Data: []byte{0, 0x10, 0, 4}, Word: 64}, "decode 7 00100004 word=64"},
+		{Request{Op: opDecode, Data: []byte{}, Word: 32}, "decode 7 - word=32"},
+		{Request{Op: opEnd, Data: []byte{0xff}, Word: 32}, "end 7 ff word=32"},
+		{Request{Op: opSalvage, Data: []byte{0xff}, Word: 32}, "salvage 7 ff word=32"},
+		{Request{Op: opMline, Data: []byte("~m#"), Word: 64}, "mline 7 7e6d23 reading=strict word=64"},
+		{Request{Op: opMline, Data: []byte("~m#"), Word: 32, Lenient: true}, "mline 7 7e6d23 reading=lenient word=32"},
+		{Request{Op: opBline, Data: []byte{}, Word: 64}, "bline 7 -"},
+		{Request{Op: opEncode, In: v, Word: 64, Machine: codec.MachineWrap32, Search: codec.SearchBest}, "encode 7 machine=wrap32 search=best size=7520 pcs=406651,0"},
+		{Request{Op: opFormat, In: &Value{}, Word: 64}, "format 7 size=0 pcs=-"},
+		{Request{Op: opFormat, Data: []byte{0, 4}, Word: 64}, "format 7 blob=0004"},
+		{Request{Op: opFormat, Data: []byte{0, 4}, Event: true, Word: 64}, "format 7 event=0004"},
+		{Request{Op: opFormat, Words: "begin 3 t=5", Word: 64}, "format 7 head begin 3 t=5"},
+		{Request{Op: opEventEncode, In: &Value{User: []UserField{{1, 16}, {5, 0}}}, Word: 64}, "event-encode 7 machine=exact64 search=lws size=0 pcs=- user=1:10,5:0"},
+		{Request{Op: opMarks, Data: []byte{0, 0x10, 0, 4}, Word: 64}, "marks 7 00100004"},
+		{Request{Op: opScan, Data: []byte("~"), Word: 64}, "scan 7 7e"},
+		{Request{Op: opLog, Data: []byte("~"), Word: 64}, "log 7 7e"},
+		{Request{Op: opHline, Data: []byte("~"), Word: 64}, "hline 7 7e"},
+		{Request{Op: opUser, Data: []byte{0}, Word: 32}, "user 7 00 word=32"},
+		{Request{Op: opEline, Data: []byte{0}, Word: 64}, "eline 7 00 word=64"},
+		{Request{Op: opUserEncode, In: &Value{User: []UserField{{1, 16}}}, Word: 64}, "user-encode 7 machine=exact64 search=lws size=0 pcs=- user=1:10"},
 	} {
 		if got := c.r.Line("7"); got != c.line {
 			t.Errorf("%+v: line %q, want %q", c.r, got, c.line)
@@ -80,20 +80,20 @@ func TestAnswerLines(t *testing.T) {
 		op   Op
 		line string
 	}{
-		{OpDecode, "ok 7 size=1 pcs=a,b"},
-		{OpEnd, "ok 7 size=1 pcs=-"},
-		{OpEncode, "blob 7 00100004"},
-		{OpFormat, "text 7 -"},
-		{OpSalvage, "part 7 depth=4 size=- pcs=1"},
-		{OpSalvage, "part 7 depth=1 size=5 pcs=1"},
-		{OpUser, "ok 7 size=1 pcs=- user=1:10,5:0"},
-		{OpMarks, "marks 7 wide=- wrap=- zero=- lossy=-"},
-		{OpScan, "found 7 m@0+11"},
-		{OpHline, "head 7 boot - w=32"},
-		{OpLog, "records 7 m@0+11;boot=0;dump=-;size=0;pcs=-"},
-		{OpDecode, "reject 7 back bit=6 because of this"},
-		{OpDecode, "reject 7 anything"},
-		{OpDecode, "skip 7 unsupported"},
+		{opDecode, "ok 7 size=1 pcs=a,b"},
+		{opEnd, "ok 7 size=1 pcs=-"},
+		{opEncode, "blob 7 00100004"},
+		{opFormat, "text 7 -"},
+		{opSalvage, "part 7 depth=4 size=- pcs=1"},
+		{opSalvage, "part 7 depth=1 size=5 pcs=1"},
+		{opUser, "ok 7 size=1 pcs=- user=1:10,5:0"},
+		{opMarks, "marks 7 wide=- wrap=- zero=- lossy=-"},
+		{opScan, "found 7 m@0+11"},
+		{opHline, "head 7 boot - w=32"},
+		{opLog, "records 7 m@0+11;boot=0;dump=-;size=0;pcs=-"},
+		{opDecode, "reject 7 back bit=6 because of this"},
+		{opDecode, "reject 7 anything"},
+		{opDecode, "skip 7 unsupported"},
 	} {
 		a, err := ParseAnswer(c.line, c.op, "7")
 		if err != nil || a.Line(c.op, "7") != c.line {
@@ -104,19 +104,19 @@ func TestAnswerLines(t *testing.T) {
 		op         Op
 		line, want string
 	}{
-		{OpDecode, "", "expected ok 7"},
-		{OpDecode, "ok", `id "", expected 7`},
-		{OpDecode, "ok 8 size=1 pcs=-", `id "8", expected 7`},
-		{OpDecode, "OK 7 size=1 pcs=-", "expected ok 7"},
-		{OpDecode, "ok 7  size=1 pcs=-", `" size=1 pcs=-", expected size=N`},
-		{OpDecode, "ok 7 size=1 pcs=-,", "pcs: "},
-		{OpDecode, "ok 7 size=-1 pcs=-", "size: "},
-		{OpDecode, "part 7 depth=1 pcs=-", "part, expected ok"},
-		{OpEncode, "ok 7 size=1 pcs=-", "ok, expected blob"},
-		{OpEncode, "blob 7 0", `hex "0"`},
-		{OpSalvage, "part 7 depth=40 pcs=-", `"depth=40 pcs=-", expected part`},
-		{OpDecode, "reject 7", "no reason"},
-		{OpDecode, "reject 7 back bit=x", `bit="x"`},
+		{opDecode, "", "expected ok 7"},
+		{opDecode, "ok", `id "", expected 7`},
+		{opDecode, "ok 8 size=1 pcs=-", `id "8", expected 7`},
+		{opDecode, "OK 7 size=1 pcs=-", "expected ok 7"},
+		{opDecode, "ok 7  size=1 pcs=-", `" size=1 pcs=-", expected size=N`},
+		{opDecode, "ok 7 size=1 pcs=-,", "pcs: "},
+		{opDecode, "ok 7 size=-1 pcs=-", "size: "},
+		{opDecode, "part 7 depth=1 pcs=-", "part, expected ok"},
+		{opEncode, "ok 7 size=1 pcs=-", "ok, expected blob"},
+		{opEncode, "blob 7 0", `hex "0"`},
+		{opSalvage, "part 7 depth=40 pcs=-", `"depth=40 pcs=-", expected part`},
+		{opDecode, "reject 7", "no reason"},
+		{opDecode, "reject 7 back bit=x", `bit="x"`},
 	} {
 		_, err := ParseAnswer(c.line, c.op, "7")
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -127,10 +127,10 @@ func TestAnswerLines(t *testing.T) {
 
 // What a testee says is printed for each vector that fails: it is bounded.
 func TestLongRejection(t *testing.T) {
-	if _, err := ParseAnswer("reject 7 "+strings.Repeat("x", 70_000), OpDecode, "7"); err == nil || !strings.Contains(err.Error(), "expected a word of up to 64 bytes") || len(err.Error()) > 200 {
+	if _, err := ParseAnswer("reject 7 "+strings.Repeat("x", 70_000), opDecode, "7"); err == nil || !strings.Contains(err.Error(), "expected a word of up to 64 bytes") || len(err.Error()) > 200 {
 		t.Errorf("a long reason: %.300v", err)
 	}
-	a, err := ParseAnswer("reject 7 short bit=0 "+strings.Repeat("é", 70_000), OpDecode, "7")
+	a, err := ParseAnswer("reject 7 short bit=0 "+strings.Repeat("é", 70_000), opDecode, "7")
 	if err != nil || a.Reason != "short" || a.Text != strings.Repeat("é", 200)+"..." {
 		t.Errorf("long words: %v, %d bytes", err, len(a.Text))
 	}
@@ -200,8 +200,8 @@ func TestHello(t *testing.T) {
 	if err != nil || h.Name != "a" || h.Version != "2" || len(h.Ops) != 2 || len(h.Machines) != 2 {
 		t.Fatalf("%+v, %v", h, err)
 	}
-	if !h.Offers(Request{Op: OpEncode, Machine: codec.MachineZero32}) || h.Offers(Request{Op: OpEncode, Machine: codec.MachineZero64}) ||
-		h.Offers(Request{Op: OpEnd}) {
+	if !h.Offers(Request{Op: opEncode, Machine: codec.MachineZero32}) || h.Offers(Request{Op: opEncode, Machine: codec.MachineZero64}) ||
+		h.Offers(Request{Op: opEnd}) {
 		t.Error("offers are wrong")
 	}
 	for _, line := range []string{"", "hello", "hello btp=2 ops=decode", "hello btp=1", "hello btp=1 name=x", "hello btp=1 ops=",

@@ -31,7 +31,7 @@ func TestCArrays(t *testing.T) {
 	}
 	decode := 0
 	for _, v := range builtinSet(t).Vectors {
-		if v.Has(OpDecode) {
+		if v.Has(opDecode) {
 			decode++
 		}
 	}

@@ -60,7 +60,7 @@ func rejectAnswer(err error) Answer {
 		return Answer{Outcome: Reject, Bit: -1, Text: err.Error()}
 	}
 	a := Answer{Outcome: Reject, Reason: string(e.Reason), Bit: e.Off, Text: err.Error()}
-	if e.Field == codec.FieldText {
+	if e.Field == "text" {
 		a.Bit = -1 // bit= is only for faults in blobs
 	}
 	return a
@@ -88,9 +88,8 @@ func codecEnd(r *Request) (Answer, error) {
 }
 
 func codecMline(r *Request) (Answer, error) {
-	var s codec.Stack
-	err := codec.Decoder{Word: r.word(), Lenient: r.Lenient}.DecodeLine(&s, r.Data)
-	return stackAnswer(&s, &codec.User{}, err)
+	blob, err := codec.Decoder{Lenient: r.Lenient}.ParseLine(nil, r.Data)
+	return decodeBlob(blob, err, r)
 }
 
 // decodeBlob decodes a blob unless err is an error.
@@ -131,7 +130,7 @@ func codecSalvage(r *Request) (Answer, error) {
 	var s codec.Stack
 	depth, sized, err := codec.Decoder{Word: r.word()}.Salvage(&s, r.Data)
 	if e, ok := err.(*codec.Error); ok {
-		cut := e.Reason == codec.ReasonLength || e.Reason == codec.ReasonEmpty || e.Reason == codec.ReasonShort
+		cut := e.Reason == "length" || e.Reason == "empty" || e.Reason == "short"
 		if !cut || depth == 0 {
 			return Answer{}, err
 		}
@@ -209,7 +208,7 @@ func codecFormat(r *Request) (a Answer, err error) {
 	case r.Words != "":
 		h, ok := words.ParseHeader(r.Words)
 		if !ok {
-			return a, &codec.Error{Off: -1, Field: codec.FieldText, Frame: -1, Clause: "BT-HEAD-1", Reason: codec.ReasonHeaderLine}
+			return a, &codec.Error{Off: -1, Field: "text", Frame: -1, Clause: "BT-HEAD-1", Reason: "header-line"}
 		}
 		a.Data, err = codec.AppendHeader(nil, &h)
 	case r.Event:

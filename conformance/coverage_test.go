@@ -8,6 +8,7 @@ import (
 	"testing"
 	"text/tabwriter"
 
+	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/conformance/btv"
 )
 
@@ -120,7 +121,7 @@ func cover(spec *Spec, set *Set) (*coverage, error) {
 		}
 	}
 	for _, v := range set.Vectors {
-		if strings.HasPrefix(v.File, BuiltinDir) {
+		if strings.HasPrefix(v.File, builtinDir) {
 			count(v, false)
 		}
 	}
@@ -134,8 +135,8 @@ func cover(spec *Spec, set *Set) (*coverage, error) {
 			}
 		}
 	}
-	for _, reason := range reasons() {
-		if !rejected[reason] {
+	for _, reason := range codec.Reasons() {
+		if !rejected[string(reason)] {
 			fault("no vector is to be rejected for %s", reason)
 		}
 	}

@@ -34,7 +34,7 @@ func (r *Request) Compare(want, got Answer) (field string) {
 			return "says"
 		}
 		return ""
-	case r.Op == OpDumps:
+	case r.Op == opDumps:
 		if right, _ := sameDumps(want.Words, roundedAs(want.Words, got.Words)); right {
 			return ""
 		}
@@ -77,7 +77,7 @@ func FirstDifference(op Op, want, got string) (field string, inWant, inGot int) 
 	if want == got {
 		return "", 0, 0
 	}
-	if op == OpDumps {
+	if op == opDumps {
 		want, got = sortedDumps(want), sortedDumps(got)
 	}
 	w, g := strings.Split(want, " "), strings.Split(got, " ")
@@ -122,7 +122,7 @@ func fieldOf(op Op, n int, want, got string) (field string, at int) {
 			switch {
 			case !named:
 				key = unnamed(op, n)
-			case op == OpHline:
+			case op == opHline:
 				key = "key"
 			case key != other: // one of them is missing
 			case key == "missing":
@@ -137,13 +137,13 @@ func fieldOf(op Op, n int, want, got string) (field string, at int) {
 // unnamed returns what word n of an answer is if it has no key.
 func unnamed(op Op, n int) string {
 	switch op {
-	case OpHline:
+	case opHline:
 		return []string{"", "verb", "number"}[min(n, 2)]
-	case OpVline:
+	case opVline:
 		return "event"
-	case OpScan, OpLog:
+	case opScan, opLog:
 		return "place"
-	case OpPline, OpDumps:
+	case opPline, opDumps:
 		return "path"
 	}
 	return fmt.Sprint(op)

@@ -46,9 +46,9 @@ func decodesAll(t *testing.T, command ...string) {
 	decoded := 0
 	for _, r := range report.Results {
 		switch {
-		case r.Op == OpDecode && r.Status == Pass:
+		case r.Op == opDecode && r.Status == Pass:
 			decoded++
-		case r.Op == OpDecode || r.Status != Skipped:
+		case r.Op == opDecode || r.Status != Skipped:
 			t.Errorf("%s %s: %s (%+v)", r.ID, r.Op, r.Status, r.Failure)
 		}
 	}

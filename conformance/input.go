@@ -201,9 +201,9 @@ func (formatInput) validate(v *Vector, o *operation) error {
 func offersText(h *Hello, r *Request) bool {
 	switch {
 	case r.Words != "":
-		return slices.Contains(h.Ops, OpHline)
+		return slices.Contains(h.Ops, opHline)
 	case r.Event:
-		return slices.Contains(h.Ops, OpEline)
+		return slices.Contains(h.Ops, opEline)
 	}
 	return true
 }

@@ -19,18 +19,18 @@ func fieldsOf(op Op, text string) map[string]any {
 	words := strings.Split(text, " ")
 	out := map[string]any{}
 	switch op {
-	case OpMarks:
+	case opMarks:
 		addFields(out, "", words)
-	case OpHline, OpFormat:
+	case opHline, opFormat:
 		keys := []any{}
 		for _, w := range words[min(2, len(words)):] {
 			name, value, _ := strings.Cut(w, "=")
 			keys = append(keys, map[string]any{"name": name, "value": value})
 		}
 		out["verb"], out["number"], out["keys"] = words[0], words[min(1, len(words)-1)], keys
-	case OpScan, OpLog:
+	case opScan, opLog:
 		out["items"] = items(op, words)
-	case OpDumps:
+	case opDumps:
 		dumps := []any{}
 		for _, item := range items(op, words) {
 			if item := item.(map[string]any); item["dump"] != nil {
@@ -42,7 +42,7 @@ func fieldsOf(op Op, text string) map[string]any {
 			}
 		}
 		out["dumps"] = dumps
-	case OpPline, OpVline, OpPencode, OpVencode:
+	case opPline, opVline, opPencode, opVencode:
 		head := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, ";") })
 		if head < 0 {
 			head = len(words)
@@ -64,7 +64,7 @@ func items(op Op, words []string) []any {
 			continue
 		}
 		item := map[string]any{}
-		addFields(item, map[Op]string{OpVline: "event", OpVencode: "event", OpScan: "place", OpLog: "place"}[op], strings.Split(w, ";"))
+		addFields(item, map[Op]string{opVline: "event", opVencode: "event", opScan: "place", opLog: "place"}[op], strings.Split(w, ";"))
 		list = append(list, item)
 	}
 	return list

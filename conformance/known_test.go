@@ -16,11 +16,11 @@ func TestKnown(t *testing.T) {
 			return r
 		}
 		return []Result{
-			fail("a/one", OpDecode, Crash),
-			fail("a/two", OpDecode, Crash, Hang),
-			{ID: "a/two", Op: OpEncode, Status: Pass},
-			{ID: "b/pass", Op: OpDecode, Status: Pass},
-			{ID: "b/skip", Op: OpDecode, Status: Skipped},
+			fail("a/one", opDecode, Crash),
+			fail("a/two", opDecode, Crash, Hang),
+			{ID: "a/two", Op: opEncode, Status: Pass},
+			{ID: "b/pass", Op: opDecode, Status: Pass},
+			{ID: "b/skip", Op: opDecode, Status: Skipped},
 		}
 	}
 	const link = " https://example.org/1"

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,32 +14,32 @@ import (
 type Op string
 
 const (
-	OpDecode  Op = "decode"  // blob to stack
-	OpEncode  Op = "encode"  // stack to blob
-	OpEnd     Op = "end"     // memory that ends with a blob, to stack
-	OpSalvage Op = "salvage" // truncated blob to its complete frames
-	OpMline   Op = "mline"   // ~m# text to stack
-	OpBline   Op = "bline"   // ~b# text to stack
-	OpFormat  Op = "format"  // stack to ~b# text, blob to ~m# or ~e# text, header to ~h# text
+	opDecode  Op = "decode"  // blob to stack
+	opEncode  Op = "encode"  // stack to blob
+	opEnd     Op = "end"     // memory that ends with a blob, to stack
+	opSalvage Op = "salvage" // truncated blob to its complete frames
+	opMline   Op = "mline"   // ~m# text to stack
+	opBline   Op = "bline"   // ~b# text to stack
+	opFormat  Op = "format"  // stack to ~b# text, blob to ~m# or ~e# text, header to ~h# text
 
-	OpMarks Op = "marks" // blob to the marks of its values
-	OpScan  Op = "scan"  // text to the positions of its records
-	OpLog   Op = "log"   // text to its records, read according to its headers
+	opMarks Op = "marks" // blob to the marks of its values
+	opScan  Op = "scan"  // text to the positions of its records
+	opLog   Op = "log"   // text to its records, read according to its headers
 
-	OpUser        Op = "user"         // blob to stack and user fields
-	OpUserEncode  Op = "user-encode"  // stack and user fields to blob
-	OpEline       Op = "eline"        // ~e# text to stack and user fields
-	OpEventEncode Op = "event-encode" // stack and user fields to the blob of an event
-	OpHline       Op = "hline"        // ~h# text to a header
+	opUser        Op = "user"         // blob to stack and user fields
+	opUserEncode  Op = "user-encode"  // stack and user fields to blob
+	opEline       Op = "eline"        // ~e# text to stack and user fields
+	opEventEncode Op = "event-encode" // stack and user fields to the blob of an event
+	opHline       Op = "hline"        // ~h# text to a header
 
-	OpPline     Op = "pline"     // ~p# text to its entries
-	OpVline     Op = "vline"     // ~v# text to its events
-	OpDumps     Op = "dumps"     // text to its dumps of call paths
-	OpPencode   Op = "pencode"   // entries to ~p# lines
-	OpVencode   Op = "vencode"   // events to a ~v# line
-	OpName      Op = "name"      // path to its name
-	OpOffsets   Op = "offsets"   // addresses to frames
-	OpAddresses Op = "addresses" // frames to addresses
+	opPline     Op = "pline"     // ~p# text to its entries
+	opVline     Op = "vline"     // ~v# text to its events
+	opDumps     Op = "dumps"     // text to its dumps of call paths
+	opPencode   Op = "pencode"   // entries to ~p# lines
+	opVencode   Op = "vencode"   // events to a ~v# line
+	opName      Op = "name"      // path to its name
+	opOffsets   Op = "offsets"   // addresses to frames
+	opAddresses Op = "addresses" // frames to addresses
 )
 
 // operation is all that the runner knows of an operation.
@@ -51,8 +52,8 @@ type operation struct {
 	// offers reports whether a testee with the operation supports the request. nil: always.
 	offers func(h *Hello, r *Request) bool
 
-	writes bool // a clause about writers, not readers, applies
-	drawn  Drawing
+	writes bool   // a clause about writers, not readers, applies
+	drawn  string // see Op.Drawn
 
 	// compare reports whether an answer is right, and describes a violated SHOULD. If it is nil,
 	// the answer must equal the expected one.
@@ -73,48 +74,48 @@ type operation struct {
 
 // operations lists the operations, in the order of the answer to hello.
 var operations = []*operation{
-	{Op: OpDecode, in: bytesInput{word: true}, out: stackOutput, ask: codecDecode,
+	{Op: opDecode, in: bytesInput{word: true}, out: stackOutput, ask: codecDecode,
 		blob: blobItself, placed: true, spillBits: fieldSpills, at32: stackAt32},
-	encoder(OpEncode, codecEncode),
-	{Op: OpEnd, in: bytesInput{word: true}, out: stackOutput, ask: codecEnd,
+	encoder(opEncode, codecEncode),
+	{Op: opEnd, in: bytesInput{word: true}, out: stackOutput, ask: codecEnd,
 		blob: blobAtEnd, spillBits: endSpills, at32: stackAt32},
-	{Op: OpSalvage, in: bytesInput{word: true}, out: partOutput, ask: codecSalvage,
+	{Op: opSalvage, in: bytesInput{word: true}, out: partOutput, ask: codecSalvage,
 		blob: blobItself, spillBits: salvageSpills, at32: salvageAt32},
-	{Op: OpMline, in: bytesInput{text: true, word: true, reading: true}, out: stackOutput, ask: codecMline, drawn: DrawnText,
+	{Op: opMline, in: bytesInput{text: true, word: true, reading: true}, out: stackOutput, ask: codecMline, drawn: "text",
 		blob: blobOfLine, placed: true, at32: stackAt32},
-	{Op: OpBline, in: bytesInput{text: true}, out: stackOutput, ask: codecBline, drawn: DrawnText},
-	{Op: OpFormat, in: formatInput{}, offers: offersText, out: textOutput, ask: codecFormat, writes: true, drawn: DrawnExpected,
+	{Op: opBline, in: bytesInput{text: true}, out: stackOutput, ask: codecBline, drawn: "text"},
+	{Op: opFormat, in: formatInput{}, offers: offersText, out: textOutput, ask: codecFormat, writes: true, drawn: "expected",
 		expect: expectText},
 
-	{Op: OpMarks, in: bytesInput{}, out: wordsOutput("marks"), ask: codecMarks,
+	{Op: opMarks, in: bytesInput{}, out: wordsOutput("marks"), ask: codecMarks,
 		blob: blobItself, placed: true, spillBits: writtenSpills},
-	{Op: OpScan, in: bytesInput{text: true}, out: wordsOutput("found"), ask: codecScan, drawn: DrawnText},
+	{Op: opScan, in: bytesInput{text: true}, out: wordsOutput("found"), ask: codecScan, drawn: "text"},
 
-	{Op: OpUser, in: bytesInput{word: true}, out: stackOutput, ask: codecUser,
+	{Op: opUser, in: bytesInput{word: true}, out: stackOutput, ask: codecUser,
 		blob: blobItself, placed: true, spillBits: writtenSpills},
-	encoder(OpUserEncode, codecUserEncode),
-	{Op: OpEline, in: bytesInput{text: true, word: true}, out: stackOutput, ask: codecEline, drawn: DrawnText},
-	encoder(OpEventEncode, codecEventEncode),
-	{Op: OpHline, in: bytesInput{text: true}, out: wordsOutput("head"), ask: codecHline, drawn: DrawnText},
-	{Op: OpLog, in: bytesInput{text: true}, out: wordsOutput("records"), ask: codecLog, drawn: DrawnLog},
+	encoder(opUserEncode, codecUserEncode),
+	{Op: opEline, in: bytesInput{text: true, word: true}, out: stackOutput, ask: codecEline, drawn: "text"},
+	encoder(opEventEncode, codecEventEncode),
+	{Op: opHline, in: bytesInput{text: true}, out: wordsOutput("head"), ask: codecHline, drawn: "text"},
+	{Op: opLog, in: bytesInput{text: true}, out: wordsOutput("records"), ask: codecLog, drawn: "log"},
 
-	{Op: OpPline, in: bytesInput{text: true}, out: wordsOutput("paths"), ask: codecPline, drawn: DrawnText, digits: pathDigits},
-	{Op: OpVline, in: bytesInput{text: true}, out: wordsOutput("events"), ask: codecVline, drawn: DrawnText, digits: eventDigits},
-	{Op: OpDumps, in: bytesInput{text: true}, out: dumpsOutput, ask: codecDumps, drawn: DrawnLog, compare: compareDumps},
-	{Op: OpPencode, in: wordsInput{of: "paths", orWant: true, before: "max=240 ", check: checks(parsePencode)}, out: textOutput, ask: codecPencode,
-		writes: true, drawn: NotDrawn, compare: compareLines, expect: expectWords, says: samePaths, digits: pathDigits},
-	{Op: OpVencode, in: wordsInput{of: "events", orWant: true, check: checks(words.ParseEventLine)}, out: textOutput, ask: codecVencode,
-		writes: true, drawn: NotDrawn, compare: compareLines, expect: expectWords, says: sameEvents, digits: eventDigits},
-	{Op: OpName, in: wordsInput{of: "path", check: checks(words.ParsePath)}, out: wordsOutput("name"), ask: codecName,
-		writes: true, drawn: DrawnRequest},
-	{Op: OpOffsets, in: wordsInput{of: "addresses", check: checks(words.ParseAddresses)}, out: wordsOutput("offsets"), ask: codecOffsets,
-		writes: true, drawn: DrawnRequest},
-	{Op: OpAddresses, in: wordsInput{of: "frames", check: checks(words.ParseOffsets)}, out: wordsOutput("addresses"), ask: codecAddresses,
-		drawn: DrawnRequest},
+	{Op: opPline, in: bytesInput{text: true}, out: wordsOutput("paths"), ask: codecPline, drawn: "text", digits: pathDigits},
+	{Op: opVline, in: bytesInput{text: true}, out: wordsOutput("events"), ask: codecVline, drawn: "text", digits: eventDigits},
+	{Op: opDumps, in: bytesInput{text: true}, out: dumpsOutput, ask: codecDumps, drawn: "log", compare: compareDumps},
+	{Op: opPencode, in: wordsInput{of: "paths", orWant: true, before: "max=240 ", check: checks(parsePencode)}, out: textOutput, ask: codecPencode,
+		writes: true, drawn: "nothing", compare: compareLines, expect: expectWords, says: samePaths, digits: pathDigits},
+	{Op: opVencode, in: wordsInput{of: "events", orWant: true, check: checks(words.ParseEventLine)}, out: textOutput, ask: codecVencode,
+		writes: true, drawn: "nothing", compare: compareLines, expect: expectWords, says: sameEvents, digits: eventDigits},
+	{Op: opName, in: wordsInput{of: "path", check: checks(words.ParsePath)}, out: wordsOutput("name"), ask: codecName,
+		writes: true, drawn: "request"},
+	{Op: opOffsets, in: wordsInput{of: "addresses", check: checks(words.ParseAddresses)}, out: wordsOutput("offsets"), ask: codecOffsets,
+		writes: true, drawn: "request"},
+	{Op: opAddresses, in: wordsInput{of: "frames", check: checks(words.ParseOffsets)}, out: wordsOutput("addresses"), ask: codecAddresses,
+		drawn: "request"},
 }
 
 func encoder(op Op, ask func(*Request) (Answer, error)) *operation {
-	return &operation{Op: op, in: stackInput{}, offers: offersStack, out: blobOutput, ask: ask, writes: true, drawn: DrawnExpected,
+	return &operation{Op: op, in: stackInput{}, offers: offersStack, out: blobOutput, ask: ask, writes: true, drawn: "expected",
 		compare: compareBlob, expect: expectBlob, blob: blobItself, spillBits: fieldSpills}
 }
 
@@ -168,20 +169,10 @@ func joined[T ~string](names []T, between string) string {
 // Writes reports whether the operation tests a writer, not a reader.
 func (op Op) Writes() bool { return op.row().writes }
 
-// Drawing says what a report shows of a wrong answer.
-type Drawing uint8
-
-const (
-	DrawnBlob     Drawing = iota // the bits of the blob in the request
-	DrawnExpected                // the bits or the text that the writer must write
-	DrawnText                    // the text of the request
-	DrawnLog                     // the same, line by line
-	DrawnRequest                 // the words of the request
-	NotDrawn
-)
-
-// Drawn returns what shows a failure of the operation.
-func (op Op) Drawn() Drawing { return op.row().drawn }
+// Drawn returns what shows a wrong answer to the operation: "blob", the bits of the blob in the request; "expected",
+// the bits or the text that the writer must write; "text", the text of the request; "log", the same, line by line;
+// "request", its words; or "nothing".
+func (op Op) Drawn() string { return cmp.Or(op.row().drawn, "blob") }
 
 // encodes reports whether the input of an operation is a stack and a machine.
 func (op Op) encodes() bool {

@@ -80,7 +80,7 @@ func (p *process) start() error {
 	hello, trouble := p.answerLine(startTime)
 	if trouble != nil {
 		p.end(0)
-		return fmt.Errorf("testee %s, asked %q: %s", p.argv[0], helloRequest, trouble.Describe(OpDecode))
+		return fmt.Errorf("testee %s, asked %q: %s", p.argv[0], helloRequest, trouble.Describe(opDecode))
 	}
 	h, err := ParseHello(hello)
 	if err != nil {

@@ -290,7 +290,7 @@ func (r *run) countTrouble(w *worker, op Op, a Answer, expected bool) {
 	case r.stopped != "":
 	case w.trouble == troubleInARow:
 		r.stopped = fmt.Sprintf("%d answers in a row were a crash or not BTP/1, the last one: %s",
-			troubleInARow, a.Describe(OpDecode))
+			troubleInARow, a.Describe(opDecode))
 	case r.trouble == troubleLimit:
 		r.stopped = fmt.Sprintf("the implementation crashed or broke the protocol %d times", troubleLimit)
 	}

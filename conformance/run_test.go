@@ -53,7 +53,7 @@ func (l *logged) Ask(requests []Request) ([]Answer, error) {
 // do not change.
 func TestVariants(t *testing.T) {
 	v := builtinSet(t).Find("field/spill-bits-clear")
-	c := newCheck(v, OpDecode, Hello{})
+	c := newCheck(v, opDecode, Hello{})
 	// depth; kind, count and value of each of three literals; kind, back, sign,
 	// count and value of a delta; count and value of the size
 	if want := 1 + 3*3 + 5 + 2; len(c.spills) != want {

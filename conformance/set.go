@@ -14,8 +14,8 @@ import (
 	"github.com/lwsbt/lwsbt/conformance/vectors"
 )
 
-// BuiltinDir is the directory of the embedded vectors in the repository.
-const BuiltinDir = "conformance/vectors"
+// builtinDir is the directory of the embedded vectors in the repository.
+const builtinDir = "conformance/vectors"
 
 // Set holds vectors from any number of files. IDs are unique.
 type Set struct {
@@ -48,7 +48,7 @@ func (s *Set) Check() error {
 		if v.Control == "" {
 			continue
 		}
-		control := s.ControlOf(v)
+		control := s.controlOf(v)
 		if control == nil {
 			return faultAt(v.File, v.Row, "%s: control vector %s, expected the id of a vector", v.ID, v.Control)
 		}
@@ -59,9 +59,9 @@ func (s *Set) Check() error {
 	return nil
 }
 
-// ControlOf returns the vector that v names as its control vector: one of the set, or an example of the
+// controlOf returns the vector that v names as its control vector: one of the set, or an example of the
 // specification; nil if there is none.
-func (s *Set) ControlOf(v *Vector) *Vector {
+func (s *Set) controlOf(v *Vector) *Vector {
 	if pf := v.Head.Platform; pf != "" {
 		if control := s.byID[pf+"/"+v.Control]; control != nil {
 			return control
@@ -117,7 +117,7 @@ func Builtin() (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		parsed, err := Parse(BuiltinDir+"/"+name, text)
+		parsed, err := Parse(builtinDir+"/"+name, text)
 		if err != nil {
 			return nil, err
 		}
@@ -169,7 +169,7 @@ func (s *Set) load(file string, stdin io.Reader) error {
 	var vectors []*Vector
 	if strings.HasSuffix(name, ".md") {
 		var spec *Spec
-		if spec, err = ParseSpec(name, string(text)); err == nil {
+		if spec, err = parseSpec(name, string(text)); err == nil {
 			return s.Add(spec.Examples...)
 		}
 	} else {

@@ -145,10 +145,10 @@ func (s *Spec) add(file *Spec) error {
 	return nil
 }
 
-// ParseSpec reads a file of the specification. A clause begins with a paragraph that starts with its ID in bold, and
+// parseSpec reads a file of the specification. A clause begins with a paragraph that starts with its ID in bold, and
 // ends at the next clause or heading. Fenced blocks of type `btv` are examples, which are
 // executed; those of type `text` are drawings. Any other fenced block is an error.
-func ParseSpec(name, text string) (*Spec, error) {
+func parseSpec(name, text string) (*Spec, error) {
 	p := &specParser{name: name, lines: strings.Split(text, "\n"), current: -1, spec: &Spec{byID: map[string]int{}}}
 	for p.at < len(p.lines) {
 		step := p.words
@@ -261,7 +261,7 @@ func parseBuiltinSpec() (*Spec, error) {
 		if err != nil {
 			return nil, err
 		}
-		file, err := ParseSpec(name, string(text))
+		file, err := parseSpec(name, string(text))
 		if err != nil {
 			return nil, err
 		}

@@ -95,7 +95,7 @@ func TestHangingOperationIsDropped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if report.Stopped != "" || !slices.Equal(report.Dropped, []Op{OpDecode}) || !report.Failed() {
+			if report.Stopped != "" || !slices.Equal(report.Dropped, []Op{opDecode}) || !report.Failed() {
 				t.Errorf("stopped %q, dropped %v, want decode dropped", report.Stopped, report.Dropped)
 			}
 			most := hangLimit + workers - 1 // each worker may wait for an answer

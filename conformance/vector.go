@@ -156,7 +156,7 @@ func (v *Vector) validateSpills() error {
 // validateLow compares the expected result of decoding with the input of the encoder: the
 // low 31 bits of every value must be equal, on 32-bit machines all bits. (BT-LOSS-1)
 func (v *Vector) validateLow() error {
-	if v.In == nil || !v.Has(OpDecode) && !v.Has(OpUser) || v.Want.Outcome != OK {
+	if v.In == nil || !v.Has(opDecode) && !v.Has(opUser) || v.Want.Outcome != OK {
 		return nil
 	}
 	mask := uint64(1<<31 - 1)

@@ -19,7 +19,7 @@ func builtinSet(t *testing.T) *Set {
 func byHand(t *testing.T) []*Vector {
 	var hand []*Vector
 	for _, v := range builtinSet(t).Vectors {
-		if strings.HasPrefix(v.File, BuiltinDir) {
+		if strings.HasPrefix(v.File, builtinDir) {
 			hand = append(hand, v)
 		}
 	}
@@ -43,7 +43,7 @@ func TestRejectsHaveControls(t *testing.T) {
 			continue
 		}
 		rejects++
-		control := set.ControlOf(v)
+		control := set.controlOf(v)
 		if control == nil && v.Group() == "spec" { // an example that once stood in a document
 			continue
 		}
@@ -172,7 +172,7 @@ func TestCoverageFaults(t *testing.T) {
 		{"no reason", clause + example(good), "no vector is to be rejected for lead-in"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			spec, err := ParseSpec("SPEC.md", c.spec)
+			spec, err := parseSpec("SPEC.md", c.spec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,12 +197,12 @@ func TestCoverageFaults(t *testing.T) {
 		{"a number twice", "**BT-LIT-1** It MUST¹ be, and MUST¹ be.\n", "SPEC.md:1: BT-LIT-1 has 2 MUST"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := ParseSpec("SPEC.md", c.spec); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			if _, err := parseSpec("SPEC.md", c.spec); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
 	}
-	spec, err := ParseSpec("SPEC.md", "**BT-LIT-1** A\nliteral MUST.\n\nMore words.\n\n## Next\nNot this.\n\n"+
+	spec, err := parseSpec("SPEC.md", "**BT-LIT-1** A\nliteral MUST.\n\nMore words.\n\n## Next\nNot this.\n\n"+
 		"**BT-LIT-2** It MUST (not by vector: none can).\n")
 	if err != nil {
 		t.Fatal(err)

@@ -135,16 +135,16 @@ func randomRequests(r *rand.Rand, machines []codec.Machine, word, n int) []confo
 			panic(err)
 		}
 		requests = append(requests,
-			conformance.Request{Op: conformance.OpEncode, Machine: machine, Search: search,
+			conformance.Request{Op: "encode", Machine: machine, Search: search,
 				In: &conformance.Value{Size: s.Size, PCs: slices.Clone(s.PCs)}},
-			conformance.Request{Op: conformance.OpDecode, Data: blob, Word: word})
+			conformance.Request{Op: "decode", Data: blob, Word: word})
 		changed := bytes.Clone(blob)
 		for range 1 + r.IntN(3) {
 			changed[r.IntN(len(changed)-2)] ^= 1 << r.IntN(8)
 		}
-		requests = append(requests, conformance.Request{Op: conformance.OpDecode, Data: changed, Word: word})
+		requests = append(requests, conformance.Request{Op: "decode", Data: changed, Word: word})
 		if word == 64 { // a cut blob is read at word 64
-			requests = append(requests, conformance.Request{Op: conformance.OpSalvage, Data: changed[:r.IntN(len(changed))]})
+			requests = append(requests, conformance.Request{Op: "salvage", Data: changed[:r.IntN(len(changed))]})
 		}
 	}
 	return requests

@@ -98,10 +98,10 @@ func (l *lines) add(requests *strings.Builder) {
 		h.Keys = append(h.Keys, codec.HeaderKey{Key: "w", Value: strconv.Itoa(l.word)})
 		fmt.Fprintln(requests, "boot", prog, pid, key("epoch", 63))
 	case 1:
-		h.Verb = codec.VerbMap
+		h.Verb = "map"
 		fmt.Fprintln(requests, "map", key("t", 63))
 	case 2:
-		h.Verb = codec.VerbLost
+		h.Verb = "lost"
 		fmt.Fprintln(requests, "lost", key("n", 63))
 	case 3:
 		h.Verb, h.Number, h.HasNumber = codec.VerbBegin, uint32(l.value(32)), true

@@ -73,7 +73,7 @@ func TestLwsToolReadsWrap64(t *testing.T) {
 		for range 1 + r.IntN(30) {
 			s.PCs = append(s.PCs, 0x55d4_0000_0000*uint64(i%2)+0x1234_0000+r.Uint64N(1<<20))
 		}
-		in = append(in, conformance.Request{Op: conformance.OpEncode, Machine: codec.MachineWrap64,
+		in = append(in, conformance.Request{Op: "encode", Machine: codec.MachineWrap64,
 			Search: codec.Search(i / 2 % 2), In: &conformance.Value{Size: s.Size, PCs: s.PCs}})
 	}
 	blobs, err := ours.Ask(in)
@@ -84,7 +84,7 @@ func TestLwsToolReadsWrap64(t *testing.T) {
 		if b.Outcome != conformance.OK {
 			t.Fatalf("encode: %+v", b)
 		}
-		lines = append(lines, conformance.Request{Op: conformance.OpDecode, Data: b.Data, Word: 64})
+		lines = append(lines, conformance.Request{Op: "decode", Data: b.Data, Word: 64})
 	}
 	got, err := lws.Ask(lines)
 	if err != nil {

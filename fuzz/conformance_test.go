@@ -105,7 +105,7 @@ func btpSeeds() [][]byte {
 		[]byte("decode\n"), []byte("sing 4\n"), []byte("hello btp=2\n"),
 	}
 	for _, b := range corpus.Blobs() {
-		r := conformance.Request{Op: conformance.OpDecode, Data: b.Blob, Word: 64}
+		r := conformance.Request{Op: "decode", Data: b.Blob, Word: 64}
 		seeds = append(seeds, []byte(strings.Replace(r.Describe(), " ", " 7 ", 1)+"\n"))
 	}
 	return seeds
@@ -125,7 +125,7 @@ func FuzzAnswer(f *testing.F) {
 		} else if err.Error() == "" {
 			t.Fatalf("%q: an error without words", line)
 		}
-		for _, op := range []conformance.Op{conformance.OpDecode, conformance.OpEncode, conformance.OpFormat, conformance.OpSalvage} {
+		for _, op := range []conformance.Op{"decode", "encode", "format", "salvage"} {
 			a, err := conformance.ParseAnswer(line, op, "7")
 			switch {
 			case err != nil && err.Error() == "":

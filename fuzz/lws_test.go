@@ -85,7 +85,7 @@ func (l *lws) classOf(t testing.TB, blob []byte) (class string, bad bool) {
 	word := l.machine.Word()
 	var s codec.Stack
 	err := codec.Decoder{Word: word}.Decode(&s, nil, blob)
-	a := l.ask(t, conformance.Request{Op: conformance.OpDecode, Data: blob, Word: word})
+	a := l.ask(t, conformance.Request{Op: "decode", Data: blob, Word: word})
 	theirs := string(a.Outcome)
 	if a.Outcome == conformance.Crash {
 		theirs += " " + a.Signal
@@ -104,7 +104,7 @@ func (l *lws) classOf(t testing.TB, blob []byte) (class string, bad bool) {
 		}
 		return fmt.Sprintf("we accept (%s), lws: %s", odd, theirs), false
 	}
-	return fmt.Sprintf("plain, we read %d %x, lws: %s", s.Size, s.PCs, a.Describe(conformance.OpDecode)), true
+	return fmt.Sprintf("plain, we read %d %x, lws: %s", s.Size, s.PCs, a.Describe("decode")), true
 }
 
 // oddities returns the properties of a blob that the decoder of lws is known to misread.
@@ -119,11 +119,11 @@ func oddities(t testing.TB, blob []byte, word int) string {
 			found["spill bit set"] = true
 		}
 		switch f.Kind {
-		case codec.FieldDepth:
-			if f.Value == 0 && fields[i+1].Kind == codec.FieldKindBit {
+		case "depth":
+			if f.Value == 0 && fields[i+1].Kind == "kind" {
 				found["depth 32"] = true
 			}
-		case codec.FieldCount, codec.FieldSizeCount:
+		case "count", "size count":
 			switch {
 			case f.Value == 0:
 				found["count 64"] = true
@@ -141,9 +141,9 @@ func (l *lws) compareEncode(t testing.TB, s *codec.Stack) {
 		t.Fatal(err)
 	}
 	in := &conformance.Value{Size: s.Size, PCs: s.PCs}
-	a := l.ask(t, conformance.Request{Op: conformance.OpEncode, Machine: l.machine, Search: codec.SearchLws, In: in})
+	a := l.ask(t, conformance.Request{Op: "encode", Machine: l.machine, Search: codec.SearchLws, In: in})
 	if a.Outcome != conformance.OK {
-		t.Fatalf("%v: lws: %s", in, a.Describe(conformance.OpEncode))
+		t.Fatalf("%v: lws: %s", in, a.Describe("encode"))
 	}
 	ours, theirs := bytes.Clone(want), bytes.Clone(a.Data)
 	clearSpills(t, ours)
@@ -159,7 +159,7 @@ func clearSpills(t testing.TB, blob []byte) {
 		t.Fatalf("%x: %v", blob, err)
 	}
 	for _, f := range fields {
-		if f.Kind != codec.FieldUser && f.Kind != codec.FieldLength {
+		if f.Kind != "user bits" && f.Kind != "length" {
 			bitstring.Clear(blob, []int{f.End() - 1})
 		}
 	}

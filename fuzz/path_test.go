@@ -75,12 +75,12 @@ func pathSeeds(t testing.TB) [][]byte {
 	for n := range len(lines[3]) {
 		lines = append(lines, lines[3][:n])
 	}
-	return append(lines, vectorTexts(t, conformance.OpPline, conformance.OpVline)...)
+	return append(lines, vectorTexts(t, "pline", "vline")...)
 }
 
 // checkPaths reads a ~p# line and writes it again.
 func checkPaths(t *testing.T, line []byte) {
-	compareOperation(t, conformance.Request{Op: conformance.OpPline, Data: line})
+	compareOperation(t, conformance.Request{Op: "pline", Data: line})
 	var l, again callpath.Line
 	if err := l.Parse(line); err != nil {
 		if l.Len != 0 || l.Next(new(callpath.Entry)) {
@@ -95,13 +95,13 @@ func checkPaths(t *testing.T, line []byte) {
 	if err != nil || again.Parse(text) != nil || gentest.Show(gentest.Entries(&again)) != gentest.Show(entries) {
 		t.Fatalf("%s\nis written %q, %v", gentest.Show(entries), text, err)
 	}
-	compareOperation(t, conformance.Request{Op: conformance.OpPline, Data: text})
+	compareOperation(t, conformance.Request{Op: "pline", Data: text})
 }
 
 // TestVectorLinesAlike compares both codecs on the lines of all vectors, and on these lines
 // written again.
 func TestVectorLinesAlike(t *testing.T) {
-	texts := vectorTexts(t, conformance.OpPline, conformance.OpVline)
+	texts := vectorTexts(t, "pline", "vline")
 	for _, text := range texts {
 		checkPaths(t, text)
 		checkEvents(t, text)
@@ -113,7 +113,7 @@ func TestVectorLinesAlike(t *testing.T) {
 
 // checkEvents reads a ~v# line and writes it again.
 func checkEvents(t *testing.T, line []byte) {
-	compareOperation(t, conformance.Request{Op: conformance.OpVline, Data: line})
+	compareOperation(t, conformance.Request{Op: "vline", Data: line})
 	var l callpath.Events
 	if l.Parse(line) != nil {
 		return
@@ -143,7 +143,7 @@ func checkEvents(t *testing.T, line []byte) {
 				t.Fatalf("%q: event %d is %+v, want one of %+v", line, n, e, events)
 			}
 		}
-		compareOperation(t, conformance.Request{Op: conformance.OpVline, Data: line})
+		compareOperation(t, conformance.Request{Op: "vline", Data: line})
 	}
 	if n != len(events) {
 		t.Fatalf("%d events of %d are read again", n, len(events))

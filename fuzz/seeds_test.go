@@ -115,7 +115,7 @@ func lineSeeds(t testing.TB) [][]byte {
 	for _, name := range corpus.Captures() {
 		lines = append(lines, everyNth(200, bytes.Fields(corpus.Capture(name)))...)
 	}
-	return append(lines, vectorTexts(t, conformance.OpMline, conformance.OpBline)...)
+	return append(lines, vectorTexts(t, "mline", "bline")...)
 }
 
 // vectorTexts returns the lines of the vectors of operations.

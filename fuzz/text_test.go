@@ -20,7 +20,7 @@ func FuzzLine(f *testing.F) {
 }
 
 func checkLine(t *testing.T, line []byte, lenient bool) {
-	compareOperation(t, conformance.Request{Op: conformance.OpMline, Data: line, Lenient: lenient})
+	compareOperation(t, conformance.Request{Op: "mline", Data: line, Lenient: lenient})
 	blob, err := codec.Decoder{Lenient: lenient}.ParseLine([]byte("x"), line)
 	if err != nil {
 		if string(blob) != "x" {
@@ -28,21 +28,21 @@ func checkLine(t *testing.T, line []byte, lenient bool) {
 		}
 		return
 	}
-	again := compareOperation(t, conformance.Request{Op: conformance.OpFormat, Data: blob[1:]}).Data
+	again := compareOperation(t, conformance.Request{Op: "format", Data: blob[1:]}).Data
 	if !lenient && !bytes.Equal(again, line) {
 		t.Fatalf("%q is written again as %q", line, again)
 	}
 }
 
 func checkDecoded(t *testing.T, line []byte) {
-	if compareOperation(t, conformance.Request{Op: conformance.OpBline, Data: line}).Outcome != conformance.OK {
+	if compareOperation(t, conformance.Request{Op: "bline", Data: line}).Outcome != conformance.OK {
 		return
 	}
 	var s, again codec.Stack
 	if err := codec.ParseDecoded(&s, line); err != nil {
 		t.Fatal(err)
 	}
-	text := compareOperation(t, conformance.Request{Op: conformance.OpFormat, In: &conformance.Value{Size: s.Size, PCs: s.PCs}}).Data
+	text := compareOperation(t, conformance.Request{Op: "format", In: &conformance.Value{Size: s.Size, PCs: s.PCs}}).Data
 	if err := codec.ParseDecoded(&again, text); err != nil || !equal(&s, &again) {
 		t.Fatalf("%q reads as %d %x (%v)", text, again.Size, again.PCs, err)
 	}

@@ -73,7 +73,7 @@ func (c *Collector) record(p *path, blob []byte) {
 		return
 	}
 	for _, f := range c.fields {
-		if f.Kind == codec.FieldSizeCount {
+		if f.Kind == "size count" {
 			c.paths.keep(p, blob, c.word)
 			p.end, p.recorded = uint16(f.Off), true
 			return

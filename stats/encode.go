@@ -45,9 +45,9 @@ func frameBits(pcs []uint64, m codec.Machine, search codec.Search) int {
 }
 
 // blobBytes returns the length of the blob of a stack whose frames take frameBits, and whose size
-// has this number of significant bits.
+// has this number of significant bits, with its padding and its two length bytes. (BT-BLOB-1)
 func blobBytes(frameBits int, size uint8) int {
-	return codec.BlobLen(frameBits + sizeBits(int(size)))
+	return (frameBits+sizeBits(int(size))+7)/8 + 2
 }
 
 // view is a dump as one machine wrote it. It has an address for each frame: the recorded

@@ -56,7 +56,7 @@ func (f *Inference) Add(s *codec.Stack, blob []byte) {
 func (f *Inference) sampleSpills(blob []byte) {
 	f.fields, _ = codec.Decoder{}.AppendFields(f.fields[:0], blob)
 	for _, x := range f.fields {
-		if (x.Kind == codec.FieldLiteral || x.Kind == codec.FieldDelta) && x.Width == 32 {
+		if (x.Kind == "literal" || x.Kind == "delta") && x.Width == 32 {
 			f.spills++
 			if x.Spill {
 				f.spilled++

@@ -78,11 +78,11 @@ func (v *view) eachSpot(p *path, pcs []uint64, do func(frame int, s spot)) {
 	back := 0
 	for _, f := range v.fieldsOf(v.paths.blob(p), int(p.word)) {
 		switch f.Kind {
-		case codec.FieldBack:
+		case "back":
 			back = int(f.Value) + 1
-		case codec.FieldLiteral:
+		case "literal":
 			width[f.Frame] = uint8(f.Width)
-		case codec.FieldDelta:
+		case "delta":
 			width[f.Frame] = width[f.Frame-back]
 		}
 	}

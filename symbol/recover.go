@@ -84,13 +84,13 @@ func (r *recoverer) read(n int, lossy uint32, blob []byte) bool {
 		}
 		fr := &r.frames[f.Frame]
 		switch f.Kind {
-		case codec.FieldKindBit:
+		case "kind":
 			*fr = recoverFrame{base: -1, cands: fr.cands[:0], lossy: lossy>>f.Frame&1 != 0}
-		case codec.FieldBack:
+		case "back":
 			fr.base = f.Frame - 1 - int(f.Value)
-		case codec.FieldSign:
+		case "sign":
 			fr.sub = f.Value == 1
-		case codec.FieldLiteral, codec.FieldDelta:
+		case "literal", "delta":
 			fr.value, fr.count = f.Value, f.Width
 			seen++
 		}

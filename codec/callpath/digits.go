@@ -6,6 +6,23 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
+// The reasons to reject a line. (BT-PREJ-1)
+const (
+	reasonLeadIn    codec.Reason = "lead-in"   // a line that does not begin with its lead-in
+	reasonBase64    codec.Reason = "base64"    // a character that is no digit
+	reasonShort     codec.Reason = "short"     // too few digits for a head and a CRC
+	reasonCRC       codec.Reason = "crc"       // the CRC differs
+	reasonUnit      codec.Reason = "unit"      // a unit of addresses over 12
+	reasonTruncated codec.Reason = "truncated" // a number reaches into the CRC
+	reasonNumber    codec.Reason = "number"    // a number not in its shortest form, or of 2^64 or more
+	reasonHash      codec.Reason = "hash"      // a name of more than 32 bits
+	reasonDrop      codec.Reason = "drop"      // an entry drops more frames than the previous entry has
+	reasonDepth     codec.Reason = "depth"     // a call path of more than 1,024 frames
+	reasonFrame     codec.Reason = "frame"     // a code offset below 0, or of 2^27 or more
+	reasonIndex     codec.Reason = "index"     // an index of a call path that the ~v# line has not named
+	reasonAge       codec.Reason = "age"       // a block before the first one of the boot
+)
+
 // alphabet has the characters of the digits 0 to 63. (BT-DIGIT-1)
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -112,14 +129,14 @@ func (r *reader) error() error {
 }
 
 func lineError(off int, reason codec.Reason, clause, format string, args ...any) *codec.Error {
-	return &codec.Error{Off: off, Field: codec.FieldText, Frame: -1, Clause: clause, Reason: reason,
+	return &codec.Error{Off: off, Field: "text", Frame: -1, Clause: clause, Reason: reason,
 		Detail: codec.Detail{Format: format, Args: args}}
 }
 
 // fixed reads n digits. (BT-DIGIT-1)
 func (r *reader) fixed(n int) (v uint64) {
 	if len(r.digits)-r.pos < n {
-		r.fail(r.pos, codec.ReasonTruncated, "BT-PREJ-1", "the field reaches into the CRC")
+		r.fail(r.pos, reasonTruncated, "BT-PREJ-1", "the field reaches into the CRC")
 		return 0
 	}
 	for i, d := range r.digits[r.pos : r.pos+n] {
@@ -132,7 +149,7 @@ func (r *reader) fixed(n int) (v uint64) {
 // skip passes over n digits.
 func (r *reader) skip(n uint64) {
 	if n > uint64(len(r.digits)-r.pos) {
-		r.fail(r.pos, codec.ReasonTruncated, "BT-PREJ-1", "the digits to skip reach into the CRC")
+		r.fail(r.pos, reasonTruncated, "BT-PREJ-1", "the digits to skip reach into the CRC")
 		return
 	}
 	r.pos += int(n)
@@ -153,19 +170,19 @@ func (r *reader) longNumber() (v uint64) {
 		d := uint64(r.digits[r.pos])
 		r.pos++
 		if i == numberDigits-1 && d > 15 {
-			r.fail(start, codec.ReasonNumber, "BT-DIGIT-2", "2^64 or more, expected a number below it")
+			r.fail(start, reasonNumber, "BT-DIGIT-2", "2^64 or more, expected a number below it")
 			return 0
 		}
 		v |= d & 31 << (5 * i)
 		if d < 32 {
 			if d == 0 && i > 0 {
-				r.fail(start, codec.ReasonNumber, "BT-DIGIT-2", "the last digit is 0, expected the shortest form")
+				r.fail(start, reasonNumber, "BT-DIGIT-2", "the last digit is 0, expected the shortest form")
 				return 0
 			}
 			return v
 		}
 	}
-	r.fail(start, codec.ReasonTruncated, "BT-PREJ-1", "the number reaches into the CRC")
+	r.fail(start, reasonTruncated, "BT-PREJ-1", "the number reaches into the CRC")
 	return 0
 }
 
@@ -174,13 +191,13 @@ func (r *reader) longNumber() (v uint64) {
 func (r *reader) step() (v uint64, escaped bool) {
 	start := r.pos
 	if !r.more() {
-		r.fail(start, codec.ReasonTruncated, "BT-PREJ-1", "the step reaches into the CRC")
+		r.fail(start, reasonTruncated, "BT-PREJ-1", "the step reaches into the CRC")
 		return 0, false
 	}
 	class := int(r.digits[r.pos] & 3)
 	v = r.fixed(class+2) >> 2
 	if class > 0 && r.reason == "" && bits.Len64(v) <= int(stepBits[class-1]) {
-		r.fail(start, codec.ReasonNumber, "BT-DIGIT-3", "the step fits fewer digits, expected the shortest form")
+		r.fail(start, reasonNumber, "BT-DIGIT-3", "the step fits fewer digits, expected the shortest form")
 		return 0, false
 	}
 	return v, v == escape
@@ -191,7 +208,7 @@ func (r *reader) name() uint32 {
 	start := r.pos
 	v := r.fixed(nameDigits)
 	if v>>32 != 0 {
-		r.fail(start, codec.ReasonHash, "BT-NAME-1", "a name of more than 32 bits")
+		r.fail(start, reasonHash, "BT-NAME-1", "a name of more than 32 bits")
 	}
 	return uint32(v)
 }
@@ -201,7 +218,7 @@ func (r *reader) unit() uint8 {
 	start := r.pos
 	v := r.fixed(1)
 	if v > MaxUnit {
-		r.fail(start, codec.ReasonUnit, "BT-PLINE-1", "the unit is over 12")
+		r.fail(start, reasonUnit, "BT-PLINE-1", "the unit is over 12")
 		return 0
 	}
 	return uint8(v)
@@ -212,19 +229,19 @@ func (r *reader) unit() uint8 {
 func (r *reader) open(line []byte, leadIn string, least, crcLen int, crc func([]byte) uint64) error {
 	*r = reader{digits: r.digits[:0]}
 	if len(line) < len(leadIn) || string(line[:len(leadIn)]) != leadIn {
-		return lineError(0, codec.ReasonLeadIn, "BT-PLINE-1", "expected %s", leadIn)
+		return lineError(0, reasonLeadIn, "BT-PLINE-1", "expected %s", leadIn)
 	}
 	text := line[len(leadIn):]
 	for i, c := range text {
 		if valueOf[c] == noDigit {
 			r.digits = r.digits[:0]
-			return lineError(len(leadIn)+i, codec.ReasonBase64, "BT-DIGIT-1", "%q is not of the base64 alphabet", c)
+			return lineError(len(leadIn)+i, reasonBase64, "BT-DIGIT-1", "%q is not of the base64 alphabet", c)
 		}
 		r.digits = append(r.digits, valueOf[c])
 	}
 	if len(text) < least {
 		r.digits = r.digits[:0]
-		return lineError(len(line), codec.ReasonShort, "BT-PLINE-1", "%d digits, expected at least %d", len(text), least)
+		return lineError(len(line), reasonShort, "BT-PLINE-1", "%d digits, expected at least %d", len(text), least)
 	}
 	body := len(text) - crcLen
 	r.pos = body
@@ -232,7 +249,7 @@ func (r *reader) open(line []byte, leadIn string, least, crcLen int, crc func([]
 	r.digits, r.pos = r.digits[:body], 0
 	if got != want {
 		r.digits = r.digits[:0]
-		return lineError(len(leadIn)+body, codec.ReasonCRC, "BT-PLINE-2", "%#x, expected %#x of the line", got, want)
+		return lineError(len(leadIn)+body, reasonCRC, "BT-PLINE-2", "%#x, expected %#x of the line", got, want)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func AppendLine(dst []byte, h Head, entries []Entry) ([]byte, error) {
 		out = enc.entry(out, &entries[i])
 	}
 	if h.Unit > MaxUnit {
-		return dst, refuse(codec.ReasonUnit, "BT-PLINE-1", "the unit is over 12")
+		return dst, refuse(reasonUnit, "BT-PLINE-1", "the unit is over 12")
 	}
 	return enc.end(out, len(dst)), nil
 }
@@ -65,11 +65,11 @@ func (enc *encoder) end(dst []byte, start int) []byte {
 // check returns an error if an entry cannot be encoded. (BT-PREJ-2)
 func (enc *encoder) check(e *Entry) error {
 	if len(e.Frames) > MaxDepth {
-		return refuse(codec.ReasonDepth, "BT-ENTRY-3", "more than 1,024 frames")
+		return refuse(reasonDepth, "BT-ENTRY-3", "more than 1,024 frames")
 	}
 	for _, f := range e.Frames {
 		if !f.Escaped && f.Value >= MaxOffset {
-			return refuse(codec.ReasonFrame, "BT-CODE-2", "a code offset of 2^27 or more")
+			return refuse(reasonFrame, "BT-CODE-2", "a code offset of 2^27 or more")
 		}
 	}
 	if e.Definition {
@@ -77,16 +77,16 @@ func (enc *encoder) check(e *Entry) error {
 	}
 	if enc.head.Flags&Blocks == 0 {
 		if e.Live+1 == 0 {
-			return refuse(codec.ReasonNumber, "BT-DIGIT-2", "2^64 - 1 live blocks")
+			return refuse(reasonNumber, "BT-DIGIT-2", "2^64 - 1 live blocks")
 		}
 		return nil
 	}
 	if e.Live != 0 && e.Live != uint64(len(e.Blocks)) {
-		return refuse(codec.ReasonNumber, "BT-ENTRY-4", "another number of live blocks than of blocks")
+		return refuse(reasonNumber, "BT-ENTRY-4", "another number of live blocks than of blocks")
 	}
 	for _, b := range e.Blocks {
 		if b.Address&(1<<enc.head.Unit-1) != 0 {
-			return refuse(codec.ReasonUnit, "BT-ENTRY-4", "an address that is no multiple of the unit")
+			return refuse(reasonUnit, "BT-ENTRY-4", "an address that is no multiple of the unit")
 		}
 	}
 	return nil

@@ -1,8 +1,6 @@
 package callpath
 
-import (
-	"github.com/lwsbt/lwsbt/codec"
-)
+import ()
 
 // LeadInEvents is the lead-in of a line of events. (BT-VLINE-1)
 const LeadInEvents = "~v#"
@@ -162,7 +160,7 @@ func (l *Events) begin(r *reader, e *Event, at int, a uint64, moved bool) {
 		e.Path, e.Index = r.name(), len(l.paths)
 		l.paths = append(l.paths, e.Path)
 	case a > uint64(len(l.paths)):
-		r.fail(at, codec.ReasonIndex, "BT-VLINE-4", "a path that the line has not named so far")
+		r.fail(at, reasonIndex, "BT-VLINE-4", "a path that the line has not named so far")
 		return
 	default:
 		e.Path, e.Index = l.paths[a-1], int(a-1)
@@ -180,7 +178,7 @@ func (l *Events) begin(r *reader, e *Event, at int, a uint64, moved bool) {
 // old returns the number of the block of an age. (BT-VLINE-4)
 func (l *Events) old(r *reader, at int, age uint64) uint64 {
 	if age == 0 || age > l.next {
-		r.fail(at, codec.ReasonAge, "BT-VLINE-4", "the age is 0, or the block would be before the first one of the boot")
+		r.fail(at, reasonAge, "BT-VLINE-4", "the age is 0, or the block would be before the first one of the boot")
 		return 0
 	}
 	return l.next - age
@@ -245,13 +243,13 @@ func (w *EventsWriter) Append(dst []byte, e Event) ([]byte, error) {
 	case w.Flags&^Blocks != 0:
 		panic("callpath: EventsWriter: flags that no line is written with")
 	case w.Unit > MaxUnit:
-		return dst, refuse(codec.ReasonUnit, "BT-VLINE-1", "the unit is over 12")
+		return dst, refuse(reasonUnit, "BT-VLINE-1", "the unit is over 12")
 	case (e.Kind == Freed || e.Kind == Moved) && e.Old >= w.Next:
-		return dst, refuse(codec.ReasonAge, "BT-VLINE-4", "a block that did not begin before")
+		return dst, refuse(reasonAge, "BT-VLINE-4", "a block that did not begin before")
 	case e.Kind == Freed && w.Next-e.Old > maxFreedAge:
-		return dst, refuse(codec.ReasonAge, "BT-VLINE-4", "a block of an age of 2^62 or more")
+		return dst, refuse(reasonAge, "BT-VLINE-4", "a block of an age of 2^62 or more")
 	case w.Flags&Blocks != 0 && e.Address&(1<<w.Unit-1) != 0:
-		return dst, refuse(codec.ReasonUnit, "BT-VLINE-4", "an address that is no multiple of the unit")
+		return dst, refuse(reasonUnit, "BT-VLINE-4", "an address that is no multiple of the unit")
 	}
 	limit := w.Limit
 	if limit == 0 {

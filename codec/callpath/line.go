@@ -2,8 +2,6 @@ package callpath
 
 import (
 	"math/bits"
-
-	"github.com/lwsbt/lwsbt/codec"
 )
 
 // LeadIn is the lead-in of a line of call paths. (BT-PLINE-1)
@@ -147,7 +145,7 @@ func (l *Line) frames(r *reader) {
 	} else {
 		drop := k - 4
 		if !l.any || drop > uint64(len(l.own)) {
-			r.fail(at, codec.ReasonDrop, "BT-ENTRY-1", "leaves out frames that the previous entry does not have in this line")
+			r.fail(at, reasonDrop, "BT-ENTRY-1", "leaves out frames that the previous entry does not have in this line")
 			return
 		}
 		keep := len(l.own) - int(drop)
@@ -161,7 +159,7 @@ func (l *Line) frames(r *reader) {
 	at = r.pos
 	n := r.number()
 	if n > uint64(MaxDepth-len(l.own)) {
-		r.fail(at, codec.ReasonDepth, "BT-ENTRY-3", "the entry has more than 1,024 frames")
+		r.fail(at, reasonDepth, "BT-ENTRY-3", "the entry has more than 1,024 frames")
 		return
 	}
 	for ; n > 0 && r.reason == ""; n-- {
@@ -181,7 +179,7 @@ func (l *Line) frame(r *reader, ref Frame) Frame {
 			f.Value = ref.Value
 		}
 		if f.Value += uint64(unfold(v)); f.Value >= MaxOffset {
-			r.fail(at, codec.ReasonFrame, "BT-CODE-2", "the code offset is below 0, or 2^27 or more")
+			r.fail(at, reasonFrame, "BT-CODE-2", "the code offset is below 0, or 2^27 or more")
 			return Frame{}
 		}
 	}

@@ -116,12 +116,12 @@ func TestRefused(t *testing.T) {
 		entry  callpath.Entry
 		reason codec.Reason
 	}{
-		"1,025 frames":      {callpath.Head{}, callpath.Entry{Path: long}, codec.ReasonDepth},
-		"an offset of 2^27": {callpath.Head{}, callpath.Entry{Path: callpath.Path{Frames: offsets(1, 1<<27)}}, codec.ReasonFrame},
-		"2^64 - 1 blocks":   {callpath.Head{}, callpath.Entry{Live: 1<<64 - 1}, codec.ReasonNumber},
-		"an address mod 16": {callpath.Head{Flags: callpath.Blocks, Unit: 4}, callpath.Entry{Blocks: []callpath.Block{{Address: 16}, {Address: 24}}}, codec.ReasonUnit},
-		"2 live, 1 block":   {callpath.Head{Flags: callpath.Blocks}, callpath.Entry{Live: 2, Blocks: make([]callpath.Block, 1)}, codec.ReasonNumber},
-		"a unit of 13":      {callpath.Head{Flags: callpath.Blocks, Unit: 13}, callpath.Entry{}, codec.ReasonUnit},
+		"1,025 frames":      {callpath.Head{}, callpath.Entry{Path: long}, "depth"},
+		"an offset of 2^27": {callpath.Head{}, callpath.Entry{Path: callpath.Path{Frames: offsets(1, 1<<27)}}, "frame"},
+		"2^64 - 1 blocks":   {callpath.Head{}, callpath.Entry{Live: 1<<64 - 1}, "number"},
+		"an address mod 16": {callpath.Head{Flags: callpath.Blocks, Unit: 4}, callpath.Entry{Blocks: []callpath.Block{{Address: 16}, {Address: 24}}}, "unit"},
+		"2 live, 1 block":   {callpath.Head{Flags: callpath.Blocks}, callpath.Entry{Live: 2, Blocks: make([]callpath.Block, 1)}, "number"},
+		"a unit of 13":      {callpath.Head{Flags: callpath.Blocks, Unit: 13}, callpath.Entry{}, "unit"},
 	} {
 		got, err := callpath.AppendLine([]byte("before"), c.head, []callpath.Entry{c.entry})
 		if e, ok := err.(*codec.Error); !ok || e.Reason != c.reason || string(got) != "before" {
@@ -131,7 +131,7 @@ func TestRefused(t *testing.T) {
 	var w callpath.EventsWriter
 	for _, e := range []callpath.Event{{Kind: callpath.Freed}, {Kind: callpath.Moved, Old: 5}} {
 		got, err := w.Append([]byte("before"), e)
-		if e, ok := err.(*codec.Error); !ok || e.Reason != codec.ReasonAge || string(got) != "before" {
+		if e, ok := err.(*codec.Error); !ok || e.Reason != "age" || string(got) != "before" {
 			t.Errorf("%q, %v, want age", got, err)
 		}
 	}
@@ -272,7 +272,7 @@ func TestWriterRefusesWhatCannotBeCut(t *testing.T) {
 	e := callpath.Entry{Path: callpath.Path{Frames: make([]callpath.Frame, 50)}, Live: 1}
 	lines, err := w.Append(nil, &e)
 	var refused *codec.Error
-	if !errors.As(err, &refused) || refused.Reason != codec.ReasonHash || len(lines) > 0 || len(w.Flush(nil)) > 0 {
+	if !errors.As(err, &refused) || refused.Reason != "hash" || len(lines) > 0 || len(w.Flush(nil)) > 0 {
 		t.Errorf("%q, %v", lines, err)
 	}
 	e.Frames[45].Value = 1

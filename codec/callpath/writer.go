@@ -3,8 +3,6 @@ package callpath
 import (
 	"fmt"
 	"sort"
-
-	"github.com/lwsbt/lwsbt/codec"
 )
 
 // Writer packs entries into ~p# lines. A line holds as many entries as fit; each shares
@@ -58,7 +56,7 @@ func (w *Writer) Append(dst []byte, e *Entry) ([]byte, error) {
 		return dst, err
 	}
 	if !w.divisible(e) {
-		return dst, refuse(codec.ReasonHash, "BT-NAME-4", "a path that cannot be cut: its outer parts have the names 0 and 1")
+		return dst, refuse(reasonHash, "BT-NAME-4", "a path that cannot be cut: its outer parts have the names 0 and 1")
 	}
 	part := *e
 	if w.Flags&Blocks != 0 && !e.Definition {

@@ -95,7 +95,7 @@ const (
 // (BT-SALV-3)
 func (s *Scanner) rescue(it *Item, text []byte, head, run int) (n int) {
 	switch it.Reason() {
-	case codec.ReasonLength, codec.ReasonEmpty, codec.ReasonBase64:
+	case "length", "empty", "base64":
 	default:
 		return len(text)
 	}
@@ -142,7 +142,7 @@ func gluedBlob(text []byte) int {
 		if err != nil {
 			continue
 		}
-		if f := fields[len(fields)-2]; f.Kind != codec.FieldUser || f.Width < 8 && f.Value == 0 {
+		if f := fields[len(fields)-2]; f.Kind != "user bits" || f.Width < 8 && f.Value == 0 {
 			return n
 		}
 	}

@@ -77,7 +77,7 @@ func (l *Log) Add(it *Item) Placed {
 	case KindText, KindIdle:
 	case KindHeader:
 		p.Closed = l.header(it.Header, it.Place)
-		if it.Header.Verb == codec.VerbLost {
+		if it.Header.Verb == "lost" {
 			p.LostEvents, _ = it.Header.Uint("n")
 		}
 	case KindPaths:

@@ -52,9 +52,9 @@ func blobForm(data []byte, op conformance.Op) string {
 		body = data[:n-2]
 		switch length := int(data[n-2])<<8 | int(data[n-1]); {
 		case length == n:
-		case op == conformance.OpEnd && length >= 2 && length < n:
+		case op == "end" && length >= 2 && length < n:
 			before, body = "X"+hex.EncodeToString(data[:n-length])+" ", data[n-length:n-2]
-		case op == conformance.OpSalvage:
+		case op == "salvage":
 			body, after = data, " n-"
 		default:
 			after = " n" + strconv.Itoa(length)

@@ -31,7 +31,7 @@ func clauseOfStack(r *conformance.Request, field string) string {
 		return "BT-DELTA-1"
 	case field == "rejects" || !r.Op.Writes():
 		return "BT-REJ-1"
-	case r.Op == conformance.OpFormat:
+	case r.Op == "format":
 		return "BT-TEXT-1"
 	case r.Machine.Lossy():
 		return "BT-MACH-1"

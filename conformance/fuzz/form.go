@@ -28,9 +28,9 @@ import (
 const digitChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 var (
-	texts = []conformance.Op{conformance.OpMline, conformance.OpBline, conformance.OpEline, conformance.OpHline, conformance.OpPline,
-		conformance.OpVline, conformance.OpScan, conformance.OpLog, conformance.OpDumps}
-	blobs = []conformance.Op{conformance.OpDecode, conformance.OpEnd, conformance.OpSalvage, conformance.OpMarks, conformance.OpUser}
+	texts = []conformance.Op{"mline", "bline", "eline", "hline", "pline",
+		"vline", "scan", "log", "dumps"}
+	blobs = []conformance.Op{"decode", "end", "salvage", "marks", "user"}
 )
 
 func isText(op conformance.Op) bool { return slices.Contains(texts, op) }
@@ -68,35 +68,35 @@ func withForm(r conformance.Request, text string) (out conformance.Request, ok b
 // legal reports whether BTP/1 allows a request that parses.
 func legal(r *conformance.Request) bool {
 	switch r.Op {
-	case conformance.OpUserEncode, conformance.OpEventEncode:
+	case "user-encode", "event-encode":
 		for i, f := range r.In.User {
 			if f.Tag > 6 || i > 0 && f.Tag <= r.In.User[i-1].Tag {
 				return false
 			}
 		}
-	case conformance.OpEncode:
+	case "encode":
 		return len(r.In.User) == 0
-	case conformance.OpFormat: // any number, and escapes as a writer has them
+	case "format": // any number, and escapes as a writer has them
 		if r.Words != "" {
 			text := number.ReplaceAllString(r.Words, "$1 1")
 			h, ok := words.ParseHeader(text)
 			return ok && words.Header(&h) == text
 		}
 		return r.In == nil || len(r.In.User) == 0
-	case conformance.OpPencode:
+	case "pencode":
 		_, list, _ := strings.Cut(r.Words, " ")
 		p, err := words.ParsePathLine(list)
 		return err == nil && p.Flags <= 7 && len(p.Entries) > 0 && p.String() == list
-	case conformance.OpName:
+	case "name":
 		p, err := words.ParsePath(r.Words)
 		return err == nil && below27(p.Frames)
-	case conformance.OpAddresses, conformance.OpOffsets: // ranges as BT-HEAD-6 has them
+	case "addresses", "offsets": // ranges as BT-HEAD-6 has them
 		_, code, _ := strings.Cut(r.Words, "code=")
 		code, _, _ = strings.Cut(code, " ")
 		_, ok := codec.ParseRanges(code)
 		c, err := words.ParseOffsets(r.Words)
-		return ok && (r.Op == conformance.OpOffsets || err == nil && below27(c.List))
-	case conformance.OpVencode:
+		return ok && (r.Op == "offsets" || err == nil && below27(c.List))
+	case "vencode":
 		l, err := words.ParseEventLine(r.Words)
 		if err != nil || l.Flags > 1 || len(l.Events) == 0 || l.String() != r.Words {
 			return false
@@ -148,7 +148,7 @@ func partForms(t string) (forms []string) {
 	switch lead {
 	case "~m#", "~e#":
 		if blob, err := base64.StdEncoding.Strict().DecodeString(t[3:]); err == nil {
-			add("(", blobForm(blob, conformance.OpUser), ")")
+			add("(", blobForm(blob, "user"), ")")
 		}
 		return forms
 	case "~p#":
@@ -200,6 +200,6 @@ func partOf(f string) (part string, ok bool) {
 		line, err := callpath.AppendLine(nil, l.Head, l.Entries)
 		return string(line), err == nil
 	}
-	a := right(&conformance.Request{Op: conformance.OpVencode, Words: inner})
+	a := right(&conformance.Request{Op: "vencode", Words: inner})
 	return string(a.Data), a.Outcome == conformance.OK
 }

@@ -42,7 +42,7 @@ func (m *maker) logOf(op conformance.Op) string {
 		lines[i] = strings.Repeat(lines[i]+"\n", pick(m, 2, 3, 16, 17, 64, 65, 255, 256, 257))
 	}
 	sep := pick(m, "\n", "\n", "\n", "\n", "\r\n", " ", "")
-	if op == conformance.OpScan {
+	if op == "scan" {
 		sep = pick(m, "\n", " ", "", "\r", "\x1b", "=", "~", "\t\n")
 	}
 	if m.log.open && m.chance(80) {
@@ -152,7 +152,7 @@ func (m *maker) record() string {
 		t := m.mline(false)
 		return t[:m.IntN(len(t)+1)]
 	}
-	return "~m#(" + m.blob(pick(m, conformance.OpDecode, conformance.OpUser)) + ")"
+	return "~m#(" + m.blob(pick[conformance.Op](m, "decode", "user")) + ")"
 }
 
 // insert returns a log with another line in it.

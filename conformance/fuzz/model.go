@@ -80,21 +80,21 @@ func (m *maker) hex() string   { return strconv.FormatUint(m.num(), 16) }
 // model returns the form of an input for op; "" where there is no model.
 func (m *maker) model(r *conformance.Request) string {
 	switch r.Op {
-	case conformance.OpDecode, conformance.OpSalvage, conformance.OpUser, conformance.OpMarks, conformance.OpEnd:
+	case "decode", "salvage", "user", "marks", "end":
 		return m.blob(r.Op)
-	case conformance.OpMline:
+	case "mline":
 		return m.mline(r.Lenient)
-	case conformance.OpEline:
+	case "eline":
 		return "~e#(" + m.event() + ")"
-	case conformance.OpBline:
+	case "bline":
 		return m.decoded() + pick(m, "", "", "\r\n", " ", "\t \n")
-	case conformance.OpHline:
+	case "hline":
 		return m.header(pick(m, verbs...)) + pick(m, "", "", "", " ", "\r\n", "\t")
-	case conformance.OpPline:
+	case "pline":
 		return m.pathLine(m.num(), m.num())
-	case conformance.OpVline:
+	case "vline":
 		return m.events()
-	case conformance.OpScan, conformance.OpLog, conformance.OpDumps:
+	case "scan", "log", "dumps":
 		return m.logOf(r.Op)
 	}
 	return ""
@@ -150,7 +150,7 @@ func (m *maker) blob(op conformance.Op) string {
 		b.Frames = b.Frames[:many]
 	}
 	t := b.frames()
-	if op == conformance.OpUser || m.chance(15) {
+	if op == "user" || m.chance(15) {
 		for _, f := range b.User {
 			t += fmt.Sprintf(" U%d:%v", 1+f.Tag%uint8(pick(m, 6, 6, 6, 15)), f.Value)
 		}
@@ -159,9 +159,9 @@ func (m *maker) blob(op conformance.Op) string {
 		t += " " + m.junk(pick(m, 3, 5, 7, 8, 9, 11, 20, 70, 300, 1420, 2476, 2600, 8*m.IntN(700)))
 	}
 	switch {
-	case op == conformance.OpSalvage && m.chance(70), m.chance(8):
+	case op == "salvage" && m.chance(70), m.chance(8):
 		return m.cut(t, op)
-	case op == conformance.OpEnd && m.chance(70):
+	case op == "end" && m.chance(70):
 		return "X" + strings.Repeat(pick(m, "00", "ff", "a5"), m.IntN(5)) + " " + t
 	}
 	return t
@@ -192,7 +192,7 @@ func (m *maker) cut(t string, op conformance.Op) string {
 		return t
 	}
 	data = data[:m.IntN(len(data))]
-	if op != conformance.OpSalvage {
+	if op != "salvage" {
 		data = append(data, byte((len(data)+2)>>8), byte(len(data)+2))
 	}
 	return blobForm(data, op)
@@ -216,7 +216,7 @@ func (m *maker) event() string {
 
 // mline returns a ~m# line, or one that only lenient readers accept.
 func (m *maker) mline(lenient bool) string {
-	data, ok := blobOf(m.blob(conformance.OpDecode))
+	data, ok := blobOf(m.blob("decode"))
 	text := base64.StdEncoding.EncodeToString(data)
 	for n := m.few(); lenient && ok && n > 0; n-- {
 		at := m.IntN(len(text) + 1)

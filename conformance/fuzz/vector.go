@@ -39,7 +39,7 @@ func (x *Finding) Vector(id string) (text string, v *conformance.Vector, err err
 		default:
 			line("hex", "%s  # %s", words.Hex(r.Data), x.Form())
 		}
-	case r.Op == conformance.OpFormat:
+	case r.Op == "format":
 		data = true
 		switch {
 		case r.In != nil:
@@ -61,9 +61,9 @@ func (x *Finding) Vector(id string) (text string, v *conformance.Vector, err err
 			line("hex", "%s", words.Hex(want.Data))
 		}
 	default:
-		data = r.Op == conformance.OpPencode || r.Op == conformance.OpVencode
-		of := map[conformance.Op]string{conformance.OpPencode: "paths", conformance.OpVencode: "events", conformance.OpName: "path",
-			conformance.OpOffsets: "addresses", conformance.OpAddresses: "frames"}[r.Op]
+		data = r.Op == "pencode" || r.Op == "vencode"
+		of := map[conformance.Op]string{"pencode": "paths", "vencode": "events", "name": "path",
+			"offsets": "addresses", "addresses": "frames"}[r.Op]
 		line("in", "%s %s", of, r.Words)
 	}
 	switch {

@@ -50,7 +50,7 @@ func (f *finder) scanBytes(b []byte, addr uint64, all span, visit func(n node)) 
 			continue
 		}
 		n := node{addr + uint64(at), uintOf(b[at:][:size], order), uintOf(b[at+size:][:size], order), owner, true}
-		if link(n.prev) && link(n.next) && int(binary.BigEndian.Uint16(b[at-2:])) >= codec.MinBlob {
+		if link(n.prev) && link(n.next) && int(binary.BigEndian.Uint16(b[at-2:])) >= 4 {
 			visit(n)
 		}
 	}

@@ -65,7 +65,7 @@ func (m *Image) boot(w io.Writer, keys ...codec.HeaderKey) *recording {
 	}
 	r.head(codec.VerbBoot, append(append(boot, num("w", uint64(m.Word))), keys...)...)
 	if modules := m.Modules(); len(modules) > 0 {
-		r.head(codec.VerbMap)
+		r.head("map")
 		r.WriteString(moduleLines(modules))
 	}
 	return r

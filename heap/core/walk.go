@@ -296,7 +296,7 @@ func (f *finder) collect(owner int) {
 		if err == nil {
 			b.Size, b.meta = f.scratch.Size, uint16(length)
 			f.h.setBlob(&b, blob)
-		} else if r := (*codec.Error)(nil); errors.As(err, &r) && r.Reason == codec.ReasonEmpty {
+		} else if r := (*codec.Error)(nil); errors.As(err, &r) && r.Reason == "empty" {
 			f.h.notes.add("the block at %#x has no metadata (length 0): its size is not known", b.Addr)
 		} else {
 			f.damage(addr).say(DamagedBlob, "blob: %v", err)

@@ -209,7 +209,7 @@ func (a *assembler) header(at *placed) {
 		if a.current != nil && a.current.ended() {
 			a.endLine = at.item.Line
 		}
-	case codec.VerbFree:
+	case "free":
 		a.freeBlocks(at)
 	case codec.VerbBoot:
 		a.emitKnown(false)

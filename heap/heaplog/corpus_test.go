@@ -54,7 +54,7 @@ func TestSerialLog(t *testing.T) {
 		}
 		e, ok := listed[r.Offset]
 		switch {
-		case !ok && string(r.Text) == "~m#" && r.Reason() == codec.ReasonShort:
+		case !ok && string(r.Text) == "~m#" && r.Reason() == "short":
 		case !ok:
 			t.Errorf("%v: %q is not listed", r.Place, r.Text)
 		case e.state == "whole":

@@ -101,7 +101,7 @@ func (p *pass) header(it *Item, at *placed) {
 		}
 		p.newCode()
 		p.useBoot()
-	case codec.VerbMap: // the modules known so far end here (BT-REC-4)
+	case "map": // the modules known so far end here (BT-REC-4)
 		if !given {
 			p.process.Remap()
 		}

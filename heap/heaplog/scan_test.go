@@ -280,7 +280,7 @@ func TestCutByLws(t *testing.T) {
 	}
 	for _, rubbish := range []string{"", "A", "\x01\x02", "Az9", "?"} {
 		it, pcs, sum := read(tooDeep[:3+184] + rubbish)
-		if c := it.Cut; c == nil || !c.ByLws || c.Sized || c.Depth != depth || it.Reason() != codec.ReasonLength {
+		if c := it.Cut; c == nil || !c.ByLws || c.Sized || c.Depth != depth || it.Reason() != "length" {
 			t.Errorf("rubbish %q: got %+v, %v", rubbish, c, it.Err)
 		}
 		if n := len(pcs); n != whole {
@@ -522,7 +522,7 @@ func TestHeadersBeforeRecords(t *testing.T) {
 			}
 		}
 		var e *codec.Error
-		if got := errors.As(last, &e) && e.Reason == codec.ReasonCount; got != rejected {
+		if got := errors.As(last, &e) && e.Reason == "count"; got != rejected {
 			t.Errorf("%q: %v, want rejected for its count: %v", before, last, rejected)
 		}
 	}
@@ -563,8 +563,8 @@ func TestLongLinesBefore(t *testing.T) {
 		if (it.Err != nil) != cut || string(it.Text) != line {
 			t.Errorf("%s… before %q: %d bytes, %v", tt.head, tt.after, len(it.Text), it.Err)
 		}
-		if reason := it.Reason(); cut && reason != codec.ReasonDecodedLine {
-			t.Errorf("%s… before %q: %q, want %s", tt.head, tt.after, reason, codec.ReasonDecodedLine)
+		if reason := it.Reason(); cut && reason != "decoded-line" {
+			t.Errorf("%s… before %q: %q, want %s", tt.head, tt.after, reason, "decoded-line")
 		}
 	}
 }

@@ -250,7 +250,7 @@ func (t *tally) mark(h *codec.Header) {
 	case codec.VerbEnd:
 		t.announced = t.announced || number("n") > 0
 		t.unended = false
-	case codec.VerbTotal:
+	case "total":
 		t.allocated = t.allocated || number("allocs") > 0
 	}
 }

@@ -44,7 +44,7 @@ func openVector(t *testing.T, v *conformance.Vector) *heaplog.Reader {
 
 // The vectors of log, by Items.
 func TestLogVectors(t *testing.T) {
-	for _, v := range vectorsOf(t, conformance.OpLog, 50) {
+	for _, v := range vectorsOf(t, "log", 50) {
 		var got []string
 		for it, err := range openVector(t, v).Items() {
 			if err != nil || !it.Found() || strings.IndexByte("mbe", it.Text[1]) < 0 {
@@ -77,7 +77,7 @@ func TestLogVectors(t *testing.T) {
 
 // The vectors of dumps, by Dumps. Values outside of dumps may be dumps of their own (BT-REC-3).
 func TestDumpsVectors(t *testing.T) {
-	for _, v := range vectorsOf(t, conformance.OpDumps, 80) {
+	for _, v := range vectorsOf(t, "dumps", 80) {
 		lines := strings.Split("\n"+*v.Text, "\n")
 		unread := map[int]uint64{} // records that could not be read, by dump
 		for it, err := range openVector(t, v).Items() {

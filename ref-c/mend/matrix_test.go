@@ -42,14 +42,14 @@ func TestOldAndMended(t *testing.T) {
 		}
 		var encode, decode []conformance.Request
 		for k := range stacks {
-			encode = append(encode, conformance.Request{Op: conformance.OpEncode, Machine: machine, Search: search, In: &stacks[k]})
+			encode = append(encode, conformance.Request{Op: "encode", Machine: machine, Search: search, In: &stacks[k]})
 		}
 		blobs, err := conformance.AskAll(writer, encode)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, b := range blobs {
-			decode = append(decode, conformance.Request{Op: conformance.OpDecode, Data: b.Data, Word: 64})
+			decode = append(decode, conformance.Request{Op: "decode", Data: b.Data, Word: 64})
 		}
 		row := "| " + names[i]
 		for _, reader := range testees {

@@ -118,7 +118,7 @@ func TestMapOfEvents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.WriteString(codec.LeadInEvent + strings.TrimPrefix(string(codec.AppendLine(nil, blob)), codec.LeadIn) + "\n")
+		b.WriteString("~e#" + strings.TrimPrefix(string(codec.AppendLine(nil, blob)), codec.LeadIn) + "\n")
 	}
 	out, errs, code := command(b.String(), "map")
 	if want := "576 bytes used by 2 blocks; 3,520 free in 2 holes, the largest of 1,984: fragmentation 43.6 %"; code != 0 || !strings.Contains(out, want) {

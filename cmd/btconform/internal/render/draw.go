@@ -32,7 +32,7 @@ func decode(blob []byte, word int) (r reading) {
 // cut is the reading of a blob cut at its end.
 func cut(data []byte) reading {
 	r := decode(binary.BigEndian.AppendUint16(slices.Clone(data), uint16(len(data)+2)), 64) // with a right length
-	r.Fields = slices.DeleteFunc(r.Fields, func(f codec.Field) bool { return f.Kind == codec.FieldUser || f.Kind == codec.FieldLength })
+	r.Fields = slices.DeleteFunc(r.Fields, func(f codec.Field) bool { return f.Kind == "user bits" || f.Kind == "length" })
 	return r
 }
 
@@ -40,34 +40,34 @@ func cut(data []byte) reading {
 func draw(f *conformance.Failure, r *conformance.Result) []string {
 	v := r.Vector
 	switch r.Op.Drawn() {
-	case conformance.NotDrawn:
+	case "nothing":
 		return nil
-	case conformance.DrawnText:
-		if r.Op == conformance.OpPline || r.Op == conformance.OpVline {
+	case "text":
+		if r.Op == "pline" || r.Op == "vline" {
 			return drawItems(f, r)
 		}
 		return drawText(*v.Text, textPlace(f, v))
-	case conformance.DrawnLog:
+	case "log":
 		return drawLog(f, r)
-	case conformance.DrawnRequest:
+	case "request":
 		return answer("asked ", f.Request)
-	case conformance.DrawnExpected:
+	case "expected":
 		if v.Rejects() {
 			return nil
 		}
-		if r.Op == conformance.OpFormat {
+		if r.Op == "format" {
 			return drawText(v.Formatted(), bitstring.FirstDifference([]byte(v.Formatted()), f.Answer.Data)/8)
 		}
 		return drawWritten(f, r)
 	}
 	blob := f.Data
-	if r.Op == conformance.OpEnd {
+	if r.Op == "end" {
 		if end, err := codec.BlobAtEnd(blob); err == nil {
 			blob = end
 		}
 	}
 	reading := decode(blob, v.Word)
-	if r.Op == conformance.OpSalvage {
+	if r.Op == "salvage" {
 		reading = cut(blob)
 	}
 	return drawBits(blob, nil, reading, place(f, reading, v))
@@ -126,11 +126,11 @@ func place(f *conformance.Failure, r reading, v *conformance.Vector) int {
 	}
 	for _, p := range r.Fields {
 		switch {
-		case len(want.PCs) != len(got.PCs) && p.Kind == codec.FieldDepth, v.Want.Depth != a.Depth && p.Kind == codec.FieldDepth:
+		case len(want.PCs) != len(got.PCs) && p.Kind == "depth", v.Want.Depth != a.Depth && p.Kind == "depth":
 			return p.Off
-		case frame >= 0 && p.Frame == frame && (p.Kind == codec.FieldLiteral || p.Kind == codec.FieldDelta):
+		case frame >= 0 && p.Frame == frame && (p.Kind == "literal" || p.Kind == "delta"):
 			return p.Off
-		case frame < 0 && p.Kind == codec.FieldSize:
+		case frame < 0 && p.Kind == "size":
 			return p.Off
 		}
 	}
@@ -283,7 +283,7 @@ func bitRows(blob []byte, r reading) []bitRow {
 	for i := 0; i < len(r.Fields); {
 		first := r.Fields[i]
 		n := i + 1
-		for n < len(r.Fields) && r.Fields[n].Frame == first.Frame && (first.Frame >= 0 || r.Fields[n].Kind == codec.FieldSize) {
+		for n < len(r.Fields) && r.Fields[n].Frame == first.Frame && (first.Frame >= 0 || r.Fields[n].Kind == "size") {
 			n++
 		}
 		parts := r.Fields[i:n]
@@ -295,7 +295,7 @@ func bitRows(blob []byte, r reading) []bitRow {
 		next = rows[len(rows)-1].end
 	}
 	if rest := 8*len(blob) - next; r.Reason != "" && rest > 0 {
-		p := codec.Field{Kind: codec.FieldUser, Frame: -1, Off: next, Width: min(rest, 2*(Width-12))}
+		p := codec.Field{Kind: "user bits", Frame: -1, Off: next, Width: min(rest, 2*(Width-12))}
 		label := "the rest: " + string(r.Reason)
 		if r.At < next {
 			label = "the rest"
@@ -313,17 +313,17 @@ func rowLabel(parts []codec.Field) string {
 		at[p.Kind] = p.Value
 	}
 	switch last.Kind {
-	case codec.FieldDepth, codec.FieldSize, codec.FieldLength:
+	case "depth", "size", "length":
 		return fmt.Sprintf("%v %d", last.Kind, last.Value)
-	case codec.FieldLiteral:
+	case "literal":
 		return fmt.Sprintf("frame %d: literal %#x", last.Frame, last.Value)
-	case codec.FieldDelta:
+	case "delta":
 		sign := "+"
-		if at[codec.FieldSign] == 1 {
+		if at["sign"] == 1 {
 			sign = "-"
 		}
-		return fmt.Sprintf("frame %d: delta, back %d (base: frame %d), %s %#x", last.Frame, at[codec.FieldBack], last.Frame-1-int(at[codec.FieldBack]), sign, last.Value)
-	case codec.FieldUser:
+		return fmt.Sprintf("frame %d: delta, back %d (base: frame %d), %s %#x", last.Frame, at["back"], last.Frame-1-int(at["back"]), sign, last.Value)
+	case "user bits":
 		if last.Width < 8 && last.Value == 0 {
 			return "padding"
 		}

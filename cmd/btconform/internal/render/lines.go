@@ -90,10 +90,10 @@ type itemRow struct{ digits, words string }
 // not read is the last row.
 func items(op conformance.Op, text string) []itemRow {
 	crc := 3
-	if op == conformance.OpVline {
+	if op == "vline" {
 		crc = 6
 	}
-	if lead := map[conformance.Op]string{conformance.OpPline: "~p#", conformance.OpVline: "~v#"}[op]; len(text) < 3+crc || len(text) > 300 || text[:3] != lead {
+	if lead := map[conformance.Op]string{"pline": "~p#", "vline": "~v#"}[op]; len(text) < 3+crc || len(text) > 300 || text[:3] != lead {
 		return nil
 	}
 	body := text[3 : len(text)-crc]
@@ -162,7 +162,7 @@ func drawLog(f *conformance.Failure, r *conformance.Result) (out []string) {
 	about := wordAt(f.Want, w)
 	for raw := range strings.Lines(*r.Vector.Text) {
 		line := strings.TrimRight(raw, "\r\n")
-		for op, lead := range map[conformance.Op]string{conformance.OpPline: "~p#", conformance.OpVline: "~v#"} {
+		for op, lead := range map[conformance.Op]string{"pline": "~p#", "vline": "~v#"} {
 			if words, ok := wordsOf(op, []byte(line)); ok {
 				line = lead + " " + strings.Join(words, " ")
 			}
@@ -179,7 +179,7 @@ func drawLog(f *conformance.Failure, r *conformance.Result) (out []string) {
 	}
 	for i := from; i < min(len(lines), from+logLines); i++ {
 		out = append(out, []string{"        ", "  log   "}[b2i(i == from)]+lines[i])
-		if i == at && r.Op == conformance.OpLog {
+		if i == at && r.Op == "log" {
 			out = append(out, "        ^")
 		}
 	}

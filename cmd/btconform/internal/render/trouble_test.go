@@ -21,7 +21,7 @@ type hostile struct{}
 const nasty = "\x1b[2J\x00\u009b31m\nok 1 - forged ]]> <&> \xff \u202e"
 
 func (hostile) Hello() conformance.Hello {
-	return conformance.Hello{Name: "evil" + nasty, Version: nasty, Ops: []conformance.Op{conformance.OpDecode, conformance.OpFormat}}
+	return conformance.Hello{Name: "evil" + nasty, Version: nasty, Ops: []conformance.Op{"decode", "format"}}
 }
 
 func (hostile) Close() error { return nil }
@@ -30,7 +30,7 @@ func (hostile) Ask(requests []conformance.Request) ([]conformance.Answer, error)
 	answers := make([]conformance.Answer, len(requests))
 	for i, r := range requests {
 		switch {
-		case r.Op == conformance.OpFormat:
+		case r.Op == "format":
 			answers[i] = conformance.Answer{Outcome: conformance.OK, Data: []byte(nasty), Bit: -1}
 		case len(r.Data) < 2:
 			answers[i] = conformance.Answer{Outcome: conformance.Reject, Reason: nasty, Text: nasty, Bit: -1}

@@ -225,6 +225,6 @@ func (s *state) nameThread(number uint64, name string) {
 	}
 	s.threads[number] = name
 	if number>>32 == 0 {
-		s.header(codec.VerbThread, int64(number), "name", name)
+		s.header("thread", int64(number), "name", name)
 	}
 }

@@ -149,7 +149,7 @@ func (h *heap) addFree(address uint64, size int64) {
 func (t *trace) walked() {
 	if h := t.walk; h.size != 0 {
 		for list := range slices.Chunk(h.holes, holesPerLine) {
-			t.header(codec.VerbFree, -1, "name", h.name, "heap", codec.FormatRanges(list))
+			t.header("free", -1, "name", h.name, "heap", codec.FormatRanges(list))
 		}
 		t.header(codec.VerbHeap, -1, "name", h.name, "size", h.size, "free", h.free, "largest", h.largest, "min", h.least, ForeignKey, int64(1))
 	}
@@ -167,7 +167,7 @@ func (t *trace) numberOf(name string) uint64 {
 	}
 	n = uint64(len(t.tasks) + 1)
 	t.tasks[strings.Clone(name)] = n
-	t.header(codec.VerbThread, int64(n), "name", name)
+	t.header("thread", int64(n), "name", name)
 	return n
 }
 
