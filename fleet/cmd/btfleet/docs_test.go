@@ -44,7 +44,7 @@ func inPath(t *testing.T) []string {
 // TestSessions runs the commands in the documents, in an empty directory.
 func TestSessions(t *testing.T) {
 	env := inPath(t)
-	for name, least := range map[string]int{"fleet.md": 4, "configuration.md": 3} {
+	for name, least := range map[string]int{"fleet.md": 3, "configuration.md": 3} {
 		cmdtest.Session{Document: "../../docs/" + name, Least: least, Update: *update, Run: cmdtest.Shell(t.TempDir(), env)}.Test(t)
 	}
 }
