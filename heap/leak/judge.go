@@ -21,32 +21,71 @@ const preferMore = 0.3
 
 // Judge judges a series: its last boot, the last two, four ... boots, and all of them. It keeps what is
 // most certain. If the boots of the present firmware, or the last boot, exclude the former rate, only these
-// count. What is not sure is judged by every second, fourth and eighth point, too: more points are never less
-// certain.
+// count. What is not sure is judged by every second, fourth, eighth ... point, too: more points are never less certain.
 func Judge(s Series) Judgement {
-	j := s.judge()
-	j.answer()
+	j, _ := s.answered()
 	return j
 }
 
-// judge is Judge without an answer.
-func (s Series) judge() Judgement {
+// answered is Judge. It returns the reduced boots, too.
+func (s Series) answered() (j Judgement, boots []*boot) {
+	j, boots = s.judge()
+	if j.answer(); j.Verdict == None && s.Kind == Heap && len(s.Boots) <= maxFormer {
+		s.former(&j)
+	}
+	return j, boots
+}
+
+// maxFormer is the largest number of boots of which the first parts are judged, too.
+const maxFormer = 8
+
+// former takes back that a heap does not leak if some first part of it does, and what follows does not exclude that: more points of a leak
+// never turn it into none.
+func (s Series) former(j *Judgement) {
+	for _, part := range []float64{0.5, 0.75, 0.9} {
+		f := s
+		f.Boots = slices.Clone(s.Boots)
+		for i := range f.Boots {
+			b := &f.Boots[i]
+			n := int(math.Ceil(part * float64(min(len(b.At), len(b.Value)))))
+			b.At, b.Value = b.At[:n], b.Value[:n]
+		}
+		if o, _ := f.judge(); o.Probability >= likely && (j.Until == nil || j.Bound >= o.Rate/2) {
+			j.Verdict, j.Bound, j.Until, j.Former = Unknown, 0, nil, 0
+			j.Why = "it grew before, and that it ended is not sure; a longer log decides"
+			return
+		}
+	}
+}
+
+// judge is Judge without an answer. It returns the reduced boots, too.
+func (s Series) judge() (j Judgement, boots []*boot) {
 	if s.Quantum <= 0 {
 		s.Quantum = 8
 	}
 	full, fullBoots := s.leaveOutFull()
-	j := judge(&s)
-	for every := 2; every <= maxThin && j.Probability < Sure && (s.Kind == Heap || j.Rate > 0 && j.Probability > uncertain); every *= 2 {
+	j, boots = judge(&s)
+	for every := 2; j.Probability < Sure && (s.Kind == Heap || j.Rate > 0 && j.Probability > uncertain); every *= 2 {
 		t := thin(&s, every)
 		if t == nil {
 			break
 		}
-		if o := judge(t); o.Probability > math.Max(likely, j.Probability) {
-			j = o
+		least := likely
+		if every > maxThin {
+			least = Sure
+		}
+		if o, _ := judge(t); o.Probability > math.Max(least, j.Probability) {
+			if j.Probability < hardly && o.Probability < Sure {
+				j.evidence.uneven = true
+			} else if j.Rate > o.Low && j.Rate < o.High { // more points know it better
+				j.Probability, j.Weight, j.evidence = o.Probability, o.Weight, o.evidence
+			} else {
+				j = o
+			}
 		}
 	}
 	j.Per, j.Full, j.FullBoots = s.Per, full, fullBoots
-	return j
+	return j, boots
 }
 
 // A memory is full from some point of a boot on, if from there on less than a part of what the boot took is free.
@@ -84,19 +123,20 @@ func (s *Series) leaveOutFull() (full *Moment, boots int) {
 	return full, boots
 }
 
-// Limits of thinning: the largest step, the least number of points, and the probability below which a path, of which there are many, is
-// not examined.
+// Limits of thinning: the largest step by which what is not sure counts, the least number of intervals, of which fewer are never sure, and
+// the probability below which a path, of which there are many, is not examined.
 const (
-	maxThin   = 8
-	minThin   = 12
-	uncertain = 0.05
+	maxThin     = 8
+	minThin     = 7
+	minThinPath = 12 // points of one boot
+	uncertain   = 0.05
 )
 
-// thin returns every n-th point of each boot, from the first on; nil if no boot has enough.
+// thin returns every n-th point of each boot, from the first on; nil if there are too few.
 func thin(s *Series, n int) *Series {
 	out := *s
 	out.Boots = make([]Boot, len(s.Boots))
-	enough := false
+	intervals, most := 0, 0
 	for i, b := range s.Boots {
 		t := &out.Boots[i]
 		t.Version = b.Version
@@ -106,37 +146,36 @@ func thin(s *Series, n int) *Series {
 				t.Kept = append(t.Kept, b.Kept[k])
 			}
 		}
-		enough = enough || len(t.At) >= minThin
+		intervals, most = intervals+max(0, len(t.At)-1), max(most, len(t.At))
 	}
-	if !enough {
+	if intervals < minThin || s.Kind == Path && most < minThinPath {
 		return nil
 	}
 	return &out
 }
 
 // judge judges the points of a series.
-func judge(s *Series) Judgement {
-	var all []*boot
+func judge(s *Series) (j Judgement, all []*boot) {
 	for i := range s.Boots {
 		if b := reduce(&s.Boots[i], i, s.Quantum); b != nil {
 			all = append(all, b)
 		}
 	}
 	if len(all) == 0 {
-		return Judgement{Low: math.Inf(-1), High: math.Inf(1), Why: "too short: no boot has 3 points"}
+		return Judgement{Low: math.Inf(-1), High: math.Inf(1), Why: "too short: no boot has 3 points"}, nil
 	}
-	j := judgeSets(all, s.Quantum, s)
+	j = judgeSets(all, s.Quantum, s)
 	present, before := latest(all)
 	if !j.excluded(present, before, minEnded, s) && len(all) > 1 {
 		j.excluded(all[len(all)-1:], all[:len(all)-1], minQuiet, s)
 	}
 	j.rate(s.Kind, usualRivals)
-	return j
+	return j, all
 }
 
 // rate sets the probability of one of so many series that grow.
 func (j *Judgement) rate(k Kind, rivals int) {
-	if j.Probability = k.among(rivals, j.Weight); j.evidence.Idle > maxIdle {
+	if j.Probability = k.among(rivals, j.Weight); j.evidence.Idle > maxIdle || j.evidence.other != "" {
 		j.Probability = math.Min(j.Probability, mostIdle)
 	}
 }
@@ -182,7 +221,7 @@ func judgeSets(all []*boot, quantum float64, s *Series) (best Judgement) {
 	for n, most := 1, min(len(all), maxBoots); ; n *= 2 {
 		n = min(n, most)
 		if set := all[len(all)-n:]; enough(set) || n == most {
-			j := newSet(set, quantum).judge()
+			j := newSet(set, quantum).judge(s.Kind, s.Per == "hour")
 			if j.Boots = n; found < 0 || j.Weight > best.Weight-preferMore {
 				best, found = j, len(all)-n
 			}
@@ -197,6 +236,9 @@ func judgeSets(all []*boot, quantum float64, s *Series) (best Judgement) {
 	}
 	if e := &best.evidence; s.Kind == Heap { // of a heap, the first points are a start-up
 		best.Weight = math.Min(best.Weight, perPoint*e.Points)
+		if e.Points < shortBoot*e.Boots {
+			best.Weight = math.Min(best.Weight, mostShortHeap)
+		}
 	} else if e.Points < shortBoot*e.Boots { // and so are boots of few dumps
 		best.Weight = math.Min(best.Weight, mostShort)
 	}
@@ -214,11 +256,12 @@ const (
 	mostIdle = 0.46
 )
 
-// shortBoot is the number of intervals below which a boot may be its start-up, and mostShort the largest weight
-// of a path in such boots.
+// shortBoot is the number of intervals below which a boot may be its start-up, and mostShort and mostShortHeap the largest weight
+// of a path and of a heap, which is not sure, in such boots.
 const (
-	shortBoot = 4
-	mostShort = 5.3
+	shortBoot     = 4
+	mostShort     = 5.3
+	mostShortHeap = 3.9
 )
 
 // slower is the ratio of the slopes before and after a begin.
@@ -285,7 +328,7 @@ func (j *Judgement) began(all []*boot, from int, quantum float64, k Kind) {
 	}
 	if whole < from {
 		whole = max(whole, len(all)-maxBoots)
-		more := newSet(all[whole:], quantum).judge()
+		more := newSet(all[whole:], quantum).judge(Path, false)
 		if more.Rate > j.Rate/2 && more.Rate < j.Rate*2 && more.High-more.Low < j.High-j.Low {
 			j.Rate, j.Low, j.High, j.Gain, j.Boots = more.Rate, more.Low, more.High, more.Gain, len(all)-whole
 		}
@@ -293,11 +336,20 @@ func (j *Judgement) began(all []*boot, from int, quantum float64, k Kind) {
 }
 
 // judge judges boots together.
-func (s *set) judge() (j Judgement) {
-	j.Since.At = s.t0
-	if s.total <= 0 || s.span <= 0 {
-		return s.flat()
+func (s *set) judge(k Kind, timed bool) (j Judgement) {
+	if s.cuts = []int{0, s.slots}; s.total <= 0 || s.span <= 0 {
+		j = s.flat()
+	} else {
+		j = s.grown(k, timed)
 	}
+	if k == Heap && timed && len(s.boots) == 1 {
+		j.evidence.daily = s.daily()
+	}
+	return j
+}
+
+// grown judges boots whose floor rises.
+func (s *set) grown(k Kind, timed bool) (j Judgement) {
 	s.segment()
 	last := len(s.cuts) - 2
 	if n := s.cuts[last+1] - s.cuts[last]; last > 0 && n <= 2 && s.fit(s.cuts[last], s.cuts[last+1]).slope > 0 { // a jump at the end does not tell the rate
@@ -309,6 +361,9 @@ func (s *set) judge() (j Judgement) {
 	j.Since = Moment{s.boots[0].index, s.time(w.since)}
 	j.Low, j.High = w.slope-e.margin, w.slope+w.faster+e.margin
 	j.Weight = weigh(&e)
+	if k == Heap && len(s.boots) == 1 && k.Probability(j.Weight) > mostIdle {
+		j.evidence.other = s.otherwise(w, timed)
+	}
 	if e.Points < minPoints {
 		j.Weight = math.Min(j.Weight, 0)
 	}
@@ -368,12 +423,17 @@ func (s *set) ended(last int, now *Judgement) {
 // answer sets the verdict by the probability.
 func (j *Judgement) answer() {
 	e := &j.evidence
+	bound := max(j.High, e.least, 0)
 	switch {
 	case j.Probability >= likely:
 		j.Verdict, j.Until, j.Former, j.Why = Leak, nil, 0, ""
-	case j.Probability < hardly && (j.Until != nil || j.Low <= 0 && e.Points >= minNone):
-		j.Verdict, j.Bound = None, max(j.High, e.least, 0)
+	case j.Probability < hardly && !e.uneven && e.daily <= bound && (j.Until != nil || j.Low <= 0 && e.Points >= minNone):
+		j.Verdict, j.Bound = None, bound
 	case j.Why != "":
+	case e.other != "":
+		j.Why = e.other
+	case j.Probability < hardly && e.daily > bound:
+		j.Why = dailyWhy
 	case e.Points < 8:
 		j.Why = "it grew only at the end; a longer log decides"
 		if e.Whole {
@@ -384,10 +444,13 @@ func (j *Judgement) answer() {
 	case e.Idle > maxIdle && e.Z > 3:
 		j.Why = "it grew only since some time: a leak that began late, or a cache that fills; another boot decides"
 	case e.Late < 0.42 && e.Z > 3:
-		j.Why = "the growth slowed down: a cache that fills, or a leak; a longer log decides"
+		j.Why = slowingWhy
 	case e.Below > 0.5:
 		j.Why = "it was as high before; a longer log decides"
 	default:
 		j.Why = "the growth is hardly more than the noise; a longer log decides"
+	}
+	if j.Verdict == Unknown {
+		j.Until, j.Former = nil, 0
 	}
 }

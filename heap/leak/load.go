@@ -28,7 +28,7 @@ func JudgeAll(paths iter.Seq[Series]) (list []Judgement) {
 	kept := map[int]Series{}
 	rivals := 0
 	for s := range paths {
-		j := s.judge()
+		j, _ := s.judge()
 		if j.Weight > minLoadWeight {
 			kept[len(list)] = s
 		}
@@ -39,10 +39,46 @@ func JudgeAll(paths iter.Seq[Series]) (list []Judgement) {
 		l.add(s)
 	}
 	l.correct(list, kept)
+	alike := alike(kept)
 	for i := range list {
-		list[i].evidence.Rivals = float64(rivals)
-		list[i].rate(l.kinds[i], rivals)
-		list[i].answer()
+		j := &list[i]
+		j.evidence.Rivals = float64(rivals)
+		j.rate(l.kinds[i], rivals)
+		if alike[i] {
+			j.Probability = math.Min(j.Probability, mostAlike)
+		}
+		j.answer()
+	}
+	return list
+}
+
+// Paths that grow by the same part of what they had at first grow with something that they share: so does a load, while what a bug adds
+// has nothing to do with what a path had. mostAlike is less than Sure.
+const (
+	minAlike  = 3 // paths
+	alikeBy   = 0.15
+	mostAlike = 0.94
+)
+
+// alike returns the paths of which others grow by the same part.
+func alike(paths map[int]Series) map[int]bool {
+	growth := map[int]float64{}
+	for i, s := range paths {
+		v := corrected(s.Boots[len(s.Boots)-1:])[0].Value
+		k := max(1, len(v)/16)
+		if len(v) > 0 {
+			growth[i] = mean(v[len(v)-k:])/mean(v[:k]) - 1
+		}
+	}
+	list := map[int]bool{}
+	for i, g := range growth {
+		n := 0
+		for _, o := range growth {
+			if g > loadGrowth && g < loadRatio && math.Abs(o/g-1) < alikeBy {
+				n++
+			}
+		}
+		list[i] = n >= minAlike
 	}
 	return list
 }
@@ -53,7 +89,7 @@ func (l *load) correct(list []Judgement, kept map[int]Series) {
 	if load == nil {
 		return
 	}
-	if j := Judge(Series{Boots: load, Kind: Heap, Quantum: 0.01}); j.Weight < loadEvidence || j.Gain < loadGrowth {
+	if j := Judge(Series{Boots: load, Kind: Heap, Quantum: 0.01}); j.Weight < loadEvidence && !j.evidence.uneven || j.Gain < loadGrowth {
 		return
 	}
 	most := growthOf(load) * loadRatio
@@ -65,7 +101,7 @@ func (l *load) correct(list []Judgement, kept map[int]Series) {
 		j := &list[i]
 		follows := growthOf(corrected(s.Boots)) <= most
 		s.Boots = beyond(corrected(s.Boots), load)
-		own := s.judge()
+		own, _ := s.judge()
 		if own.Gain < beyondLeast*j.Gain {
 			own.Weight = math.Min(own.Weight, minLoadWeight-loadMargin)
 		}

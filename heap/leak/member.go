@@ -24,14 +24,8 @@ type Member struct {
 // JudgeMember judges the series of one of many devices. If a growth is evident only from all of many boots, Rate, Low, High and Since are
 // those of their common slope, whatever Verdict is.
 func JudgeMember(s Series) Member {
-	m := Member{Judgement: Judge(s)}
-	m.Shape = m.evidence.late()
-	var boots []*boot
-	for i := range s.Boots {
-		if b := reduce(&s.Boots[i], i, s.Quantum); b != nil {
-			boots = append(boots, b)
-		}
-	}
+	j, boots := s.answered()
+	m := Member{Judgement: j, Shape: j.evidence.late()}
 	if len(boots) > 0 {
 		m.changes(boots)
 		m.repeated(boots, math.Max(s.Quantum, 1))

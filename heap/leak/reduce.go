@@ -144,21 +144,49 @@ func withoutDips(v []float64, quantum float64) []float64 {
 	return out
 }
 
-// envelope joins the bins that touch the floor by straight lines.
+// envelope joins the bins that touch the floor by straight lines. Where the levels jump to the floor of the next such bin and stay near
+// it, the envelope does, too: the line would make a growth of a step and what is flat behind it.
 func (b *boot) envelope() {
 	last := -1
 	for i, touches := range b.touch {
 		if !touches {
 			continue
 		}
+		flat := last >= 0 && i-last >= minFlat && b.jumped(last, i)
 		for k := last + 1; k <= i; k++ {
 			b.env[k] = b.floor[i]
-			if last >= 0 {
+			if last >= 0 && !flat {
 				b.env[k] = b.floor[last] + (b.floor[i]-b.floor[last])*(b.at[k]-b.at[last])/(b.at[i]-b.at[last])
 			}
 		}
 		last = i
 	}
+}
+
+// A step is followed by a flat part if, over at least so many bins, half of the levels are nearer to the floor than this part of the step.
+const (
+	minFlat   = 3
+	flatPart  = 0.25
+	startStep = 4
+)
+
+// jumped reports whether the levels between two bins are near the floor of the second.
+func (b *boot) jumped(from, to int) bool {
+	rise := b.floor[to] - b.floor[from]
+	above := slices.Clone(b.level[from+1 : to])
+	slices.Sort(above)
+	if above[len(above)/2]-b.floor[to] < flatPart*rise {
+		return true
+	}
+	if b.at[from] > b.at[0]+startUp*b.span() {
+		return false
+	}
+	var steps []float64
+	for i := range b.level[1:] {
+		steps = append(steps, math.Abs(b.level[i+1]-b.level[i]))
+	}
+	slices.Sort(steps)
+	return rise > startStep*steps[len(steps)/2]
 }
 
 // excursion returns for how many bins the memory usually is above its floor near the end: the sixth

@@ -117,6 +117,9 @@ type evidence struct {
 	Whole  bool    // the window is all of the boots
 	Random float64 // variance of the rises as a part of that of blocks which come at random
 
+	other  string  // why the growth may be another shape than a leak
+	daily  float64 // the largest rate beside a daily cycle that is likely
+	uneven bool    // some of the points look like a leak
 	least  float64 // the bound is at least this
 	gain   float64 // rise, added up over the boots
 	margin float64 // half of the 90 % interval of the slope

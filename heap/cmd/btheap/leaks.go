@@ -32,7 +32,7 @@ func leaksCommand() *cobra.Command {
 		Use: "leaks [flags] [FILE...]", Short: "what leaks, how fast, and how long the heap lasts",
 		Long: `leaks judges the call paths and the heaps of the logs, over all dumps and boots:
 a leak with its probability and rate, none above a bound, or why it cannot tell
-(heap/docs/leaks.md). It uses dumps that lost up to a fifth of their blocks, and
+(heap/docs/leaks.md). It uses dumps that lost up to 30 % of their blocks, and
 allows for the loss. It leaves out dumps written at the exit of a program. For a
 recording with events, it compares 40 to 80 moments.`,
 		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",

@@ -52,12 +52,19 @@ class Boot:
         b.env, last, runs, start = [0]*n, -1, [], 0
         for i in range(n):
             if not b.touch[i]: continue
+            flat = last < 0 or i-last >= 3 and b.jumped(last, i)
             for j in range(last+1, i+1):
-                b.env[j] = b.floor[i] if last < 0 else b.floor[last] + (b.floor[i]-b.floor[last]) * (b.at[j]-b.at[last]) / (b.at[i]-b.at[last])
+                b.env[j] = b.floor[i] if flat else b.floor[last] + (b.floor[i]-b.floor[last]) * (b.at[j]-b.at[last]) / (b.at[i]-b.at[last])
             runs += [i-start]*(i-start) + [0]
             last, start = i, i + 1
         runs = sorted(runs[len(runs)*6//10:])
         b.hook = runs[(len(runs)-1)*6//10]
+
+    def jumped(b, i, j):
+        rise, above = b.floor[j]-b.floor[i], sorted(b.level[i+1:j])
+        if above[len(above)//2] - b.floor[j] < rise/4: return True
+        steps = sorted(abs(y-x) for x, y in zip(b.level, b.level[1:]))
+        return b.at[i] <= b.at[0] + .12*b.span and rise > 4*steps[len(steps)//2]
 
 class Set:
     def __init__(s, boots, q):
@@ -205,8 +212,7 @@ class Set:
         if rise > 0: e["idle"], e["random"], e["tail"] = w["idle"]/s.slots, scattered/(s.q*rise*n), s.tail(w)
         length = max(2, length)*s.dt
         white = w["rest"]/max(1, w["n"]-2)*12/max(1, min(w["n"], e["points"])/2) + 2*s.lost**2/n
-        df = max(1, e["points"]-e["boots"])
-        e["margin"] = (1.645+1.6/df+1.9/df/df) * 1.12 * sqrt(white/length**2 + scattered/(length*n)**2 + (s.q/length)**2/12)
+        e["margin"] = student(e["points"]-e["boots"]) * 1.12 * sqrt(white/length**2 + scattered/(length*n)**2 + (s.q/length)**2/12)
         return e
 
     def tail(s, w):
@@ -222,7 +228,45 @@ class Set:
             total += off(n-half) / sqrt(sum(squares)/len(squares) + s.q**2); count += 1
         return total/sqrt(max(1, count))
 
-    def judge(s):
+    # other shapes
+    def pieces(s, start, to, least, of):
+        b, points, rest, parameters = s.boots[0], [], 0, 0
+        for a, z in zip(s.cuts, s.cuts[1:]):
+            if not start <= a < to: continue
+            lo, hi = s.inside(a, z)
+            part = [(b.at[i], b.level[i]) for i in range(len(b.at)) if lo <= b.at[i] <= hi and of(i)]
+            if len(part) < least: continue
+            rest, parameters = rest + squares([lambda t: t], part)[0], parameters + 2
+            points += part
+        return points, rest, parameters
+
+    def worse(s, pieces, functions):
+        points, rest, parameters = pieces
+        n = len(points)
+        if n < 8: return 0
+        noise = n*s.q**2/12
+        return n*log((rest+noise) / (squares(functions, points)[0]+noise)) + (parameters-len(functions)-1)*log(n)
+
+    def other(s, w, timed):
+        b, length = s.boots[0], s.boots[0].span
+        list = [[sqrt], [lambda t: log(t + .001*length)]] + [cycle(h) for h in (24, 168) if timed and h/4 <= length <= 2*h]
+        p = s.pieces(w["since"], w["to"], 3, lambda i: b.touch[i])
+        return any(s.worse(p, f) > 10 for f in list)
+
+    def daily(s):
+        p, f = s.pieces(0, s.slots, 1, lambda i: True), cycle(24) + [lambda t: t]
+        n = len(p[0])
+        if not 12 <= s.boots[0].span <= 72 or s.worse(p, f) < 10: return 0
+        rest, slope, err = squares(f, p[0])
+        return max(0, slope + student(n-4)*err*sqrt((rest + n*s.q**2/12) / max(1, n-4)))
+
+    def judge(s, kind="path", timed=False):
+        s.cuts = [0, s.slots]
+        j = s.grown(kind, timed)
+        if kind == "heap" and timed and len(s.boots) == 1: j["e"]["daily"] = s.daily()
+        return j
+
+    def grown(s, kind, timed):
         j = dict(since=(s.boots[0].index, s.t0), until=None, rate=0)
         if s.total <= 0 or s.span <= 0:
             most = (max([s.q] + [b.most for b in s.boots]) + 2*s.lost) / max(s.span, 1e-9)
@@ -234,6 +278,7 @@ class Set:
         e = s.evidence(w)
         j.update(rate=w["slope"]+w["faster"]/2, low=w["slope"]-e["margin"], high=w["slope"]+w["faster"]+e["margin"], weight=weigh(e), e=e)
         j["since"] = s.boots[0].index, s.t0 + w["since"]*s.dt
+        if kind == "heap" and len(s.boots) == 1 and probability(kind, j["weight"]) > .46: e["other"] = s.other(w, timed)
         if e["points"] < 3: j["weight"] = min(j["weight"], 0)
         for i in range(last-1, -1, -1):
             w = s.window(i)
@@ -244,6 +289,22 @@ class Set:
             j["until"], j["since"] = (b, s.t0 + (w["to"]-1)*s.dt), (b, s.t0 + w["since"]*s.dt)
             break
         return j
+
+def student(df): return 1.645 + 1.6/max(1, df) + 1.9/max(1, df)**2
+
+def cycle(hours): return [lambda t: math.cos(2*math.pi*t/hours), lambda t: math.sin(2*math.pi*t/hours)]
+
+def squares(functions, points): # the rest by least squares, the last factor and its error
+    a = [[f(t) for f in [lambda t: 1] + functions] + [y - points[0][1]] for t, y in points]
+    rest, n = sum(r[-1]**2 for r in a), len(functions) + 1
+    m = [[sum(r[i]*r[k] for r in a) for k in range(n+1)] for i in range(n)]
+    for i in range(n):
+        last, err = 0, inf
+        if m[i][i] <= 1e-12*len(points): continue
+        last, err = m[i][n]/m[i][i], 1/sqrt(m[i][i])
+        rest -= last*m[i][n]
+        for k in range(i+1, n): x = m[k][i]/m[i][i]; m[k] = [p - x*r for p, r in zip(m[k], m[i])]
+    return max(0, rest), last, err
 
 def ratio(a, b, otherwise): return otherwise if b <= 0 else min(2, max(-1, a/b))
 
@@ -271,13 +332,13 @@ def contrasts(j, before, last):
         time = b.at[hi]-b.at[lo]
         if time >= (to-start)/2 and b.floor[hi]-b.floor[lo] < .2*j["rate"]*time: return True
 
-def sets(boots, kind, q):
+def sets(boots, kind, q, timed):
     best, n = None, 1
     while True:
         n = min(n, len(boots), 512)
         part = boots[-n:]
         if n in (len(boots), 512) or any(len(b.at) >= 6 for b in part):
-            j = dict(Set(part, q).judge(), boots=n)
+            j = dict(Set(part, q).judge(kind, timed), boots=n)
             if best is None or j["weight"] > best["weight"] - .3: best = j
         if n in (len(boots), 512): break
         n *= 2
@@ -286,7 +347,7 @@ def sets(boots, kind, q):
         e["share"], e["idle"] = 1, 0
         j["weight"] = weigh(e)
     if kind == "heap": j["weight"] = min(j["weight"], .6*e["points"])
-    elif e["points"] < 4*e.get("boots", 0): j["weight"] = min(j["weight"], 5.3)
+    if e["points"] < 4*e.get("boots", 0): j["weight"] = min(j["weight"], 3.9 if kind == "heap" else 5.3)
     began(j, boots, first, q)
     return j
 
@@ -320,18 +381,18 @@ def judge_points(s, every):
         b = Boot(part, i, s["quantum"])
         if b.ok: boots.append(b)
     if not boots: return dict(rate=0, low=-inf, high=inf, weight=0, probability=0, until=None, since=(0, 0), e=dict(points=0))
-    kind, q = s["kind"], s["quantum"]
-    j = sets(boots, kind, q)
+    kind, q, timed = s["kind"], s["quantum"], s.get("per") == "hour"
+    j = sets(boots, kind, q, timed)
     now = [b for b in boots if b.version == boots[-1].version]
     for present, before, points in ((now, [b for b in boots if b.version != boots[-1].version], 5), (boots[-1:], boots[:-1], 10)):
         if not before or j["rate"] <= 0 or j["weight"] < -1.5: continue
-        n = sets(present, kind, q)
+        n = sets(present, kind, q, timed)
         if n["e"]["points"] < points or n["high"] >= j["rate"]/2: continue
-        was, j = sets(before, kind, q), n
+        was, j = sets(before, kind, q, timed), n
         if not j["until"] and was["weight"] >= -1.5 and was["rate"] > 0:
             j["until"], j["since"] = (present[0].index, present[0].at[0]), was["since"]
         break
-    j["probability"] = min(probability(kind, j["weight"]), .46 if j["e"].get("idle", 0) > .12 else 1)
+    j["probability"] = min(probability(kind, j["weight"]), .46 if j["e"].get("idle", 0) > .12 or j["e"].get("other") else 1)
     return j
 
 def fill(s):
@@ -342,16 +403,29 @@ def fill(s):
         while k and v[k-1] >= full - (full-min(v))/64: k -= 1
         if k+3 <= len(v): b["at"], b["value"] = b["at"][:k+1], v[:k+1]
 
+def thinned(s):
+    j, every = judge_points(s, 1), 2
+    while j["probability"] < .95 and (s["kind"] == "heap" or j["rate"] > 0 and j["probability"] > .05):
+        if sum(max(0, len(b["at"][::every])-1) for b in s["boots"]) < 7 or s["kind"] == "path" and max(len(b["at"][::every]) for b in s["boots"]) < 12: break
+        o = judge_points(s, every)
+        if o["probability"] > max(.95 if every > 8 else .5, j["probability"]):
+            if j["probability"] < .1 and o["probability"] < .95: j["e"]["uneven"] = True
+            elif o["low"] < j["rate"] < o["high"]: j.update({k: o[k] for k in ("probability", "weight", "e")})
+            else: j = o
+        every *= 2
+    return j
+
 def judge(s):
     fill(s)
-    j, every = judge_points(s, 1), 2
-    while every <= 8 and j["probability"] < .95 and (s["kind"] == "heap" or j["rate"] > 0 and j["probability"] > .05):
-        if any(len(b["at"][::every]) >= 12 for b in s["boots"]):
-            o = judge_points(s, every)
-            if o["probability"] > max(.5, j["probability"]): j = o
-        every *= 2
-    p, e = j["probability"], j["e"]
-    j["verdict"] = "leak" if p >= .5 else "none" if p < .1 and (j["until"] or j["low"] <= 0 and e["points"] >= 4) else "unknown"
+    j = thinned(s)
+    p, e, bound = j["probability"], j["e"], max(0, j["high"], j["e"].get("least", 0))
+    none = p < .1 and not e.get("uneven") and e.get("daily", 0) <= bound and (j["until"] or j["low"] <= 0 and e["points"] >= 4)
+    j["verdict"] = "leak" if p >= .5 else "none" if none else "unknown"
+    if j["verdict"] == "none" and s["kind"] == "heap" and len(s["boots"]) <= 8:
+        for part in .5, .75, .9:
+            cut = lambda b: {k: v[:math.ceil(part*len(b["at"]))] if isinstance(v, list) else v for k, v in b.items()}
+            o = thinned(dict(s, boots=[cut(b) for b in s["boots"]]))
+            if o["probability"] >= .5 and (not j["until"] or bound >= o["rate"]/2): j["verdict"] = "unknown"
     return j
 
 for line in sys.stdin:

@@ -9,7 +9,7 @@ import (
 // useDumps decides which dumps a trend uses.
 func useDumps(all []*profile.Dump) []LeakDump {
 	series := isSeries(all)
-	list := steadyDumps(all, series)
+	list := steadyDumps(all, series, maxMissing)
 	fitTimes(list, series)
 	leaveOutUntimed(list)
 	n := map[boot]int{}
@@ -46,8 +46,8 @@ func leaveOutUntimed(list []LeakDump) {
 	}
 }
 
-// steadyDumps decides which dumps show a running program. If series is set, all are of one boot.
-func steadyDumps(all []*profile.Dump, series bool) []LeakDump {
+// steadyDumps decides which dumps show a running program, and lost at most a part of their blocks. If series is set, all are of one boot.
+func steadyDumps(all []*profile.Dump, series bool, most float64) []LeakDump {
 	list := make([]LeakDump, len(all))
 	reader := 0 // of the dump: another one begins with a lower index
 	marked := 0 // dumps that announce how many blocks they have
@@ -69,7 +69,7 @@ func steadyDumps(all []*profile.Dump, series bool) []LeakDump {
 			list[i].Reason = "not ended yet"
 		case d.Cut && (!known || missing > 0):
 			list[i].Reason = "has no end"
-		case missing > maxMissing && (d.Loss.Lines == 0 || missing > maxMissingPaths):
+		case missing > most && (d.Loss.Lines == 0 || missing > maxMissingPaths):
 			list[i].Reason = fmt.Sprintf("%.0f %% of its blocks are missing", 100*missing)
 		}
 		if known {
@@ -222,7 +222,7 @@ func leaveOutSubsets(list []LeakDump) {
 //
 // reason is why the result is not the last dump, or what is wrong with the last dump.
 func Steady(dumps ...*profile.Dump) (index int, reason string) {
-	list := steadyDumps(dumps, false)
+	list := steadyDumps(dumps, false, maxMissingTotal)
 	last := len(list) - 1
 	for i := last; i >= 0; i-- {
 		if list[i].Used {

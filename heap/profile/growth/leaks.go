@@ -165,16 +165,17 @@ type LeakDump struct {
 // FromStart reports whether Time is since the start of the boot, and not since its first dump.
 func (d *LeakDump) FromStart() bool { return !d.wall }
 
-// Largest fractions of missing blocks with which a dump is used.
+// Largest fractions of missing blocks with which a dump is used: the loss is a noise of the values that are judged.
 const (
-	maxMissing      = 0.2
+	maxMissing      = 0.3
+	maxMissingTotal = 0.2 // of a dump whose values are shown
 	maxMissingPaths = 0.5 // of lines with call paths: the paths that the dump has are whole
 )
 
 // listed is the least probability of a leak with which a call path is a row although its verdict is unknown.
 const listed = 0.005
 
-// Judge judges what grows by heap/leak. It uses dumps that lost up to a fifth of their blocks. It leaves out
+// Judge judges what grows by heap/leak. It uses dumps that lost up to 30 % of their blocks. It leaves out
 // dumps without an end, and dumps that programs write when they exit. If there are three or more dumps, and
 // each is from a different log, Judge takes them as dumps of one boot, in the order of p.Dumps.
 func Judge(p *profile.Profile, o Options) *Leaks {
