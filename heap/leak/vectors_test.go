@@ -254,6 +254,17 @@ func beside() (list []Series) {
 	for k := 6.0; k < 12; k++ { // maxIdle
 		add(Heap, shape(64, func(i float64) float64 { return 40000 + 50*math.Max(0, i-k) }))
 	}
+	for i := range 10 { // flatPart, startStep, and the shapes, in hours
+		x := float64(i)
+		step := func(at float64) func(t float64) float64 {
+			return func(t float64) float64 { return 40000 + 100*x*math.Min(1, math.Floor(t/at)) + 60*noise(t) + 20*t }
+		}
+		add(Heap, shape(40, step(1)))
+		add(Heap, shape(40, step(20)))
+		add(Heap, shape(24+3*i, func(t float64) float64 { return 40000 + 500*math.Sqrt(t) + x*t + 5*noise(t) }))
+		add(Heap, shape(6+2*i, func(t float64) float64 { return 40000 - 2000*math.Cos(2*math.Pi*t/24) + 5*x*t }))
+		add(Heap, shape(40, func(t float64) float64 { return 40000 + 100*math.Min(t, 4*x) + 60*noise(t) })) // former
+	}
 	for k, w := range pathWorlds() {
 		if w.dumps > 120 {
 			continue

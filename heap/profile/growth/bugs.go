@@ -161,8 +161,7 @@ func (l *Leak) together(o *Leak) bool {
 
 // growth returns by how many blocks the row grew in each used dump.
 func (l *Leak) growth() (list []float64) {
-	points := l.rows[0].Points() // of several, the first: all grow alike
-	l.leaks.addUp(points)
+	points := l.leaks.sum(l.rows[:1], nil) // of several, the first: all grow alike
 	for i := range l.leaks.timeline.boots {
 		b := &l.leaks.timeline.boots[i]
 		for k, d := range b.dumps[1:] {

@@ -22,7 +22,7 @@ func ofIntervals(dumps []LeakDump) bool {
 // addUp replaces the values of each dump by the sums of those of the dumps of its boot so far, if the
 // dumps are of intervals.
 func (l *Leaks) addUp(points []profile.Value) {
-	if l == nil || !l.Intervals {
+	if !l.Intervals {
 		return
 	}
 	sums := map[boot]profile.Value{}

@@ -131,9 +131,7 @@ func (l *Leak) Points() []profile.Value {
 	if len(l.rows) == 0 {
 		return nil
 	}
-	list := points(l.rows)
-	l.leaks.addUp(list)
-	return list
+	return l.leaks.sum(l.rows, nil)
 }
 
 // Series returns the values that were judged.
@@ -314,9 +312,8 @@ func (l *Leaks) newLeak(j leak.Judgement, rows []profile.Row, stack []profile.Si
 // series returns the values of rows. A path that has an address without a name is another function in
 // another build: the boots of a version that lacks it have no points.
 func (l *Leaks) series(t *timeline, which []profile.Row) leak.Series {
-	values := t.sum(which, len(l.Dumps))
-	l.addUp(values)
-	s := t.series(values)
+	t.sums = l.sum(which, t.sums)
+	s := t.series(t.sums)
 	if !t.versions {
 		return s
 	}
@@ -337,13 +334,17 @@ func (l *Leaks) series(t *timeline, which []profile.Row) leak.Series {
 	return s
 }
 
-// points returns the sum of rows in each dump.
-func points(rows []profile.Row) []profile.Value {
-	list := rows[0].Points()
-	for _, row := range rows[1:] {
-		row.AddTo(list)
+// sum returns the sum of rows in each dump, added up if they are of intervals, in a buffer that has a value for each dump.
+func (l *Leaks) sum(rows []profile.Row, buffer []profile.Value) []profile.Value {
+	if len(buffer) != len(l.Dumps) {
+		buffer = make([]profile.Value, len(l.Dumps))
 	}
-	return list
+	clear(buffer)
+	for _, row := range rows {
+		row.AddTo(buffer)
+	}
+	l.addUp(buffer)
+	return buffer
 }
 
 // addVersions sets what each firmware does.

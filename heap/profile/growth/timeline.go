@@ -239,18 +239,6 @@ func (t *timeline) late(m leak.Moment) bool {
 	return m.At > at[0]+0.05*(at[len(at)-1]-at[0])
 }
 
-// sum returns the sum of rows in each of n dumps, until the next call.
-func (t *timeline) sum(rows []profile.Row, n int) []profile.Value {
-	if len(t.sums) != n {
-		t.sums = make([]profile.Value, n)
-	}
-	clear(t.sums)
-	for _, row := range rows {
-		row.AddTo(t.sums)
-	}
-	return t.sums
-}
-
 // fill returns the values of a call path with those that lost lines may have had: a line holds all
 // blocks of a path, and a dump that lacks it is no evidence that they were freed.
 func (t *timeline) fill(points []profile.Value) []profile.Value {
