@@ -6638,11 +6638,10 @@ SYMBOL(__etext);
 SYMBOL(_etext);
 SYMBOL(etext);
 SYMBOL(__fini_array_end);	/* of any script for newlib, behind code and constants */
-SYMBOL(__init_array_end);
 static const char behind_code[4] __attribute__((section("lwsbt_limit"), used)) = ""; /* the linker places it behind constants */
 __attribute__((section("lwsbt_text_limit"), used)) static void behind_text(void) { } /* and this behind code, if the constants are before it */
 static const char *const code_hi[] = { lwsbt_code_hi, __flash_binary_end, __rodata_region_end, _eronly, _sidata, __etext,
-	_etext, etext, __fini_array_end, __init_array_end, behind_code, (const char *)(uintptr_t)behind_text };
+	_etext, etext, __fini_array_end, behind_code, (const char *)(uintptr_t)behind_text };
 
 SYMBOL(lwsbt_stack_hi);
 SYMBOL(__StackTop);		/* CMSIS, Pico SDK */
@@ -6724,7 +6723,7 @@ void lwsbt_wrap_begin(const char *prog, const char *fw)
 {
 	struct lwsbt_capture_ctx *ctx = &lwsbt_wrapped.ctx;
 	struct lwsbt_device device = { prog, NULL, fw, NULL, { NULL, 0, 0 }, { 0, 0 }, 0 };
-	uintptr_t here = (uintptr_t)&device, most = UINTPTR_MAX, least, self = (uintptr_t)&lwsbt_wrap_begin;
+	uintptr_t here = (uintptr_t)&device, most = UINTPTR_MAX, self = (uintptr_t)&lwsbt_wrap_begin;
 	int known = 1;
 	static struct lwsbt_range code;
 
@@ -6741,8 +6740,7 @@ void lwsbt_wrap_begin(const char *prog, const char *fw)
 		ctx->code_lo = (caller < self ? caller : self) & ~(uintptr_t)0xfffff;
 	}
 #endif
-	least = self - ctx->code_lo < MOST_CODE ? self : ctx->code_lo; /* a limit before this function is none */
-	limit(&ctx->code_hi, code_hi, COUNT(code_hi), least, ctx->code_lo + MOST_CODE);
+	limit(&ctx->code_hi, code_hi, COUNT(code_hi), self, self + MOST_CODE); /* one before this function is none */
 	if (ctx->hi == 0)
 		ctx->hi = (uintptr_t)__builtin_dwarf_cfa(); /* where the frame of the caller begins */
 	if (!ctx->functions)
