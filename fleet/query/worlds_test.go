@@ -95,17 +95,20 @@ func (s *worldScore) row() string {
 	if s.moving > 0 {
 		return fmt.Sprintf("| %s | refused | | | | |", s.name)
 	}
-	return fmt.Sprintf("| %s | %d/%d | %.3f | %.0f%% | %.1f%% | %.1f%% |", s.name, s.sure, s.fleets, per(s.falseLeak+s.falseProbably, s.builds),
-		100*quantile(s.devices, 0.5), 100*away(s.rate), 100*away(s.deadline))
+	return fmt.Sprintf("| %s | %d/%d | %.3f | %.0f%% | %s | %s |", s.name, s.sure, s.fleets, per(s.falseLeak+s.falseProbably, s.builds),
+		100*quantile(s.devices, 0.5), away(s.rate), away(s.deadline))
 }
 
-// away returns the median distance of ratios from 1.
-func away(ratios []float64) float64 {
+// away returns the median distance of ratios from 1, in percent.
+func away(ratios []float64) string {
 	var list []float64
 	for _, v := range ratios {
 		list = append(list, math.Abs(v-1))
 	}
-	return quantile(list, 0.5)
+	if len(list) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", 100*quantile(list, 0.5))
 }
 
 // check checks the percentages of a world.
