@@ -76,7 +76,6 @@ func newCommand() *cobra.Command {
 	f.BoolVarP(&o.basenames, "basenames", "s", false, "strip directories from file names")
 	cli.AddFlags(c, "Frames", f)
 
-	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
