@@ -13,10 +13,10 @@ import (
 
 // lineForms are lines whose words do not say what they are, and lineKeys the texts that they have. A group is a quantity, with
 // a unit behind _ if its text has none, epoch, time, or heap. One without a text counts only below a heading with an address.
-var lineForms, lineExprs, lineKeys = func() (list [][]string, exprs []*regexp.Regexp, keys *index) {
+var lineForms, lineExprs, lineKeys = func() (list [][]string, exprs []expression, keys *index) {
 	list, keys = rows("lines"), &index{}
 	for i, row := range list {
-		if exprs = append(exprs, regexp.MustCompile(row[2])); row[1] != "" {
+		if exprs = append(exprs, compiled(row[2])); row[1] != "" {
 			keys.add(row[1], i)
 		}
 	}
@@ -35,8 +35,9 @@ func (l *Levels) byGroups(s *stamped) (found bool) {
 		}
 	}
 	try := func(k int) bool {
-		if m := lineExprs[k].FindSubmatchIndex(s.rest); m != nil && !found {
-			l.groups(lineExprs[k], m, s, lineForms[k][1])
+		e := lineExprs[k]()
+		if m := e.FindSubmatchIndex(s.rest); m != nil && !found {
+			l.groups(e, m, s, lineForms[k][1])
 			found = true
 		}
 		return !found

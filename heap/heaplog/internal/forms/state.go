@@ -92,7 +92,7 @@ func (s *state) flush() {
 // form is a line that a system prints.
 type form struct {
 	system, since, source string
-	expr                  *regexp.Regexp // with a group for each value
+	expr                  expression // with a group for each value
 	do                    func(*state, match)
 	arg                   string
 	aside                 bool // says nothing of a heap: a reset, or the name of an address. Logs of libwebsockets have these, too
@@ -112,7 +112,7 @@ var traceForms, traceKeys = func() (list []form, keys *index) {
 	}
 	for _, row := range table {
 		action, arg, _ := strings.Cut(row[4], " ")
-		list = append(list, form{row[0], row[1], row[3], regexp.MustCompile(numbers.Replace(macros.Replace(row[6]))), actions[action], arg, slices.Contains([]string{"restart", "name", "inlined"}, action)})
+		list = append(list, form{row[0], row[1], row[3], compiled(numbers.Replace(macros.Replace(row[6]))), actions[action], arg, slices.Contains([]string{"restart", "name", "inlined"}, action)})
 	}
 	return list, keys
 }()
@@ -170,7 +170,7 @@ type match struct {
 
 // group returns the text of a group, nil if there is none.
 func (m match) group(name string) []byte {
-	i := m.expr.SubexpIndex(name)
+	i := m.expr().SubexpIndex(name)
 	if i < 0 || m.groups[2*i] < 0 {
 		return nil
 	}
@@ -204,9 +204,9 @@ func (s *state) match(line []byte, only string) (found, taken bool) {
 			return true
 		}
 		tried[i] = true
-		groups := f.expr.FindSubmatchIndex(line)
+		groups := f.expr().FindSubmatchIndex(line)
 		if groups == nil {
-			if f.expr.SubexpIndex("address") >= 0 && f.expr.SubexpIndex("size") >= 0 {
+			if e := f.expr(); e.SubexpIndex("address") >= 0 && e.SubexpIndex("size") >= 0 {
 				s.Skipped++
 			}
 			return true
@@ -275,8 +275,8 @@ func (s *state) event(kind uint64, m match) {
 
 // stackFrames are frames below the sum of blocks of a system.
 var stackFrames = map[string]*form{
-	"sanitizer": {expr: regexp.MustCompile(`#\d+ (?P<address>0x[0-9a-fA-F]{1,16})(?: +in (?P<func>.*?) (?P<file>[^\s(]\S*?):(?P<line>\d{1,9})(?::\d+)?$| +in (?P<name>.*?) \(|)`)},
-	"memcheck":  {expr: regexp.MustCompile(`(?:at|by) (?P<address>0x[0-9a-fA-F]{1,16}): (?P<func>.*?) \((?:in .*|(?P<file>.*?):(?P<line>\d{1,9}))\)$`)},
+	"sanitizer": {expr: compiled(`#\d+ (?P<address>0x[0-9a-fA-F]{1,16})(?: +in (?P<func>.*?) (?P<file>[^\s(]\S*?):(?P<line>\d{1,9})(?::\d+)?$| +in (?P<name>.*?) \(|)`)},
+	"memcheck":  {expr: compiled(`(?:at|by) (?P<address>0x[0-9a-fA-F]{1,16}): (?P<func>.*?) \((?:in .*|(?P<file>.*?):(?P<line>\d{1,9}))\)$`)},
 }
 
 // stack reads a sum of blocks, with the frames on the lines that follow.
@@ -292,7 +292,7 @@ func (s *state) stack(m match) {
 	s.wait(b, m.number("count"))
 	frame := stackFrames[m.system]
 	s.inside = func(text []byte) bool {
-		groups := frame.expr.FindSubmatchIndex(text)
+		groups := frame.expr().FindSubmatchIndex(text)
 		if groups == nil {
 			return false
 		}

@@ -3,7 +3,9 @@ package forms
 import (
 	"bytes"
 	"embed"
+	"regexp"
 	"strings"
+	"sync"
 )
 
 // tables are what is known of systems: files of columns, which tabs separate. "-" is nothing.
@@ -30,6 +32,13 @@ func rows(table string) (list [][]string) {
 		list = append(list, row)
 	}
 	return list
+}
+
+// expression is an expression of a table. It is compiled when it is first used: a log has lines of few systems.
+type expression func() *regexp.Regexp
+
+func compiled(text string) expression {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
 // index finds texts in lines, by their first two bytes.
