@@ -54,9 +54,11 @@ func (d *dumps) header(it *recording.Item) {
 		d.finish()
 	}
 	p := d.log.Add(it)
+	if it.Header.Verb == codec.VerbBoot || it.Header.Verb == codec.VerbBegin {
+		d.records.Begin(p.Boot.Number, p.Boot.Header, ranges(p.Boot.Header, "code"))
+	}
 	if _, paths := it.Header.Get("k"); it.Header.Verb == codec.VerbBegin && !paths {
 		d.dump, d.sum = p.Dump, reconcile.Announced{}
-		d.records.Begin(p.Boot.Number, ranges(p.Boot.Header, "code"))
 	}
 }
 
@@ -93,7 +95,7 @@ func (d *dumps) add(it *recording.Item) {
 		d.records.Unreadable(it)
 		return
 	}
-	h := reconcile.Record[*codec.Stack, *waiting]{Path: d.stackOf(it), Bytes: it.Stack.Size, Fields: it.User != nil}
+	h := d.record(it)
 	if it.User != nil {
 		_, h.Addressed = it.User.Get(codec.TagAddress)
 	}
@@ -105,6 +107,10 @@ func (d *dumps) add(it *recording.Item) {
 		return
 	}
 	d.count(it.Stack, it.Blob, d.g.inMemory(it))
+}
+
+func (d *dumps) record(it *recording.Item) reconcile.Record[*codec.Stack, *waiting] {
+	return reconcile.Record[*codec.Stack, *waiting]{Path: d.stackOf(it), Bytes: it.Stack.Size, Fields: it.User != nil}
 }
 
 // stackOf returns the stack that stands for the call path of a record.

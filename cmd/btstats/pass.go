@@ -155,9 +155,10 @@ func (p *pass) use(it *recording.Item) error {
 		return cli.Shortf("%v: %v", it.Place, it.Err)
 	case p.dumps.open() && it.Counts():
 		p.dumps.add(it)
-	case it.User != nil && it.User.Check() == codec.CheckWrong: // a damaged line (BT-UF-4)
+	case it.Err != nil:
+	case !p.dumps.records.Believes(it, p.dumps.record(it)): // a damaged line (BT-UF-4)
 		p.g.damaged++
-	case it.Err == nil:
+	default:
 		p.g.add(it.Stack, it.Blob, p.g.inMemory(it))
 	}
 	return nil

@@ -123,7 +123,7 @@ func (a *assembler) begin(at *placed) {
 		a.current.stamps = a.stamps.before(at.before)
 	}
 	a.current.holes = a.takeHoles(at.dump.boot)
-	a.records.Begin(at.dump.boot, programOf(at).Code)
+	a.records.Begin(at.dump.boot, at.dump.header, programOf(at).Code)
 	a.current.loss.Unreadable, a.unread = a.unread, 0
 }
 
@@ -164,8 +164,15 @@ func (a *assembler) item(at *placed) {
 			return
 		}
 		a.release()
-		if at.Dump == nil || !a.reconciles() || a.records.Add(&it.Item, h) == nil {
+		switch {
+		case at.Dump != nil && a.reconciles():
+			if a.records.Add(&it.Item, h) == nil {
+				a.sum(&h)
+			}
+		case a.records.Believes(&it.Item, h):
 			a.sum(&h)
+		default:
+			a.current.loss.Unreadable++
 		}
 		a.current.count(at)
 	}

@@ -71,6 +71,7 @@ type Reconciler[P comparable, T any] struct {
 	Eager bool // a record that may be right counts at once: unfinished dumps are wanted
 
 	boot  int
+	head  *codec.Header
 	code  []codec.Range
 	kinds map[kind[P]]*kindText
 	once  map[kind[P]]bool        // of dumps that do not add up
@@ -108,10 +109,12 @@ const (
 	often = 5
 )
 
-// Begin begins a dump of a boot. The code is that of the key code of its ~h#boot, nil if that is not known.
-func (r *Reconciler[P, T]) Begin(boot int, code []codec.Range) {
+// Begin begins a dump of a boot. The head is its ~h#boot, nil if it has none, and the code that of its key code, nil if
+// that is not known. A boot with the ~h#boot of the one before is guessed, as from a number: its records have a check, too.
+func (r *Reconciler[P, T]) Begin(boot int, head *codec.Header, code []codec.Range) {
 	if boot != r.boot || r.kinds == nil {
-		*r = Reconciler[P, T]{Eager: r.Eager, boot: boot, code: code, kinds: map[kind[P]]*kindText{}, once: map[kind[P]]bool{}}
+		checked := r.checked && head != nil && head == r.head
+		*r = Reconciler[P, T]{Eager: r.Eager, boot: boot, head: head, code: code, kinds: map[kind[P]]*kindText{}, once: map[kind[P]]bool{}, checked: checked}
 	}
 	if len(r.facts) > 0 {
 		r.last = map[string][]fact[P, T]{}
@@ -145,10 +148,7 @@ func end[T string | []byte](text T) string { return string(text[max(0, len(text)
 // waits for the end of the dump, of which the caller may still set Of.
 func (r *Reconciler[P, T]) Add(it *recording.Item, h Record[P, T]) (waits *Record[P, T]) {
 	r.line, r.open = r.line[:0], false
-	check := codec.CheckNone
-	if it.Err == nil && it.User != nil {
-		check = it.User.Check()
-	}
+	check := checkOf(it)
 	if check == codec.CheckWrong || check == codec.CheckNone && (r.checked || r.far(it)) { // also one that was cut
 		return r.hold(it, Record[P, T]{}, true)
 	}
@@ -163,6 +163,29 @@ func (r *Reconciler[P, T]) Add(it *recording.Item, h Record[P, T]) (waits *Recor
 	return waits
 }
 
+func checkOf(it *recording.Item) codec.Check {
+	if it.Err != nil || it.User == nil {
+		return codec.CheckNone
+	}
+	return it.User.Check()
+}
+
+// Believes reports whether a record counts that is not for Add: in no dump, as behind a lost ~h#begin, or in a dump of
+// call paths, as one whose key n became k. Where records of the boot have a check, one without must be of a known kind,
+// or have no user bits, as those of lws itself. (BT-UF-4)
+func (r *Reconciler[P, T]) Believes(it *recording.Item, h Record[P, T]) bool {
+	if check := checkOf(it); check != codec.CheckNone || !r.checked {
+		return check != codec.CheckWrong
+	}
+	return it.Err == nil && (r.kinds[kind[P]{h.Path, h.Bytes}] != nil || !hasUserBits(it) && !r.far(it))
+}
+
+// hasUserBits reports whether a record has more user bits than the padding up to a byte.
+func hasUserBits(it *recording.Item) bool {
+	fields, err := codec.Decoder{}.AppendFields(nil, it.Blob)
+	return err == nil && len(fields) > 1 && fields[len(fields)-2].Kind == "user bits" && fields[len(fields)-2].Width >= 8
+}
+
 // farFromCode is the distance in bytes from the code of a boot at which an address is damaged.
 const farFromCode = 1 << 20
 
@@ -172,8 +195,12 @@ func (r *Reconciler[P, T]) far(it *recording.Item) bool {
 		return false
 	}
 	for i, pc := range it.Stack.PCs {
-		if it.Stack.Marks.Lossy>>i&1 == 0 && !slices.ContainsFunc(r.code, func(c codec.Range) bool {
-			return pc-c.Start < c.Length || pc-(c.Start+c.Length) < farFromCode || c.Start-pc <= farFromCode
+		known := ^uint64(0)
+		if it.Stack.Marks.Lossy>>i&1 != 0 {
+			known = 1<<31 - 1
+		}
+		if !slices.ContainsFunc(r.code, func(c codec.Range) bool {
+			return (pc-c.Start)&known < c.Length || (pc-(c.Start+c.Length))&known < farFromCode || (c.Start-pc)&known <= farFromCode
 		}) {
 			return true
 		}
