@@ -5,9 +5,9 @@ import "math"
 // Shapes of a growth that does not go on: a cache that fills ever more slowly, and the flank of a day or a week. A shape that fits better
 // than the segments may be true.
 const (
-	maxFunctions = 4  // of a shape, with the constant
-	minShaped    = 8  // points
-	shapeBetter  = 10 // difference of the Bayesian information criteria
+	maxFunctions = 4 // of a shape, with the constant
+	minShaped    = 8 // points
+	shapeBetter  = 6 // difference of the Bayesian information criteria
 	leastCycle   = 0.25
 	mostCycles   = 2
 	slowFrom     = 0.001 // of the uptime: where a logarithm begins

@@ -265,6 +265,10 @@ func beside() (list []Series) {
 		add(Heap, shape(6+2*i, func(t float64) float64 { return 40000 - 2000*math.Cos(2*math.Pi*t/24) + 5*x*t }))
 		add(Heap, shape(40, func(t float64) float64 { return 40000 + 100*math.Min(t, 4*x) + 60*noise(t) })) // former
 	}
+	for i := range 40 { // shapeBetter
+		p := 0.69 + float64(i)/1000
+		add(Heap, shape(60, func(t float64) float64 { return 40000 + 600*math.Pow(t, p) + float64(10+i%2*30)*noise(t) }))
+	}
 	for k, w := range pathWorlds() {
 		if w.dumps > 120 {
 			continue

@@ -251,12 +251,12 @@ class Set:
         b, length = s.boots[0], s.boots[0].span
         list = [[sqrt], [lambda t: log(t + .001*length)]] + [cycle(h) for h in (24, 168) if timed and h/4 <= length <= 2*h]
         p = s.pieces(w["since"], w["to"], 3, lambda i: b.touch[i])
-        return any(s.worse(p, f) > 10 for f in list)
+        return any(s.worse(p, f) > 6 for f in list)
 
     def daily(s):
         p, f = s.pieces(0, s.slots, 1, lambda i: True), cycle(24) + [lambda t: t]
         n = len(p[0])
-        if not 12 <= s.boots[0].span <= 72 or s.worse(p, f) < 10: return 0
+        if not 12 <= s.boots[0].span <= 72 or s.worse(p, f) < 6: return 0
         rest, slope, err = squares(f, p[0])
         return max(0, slope + student(n-4)*err*sqrt((rest + n*s.q**2/12) / max(1, n-4)))
 
