@@ -50,12 +50,22 @@ func (s Series) former(j *Judgement) {
 			n := int(math.Ceil(part * float64(min(len(b.At), len(b.Value)))))
 			b.At, b.Value = b.At[:n], b.Value[:n]
 		}
-		if o, _ := f.judge(); o.Probability >= likely && (j.Until == nil || j.Bound >= o.Rate/2) {
+		if o, _ := f.judge(); o.Probability >= likely && (j.Until == nil || j.Bound >= o.Rate/2 || s.night(j.Until)) {
 			j.Verdict, j.Bound, j.Until, j.Former = Unknown, 0, nil, 0
 			j.Why = "it grew before, and that it ended is not sure; a longer log decides"
 			return
 		}
 	}
+}
+
+// night reports whether a growth may have ended for a part of a day only: in one boot of a few days, less than a day before its end.
+func (s Series) night(until *Moment) bool {
+	if s.Per != "hour" || len(s.Boots) != 1 || len(s.Boots[0].At) == 0 {
+		return false
+	}
+	at := s.Boots[0].At
+	span := at[len(at)-1] - at[0]
+	return span >= leastDaily && span <= mostDaily && at[len(at)-1]-until.At < 24
 }
 
 // judge is Judge without an answer. It returns the reduced boots, too.
@@ -74,10 +84,11 @@ func (s Series) judge() (j Judgement, boots []*boot) {
 		if every > maxThin {
 			least = Sure
 		}
-		if o, _ := judge(t); o.Probability > math.Max(least, j.Probability) {
-			if j.Probability < hardly && o.Probability < Sure {
-				j.evidence.uneven = true
-			} else if j.Rate > o.Low && j.Rate < o.High { // more points know it better
+		switch o, _ := judge(t); {
+		case j.Probability < hardly && o.Probability < Sure:
+			j.evidence.uneven = j.evidence.uneven || o.Probability >= mostIdle && least < Sure
+		case o.Probability > math.Max(least, j.Probability):
+			if j.Rate > o.Low && j.Rate < o.High { // more points know it better
 				j.Probability, j.Weight, j.evidence = o.Probability, o.Weight, o.evidence
 			} else {
 				j = o

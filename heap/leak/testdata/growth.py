@@ -408,9 +408,10 @@ def thinned(s):
     while j["probability"] < .95 and (s["kind"] == "heap" or j["rate"] > 0 and j["probability"] > .05):
         if sum(max(0, len(b["at"][::every])-1) for b in s["boots"]) < 7 or s["kind"] == "path" and max(len(b["at"][::every]) for b in s["boots"]) < 12: break
         o = judge_points(s, every)
-        if o["probability"] > max(.95 if every > 8 else .5, j["probability"]):
-            if j["probability"] < .1 and o["probability"] < .95: j["e"]["uneven"] = True
-            elif o["low"] < j["rate"] < o["high"]: j.update({k: o[k] for k in ("probability", "weight", "e")})
+        if j["probability"] < .1 and o["probability"] < .95:
+            if o["probability"] >= .46 and every <= 8: j["e"]["uneven"] = True
+        elif o["probability"] > max(.95 if every > 8 else .5, j["probability"]):
+            if o["low"] < j["rate"] < o["high"]: j.update({k: o[k] for k in ("probability", "weight", "e")})
             else: j = o
         every *= 2
     return j
@@ -425,7 +426,9 @@ def judge(s):
         for part in .5, .75, .9:
             cut = lambda b: {k: v[:math.ceil(part*len(b["at"]))] if isinstance(v, list) else v for k, v in b.items()}
             o = thinned(dict(s, boots=[cut(b) for b in s["boots"]]))
-            if o["probability"] >= .5 and (not j["until"] or bound >= o["rate"]/2): j["verdict"] = "unknown"
+            at = s["boots"][-1]["at"]
+            night = j["until"] and s.get("per") == "hour" and len(s["boots"]) == 1 and 12 <= at[-1]-at[0] <= 72 and at[-1]-j["until"][1] < 24
+            if o["probability"] >= .5 and (not j["until"] or bound >= o["rate"]/2 or night): j["verdict"] = "unknown"
     return j
 
 for line in sys.stdin:
