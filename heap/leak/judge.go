@@ -58,14 +58,14 @@ func (s Series) former(j *Judgement) {
 	}
 }
 
-// night reports whether a growth may have ended for a part of a day only: in one boot of a few days, less than a day before its end.
+// night reports whether a growth may have ended for a part of a day only: in one boot of a few days, less than half a day before its end.
 func (s Series) night(until *Moment) bool {
 	if s.Per != "hour" || len(s.Boots) != 1 || len(s.Boots[0].At) == 0 {
 		return false
 	}
 	at := s.Boots[0].At
 	span := at[len(at)-1] - at[0]
-	return span >= leastDaily && span <= mostDaily && at[len(at)-1]-until.At < 24
+	return span >= leastDaily && span <= mostDaily && at[len(at)-1]-until.At < 12
 }
 
 // judge is Judge without an answer. It returns the reduced boots, too.

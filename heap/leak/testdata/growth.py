@@ -427,7 +427,7 @@ def judge(s):
             cut = lambda b: {k: v[:math.ceil(part*len(b["at"]))] if isinstance(v, list) else v for k, v in b.items()}
             o = thinned(dict(s, boots=[cut(b) for b in s["boots"]]))
             at = s["boots"][-1]["at"]
-            night = j["until"] and s.get("per") == "hour" and len(s["boots"]) == 1 and 12 <= at[-1]-at[0] <= 72 and at[-1]-j["until"][1] < 24
+            night = j["until"] and s.get("per") == "hour" and len(s["boots"]) == 1 and 12 <= at[-1]-at[0] <= 72 and at[-1]-j["until"][1] < 12
             if o["probability"] >= .5 and (not j["until"] or bound >= o["rate"]/2 or night): j["verdict"] = "unknown"
     return j
 
