@@ -33,9 +33,6 @@ func (r *rng) below(n int) int {
 	return int(hi)
 }
 
-// between returns a uniform number in lo..hi.
-func (r *rng) between(lo, hi int) int { return lo + r.below(hi-lo+1) }
-
 // chance returns true with a probability of percent/100.
 func (r *rng) chance(percent int) bool { return r.below(100) < percent }
 
