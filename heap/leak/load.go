@@ -39,12 +39,12 @@ func JudgeAll(paths iter.Seq[Series]) (list []Judgement) {
 		l.add(s)
 	}
 	l.correct(list, kept)
-	alike := alike(kept)
+	together := alike(kept)
 	for i := range list {
 		j := &list[i]
 		j.evidence.Rivals = float64(rivals)
 		j.rate(l.kinds[i], rivals)
-		if alike[i] {
+		if together[i] {
 			j.Probability = math.Min(j.Probability, mostAlike)
 		}
 		j.answer()
@@ -72,9 +72,12 @@ func alike(paths map[int]Series) map[int]bool {
 	}
 	list := map[int]bool{}
 	for i, g := range growth {
+		if g <= loadGrowth || g >= loadRatio {
+			continue
+		}
 		n := 0
 		for _, o := range growth {
-			if g > loadGrowth && g < loadRatio && math.Abs(o/g-1) < alikeBy {
+			if math.Abs(o/g-1) < alikeBy {
 				n++
 			}
 		}
