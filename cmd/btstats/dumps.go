@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 
@@ -55,38 +56,11 @@ func (d *dumps) header(it *recording.Item) {
 	}
 	p := d.log.Add(it)
 	if it.Header.Verb == codec.VerbBoot || it.Header.Verb == codec.VerbBegin {
-		d.records.Begin(p.Boot.Number, p.Boot.Header, ranges(p.Boot.Header, "code"))
+		d.records.Begin(p.Boot.Number, p.Boot.Header, reconcile.Ranges(p.Boot.Header, "code"))
 	}
 	if _, paths := it.Header.Get("k"); it.Header.Verb == codec.VerbBegin && !paths {
 		d.dump, d.sum = p.Dump, reconcile.Announced{}
 	}
-}
-
-// ranges returns the ranges of a key of a ~h#boot.
-func ranges(boot *codec.Header, key string) (list []codec.Range) {
-	if boot != nil {
-		text, _ := boot.Get(key)
-		list, _ = codec.ParseRanges(text)
-	}
-	return list
-}
-
-// heapSize returns the size of the heaps in bytes, the largest number if it is not known.
-func (d *dumps) heapSize() (size uint64) {
-	regions := uint64(0)
-	for _, r := range ranges(d.log.Boot().Header, "heap") {
-		regions += r.Length
-	}
-	for _, n := range d.heaps {
-		if n == math.MaxUint64 {
-			return n
-		}
-		size += n
-	}
-	if size = max(size, regions); size == 0 {
-		return math.MaxUint64
-	}
-	return size
 }
 
 // add takes a record of a dump.
@@ -149,7 +123,7 @@ func (d *dumps) finish() {
 	if d.dump == nil {
 		return
 	}
-	end := d.records.End(d.dump, d.heapSize())
+	end := d.records.End(d.dump, reconcile.HeapSize(d.log.Boot().Header, slices.Collect(maps.Values(d.heaps))))
 	for i := range end.Counts {
 		switch h := &end.Counts[i]; {
 		case h.Restored || h.Of == nil:

@@ -442,7 +442,7 @@ func (a *assembler) emit(d *dump) {
 }
 
 func (a *assembler) yield(built *profile.Dump, d *dump, v *pathValues) {
-	a.out = append(a.out, yielded{DumpBlocks: DumpBlocks{built, d.allBlocks(v), space(d.header), d.holes}})
+	a.out = append(a.out, yielded{DumpBlocks: DumpBlocks{built, d.allBlocks(v), reconcile.Ranges(d.header, "heap"), d.holes}})
 }
 
 // idle yields the unfinished dump before the pass waits.

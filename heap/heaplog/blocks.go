@@ -8,6 +8,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/codec/recording/reconcile"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/profile/replay"
 )
@@ -115,7 +116,7 @@ func (m *moments) event(e *placedEvent) bool {
 		if m.boot > 0 && !m.take(m.last) {
 			return false
 		}
-		m.boot, m.next, m.space = e.Boot, e.Time+m.step, space(e.header)
+		m.boot, m.next, m.space = e.Boot, e.Time+m.step, reconcile.Ranges(e.header, "heap")
 	}
 	for ; e.Time > m.next; m.next += m.step {
 		if !m.take(m.next) {

@@ -100,21 +100,16 @@ func (d *dump) info(index int) profile.DumpInfo {
 }
 
 // heapSize returns the size of the heaps as far as the log has it, the largest number if it does not.
-func (d *dump) heapSize() (n uint64) {
+func (d *dump) heapSize() uint64 {
+	var sizes []uint64
 	for _, h := range d.heaps {
+		n := h.Size.Bytes
 		if !h.Size.Known {
-			return math.MaxUint64
+			n = math.MaxUint64
 		}
-		n += h.Size.Bytes
+		sizes = append(sizes, n)
 	}
-	regions := uint64(0)
-	for _, r := range space(d.header) {
-		regions += r.Length
-	}
-	if n = max(n, regions); n == 0 {
-		return math.MaxUint64
-	}
-	return n
+	return reconcile.HeapSize(d.header, sizes)
 }
 
 // addRecord adds a record with its stack.

@@ -428,13 +428,3 @@ func (q *places) undecided() string {
 	}
 	return ""
 }
-
-// space returns the address ranges of the heap, as a ~h#boot line has them.
-func space(boot *codec.Header) []codec.Range {
-	if boot == nil {
-		return nil
-	}
-	heap, _ := boot.Get("heap")
-	list, _ := codec.ParseRanges(heap)
-	return list
-}

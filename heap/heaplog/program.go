@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/recording"
+	"github.com/lwsbt/lwsbt/codec/recording/reconcile"
 	"github.com/lwsbt/lwsbt/heap/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -18,8 +18,7 @@ func programOf(at *placed) (b symbol.Boot) {
 		b.Build, _ = at.header.Get("build")
 		b.Firmware, _ = at.header.Get("fw")
 		b.Text, _ = at.header.Get("text")
-		code, _ := at.header.Get("code")
-		b.Code, _ = codec.ParseRanges(code)
+		b.Code = reconcile.Ranges(at.header, "code")
 	}
 	return b
 }
