@@ -170,7 +170,7 @@ func (b *interner) identity(a *symbol.Addr) identity {
 		return identity{a.PC, 0, a.State}
 	case unplaced:
 		return identity{x, noFile, a.State}
-	case len(l.Frames) > 0 && (l.Module == nil || l.Own == 0 || l.Module.File == nil): // named by another profile, such as one of pprof
+	case len(l.Frames) > 0 && (l.Module == nil || l.Own == 0 || l.Module.File == nil): // named by the log
 		return identity{0, b.fileNumber(l), a.State}
 	case l.Module == nil && l.Build != "": // in memory, of a build without a known file
 		return identity{a.PC, b.fileNumber(file{buildID: l.Build}), a.State}

@@ -137,7 +137,7 @@ func (s *session) writeDiff(w io.Writer, limit threshold, failNew bool) error {
 
 // compared returns the leaks before and after an update, nil unless there are two logs with enough dumps.
 func (s *session) compared(failNew bool) (*growth.Comparisons, error) {
-	if len(s.files) != 2 || s.reader == nil {
+	if len(s.files) != 2 {
 		return nil, nil
 	}
 	n := slices.IndexFunc(s.dumps, func(d *profile.Dump) bool { return d.File != s.dumps[0].File })

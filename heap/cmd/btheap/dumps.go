@@ -37,10 +37,8 @@ func (s *session) writeDumps(w io.Writer) error {
 	switch {
 	case number == 0:
 		number = 1
-	case number < 0 && s.reader != nil:
-		number = s.reader.Summary().Dumps
 	case number < 0:
-		number = int(s.dumps[0].Number) // readProfiles counts them
+		number = s.reader.Summary().Dumps
 	}
 	for i, d := range s.dumps {
 		time, where, records := "", d.File, cli.Number(d.Records)

@@ -67,7 +67,7 @@ func (l *leaks) checkFlags() (err error) {
 // write writes the report and checks --fail-over.
 func (l *leaks) write(w io.Writer) error {
 	found, err := l.find()
-	if err != nil && len(l.dumps) == 1 && (l.reader == nil || l.undecided() == nil) && l.format == "text" && !l.json && l.fail == "" {
+	if err != nil && len(l.dumps) == 1 && l.undecided() == nil && l.format == "text" && !l.json && l.fail == "" {
 		return l.writeOne(w, err)
 	}
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 // heapMap returns the heap map of the page, which it reads from the log again. It returns nil
 // if the log has no data for a map or cannot be read again.
 func (h *html) heapMap() (*report.Map, error) {
-	if h.reader == nil || !h.reader.Summary().Layout || h.Dump != "" || h.moment != nil {
+	if !h.reader.Summary().Layout || h.Dump != "" || h.moment != nil {
 		return nil, nil
 	}
 	if h.Live() || len(h.files) == 0 || slices.Contains(h.files, cli.Stdio) {

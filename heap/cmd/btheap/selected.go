@@ -50,7 +50,7 @@ func (s *session) chosen() *profile.Dump {
 		list = []*profile.Dump{s.latest()}
 	}
 	d := profile.Sum(list...)
-	if d.Loss.Saturated && (s.reader == nil || !slices.ContainsFunc(list, func(d *profile.Dump) bool { return d.Loss.Saturated })) {
+	if d.Loss.Saturated && !slices.ContainsFunc(list, func(d *profile.Dump) bool { return d.Loss.Saturated }) {
 		s.note("sums over 2^64-1 are reported as 2^64-1")
 	}
 	return d
@@ -59,26 +59,21 @@ func (s *session) chosen() *profile.Dump {
 // latest returns the last steady dump, and prints which dump that is. If the recording has only
 // events and dumps at exits, it returns the live blocks at the peak.
 func (s *session) latest() *profile.Dump {
-	n, i := len(s.dumps), len(s.dumps)-1
-	last := s.dumps[i]
-	switch {
-	case s.moment != nil:
+	last := s.dumps[len(s.dumps)-1]
+	if s.moment != nil {
 		return last
-	case s.reader != nil:
-		n = s.reader.Summary().Dumps
-		var reason string
-		i, reason = growth.Steady(s.dumps...)
-		events := s.dumps[i].Line == 0 // the blocks that are live after the last event
-		switch d := s.dumps[i]; {
-		case s.replay != nil && (events || d == last && reason != ""):
-			s.note("this is what was live at the peak; --at end or a time selects another moment")
-			return s.replay.Peak()
-		case d != last:
-			s.note("%d dumps; this is %s; %s is left out (%s); --dump N, A..B or all selects others", n, d.Name, last.Name, reason)
-			return d
-		}
 	}
-	if n > 1 {
+	n := s.reader.Summary().Dumps
+	i, reason := growth.Steady(s.dumps...)
+	events := s.dumps[i].Line == 0 // the blocks that are live after the last event
+	switch d := s.dumps[i]; {
+	case s.replay != nil && (events || d == last && reason != ""):
+		s.note("this is what was live at the peak; --at end or a time selects another moment")
+		return s.replay.Peak()
+	case d != last:
+		s.note("%d dumps; this is %s; %s is left out (%s); --dump N, A..B or all selects others", n, d.Name, last.Name, reason)
+		return d
+	case n > 1:
 		s.note("%d dumps, of which this is the last; --dump N, A..B or all selects others, btheap leaks finds leaks in all of them", n)
 	}
 	return last
@@ -241,8 +236,6 @@ func (s *session) complete(all []*profile.Dump) (list []*profile.Dump, err error
 func (s *session) onlyOne(d *profile.Dump) error {
 	advice := "--split REGEX says at which line a dump begins"
 	switch {
-	case s.reader == nil:
-		advice = "give the profile of another time, too"
 	case s.reader.Summary().Dumps > 1:
 		advice = fmt.Sprintf("the input has %d: give another --dump", s.reader.Summary().Dumps)
 	case d.Announced.HasRecords || s.reader.Summary().Records[recording.KindEvent] > 0:

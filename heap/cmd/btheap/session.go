@@ -35,14 +35,14 @@ type session struct {
 	noFold   bool
 
 	c       *cobra.Command
-	files   []string // arguments that are logs or profiles
+	files   []string // arguments
 	label   heaplog.Label
 	w       profile.Weight
 	moment  func(r *replay.Replay) *profile.Dump // of --at, nil if it is not given
 	time    time.Duration                        // of moment, the largest if it is not at a time
 	ctx     context.Context                      // of reading
 	stop    context.CancelFunc
-	reader  *heaplog.Reader // nil if files of other profilers were read
+	reader  *heaplog.Reader // nil until the logs are open
 	out     logflags.Outcome
 	replay  *replay.Replay  // of events, nil if there is none
 	moments int             // that replay keeps
@@ -170,15 +170,6 @@ const (
 
 // read reads all input.
 func (s *session) read(which wanted) error {
-	profiles, err := s.profiles()
-	switch {
-	case err != nil:
-		return err
-	case profiles != nil && s.label != heaplog.ByPath:
-		return cli.BadArgsf("--by %s has no effect here: it is for logs, and %s is a heap profile", s.by, s.files[0])
-	case profiles != nil:
-		return s.readProfiles(profiles)
-	}
 	if err := s.open(); err != nil {
 		return err
 	}

@@ -159,8 +159,8 @@ func (l *leaks) writeLargest(w io.Writer) error {
 		v := row.Value()
 		tb.Rows = append(tb.Rows, []string{cli.Number(v.Bytes), percent(v.Bytes, total.Bytes), cli.Number(v.Count), path(row.Stack(), 50)})
 	}
-	// Files of other profilers take no -e, and a file that is known lacks symbols.
-	if err := tb.Write(w); err != nil || len(l.Exes) > 0 || len(rows) == 0 || l.reader == nil {
+	// An ELF file that is given lacks symbols.
+	if err := tb.Write(w); err != nil || len(l.Exes) > 0 || len(rows) == 0 {
 		return err
 	}
 	if site, ok := rows[0].Site(); ok && site.Module == "" && site.Nameless() {
@@ -172,11 +172,9 @@ func (l *leaks) writeLargest(w io.Writer) error {
 // damage returns a line on what is lost or wrong.
 func (l *leaks) damage() string {
 	texts := l.warned
-	if l.reader != nil {
-		for _, n := range l.reader.Summary().Notes {
-			if n.Kind == heaplog.NoteLoss {
-				texts = append(texts, n.Text)
-			}
+	for _, n := range l.reader.Summary().Notes {
+		if n.Kind == heaplog.NoteLoss {
+			texts = append(texts, n.Text)
 		}
 	}
 	for i := range texts {
@@ -199,7 +197,7 @@ func (l *leaks) more(found *growth.Leaks) (list []string) {
 	if len(l.dumps) > 0 {
 		list = append(list, "btheap top", "btheap html")
 	}
-	if l.reader != nil && l.reader.Summary().Layout {
+	if l.reader.Summary().Layout {
 		list = append(list, "btheap map")
 	}
 	return list

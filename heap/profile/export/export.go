@@ -1,4 +1,4 @@
-// Package export writes heap profiles in the formats of other tools, and reads those of pprof.
+// Package export writes heap profiles in the formats of other tools.
 package export
 
 import (

@@ -2,7 +2,6 @@ package export
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -87,60 +86,6 @@ func TestUnknownFormat(t *testing.T) {
 	}
 }
 
-// What is written for pprof is read back: two locations without address are two, and
-// those of two profiles are never one by their address.
-func TestFromPprof(t *testing.T) {
-	both := func(names ...string) *profile.Profile {
-		var b profile.Builder
-		var dumps []*profile.Dump
-		for i, name := range names {
-			f := &pprof.Function{ID: 1, Name: name, Filename: "a.c"}
-			g := &pprof.Function{ID: 2, Name: "main"}
-			l := &pprof.Location{ID: 1, Line: []pprof.Line{{Function: f, Line: 3}}}
-			m := &pprof.Location{ID: 2, Line: []pprof.Line{{Function: g, Line: 9}}}
-			prof := &pprof.Profile{SampleType: []*pprof.ValueType{{Type: "alloc_space", Unit: "bytes"}, {Type: "inuse_space", Unit: "bytes"}},
-				Sample: []*pprof.Sample{{Location: []*pprof.Location{l, m}, Value: []int64{99, int64(5 + i)}}}}
-			d, err := FromPprof(&b, prof, name+".pb.gz")
-			if err != nil {
-				t.Fatal(err)
-			}
-			dumps = append(dumps, d)
-		}
-		return newProfile(t, dumps...)
-	}
-	var got []string
-	for row := range both("f", "g", "f").Rows() {
-		got = append(got, fmt.Sprint(row.Stack(), row.Points()))
-	}
-	if want := []string{"[f a.c:3 main] [{5 1} {0 0} {7 1}]", "[g a.c:3 main] [{0 0} {6 1} {0 0}]"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-	var data bytes.Buffer
-	if _, err := Write(&data, first(t, profile.View{}), "pprof", profile.Bytes); err != nil {
-		t.Fatal(err)
-	}
-	prof, err := pprof.Parse(&data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := FromPprof(new(profile.Builder), prof, "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := siteRows(newProfile(t, d).Sites(profile.Bytes, false, 0).Rows), siteRows(first(t, profile.View{}).Sites(profile.Bytes, false, 0).Rows); got != want {
-		t.Errorf("read back:\n%swant\n%s", got, want)
-	}
-	for _, bad := range []*pprof.Profile{
-		{SampleType: []*pprof.ValueType{{Type: "cpu", Unit: "nanoseconds"}}},
-		{SampleType: []*pprof.ValueType{{Type: "inuse_space", Unit: "bytes"}}, Sample: []*pprof.Sample{{Value: []int64{-1}}}},
-		{SampleType: []*pprof.ValueType{{Type: "inuse_space", Unit: "bytes"}}, Sample: []*pprof.Sample{{}}},
-	} {
-		if _, err := FromPprof(new(profile.Builder), bad, "bad"); err == nil || !strings.HasPrefix(err.Error(), "bad: ") {
-			t.Errorf("%v: %v", bad, err)
-		}
-	}
-}
-
 // A sampled dump with totals since the boot keeps its rate, labels and totals in a pprof
 // profile; pprof's own package accepts it.
 func TestPprofOfCallPaths(t *testing.T) {
@@ -170,11 +115,6 @@ func TestPprofOfCallPaths(t *testing.T) {
 			t.Errorf("sample %d: %v %v", i, s.Value, s.Label)
 		}
 	}
-	// what was read back is live values
-	back, err := FromPprof(profile.NewBuilder(0), prof, "back")
-	if err != nil || back.Total != (profile.Value{Bytes: 4100, Count: 5}) {
-		t.Errorf("read back: %v, %v", back.Total, err)
-	}
 	// the sum of two dumps keeps them, too
 	sum := profile.Sum(d, d)
 	if bytes, _ := sum.TotalStdErr(); math.Abs(bytes-50*math.Sqrt2) > 1e-9 || sum.Device != "kitchen" || sum.Sample != d.Sample || len(slices.Collect(sum.Freed())) != 1 {
@@ -197,9 +137,6 @@ func TestSumsOverLimits(t *testing.T) {
 
 // No function panics on nothing.
 func TestNothing(t *testing.T) {
-	if _, err := FromPprof(nil, nil, "x"); err == nil {
-		t.Error("FromPprof of nothing is no error")
-	}
 	for i, p := range []*profile.Profile{nil, {}, newProfile(t, &profile.Dump{}), newProfile(t, new(profile.Builder).End(profile.DumpInfo{}), profile.Sum())} {
 		for _, f := range Formats() {
 			if _, err := Write(io.Discard, p, f, profile.Bytes); err != nil {

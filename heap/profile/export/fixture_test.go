@@ -2,8 +2,6 @@ package export
 
 import (
 	"bytes"
-	"fmt"
-	"strings"
 	"testing"
 
 	pprof "github.com/google/pprof/profile"
@@ -52,14 +50,6 @@ func newProfile(t testing.TB, dumps ...*profile.Dump) *profile.Profile {
 		t.Fatal(err)
 	}
 	return p
-}
-
-func siteRows(list []profile.SiteRow) string {
-	var b strings.Builder
-	for _, row := range list {
-		fmt.Fprintf(&b, "%d/%d %d/%d %s\n", row.Flat.Bytes, row.Flat.Count, row.Cum.Bytes, row.Cum.Count, row.Site)
-	}
-	return b.String()
 }
 
 // parsed returns the last dump as it is written for pprof, read by pprof's own package.
