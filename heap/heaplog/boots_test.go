@@ -118,7 +118,7 @@ func TestOrderAndLossOfEvents(t *testing.T) {
 		replay.Add(*e)
 	}
 	e := replay.Totals()
-	if e.Allocations != 3 || e.Frees != 2 || e.Lost != 1 || e.UnknownFrees != 1 || e.Live.Bytes != 16 || e.Live.Count != 1 {
+	if e.Events != 5 || e.Lost != 1 || e.UnknownFrees != 1 || e.Live.Bytes != 16 || e.Live.Count != 1 {
 		t.Errorf("%+v", e)
 	}
 }

@@ -24,6 +24,8 @@ func dumpsCommand() *cobra.Command {
 	return c
 }
 
+func seconds(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+
 // writeDumps writes the list of the dumps.
 func (s *session) writeDumps(w io.Writer) error {
 	if err := s.read(listedDumps); err != nil {

@@ -22,7 +22,7 @@ func FuzzCommand(f *testing.F) {
 	}
 	f.Add(serial[:4000], uint16(0x1ff))
 	f.Fuzz(func(t *testing.T, log []byte, set uint16) {
-		commands := [][]string{{"top"}, {"tree", "--min", "0"}, {"diff", "-n", "0"}, {"dumps"}, {"html"}, {"events"},
+		commands := [][]string{{"top"}, {"tree", "--min", "0"}, {"diff", "-n", "0"}, {"dumps"}, {"html"},
 			{"export", "-F", "folded"},
 			{"leaks"}, {"leaks", "--json", "--heap", "1M"}, {"top", "--json"}, {"diff", "--json"}, {"tree", "--by", "size"}, {"map"}}
 		n := int(set) % len(commands)

@@ -29,8 +29,8 @@ func htmlCommand() *cobra.Command {
 a flame graph of each moment and of the difference between two, callers and
 callees of each function, and the heap map if the log has addresses of blocks.
 For a recording with events, it has 40 to 80 moments, and the memory that was
-live at the peak, ever allocated, and temporary. For a log with only what the
-allocator reports, it draws each heap.`,
+live at the peak and ever allocated. For a log with only what the allocator
+reports, it draws each heap.`,
 		Example: "btheap html -e app.elf -o heap.html device.log\nbtheap html -e app.elf --heap 256K -o heap.html device.log",
 		RunE: func(c *cobra.Command, files []string) error {
 			if h.output == "" && cli.IsTerminal(c.OutOrStdout()) {
@@ -96,7 +96,6 @@ func (h *html) costs(list []*profile.Dump) (costs []report.Cost, err error) {
 	if r := h.replay; r != nil {
 		add("peak", "live when the most bytes were live, at "+seconds(r.Totals().PeakTime.Seconds())+" s", r.Peak())
 		add("allocated", "ever allocated, freed or not", r.Ever())
-		add("temporary", "freed by the next event of the same thread", r.Temporary())
 		return costs, err
 	}
 	steady, _ := growth.Steady(list...)

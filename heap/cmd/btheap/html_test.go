@@ -29,7 +29,7 @@ func TestPageOfEvents(t *testing.T) {
 	b.WriteString("~h#boot prog=x w=32\n")
 	event(codec.EventAllocated, 0x1000, 0, 500, 0x401100, 0x401900)
 	event(codec.EventAllocated, 0x2000, 1000, 7000, 0x401200, 0x401900)
-	event(codec.EventFreed, 0x2000, 3000, 0) // temporary
+	event(codec.EventFreed, 0x2000, 3000, 0)
 	event(codec.EventAllocated, 0x3000, 40000, 300, 0x401100, 0x401900)
 	out, errs, code := command("", "html", logFile(t, "x.rec", b.String()))
 	if code != 0 {
@@ -55,7 +55,7 @@ func TestPageOfEvents(t *testing.T) {
 	for i, want := range []struct {
 		name         string
 		bytes, count uint64
-	}{{"peak", 7500, 2}, {"allocated", 7800, 3}, {"temporary", 7000, 1}} {
+	}{{"peak", 7500, 2}, {"allocated", 7800, 3}} {
 		if i >= len(d.Costs) || d.Costs[i].Name != want.name {
 			t.Fatalf("costs: %+v, want %s", d.Costs, want.name)
 		}
@@ -71,7 +71,7 @@ func TestPageOfEvents(t *testing.T) {
 
 // The page leaves out allocators where call paths begin, as the other reports do.
 func TestPageFolds(t *testing.T) {
-	log := logFile(t, "pages.txt", "Page allocated via order 0, mask 0x0(), pid 1, ts 2 ns\n malloc+0x1/0x2\n main+0x1/0x2\n")
+	log := logFile(t, "leaks.txt", "==1==ERROR: LeakSanitizer: detected memory leaks\n\nDirect leak of 40 byte(s) in 1 object(s) allocated from:\n    #0 0x4a1 in malloc (/lib/libasan.so+0x4a1)\n    #1 0x4b2 in main /src/a.c:5\n\n")
 	for flag, want := range map[string]bool{"-q": false, "--no-fold": true} {
 		page, errs, code := command("", "html", flag, log)
 		if got := strings.Contains(page, `"malloc"`); code != 0 || got != want || !strings.Contains(page, `"main"`) {

@@ -40,7 +40,7 @@ func newCommand() *cobra.Command {
 	addSummary(root)
 	cli.ExitCodes(root, exitCodes)
 	root.AddCommand(leaksCommand(), liveCommand(), topCommand(), treeCommand(), diffCommand(), dumpsCommand(), mapCommand(),
-		eventsCommand(), htmlCommand(), exportCommand())
+		htmlCommand(), exportCommand())
 	return root
 }
 

@@ -185,7 +185,7 @@ func TestReports(t *testing.T) {
 }
 
 func TestHelpFits(t *testing.T) {
-	for _, c := range append([]string{""}, "leaks", "top", "tree", "diff", "dumps", "events", "html", "export") {
+	for _, c := range append([]string{""}, "leaks", "top", "tree", "diff", "dumps", "html", "export") {
 		args := []string{"--help"}
 		if c != "" {
 			args = []string{c, "--help"}
@@ -204,7 +204,7 @@ func TestHelpFits(t *testing.T) {
 		}
 	}
 	for c, flags := range map[string][]string{"dumps": {"--exe", "--hide", "--by", "--at", "--weight"}, "diff": {"--at"},
-		"events": {"--dump", "--split"}, "html": {"--weight"}} {
+		"html": {"--weight"}} {
 		help, _, _ := command("", c, "--help")
 		for _, f := range flags {
 			if strings.Contains(help, f+" ") {
@@ -330,7 +330,7 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// A recording of events: what was live when, temporary blocks, and bad frees.
+// A recording of events: what was live when, and bad frees.
 func TestEvents(t *testing.T) {
 	var b strings.Builder
 	event := func(kind, addr, time, size uint64, pcs ...uint64) {
@@ -355,18 +355,9 @@ func TestEvents(t *testing.T) {
 	event(codec.EventFreed, 0x9000, 3_600_000, 0)
 	event(codec.EventAllocated, 0x3000, 4_000_000, 300, 0x401100, 0x401900)
 	log := logFile(t, "x.rec", b.String())
-	out, errs, code := command("", "events", log)
-	want := `6 events in 3.000 s: 3 allocations, 3 frees, 0 moves
-peak 7,500 bytes in 2 blocks at 2.000 s; 800 bytes in 2 blocks at the end
-allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
-2 frees of addresses that are not allocated: 1 freed before, 1 unknown; the first at ` + log + `:5`
-	if code != 0 || !strings.HasPrefix(out, want) {
-		t.Fatalf("exit code %d, %s\n%s\nwant\n%s", code, errs, out, want)
-	}
-	for _, want := range []string{"live at the peak, at 2.000 s", "7,000      1      7,000      1          1          1.000  0x401200", "500      1        800      2          0              -  0x401100"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
+	_, errs, code := command("", "top", log)
+	if want := "2 frees of addresses that are not allocated: 1 freed before, 1 unknown; the first at " + log + ":5"; code != 0 || !strings.Contains(errs, want) {
+		t.Fatalf("exit code %d, %s\nwant\n%s", code, errs, want)
 	}
 	for at, bytes := range map[string]string{"peak": "7,500", "end": "800", "2.5s": "7,500", "3.9s": "500", "1s": "500"} {
 		if out, errs, code := command("", "top", "--at", at, log); code != 0 || !strings.Contains(out, ": "+bytes+" bytes in") {
@@ -384,25 +375,22 @@ allocated 7,800 bytes in 3 blocks, of which 1 temporary (33.3 %)
 	moved := logFile(t, "moved.rec", strings.Replace(b.String()[len(events):], "", "~h#boot prog=x w=32\n", 1))
 	b.Reset()
 	b.WriteString(events)
-	if out, errs, code := command("", "events", moved); code != 0 || !strings.Contains(out, "1 event in 0.000 s: 0 allocations, 0 frees, 1 move") {
+	if out, errs, code := command("", "top", moved); code != 0 || strings.Contains(errs, "not allocated") || !strings.Contains(out, ": 16 bytes in 1 allocation") {
 		t.Errorf("a block that was moved: exit code %d, %s%s", code, out, errs)
 	}
 	lost := b.String() + "~h#lost n=18446744073709551615\n~h#lost n=2\n"
-	if _, errs, _ := command("", "events", logFile(t, "lost.rec", lost)); !strings.Contains(errs, "dropped 9,223,372,036,854,775,807 events") {
+	if _, errs, _ := command("", "top", logFile(t, "lost.rec", lost)); !strings.Contains(errs, "dropped 9,223,372,036,854,775,807 events") {
 		t.Errorf("events that were lost: %s", errs)
 	}
 	// A recording of a process that was cut between two lines, and one that was not.
 	cut := strings.Replace(b.String(), "prog=x", "prog=x pid=7", 1)
 	for text, want := range map[string]bool{b.String(): false, cut: true, cut + "~h#begin 0 n=0 why=exit\n~h#end 0 n=0\n": false} {
-		_, errs, code := command("", "events", logFile(t, "cut.rec", text))
+		_, errs, code := command("", "top", logFile(t, "cut.rec", text))
 		if said := strings.Contains(errs, "process 7 has no dump at its end: it was cut"); code != 0 || said != want {
 			t.Errorf("exit code %d, said %v, want %v: %s", code, said, want, errs)
 		}
 	}
 	plain := logFile(t, "plain.log", leaking(t, false))
-	if _, errs, code := command("", "events", plain); code != 2 || !strings.Contains(errs, "no events") {
-		t.Errorf("events of a log: exit code %d, %s", code, errs)
-	}
 	if _, errs, code := command("", "top", "--at", "peak", plain); code != 2 || !strings.Contains(errs, "no events") {
 		t.Errorf("--at of a log: exit code %d, %s", code, errs)
 	}

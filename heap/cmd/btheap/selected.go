@@ -96,13 +96,14 @@ func (s *session) undecided() error {
 
 // readMoment reads the events of the logs. The only dump is what was live at the moment of --at.
 func (s *session) readMoment() error {
+	var bad []recording.Place // of the first free of a block that is not live
 	s.replay = replay.NewReplay()
 	err := each(s.reader.Events(), s.out.Add, func(e *replay.Event) {
 		if s.dumps == nil && e.Time > s.time {
 			s.dumps = []*profile.Dump{s.moment(s.replay)}
 		}
-		if !s.replay.Add(*e) && s.badFree.Line == 0 {
-			s.badFree = s.reader.Summary().At
+		if !s.replay.Add(*e) && bad == nil {
+			bad = []recording.Place{s.reader.Summary().At}
 		}
 	})
 	if err == nil {
@@ -114,6 +115,7 @@ func (s *session) readMoment() error {
 	case s.replay.Totals().Events == 0:
 		return fmt.Errorf("--at: the log has no events (~e# or ~v# lines)")
 	}
+	s.noteBadFrees(bad)
 	if s.dumps == nil {
 		s.dumps = []*profile.Dump{s.moment(s.replay)}
 	}

@@ -44,9 +44,8 @@ type session struct {
 	stop    context.CancelFunc
 	reader  *heaplog.Reader // nil until the logs are open
 	out     logflags.Outcome
-	replay  *replay.Replay  // of events, nil if there is none
-	moments int             // that replay keeps
-	badFree recording.Place // of the first event that frees a block that is not live
+	replay  *replay.Replay // of events, nil if there is none
+	moments int            // that replay keeps
 	dumps   []*profile.Dump
 	shown   *profile.Profile // the reported profile, nil if there is none
 	status  status
@@ -201,9 +200,7 @@ func (s *session) readDumps(which wanted) error {
 	s.status.show("")
 	s.replay = s.reader.Replay()
 	cli.Collect()
-	if list := s.reader.Summary().BadFrees; len(list) > 0 {
-		s.badFree = list[0]
-	}
+	s.noteBadFrees(s.reader.Summary().BadFrees)
 	err = s.end()
 	switch {
 	case err != nil && (which != listedDumps || len(s.dumps) == 0):
@@ -217,6 +214,19 @@ func (s *session) readDumps(which wanted) error {
 		return fmt.Errorf("%w, or --dump all to report on their sum", err)
 	}
 	return nil
+}
+
+// noteBadFrees notes frees of blocks that had been freed before. places are those of the first bad frees, if known.
+func (s *session) noteBadFrees(places []recording.Place) {
+	if s.replay == nil || s.replay.Totals().DoubleFrees == 0 {
+		return
+	}
+	t, first := s.replay.Totals(), ""
+	if len(places) > 0 {
+		first = fmt.Sprintf("; the first at %v", places[0])
+	}
+	s.note("%s of addresses that are not allocated: %s freed before, %s unknown%s",
+		cli.Count(t.DoubleFrees+t.UnknownFrees, "free"), cli.Number(t.DoubleFrees), cli.Number(t.UnknownFrees), first)
 }
 
 // each calls take with each value of a pass, and fail with each error. It returns the first error

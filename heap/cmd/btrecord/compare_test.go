@@ -206,7 +206,6 @@ var analyses = []struct {
 	{"`top`", []string{"top", "-q", "--no-fold"}},
 	{"`--at`", []string{"top", "-q", "--no-fold", "--at", "0.01s"}},
 	{"`--by thread`", []string{"top", "-q", "--no-fold", "--by", "thread"}},
-	{"`events`", []string{"events", "-q"}},
 	{"`leaks`", []string{"leaks", "-q"}},
 	{"`html`", []string{"html", "-q", "-o", os.DevNull}},
 }

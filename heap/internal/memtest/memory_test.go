@@ -148,7 +148,7 @@ var memoryCases = func() (list []memoryCase) {
 		"btheap top ONE", "btheap top --force -e ELF ONE", "btheap top --stacks ONE", "btheap tree ONE", "btheap tree --depth 3 --force -e ELF ONE",
 		"btheap diff TWO")
 	add(kept(fixedMemory, perLargest, mostPprof), "btheap export -F pprof ONE", "btheap export -F folded ONE")
-	add(kept(fixedMemory, perLargest, mostEvents), "btheap events EVENTS")
+	add(kept(fixedMemory, perLargest, mostEvents), "btheap top EVENTS")
 	return list
 }()
 

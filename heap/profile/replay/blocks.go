@@ -1,9 +1,6 @@
 package replay
 
-import (
-	"iter"
-	"time"
-)
+import "iter"
 
 // key is the address of a block, or its number.
 type key struct {
@@ -14,7 +11,6 @@ type key struct {
 // block is a block that is live, or was freed of late.
 type block struct {
 	size  uint64 // in bytes
-	time  time.Duration
 	path  uint32 // index in Replay.paths
 	state state
 }

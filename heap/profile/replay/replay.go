@@ -48,10 +48,6 @@ type Replay struct {
 	totals   Totals
 	boot     int
 	blocks   blocks
-	threads  map[uint64]key // the block that the last event of a thread allocated
-	thread   uint64         // whose key is latest, not in threads
-	latest   key
-	has      bool                    // latest is set
 	number   map[profile.Path]uint32 // index in paths
 	paths    []pathState
 	recent   [256]uint32 // indexes in paths
@@ -61,36 +57,25 @@ type Replay struct {
 	latestTime time.Duration // of the event before
 }
 
-// Churn holds the totals of the events of a call path.
-type Churn struct {
-	Total     profile.Value // ever allocated
-	Temporary profile.Value // of Total, freed by the next event of the same thread
-	Live, Max profile.Value // now, and when Live.Bytes was the largest
-	Peak      profile.Value // Live when the most bytes of all call paths were live
-	Freed     uint64
-	Lifetime  float64 // sum of the lifetimes of the freed blocks, in seconds
-	Age       float64 // of the live blocks: sum of the times since they were allocated, in seconds
-}
-
 type pathState struct {
-	path profile.Path
-	Churn
-	changed int64 // number of the event that last changed Live; before that of the peak, Peak is out of date
+	path    profile.Path
+	total   profile.Value // ever allocated
+	live    profile.Value // now
+	peak    profile.Value // live when the most bytes of all call paths were live
+	changed int64         // number of the event that last changed live; before that of the peak, peak is out of date
 }
 
 // Totals holds the totals of all events.
 type Totals struct {
-	Events, Allocations, Frees, Moves int64
+	Events int64
 	// DoubleFrees counts frees of an address or number that was freed and not allocated
 	// since; only the last million freed addresses and 65,536 numbers are remembered, and
 	// no numbers before more than 64 that no event has.
 	// UnknownFrees counts frees of any other without a live block.
 	DoubleFrees, UnknownFrees int64
 	Lost                      int64         // allocations at an address that was still live, because its free was not recorded
-	Total, Temporary          profile.Value // as in Churn
 	Live, Peak                profile.Value // now, and when the most bytes were live
 	PeakTime, First, Last     time.Duration
-	Saturated                 bool // a sum overflowed and is 2^64-1
 }
 
 // NewReplay returns a Replay without events.
@@ -114,13 +99,10 @@ func (r *Replay) Add(e Event) bool {
 	t.Last = max(t.Last, e.Time)
 	switch e.Kind {
 	case Freed:
-		t.Frees++
-		return r.free(key{e.Addr, e.Numbered}, &e)
+		return r.free(key{e.Addr, e.Numbered})
 	case Moved:
-		t.Moves++
 		return r.move(&e)
 	}
-	t.Allocations++
 	r.allocate(&e)
 	return true
 }
@@ -128,9 +110,8 @@ func (r *Replay) Add(e Event) bool {
 func (r *Replay) move(e *Event) bool {
 	ok := true
 	if e.Old != 0 || e.Numbered {
-		r.forget(e.Thread) // a moved block is not temporary
 		// A block that stays at its address may be older than the recording.
-		ok = r.free(key{e.Old, e.Numbered}, e) || e.Old == e.Addr
+		ok = r.free(key{e.Old, e.Numbered}) || e.Old == e.Addr
 	}
 	r.allocate(e)
 	return ok
@@ -141,23 +122,15 @@ func (r *Replay) allocate(e *Event) {
 	k := key{e.Addr, e.Numbered}
 	if old := r.blocks.get(k); old.state == live {
 		t.Lost++
-		r.release(old, e.Time)
+		r.release(old)
 	}
 	path := r.pathNumber(e.Path)
-	r.blocks.put(k, block{path: path, size: e.Bytes, time: e.Time})
-	r.turn(e.Thread)
-	r.latest, r.has = k, true
+	r.blocks.put(k, block{path: path, size: e.Bytes})
 	v := profile.Value{Bytes: e.Bytes, Count: 1}
 	p := r.change(path)
-	p.Live.Add(v)
-	if p.Live.Bytes > p.Max.Bytes {
-		p.Max = p.Live
-	}
-	p.Total.Add(v)
-	full := t.Total.Add(v)
-	if t.Live.Add(v) || full {
-		t.Saturated = true
-	}
+	p.live.Add(v)
+	p.total.Add(v)
+	t.Live.Add(v)
 	if t.Live.Bytes > t.Peak.Bytes {
 		t.Peak, t.PeakTime, r.peakSeen = t.Live, e.Time, t.Events
 	}
@@ -182,54 +155,25 @@ func (r *Replay) pathNumber(p profile.Path) uint32 {
 	return n
 }
 
-// change returns the state of a path before its Live changes. It saves the value of Live at
+// change returns the state of a path before its live changes. It saves the value of live at
 // the peak.
 func (r *Replay) change(path uint32) *pathState {
 	p := &r.paths[path]
 	if p.changed <= r.peakSeen {
-		p.Peak = p.Live
+		p.peak = p.live
 	}
 	p.changed = r.totals.Events
 	return p
 }
 
 // release removes a block from the live blocks.
-func (r *Replay) release(b block, now time.Duration) *pathState {
-	p := r.change(b.path)
+func (r *Replay) release(b block) {
 	v := profile.Value{Bytes: b.size, Count: 1}
-	subtract(&p.Live, v)
+	subtract(&r.change(b.path).live, v)
 	subtract(&r.totals.Live, v)
-	p.Freed++
-	p.Lifetime += lifetime(b.time, now)
-	return p
 }
 
-// lifetime returns the lifetime of a block in seconds. Clocks can go backwards.
-func lifetime(from, to time.Duration) float64 { return float64(max(0, to-from)) / float64(time.Second) }
-
-// turn makes latest that of a thread.
-func (r *Replay) turn(thread uint64) {
-	if thread == r.thread {
-		return
-	}
-	if r.threads == nil {
-		r.threads = map[uint64]key{}
-	}
-	if r.has {
-		r.threads[r.thread] = r.latest
-	}
-	r.latest, r.has = r.threads[thread]
-	r.thread = thread
-	delete(r.threads, thread)
-}
-
-// forget records that the last event of a thread allocated nothing.
-func (r *Replay) forget(thread uint64) {
-	r.turn(thread)
-	r.has = false
-}
-
-func (r *Replay) free(k key, e *Event) bool {
+func (r *Replay) free(k key) bool {
 	t := &r.totals
 	b := r.blocks.get(k)
 	switch b.state {
@@ -240,14 +184,7 @@ func (r *Replay) free(k key, e *Event) bool {
 		t.UnknownFrees++
 		return false
 	}
-	p := r.release(b, e.Time)
-	r.turn(e.Thread)
-	if r.has && r.latest == k {
-		v := profile.Value{Bytes: b.size, Count: 1}
-		p.Temporary.Add(v)
-		t.Temporary.Add(v)
-	}
-	r.has = false
+	r.release(b)
 	r.blocks.free(k)
 	return true
 }
@@ -255,34 +192,14 @@ func (r *Replay) free(k key, e *Event) bool {
 // restart discards all live blocks.
 func (r *Replay) restart() {
 	for _, b := range r.blocks.all() {
-		subtract(&r.change(b.path).Live, profile.Value{Bytes: b.size, Count: 1})
+		subtract(&r.change(b.path).live, profile.Value{Bytes: b.size, Count: 1})
 	}
 	r.blocks.clear()
 	r.totals.Live = profile.Value{}
-	clear(r.threads)
-	r.has = false
 }
 
 // Totals returns the totals of all events.
 func (r *Replay) Totals() Totals { return r.totals }
-
-// Paths returns the totals of each call path, in the order in which the paths were first
-// met.
-func (r *Replay) Paths() iter.Seq2[profile.Path, Churn] {
-	return func(yield func(profile.Path, Churn) bool) {
-		ages := make([]float64, len(r.paths))
-		for _, b := range r.blocks.all() {
-			ages[b.path] += lifetime(b.time, r.totals.Last)
-		}
-		for i := range r.paths {
-			c := r.paths[i].Churn
-			c.Peak, c.Age = r.atPeak(&r.paths[i]), ages[i]
-			if !yield(r.paths[i].path, c) {
-				return
-			}
-		}
-	}
-}
 
 // dump returns a dump with a value for each path.
 func (r *Replay) dump(info profile.DumpInfo, value func(*pathState) profile.Value) *profile.Dump {
@@ -303,7 +220,7 @@ func (r *Replay) dump(info profile.DumpInfo, value func(*pathState) profile.Valu
 
 // Live returns the blocks that are live after the events so far, as a dump of a given time.
 func (r *Replay) Live(at time.Duration) *profile.Dump {
-	return r.dump(profile.DumpInfo{Name: "live", Time: at, Timed: true}, func(p *pathState) profile.Value { return p.Live })
+	return r.dump(profile.DumpInfo{Name: "live", Time: at, Timed: true}, func(p *pathState) profile.Value { return p.live })
 }
 
 // End returns the blocks that are live after the last event.
@@ -320,9 +237,9 @@ func (r *Replay) Peak() *profile.Dump {
 
 func (r *Replay) atPeak(p *pathState) profile.Value {
 	if p.changed <= r.peakSeen {
-		return p.Live
+		return p.live
 	}
-	return p.Peak
+	return p.peak
 }
 
 // Blocks yields the live blocks that have addresses, in no order.
@@ -338,12 +255,7 @@ func (r *Replay) Blocks() iter.Seq[Block] {
 
 // Ever returns all allocations, including freed ones.
 func (r *Replay) Ever() *profile.Dump {
-	return r.dump(profile.DumpInfo{Name: "ever allocated"}, func(p *pathState) profile.Value { return p.Total })
-}
-
-// Temporary returns the allocations that the next event of the same thread freed.
-func (r *Replay) Temporary() *profile.Dump {
-	return r.dump(profile.DumpInfo{Name: "temporary"}, func(p *pathState) profile.Value { return p.Temporary })
+	return r.dump(profile.DumpInfo{Name: "ever allocated"}, func(p *pathState) profile.Value { return p.total })
 }
 
 // subtract subtracts a value that is part of another one.
