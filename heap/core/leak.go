@@ -15,7 +15,7 @@ const (
 	Leaked Reach = iota
 	// Uncertain means that only heap memory outside all blocks (free memory, or memory of
 	// another allocator) points to the block, that a pointer holds the address one past
-	// its end, or that memory which the image lacks may point to it.
+	// its end or of up to 16 bytes in front of it, or that memory which the image lacks may point to it.
 	Uncertain
 	// OnStack means that only the unused part of a task's stack leads to the block, or memory of unknown purpose, in an image
 	// without registers. It may be old stack: the block may be leaked.
@@ -128,10 +128,8 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 	}
 	for _, t := range m.Threads {
 		for _, v := range t.Values {
-			if i, ok := g.find(v); ok {
+			if i, ok := g.target(0, v); ok {
 				reach(i)
-			} else {
-				g.ends(v, i)
 			}
 		}
 		l.Roots += uint64(len(t.Values) * m.PointerSize())

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"sort"
 )
 
@@ -48,13 +49,15 @@ type graph struct {
 	used   []span   // blocks with their metadata
 	past   []int32  // blocks with a pointer one past their end, or one that may be a link, that are not marked yet
 	links  []uint64 // bits of the blocks that were in past
+	begun  []uint64 // bits of positions, of blocks with a pointer to their start and another one close behind them
 	unused []span   // parts of stacks that are not followed
 	slack  bool     // words that the program may not have requested are followed, too
+	old    bool     // the words that are searched are such
 	fields map[field]bool
 }
 
 func newGraph(m *Image, h *Heap) *graph {
-	g := &graph{places: h.index(m), m: m, links: make([]uint64, len(h.Blocks)/64+1)}
+	g := &graph{places: h.index(m), m: m, links: make([]uint64, len(h.Blocks)/64+1), begun: make([]uint64, len(h.Blocks)/64+1)}
 	inside := normal(h.inside) // of an arena: few ranges for all its blocks
 	for i := range h.Blocks {
 		b, end := g.block(i), g.end(i)
@@ -66,19 +69,57 @@ func newGraph(m *Image, h *Heap) *graph {
 	return g
 }
 
-// ends records block if it ends at v, an address in no block, and the one behind it if v is in its header, where no list of the
-// allocator leads to: it may be that of an array whose indexes begin with 1.
-func (g *graph) ends(v uint64, block int) {
-	if i := g.before(v) + 1; g.h.Foreign && i < len(g.h.Blocks) {
-		if b := g.places.block(i); b.tail > 0 && v >= b.Addr-uint64(b.meta) {
-			g.maybe(g.at(i))
+// firstElement is the number of bytes in front of a block that an address may be in, if it is that of an array whose indexes begin
+// with 1.
+const firstElement = 16
+
+// target returns the block that holds v, the word at an address, 0 in a register. It records the blocks that v may also be a pointer
+// to: the one that ends at v, if it is an address in no block, and the one behind v.
+func (g *graph) target(at, v uint64) (block int, ok bool) {
+	i := g.before(v)
+	if i+1 < len(g.h.Blocks) && g.block(i+1).Addr-v <= firstElement && g.oneBased(at, v, i) {
+		g.maybe(g.at(i + 1))
+	}
+	if i < 0 {
+		return -1, false
+	}
+	b := g.block(i)
+	if ok = v < g.end(i); !ok && b.Sized() && b.Size > 0 && b.Addr+b.Size == v {
+		g.maybe(g.at(i))
+	}
+	return g.at(i), ok
+}
+
+// oneBased reports whether v, an address at or behind the block at position i, may be that of an array in the next block, whose
+// indexes begin with 1: an element fits, and two if the word at an address may be an old one. The first pointer to the start of a block
+// is one to that block. An address in a block that is in the first two words of another one may be a link of a list of free blocks.
+func (g *graph) oneBased(at, v uint64, i int) bool {
+	b := g.block(i + 1)
+	element := b.Addr - v
+	if !b.Sized() {
+		return true
+	}
+	if !g.h.Foreign && slices.ContainsFunc(g.h.Owners, func(o Owner) bool { return v == o.Head || v == o.Tail }) {
+		return false // a link of the list
+	}
+	if i >= 0 && v < g.end(i) && element > firstElement/2 {
+		if w, ok := g.find(at); ok && at-g.h.Blocks[w].Addr < 2*g.ptr {
+			return false
 		}
 	}
-	if block >= 0 {
-		if b := &g.h.Blocks[block]; b.Sized() && b.Size > 0 && b.Addr+b.Size == v {
-			g.maybe(block)
+	old := g.old
+	if i >= 0 && v == g.block(i).Addr {
+		bit := uint64(1) << (i % 64)
+		if g.begun[i/64]&bit == 0 {
+			g.begun[i/64] |= bit
+			return false
 		}
+		old = true
 	}
+	if old {
+		element *= 2
+	}
+	return element <= b.Size
 }
 
 // isLink reports whether an address in a block is one that old links hold.
@@ -117,6 +158,7 @@ func (g *graph) pointersIn(s span, visit func(at uint64, block int)) {
 	if !ok {
 		return
 	}
+	low -= min(low, firstElement)
 	size, order := g.m.PointerSize(), g.m.ByteOrder()
 	segs := g.m.Segments()
 	for i := sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= s.start }); i < len(segs) && segs[i].Addr < s.end; i++ {
@@ -135,9 +177,8 @@ func (g *graph) pointersIn(s span, visit func(at uint64, block int)) {
 				if v < low || v > high {
 					continue
 				}
-				switch i, ok := g.find(v); {
+				switch i, ok := g.target(part.Addr+uint64(off+at), v); {
 				case !ok:
-					g.ends(v, i)
 				case g.h.Foreign && g.h.Blocks[i].isLink(v):
 					g.maybe(i)
 				case g.h.Foreign || !g.isFreeList(part.Addr+uint64(off+at), v, i):
@@ -155,6 +196,8 @@ func (g *graph) pointersIn(s span, visit func(at uint64, block int)) {
 func (g *graph) inTail(block int, visit func(at uint64, to int)) {
 	b := &g.h.Blocks[block]
 	_, tail := g.parts(block)
+	g.old = true
+	defer func() { g.old = false }()
 	g.pointersAt(tail, func(at uint64, to int) {
 		v, _ := g.m.Pointer(at)
 		begins := v == g.h.Blocks[to].Addr

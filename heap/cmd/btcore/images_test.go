@@ -163,8 +163,9 @@ func TestOldStacks(t *testing.T) {
 			t.Errorf("%s of %d bytes is %s", b.Addr, b.Size, b.State)
 		}
 	}
-	// 28 are lost. A variable of a function that has not ended may still have one.
-	if n := counts["leaked"] + counts["doubtful"]; n < 27 || n > 28 || counts["doubtful"] < 10 || counts["uncertain"] > 0 {
+	// 28 are lost. A variable of a function that has not ended may still have one, and the stacks have the addresses of the headers of
+	// two: 0x20001770 at 0x2003ff78 and 0x20003560 at 0x20003128, as of arrays of double whose indexes begin with 1.
+	if n := counts["leaked"] + counts["doubtful"] + counts["uncertain"]; n < 27 || n > 28 || counts["doubtful"] < 10 || counts["uncertain"] > 2 {
 		t.Errorf("%v; %s", counts, errs)
 	}
 	packed, err := os.Open(file)

@@ -164,7 +164,7 @@ const maxAddrs = 4
 // why returns why blocks are uncertain.
 func (r *report) why(l *core.Leaks) string {
 	if len(l.Absent) == 0 {
-		return ": only what may be old leads to them\n  (a link, memory in no block, a pointer past their end, an odd address at the\n  end of a block), or a header is in doubt."
+		return ": only what may be old leads to them\n  (a link, memory in no block, a pointer past their end or just in front of\n  them, an odd address at the end of a block), or a header is in doubt."
 	}
 	text := ": memory that is not in the image may point to them."
 	if l.Least > 0 {

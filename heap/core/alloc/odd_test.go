@@ -56,6 +56,7 @@ func TestOddHeaps(t *testing.T) {
 		{"child", "", 20},
 		{"heaps", "", 20},
 		{"elsewhere", "", 20},
+		{"arrays", "", 0},
 		{"cached tunables", "GLIBC_TUNABLES=glibc.malloc.tcache_count=0", 0},
 		{"heaps hugetlb2", "GLIBC_TUNABLES=glibc.malloc.hugetlb=2", 20},
 		{"aligned threshold", "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4096", 0},
@@ -72,8 +73,8 @@ func TestOddHeaps(t *testing.T) {
 		triple, qemu string
 		cases        []string
 	}{
-		{"i686-linux-gnu", "qemu-i386", []string{"own_sbrk", "no_sbrk", "aligned", "real_time"}},
-		{"mips-linux-gnu", "qemu-mips", []string{"no_sbrk", "real_time"}},
+		{"i686-linux-gnu", "qemu-i386", []string{"own_sbrk", "no_sbrk", "aligned", "real_time", "arrays"}},
+		{"mips-linux-gnu", "qemu-mips", []string{"no_sbrk", "real_time", "arrays"}},
 	} {
 		for _, name := range x.cases {
 			t.Run(name+"-"+x.triple, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestOddHeaps(t *testing.T) {
 // TestOddMusl is TestOddHeaps for musl.
 func TestOddMusl(t *testing.T) {
 	cmdtest.Long(t)
-	for _, name := range []string{"no_sbrk", "aligned", "trimmed", "cached", "ended", "child", "heaps", "elsewhere"} {
+	for _, name := range []string{"no_sbrk", "aligned", "trimmed", "cached", "ended", "child", "heaps", "elsewhere", "arrays"} {
 		t.Run(name, func(t *testing.T) {
 			c := oddCase{name, "", 20}
 			p := coreOf(t, "musl-gcc", "", c, "-Wno-implicit-function-declaration")
@@ -100,7 +101,7 @@ func TestOddMusl(t *testing.T) {
 
 // TestOddJemalloc is TestOddHeaps for jemalloc.
 func TestOddJemalloc(t *testing.T) {
-	for _, name := range []string{"own_sbrk", "no_sbrk", "aligned", "cached", "ended", "single", "child", "heaps", "elsewhere"} {
+	for _, name := range []string{"own_sbrk", "no_sbrk", "aligned", "cached", "ended", "single", "child", "heaps", "elsewhere", "arrays"} {
 		t.Run(name, func(t *testing.T) {
 			if name != "aligned" && name != "single" {
 				cmdtest.Long(t)
@@ -132,7 +133,7 @@ func TestOddFirmware(t *testing.T) {
 		{NewlibNano, "cortex-m3", []string{"--specs=nano.specs"}},
 		{Picolibc, "riscv32", nil},
 	} {
-		for _, name := range []string{"usual", "own_sbrk", "aligned", "resized", "freed"} {
+		for _, name := range []string{"usual", "own_sbrk", "aligned", "resized", "freed", "arrays"} {
 			t.Run(x.kind.String()+"/"+name, func(t *testing.T) {
 				flags := append([]string{"-g", "-Os", "-Wno-implicit-function-declaration", "-DCASE=" + name, source(t, "oddfw.c"), source(t, "bare.c")}, x.flags...)
 				exe, ram, addr := cmdtest.Board(t, x.board, source(t, "../../../cmd/btcore/testdata/firmware"), flags...)

@@ -44,6 +44,19 @@ static void keep(void *p, size_t n)
 	UNLOCK();
 }
 
+/* before keeps only an address that is a few bytes in front of a block, as of an array whose indexes begin with 1. */
+static void *before(size_t n, size_t bytes)
+{
+	char *p = malloc(n);
+
+	note(p, n, 2);
+	LOCK();
+	if (kept_count < MOST)
+		kept[kept_count++] = p - bytes;
+	UNLOCK();
+	return p;
+}
+
 /* some allocates blocks of all sizes up to most, frees each third one, and leaks a few. */
 static __attribute__((noinline)) void some(int n, size_t most)
 {
@@ -72,4 +85,44 @@ static __attribute__((noinline)) void clear(void)
 
 	for (size_t i = 0; i < sizeof space; i++)
 		space[i] = 0;
+}
+
+/* Arrays whose indexes begin with 1, between other blocks, and matrices as in Numerical Recipes: without and with NR_END. */
+static __attribute__((noinline)) void arrays(void)
+{
+	static const size_t sizes[] = { 1, 2, 4, 8, 12, 16 };
+	void *drop[8];
+	int drops = 0;
+
+	for (uintptr_t i = 0; i < 48; i++) {
+		size_t of = sizes[i % 6], n = of * (2 + any(8));
+		switch (any(4)) {
+		case 0:
+			keep(malloc(n), n);
+			break;
+		case 1:
+			note(malloc(n), n, 1);
+			break;
+		case 2:
+			if (drops < 8)
+				drop[drops++] = malloc(n);
+		}
+		before(n, of);
+	}
+	for (int with = 0; with < 2; with++) {
+		void **m = NULL;
+		if (!with)
+			m = before(6 * sizeof *m, sizeof *m);
+		else
+			keep(m = malloc(7 * sizeof *m), 7 * sizeof *m);
+		for (int i = 0; i < 6; i++) {
+			size_t n = (5 + (size_t)with) * sizeof(double);
+			double *row = malloc(n);
+			note(row, n, with ? 0 : 2);
+			m[with + i] = with ? row : row - 1;
+		}
+	}
+	while (drops)
+		free(drop[--drops]);
+	memset(drop, 0, sizeof drop);
 }
