@@ -37,9 +37,6 @@ func TestMemoryInProportion(t *testing.T) {
 	}{
 		{"sites", func(p *profile.Profile) { p.Sites(profile.Bytes, true, 20) }},
 		{"top", func(p *profile.Profile) { p.Top(profile.Bytes, 20) }},
-		{"tree", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Min: 0.5}) }},
-		{"callers", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Min: 0.5, Callers: true}) }},
-		{"callers, 1 level", func(p *profile.Profile) { p.Tree(profile.TreeOptions{Depth: 1, Callers: true}) }},
 		{"leaks", func(p *profile.Profile) { growth.Judge(p, growth.Options{}) }},
 		{"folded", func(p *profile.Profile) { export.Write(io.Discard, p, "folded", profile.Bytes) }},
 		{"pprof", func(p *profile.Profile) { export.Write(io.Discard, p, "pprof", profile.Bytes) }},

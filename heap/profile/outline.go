@@ -1,9 +1,6 @@
 package profile
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // outline has what is directly below each node of a tree of stacks: the rows with a value in the
 // last dump.
@@ -48,30 +45,4 @@ func (p *Profile) outline() *outline {
 		o.next[node], o.child[parent] = o.child[parent], uint32(node)
 	}
 	return o
-}
-
-// outlinePart is a value below a node, with what is below it: that of a node, or the rest of the
-// tail of an item. An item without a tail has no value.
-type outlinePart struct {
-	value uint32
-	node  uint32   // 0 if it is of an item
-	item  uint32   // index in items
-	tail  []uint32 // of the item
-}
-
-// parts yields the items of a node, and its children.
-func (o *outline) parts(node uint32) iter.Seq[outlinePart] {
-	return func(yield func(outlinePart) bool) {
-		for i := o.first[node]; i != 0; i = o.items[i-1].next {
-			_, tail := o.tree.stack(o.items[i-1].stack)
-			if !yield(outlinePart{outermost(tail), 0, i - 1, tail}) {
-				return
-			}
-		}
-		for c := o.child[node]; c != 0; c = o.next[c] {
-			if !yield(outlinePart{value: o.tree.nodes.at(int(c)).value, node: c}) {
-				return
-			}
-		}
-	}
 }

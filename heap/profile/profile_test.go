@@ -104,11 +104,7 @@ func TestSites(t *testing.T) {
 		{"focus", View{By: ByFunction, Filter: Filter{Focus: re("idle")}}, options{}, "30/3 30/3 idle\n0/0 30/3 main\n"},
 		{"focus by file", View{By: ByFunction, Filter: Filter{Focus: re(`work\.c`)}}, options{n: 1}, "150/2 155/3 xmalloc\n"},
 		{"ignore", View{By: ByFunction, Filter: Filter{Ignore: re("idle|0x9000")}}, options{}, "150/2 150/2 xmalloc\n0/0 150/2 main\n0/0 150/2 work\n"},
-		{"show", View{By: ByFunction, Filter: Filter{Show: re("main")}}, options{}, "180/5 185/6 main\n5/1 5/1 0x9000\n"},
 	} {
-		if c.name == "show" { // idle is in main.c, which matches, too
-			c.want = "155/3 185/6 main\n30/3 30/3 idle\n"
-		}
 		r := first(t, c.view).Sites(c.o.weight, c.o.cum, c.o.n)
 		if got := siteRows(r.Rows); got != c.want {
 			t.Errorf("%s: got\n%swant\n%s", c.name, got, c.want)
@@ -120,39 +116,6 @@ func TestSites(t *testing.T) {
 	}
 	if r := p.Sites(Bytes, false, 1); r.Total != (Value{155, 3}) || r.Paths != 2 || r.Sites != 4 || len(r.Rows) != 1 || p.Total(0) != r.Total {
 		t.Errorf("without idle: %+v", r)
-	}
-}
-
-func TestTree(t *testing.T) {
-	p := first(t, View{By: ByFunction})
-	show := func(root *Node) string {
-		var b strings.Builder
-		var walk func(n *Node, depth int)
-		walk = func(n *Node, depth int) {
-			fmt.Fprintf(&b, "%s%s %d/%d", strings.Repeat(" ", depth), n.Site, n.Total.Bytes, n.Total.Count)
-			if n.Omitted+n.Below > 0 {
-				fmt.Fprintf(&b, " omitted %d with %d, below %d", n.Omitted, n.Rest.Bytes, n.Below)
-			}
-			b.WriteByte('\n')
-			for _, c := range n.Children {
-				walk(c, depth+1)
-			}
-		}
-		walk(root, 0)
-		return b.String()
-	}
-	for _, c := range []struct {
-		o    TreeOptions
-		want string
-	}{
-		{TreeOptions{}, " 185/6\n main 185/6\n  work 155/3\n   xmalloc 155/3\n    0x9000 5/1\n  idle 30/3\n"},
-		{TreeOptions{Weight: Count, Depth: 2}, " 185/6\n main 185/6\n  idle 30/3\n  work 155/3 omitted 0 with 0, below 2\n"},
-		{TreeOptions{Min: 50}, " 185/6\n main 185/6 omitted 1 with 30, below 0\n  work 155/3\n   xmalloc 155/3 omitted 1 with 5, below 0\n"},
-		{TreeOptions{Callers: true, Depth: 1}, " 185/6\n xmalloc 150/2 omitted 0 with 0, below 2\n idle 30/3 omitted 0 with 0, below 1\n 0x9000 5/1 omitted 0 with 0, below 3\n"},
-	} {
-		if got := show(p.Tree(c.o)); got != c.want {
-			t.Errorf("%+v: got\n%swant\n%s", c.o, got, c.want)
-		}
 	}
 }
 
@@ -422,7 +385,7 @@ func isEmpty(t *testing.T, p *Profile) {
 	if p.Len()+len(p.Top(Bytes, -1))+len(p.Sites(9, true, -3).Rows) != 0 {
 		t.Error("something in nothing")
 	}
-	if p.Total(-1) != (Value{}) || p.Total(5) != (Value{}) || len(p.Tree(TreeOptions{}).Children) != 0 {
+	if p.Total(-1) != (Value{}) || p.Total(5) != (Value{}) {
 		t.Error("a total")
 	}
 	p.Unmatched()

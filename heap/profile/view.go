@@ -79,17 +79,17 @@ type View struct {
 // do. Each expression is matched against the names of functions, source files and
 // modules; nil is no expression. The zero Filter leaves out nothing.
 type Filter struct {
-	Hide, Show    *regexp.Regexp // leave out frames that match Hide, and frames that do not match Show
+	Hide          *regexp.Regexp // leave out frames that match Hide
 	Ignore, Focus *regexp.Regexp // leave out call paths with a frame that matches Ignore, and call paths without a frame that matches Focus
 	Suppress      *regexp.Regexp // as Ignore, but a default list: Unmatched does not report it
 }
 
 // Matched holds which expressions of a [Filter] match a frame.
-type Matched struct{ Hide, Show, Ignore, Focus bool }
+type Matched struct{ Hide, Ignore, Focus bool }
 
 // Or returns the expressions that match in m or in o.
 func (m Matched) Or(o Matched) Matched {
-	return Matched{m.Hide || o.Hide, m.Show || o.Show, m.Ignore || o.Ignore, m.Focus || o.Focus}
+	return Matched{m.Hide || o.Hide, m.Ignore || o.Ignore, m.Focus || o.Focus}
 }
 
 // Frames appends those frames of an address that the filter shows, innermost first, and
@@ -128,15 +128,15 @@ func (f *Filter) match(frame *symbol.Frame, module string) (m Matched, shown boo
 	match := func(re *regexp.Regexp) bool {
 		return re != nil && (re.MatchString(frame.Name) || frame.File != "" && re.MatchString(frame.File) || module != "" && re.MatchString(module))
 	}
-	m = Matched{match(f.Hide), match(f.Show), match(f.Ignore) || match(f.Suppress), match(f.Focus)}
-	return m, !m.Hide && (f.Show == nil || m.Show)
+	m = Matched{match(f.Hide), match(f.Ignore) || match(f.Suppress), match(f.Focus)}
+	return m, !m.Hide
 }
 
 // Any reports whether the filter has an expression.
 func (f *Filter) Any() bool { return f != nil && *f != Filter{} }
 
-// Unmatched returns the expressions not set in m, as "hide REGEX", "show REGEX", "ignore
-// REGEX" and "focus REGEX".
+// Unmatched returns the expressions not set in m, as "hide REGEX", "ignore REGEX" and "focus
+// REGEX".
 func (f *Filter) Unmatched(m Matched) (list []string) {
 	if f == nil {
 		return nil
@@ -145,7 +145,7 @@ func (f *Filter) Unmatched(m Matched) (list []string) {
 		name    string
 		re      *regexp.Regexp
 		matched bool
-	}{{"hide", f.Hide, m.Hide}, {"show", f.Show, m.Show}, {"ignore", f.Ignore, m.Ignore}, {"focus", f.Focus, m.Focus}} {
+	}{{"hide", f.Hide, m.Hide}, {"ignore", f.Ignore, m.Ignore}, {"focus", f.Focus, m.Focus}} {
 		if e.re != nil && !e.matched {
 			list = append(list, e.name+" "+e.re.String())
 		}

@@ -93,7 +93,7 @@ func (f *frames) keepsStack(stack []symbol.Addr) bool {
 func (f *frames) text(a symbol.Addr) string {
 	c := f.of(a)
 	if f.filter.Any() {
-		f.matched = f.matched.Or(profile.Matched{Hide: c.matched.Hide, Show: c.matched.Show})
+		f.matched = f.matched.Or(profile.Matched{Hide: c.matched.Hide})
 	}
 	return c.text
 }

@@ -71,7 +71,7 @@ func newCommand() *cobra.Command {
 	f.StringVarP(&o.output, "output", "o", "", "write to `FILE`")
 	cli.AddFlags(c, "Output", f)
 
-	o.Add(c, "Frames", "hide", "show", "ignore", "focus")
+	o.Add(c, "Frames", "hide", "ignore", "focus")
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.BoolVarP(&o.basenames, "basenames", "s", false, "strip directories from file names")
 	cli.AddFlags(c, "Frames", f)

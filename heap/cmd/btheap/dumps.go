@@ -20,7 +20,7 @@ func dumpsCommand() *cobra.Command {
 	}
 	s.add(c, "Output", "json", "output")
 	s.add(c, "Input", append([]string{"dump"}, noteFlags...)...)
-	s.add(c, "Logs of an unusual form or size", append(rareInput, "machine")...)
+	s.add(c, "Logs of an unusual form", append(rareInput, "machine")...)
 	return c
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,9 +19,9 @@ import (
 var (
 	symbolFlags = []string{"exe", "maps"}
 	noteFlags   = []string{"quiet", "verbose"}
-	frameFlags  = []string{"basenames", "hide", "show", "ignore", "focus"}
+	frameFlags  = []string{"basenames", "hide", "ignore", "focus"}
 
-	rareInput   = []string{"split", "heap-line", "input-format", "bare", "strict", "max-paths"}
+	rareInput   = []string{"split", "input-format"}
 	rareSymbols = []string{"force", "sysroot", "debug-dir", "machine"}
 )
 
@@ -41,7 +42,6 @@ func (s *session) own() *pflag.FlagSet {
 	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
 	f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and their wrappers at the inner end of call paths, and the start of the program at the outer end")
 	f.StringVar(&s.at, "at", "", "for a recording with events, report the blocks that were live at `WHEN`: peak, end, or a time such as 2.5s")
-	f.Var(&s.maxPaths, "max-paths", "keep `N` distinct call paths, and add up the others as one (default 10 million)")
 	f.StringVar(&s.weight, "weight", "bytes", "order by `WHAT`: bytes or count")
 	f.BoolVar(&s.json, "json", false, "write JSON (heap/docs/btheap.schema.json)")
 	f.StringVarP(&s.output, "output", "o", "", "write to `FILE`")
@@ -65,18 +65,18 @@ func (s *session) add(c *cobra.Command, group string, names ...string) {
 
 // addAll adds the flags of a report on call paths: these, and those on symbols and input. The flags
 // that the command has already are the first group.
-func (s *session) addAll(c *cobra.Command, first string, frames, output []string) {
+func (s *session) addAll(c *cobra.Command, first string, frames, output []string, rare ...string) {
 	cli.AddFlags(c, first, c.Flags())
 	s.add(c, first, output...)
 	s.add(c, "Symbols", symbolFlags...)
 	s.add(c, "Input", append([]string{"dump"}, noteFlags...)...)
 	s.add(c, "Frames", frames...)
-	s.addRare(c)
+	s.addRare(c, rare...)
 }
 
-// addRare adds the flags that few logs need.
-func (s *session) addRare(c *cobra.Command) {
-	s.add(c, "Logs of an unusual form or size", rareInput...)
+// addRare adds the flags that few logs need: more, and those on symbols and input.
+func (s *session) addRare(c *cobra.Command, more ...string) {
+	s.add(c, "Logs of an unusual form", slices.Concat(rareInput, more)...)
 	s.add(c, "Symbols that are not found, or are wrong", rareSymbols...)
 }
 

@@ -22,12 +22,12 @@ func FuzzCommand(f *testing.F) {
 	}
 	f.Add(serial[:4000], uint16(0x1ff))
 	f.Fuzz(func(t *testing.T, log []byte, set uint16) {
-		commands := [][]string{{"top"}, {"tree", "--min", "0"}, {"diff", "-n", "0"}, {"dumps"}, {"html"},
+		commands := [][]string{{"top"}, {"diff", "-n", "0"}, {"dumps"}, {"html"},
 			{"export", "-F", "folded"},
-			{"leaks"}, {"leaks", "--json", "--heap", "1M"}, {"top", "--json"}, {"diff", "--json"}, {"tree", "--by", "size"}, {"map"}}
+			{"leaks"}, {"leaks", "--json", "--heap", "1M"}, {"top", "--json"}, {"diff", "--json"}, {"top", "--by", "size"}, {"map"}}
 		n := int(set) % len(commands)
 		args := append([]string{}, commands[n]...)
-		for i, flag := range []string{"--split=a", "--dump=1..2", "--by=module", "--hide=4", "--weight=count", "--max-paths=2", "--bare"} {
+		for i, flag := range []string{"--split=a", "--dump=1..2", "--by=module", "--hide=4", "--weight=count", "--focus=0"} {
 			if int(set)/len(commands)>>i&1 == 1 {
 				args = append(args, flag)
 			}

@@ -54,7 +54,7 @@ reports, it draws each heap.`,
 	f := c.Flags()
 	f.StringVar(&h.title, "title", "", "`TEXT` is the title of the page")
 	f.Var(&h.heap, "heap", "`SIZE` of the heap, such as 256K: shows when it is exhausted")
-	h.addAll(c, "Page", oneFrames, []string{"output"})
+	h.addAll(c, "Page", oneFrames, []string{"output"}, "heap-line")
 	return c
 }
 

@@ -52,7 +52,7 @@ recording with events, it compares 40 to 80 moments.`,
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if what surely leaks (95 %) grows by more than `RATE`: 1K/h, 64/dump")
 	f.StringVar(&l.format, "format", "text", "write `WHAT`: text, or gcc (FILE:LINE: warning: ...)")
-	l.addAll(c, "Leaks", compareFrames, []string{"json", "output"})
+	l.addAll(c, "Leaks", compareFrames, []string{"json", "output"}, "heap-line")
 	c.MarkFlagsMutuallyExclusive("json", "format")
 	return c
 }

@@ -326,8 +326,8 @@ func TestCutStack(t *testing.T) {
 		pcs = append(pcs, 0x401000+16*i)
 	}
 	log := record(t, 64, pcs...) + record(t, 32, pcs[:30]...)
-	out, errs, code := command(log, "tree", "--depth", "1", "-")
-	if code != 0 || !strings.Contains(out, "   64  66.7      1  (cut at 31 frames) ") || !strings.Contains(out, "   32  33.3      1  0x4011d0 ") {
+	out, errs, code := command(log, "top", "--cum", "-n", "0", "-")
+	if code != 0 || !regexp.MustCompile(`(?m) 64  +66\.7 +1  \(cut at 31 frames\)$`).MatchString(out) || !regexp.MustCompile(`(?m) 96 +100\.0 +2  0x4011d0$`).MatchString(out) {
 		t.Errorf("exit code %d, %s%s", code, errs, out)
 	}
 }

@@ -46,7 +46,7 @@ of a file, and looks at the last 240 dumps. Ctrl-C ends it.`,
 	l.add(c, "Symbols", symbolFlags...)
 	l.add(c, "Input", noteFlags...)
 	l.add(c, "Frames", compareFrames...)
-	l.addRare(c)
+	l.addRare(c, "heap-line")
 	return c
 }
 

@@ -39,7 +39,7 @@ func newCommand() *cobra.Command {
 	root := cli.Root(&cobra.Command{Use: "btheap [COMMAND] [flags] FILE...", Long: about, Example: examples})
 	addSummary(root)
 	cli.ExitCodes(root, exitCodes)
-	root.AddCommand(leaksCommand(), liveCommand(), topCommand(), treeCommand(), diffCommand(), dumpsCommand(), mapCommand(),
+	root.AddCommand(leaksCommand(), liveCommand(), topCommand(), diffCommand(), dumpsCommand(), mapCommand(),
 		htmlCommand(), exportCommand())
 	return root
 }

@@ -120,9 +120,6 @@ func TestReports(t *testing.T) {
 		{"no such dump", []string{"top", "--dump", "9", log}, 2, nil, "--dump 9: the log has 4"},
 		{"dumps", []string{"dumps", marked}, 0, []string{"Dump  Boot  Number", "1     1       0     0.000  18 of 18", "4     1       3     3.000  27 of 27"}, ""},
 		{"a lost line", []string{"top", "--dump", "1", lost}, 0, []string{"dump 1"}, "17 of 18 records: lines were lost"},
-		{"tree", []string{"tree", "--dump", "1", log}, 0, []string{"0x401900", "  0x401500 → 0x401200\n", "  0x401300 → 0x401110\n"}, ""},
-		{"tree, collapsed", []string{"tree", "--dump", "1", "--depth", "1", log}, 0, []string{"0x401900 (+6 call sites)"}, ""},
-		{"tree of callers", []string{"tree", "--callers", "--dump", "1", "--depth", "1", "--min", "50", log}, 0, []string{"0x401200 (+2 call sites)", "(2 call sites below 50 %)"}, ""},
 		{"diff past bounds in a log", []string{"diff", "--fail-on-growth", "36913", log}, 1, nil, "grew by 36,914 bytes"},
 		{"diff past a limit with a unit", []string{"diff", "--fail-on-growth", "36K", log}, 1, nil, "grew by 36,914 bytes, more than 36,864"},
 		{"diff of one dump", []string{"diff", one}, 2, nil, one + ": one dump, expected two or more; --split REGEX says at which line a dump begins"},
@@ -157,8 +154,6 @@ func TestReports(t *testing.T) {
 		{"a log without a command", []string{log}, 0, []string{"the largest call paths"}, ""},
 		{"an ELF file as a log", []string{"top", os.Args[0]}, 2, nil, "an ELF file, expected a log: give it with -e"},
 		{"a negative number of rows", []string{"top", "-n", "-1", log}, 2, nil, `--rows "-1": expected a number from 0`},
-		{"events of a dump", []string{"events", "--dump", "2", log}, 2, nil, "unknown flag: --dump"},
-		{"events, split", []string{"events", "--split", "x", log}, 2, nil, "unknown flag: --split"},
 		{"symbols of dumps", []string{"dumps", "-e", "x.elf", log}, 2, nil, "unknown shorthand flag: 'e'"},
 		{"a moment as a dump", []string{"dumps", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
 		{"diff of a moment", []string{"diff", "--at", "peak", log}, 2, nil, "unknown flag: --at"},
@@ -185,7 +180,7 @@ func TestReports(t *testing.T) {
 }
 
 func TestHelpFits(t *testing.T) {
-	for _, c := range append([]string{""}, "leaks", "top", "tree", "diff", "dumps", "html", "export") {
+	for _, c := range append([]string{""}, "leaks", "top", "diff", "dumps", "html", "export") {
 		args := []string{"--help"}
 		if c != "" {
 			args = []string{c, "--help"}

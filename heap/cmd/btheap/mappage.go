@@ -3,7 +3,6 @@ package main
 import (
 	"slices"
 
-	heaplog "github.com/lwsbt/lwsbt/heap/heaplog"
 	"github.com/lwsbt/lwsbt/heap/internal/heapmap"
 	"github.com/lwsbt/lwsbt/heap/profile"
 	"github.com/lwsbt/lwsbt/heap/report"
@@ -28,7 +27,7 @@ func (h *html) heapMap() (*report.Map, error) {
 		h.note("the page has no heap map: it needs logs that can be read again, expected files")
 		return nil, nil
 	}
-	again, err := h.Open(h.ctx, h.files, nil, heaplog.MaxPaths(int(h.maxPaths))) // not grouped by h.label
+	again, err := h.Open(h.ctx, h.files, nil) // not grouped by h.label
 	if err != nil {
 		return nil, err
 	}

@@ -17,9 +17,9 @@ import (
 
 // This file selects the dumps that a command reports on:
 //
-//	top, tree, export  the last steady dump, the moment of --at, or the sum of those of --dump
-//	diff                     complete dumps: the first and last of the last boot with two
-//	leaks, html              all dumps; of a recording with events and few dumps, moments of the events
+//	top, export   the last steady dump, the moment of --at, or the sum of those of --dump
+//	diff          complete dumps: the first and last of the last boot with two
+//	leaks, html   all dumps; of a recording with events and few dumps, moments of the events
 
 // leaveOut returns the last dumps of a log, to which another will be added, without those that
 // latest does not need: it needs the last two, and the last steady one before these.

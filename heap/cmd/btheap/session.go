@@ -24,15 +24,14 @@ import (
 // session holds the flags that several subcommands have, and the input.
 type session struct {
 	logflags.Flags
-	view     profile.View // a subcommand sets the default of View.By
-	by       string
-	weight   string
-	rows     cli.Natural // a subcommand sets the default
-	maxPaths cli.Natural
-	output   string
-	json     bool
-	at       string
-	noFold   bool
+	view   profile.View // a subcommand sets the default of View.By
+	by     string
+	weight string
+	rows   cli.Natural // a subcommand sets the default
+	output string
+	json   bool
+	at     string
+	noFold bool
 
 	c       *cobra.Command
 	files   []string // arguments
@@ -150,7 +149,7 @@ func (s *session) open(more ...heaplog.Option) (err error) {
 	if s.WaitsForTerminal(s.files, s.c.InOrStdin()) {
 		s.note("reading standard input")
 	}
-	more = append(more, heaplog.MaxPaths(int(s.maxPaths)), heaplog.GroupBy(s.label), heaplog.KeepMoments(s.moments))
+	more = append(more, heaplog.GroupBy(s.label), heaplog.KeepMoments(s.moments))
 	if s.reader, err = s.Open(s.ctx, s.files, s.c.InOrStdin(), more...); err != nil {
 		return err
 	}

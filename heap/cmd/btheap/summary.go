@@ -45,8 +45,8 @@ func addSummary(c *cobra.Command) {
 	}
 	l.add(c, "Symbols", symbolFlags...)
 	l.add(c, "Input", "quiet")
-	l.add(c, "Frames", "basenames", "no-fold", "hide", "show")
-	l.add(c, "Logs of an unusual form", "split", "heap-line", "input-format", "bare")
+	l.add(c, "Frames", "basenames", "no-fold", "hide")
+	l.add(c, "Logs of an unusual form", append(rareInput, "heap-line")...)
 	l.add(c, "Symbols that are not found, or are wrong", rareSymbols...)
 }
 

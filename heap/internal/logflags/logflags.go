@@ -80,9 +80,6 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	"hide": func(f *Flags, s *pflag.FlagSet) {
 		s.Var(shared.Regexp{To: &f.Filter.Hide}, "hide", "leave out frames that match `REGEX`")
 	},
-	"show": func(f *Flags, s *pflag.FlagSet) {
-		s.Var(shared.Regexp{To: &f.Filter.Show}, "show", "leave out frames that do not match `REGEX`")
-	},
 	"ignore": func(f *Flags, s *pflag.FlagSet) {
 		s.Var(shared.Regexp{To: &f.Filter.Ignore}, "ignore", "leave out call paths with a frame that matches\n`REGEX`")
 	},

@@ -78,15 +78,14 @@ func flagError(err error) error {
 const SplitHint = "--split REGEX says at which line a dump begins"
 
 // noneHint is the advice where a log has no records.
-const noneHint = "--bare reads records without a lead-in, --input-format SYSTEM a part of a system's trace"
+const noneHint = "--input-format SYSTEM reads a part of a system's trace, btdecode --bare records without a lead-in"
 
 // withHint returns the text of a note, with the flag that may help.
 func withHint(n heaplog.Note) string {
 	hint := map[string]string{
-		"Split":    SplitHint,
-		"MaxPaths": "--max-paths sets the limit",
-		"Maps":     "give --maps, or -e with the ELF file",
-		"Exe":      "give -e with the build that ran, --maps or -e FILE@0xADDR, or link with -no-pie",
+		"Split": SplitHint,
+		"Maps":  "give --maps, or -e with the ELF file",
+		"Exe":   "give -e with the build that ran, --maps or -e FILE@0xADDR, or link with -no-pie",
 	}[n.Option]
 	if hint == "" {
 		return n.Text

@@ -145,7 +145,7 @@ var memoryCases = func() (list []memoryCase) {
 	add(kept(fixedMemory+page, perPath, mostMemory), "btheap html TWO", "btheap html --force -e ELF TWO")
 	add(kept(fixedMemory, perPath, mostMemory),
 		"btstats ONE",
-		"btheap top ONE", "btheap top --force -e ELF ONE", "btheap top --stacks ONE", "btheap tree ONE", "btheap tree --depth 3 --force -e ELF ONE",
+		"btheap top ONE", "btheap top --force -e ELF ONE", "btheap top --stacks ONE",
 		"btheap diff TWO")
 	add(kept(fixedMemory, perLargest, mostPprof), "btheap export -F pprof ONE", "btheap export -F folded ONE")
 	add(kept(fixedMemory, perLargest, mostEvents), "btheap top EVENTS")
