@@ -19,6 +19,7 @@ type boot struct {
 	touch                 []bool
 	hook                  int     // bins at the end whose floor may still fall: the usual time that the memory is above it
 	most                  float64 // largest rise above an earlier level
+	step                  float64 // median change of the level from one bin to the next
 	lost                  float64 // standard deviation of a level because of lost blocks, in bytes
 }
 
@@ -47,6 +48,12 @@ func reduce(from *Boot, index int, quantum float64) *boot {
 		low = math.Min(low, v)
 		b.most = math.Max(b.most, v-low)
 	}
+	steps := make([]float64, 0, n)
+	for i := range b.level[1:] {
+		steps = append(steps, math.Abs(b.level[i+1]-b.level[i]))
+	}
+	slices.Sort(steps)
+	b.step = steps[len(steps)/2]
 	b.envelope()
 	b.hook = b.excursion()
 	return b
@@ -178,15 +185,7 @@ func (b *boot) jumped(from, to int) bool {
 	if above[len(above)/2]-b.floor[to] < flatPart*rise {
 		return true
 	}
-	if b.at[from] > b.at[0]+startUp*b.span() {
-		return false
-	}
-	var steps []float64
-	for i := range b.level[1:] {
-		steps = append(steps, math.Abs(b.level[i+1]-b.level[i]))
-	}
-	slices.Sort(steps)
-	return rise > startStep*steps[len(steps)/2]
+	return b.at[from] <= b.at[0]+startUp*b.span() && rise > startStep*b.step
 }
 
 // excursion returns for how many bins the memory usually is above its floor near the end: the sixth
