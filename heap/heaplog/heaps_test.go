@@ -43,6 +43,20 @@ func TestHeapsByName(t *testing.T) {
 	}
 }
 
+// A device that does not know its largest free block writes 0: memory that is free is in some block.
+func TestLargestUnknown(t *testing.T) {
+	for line, want := range map[string]profile.Heap{
+		"free=7 largest=0": {Free: known(7)},
+		"free=0 largest=0": {Free: known(0), Largest: known(0)},
+		"largest=0":        {},
+	} {
+		_, r := pathDumps(t, "~h#boot\n~h#heap "+line+"\n~h#begin 0\n~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n~h#end 0\n")
+		if got := r.Heaps()[0].Reports[0].Heap; got != want {
+			t.Errorf("%s: %+v, want %+v", line, got, want)
+		}
+	}
+}
+
 // A report in several lines, which may end with any of them, has the time of its own lines.
 func TestTimesOfReports(t *testing.T) {
 	for _, lines := range [][]string{

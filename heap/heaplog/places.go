@@ -259,7 +259,9 @@ func heapOf(h *codec.Header) *profile.Heap {
 	}
 	name, _ := h.Get("name")
 	_, foreign := h.Get(forms.ForeignKey)
-	return &profile.Heap{Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min"), Foreign: foreign}
+	r := &profile.Heap{Name: name, Size: amount("size"), Free: amount("free"), Largest: amount("largest"), Min: amount("min"), Foreign: foreign}
+	r.Largest.Known = r.Largest.Known && (r.Largest.Bytes > 0 || r.Free.Known && r.Free.Bytes == 0) // what is free has a largest block
+	return r
 }
 
 // emptied reports whether the latest dump is whole and has no blocks: the program had freed everything.

@@ -27,8 +27,8 @@ void lwsbt_head_device(const struct lwsbt_out *out, const struct lwsbt_device *d
 /* Numbers that an allocator reports, in bytes. */
 struct lwsbt_numbers {
 	size_t size;		/* size of the heap */
-	size_t free, largest;	/* free now; the largest free block */
-	size_t least;		/* the least that was ever free */
+	size_t free, largest;	/* free now; the largest free block, 0 if it is not known */
+	size_t least;		/* the least that was ever free, 0 if it is not known */
 	const char *name;	/* of the heap, if the device has several; or NULL */
 };
 

@@ -215,7 +215,7 @@ func change(t *growth.HeapTrend) string {
 	if last.Size.Known {
 		s += " of " + amount(last.Size)
 	}
-	if t.Least.Known && t.Least.Bytes < last.Free.Bytes {
+	if t.Least.Known && t.Least.Bytes > 0 && t.Least.Bytes < last.Free.Bytes {
 		s += ", never below " + amount(t.Least)
 	}
 	return s

@@ -26,7 +26,7 @@ const (
 type Comparison struct {
 	profile.Row
 	Fate          Fate
-	Why           string // why Fate is FateUnknown
+	Why           string // why Fate is FateUnknown, or what a FateMended of a path that is not there depends on
 	Before, After leak.Judgement
 }
 
@@ -73,7 +73,7 @@ func Compare(p *profile.Profile, n int) *Comparisons {
 	renamed := slices.ContainsFunc(c.List, func(x Comparison) bool { return x.Fate == FateNew })
 	for i := range c.List {
 		if x := &c.List[i]; x.Fate == FateGone && !renamed {
-			x.Fate = FateMended
+			x.Fate, x.Why = FateMended, "no block of it after the update: mended if what allocates it ran"
 		}
 	}
 	order := []Fate{FateNew, FateStill, FateUnknown, FateGone, FateMended}
