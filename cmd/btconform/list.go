@@ -11,16 +11,15 @@ import (
 
 func newList() *cobra.Command {
 	var globs []string
-	var asJSON, asC bool
+	var asJSON bool
 	c := &cobra.Command{
-		Use:   "list [--run GLOB] [--json | --c] [VECTORS...]",
+		Use:   "list [--run GLOB] [--json] [VECTORS...]",
 		Short: "list the vectors",
 		Long: `list prints the ID, operations, clauses, and file and line of each vector,
 separated by tabs. With --json it prints the vectors themselves, an element for
 each operation: input, request of BTP/1, and expected output. The form is that
-of conformance/btv/schema.json. With --c it prints them as a C header; see
-conformance/example/vectors.c.`,
-		Example: "btconform list --run 'delta/*' | cut -f1\nbtconform list --json > vectors.json\nbtconform list --c > vectors.h",
+of conformance/btv/schema.json.`,
+		Example: "btconform list --run 'delta/*' | cut -f1\nbtconform list --json > vectors.json",
 		RunE: func(c *cobra.Command, args []string) error {
 			set, err := loadVectors(c, args)
 			if err != nil {
@@ -30,12 +29,8 @@ conformance/example/vectors.c.`,
 				return cli.Usagef("no vector's ID matches --run %s", strings.Join(globs, " --run "))
 			}
 			w := bufio.NewWriter(c.OutOrStdout())
-			if asJSON || asC {
-				write := set.WriteJSON
-				if asC {
-					write = set.WriteC
-				}
-				if err := write(w); err != nil {
+			if asJSON {
+				if err := set.WriteJSON(w); err != nil {
 					return failed(err)
 				}
 				return w.Flush()
@@ -54,7 +49,5 @@ conformance/example/vectors.c.`,
 written.`)
 	c.Flags().StringArrayVar(&globs, "run", nil, "only vectors whose ID matches `GLOB`")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the vectors as JSON")
-	c.Flags().BoolVar(&asC, "c", false, "print the vectors as C arrays")
-	c.MarkFlagsMutuallyExclusive("json", "c")
 	return c
 }

@@ -43,12 +43,9 @@ func draw(f *conformance.Failure, r *conformance.Result) []string {
 	case "nothing":
 		return nil
 	case "text":
-		if r.Op == "pline" || r.Op == "vline" {
-			return drawItems(f, r)
-		}
 		return drawText(*v.Text, textPlace(f, v))
 	case "log":
-		return drawLog(f, r)
+		return drawText(*v.Text, -1)
 	case "request":
 		return answer("asked ", f.Request)
 	case "expected":
