@@ -120,9 +120,8 @@ func checkEvents(t *testing.T, line []byte) {
 	}
 	w := callpath.EventsWriter{Flags: l.Flags & callpath.Blocks, Unit: l.Unit, Lines: uint64(l.Seq), Next: l.EventsHead.Next}
 	var text []byte
-	var events []callpath.Event
-	for e := (callpath.Event{}); l.Next(&e); {
-		events = append(events, e)
+	events := l.List
+	for _, e := range events {
 		var err error
 		if text, err = w.Append(text, e); err != nil {
 			t.Fatalf("%+v: %v", e, err)
@@ -135,13 +134,14 @@ func checkEvents(t *testing.T, line []byte) {
 		if err := again.Parse(line); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		for e := (callpath.Event{}); again.Next(&e); n++ {
+		for _, e := range again.List {
 			if n < len(events) {
 				e.Index = events[n].Index // a line may name a path twice, and the writer does not
 			}
 			if n == len(events) || e != events[n] {
 				t.Fatalf("%q: event %d is %+v, want one of %+v", line, n, e, events)
 			}
+			n++
 		}
 		compareOperation(t, conformance.Request{Op: "vline", Data: line})
 	}

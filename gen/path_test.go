@@ -24,7 +24,7 @@ func TestPathLines(t *testing.T) {
 		if err := events.Parse(EventLine(seed)); err != nil {
 			t.Fatalf("seed %d: %s: %v", seed, EventLine(seed), err)
 		}
-		kinds += events.Len
+		kinds += len(events.List)
 	}
 	if entries < 2000 || shared < 100 || kinds < 2000 {
 		t.Errorf("%d entries, %d with frames shared, %d events", entries, shared, kinds)

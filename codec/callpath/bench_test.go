@@ -46,7 +46,6 @@ func TestNoAllocations(t *testing.T) {
 	var names callpath.Names
 	ew, events, eventText := eventLine(t, h)
 	var el callpath.Events
-	var ev callpath.Event
 	ranges := callpath.Ranges{}
 	ranges.Add(codec.Range{Start: 0x1000, Length: 0x1000}, "")
 	for name, f := range map[string]func(){
@@ -70,8 +69,6 @@ func TestNoAllocations(t *testing.T) {
 		"Events": func() {
 			if err := el.Parse(eventText); err != nil {
 				t.Fatal(err)
-			}
-			for el.Next(&ev) {
 			}
 		},
 		"EventsWriter": func() {
@@ -160,13 +157,10 @@ func BenchmarkEvents(b *testing.B) {
 	}
 	b.Run("read", func(b *testing.B) {
 		var l callpath.Events
-		var e callpath.Event
 		b.ReportAllocs()
 		for b.Loop() {
 			if err := l.Parse(text); err != nil {
 				b.Fatal(err)
-			}
-			for l.Next(&e) {
 			}
 		}
 		per(b)

@@ -1,6 +1,6 @@
 package callpath
 
-import ()
+import "slices"
 
 // LeadInEvents is the lead-in of a line of events. (BT-VLINE-1)
 const LeadInEvents = "~v#"
@@ -60,28 +60,24 @@ const (
 	otherLost   = 3
 )
 
-// Events is a line of events. [Events.Parse] checks a line, [Events.Next] returns its
-// events. The zero Events is ready for use. A reused Events does not allocate.
+// Events is a line of events. The zero Events is ready for use. A reused Events does not
+// allocate.
 type Events struct {
 	EventsHead
-	Len   int    // number of events
-	Lost  uint64 // sum of their Counts, 2^64-1 if it is more
-	After uint64 // number of the next block after the line: EventsHead.Next of the following one
+	List  []Event // until the next Parse
+	Lost  uint64  // sum of their Counts, 2^64-1 if it is more
+	After uint64  // number of the next block after the line: EventsHead.Next of the following one
 
-	r     reader
-	start int
-
+	r                  reader
 	time, thread, next uint64
 	address            uint64 // of the event before, in units
 	paths              []uint32
 }
 
-// Parse reads a ~v# line, without its line end, and checks the whole line. Next then
-// returns its events. On a [*codec.Error] the line is empty. Parse does not retain text.
-// (BT-VLINE-1, BT-PREJ-1)
+// Parse reads a ~v# line, without its line end. On a [*codec.Error] the line is empty. Parse
+// does not retain text. (BT-VLINE-1, BT-PREJ-1)
 func (l *Events) Parse(text []byte) error {
-	l.EventsHead, l.Len, l.Lost, l.After = EventsHead{}, 0, 0, 0
-	l.reset(0)
+	l.clear()
 	r := &l.r
 	if err := r.open(text, LeadInEvents, minEvents, eventsCRCDigits, crc32Of); err != nil {
 		return err
@@ -92,62 +88,50 @@ func (l *Events) Parse(text []byte) error {
 	}
 	h.Time, h.Thread, h.Next = r.number(), r.number(), r.number()
 	l.EventsHead = h
-	l.reset(r.pos)
-	var e Event
-	for l.Next(&e) {
-		l.Len++
-		if e.Kind == Lost {
+	l.time, l.thread, l.next = h.Time, h.Thread, h.Next
+	l.List = slices.Grow(l.List, len(r.digits)/4) // digits of most events
+	for r.more() {
+		l.List = append(l.List, Event{})
+		e := &l.List[len(l.List)-1]
+		if !l.read(e) {
+			l.List = l.List[:len(l.List)-1]
+		} else if e.Kind == Lost {
 			l.Lost += min(e.Count, ^l.Lost)
 		}
 	}
 	l.After = l.next
 	if err := r.error(); err != nil {
-		l.EventsHead, l.Len, l.Lost, l.After = EventsHead{}, 0, 0, 0
-		r.digits = r.digits[:0]
-		l.reset(0)
+		l.clear()
 		return err
 	}
-	l.reset(l.start)
 	return nil
 }
 
-func (l *Events) reset(start int) {
-	l.start, l.r.pos = start, start
-	l.time, l.thread, l.next = l.Time, l.Thread, l.EventsHead.Next
+func (l *Events) clear() {
+	l.EventsHead, l.List, l.Lost, l.After = EventsHead{}, l.List[:0], 0, 0
 	l.address, l.paths = 0, l.paths[:0]
 }
 
-// Rewind makes the first event the next one.
-func (l *Events) Rewind() { l.reset(l.start) }
-
-// Next reads the next event into e and reports whether there was one. (BT-VLINE-4)
-func (l *Events) Next(e *Event) bool {
+// read reads the next item into e, and reports whether it is an event. (BT-VLINE-4)
+func (l *Events) read(e *Event) bool {
 	r := &l.r
-	for r.more() {
-		at := r.pos
-		n := r.number()
-		*e = Event{}
-		kind, a := n%4, n/4
-		done := true
-		switch kind {
-		case itemAllocated:
-			e.Kind = Allocated
-			l.begin(r, e, at, a, false)
-		case itemFreed:
-			e.Kind = Freed
-			e.Old = l.old(r, at, a)
-		case itemMoved:
-			e.Kind = Moved
-			l.begin(r, e, at, a, true)
-		default:
-			done = l.other(r, e, a)
-		}
-		if done {
-			e.Time, e.Thread = l.time, l.thread
-			return r.reason == ""
-		}
+	at := r.pos
+	n := r.number()
+	e.Time, e.Thread = l.time, l.thread
+	switch kind, a := n%4, n/4; kind {
+	case itemAllocated:
+		e.Kind = Allocated
+		l.begin(r, e, at, a, false)
+	case itemFreed:
+		e.Kind = Freed
+		e.Old = l.old(r, at, a)
+	case itemMoved:
+		e.Kind = Moved
+		l.begin(r, e, at, a, true)
+	default:
+		return l.other(r, e, a)
 	}
-	return false
+	return true
 }
 
 // begin reads an item of kind Allocated or Moved, which begins a block. at is the position of

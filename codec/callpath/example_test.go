@@ -78,7 +78,7 @@ func ExampleEvents() {
 	if err := l.Parse(text[:len(text)-1]); err != nil {
 		fmt.Println(err)
 	}
-	for e := (callpath.Event{}); l.Next(&e); {
+	for _, e := range l.List {
 		fmt.Printf("%+v\n", e)
 	}
 	// Output:

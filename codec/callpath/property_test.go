@@ -222,7 +222,7 @@ func TestEventsRoundTrip(t *testing.T) {
 		}
 		w := callpath.EventsWriter{Flags: l.Flags, Unit: l.Unit, Lines: uint64(l.Seq), Next: l.EventsHead.Next}
 		var again []byte
-		for e := (callpath.Event{}); l.Next(&e); {
+		for _, e := range l.List {
 			var err error
 			if again, err = w.Append(again, e); err != nil {
 				t.Fatal(err)

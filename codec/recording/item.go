@@ -69,7 +69,7 @@ type Item struct {
 	User      *codec.User      // the user fields
 	Header    *codec.Header    // the header
 	PathLine  *callpath.Line   // the line, before its first entry
-	EventLine *callpath.Events // the line, before its first event
+	EventLine *callpath.Events // the line
 	// Lenient reports whether the base64 has the URL alphabet or lacks its padding.
 	Lenient bool
 	// Err is the reason why a record is unreadable or cut: a *codec.Error or [ErrTooLong].

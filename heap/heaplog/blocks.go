@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/codec"
-	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/codec/recording"
 	"github.com/lwsbt/lwsbt/codec/recording/reconcile"
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -87,11 +86,9 @@ func (r *Reader) duration() time.Duration {
 			}
 			see(before) // one without a time has that of the event before
 		case it.Kind == recording.KindPathEvents:
-			var e callpath.Event
-			for it.EventLine.Next(&e) {
-				see(e.Time)
+			for i := range it.EventLine.List {
+				see(it.EventLine.List[i].Time)
 			}
-			it.EventLine.Rewind()
 		}
 	}
 	return microseconds(last) - microseconds(first)

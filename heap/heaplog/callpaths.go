@@ -347,9 +347,8 @@ func (c *callPaths) allocs(dst []Alloc, entries []recording.Entry, limit *frameL
 // pathEvents appends the events of a line.
 func (c *callPaths) pathEvents(dst []PathEvent, l *callpath.Events, limit *frameLimit) []PathEvent {
 	addrs := c.stackBuf[:0]
-	e := PathEvent{}
-	for l.Next(&e.Event) {
-		e.Stack, e.NoOuter = nil, false
+	for i := range l.List {
+		e := PathEvent{Event: l.List[i]}
 		if e.Kind == callpath.Allocated || e.Kind == callpath.Moved {
 			var p callpath.Path
 			from := len(addrs)
@@ -360,6 +359,5 @@ func (c *callPaths) pathEvents(dst []PathEvent, l *callpath.Events, limit *frame
 		dst = append(dst, e)
 	}
 	c.stackBuf = addrs
-	l.Rewind()
 	return dst
 }

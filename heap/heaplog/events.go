@@ -20,7 +20,6 @@ type events struct {
 	last    time.Duration      // of the latest ~e# record
 	queue   []placedEvent      // that wait
 	current placedEvent
-	read    callpath.Event
 	paths   []profile.Path          // of a line of events, by Index of its names; the zero Path if it is not known
 	made    map[uint64]profile.Path // by thread or size, since the last header
 }
@@ -63,7 +62,8 @@ func (e *events) line(at *placed) {
 	it := at.item
 	e.paths = e.paths[:0]
 	q := &e.current
-	for ev := &e.read; it.EventLine.Next(ev); {
+	for i := range it.EventLine.List {
+		ev := &it.EventLine.List[i]
 		if ev.Kind == callpath.Lost {
 			continue // counted by the tally
 		}
@@ -94,7 +94,6 @@ func (e *events) line(at *placed) {
 			e.paths[ev.Index] = q.Path
 		}
 	}
-	it.EventLine.Rewind()
 }
 
 // push takes an event, or has it wait.

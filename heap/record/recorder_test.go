@@ -251,8 +251,7 @@ func replay(t *testing.T, text string) held {
 		if err := line.Parse([]byte(strings.TrimSuffix(l, "\n"))); err != nil {
 			t.Fatal(err)
 		}
-		var e callpath.Event
-		for line.Next(&e) {
+		for _, e := range line.List {
 			if _, ok := live[e.Old]; !ok && (e.Kind == callpath.Freed || e.Kind == callpath.Moved) {
 				t.Fatalf("%+v: its block is not live", e)
 			}

@@ -20,11 +20,7 @@ func ReadEventLine(text []byte) (*EventLine, error) {
 	if err := l.Parse(text); err != nil {
 		return nil, err
 	}
-	out := &EventLine{EventsHead: l.EventsHead}
-	for e := (callpath.Event{}); l.Next(&e); {
-		out.Events = append(out.Events, e)
-	}
-	return out, nil
+	return &EventLine{l.EventsHead, l.List}, nil
 }
 
 // String returns the line in words.
