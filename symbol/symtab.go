@@ -30,6 +30,17 @@ type function struct {
 	global     bool
 }
 
+// rank is the largest for the function that names an address that several have.
+func (f *function) rank() (n int) {
+	if f.size != 0 {
+		n = 2
+	}
+	if f.global {
+		n++
+	}
+	return n
+}
+
 // setMark is the instruction set of the code from an address on.
 type setMark struct {
 	addr  uint64
@@ -95,15 +106,11 @@ func (f *File) readSymbols() (t *symbolTable) {
 	if t.dynamic {
 		f.addMini(t)
 	}
-	sort.SliceStable(t.functions, func(i, j int) bool {
-		a, b := &t.functions[i], &t.functions[j]
-		switch {
-		case a.addr != b.addr:
-			return a.addr < b.addr
-		case (a.size != 0) != (b.size != 0):
-			return a.size != 0
+	slices.SortStableFunc(t.functions, func(a, b function) int {
+		if a.addr != b.addr {
+			return cmp.Compare(a.addr, b.addr)
 		}
-		return a.global && !b.global
+		return b.rank() - a.rank()
 	})
 	t.functions = slices.CompactFunc(t.functions, func(a, b function) bool { return a.addr == b.addr })
 	slices.SortStableFunc(t.sets, func(a, b setMark) int { return cmp.Compare(a.addr, b.addr) })
