@@ -3,6 +3,7 @@ package profile
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -18,6 +19,7 @@ const maxAddrs = 1 << 24
 type paths struct {
 	stackTree
 	addrs array[symbol.Addr]
+	names atomic.Pointer[names] // of the latest view without a filter
 }
 
 // Builder adds up allocations by call path, one dump after another. Its memory depends on

@@ -60,6 +60,12 @@ func newNames(dumps []*Dump, v View) *names {
 			addrs = max(addrs, d.addrs)
 		}
 	}
+	if n.in != nil && !v.Filter.Any() {
+		if last := n.in.names.Load(); last != nil && *last.view == v && len(last.shown) == addrs {
+			return last
+		}
+		defer n.in.names.Store(n)
+	}
 	n.shown = make([]shown, addrs)
 	n.same = n.in == nil || v.Filter.Focus == nil // which may leave out paths
 	used := usedAddrs(dumps, addrs, v.Filter.Any())

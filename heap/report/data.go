@@ -86,9 +86,7 @@ func newData(p *profile.Profile, o *Options) *data {
 	}
 	d.addDumps(p)
 	d.addRows(p)
-	for _, c := range o.Costs {
-		d.addCost(&c)
-	}
+	d.addCosts(o.Costs, o.CostValues)
 	d.addLeaks(o.Leaks)
 	d.addMap(o.Map)
 	return d
@@ -161,28 +159,33 @@ func minor(d *profile.Dump) bool {
 	return known && missing <= 0.05 && !d.Loss.NoBase
 }
 
-// addCost adds a cost by call path. It adds paths that are not on the page.
-func (d *data) addCost(c *Cost) {
-	sums := map[int]profile.Value{}
-	places := places{d, c.Profile, map[uint32]int{}}
-	for row := range c.Profile.Rows() {
-		v := row.Value()
-		if v.IsZero() {
-			continue
-		}
+// addCosts adds costs by call path. It adds paths that are not on the page.
+func (d *data) addCosts(list []Cost, values *profile.Profile) {
+	if len(list) == 0 {
+		return
+	}
+	sums := map[int][]profile.Value{} // by node
+	places := places{d, values, map[uint32]int{}}
+	for row := range values.Rows() {
 		node := places.node(row, len(d.nodes) < 4*MaxPaths)
 		if node == 0 {
 			node = d.child(0, d.extraSite(profile.OtherName))
 		}
-		sum := sums[node]
-		sum.Add(v)
-		sums[node] = sum
+		if sums[node] == nil {
+			sums[node] = make([]profile.Value, len(list))
+		}
+		row.AddTo(sums[node])
 	}
-	out := cost{Name: printable.Text(c.Name), About: printable.Text(c.About), Values: []uint64{}}
-	for _, node := range slices.Sorted(maps.Keys(sums)) {
-		out.Values = append(out.Values, uint64(node), sums[node].Bytes, sums[node].Count)
+	nodes := slices.Sorted(maps.Keys(sums))
+	for i, c := range list {
+		out := cost{Name: printable.Text(c.Name), About: printable.Text(c.About), Values: []uint64{}}
+		for _, node := range nodes {
+			if v := sums[node][i]; !v.IsZero() {
+				out.Values = append(out.Values, uint64(node), v.Bytes, v.Count)
+			}
+		}
+		d.Costs = append(d.Costs, out)
 	}
-	d.Costs = append(d.Costs, out)
 }
 
 func (d *data) addLeaks(l *Leaks) {

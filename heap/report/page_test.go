@@ -324,7 +324,7 @@ func TestLeaks(t *testing.T) {
 // Costs beside live memory: chosen, they are drawn, and the timeline leads back.
 func TestCostsInBrowser(t *testing.T) {
 	ever := profileOf(t, []stack{{[]string{"strdup_url", "parse", "main"}, []profile.Value{v(4000, 40)}}, {[]string{"scratch", "main"}, []profile.Value{v(1000, 2)}}})
-	ctx := browser(t, writePage(t, pageOf(t, leak, report.Options{Costs: []report.Cost{{Name: "allocated", About: "ever allocated", Profile: ever}}})))
+	ctx := browser(t, writePage(t, pageOf(t, leak, report.Options{Costs: []report.Cost{{Name: "allocated", About: "ever allocated"}}, CostValues: ever})))
 	choose := func(value string) {
 		eval[any](t, ctx, `(() => { const c = document.getElementById("cost"); c.value = "`+value+`"; c.dispatchEvent(new Event("change")); })()`)
 	}

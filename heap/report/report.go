@@ -89,22 +89,20 @@ func evenly[T any](all []T) []T {
 
 // Options are the parts of a page besides the profile.
 type Options struct {
-	Title    string   // "" for "heap"
-	Subtitle string   // subject of the profile
-	Back     string   // URL of a page that this one links to; "" for none
-	Notes    []string // remarks for the reader, such as which lines were lost
-	Threads  bool     // the outermost frame of each call path is a thread
-	Costs    []Cost   // values of call paths besides live memory
-	Map      *Map     // heap map; nil for no such tab. Of more than MaxDumps moments, the page shows some at even distances
-	Leaks    *Leaks   // leaks, the first tab if there are any; nil for no such tab
+	Title      string           // "" for "heap"
+	Subtitle   string           // subject of the profile
+	Back       string           // URL of a page that this one links to; "" for none
+	Notes      []string         // remarks for the reader, such as which lines were lost
+	Threads    bool             // the outermost frame of each call path is a thread
+	Costs      []Cost           // of call paths, besides live memory
+	CostValues *profile.Profile // in the view of the page, with a dump for each of Costs
+	Map        *Map             // heap map; nil for no such tab. Of more than MaxDumps moments, the page shows some at even distances
+	Leaks      *Leaks           // leaks, the first tab if there are any; nil for no such tab
 }
 
-// Cost is a value of call paths other than live memory, such as memory live at the peak or
-// ever allocated. The profile has one dump, in the view of the page.
-type Cost struct {
-	Name, About string
-	Profile     *profile.Profile
-}
+// Cost describes a value of call paths other than live memory, such as memory live at the peak
+// or ever allocated.
+type Cost struct{ Name, About string }
 
 // Leaks are the ranked leaks of a page.
 type Leaks struct {

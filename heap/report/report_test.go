@@ -169,7 +169,7 @@ func TestChanges(t *testing.T) {
 // Costs are on the page, call paths included that no dump has.
 func TestCosts(t *testing.T) {
 	ever := profileOf(t, []stack{{[]string{"strdup_url", "parse", "main"}, []profile.Value{v(4000, 40)}}, {[]string{"scratch", "main"}, []profile.Value{v(512, 2)}}})
-	page := pageOf(t, leak, report.Options{Costs: []report.Cost{{Name: "allocated", About: "ever", Profile: ever}}})
+	page := pageOf(t, leak, report.Options{Costs: []report.Cost{{Name: "allocated", About: "ever"}}, CostValues: ever})
 	var d struct {
 		Sites        [][]any
 		Parent, Site []int

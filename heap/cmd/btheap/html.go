@@ -71,7 +71,7 @@ func (h *html) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.Costs, err = h.costs(list); err != nil {
+	if err := h.costs(&o, list); err != nil {
 		return err
 	}
 	if o.Leaks, err = h.leaks(); err != nil {
@@ -83,35 +83,37 @@ func (h *html) write(w io.Writer) error {
 	return report.Write(w, p, o)
 }
 
-// costs returns the values of call paths besides live memory.
-func (h *html) costs(list []*profile.Dump) (costs []report.Cost, err error) {
+// costs sets the values of call paths besides live memory.
+func (h *html) costs(o *report.Options, list []*profile.Dump) (err error) {
+	var values []*profile.Dump
 	add := func(name, about string, d *profile.Dump) {
-		if d.Total.IsZero() || err != nil {
-			return
+		if !d.Total.IsZero() {
+			o.Costs = append(o.Costs, report.Cost{Name: name, About: about})
+			values = append(values, d)
 		}
-		var p *profile.Profile
-		p, err = newView(h.view, d)
-		costs = append(costs, report.Cost{Name: name, About: about, Profile: p})
 	}
 	if r := h.replay; r != nil {
 		add("peak", "live when the most bytes were live, at "+seconds(r.Totals().PeakTime.Seconds())+" s", r.Peak())
 		add("allocated", "ever allocated, freed or not", r.Ever())
-		return costs, err
-	}
-	steady, _ := growth.Steady(list...)
-	peak, ever := profile.NewBuilder(0), profile.NewBuilder(0)
-	for a := range list[steady].Allocations() {
-		if a.Peak > 0 {
-			peak.Add(a.Path, profile.Value{Bytes: a.Peak})
+	} else {
+		steady, _ := growth.Steady(list...)
+		peak, ever := profile.NewBuilder(0), profile.NewBuilder(0)
+		for a := range list[steady].Allocations() {
+			if a.Peak > 0 {
+				peak.Add(a.Path, profile.Value{Bytes: a.Peak})
+			}
+			if !a.Ever.IsZero() {
+				ever.Add(a.Path, a.Ever)
+			}
 		}
-		if !a.Ever.IsZero() {
-			ever.Add(a.Path, a.Ever)
-		}
+		name := list[steady].Name
+		add("peak", "the most bytes that each call path held until "+name+"; the sum is an upper bound", peak.End(profile.DumpInfo{Name: "peak"}))
+		add("allocated", "allocated from the boot to "+name+", freed or not", ever.End(profile.DumpInfo{Name: "allocated"}))
 	}
-	name := list[steady].Name
-	add("peak", "the most bytes that each call path held until "+name+"; the sum is an upper bound", peak.End(profile.DumpInfo{Name: "peak"}))
-	add("allocated", "allocated from the boot to "+name+", freed or not", ever.End(profile.DumpInfo{Name: "allocated"}))
-	return costs, err
+	if len(values) > 0 {
+		o.CostValues, err = newView(h.view, values...)
+	}
+	return err
 }
 
 // leaks returns the leaks as in btheap leaks, or nil if there are too few dumps.

@@ -104,6 +104,9 @@ func (b *blocks) reach(number uint64) {
 		b.window = b.window[:copy(b.window, b.window[n:])]
 		b.first += uint64(n)
 	}
+	if b.window == nil {
+		b.window = make([]block, 0, maxWindow)
+	}
 	if len(b.window) == 0 {
 		b.first = number
 	}
