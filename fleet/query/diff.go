@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Change is a call path that was compared between two builds.
@@ -128,31 +130,28 @@ func (s *session) diff(ctx context.Context, d *Diff) error {
 
 // heldPaths returns the call paths of both builds that devices hold in the compared dumps.
 func (s *session) heldPaths(ctx context.Context, d *Diff, number map[string]int32) (list []*heldPath, err error) {
-	r, err := s.query(ctx, text("sums"))
+	sums, err := rows[struct {
+		Build          string
+		Path           int64
+		Devices, Bytes string
+	}](ctx, s, text("sums"))
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
-	known := map[pathOf]*heldPath{}
-	for r.Next() {
-		var device string
-		var of pathOf
-		var bytes float64
-		if err := r.Scan(&device, &of.build, &of.path, &bytes); err != nil {
-			return nil, err
+	for _, r := range sums {
+		p := &heldPath{path: r.Path}
+		if r.Build == d.BuildAfter {
+			p.side = 1
 		}
-		p := known[of]
-		if p == nil {
-			p = &heldPath{path: of.path}
-			if of.build == d.BuildAfter {
-				p.side = 1
+		devices, bytes := strings.Fields(r.Devices), strings.Split(strings.Trim(r.Bytes, "[]"), ",")
+		for i, text := range bytes {
+			held, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				return nil, err
 			}
-			known[of], list = p, append(list, p)
+			p.devices, p.bytes, p.sum = append(p.devices, number[devices[i]]), append(p.bytes, held), p.sum+held
 		}
-		p.devices, p.bytes, p.sum = append(p.devices, number[device]), append(p.bytes, bytes), p.sum+bytes
-	}
-	if err := cmp.Or(r.Err(), r.Close()); err != nil {
-		return nil, err
+		list = append(list, p)
 	}
 	slices.SortFunc(list, func(a, b *heldPath) int { return cmp.Or(a.side-b.side, cmp.Compare(a.path, b.path)) })
 	return list, s.stacks(ctx, len(list), func(i int) (pathOf, *[]Frame) {
