@@ -109,7 +109,7 @@ var layout = map[string]struct{ packages, libraries string }{
 	"fleet/server":             {packages: "fleet/ingest fleet/store internal/decompress", libraries: "*"},
 	"fleet/simulate":           {packages: "fleet/store"},
 	"fleet/store":              {libraries: "*"},
-	"fleet/symbols":            {packages: "codec/callpath symbol heap/heaplog fleet/store", libraries: "github.com/hashicorp/golang-lru"},
+	"fleet/symbols":            {packages: "codec/callpath symbol heap/heaplog fleet/store"},
 	"fleet/internal/fleettest": {packages: "codec/callpath internal/cmdtest", libraries: "*"},
 }
 

@@ -105,14 +105,14 @@ func (s *Server) Handler(metrics prometheus.Gatherer) http.Handler {
 		m.Handle("/", s.read(s.Pages))
 	}
 	if s.Tokens == nil {
-		return Local(m)
+		return local(m)
 	}
 	return m
 }
 
-// Local returns a handler that passes requests to this machine's own names to h. A server without
+// local returns a handler that passes requests to this machine's own names to h. A server without
 // tokens listens at them only, but a page of another site can have a name that leads to them.
-func Local(h http.Handler) http.Handler {
+func local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if name, _, err := net.SplitHostPort(host); err == nil {

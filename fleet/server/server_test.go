@@ -636,7 +636,6 @@ func TestFullDisk(t *testing.T) {
 	if status, text := f.health(t); status != 503 {
 		t.Errorf("/healthz: status %d: %s", status, text)
 	}
-	// The journal needs disk space, too, so Flush may fail until there is some.
 	if err := f.w.Flush(t.Context()); err != nil && !store.Full(err) {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/gob"
 	"encoding/json"
 	"errors"
@@ -36,67 +37,64 @@ import (
 
 // Spool is a directory of accepted uploads that are not in the store yet:
 //
-//	new/TIME-COST-SUM    an upload: a line as in the journal with the device, then its rows (see encode)
+//	new/TIME-COST-SUM    an upload: a line with its device (see entry), then its rows (see encode)
 //	batch/TIME-COST-SUM  an upload of the batch that is being written
-//	tmp/                 uploads that are being received
-//	bad/                 uploads and journals that could not be read, such as after a fault of the disk
-//	journal              the uploads that are in the store, one line of JSON each
+//	done/                a batch that is in the store, and is being removed
+//	devices/HASH         a line for a device: its state, and its last uploads
+//	tmp/                 files that are being written
+//	bad/                 uploads and lines that could not be read, such as after a fault of the disk
 type Spool struct {
 	dir   string
 	limit int64 // largest Size, in bytes
 	log   *slog.Logger
+	lock  *os.File
 
 	size    atomic.Int64
 	failing atomic.Pointer[time.Time] // since when batches cannot be written, nil if they can
-	adding  sync.Mutex                // held until the name of an upload is durable
-	last    int64                     // time in the name of the last upload, in ns
-	bad     map[string]bool           // sums of uploads in bad/
-	mu      sync.Mutex
-	now     memory // what the server remembers; see turn
-	before  memory
-	journal *os.File
-	written int64 // size of the journal
-	kept    int64 // size of the journal after it was written anew
-	lock    *os.File
-	stored  map[string]bool // files in batch/ that the journal has: if there is one, the whole batch is in the store
+
+	mu   sync.Mutex      // held until the name of an upload is durable
+	last int64           // time in the name of the last upload, in ns
+	bad  map[string]bool // sums of uploads in bad/ that were not sent again
 }
 
-// memory holds the uploads in a part of the journal.
-type memory struct {
-	sums   map[string]bool         // of accepted uploads, in the spool or in the store
-	states map[string]ingest.State // by device, after its last upload in the spool or in the store
-}
-
-func newMemory() memory { return memory{map[string]bool{}, map[string]ingest.State{}} }
-
-// entry is a line of the journal. State is the state of the device after the upload.
+// entry is the line of a device, or that of an upload.
 type entry struct {
-	Sum    string       `json:"sum,omitempty"`
 	Device string       `json:"device"`
-	State  ingest.State `json:"state"`
-	Dumps  int          `json:"dumps,omitempty"` // rows of dumps that follow, in the file of an upload
+	State  ingest.State `json:"state"`           // after the last upload, or this one
+	Sums   []string     `json:"sums,omitempty"`  // of the last uploads of the device, the newest last
+	Dumps  int          `json:"dumps,omitempty"` // rows of dumps that follow the line
 }
 
-// append appends the line of an entry: the CRC-32C of the text in hexadecimal, a space and the text.
-func (e *entry) append(b *bytes.Buffer) {
+// maxSums is the number of uploads by which a repeated one is recognized. The store recognizes older ones when it is compacted.
+const maxSums = 100
+
+// text returns the line of an entry: the CRC-32C of the rest in hexadecimal, a space, and JSON.
+func (e *entry) text() []byte {
 	text, err := json.Marshal(e)
 	if err != nil {
 		panic(err) // not for these types
 	}
-	fmt.Fprintf(b, "%08x %s\n", store.Sum(text), text)
+	return fmt.Appendf(nil, "%08x %s\n", store.Sum(text), text)
 }
 
-// whole returns the text of a line of the journal; ok is false if its checksum is wrong.
-func whole(line []byte) (text []byte, ok bool) {
-	sum, text, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
-	return text, ok && string(sum) == fmt.Sprintf("%08x", store.Sum(text))
+// parse is the inverse of text.
+func (e *entry) parse(line []byte) error {
+	sum, text, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+	if string(sum) != fmt.Sprintf("%08x", store.Sum(text)) {
+		return store.ErrSum
+	}
+	return json.Unmarshal(text, e)
 }
 
-// Limits of a memory; there are two.
-const (
-	maxSums    = 1_000_000 // about 50 MB
-	maxJournal = 256 << 20 // bytes
-)
+// add adds an upload and the state after it. It reports false if the entry has the upload.
+func (e *entry) add(sum string, after ingest.State) bool {
+	if slices.Contains(e.Sums, sum) {
+		return false
+	}
+	e.State, e.Sums = after, append(e.Sums, sum)
+	e.Sums = e.Sums[max(0, len(e.Sums)-maxSums):]
+	return true
+}
 
 // ErrBusy is returned for an upload if the spool is full. The device should try again later.
 var ErrBusy = errors.New("too many uploads wait to be written")
@@ -104,24 +102,21 @@ var ErrBusy = errors.New("too many uploads wait to be written")
 // OpenSpool opens a spool, and creates its directory. limit is the largest size of the spool in
 // bytes. Only one process can have a spool open.
 func OpenSpool(dir string, limit int64, log *slog.Logger) (s *Spool, err error) {
-	s = &Spool{dir: dir, limit: limit, log: log, now: newMemory(), before: newMemory(), stored: map[string]bool{}, bad: map[string]bool{}}
-	for _, d := range []string{"new", "batch", "tmp", "bad"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
-			return nil, fmt.Errorf("spool: %w", err)
-		}
+	s = &Spool{dir: dir, limit: limit, log: log, bad: map[string]bool{}}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
 	}
 	if s.lock, err = lockFile(filepath.Join(dir, "lock")); err != nil {
 		return nil, fmt.Errorf("spool %s: another server uses it: %w", dir, err)
 	}
-	if err := s.readJournal(); err != nil {
-		return nil, fmt.Errorf("spool: %w", err)
+	for _, d := range []string{"done", "tmp"} { // uploads that are in the store, and those that were not acknowledged
+		err = errors.Join(err, os.RemoveAll(s.path(d)))
 	}
-	tmp, err := os.ReadDir(s.path("tmp"))
+	for _, d := range []string{"new", "batch", "devices", "tmp", "bad"} {
+		err = errors.Join(err, os.MkdirAll(s.path(d), 0o700))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
-	}
-	for _, e := range tmp { // uploads that were not acknowledged
-		os.Remove(s.path("tmp", e.Name()))
 	}
 	for _, list := range []string{"bad", "batch", "new"} {
 		names, err := s.list(list)
@@ -129,20 +124,22 @@ func OpenSpool(dir string, limit int64, log *slog.Logger) (s *Spool, err error) 
 			return nil, err
 		}
 		for _, name := range names {
-			sum := sumOf(name)
 			if list == "bad" {
-				s.bad[sum] = true
+				s.bad[sumOf(name)] = true
 				continue
 			}
 			if info, err := os.Lstat(s.path(list, name)); err == nil {
 				s.size.Add(info.Size())
 			}
-			if list == "batch" && s.known(sum) {
-				s.stored[name] = true
-			} else if e, err := s.read(list, name, nil); err == nil { // else it is set aside when it is written
-				s.remember(e)
+			e, err := s.read(list, name, nil)
+			if err != nil {
+				continue // it is set aside when it is written
 			}
-			s.now.sums[sum] = true
+			if d := s.device(e.Device); d.add(sumOf(name), e.State) { // the server was killed in Add
+				if err := s.put(d); err != nil {
+					return nil, fmt.Errorf("spool: %w", err)
+				}
+			}
 		}
 	}
 	return s, nil
@@ -152,66 +149,42 @@ func (s *Spool) path(name ...string) string {
 	return filepath.Join(append([]string{s.dir}, name...)...)
 }
 
-// readJournal reads the journal. It drops a last line without a line end, because its batch is unfinished. If
-// other lines cannot be read, such as after a fault of the disk, it keeps a copy of the journal in the directory bad.
-func (s *Spool) readJournal() error {
-	f, err := os.OpenFile(s.path("journal"), os.O_CREATE|os.O_RDONLY, 0o600)
+// file returns the name of the file of a device: devices choose no file names.
+func (s *Spool) file(device string) string {
+	return s.path("devices", fmt.Sprintf("%x", sha256.Sum256([]byte(device))))
+}
+
+// device returns the line of a device. One that cannot be read is moved to bad: the device begins anew.
+func (s *Spool) device(name string) *entry {
+	e := &entry{}
+	line, err := os.ReadFile(s.file(name))
+	if err == nil {
+		err = e.parse(line)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Error("the state of a device could not be read: an upload that is sent again may count twice", "device", name, "err", err)
+		os.Rename(s.file(name), s.path("bad", fmt.Sprintf("device-%d", time.Now().UnixNano())))
+	}
 	if err != nil {
-		return err
+		e = &entry{Device: name}
 	}
-	defer f.Close()
-	damaged, size := false, int64(0)
-	r := bufio.NewReader(f)
-	line, err := r.ReadBytes('\n')
-	for ; err == nil; line, err = r.ReadBytes('\n') {
-		size += int64(len(line))
-		var e entry
-		if text, ok := whole(line); !ok || json.Unmarshal(text, &e) != nil {
-			damaged = true
-			continue
-		}
-		s.remember(&e)
-		if len(s.now.sums) >= maxSums {
-			s.before, s.now = s.now, newMemory()
-		}
-	}
-	if err != io.EOF {
-		return err
-	}
-	if damaged { // writeJournal replaces the name, and the file stays
-		to := s.path("bad", fmt.Sprintf("journal-%d", time.Now().UnixNano()))
-		if err := os.Link(s.path("journal"), to); err != nil {
-			return err
-		}
-		s.log.Error("lines of the journal could not be read: an upload that is sent again may count twice", "copy", to)
-	}
-	if damaged || len(line) > 0 || size > maxJournal {
-		return s.writeJournal(s.before, s.now)
-	}
-	return s.openJournal()
+	return e
 }
 
-// remember stores the sum and the state of an entry.
-func (s *Spool) remember(e *entry) {
-	if e.Sum != "" {
-		s.now.sums[e.Sum] = true
+// put writes the line of a device. It is durable after sync.
+func (s *Spool) put(e *entry) error {
+	tmp := s.path("tmp", "device")
+	if err := os.WriteFile(tmp, e.text(), 0o600); err != nil {
+		return err
 	}
-	if e.Device != "" {
-		s.now.states[e.Device] = e.State
-	}
+	return os.Rename(tmp, s.file(e.Device))
 }
-
-// known reports whether an upload was accepted.
-func (s *Spool) known(sum string) bool { return s.now.sums[sum] || s.before.sums[sum] }
 
 // State returns the state of a device after its last upload.
 func (s *Spool) State(device string) ingest.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if state, ok := s.now.states[device]; ok {
-		return state
-	}
-	return s.before.states[device]
+	return s.device(device).State
 }
 
 // wasBad reports whether an upload was accepted, and could not be read then.
@@ -221,98 +194,22 @@ func (s *Spool) wasBad(sum string) bool {
 	return s.bad[sum]
 }
 
-// turn forgets what the server has not met since the last turn, and writes the journal anew, if there
-// are many uploads or if the journal is large.
-func (s *Spool) turn() error {
-	s.mu.Lock()
-	due := len(s.now.sums) >= maxSums || s.written > max(maxJournal, 2*s.kept)
-	s.mu.Unlock()
-	if !due {
-		return nil
-	}
-	if err := s.writeJournal(s.now); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.before, s.now = s.now, newMemory()
-	s.mu.Unlock()
-	return nil
-}
-
 // forget deletes the state of a device, and the files in bad, which cannot be searched.
 func (s *Spool) forget(device string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	names, err := s.list("bad")
-	if err != nil {
-		return err
-	}
 	for _, name := range names {
-		if err := os.Remove(s.path("bad", name)); err != nil {
-			return err
-		}
+		err = errors.Join(err, os.Remove(s.path("bad", name)))
 	}
-	s.mu.Lock()
-	delete(s.now.states, device)
-	delete(s.before.states, device)
-	s.mu.Unlock()
-	return s.writeJournal(s.before, s.now)
-}
-
-// writeJournal writes a journal with a line for each state and each sum, and opens it. It leaves out the sums of
-// uploads that wait: the journal has what is in the store.
-func (s *Spool) writeJournal(of ...memory) error {
-	var b bytes.Buffer
-	s.adding.Lock() // the states are those of uploads whose names are durable
-	defer s.adding.Unlock()
-	s.mu.Lock()
-	names, err := s.Waiting()
-	waiting := map[string]bool{}
-	for _, name := range names {
-		waiting[sumOf(name)] = true
+	if e := os.Remove(s.file(device)); !errors.Is(e, fs.ErrNotExist) {
+		err = errors.Join(err, e)
 	}
-	for _, m := range of {
-		for device, state := range m.states {
-			(&entry{Device: device, State: state}).append(&b)
-		}
-		for sum := range m.sums {
-			if !waiting[sum] {
-				(&entry{Sum: sum}).append(&b)
-			}
-		}
-	}
-	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	tmp := s.path("tmp", "journal")
-	if err := writeSynced(tmp, b.Bytes()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, s.path("journal")); err != nil {
-		return err
-	}
-	s.kept = int64(b.Len())
-	s.journal.Close() // of the old file; if the new one cannot be opened, nothing is written to the old one
-	return s.openJournal()
-}
-
-// openJournal opens the journal to add lines.
-func (s *Spool) openJournal() error {
-	f, err := os.OpenFile(s.path("journal"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	s.journal, s.written = f, info.Size()
-	return store.SyncPath(s.dir)
+	return errors.Join(err, store.SyncPath(s.path("devices")))
 }
 
 // Close closes the spool.
-func (s *Spool) Close() error {
-	return errors.Join(s.journal.Close(), s.lock.Close())
-}
+func (s *Spool) Close() error { return s.lock.Close() }
 
 // Size returns the size of the waiting uploads in bytes.
 func (s *Spool) Size() int64 { return s.size.Load() }
@@ -327,23 +224,28 @@ func (s *Spool) Add(u *ingest.Upload, res *ingest.Result, rows []byte, before, a
 	if res.Dumps == 0 { // only a header, which may be that of the boot before
 		sum = fmt.Sprintf("%s.%d", sum, u.Received.UnixNano())
 	}
-	if s.Size() >= s.limit && !s.knows(sum) {
-		return false, ErrBusy
-	}
-	var data bytes.Buffer
-	(&entry{Device: u.Device, State: after, Dumps: res.New}).append(&data)
-	data.Write(rows)
 	tmp := s.path("tmp", fmt.Sprintf("%d-%s", u.Received.UnixNano(), sum))
 	defer os.Remove(tmp)
-	if err := writeSynced(tmp, data.Bytes()); err != nil {
-		return false, err
+	head := (&entry{Device: u.Device, State: after, Dumps: res.New}).text()
+	full := s.Size() >= s.limit
+	if !full {
+		if err := writeSynced(tmp, append(head, rows...)); err != nil {
+			return false, err
+		}
 	}
-	s.adding.Lock()
-	defer s.adding.Unlock()
-	if s.knows(sum) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.device(u.Device)
+	state := e.State
+	if s.bad[sum] { // it was accepted, and lost
+		e.Sums = slices.DeleteFunc(e.Sums, func(other string) bool { return other == sum })
+	}
+	switch {
+	case !e.add(sum, after):
 		return true, store.SyncPath(s.path("new")) // the Add before may have failed to
-	}
-	if s.State(u.Device) != before {
+	case full:
+		return false, ErrBusy
+	case state != before:
 		return false, errChanged
 	}
 	s.last = max(s.last+1, u.Received.UnixNano()) // names are in the order of the states
@@ -351,17 +253,12 @@ func (s *Spool) Add(u *ingest.Upload, res *ingest.Result, rows []byte, before, a
 	if err := os.Rename(tmp, s.path("new", name)); err != nil {
 		return false, err
 	}
-	s.mu.Lock()
-	s.remember(&entry{Sum: sum, Device: u.Device, State: after})
-	s.mu.Unlock()
-	s.size.Add(int64(data.Len()))
+	if err := s.put(e); err != nil {
+		return false, errors.Join(err, os.Remove(s.path("new", name)))
+	}
+	delete(s.bad, sum)
+	s.size.Add(int64(len(head) + len(rows)))
 	return false, store.SyncPath(s.path("new"))
-}
-
-func (s *Spool) knows(sum string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known(sum)
 }
 
 // encode reads an upload of a device with a state, and returns its rows: an ingest.Dump each, by package gob, compressed by zstd.
@@ -448,7 +345,6 @@ func (s *Spool) read(dir, name string, to *store.Batch) (*entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spool: %s: %w", path, err)
 	}
-	e.Sum = sumOf(name)
 	return e, nil
 }
 
@@ -459,9 +355,7 @@ func decode(r *bufio.Reader, to *store.Batch) (*entry, error) {
 		return nil, err
 	}
 	e := &entry{}
-	if text, ok := whole(line); !ok {
-		return nil, store.ErrSum
-	} else if err := json.Unmarshal(text, e); err != nil || to == nil {
+	if err := e.parse(line); err != nil || to == nil {
 		return e, err
 	}
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
@@ -482,7 +376,6 @@ func decode(r *bufio.Reader, to *store.Batch) (*entry, error) {
 		*to = before
 		return nil, err
 	}
-	e.Dumps = 0
 	return e, nil
 }
 
@@ -496,51 +389,38 @@ func (s *Spool) begin(names []string) error {
 	return errors.Join(store.SyncPath(s.path("batch")), store.SyncPath(s.path("new")))
 }
 
-// end records that a batch is in the store, and removes its uploads; those in bad it sets aside.
-// entries are new lines of the journal, one for each upload that it lacks.
-func (s *Spool) end(names []string, entries []entry, bad []string) error {
-	var lines bytes.Buffer
-	for i := range entries {
-		entries[i].append(&lines)
-	}
-	_, err := s.journal.Write(lines.Bytes())
-	if err = errors.Join(err, s.journal.Sync()); err != nil {
-		return errors.Join(err, s.journal.Truncate(s.written)) // no part of a line stays
-	}
-	s.written += int64(lines.Len())
-	s.mu.Lock()
-	for i := range entries {
-		s.now.sums[entries[i].Sum] = true
-	}
-	s.mu.Unlock()
+// end records that the batch is in the store, and removes its uploads; those in bad it sets aside. devices are those of
+// the others, whose states must be durable before.
+func (s *Spool) end(names, devices, bad []string) error {
+	var size int64
 	for _, name := range names {
-		s.stored[name] = true
+		if info, err := os.Lstat(s.path("batch", name)); err == nil {
+			size += info.Size()
+		}
 	}
-	for _, name := range names {
-		path := s.path("batch", name)
-		info, err := os.Lstat(path)
-		if err == nil && slices.Contains(bad, name) {
-			if err = os.Rename(path, s.path("bad", name)); err == nil {
-				s.mu.Lock() // it may be sent anew
-				s.bad[sumOf(name)] = true
-				delete(s.now.sums, sumOf(name))
-				delete(s.before.sums, sumOf(name))
-				s.mu.Unlock()
-			}
-		} else if err == nil {
-			err = os.Remove(path)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // done before an error
-		}
-		if err != nil {
+	for _, name := range devices {
+		if err := store.SyncPath(s.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		s.size.Add(-info.Size())
 	}
-	if err := store.SyncPath(s.path("batch")); err != nil {
+	err := errors.Join(store.SyncPath(s.path("devices")), os.RemoveAll(s.path("done")))
+	for _, name := range bad {
+		if e := os.Link(s.path("batch", name), s.path("bad", name)); !errors.Is(e, fs.ErrExist) {
+			err = errors.Join(err, e)
+		}
+		s.mu.Lock() // it may be sent anew
+		s.bad[sumOf(name)] = true
+		s.mu.Unlock()
+	}
+	if err == nil { // at once: the rest of a batch would be another batch
+		err = os.Rename(s.path("batch"), s.path("done"))
+	}
+	if err != nil {
 		return err
 	}
-	clear(s.stored)
-	return s.turn()
+	s.size.Add(-size)
+	if err := store.SyncPath(s.dir); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(s.path("done")), os.MkdirAll(s.path("batch"), 0o700))
 }

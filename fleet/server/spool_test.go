@@ -2,12 +2,11 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,62 +16,40 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// A long journal is written anew while the server runs: it keeps what the server met since the last
-// time, and forgets what it did not meet twice.
-func TestJournalIsTrimmed(t *testing.T) {
+// The spool knows the state of a device, and its last uploads, also after a restart.
+func TestLastUploads(t *testing.T) {
 	dir := t.TempDir()
 	s, err := OpenSpool(dir, 1<<30, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	upload := func(device, text string) *ingest.Upload {
-		return &ingest.Upload{Device: device, Received: time.Now(), Text: []byte(text)}
-	}
-	accept := func(u *ingest.Upload, boot int64) {
+	add := func(device string, n int) (again bool) {
 		t.Helper()
-		if again, err := s.Add(u, &ingest.Result{Dumps: 1}, nil, s.State(u.Device), ingest.State{Boot: boot}); again || err != nil {
-			t.Fatalf("again %t, %v", again, err)
-		}
-		waiting, err := s.Waiting()
+		u := &ingest.Upload{Device: device, Received: time.Now(), Text: fmt.Append(nil, n)}
+		again, err := s.Add(u, &ingest.Result{Dumps: 1}, nil, s.State(device), ingest.State{Boot: int64(n)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.begin(waiting); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.end(waiting, []entry{{Sum: u.Sum(), Device: u.Device, State: ingest.State{Boot: boot}}}, nil); err != nil {
-			t.Fatal(err)
-		}
+		return again
 	}
-	expect := func(u *ingest.Upload, boot int64, again bool) {
+	write := func() {
 		t.Helper()
-		if state := s.State(u.Device); state.Boot != boot || s.known(u.Sum()) != again {
-			t.Errorf("device %s: boot %d, known %t, want %d, %t", u.Device, state.Boot, s.known(u.Sum()), boot, again)
-		}
-	}
-	lines := func() int {
-		text, err := os.ReadFile(s.path("journal"))
-		if err != nil {
+		names := must(s.Waiting())
+		if err := cmp.Or(s.begin(names), s.end(names, []string{"a", "b"}, nil)); err != nil {
 			t.Fatal(err)
 		}
-		return bytes.Count(text, []byte("\n"))
 	}
-	first := upload("a", "1")
-	accept(first, 7)
-	for i := range int64(20) { // one state, of which the journal has all
-		accept(upload("b", string(rune('a'+i))), i)
+	for n := range maxSums + 1 {
+		if add("a", n) {
+			t.Errorf("upload %d was accepted before", n)
+		}
 	}
-	last := upload("b", "last")
-	if n := lines(); n != 21 {
-		t.Errorf("%d lines, want 21", n)
-	}
-	s.written = maxJournal + 1 // as if it was long
-	accept(last, 50)
-	if n := lines(); n != 2+22 { // states and sums
-		t.Errorf("%d lines, want 24", n)
-	}
-	reopen := func() {
-		t.Helper()
+	add("b", 7)
+	write()
+	for range 2 {
+		if !add("a", 1) || !add("a", maxSums) || !add("b", 7) || s.State("a").Boot != maxSums || s.State("b").Boot != 7 {
+			t.Errorf("states %+v, %+v, or an upload is not known", s.State("a"), s.State("b"))
+		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -80,59 +57,11 @@ func TestJournalIsTrimmed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expect(first, 7, true)
-	expect(last, 50, true)
-	reopen()
-	expect(first, 7, true)
-	expect(last, 50, true)
-	for i := range int64(2) {
-		s.written, s.kept = maxJournal+1, 0
-		accept(upload("b", "more"+string(rune('a'+i))), 60+i)
+	if add("a", 0) || s.State("a").Boot != 0 {
+		t.Errorf("the first of %d uploads is known: %+v", maxSums+1, s.State("a"))
 	}
-	s.written, s.kept = maxJournal+1, 0
-	newest := upload("b", "newest")
-	accept(newest, 70)
-	expect(first, 0, false)
-	expect(newest, 70, true)
-	reopen()
-	expect(first, 0, false)
-	expect(newest, 70, true)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// A journal that is written anew while uploads wait does not say that they are in the store: a server that is killed
-// while it writes them writes them again.
-func TestJournalLeavesOutWaiting(t *testing.T) {
-	dir, to := t.TempDir(), open(t, t.TempDir())
-	f := serve(t, dir, to, nil)
-	send := func(device string) {
-		t.Helper()
-		if status, answer := f.send(t, device, fleettest.Log(device, "b", 1, 10)); status != 201 {
-			t.Fatal(status, answer)
-		}
-	}
-	send("first")
-	f.Spool.written = maxJournal + 1 // as if it was long
-	batch := must(f.Spool.Waiting())
-	if err := f.Spool.begin(batch); err != nil {
-		t.Fatal(err)
-	}
-	send("second") // waits while the first one is written
-	if more := must(f.w.Write(t.Context())); !more {
-		t.Fatal("the second upload does not wait")
-	}
-	if err := f.Spool.begin(must(f.Spool.Waiting())); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Spool.Close(); err != nil { // killed before the batch is written
-		t.Fatal(err)
-	}
-	f = serve(t, dir, to, nil)
-	f.flush(t)
-	if _, _, uploads := inStore(t, to); len(uploads) != 2 {
-		t.Errorf("%d uploads in the store, want 2", len(uploads))
 	}
 }
 
@@ -171,9 +100,8 @@ func waiting(t *testing.T, s *Spool) int {
 	return len(names)
 }
 
-// A line of the journal that cannot be read does not stop the server. The journal is kept in
-// the directory bad, and counted.
-func TestDamagedLists(t *testing.T) {
+// The line of a device that cannot be read does not stop the server. It is kept in the directory bad, and counted.
+func TestDamagedLines(t *testing.T) {
 	dir, to := t.TempDir(), open(t, t.TempDir())
 	f := serve(t, dir, to, nil)
 	for i := range 3 {
@@ -184,30 +112,21 @@ func TestDamagedLists(t *testing.T) {
 		f.flush(t)
 	}
 	f.Spool.Close()
-	text, err := os.ReadFile(f.Spool.path("journal"))
-	if err != nil {
+	file := f.Spool.file("d1")
+	line := must(os.ReadFile(file))
+	copy(line, "\x00\xff\x00")
+	if err := os.WriteFile(file, line, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lines := bytes.SplitAfter(text, []byte("\n"))
-	copy(lines[1], "\x00\xff\x00")
-	if err := os.WriteFile(f.Spool.path("journal"), bytes.Join(lines, nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer // of a first start
-	s, err := OpenSpool(dir, 1<<30, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil || !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), s.path("bad", "journal-")) {
-		t.Errorf("%v, log %q, want an error with the copy of the journal", err, &log)
-	}
-	s.Close()
 	f = serve(t, dir, to, nil)
-	if n, err := f.Spool.Bad(); n != 1 || err != nil {
-		t.Errorf("%d bad files, %v, want the journal", n, err)
-	}
 	for i, want := range []int{200, 201, 200} { // that of the damaged line is not known any more
 		id := fmt.Sprintf("d%d", i)
 		if status, answer := f.send(t, id, fleettest.Log(id, "b", 1, 5)); status != want {
 			t.Errorf("device %s: status %d, want %d: %s", id, status, want, answer)
 		}
+	}
+	if n, err := f.Spool.Bad(); n != 1 || err != nil {
+		t.Errorf("%d bad files, %v, want the line", n, err)
 	}
 	f.flush(t)
 	if _, _, uploads := inStore(t, to); len(uploads) != 3 {
@@ -238,29 +157,30 @@ func killed(t *testing.T, f *fixture) map[string]string {
 	if _, err := f.w.Write(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	journal, err := os.ReadFile(f.Spool.path("journal"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bytes.SplitAfter(journal, []byte("\n"))
-	for step, c := range map[string]struct{ lines, removed int }{
-		"the batch is in the store": {0, 0}, "a part of the journal is written": {1, 0}, "the journal is written": {len(names), 0}, "one upload is removed": {len(names), 1},
-	} {
+	for _, step := range []string{"the batch is in the store", "the batch is done", "one upload is removed"} {
 		list[step] = t.TempDir()
 		if err := os.CopyFS(list[step], os.DirFS(list["the batch is planned"])); err != nil {
 			t.Fatal(err)
 		}
-		text := bytes.Join(lines[:c.lines], nil)
-		if c.lines == 1 {
-			text = append(text, lines[1][:len(lines[1])/2]...)
-		}
-		if err := os.WriteFile(filepath.Join(list[step], "journal"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names[:c.removed] {
-			if err := os.Remove(filepath.Join(list[step], "batch", name)); err != nil {
+		if step != "the batch is in the store" {
+			if err := os.Rename(filepath.Join(list[step], "batch"), filepath.Join(list[step], "done")); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if step == "one upload is removed" {
+			if err := os.Remove(filepath.Join(list[step], "done", names[0])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, step := range []string{"one upload is in the batch", "the batch is planned"} { // not durable before the batch is done
+		lost := list[step] + ", without the states"
+		list[step+", without the states"] = lost
+		if err := os.CopyFS(lost, os.DirFS(list[step])); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(lost, "devices")); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return list
@@ -294,7 +214,7 @@ func TestKilledInBatch(t *testing.T) {
 	}
 	for step, dir := range killed(t, f) {
 		copied := t.TempDir()
-		if step != "one upload is in the batch" && step != "the batch is planned" {
+		if step == "the batch is in the store" || step == "the batch is done" || step == "one upload is removed" {
 			if err := os.CopyFS(copied, os.DirFS(storeDir)); err != nil {
 				t.Fatal(err)
 			}
@@ -326,53 +246,6 @@ func TestKilledInBatch(t *testing.T) {
 		if left := len(must(os.ReadDir(g.Spool.path("batch")))); len(uploads) != 3 || len(boots) != 1 || len(dumps) != 3 || left != 0 || g.Spool.Size() != 0 {
 			t.Errorf("%s: %d uploads, %d boots, %d dumps in the store, %d uploads and %d bytes in the spool", step, len(uploads), len(boots), len(dumps), left, g.Spool.Size())
 		}
-	}
-}
-
-// If the disk is full while the journal is written, no part of a line stays in it.
-func TestFullDiskInJournal(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
-		t.Skip("mounting a small file system: ", err)
-	}
-	defer syscall.Unmount(dir, syscall.MNT_DETACH)
-	s, err := OpenSpool(dir, 1<<30, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &ingest.Upload{Device: "d", Received: time.Now(), Text: []byte("1")}
-	if _, err := s.Add(u, &ingest.Result{Dumps: 1}, nil, ingest.State{}, ingest.State{Boot: 7}); err != nil {
-		t.Fatal(err)
-	}
-	names := must(s.Waiting())
-	if err := s.begin(names); err != nil {
-		t.Fatal(err)
-	}
-	lines := []entry{{Sum: "0", Device: "other"}}
-	if err := s.end(nil, lines, nil); err != nil { // the journal has a block of the disk
-		t.Fatal(err)
-	}
-	filler := filepath.Join(dir, "filler")
-	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); !store.Full(err) {
-		t.Fatal("the disk is not full: ", err)
-	}
-	lines = []entry{{Sum: u.Sum(), Device: "d", State: ingest.State{Boot: 7, Header: strings.Repeat("x", 20_000)}}}
-	if err := s.end(names, lines, nil); !store.Full(err) {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.end(names, lines, nil); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	if s, err = OpenSpool(dir, 1<<30, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if n, err := s.Bad(); n != 0 || err != nil || s.State("d").Boot != 7 {
-		t.Errorf("%d bad files, %v, boot %d", n, err, s.State("d").Boot)
 	}
 }
 
@@ -419,18 +292,18 @@ func TestCostInBatch(t *testing.T) {
 	}
 }
 
-// A digit of the journal that changed is a line that cannot be read, not another state.
-func TestJournalChecksum(t *testing.T) {
-	var b bytes.Buffer
-	(&entry{Sum: "5ca1ab1e", Device: "d1"}).append(&b)
-	if text, ok := whole(b.Bytes()); !ok || !strings.Contains(string(text), "5ca1ab1e") {
-		t.Errorf("%q %t", text, ok)
+// A digit of a line that changed is a line that cannot be read, not another state.
+func TestLineChecksum(t *testing.T) {
+	line := (&entry{Device: "d1", Sums: []string{"5ca1ab1e"}}).text()
+	var e entry
+	if err := e.parse(line); err != nil || e.Sums[0] != "5ca1ab1e" {
+		t.Errorf("%+v %v", e, err)
 	}
-	for bit := range 8 * (b.Len() - 1) {
-		bad := bytes.Clone(b.Bytes())
+	for bit := range 8 * (len(line) - 1) {
+		bad := bytes.Clone(line)
 		bad[bit/8] ^= 1 << (bit % 8)
-		if text, ok := whole(bad); ok {
-			t.Errorf("bit %d: %q is accepted", bit, text)
+		if err := e.parse(bad); err == nil {
+			t.Errorf("bit %d: %q is accepted", bit, bad)
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -81,6 +81,9 @@ func (w *Writer) Flush(ctx context.Context) error {
 func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 	w.writing.Lock()
 	defer w.writing.Unlock()
+	if err := os.MkdirAll(w.Spool.path("batch"), 0o700); err != nil {
+		return false, err
+	}
 	names, err := w.Spool.list("batch") // of a server that was killed, or a store that failed
 	if err != nil {
 		return false, err
@@ -98,24 +101,18 @@ func (w *Writer) Write(ctx context.Context) (more bool, err error) {
 		}
 		waiting = waiting[len(names):]
 	}
-	left := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return w.Spool.stored[name] })
-	rows, entries, bad := w.rows(left)
-	unwritten := len(left) == len(names)
-	if unwritten {
-		rows.Day = timeOf(names[0])
-		rows.Name = strings.Replace(names[0], "-", fmt.Sprintf("-%d-", len(names)), 1)
-		if err := w.Store.Put(ctx, rows); err != nil {
-			return false, err
-		}
-	}
-	if err := w.Spool.end(names, entries, bad); err != nil {
+	rows, devices, bad := w.rows(names)
+	rows.Day = timeOf(names[0])
+	rows.Name = strings.Replace(names[0], "-", fmt.Sprintf("-%d-", len(names)), 1)
+	if err := w.Store.Put(ctx, rows); err != nil {
 		return false, err
 	}
-	if unwritten {
-		w.Metrics.Dumps.Add(float64(len(rows.Dumps)))
-		w.Metrics.Rows.Add(float64(len(rows.Facts)))
-		w.Log.Info("batch written", "name", rows.Name, "uploads", len(names), "dumps", len(rows.Dumps), "facts", len(rows.Facts))
+	if err := w.Spool.end(names, devices, bad); err != nil {
+		return false, err
 	}
+	w.Metrics.Dumps.Add(float64(len(rows.Dumps)))
+	w.Metrics.Rows.Add(float64(len(rows.Facts)))
+	w.Log.Info("batch written", "name", rows.Name, "uploads", len(names), "dumps", len(rows.Dumps), "facts", len(rows.Facts))
 	return len(waiting) > 0, nil
 }
 
@@ -134,8 +131,8 @@ func (w *Writer) plan(waiting []string) []string {
 	return waiting
 }
 
-// rows reads uploads of a batch. bad are those that cannot be read, such as after a fault of the disk.
-func (w *Writer) rows(names []string) (rows *store.Batch, entries []entry, bad []string) {
+// rows reads uploads of a batch, and returns their devices. bad are those that cannot be read, such as after a fault of the disk.
+func (w *Writer) rows(names []string) (rows *store.Batch, devices, bad []string) {
 	rows = &store.Batch{}
 	for _, name := range names {
 		e, err := w.Spool.read("batch", name, rows)
@@ -145,7 +142,7 @@ func (w *Writer) rows(names []string) (rows *store.Batch, entries []entry, bad [
 			bad = append(bad, name)
 			continue
 		}
-		entries = append(entries, *e)
+		devices = append(devices, e.Device)
 	}
-	return rows, entries, bad
+	return rows, devices, bad
 }
