@@ -2,8 +2,6 @@ package clickhouse_test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -15,60 +13,32 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// Each table of a schema is created on all servers, in the order of its questions, and with its limit.
+// Each table of a schema is created in the order of its questions, and with its limit.
 func TestSchema(t *testing.T) {
-	list := clickhouse.Schema{Cluster: "it's", Replicated: true, Days: 90}.Statements()
-	if len(list) != 12 {
-		t.Fatalf("%d statements, want one for the shards and one for the cluster of each of six tables", len(list))
+	list := clickhouse.Schema(90)
+	if len(list) != 6 {
+		t.Fatalf("%d statements, want one for each of six tables", len(list))
 	}
-	facts := strings.Join(list[2:4], "\n")
 	for _, want := range []string{
-		"create table if not exists facts_local on cluster `it's` (\n",
+		"create table if not exists facts (\n",
 		"  `device` String codec(ZSTD(1)),\n  `path` Int64 codec(Delta, ZSTD(1)),\n",
 		"  `time` DateTime64(6, 'UTC') codec(Delta, ZSTD(1)),\n",
-		") engine = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}')\npartition by day\norder by (build, device, path, boot, dump)\n",
+		") engine = ReplacingMergeTree()\npartition by day\norder by (build, device, path, boot, dump)\n",
 		"ttl day + interval 91 day", // 90 whole days, as --keep-days of a store
-		"create table if not exists facts on cluster `it's`\nas facts_local\nengine = Distributed(`it's`, currentDatabase(), facts_local, cityHash64(device))",
 	} {
-		if !strings.Contains(facts, want) {
-			t.Errorf("no %q in\n%s", want, facts)
+		if !strings.Contains(list[1], want) {
+			t.Errorf("no %q in\n%s", want, list[1])
 		}
 	}
-	if one := strings.Join(clickhouse.Schema{}.Statements(), "\n"); strings.Contains(one, "cluster") || strings.Contains(one, "ttl") || strings.Count(one, "create table") != 6 {
-		t.Error(one)
-	}
-}
-
-// ClickHouse parses the statements for a cluster with replicas, which it cannot run alone.
-func TestClusterIsParsed(t *testing.T) {
-	cmdtest.Long(t)
-	where := strings.TrimSuffix(fleettest.ClickHouse(t, ""), "default")
-	parse := func(q string) (status int, text string) {
-		resp, err := http.Post(where, "", strings.NewReader("explain ast "+q))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(b)
-	}
-	for _, q := range (clickhouse.Schema{Cluster: "it's", Replicated: true, Days: 90}).Statements() {
-		if status, text := parse(q); status != 200 || !strings.Contains(text, "CreateQuery") {
-			t.Errorf("%s\n%d %s", q, status, text)
-		}
-	}
-	if status, _ := parse("create table x on (a Int64)"); status == 200 {
-		t.Error("a wrong statement was parsed")
+	if all := strings.Join(clickhouse.Schema(0), "\n"); strings.Contains(all, "ttl") {
+		t.Error(all)
 	}
 }
 
 // Rows that are older than the limit of the schema are deleted at the next merge, others stay.
 func TestExpiry(t *testing.T) {
 	cmdtest.Long(t)
-	s, err := clickhouse.Open(fleettest.ClickHouse(t, ""))
+	s, err := clickhouse.Open(fleettest.ClickHouse(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +52,7 @@ func TestExpiry(t *testing.T) {
 		r.Close()
 	}
 	const days = 30
-	for _, q := range (clickhouse.Schema{Days: days}).Statements() {
+	for _, q := range clickhouse.Schema(days) {
 		run(q)
 	}
 	for age := range days + 5 {
@@ -128,7 +98,7 @@ func TestLoadBucketRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := clickhouse.Open(fleettest.ClickHouse(t, ""))
+	s, err := clickhouse.Open(fleettest.ClickHouse(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +112,7 @@ func TestLoadBucketRuns(t *testing.T) {
 	if !ok || !strings.Contains(load, objects) {
 		t.Fatalf("no statements in store.md: %q", load)
 	}
-	for _, q := range append(clickhouse.Schema{}.Statements(), strings.Split(load, ";\n")...) {
+	for _, q := range append(clickhouse.Schema(0), strings.Split(load, ";\n")...) {
 		r, err := s.Query(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)

@@ -30,10 +30,6 @@ type Store struct {
 // settings of all requests: the SQL of package query is that of DuckDB.
 var settings = map[string]any{
 	"prefer_column_name_to_alias": 1, "join_use_nulls": 1,
-	// The rows of a question that are needed in each shard are computed once.
-	"prefer_global_in_and_join": 1,
-	// An insert is done when all shards have the rows.
-	"distributed_foreground_insert": 1,
 	// The rows of a key are of one day.
 	"do_not_merge_across_partitions_select_final": 1,
 	"max_query_size": 16 << 20,
@@ -145,21 +141,9 @@ func (s *Store) PutJudged(ctx context.Context, j *store.Judgements) error {
 	return s.Error(insert(ctx, s, store.JudgedDevices, j.Devices, day))
 }
 
-// DeleteDevice deletes the rows of a device, in all shards.
+// DeleteDevice deletes the rows of a device.
 func (s *Store) DeleteDevice(ctx context.Context, device string) error {
-	engine, err := s.texts(ctx, "select engine_full from system.tables where database = "+Quote(s.database)+" and name = 'dumps'")
-	if err != nil {
-		return err
-	}
-	schema := Schema{}
-	if len(engine) == 1 && strings.HasPrefix(engine[0], "Distributed(") {
-		schema.Cluster, _, _ = strings.Cut(strings.TrimPrefix(engine[0], "Distributed("), ",")
-		schema.Cluster = strings.Trim(schema.Cluster, "'`")
-	}
 	for _, t := range []string{store.Facts, store.Dumps, store.JudgedPaths, store.JudgedDevices} {
-		if schema.Cluster != "" {
-			t += local + " on cluster " + QuoteName(schema.Cluster)
-		}
 		q := "alter table " + t + " delete where device = " + Quote(device) + " settings mutations_sync = 2"
 		if _, err := s.db.ExecContext(ctx, q); err != nil {
 			return s.Error(err)

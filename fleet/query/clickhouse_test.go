@@ -19,15 +19,15 @@ import (
 )
 
 // tables returns the tables of a schema on a new server.
-func tables(t *testing.T, schema clickhouse.Schema, config string) *clickhouse.Store {
+func tables(t *testing.T) *clickhouse.Store {
 	t.Helper()
-	s, err := clickhouse.Open(fleettest.ClickHouse(t, config))
+	s, err := clickhouse.Open(fleettest.ClickHouse(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	for _, q := range schema.Statements() {
-		r, err := s.Query(t.Context(), strings.ReplaceAll(q, " on cluster `alone`", ""))
+	for _, q := range clickhouse.Schema(0) {
+		r, err := s.Query(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestClickHouse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ch := tables(t, clickhouse.Schema{}, "")
+	ch := tables(t)
 	if _, _, err := f.Store(t.Context(), both{s, ch}); err != nil {
 		t.Fatal(err)
 	}
@@ -153,74 +153,6 @@ func compare(t *testing.T, name string, ask func(d *DB) (any, error), first, sec
 	w, g := plain(t, want), plain(t, got)
 	if where, ok := same(w.value, g.value); !ok || len(w.text) < 9 {
 		t.Errorf("%s: %s\n%.300s\nwant\n%.300s", name, where, g.text, w.text)
-	}
-}
-
-// Two shards have the same answers as one server. Two databases stand for the shards: each device is in one of them.
-func TestShards(t *testing.T) {
-	cmdtest.Long(t)
-	f := manyBoots()
-	ch := tables(t, clickhouse.Schema{}, "")
-	if _, _, err := f.Store(t.Context(), ch); err != nil {
-		t.Fatal(err)
-	}
-	run := func(q string) {
-		t.Helper()
-		r, err := ch.Query(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Close()
-	}
-	if err := OpenClickHouse(ch).Judge(t.Context()); err != nil { // Merge tables cannot be written
-		t.Fatal(err)
-	}
-	tables := slices.Concat(allTables, []string{store.JudgedPaths, store.JudgedDevices})
-	run("create database fleet")
-	for i := range 2 {
-		shard := fmt.Sprint("shard", i)
-		run("create database " + shard)
-		for _, table := range tables {
-			run("create table " + shard + "." + table + " as " + ch.Table(table))
-			part := fmt.Sprintf(" where cityHash64(device) %% 2 = %d", i)
-			if table == store.Paths || table == store.Frames {
-				part = ""
-			}
-			run("insert into " + shard + "." + table + " select * from " + ch.Table(table) + part)
-		}
-	}
-	for _, table := range tables {
-		run("create table fleet." + table + " as " + ch.Table(table) + " engine = Merge(REGEXP('^shard'), '^" + table + "$')")
-	}
-	both, err := clickhouse.Open(strings.Replace(ch.URL(), "/default", "/fleet", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	one, two := OpenClickHouse(ch), OpenClickHouse(both)
-	two.part = 50
-	for name, ask := range questions(t, &f) {
-		compare(t, name, ask, one, two)
-	}
-}
-
-// The tables of a cluster have the same answers. The cluster has one shard, in this process; replicas and the queue of
-// statements for all servers need ZooKeeper, which is left out.
-func TestDistributed(t *testing.T) {
-	cmdtest.Long(t)
-	f := manyBoots()
-	s, err := store.Open(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ch := tables(t, clickhouse.Schema{Cluster: "alone"}, `<clickhouse><tcp_port>9000</tcp_port><remote_servers><alone><shard><internal_replication>true</internal_replication>
-<replica><host>127.0.0.1</host><port>9000</port></replica></shard></alone></remote_servers></clickhouse>`)
-	if _, _, err := f.Store(t.Context(), both{s, ch}); err != nil {
-		t.Fatal(err)
-	}
-	duck, house := open(t, s), OpenClickHouse(ch)
-	house.part = 70
-	for name, ask := range questions(t, &f) {
-		compare(t, name, ask, duck, house)
 	}
 }
 

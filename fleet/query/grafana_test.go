@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/fleet/clickhouse"
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -58,7 +57,7 @@ func TestDashboardClickHouse(t *testing.T) {
 	cmdtest.Long(t)
 	f := simulate.Default()
 	f.Devices, f.Paths = 100, 20
-	ch := tables(t, clickhouse.Schema{}, "")
+	ch := tables(t)
 	for range 2 { // rows that are written again do not count twice
 		if _, _, err := f.Store(t.Context(), ch); err != nil {
 			t.Fatal(err)

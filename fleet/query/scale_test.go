@@ -44,7 +44,7 @@ func TestScale(t *testing.T) {
 			}
 		}
 		scale(t, &table, &f, open(t, s), nil)
-		ch := tables(t, clickhouse.Schema{}, "")
+		ch := tables(t)
 		for _, name := range []string{store.Paths, store.Facts, store.Dumps} {
 			number(t, ch, "insert into "+name+" select *, toDate(extract(_path, 'day=(.{10})')) from file('"+dir+"/"+name+"/*/*.parquet') settings use_hive_partitioning = 0")
 		}

@@ -76,27 +76,20 @@ func (f *rowsFlag) openDB(ctx context.Context, s *store.Store, tables *clickhous
 }
 
 func clickhouseCommand() *cobra.Command {
-	var schema clickhouse.Schema
 	var days cli.Natural
 	c := &cobra.Command{Use: "clickhouse schema [flags]", Short: "the tables for a large fleet, as SQL",
 		Long: `clickhouse schema prints the statements that create the tables of a ClickHouse
-server or cluster; they change nothing that exists. Other commands use them with
+server; they change nothing that exists. Other commands use them with
 --clickhouse.`,
 		Example: "btfleet clickhouse schema --keep-days 90 | clickhouse-client -d fleet", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] != "schema" {
 				return cli.BadArgsf("expected schema")
 			}
-			if schema.Replicated && schema.Cluster == "" {
-				return cli.Usagef("--replicated: a cluster has replicas: --cluster is needed")
-			}
-			schema.Days = int(days)
-			_, err := fmt.Fprint(c.OutOrStdout(), strings.Join(append(schema.Statements(), ""), ";\n"))
+			_, err := fmt.Fprint(c.OutOrStdout(), strings.Join(append(clickhouse.Schema(int(days)), ""), ";\n"))
 			return err
 		}}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&schema.Cluster, "cluster", "", "tables over all shards of a cluster: its `NAME` in system.clusters")
-	f.BoolVar(&schema.Replicated, "replicated", false, "the shards have replicas")
 	addDays(f, &days)
 	cli.AddFlags(c, "Schema", f)
 	return c

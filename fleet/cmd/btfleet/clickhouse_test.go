@@ -60,7 +60,7 @@ func printed(t *testing.T, args ...string) string {
 // loaded, twice.
 func TestClickHouse(t *testing.T) {
 	cmdtest.Long(t)
-	ch := fleettest.ClickHouse(t, "")
+	ch := fleettest.ClickHouse(t)
 	dir := leaky(t)
 	for range 2 {
 		runSQL(t, ch, printed(t, "clickhouse", "schema", "--keep-days", "3650"))
@@ -146,7 +146,7 @@ func checkGrowingLog(t *testing.T, to ...string) {
 // Files that are put in again count once. Names of functions are those of an ELF file.
 func TestIngestClickHouse(t *testing.T) {
 	cmdtest.Long(t)
-	ch := fleettest.ClickHouse(t, "")
+	ch := fleettest.ClickHouse(t)
 	runSQL(t, ch, printed(t, "clickhouse", "schema"))
 	file := filepath.Join(t.TempDir(), "log")
 	for d, paths := range []int{3, 5} {
@@ -176,7 +176,7 @@ func TestIngestClickHouse(t *testing.T) {
 // Each upload that was acknowledged is in the tables once, although servers are killed.
 func TestKillClickHouse(t *testing.T) {
 	cmdtest.Long(t)
-	ch := fleettest.ClickHouse(t, "")
+	ch := fleettest.ClickHouse(t)
 	runSQL(t, ch, printed(t, "clickhouse", "schema"))
 	const kills = 20
 	sent := kill(t, t.TempDir(), kills, "--clickhouse", ch)
@@ -227,7 +227,6 @@ func TestClickHouseErrors(t *testing.T) {
 		{[]string{"builds", "--clickhouse", "http://127.0.0.1:1/fleet?password=secret"}, 2, "parameter password"},
 		{[]string{"ingest", "--clickhouse", "http://u:secret@127.0.0.1:1/fleet", os.DevNull}, 3, "connection refused"},
 		{[]string{"serve", "--keep-days", "3", "--clickhouse", "http://127.0.0.1:1/fleet"}, 2, "--keep-days"},
-		{[]string{"clickhouse", "schema", "--replicated"}, 2, "--cluster"},
 		{[]string{"clickhouse", "schema", "--keep-days", "-1"}, 2, `--keep-days "-1": expected a number from 0`},
 		{[]string{"clickhouse", "drop"}, 2, "expected schema"},
 	} {
@@ -241,7 +240,7 @@ func TestClickHouseErrors(t *testing.T) {
 // A user who may not read the tables, and a server without them, are named.
 func TestClickHouseWithoutTables(t *testing.T) {
 	cmdtest.Long(t)
-	ch := fleettest.ClickHouse(t, "")
+	ch := fleettest.ClickHouse(t)
 	if code, _, errs := ask("builds", "--clickhouse", ch); code != 3 || !strings.Contains(errs, "btfleet clickhouse schema") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}

@@ -161,12 +161,12 @@ func TestDeleteDevice(t *testing.T) {
 
 // A device is deleted from the tables of ClickHouse, too.
 func TestDeleteInClickHouse(t *testing.T) {
-	where := fleettest.ClickHouse(t, "")
+	where := fleettest.ClickHouse(t)
 	tables, err := clickhouse.Open(where)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, q := range (clickhouse.Schema{}).Statements() {
+	for _, q := range clickhouse.Schema(0) {
 		r, err := tables.Query(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)

@@ -16,22 +16,19 @@ import (
 var clickhouse []byte
 
 // ClickHouse starts ClickHouse (chDB of npm) behind its HTTP interface, and returns the URL of its
-// default database. It skips the test if chDB is not installed. config is the content of a file of configuration,
-// or "".
-func ClickHouse(t testing.TB, config string) string {
+// default database. It skips the test if chDB is not installed.
+func ClickHouse(t testing.TB) string {
 	t.Helper()
 	cmdtest.Need(t, "node")
 	if exec.Command("node", "-e", "require.resolve('chdb')").Run() != nil {
 		t.Skip("chdb of npm is not installed, or not in NODE_PATH")
 	}
 	dir := t.TempDir()
-	args := []string{filepath.Join(dir, "clickhouse.js"), dir}
-	if config != "" {
-		args = append(args, filepath.Join(dir, "config.xml"))
-		write(t, args[2], []byte(config))
+	script := filepath.Join(dir, "clickhouse.js")
+	if err := os.WriteFile(script, clickhouse, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	write(t, args[0], clickhouse)
-	c := exec.Command("node", args...)
+	c := exec.Command("node", script, dir)
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()
 	if err != nil {
@@ -50,11 +47,4 @@ func ClickHouse(t testing.TB, config string) string {
 		t.Fatalf("chdb: %v", err)
 	}
 	return "http://127.0.0.1:" + strings.TrimSpace(port) + "/default"
-}
-
-func write(t testing.TB, name string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(name, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -1,12 +1,12 @@
 // Answers ClickHouse's HTTP interface with chDB of npm, which NODE_PATH must contain. The first
-// argument is the directory of the data; a second one is a file of configuration. It prints its port.
+// argument is the directory of the data. It prints its port.
 const fs = require("fs");
 const http = require("http");
 const path = require("path");
 const { Session } = require("chdb");
 
-const [dir, config] = process.argv.slice(2);
-const session = new Session(path.join(dir, "data"), config ? { connectionArgs: ["--config-file=" + config] } : {});
+const [dir] = process.argv.slice(2);
+const session = new Session(path.join(dir, "data"));
 const known = ["query", "database", "default_format", "client_protocol_version", "compress", "decompress", "query_id", "network_compression_method"];
 const run = async (q, format) => Buffer.from((await session.queryAsync(q, { format: format || "Native" })).bytes());
 const quote = (s) => "'" + s.replace(/\\/g, "\\\\").replace(/'/g, "\\'") + "'";
