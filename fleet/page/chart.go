@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"html/template"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -58,24 +56,6 @@ func curve(list []query.Point, unit string) template.HTML {
 // whole returns a number, rounded.
 func whole(v float64) string { return cli.Number(int64(math.Round(v))) }
 
-// inUnit returns hours in a unit that suits the typical number.
-func inUnit(hours []float64) ([]float64, string) {
-	factor, unit := 1.0, "hours"
-	switch typical := hours[len(hours)/2]; {
-	case typical < 2:
-		factor, unit = 60, "minutes"
-	case typical > 4*year:
-		factor, unit = 1.0/year, "years"
-	case typical > 72:
-		factor, unit = 1.0/24, "days"
-	}
-	list := make([]float64, len(hours))
-	for i, h := range hours {
-		list[i] = h * factor
-	}
-	return list, unit
-}
-
 // round returns the smallest number at least v that is 1, 2 or 5 times a power of ten.
 func round(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
@@ -85,65 +65,6 @@ func round(v float64) float64 {
 		}
 	}
 	return 10 * power
-}
-
-// Size of a histogram, in pixels.
-const (
-	columns = 10 // about
-	wide    = 240
-	high    = 72
-	left    = 34 // for the numbers of devices
-)
-
-// histogram returns the numbers of devices by value, as SVG with axes. The values are sorted. It leaves out those far
-// above the median, which would hide the others, and the caption has their number.
-func histogram(list []float64, what, unit string) template.HTML {
-	if len(list) < 3 {
-		return "<span></span>"
-	}
-	more, all := "", len(list)
-	if far, _ := slices.BinarySearch(list, 3*list[all/2]); list[all/2] > 0 && far < all {
-		list = list[:far]
-		more = fmt.Sprintf("; %s more above %s", cli.Number(int64(all-far)), whole(list[far-1]))
-	}
-	low, most := list[0], list[len(list)-1]
-	if most-low <= math.Abs(most)/100 {
-		return "<span></span>" // one column
-	}
-	step := round((most - low) / columns)
-	from := math.Floor(low/step) * step
-	counts := make([]int, int((most-from)/step)+1)
-	for _, v := range list {
-		counts[min(int((v-from)/step), len(counts)-1)]++
-	}
-	tallest := slices.Max(counts)
-	label := func(v float64) string {
-		if step < 1 {
-			return strconv.FormatFloat(v, 'f', int(math.Ceil(-math.Log10(step)-1e-9)), 64)
-		}
-		return whole(v)
-	}
-	to := from + step*float64(len(counts))
-	var b strings.Builder
-	fmt.Fprintf(&b, `<figure class="bars"><svg width="%d" height="%d" role="img" aria-label="devices by %s, %s to %s %s">`, left+wide+8, high+28, what, label(from), label(to), unit)
-	fmt.Fprintf(&b, `<line class="grid" x1="%d" y1="11.5" x2="%d" y2="11.5"/><line class="grid" x1="%[1]d" y1="%[3]d.5" x2="%[2]d" y2="%[3]d.5"/>`, left, left+wide, high+10)
-	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text><text x="%[1]d" y="%[4]d" text-anchor="end">0</text>`, left-5, 15, cli.Number(int64(tallest)), high+14)
-	width := wide / float64(len(counts))
-	for i, n := range counts {
-		if n > 0 {
-			h := max(2, (high-1)*float64(n)/float64(tallest))
-			fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>%s: %s to %s %s</title></rect>`, left+float64(i)*width+.5, high+10-h, width-1, h,
-				cli.Count(int64(n), "device"), label(from+step*float64(i)), label(from+step*float64(i+1)), unit)
-		}
-	}
-	ticks := []int{0, len(counts) / 2, len(counts)}
-	for i, anchor := range []string{"start", "middle", "end"} {
-		if i != 1 || len(counts) > 3 {
-			fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="%s">%s</text>`, left+float64(ticks[i])*width, high+25, anchor, label(from+step*float64(ticks[i])))
-		}
-	}
-	fmt.Fprintf(&b, `</svg><figcaption>devices by %s, %s%s</figcaption></figure>`, what, unit, more)
-	return template.HTML(b.String())
 }
 
 // plot maps the dumps of a device to the pixels of a chart.

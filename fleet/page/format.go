@@ -49,11 +49,6 @@ var functions = template.FuncMap{
 	"maybe":   func(l []query.Change) []query.Change { return with(l, query.Possibly) },
 	"random":  func(l []query.Change) []query.Change { return with(l, query.NoEvidence) },
 	"far":     func(l []query.Leak) []query.Leak { _, f := fold(l); return f },
-	"rates":   func(l query.Leak) template.HTML { return histogram(l.Rates, "growth", "bytes per hour") },
-	"days": func(x query.Exhaustion) template.HTML {
-		times, unit := inUnit(x.Each)
-		return histogram(times, "time until the heap is full", unit)
-	},
 	"unnamed": func(l []query.Holder) bool {
 		return !slices.ContainsFunc(l, func(h query.Holder) bool {
 			return slices.ContainsFunc(h.Stack, func(f query.Frame) bool { return f.Function != "" })

@@ -449,27 +449,14 @@ func (p *Pages) rollout(ctx context.Context, r *http.Request, o query.Scope) (an
 	return p.db.Rollout(ctx, r.FormValue("from"), r.FormValue("to"), o)
 }
 
-// pair completes the choice of two builds to compare: the newest one with the one before it. It never
-// chooses a build twice.
+// pair completes the choice of two builds to compare: the newest ones, of which it never chooses one twice.
 func pair(list []query.Build, from, to string) (string, string) {
-	byAge := slices.SortedFunc(slices.Values(list), func(a, b query.Build) int { return b.First.Compare(a.First) })
-	other := func(than string) string { // the next older build, or the oldest of the newer ones
-		i := slices.IndexFunc(byAge, func(b query.Build) bool { return b.Build == than })
-		if i+1 < len(byAge) {
-			return byAge[i+1].Build
+	for _, b := range list {
+		if to == "" && b.Build != from {
+			to = b.Build
+		} else if from == "" && b.Build != to {
+			from = b.Build
 		}
-		if i > 0 {
-			return byAge[i-1].Build
-		}
-		return ""
-	}
-	if to == "" && len(byAge) > 0 {
-		if to = byAge[0].Build; to == from {
-			to = other(from)
-		}
-	}
-	if from == "" {
-		from = other(to)
 	}
 	return from, to
 }

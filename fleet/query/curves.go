@@ -9,19 +9,18 @@ import (
 
 // Point is what the devices of a build hold of a call path at a time: bytes of the median device, and of nine of ten.
 type Point struct {
-	At      float64 `json:"at"` // hours since the boot, days since Curves.First, or the hour of the day
+	At      float64 `json:"at"` // hours since the boot, or days since Curves.First
 	Low     float64 `json:"low"`
 	Median  float64 `json:"median"`
 	High    float64 `json:"high"`
 	Devices int64   `json:"devices"`
 }
 
-// Curves has a call path over the uptime, over the days, and over the hours of the day, UTC.
+// Curves has a call path over the uptime, and over the days.
 type Curves struct {
 	Path   int64     `json:"path,string"`
 	Uptime []Point   `json:"uptime"`
 	Days   []Point   `json:"days"`
-	Hours  []Point   `json:"hours"`
 	First  time.Time `json:"first"` // first dump
 }
 
@@ -56,7 +55,7 @@ func (d *DB) Curves(ctx context.Context, o Scope, paths ...int64) (list []Curves
 			if r.Axis == 0 {
 				p.At = (p.At + 0.5) / 24 * (time.Duration(ends[0].Longest) * time.Microsecond).Hours()
 			}
-			curve := []*[]Point{&c.Uptime, &c.Days, &c.Hours}[r.Axis]
+			curve := []*[]Point{&c.Uptime, &c.Days}[r.Axis]
 			*curve = append(*curve, p)
 		}
 		return err

@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"slices"
 )
 
 // leaking is a device on which a path leaks.
@@ -65,7 +64,7 @@ func (s *session) exhaust(ctx context.Context, l *Leaks) error {
 		end := begin
 		for ; end < len(list) && list[end].Device == d.Device; end++ {
 			r := &l.Rows[row[list[end].Path]]
-			r.Rates, r.On = append(r.Rates, list[end].Rate), append(r.On, d.Device)
+			r.On = append(r.On, d.Device)
 			if d.Free >= 0 && d.Heaps <= 1 {
 				alone[list[end].Path] = append(alone[list[end].Path], float64(d.Free)/list[end].Rate)
 			}
@@ -88,9 +87,6 @@ func (s *session) exhaust(ctx context.Context, l *Leaks) error {
 	}
 	for path, hours := range alone {
 		l.Rows[row[path]].Hours = pointer(quantile(hours, 0.5))
-	}
-	for _, i := range row {
-		slices.Sort(l.Rows[i].Rates)
 	}
 	x.Heap, x.Among = most(heaps), most(among)
 	if x.Devices = int64(len(x.Each)); x.Devices > 0 {

@@ -2,22 +2,17 @@ package symbols
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/hashicorp/golang-lru/v2/expirable"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -37,12 +32,17 @@ type Store interface {
 	PutFrames(ctx context.Context, now time.Time, rows []store.Frame) error
 }
 
-// Add adds an ELF file to a store, under its build ID, and resolves the function names of the
-// build's call paths (see [Update]).
-func Add(ctx context.Context, s Store, path string) (build string, n Count, err error) {
-	build, err = BuildID(path)
+// Add adds an ELF file to a store, and resolves the function names of the call paths of its build (see [Update]). The
+// build is that of the linker's note if id is "".
+func Add(ctx context.Context, s Store, path, id string) (build string, n Count, err error) {
+	f, err := symbol.Open(path, nil)
 	if err != nil {
 		return "", n, err
+	}
+	build = cmp.Or(id, f.BuildID)
+	f.Close()
+	if build == "" {
+		return "", n, fmt.Errorf("%s has no build ID: link it with -Wl,--build-id, or name the build that its logs have (--build)", path)
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() > maxELF {
 		return "", n, errors.Join(err, fmt.Errorf("%s: larger than %d bytes", path, maxELF))
@@ -54,7 +54,7 @@ func Add(ctx context.Context, s Store, path string) (build string, n Count, err 
 	if err := s.PutELF(ctx, build, data); err != nil {
 		return "", n, err
 	}
-	n, err = Update(ctx, s, nil, build)
+	n, err = Update(ctx, s, build)
 	return build, n, err
 }
 
@@ -77,9 +77,9 @@ func (n Count) String() string {
 }
 
 // Update resolves the function names of addresses in call paths that have no names yet. It
-// processes the given builds, or all builds if none is given. If the store has no ELF file of a
-// build, Update downloads one from the debuginfod servers. It continues with the other builds if one fails.
-func Update(ctx context.Context, s Store, servers *Debuginfod, builds ...string) (n Count, err error) {
+// processes the given builds, or all builds if none is given, if the store has their ELF files. It continues with the
+// other builds if one fails.
+func Update(ctx context.Context, s Store, builds ...string) (n Count, err error) {
 	unnamed, err := s.Unnamed(ctx)
 	if err != nil {
 		return n, err
@@ -89,7 +89,7 @@ func Update(ctx context.Context, s Store, servers *Debuginfod, builds ...string)
 	}
 	var failed []error
 	for _, b := range builds {
-		if err := update(ctx, s, servers, b, unnamed[b], &n); err != nil {
+		if err := update(ctx, s, b, unnamed[b], &n); err != nil {
 			failed = append(failed, fmt.Errorf("build %q: %w", b, err))
 		}
 		if ctx.Err() != nil {
@@ -99,9 +99,16 @@ func Update(ctx context.Context, s Store, servers *Debuginfod, builds ...string)
 	return n, errors.Join(failed...)
 }
 
-func update(ctx context.Context, s Store, servers *Debuginfod, build string, addresses []string, n *Count) error {
+func update(ctx context.Context, s Store, build string, addresses []string, n *Count) error {
 	if len(addresses) == 0 {
 		return nil
+	}
+	elf, err := s.ELF(ctx, build)
+	if errors.Is(err, store.ErrNoELF) {
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "btfleet-")
 	if err != nil {
@@ -109,17 +116,7 @@ func update(ctx context.Context, s Store, servers *Debuginfod, build string, add
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "elf")
-	elf, err := s.ELF(ctx, build)
-	switch {
-	case err == nil:
-		err = os.WriteFile(file, elf, 0o600)
-	case errors.Is(err, store.ErrNoELF) && servers != nil:
-		err = servers.download(ctx, build, file)
-	}
-	if errors.Is(err, store.ErrNoELF) {
-		return nil
-	}
-	if err != nil {
+	if err := os.WriteFile(file, elf, 0o600); err != nil {
 		return err
 	}
 	rows, err := Frames(ctx, file, build, addresses)
@@ -224,69 +221,4 @@ func parse(address string) (kind string, v uint64) {
 		return "0x", v
 	}
 	return address[:at], v
-}
-
-// Debuginfod is a list of debuginfod servers. Each is asked for a build once per hour, whether it has the
-// build or not, because devices name the builds.
-type Debuginfod struct {
-	servers []string
-	asked   *expirable.LRU[string, struct{}]
-}
-
-// NewDebuginfod returns a list of servers, separated by spaces as in DEBUGINFOD_URLS.
-func NewDebuginfod(servers string) *Debuginfod {
-	return &Debuginfod{strings.Fields(servers), expirable.NewLRU[string, struct{}](100_000, nil, time.Hour)}
-}
-
-// download writes the ELF file with the debug information of a build to a file, from the first server that
-// has it. The request is GET /buildid/ID/debuginfo, as in elfutils. The error is [store.ErrNoELF] if no server
-// has the file, or if they were asked less than an hour ago.
-func (d *Debuginfod) download(ctx context.Context, build, file string) error {
-	if _, err := hex.DecodeString(build); err != nil || d.asked.Contains(build) { // a device's own name, such as ../x
-		return store.ErrNoELF
-	}
-	d.asked.Add(build, struct{}{})
-	failed := store.ErrNoELF
-	for _, server := range d.servers {
-		err := get(ctx, server, build, file)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, store.ErrNoELF) {
-			failed = err
-		}
-	}
-	return failed
-}
-
-func get(ctx context.Context, server, build, file string) error {
-	u, err := url.JoinPath(server, "buildid", build, "debuginfo")
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
-	if err != nil {
-		return err
-	}
-	client := http.Client{Timeout: 5 * time.Minute}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusNotFound {
-		return store.ErrNoELF
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", u, resp.Status)
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	n, err := io.Copy(f, io.LimitReader(resp.Body, maxELF+1))
-	if n > maxELF {
-		err = fmt.Errorf("%s: larger than %d bytes", u, maxELF)
-	}
-	return errors.Join(err, f.Close())
 }

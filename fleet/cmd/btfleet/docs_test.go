@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"flag"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,46 +95,6 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// The demo prints the address of a page that shows the leak, and ends at an interrupt.
-func TestDemo(t *testing.T) {
-	c := exec.Command(os.Args[0], "demo", "--devices", "1000", "--listen", "127.0.0.1:0")
-	c.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+t.TempDir())
-	c.Stderr = os.Stderr
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer c.Process.Kill()
-	text := ""
-	for lines := bufio.NewScanner(out); !strings.Contains(text, "firmware.elf") && lines.Scan(); {
-		text += lines.Text() + "\n"
-	}
-	url := regexp.MustCompile(`(?m)^http://\S+$`).FindString(text)
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	defer resp.Body.Close()
-	page, err := io.ReadAll(resp.Body)
-	if err != nil || !strings.Contains(string(page), `<span class="badge leak">leak</span>`) {
-		t.Errorf("%v, no leak in %.2000s", err, page)
-	}
-	for _, want := range []string{"simulating 1,000 devices", "7,000 dumps", "btfleet serve", "curl -T heap.log"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
-	if err := c.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Wait(); err != nil {
-		t.Error(err)
-	}
-}
-
 // The help of each command has an example and exit codes of its own, and fits a terminal of 80 columns.
 func TestHelp(t *testing.T) {
 	names := []string{""}
@@ -168,7 +125,7 @@ func TestLoopback(t *testing.T) {
 			t.Errorf("%q: %v, want %v", address, got, want)
 		}
 	}
-	for _, args := range [][]string{{"serve", "--listen", ":1"}, {"demo", "--listen", "0.0.0.0:1"}, {"serve", "--mqtt", "foo"}, {"serve", "--mqtt", "ws://h"}, {"serve", "--topic", "x"}, {"serve", "--write-every", "0"}, {"serve", "--cert", "nofile", "--key", "nofile"}} {
+	for _, args := range [][]string{{"serve", "--listen", ":1"}, {"serve", "--mqtt", "foo"}, {"serve", "--mqtt", "ws://h"}, {"serve", "--topic", "x"}, {"serve", "--write-every", "0"}, {"serve", "--cert", "nofile", "--key", "nofile"}} {
 		if code, _, errs := ask(args...); code != 2 || !strings.Contains(errs, args[1]) {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
 		}

@@ -41,7 +41,7 @@ If it has grown, only the dumps after the last dump of the device are added.`,
 	o.store.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&o.device, "device", "", "`NAME` of the device")
-	f.StringVar(&o.build, "build", "", "build `ID` of logs that do not name theirs (btfleet build-id)")
+	f.StringVar(&o.build, "build", "", "build `ID` of logs that do not name theirs")
 	f.StringVar(&o.fw, "fw", "", "`VERSION` of the firmware of logs that do not name it")
 	f.Var(&o.labels, "label", "label `NAME=VALUE` of the devices, such as model=x2; several times for several labels")
 	cli.AddFlags(c, "Identity", f)

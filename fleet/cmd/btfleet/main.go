@@ -19,7 +19,7 @@ a directory or a bucket, and reports which call paths leak in which firmware,
 on how many devices, and how long until their heaps are exhausted.`
 
 const examples = `
-btfleet demo                             a simulated fleet, and its page
+btfleet demo --store fleet               a simulated fleet
 btfleet serve --store fleet              receive dumps, show the page
 btfleet leaks --store fleet --build 5ca1ab1e
 btfleet diff --store fleet 5ca1ab1e 0ddba115`
@@ -38,14 +38,13 @@ or a file of the store is damaged, 2 usage, no such store or build,
 
 // ownCodes has the exit codes of each command.
 var ownCodes = map[string]string{
-	"demo":       "0 ended by an interrupt, or written, 2 usage, 3 the address or the store\ncannot be used.",
+	"demo":       "0 written, 2 usage, or a store that has dumps, 3 the store failed.",
 	"symbols":    "0 named, 2 usage or a file that is not ELF, 3 the store failed.",
 	"serve":      "0 ended by an interrupt, after all was written, 2 usage or a file that cannot\nbe read, 3 the address, the spool or the store failed.",
 	"ingest":     "0 all files are in the store, 1 some were refused, 2 usage, or a file that is\nnot there, 3 the store failed.",
 	"compact":    "0 done, 1 a file is damaged, and was moved to quarantine, 2 usage or no such\nstore, 3 the store failed.",
 	"clickhouse": "0 printed, 2 usage, 3 the output failed.",
 	"token":      "0 printed, 2 usage, 3 the output failed.",
-	"build-id":   "0 printed, 2 usage or a file that is not ELF, 3 the output failed.",
 	"leaks":      fmt.Sprintf(failOverCodes, "a leak over --fail-over or without a rate, or nothing examined"),
 	"rollout":    fmt.Sprintf(failOverCodes, "a new leak, with --fail-on new-leak, or nothing examined"),
 	"diff":       fmt.Sprintf(failOverCodes, "the growth is over --fail-over, or the builds do not compare"),
@@ -63,7 +62,7 @@ func newRoot() *cobra.Command {
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)
-	root.AddCommand(demoCommand(), symbolsCommand(), serveCommand(), ingestCommand(), compactCommand(), clickhouseCommand(), tokenCommand(), buildIDCommand(),
+	root.AddCommand(demoCommand(), symbolsCommand(), serveCommand(), ingestCommand(), compactCommand(), clickhouseCommand(), tokenCommand(),
 		buildsCommand(), devicesCommand(), leaksCommand(), diffCommand(), rolloutCommand(), topCommand(), deviceCommand(), queryCommand())
 	for _, c := range root.Commands() {
 		cli.ExitCodes(c, ownCodes[c.Name()])

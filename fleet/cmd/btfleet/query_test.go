@@ -132,7 +132,6 @@ func TestMessages(t *testing.T) {
 		{"builds --clickhouse ftp://x", 2, "--clickhouse: expected a URL such as http://HOST:8123/DATABASE"},
 		{"demo --devices 3 --store " + dir, 2, "it has dumps, expected an empty store"},
 		{"serve --listen 127.0.0.1:99999 --store " + empty + "/s --spool " + empty + "/p", 3, "--listen 127.0.0.1:99999: "},
-		{"demo --listen 127.0.0.1:99999", 3, "--listen 127.0.0.1:99999: "},
 		{"token", 2, "expected btfleet token {device NAME | fleet | read | delete} [LABEL...]"},
 		{"token all", 2, "expected device NAME, fleet, read or delete"},
 		{"query --store " + dir + " drop", 2, "Parser Error: "},

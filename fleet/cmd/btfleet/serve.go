@@ -355,10 +355,9 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 			}, s.Log)
 		})
 	}
-	debuginfod := symbols.NewDebuginfod(os.Getenv("DEBUGINFOD_URLS"))
 	work.Go(func() {
 		every(ctx, time.Minute, func() error {
-			_, err := symbols.Update(ctx, symbolStore{b.files, b.alerts.db}, debuginfod)
+			_, err := symbols.Update(ctx, symbolStore{b.files, b.alerts.db})
 			return err
 		}, s.Log)
 	})

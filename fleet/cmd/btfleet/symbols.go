@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/symbols"
@@ -25,23 +25,21 @@ type elfFiles interface {
 
 func symbolsCommand() *cobra.Command {
 	var in rowsFlag
-	c := &cobra.Command{Use: "symbols {add FILE... | update}", Short: "name the functions of builds",
-		Long: `symbols add puts ELF files with debug information into the store, by their build
-IDs, and names the functions of the builds' call paths. symbols update names
-what has arrived since; btfleet serve does so every minute. It asks the servers
-of DEBUGINFOD_URLS for builds without a file.`,
+	var id string
+	c := &cobra.Command{Use: "symbols add FILE...", Short: "name the functions of builds",
+		Long: `symbols add puts ELF files with debug information into the store, and names the
+functions of the builds' call paths; btfleet serve names what arrives later. The
+build is that of the linker's note (-Wl,--build-id), or that of --build.`,
 		Example: "btfleet symbols add --store fleet fw-1.4.2.elf", Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			switch {
-			case args[0] == "add" && len(args) > 1, args[0] == "update" && len(args) == 1:
-			default:
-				return cli.BadArgsf("expected add FILE..., or update")
+			if args[0] != "add" || len(args) < 2 || id != "" && len(args) > 2 {
+				return cli.BadArgsf("expected add FILE..., one with --build")
 			}
 			t, err := in.tables()
 			if err != nil {
 				return err
 			}
-			files, err := in.open(c.Context(), args[0] == "add")
+			files, err := in.open(c.Context(), true)
 			if err != nil {
 				return err
 			}
@@ -53,21 +51,17 @@ of DEBUGINFOD_URLS for builds without a file.`,
 			s := symbolStore{files, db}
 			out := c.OutOrStdout()
 			for _, file := range args[1:] {
-				build, n, err := symbols.Add(c.Context(), s, file)
+				build, n, err := symbols.Add(c.Context(), s, file, id)
 				if err != nil {
 					return cli.Usagef("%w", err)
 				}
 				fmt.Fprintf(out, "%s  %s  %s\n", build, cli.Printable(file), cli.Printable(n.String()))
 			}
-			if args[0] == "update" {
-				n, err := symbols.Update(c.Context(), s, symbols.NewDebuginfod(os.Getenv("DEBUGINFOD_URLS")))
-				if err != nil {
-					return cli.Failedf("%w", err)
-				}
-				fmt.Fprintln(out, cli.Printable(n.String()))
-			}
 			return nil
 		}}
 	in.add(c)
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.StringVar(&id, "build", "", "build `ID` of a file without one, as its logs have it")
+	cli.AddFlags(c, "Symbols", f)
 	return c
 }
