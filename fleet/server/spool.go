@@ -86,14 +86,12 @@ func (e *entry) parse(line []byte) error {
 	return json.Unmarshal(text, e)
 }
 
-// add adds an upload and the state after it. It reports false if the entry has the upload.
-func (e *entry) add(sum string, after ingest.State) bool {
-	if slices.Contains(e.Sums, sum) {
-		return false
-	}
-	e.State, e.Sums = after, append(e.Sums, sum)
-	e.Sums = e.Sums[max(0, len(e.Sums)-maxSums):]
-	return true
+// add adds an upload and the state after it. again reports whether the entry had the upload.
+func (e *entry) add(sum string, after ingest.State) (again bool) {
+	again = slices.Contains(e.Sums, sum)
+	others := slices.DeleteFunc(e.Sums, func(other string) bool { return other == sum })
+	e.State, e.Sums = after, append(others[max(0, len(others)-maxSums+1):], sum)
+	return again
 }
 
 // ErrBusy is returned for an upload if the spool is full. The device should try again later.
@@ -135,10 +133,10 @@ func OpenSpool(dir string, limit int64, log *slog.Logger) (s *Spool, err error) 
 			if err != nil {
 				continue // it is set aside when it is written
 			}
-			if d := s.device(e.Device); d.add(sumOf(name), e.State) { // the server was killed in Add
-				if err := s.put(d); err != nil {
-					return nil, fmt.Errorf("spool: %w", err)
-				}
+			d := s.device(e.Device) // which may lack it, if the server was killed in Add
+			d.add(sumOf(name), e.State)
+			if err := s.put(d); err != nil {
+				return nil, fmt.Errorf("spool: %w", err)
 			}
 		}
 	}
@@ -237,11 +235,8 @@ func (s *Spool) Add(u *ingest.Upload, res *ingest.Result, rows []byte, before, a
 	defer s.mu.Unlock()
 	e := s.device(u.Device)
 	state := e.State
-	if s.bad[sum] { // it was accepted, and lost
-		e.Sums = slices.DeleteFunc(e.Sums, func(other string) bool { return other == sum })
-	}
-	switch {
-	case !e.add(sum, after):
+	switch again = e.add(sum, after) && !s.bad[sum]; { // a bad one was accepted, and lost
+	case again:
 		return true, store.SyncPath(s.path("new")) // the Add before may have failed to
 	case full:
 		return false, ErrBusy

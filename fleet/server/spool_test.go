@@ -39,23 +39,28 @@ func TestLastUploads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for n := range maxSums + 1 {
-		if add("a", n) {
-			t.Errorf("upload %d was accepted before", n)
-		}
-	}
-	add("b", 7)
-	write()
-	for range 2 {
-		if !add("a", 1) || !add("a", maxSums) || !add("b", 7) || s.State("a").Boot != maxSums || s.State("b").Boot != 7 {
-			t.Errorf("states %+v, %+v, or an upload is not known", s.State("a"), s.State("b"))
-		}
+	reopen := func() {
+		t.Helper()
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if s, err = OpenSpool(dir, 1<<30, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for n := range maxSums + 1 {
+		if add("a", n) {
+			t.Errorf("upload %d was accepted before", n)
+		}
+	}
+	add("b", 7)
+	reopen()
+	write()
+	for range 2 {
+		if !add("a", 1) || !add("a", maxSums) || !add("b", 7) || s.State("a").Boot != maxSums || s.State("b").Boot != 7 {
+			t.Errorf("states %+v, %+v, or an upload is not known", s.State("a"), s.State("b"))
+		}
+		reopen()
 	}
 	if add("a", 0) || s.State("a").Boot != 0 {
 		t.Errorf("the first of %d uploads is known: %+v", maxSums+1, s.State("a"))
