@@ -2,6 +2,7 @@ package heaplog_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -150,6 +151,26 @@ func TestDumpOfAnItem(t *testing.T) {
 		}
 		if s := strings.Join(got, ", "); s != want {
 			t.Errorf("Select %d: %s, want %s", from, s, want)
+		}
+	}
+}
+
+// A ~h#boot at the begin of a second log begins the boot that this log begins.
+func TestBootsOfTwoLogs(t *testing.T) {
+	const dump = "~h#begin 0\n~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n~h#end 0\n"
+	for second, want := range map[string]string{"~h#boot\n" + dump: "1 2", dump: "1 2", dump + "~h#boot\n" + dump: "1 2 3"} {
+		var boots []string
+		first := heaplog.Stream(strings.NewReader("~h#boot\n"+dump), "first")
+		for it, err := range open(t, strings.NewReader(second), first).Items() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if it.Kind == recording.KindBlob {
+				boots = append(boots, strconv.Itoa(it.Boot))
+			}
+		}
+		if got := strings.Join(boots, " "); got != want {
+			t.Errorf("%q: boots %s, want %s", second, got, want)
 		}
 	}
 }

@@ -23,6 +23,9 @@ type scope struct {
 // scopeBytes is the memory per scope in bytes, including the growth of slices.
 const scopeBytes = 64
 
+// removed is the scope around what is in a function that the linker has removed.
+const removed = -2
+
 // maxNesting limits the nesting of entries. maxInlined limits the nesting of inlined calls,
 // and so the frames per address. Real programs have a few dozen.
 const (
@@ -70,7 +73,7 @@ func (w *scopeWalk) level(outer int32, nesting int) {
 		var e entry
 		w.u.readEntry(&w.cursor, ab.attrs, &e)
 		scope := outer
-		if w.err == nil && (ab.tag == std.TagSubprogram || ab.tag == std.TagInlinedSubroutine) {
+		if w.err == nil && outer != removed && (ab.tag == std.TagSubprogram || ab.tag == std.TagInlinedSubroutine) {
 			scope = w.scope(die, &e, outer, ab.tag == std.TagInlinedSubroutine)
 		}
 		switch {
@@ -87,12 +90,16 @@ func (w *scopeWalk) level(outer int32, nesting int) {
 }
 
 // scope adds a function or an inlined call, and returns the scope that its children are in:
-// its own if it has code.
+// its own if it has code. GNU ld leaves removed functions at address 0, where firmware has code;
+// of those, a function has a symbol there.
 func (w *scopeWalk) scope(die uint64, e *entry, outer int32, inlined bool) int32 {
 	list, err := w.u.appendRanges(w.scratch[:0], e)
 	w.scratch = list
 	if w.err = err; err != nil || len(list) == 0 {
 		return outer
+	}
+	if !inlined && list[0].low == 0 && w.d.Symbol != nil && w.d.Symbol(0) == "" {
+		return removed
 	}
 	s := scope{die: die, low: list[0].low, parent: -1, callFile: uint32(e[atCallFile].u), callLine: uint32(e[atCallLine].u)}
 	if inlined && outer >= 0 {
