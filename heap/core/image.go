@@ -245,11 +245,8 @@ func (m *Image) Bytes(addr, n uint64) ([]byte, bool) {
 
 // Uint reads an unsigned number of 1, 2, 4 or 8 bytes.
 func (m *Image) Uint(addr uint64, size int) (uint64, bool) {
-	var buf [8]byte
-	p := buf[:size]
-	if s := m.Find(addr); s != nil && uint64(len(s.Data))-(addr-s.Addr) >= uint64(size) {
-		p = s.Data[addr-s.Addr:][:size]
-	} else if m.Read(p, addr) < size {
+	p, ok := m.Bytes(addr, uint64(size))
+	if !ok {
 		return 0, false
 	}
 	return uintOf(p, m.ByteOrder()), true
@@ -286,6 +283,9 @@ func (m *Image) Close() {
 }
 
 func uintOf(p []byte, order binary.ByteOrder) uint64 {
+	if len(p) == 8 && order == binary.LittleEndian { // the usual, without calls
+		return binary.LittleEndian.Uint64(p)
+	}
 	switch len(p) {
 	case 1:
 		return uint64(p[0])
