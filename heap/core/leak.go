@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"debug/elf"
 	"slices"
 	"sort"
 )
@@ -193,17 +192,6 @@ func (h *Heap) Unknown(block int) bool {
 	return !b.Sized() || h.Foreign && (b.Damaged || b.flags&doubtful != 0)
 }
 
-// redZone returns the number of bytes below the stack pointer that a function may use.
-func redZone(machine elf.Machine) uint64 {
-	switch machine {
-	case elf.EM_X86_64:
-		return 128
-	case elf.EM_PPC64:
-		return 512
-	}
-	return 0
-}
-
 // threadBlock is the number of bytes on either side of a thread pointer that count as
 // thread-local variables.
 const threadBlock = 4096
@@ -244,7 +232,7 @@ func (m *Image) rootSpans(h *Heap, used []span, from Roots) (roots, heap []span)
 			arenas = append(arenas, arena)
 		}
 		if i, _ := slices.BinarySearch(stacks, a.start); i < len(stacks) && stacks[i] < a.end {
-			dead = append(dead, unused(a, stacks[i]-min(stacks[i], redZone(m.Machine)), append(overlap([]span{a}, known), blocks...)))
+			dead = append(dead, m.unused(a, stacks[i], known, append(overlap([]span{a}, known), blocks...)))
 		}
 	}
 	if h.Foreign { // all memory of the allocator is known
@@ -268,23 +256,11 @@ func (m *Image) rootSpans(h *Heap, used []span, from Roots) (roots, heap []span)
 	return roots, heap
 }
 
-// unused returns the unused part of the stack below an address: it extends down to the next other
-// memory.
-func unused(area span, low uint64, others []span) span {
-	from := area.start
-	for _, s := range others {
-		if s.start < low { // a stack in data or in a block: other variables are below it
-			from = max(from, min(s.end, low))
-		}
-	}
-	return span{from, max(from, low)}
-}
-
-// areas returns the writable memory of the program, by map if there are maps. It omits
-// the last byte of the address space.
+// areas returns the memory of the program that it can have written, by map if there are maps: it may have made a map read-only
+// since, as the loader does with tables of libc. It omits the last byte of the address space.
 func (m *Image) areas() (list []span) {
 	for _, r := range m.Maps {
-		if r.Write {
+		if r.Write || !r.Exec && !r.absent {
 			list = append(list, span{r.Start, r.End})
 		}
 	}

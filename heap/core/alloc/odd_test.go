@@ -133,7 +133,7 @@ func TestOddFirmware(t *testing.T) {
 		{NewlibNano, "cortex-m3", []string{"--specs=nano.specs"}},
 		{Picolibc, "riscv32", nil},
 	} {
-		for _, name := range []string{"usual", "own_sbrk", "aligned", "resized", "freed", "arrays"} {
+		for _, name := range []string{"usual", "own_sbrk", "aligned", "resized", "freed", "arrays", "tagged", "tasks"} {
 			t.Run(x.kind.String()+"/"+name, func(t *testing.T) {
 				flags := append([]string{"-g", "-Os", "-Wno-implicit-function-declaration", "-DCASE=" + name, source(t, "oddfw.c"), source(t, "bare.c")}, x.flags...)
 				exe, ram, addr := cmdtest.Board(t, x.board, source(t, "../../../cmd/btcore/testdata/firmware"), flags...)

@@ -54,6 +54,29 @@ static void resized(void)
 	}
 }
 
+/* In the low bits of the pointers are flags. */
+static void tagged(void)
+{
+	for (uintptr_t i = 0; i < 40; i++) {
+		size_t n = 8 + any(60);
+		char *p = malloc(n);
+		note(p, n, 0);
+		kept[kept_count++] = p + 1 + i % 3;
+	}
+}
+
+/* Only the saved registers of tasks that wait have the pointers: at the end of stacks in blocks. */
+static void tasks(void)
+{
+	for (int i = 0; i < 5; i++) {
+		void **stack = malloc(300);
+		keep(stack, 300);
+		kept[kept_count - 1] = stack + 60; /* the saved stack pointer */
+		for (int k = 62; k < 70; k++)
+			note(stack[k] = malloc(20), 20, 0);
+	}
+}
+
 /* The largest blocks are free, and the end of the heap. */
 static void freed(void)
 {
