@@ -9,7 +9,7 @@ import (
 
 // blobRecord reads a record of base64: ~m#, ~e#, or a bare one.
 func (s *Scanner) blobRecord(it *Item, text []byte, more bool) (n int) {
-	if it.Kind != KindBlob || s.user {
+	if it.Kind != KindBlob || s.user || s.cache.pauses() {
 		return s.newRecord(it, text, more)
 	}
 	end := bytes.IndexByte(text[:min(len(text), maxCachedLine)], '\n')

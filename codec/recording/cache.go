@@ -16,6 +16,9 @@ const (
 	minSlots, maxSlots = 1 << 10, 1 << 15
 	// maxHits bounds how long the cache keeps a record that no longer occurs.
 	maxHits = 3
+	// Of cacheWindow lines in a row, 1 of cacheWorth must have occurred before. Otherwise the next cachePause
+	// lines are not looked for, which would take longer than to decode them.
+	cacheWindow, cacheWorth, cachePause = 1 << 10, 8, 1 << 13
 )
 
 // decoded is a decoded record.
@@ -41,6 +44,23 @@ type cache struct {
 	slots []slot // by the hash of the line
 	seed  maphash.Seed
 	lines int // that were not found since slots was allocated
+
+	window, met, pause int // lines in this window, and of these met before; lines that are not looked for
+}
+
+// pauses reports whether not to look for the next line.
+func (c *cache) pauses() bool {
+	if c.pause > 0 {
+		c.pause--
+		return true
+	}
+	if c.window++; c.window > cacheWindow {
+		if c.met < cacheWindow/cacheWorth {
+			c.pause = cachePause
+		}
+		c.window, c.met = 0, 0
+	}
+	return false
 }
 
 // get returns the record of a line, nil if it is not in the cache. at is then the slot for the
@@ -58,6 +78,9 @@ func (c *cache) get(line []byte) (d *decoded, at *slot) {
 	at = &c.slots[i]
 	if other := &c.slots[i^1]; at.hash != h && (other.hash == h || other.hits < at.hits) {
 		at = other
+	}
+	if at.hash == h {
+		c.met++
 	}
 	switch {
 	case at.hash != h:

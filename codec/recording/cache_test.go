@@ -8,7 +8,7 @@ import (
 )
 
 // A record is cached when its line occurs for the second time, so that lines that never repeat cost
-// no memory.
+// no memory. After many of these, lines are looked for again within cachePause lines.
 func TestCacheWhereItHelps(t *testing.T) {
 	var log, blob []byte
 	add := func(size uint64) {
@@ -36,7 +36,7 @@ func TestCacheWhereItHelps(t *testing.T) {
 		}
 		n++
 	}
-	if n != 2*apart || cached[0] != 0 || cached[1] != apart-1 {
+	if n != 2*apart || cached[0] != 0 || cached[1] < apart-1-cachePause {
 		t.Errorf("%d records, of which %v were in the cache", n, cached)
 	}
 }
