@@ -160,28 +160,25 @@ func parseLenient(dst, line []byte) ([]byte, error) {
 // AppendDecoded appends the ~b# line of a stack, without a line end: the size in
 // decimal and the addresses in hexadecimal. (BT-TEXT-2)
 func AppendDecoded(dst []byte, s *Stack) []byte {
+	const prefix = " 0x"
 	dst = append(dst, decodedSize...)
 	dst = strconv.AppendUint(dst, s.Size, 10)
 	dst = append(dst, ',')
+	n := len(dst)
+	dst = slices.Grow(dst, len(s.PCs)*(len(prefix)+16))
+	text := dst[:cap(dst)]
 	for _, pc := range s.PCs {
-		dst = appendAddress(dst, pc)
+		// For speed, convert 16 digits at once, the first digit of pc in the top 4 bits, and
+		// cut off those that pc does not have.
+		digits := (bits.Len64(pc|1) + 3) / 4
+		pc <<= 64 - 4*digits
+		at := text[n:][:len(prefix)+16]
+		copy(at, prefix)
+		binary.BigEndian.PutUint64(at[len(prefix):], hexDigits(uint32(pc>>32)))
+		binary.BigEndian.PutUint64(at[len(prefix)+8:], hexDigits(uint32(pc)))
+		n += len(prefix) + digits
 	}
-	return dst
-}
-
-// appendAddress appends " 0x" and pc in hexadecimal. For speed it converts 16 digits at
-// once and cuts off those that pc does not have.
-func appendAddress(dst []byte, pc uint64) []byte {
-	const prefix = " 0x"
-	digits := (bits.Len64(pc|1) + 3) / 4
-	start, end := len(dst), len(dst)+len(prefix)+16
-	dst = slices.Grow(dst, end-start)[:end]
-	text := dst[start:end]
-	first := pc << (64 - 4*digits) // the first digit of pc in the top 4 bits
-	copy(text, prefix)
-	binary.BigEndian.PutUint64(text[len(prefix):], hexDigits(uint32(first>>32)))
-	binary.BigEndian.PutUint64(text[len(prefix)+8:], hexDigits(uint32(first)))
-	return dst[:start+len(prefix)+digits]
+	return text[:n]
 }
 
 // hexDigits returns the 8 hexadecimal digits of v in ASCII, the first in the top byte.

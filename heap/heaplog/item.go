@@ -65,9 +65,9 @@ type Alloc struct {
 // 0 is none.
 type located struct {
 	generation int
-	hasPath    bool
 	path       profile.Path
-	allocs     [1]Alloc
-	states     [3]int32 // addresses by state
+	hasPath    bool
 	ambiguous  uint8    // how many of the lost addresses are ambiguous
+	states     [3]int32 // addresses by state
+	allocs     [1]Alloc
 }

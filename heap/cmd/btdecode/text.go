@@ -59,13 +59,8 @@ func (t *textSink) record(it *heaplog.Item) {
 			b, states = t.appendAlloc(b, it, a)
 			if t.passthrough { // the log keeps its lines
 				b = appendMarks(b, it, a, states)
-			} else if n := len(t.below); true {
-				t.below = appendMarks(append(t.below, "  "...), it, a, states)
-				if len(t.below) > n+2 {
-					t.below = append(t.below, '\n')
-				} else {
-					t.below = t.below[:n]
-				}
+			} else if it.Cut != nil || a.SizeLost || states[symbol.Inferred]|states[symbol.Lost] != 0 {
+				t.below = append(appendMarks(append(t.below, "  "...), it, a, states), '\n')
 			}
 		}
 		t.end(b, a.Stack, i == len(it.Allocs)-1)
