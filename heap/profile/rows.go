@@ -49,7 +49,7 @@ func newRows(dumps []*Dump, n *names) *rows {
 		}
 	}, nil)
 	if !n.same {
-		r.stacks.index = hashes{} // nothing is added from here on
+		r.stacks.index = treeIndex{} // nothing is added from here on
 	}
 	r.fill(rowOf, counts)
 	return r

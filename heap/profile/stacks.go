@@ -17,7 +17,7 @@ type stackTree struct {
 	stacks array[treeStack] // by number
 	blocks array[[]uint32]  // tails, innermost value first
 	used   int              // values of the last block
-	index  hashes           // of the nodes, with isNode, and of the stacks, by node and next value
+	index  treeIndex        // of the nodes, with isNode, and of the stacks, by node and next value
 }
 
 // treeNode is a value and its callers. Node 0 is the root, which has no value. The number of a
@@ -94,22 +94,6 @@ func (t *stackTree) init() {
 	}
 }
 
-func hashBelow(node, value uint32) uint32 { return uint32(mix(uint64(node)<<32|uint64(value), 0)) }
-
-// below returns the number of what begins with a value below a node: a node, with isNode, or the
-// stack whose tail begins with it.
-func (t *stackTree) below(node, value uint32) (number, hash uint32, found bool) {
-	hash = hashBelow(node, value)
-	number, found = t.index.find(hash, func(number uint32) bool {
-		if number&isNode != 0 {
-			return *t.nodes.at(int(number &^ isNode)) == treeNode{node, value}
-		}
-		at, tail := t.stack(number)
-		return at == node && outermost(tail) == value
-	})
-	return number, hash, found
-}
-
 func outermost(tail []uint32) uint32 {
 	if len(tail) == 0 {
 		return noValue
@@ -122,7 +106,6 @@ func outermost(tail []uint32) uint32 {
 type treePlace struct {
 	node uint32
 	tail []uint32
-	hash uint32 // of node and the next value
 	// shares reports whether the tail of the stack other begins with the same value; id is that
 	// stack.
 	shares bool
@@ -135,8 +118,7 @@ func (t *stackTree) find(node uint32, tail []uint32) (p treePlace, found bool) {
 	t.init()
 	p = treePlace{node: node, tail: tail}
 	for {
-		var number uint32
-		number, p.hash, found = t.below(p.node, outermost(p.tail))
+		number, found := t.index.find(treeNode{p.node, outermost(p.tail)})
 		switch {
 		case !found:
 			return p, false
@@ -164,7 +146,6 @@ func (t *stackTree) push(p treePlace) uint32 {
 		_, other := t.stack(p.id)
 		n := sharedOuter(other, p.tail)
 		p.node, p.tail = t.split(p.id, n), p.tail[:len(p.tail)-n]
-		p.hash = hashBelow(p.node, outermost(p.tail))
 	}
 	if need := len(p.tail); need > 0 && (t.blocks.n == 0 || len(*t.blocks.at(t.blocks.n - 1))-t.used < need) {
 		t.blocks.push(make([]uint32, max(blockSize, need)))
@@ -177,31 +158,27 @@ func (t *stackTree) push(p treePlace) uint32 {
 	}
 	id := uint32(t.stacks.n)
 	t.stacks.push(s)
-	t.index.add(p.hash, id)
+	t.index.set(treeNode{p.node, outermost(p.tail)}, id)
 	return id
 }
 
 // split makes nodes of the n outermost values of the tail of a stack, and returns the last.
 func (t *stackTree) split(id uint32, n int) uint32 {
 	node, tail := t.stack(id)
-	for i := range n {
-		value := outermost(tail)
-		child := t.newNode(node, value)
-		if hash := hashBelow(node, value); i == 0 {
-			t.index.replace(hash, id, child|isNode)
-		} else {
-			t.index.add(hash, child|isNode)
-		}
-		node, tail = child, tail[:len(tail)-1]
+	for range n {
+		node, tail = t.newNode(node, outermost(tail)), tail[:len(tail)-1]
 	}
 	atomic.StoreUint64(&t.stacks.at(int(id)).end, uint64(node)<<32|uint64(len(tail)))
-	t.index.add(hashBelow(node, outermost(tail)), id)
+	t.index.set(treeNode{node, outermost(tail)}, id)
 	return node
 }
 
+// newNode adds a node, in place of the stack whose tail begins with its value if there is one.
 func (t *stackTree) newNode(parent, value uint32) uint32 {
+	n := uint32(t.nodes.n)
 	t.nodes.push(treeNode{parent, value})
-	return uint32(t.nodes.n - 1)
+	t.index.set(treeNode{parent, value}, n|isNode)
+	return n
 }
 
 // add returns the number of the stack of a node and a tail, and adds the stack if it is new.
@@ -217,12 +194,10 @@ func (t *stackTree) add(node uint32, tail []uint32) uint32 {
 func (t *stackTree) node(node uint32, tail []uint32) uint32 {
 	t.init()
 	for ; len(tail) > 0; tail = tail[:len(tail)-1] {
-		number, hash, found := t.below(node, outermost(tail))
+		number, found := t.index.find(treeNode{node, outermost(tail)})
 		switch {
 		case !found:
-			child := t.newNode(node, outermost(tail))
-			t.index.add(hash, child|isNode)
-			node = child
+			node = t.newNode(node, outermost(tail))
 		case number&isNode != 0:
 			node = number &^ isNode
 		default:

@@ -37,64 +37,55 @@ func (a *array[T]) push(v T) {
 	*a.at(a.n - 1) = v
 }
 
-// hashes is an open-addressed hash table of numbers. A Go map takes twice as long for
-// millions of addresses, and twice the memory.
-type hashes struct {
-	slots []slot // a power of two
+// treeIndex is an open-addressed hash table of numbers by a node and the next value below it. It has the keys
+// themselves: to wait for memory is most of what a search takes. A Go map takes twice as long for millions of
+// addresses, and twice the memory.
+type treeIndex struct {
+	slots []treeSlot // a power of two
 	n     int
 }
 
-// slot holds a number plus 1, at the index of its hash or the next free slot. 0 is free.
-type slot struct{ hash, number uint32 }
+// treeSlot holds a number plus 1, at the index of the hash of its key or the next free slot. 0 is free.
+type treeSlot struct {
+	key    treeNode
+	number uint32
+}
 
-// find returns the number with a hash for which equal returns true.
-func (h *hashes) find(hash uint32, equal func(number uint32) bool) (number uint32, found bool) {
-	mask := uint32(len(h.slots) - 1)
-	if h.slots == nil {
-		return 0, false
-	}
-	for i := hash & mask; ; i = (i + 1) & mask {
-		switch s := h.slots[i]; {
-		case s.number == 0:
-			return 0, false
-		case s.hash == hash && equal(s.number-1):
-			return s.number - 1, true
+// slot returns the slot of a key, or the free one where it would be.
+func (x *treeIndex) slot(key treeNode) *treeSlot {
+	mask := uint64(len(x.slots) - 1)
+	for i := mix(uint64(key.parent)<<32|uint64(key.value), 0) & mask; ; i = (i + 1) & mask {
+		if s := &x.slots[i]; s.number == 0 || s.key == key {
+			return s
 		}
 	}
 }
 
-// add adds a number that is not in the table.
-func (h *hashes) add(hash, number uint32) {
-	if h.n >= len(h.slots)/4*3 {
-		old := h.slots
-		h.slots = make([]slot, max(64, 2*len(old)))
+// find returns the number of a key.
+func (x *treeIndex) find(key treeNode) (number uint32, found bool) {
+	if x.slots == nil {
+		return 0, false
+	}
+	n := x.slot(key).number
+	return n - 1, n != 0
+}
+
+// set sets the number of a key.
+func (x *treeIndex) set(key treeNode, number uint32) {
+	if x.n >= len(x.slots)/4*3 {
+		old := x.slots
+		x.slots = make([]treeSlot, max(64, 2*len(old)))
 		for _, s := range old {
 			if s.number != 0 {
-				h.put(s)
+				*x.slot(s.key) = s
 			}
 		}
 	}
-	h.put(slot{hash, number + 1})
-	h.n++
-}
-
-// replace replaces a number that is in the table by another one with the same hash.
-func (h *hashes) replace(hash, old, number uint32) {
-	mask := uint32(len(h.slots) - 1)
-	i := hash & mask
-	for h.slots[i].number != old+1 {
-		i = (i + 1) & mask
+	s := x.slot(key)
+	if s.number == 0 {
+		x.n++
 	}
-	h.slots[i].number = number + 1
-}
-
-func (h *hashes) put(s slot) {
-	mask := uint32(len(h.slots) - 1)
-	i := s.hash & mask
-	for h.slots[i].number != 0 {
-		i = (i + 1) & mask
-	}
-	h.slots[i] = s
+	*s = treeSlot{key, number + 1}
 }
 
 // seeds make hashes different in each process, so that no log can be written in which many
