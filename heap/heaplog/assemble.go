@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
@@ -352,7 +351,8 @@ func (a *assembler) sum(h *pendingRecord) {
 
 // selects reports whether a dump may be selected. Whether it is the last one is not known yet.
 func (a *assembler) selects(number int) bool {
-	return a.c.from < 0 || a.c.selectsDump(number, math.MaxInt)
+	c := a.c
+	return !c.selected || c.from < 0 || c.from <= number && (c.to < 0 || number <= c.to)
 }
 
 // pathLine adds a line of call paths. (BT-DUMP-2)

@@ -124,34 +124,28 @@ func TestOrderAndLossOfEvents(t *testing.T) {
 	}
 }
 
-// An item has the numbers of its dump and boot, with Select, too, and a ~h#heap line its values.
+// An item has the numbers of its dump and boot, and a ~h#heap line its values.
 func TestDumpOfAnItem(t *testing.T) {
 	const record = "~m#IF0BmUQugNCkgCnkhdAYpQa6wAAV\n"
 	const log = "text\n~h#boot\n~h#begin 0\n" + record + "~h#end 0\n~h#heap size=9 free=4 largest=3 min=2\n" +
 		"~h#begin 1\n" + record + record + "~h#end 1\n~h#boot\n~h#begin 0\n" + record + "~h#end 0\n"
-	for from, want := range map[int]string{0: "1/1, heap 9 4 3 2, 2/1, 2/1, 3/2", 1: "1/1, heap 9 4 3 2", 2: "2/1, 2/1", 3: "3/2", -1: "3/2"} {
-		var options []heaplog.Option
-		if from != 0 {
-			options = append(options, heaplog.Select(from, from))
+	var got []string
+	for it, err := range open(t, strings.NewReader(log)).Items() {
+		if err != nil {
+			t.Fatal(err)
 		}
-		var got []string
-		for it, err := range open(t, strings.NewReader(log), options...).Items() {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if it.Kind == recording.KindBlob {
-				got = append(got, fmt.Sprintf("%d/%d", it.Dump, it.Boot))
-			}
-			if h := it.Heap; h != nil {
-				got = append(got, fmt.Sprintf("heap %d %d %d %d", h.Size.Bytes, h.Free.Bytes, h.Largest.Bytes, h.Min.Bytes))
-			}
-			if it.Offset == 0 && it.Dump != 0 {
-				t.Errorf("Select %d: the text before the first dump is in dump %d", from, it.Dump)
-			}
+		if it.Kind == recording.KindBlob {
+			got = append(got, fmt.Sprintf("%d/%d", it.Dump, it.Boot))
 		}
-		if s := strings.Join(got, ", "); s != want {
-			t.Errorf("Select %d: %s, want %s", from, s, want)
+		if h := it.Heap; h != nil {
+			got = append(got, fmt.Sprintf("heap %d %d %d %d", h.Size.Bytes, h.Free.Bytes, h.Largest.Bytes, h.Min.Bytes))
 		}
+		if it.Offset == 0 && it.Dump != 0 {
+			t.Error("the text before the first dump is in a dump")
+		}
+	}
+	if s, want := strings.Join(got, ", "), "1/1, heap 9 4 3 2, 2/1, 2/1, 3/2"; s != want {
+		t.Errorf("%s, want %s", s, want)
 	}
 }
 

@@ -239,15 +239,8 @@ func (r *Reader) Events() iter.Seq2[*replay.Event, error] {
 func (r *Reader) Items() iter.Seq2[*Item, error] {
 	return exclusive(r, func(yield func(*Item, error) bool) {
 		r.process.Remember(0)
-		if r.selected && r.learned.starts == nil {
-			if err := r.survey(true); err != nil {
-				yield(nil, err)
-				return
-			}
-		}
 		v := views{limit: newFrameLimit()}
 		r.report = &report{limit: &v.limit}
-		starts := startsSeen{starts: r.learned.starts}
 		for at := range r.items {
 			if at.item == nil {
 				if at.err != nil && !yield(nil, at.err) {
@@ -255,11 +248,7 @@ func (r *Reader) Items() iter.Seq2[*Item, error] {
 				}
 				continue
 			}
-			it := v.item(at)
-			if starts.starts != nil {
-				it.Dump = starts.dump(at)
-			}
-			if (starts.starts == nil || r.selectsDump(max(it.Dump, 1), len(starts.starts))) && !yield(it, nil) {
+			if !yield(v.item(at), nil) {
 				return
 			}
 		}
@@ -316,7 +305,7 @@ func (r *Reader) Summary() Summary {
 // items makes a pass and yields its items.
 func (r *Reader) items(yield func(*placed) bool) {
 	if r.learned.bases.wanted(&r.config, r.process) {
-		if err := r.survey(false); err != nil {
+		if err := r.survey(); err != nil {
 			yield(&placed{err: err})
 			return
 		}
@@ -392,34 +381,4 @@ func (v *views) item(at *placed) *Item {
 		it.Events = v.events
 	}
 	return it
-}
-
-// startsSeen numbers items by where the survey has found dumps to begin.
-type startsSeen struct {
-	starts []dumpStart
-	begun  int
-}
-
-// dump returns the number of the dump that an item is in or follows.
-func (s *startsSeen) dump(at *placed) int {
-	for s.begun < len(s.starts) {
-		next := s.starts[s.begun]
-		if at.input < next.input || at.input == next.input && at.item.Offset < next.offset {
-			break
-		}
-		s.begun++
-	}
-	return s.begun
-}
-
-// selectsDump reports whether Select selects dump n, from 1, of a total of all dumps.
-func (c *config) selectsDump(n, all int) bool {
-	from, to := c.from, c.to
-	if from < 0 {
-		from = all
-	}
-	if to < 0 {
-		to = all
-	}
-	return !c.selected || from <= n && n <= to
 }

@@ -25,7 +25,7 @@ type Item struct {
 	// that of the previous dump, and before the first dump it is 0. Boot is the number of the
 	// boot, from 1. Both are as known at the end of the item. If a dump begins without a header,
 	// it is recognized only when its records repeat the beginning of the previous dump. Its
-	// first records then have the number of the previous dump, unless Select is set.
+	// first records then have the number of the previous dump.
 	Dump, Boot int
 	// Allocs are the allocations of the record, with recovered bits and names.
 	Allocs []Alloc

@@ -159,7 +159,7 @@ func HeapLine(match *regexp.Regexp) Option {
 // Bare makes lines of base64 without a lead-in records, too.
 func Bare() Option { return Option{"Bare", func(c *config) error { c.bare = true; return nil }} }
 
-// Select selects the dumps first to last, counted from 1; -1 is the last dump of the log.
+// Select selects the dumps first to last, counted from 1; -1 is the last dump of the log. It does not change Items.
 func Select(first, last int) Option {
 	return Option{"Select", func(c *config) error {
 		if first == 0 || last == 0 || first < -1 || last < -1 || last != -1 && (first == -1 || last < first) {

@@ -56,7 +56,6 @@ type pass struct {
 type learned struct {
 	bases  bases
 	groups map[int]groupEnd // by boot: what the dumps of a log without marks end with; nil if not known
-	starts []dumpStart      // of all dumps, nil if not known
 }
 
 // newPass returns a pass. Without naming, its items have no names.

@@ -51,32 +51,25 @@ func (b *bases) infers(c *config, p *process.Process) bool {
 	return !b.surveyed && !c.symbols.NoFiles && len(c.maps) == 0 && len(p.Unplaced()) > 0
 }
 
-// survey reads the logs once to find where dumps begin, the load bases, and the names of call paths.
-// Streams are copied first: of a live log, the data available now or, with all, everything. Of a log that is
-// followed, it reads what is there now.
-func (r *Reader) survey(all bool) error {
+// survey reads the logs once to find the load bases. Streams are copied first: of a live log, the data
+// available now. Of a log that is followed, it reads what is there now.
+func (r *Reader) survey() error {
 	h := input.Hooks{Ctx: r.ctx, Survey: true}
 	b := &r.learned.bases
 	infer := b.infers(&r.config, r.process)
 	for i, in := range r.inputs {
 		switch {
 		case in.Stream != nil:
-			if err := in.Stream.Spool(&h, all, i == 0); err != nil {
+			if err := in.Stream.Spool(&h, i == 0); err != nil {
 				return err
 			}
 			b.live = b.live || !in.Stream.Ended
 		case in.Live: // it is followed and has no end
 			b.live = true
-			if all {
-				return fmt.Errorf("%s: is read until it is interrupted: dumps cannot be selected in it", in.Name)
-			}
 		}
 	}
-	c := surveyor{process: r.process, lossless: r.symbols.Lossless}
-	if choose := !b.surveyed && !r.symbols.NoFiles && len(r.process.Files()) > 0; choose {
-		b.surveyed, b.choices = true, map[int]*symbol.Choice{}
-		c.evidence = newEvidence()
-	}
+	b.surveyed, b.choices = true, map[int]*symbol.Choice{}
+	c := surveyor{process: r.process, lossless: r.symbols.Lossless, evidence: newEvidence()}
 	if infer {
 		b.byBoot, c.seen = map[int][]symbol.Base{}, map[symbol.ReturnAddr]bool{}
 	}
@@ -88,9 +81,6 @@ func (r *Reader) survey(all bool) error {
 		} else if err := at.err; err != nil && r.ctx.Err() == nil && !isRead(err) && !errors.Is(err, ErrNoRecord) { // otherwise, the next pass finds it
 			return err
 		}
-	}
-	if r.selected {
-		r.learned.starts = c.starts
 	}
 	c.endBoot()
 	*b = c.bases
@@ -104,30 +94,20 @@ func (r *Reader) survey(all bool) error {
 	return nil
 }
 
-// dumpStart is where a dump begins.
-type dumpStart struct {
-	input  int   // index of its log
-	offset int64 // in its log
-}
-
-// surveyor gathers the beginnings of dumps, chooses the files of each boot, and infers the load bases from the
+// surveyor chooses the files of each boot, and infers the load bases from the
 // addresses of the boot.
 type surveyor struct {
 	process  *process.Process
 	lossless bool // of the encoder
-	starts   []dumpStart
 	boot     int
-	program  symbol.Boot                // of this boot
-	evidence *evidence                  // nil if files are not chosen
+	program  symbol.Boot // of this boot
+	evidence *evidence
 	seen     map[symbol.ReturnAddr]bool // nil if bases are not inferred
 	bases    bases
 }
 
 func (c *surveyor) add(at *placed) {
-	if at.count > len(c.starts) {
-		c.starts = append(c.starts, dumpStart{at.dump.input, at.dump.Offset})
-	}
-	if c.evidence == nil || at.item.Stack == nil && at.item.Kind != recording.KindPaths {
+	if at.item.Stack == nil && at.item.Kind != recording.KindPaths {
 		return
 	}
 	if at.boot != c.boot {
@@ -153,7 +133,7 @@ func (c *surveyor) add(at *placed) {
 
 // endBoot chooses the files of the boot, and infers their bases.
 func (c *surveyor) endBoot() {
-	if c.boot == 0 || c.evidence == nil {
+	if c.boot == 0 {
 		return
 	}
 	choice := c.evidence.choose(c.process, c.program)

@@ -61,9 +61,9 @@ func (s *Stream) Close() error {
 // that is available.
 const silence = 80 * time.Millisecond
 
-// Spool copies the available data of the stream, or with all the whole stream. With first,
-// Spool waits for the first data, because the first log of a pass may begin at any time.
-func (s *Stream) Spool(h *Hooks, all, first bool) (err error) {
+// Spool copies the available data of the stream. With first, Spool waits for the first data,
+// because the first log of a pass may begin at any time.
+func (s *Stream) Spool(h *Hooks, first bool) (err error) {
 	if s.copy != nil || s.spent {
 		return nil
 	}
@@ -74,11 +74,7 @@ func (s *Stream) Spool(h *Hooks, all, first bool) (err error) {
 	}
 	os.Remove(s.copy.Name()) // it is gone however the program ends; some systems cannot remove an open file
 	for {
-		var silent <-chan time.Time
-		if !all {
-			silent = time.After(silence)
-		}
-		late := p.next(silent)
+		late := p.next(time.After(silence))
 		n, err := s.copy.Write(p.rest.data)
 		p.rest.data = nil
 		if s.size += int64(n); err != nil {

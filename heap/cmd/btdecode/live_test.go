@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -286,8 +285,8 @@ func TestDamagedLog(t *testing.T) {
 // Flags that would change nothing are refused.
 func TestFlagsWithoutEffect(t *testing.T) {
 	for _, args := range [][]string{
-		{"-F", "jsonl", "--color", "always"}, {"--passthrough", "--dump", "1"}, {"-F", "folded"}, {"--follow", "--dump", "1", "x"},
-		{"--follow", "--serial", "/dev/x"}, {"--serial", "/dev/x:1k"}, {"--dump", "3..1"}, {"--hide", ""}, {"--split", "("},
+		{"-F", "jsonl", "--color", "always"}, {"-F", "folded"},
+		{"--follow", "--serial", "/dev/x"}, {"--serial", "/dev/x:1k"}, {"--hide", ""}, {"--only", "("},
 	} {
 		if out, errs, code := command(readmeLine, args...); code != 2 || out != "" || !strings.Contains(errs, "Try 'btdecode --help'") {
 			t.Errorf("%v: exit code %d, %q, %q", args, code, out, errs)
@@ -295,24 +294,11 @@ func TestFlagsWithoutEffect(t *testing.T) {
 	}
 }
 
-// --dump for output record by record.
-func TestDumpOfText(t *testing.T) {
-	log := "~h#begin 1\n" + readmeLine + "\n~h#end 1\n~h#begin 2\n" + line(t, codec.MachineExact32, 16, 0x1234) + "\n" + line(t, codec.MachineExact32, 17, 0x1234) + "\n~h#end 2\n"
-	for dump, want := range map[string]int{"1": 1, "2": 2, "last": 2, "all": 3, "1..2": 3} {
-		if out, errs, code := command(log, "--dump", dump); code != 0 || strings.Count(out, "~b#") != want {
-			t.Errorf("--dump %s: exit code %d, %s%s, want %d records", dump, code, out, errs, want)
-		}
-	}
-	if out, errs, code := command(log, "--dump", "3"); code != 2 || out != "" || !strings.Contains(errs, "--dump 3: the log has 2") {
-		t.Errorf("--dump 3: exit code %d, %s%s", code, out, errs)
-	}
-}
-
 // A log in a FIFO, or a shell's <(…), is read once, also where a log is read twice: what
 // was read is not lost.
 func TestPipeAsArgument(t *testing.T) {
 	exe, log := example(t)
-	for _, args := range [][]string{{}, {"--dump", "last"}, {"-e", exe}, {"--passthrough", "-e", exe}, {"-s", "-e", exe}} {
+	for _, args := range [][]string{{}, {"-e", exe}, {"--passthrough", "-e", exe}, {"-s", "-e", exe}} {
 		regular := tempFile(t, "log", log)
 		want, _, code := command("", append(args, regular)...)
 		if code != 0 || want == "" {
@@ -472,13 +458,5 @@ func TestInterruptedBeforeTheEnd(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// Which records --dump selects is known at the end, and what is followed can be read once.
-func TestDumpOfWhatIsFollowed(t *testing.T) {
-	log := tempFile(t, "log", readmeLine+"\n")
-	if _, errs, code := command("", "--follow", "--dump", "1", log); code != 2 || !strings.Contains(errs, "--dump prints records when the log has ended") {
-		t.Errorf("exit code %d, %q", code, errs)
 	}
 }

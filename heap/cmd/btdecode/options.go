@@ -61,7 +61,7 @@ func newCommand() *cobra.Command {
 	})
 	cli.ExitCodes(c, exitCodes)
 	o.Add(c, "Symbols", "exe", "force", "maps", "sysroot", "debug-dir", "adjust", "machine")
-	o.Add(c, "Input", "dump", "split", "only", "serial", "follow", "bare", "input-format", "strict", "quiet")
+	o.Add(c, "Input", "only", "serial", "follow", "bare", "input-format", "strict", "quiet")
 
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text or jsonl; btheap export has formats of sums")
@@ -71,7 +71,7 @@ func newCommand() *cobra.Command {
 	f.StringVarP(&o.output, "output", "o", "", "write to `FILE`")
 	cli.AddFlags(c, "Output", f)
 
-	o.Add(c, "Frames", "hide", "ignore", "focus")
+	o.Add(c, "Frames", "hide")
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.BoolVarP(&o.basenames, "basenames", "s", false, "strip directories from file names")
 	cli.AddFlags(c, "Frames", f)
@@ -99,27 +99,8 @@ func (o *options) check(f *pflag.FlagSet) (err error) {
 		return fmt.Errorf("--color %q, expected auto, always or never", o.color)
 	case o.passthrough && o.format != "text":
 		return fmt.Errorf("--passthrough goes with --format text only")
-	case o.Live() && o.Dump != "":
-		return fmt.Errorf("--dump prints records when the log has ended: --follow and --serial have no end; btheap top follows a dump")
-	}
-	return o.noEffect(f)
-}
-
-// noEffect rejects flags that would have no effect.
-func (o *options) noEffect(f *pflag.FlagSet) error {
-	for _, c := range []struct {
-		useful bool
-		needs  string
-		flags  []string
-	}{
-		{o.format == "text", "--format text", []string{"color"}},
-		{!o.passthrough, "no --passthrough", []string{"dump", "ignore", "focus"}},
-	} {
-		for _, name := range c.flags {
-			if f.Changed(name) && !c.useful {
-				return fmt.Errorf("--%s has no effect here: it needs %s", name, c.needs)
-			}
-		}
+	case o.format != "text" && f.Changed("color"):
+		return fmt.Errorf("--color has no effect here: it needs --format text")
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outc
 			panics.text(it.Text)
 		case it.Kind == recording.KindUnreadable:
 			s.unreadable(it)
-		case frames.keeps(it):
+		default:
 			s.record(it)
 		}
 		if err == nil {
