@@ -95,23 +95,25 @@ func (s *session) diff(ctx context.Context, d *Diff) error {
 	ran, err := rows[struct {
 		Device, Build string
 		Hours         float64
-	}](ctx, s, "select device, build, max(hours) as at_most from compared group by device, build order by device, build")
+	}](ctx, s, "select device, build, max(hours) as at_most from compared group by n, device, build order by n")
 	if err != nil {
 		return fmt.Errorf("query compared: %w", err)
 	}
 	d.DevicesBefore, d.DevicesAfter, d.DevicesBoth, d.both = 0, 0, 0, nil
-	number := map[string]int32{} // of a device
-	for _, r := range ran {
+	of := make([]side, len(ran))
+	for i, r := range ran {
 		if d.Hours = r.Hours; r.Build == d.BuildBefore {
 			d.DevicesBefore++
 		} else {
 			d.DevicesAfter++
+			of[i].build = 1
 		}
-		if n, again := number[r.Device]; again {
-			d.DevicesBoth, d.both[n] = d.DevicesBoth+1, true
+		if i > 0 && r.Device == ran[i-1].Device {
+			d.DevicesBoth, d.both[len(d.both)-1] = d.DevicesBoth+1, true
 		} else {
-			number[r.Device], d.both = int32(len(number)), append(d.both, false)
+			d.both = append(d.both, false)
 		}
+		of[i].device = int32(len(d.both) - 1)
 	}
 	for i, n := range []int64{d.DevicesBefore, d.DevicesAfter} {
 		switch build := []string{d.BuildBefore, d.BuildAfter}[i]; {
@@ -121,37 +123,45 @@ func (s *session) diff(ctx context.Context, d *Diff) error {
 			return fmt.Errorf("build %s: %w", build, ErrNoDump)
 		}
 	}
-	paths, err := s.heldPaths(ctx, d, number)
+	paths, err := s.heldPaths(ctx, d, of)
 	if err != nil {
 		return fmt.Errorf("query diff: %w", err)
 	}
 	return s.controls(ctx, d, d.compare(paths))
 }
 
-// heldPaths returns the call paths of both builds that devices hold in the compared dumps.
-func (s *session) heldPaths(ctx context.Context, d *Diff, number map[string]int32) (list []*heldPath, err error) {
+// side is a device with a build.
+type side struct {
+	device int32
+	build  int // 0 for the build before, 1 for that after
+}
+
+// heldPaths returns the call paths of both builds that devices hold in the compared dumps. of has the devices by n, from 1.
+func (s *session) heldPaths(ctx context.Context, d *Diff, of []side) (list []*heldPath, err error) {
 	sums, err := rows[struct {
-		Build          string
-		Path           int64
-		Devices, Bytes string
+		Path    int64
+		Devices numbers
+		Bytes   string
 	}](ctx, s, text("sums"))
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range sums {
-		p := &heldPath{path: r.Path}
-		if r.Build == d.BuildAfter {
-			p.side = 1
-		}
-		devices, bytes := strings.Fields(r.Devices), strings.Split(strings.Trim(r.Bytes, "[]"), ",")
-		for i, text := range bytes {
+		pair := [2]*heldPath{{path: r.Path}, {path: r.Path, side: 1}}
+		for i, text := range strings.Split(strings.Trim(r.Bytes, "[]"), ",") {
 			held, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 			if err != nil {
 				return nil, err
 			}
-			p.devices, p.bytes, p.sum = append(p.devices, number[devices[i]]), append(p.bytes, held), p.sum+held
+			at := of[r.Devices[i]-1]
+			p := pair[at.build]
+			p.devices, p.bytes, p.sum = append(p.devices, at.device), append(p.bytes, held), p.sum+held
 		}
-		list = append(list, p)
+		for _, p := range pair {
+			if p.devices != nil {
+				list = append(list, p)
+			}
+		}
 	}
 	slices.SortFunc(list, func(a, b *heldPath) int { return cmp.Or(a.side-b.side, cmp.Compare(a.path, b.path)) })
 	return list, s.stacks(ctx, len(list), func(i int) (pathOf, *[]Frame) {

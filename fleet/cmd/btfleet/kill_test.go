@@ -43,7 +43,7 @@ func start(t *testing.T, dir, address string, flags ...string) *exec.Cmd {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if resp, err := http.Get("http://" + address + "/healthz"); err == nil {
 			resp.Body.Close()
 			return c

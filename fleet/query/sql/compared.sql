@@ -2,7 +2,7 @@
 -- the limit to the limit, which half of the devices of each build have reached. A device that ran both builds and reached
 -- less with one is compared up to that: in sixteenths of the limit, since the times between dumps must not make one of
 -- the uptimes longer. Like number: the last ones, as many as half of the devices of each build have. The value of a
--- device is the sum of its bytes divided by weight.
+-- device is the sum of its bytes divided by weight. n is the number of the device and the build.
 with
 longest as (select build, device, max(uptime_us) as uptime from steady group by build, device),
 limits as (
@@ -18,6 +18,6 @@ alike as (
 counts as (
   select min(most) as at_most from (
     select build, p50(n) as most from (select build, device, count(*) as n from alike group by build, device) a group by build) b)
-select device, boot, dump, build, q * count(*) over (partition by build, device) as weight, hours
+select dense_rank() over (order by device, build) as n, device, boot, dump, build, q * count(*) over (partition by build, device) as weight, hours
 from alike a cross join counts c
 where nth <= at_most

@@ -5,7 +5,6 @@ create macro p95(x) as quantile_cont(x, 0.95);
 create macro p98(x) as quantile_cont(x, 0.98);
 create macro groupArray(x) as list(x);
 create macro toString(x) as x::varchar;
-create macro arrayStringConcat(x, y) as array_to_string(x, y);
 create macro arrayJoin(x) as unnest(x);
 create macro arrayZip(x, y) as list_zip(x, y);
 create macro arrayEnumerate(x) as generate_series(1, len(x));
