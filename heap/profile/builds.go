@@ -133,7 +133,7 @@ func programModule(a *symbol.Addr) *symbol.Module {
 }
 
 // clone is what gcc and clang append to the name of a function that they have changed.
-var clone = regexp.MustCompile(`(\.(constprop|isra|part|cold|lto_priv|llvm|localalias)(\.\d+)*)+$`)
+var clone = regexp.MustCompile(`(\.(constprop|isra|part|cold|lto_priv|llvm|localalias)(\.\d+)*)+$|( \[clone [^]]*])+$`)
 
 // plainName returns the name of a function without what compilers append to it.
 func plainName(name string) string { return clone.ReplaceAllString(name, "") }

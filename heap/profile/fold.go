@@ -31,8 +31,5 @@ func startsProgram(name string) bool {
 // these functions is fold.txt.
 func Allocator(name string) bool {
 	s := strings.ReplaceAll(shorten(name), "<…>", "")
-	if !strings.HasPrefix(s, "operator ") && !strings.HasPrefix(s, "<") {
-		s = s[strings.LastIndexByte(s, ' ')+1:] // without the return type of a template
-	}
 	return foldable().MatchString(strings.TrimPrefix(s, "__GI_")) // glibc's names for calls within itself
 }

@@ -1,15 +1,19 @@
 package profile
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // keptWords are parts of a C++ or Rust name in which a bracket opens no argument list. No
 // element is a prefix of a later one.
 var keptWords = []string{"(anonymous namespace)", "operator()", "operator<<", "operator<=>", "operator<=", "operator<",
 	"operator->*", "operator->", "operator>>", "operator>=", "operator>", "{lambda", "{closure"}
 
-// shorten returns a C++ or Rust name without its template and function arguments:
-// "std::vector<…>::push_back". Other names stay as they are.
+// shorten returns a C++ or Rust name without its template and function arguments, return type and the clone that
+// it is: "std::vector<…>::push_back". Other names stay as they are.
 func shorten(name string) string {
+	name, _, _ = strings.Cut(name, " [clone ")
 	if !strings.Contains(name, "::") && !strings.HasSuffix(name, ")") && !strings.HasSuffix(name, ">") {
 		return name
 	}
@@ -45,7 +49,17 @@ func shorten(name string) string {
 	for _, tail := range []string{" const", " volatile", " &", " &&"} {
 		s = strings.TrimSuffix(s, tail)
 	}
-	return s
+	return cmp.Or(withoutType(strings.TrimSpace(s)), s)
+}
+
+// withoutType returns a name without the type before it, which instances of function templates have.
+func withoutType(s string) string {
+	before, _, _ := strings.Cut(s, "operator ")
+	i := strings.LastIndexByte(before, ' ')
+	for i >= 0 && strings.HasPrefix(s[i:], " namespace)") {
+		i = strings.LastIndexByte(s[:i], ' ')
+	}
+	return s[i+1:]
 }
 
 // keptWord returns the word of keptWords at an index of a name, "" if there is none.
