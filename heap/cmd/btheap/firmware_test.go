@@ -190,8 +190,8 @@ type build struct {
 // made is a firmware and the log that it wrote.
 type made struct{ elf, log string }
 
-// library compiles lwsbt.c for a target, with more options.
-func (m target) library(t testing.TB, object, options string) {
+// deviceLibrary compiles lwsbt.c for a target, with more options.
+func (m target) deviceLibrary(t testing.TB, object, options string) {
 	t.Helper()
 	gcc := strings.Fields(m.gcc + " -g -c -o " + object + " ../../../device/amalgamation/lwsbt.c -Os " + m.device + options)
 	if out, err := exec.Command(gcc[0], gcc[1:]...).CombinedOutput(); err != nil {
@@ -214,9 +214,9 @@ func (m target) makeFirmware(t testing.TB, dir, name, boot string, b build) made
 		_, boot, _ = strings.Cut(boot, "fw=") // device/ writes the line
 		object := filepath.Join(dir, "lwsbt.o")
 		if strings.Contains(b.flags, "-flto") {
-			m.library(t, object, " -flto")
+			m.deviceLibrary(t, object, " -flto")
 		} else if _, err := os.Stat(object); err != nil {
-			m.library(t, object, "")
+			m.deviceLibrary(t, object, "")
 		}
 		m.files += " " + object
 	}

@@ -284,7 +284,7 @@ func (v *revision) build(t *testing.T, m target, objects, dir, name, version str
 	library := filepath.Join(objects, "lwsbt.o")
 	if strings.Contains(v.flags, "-flto") {
 		library = filepath.Join(own, "lwsbt.o")
-		m.library(t, library, " -flto")
+		m.deviceLibrary(t, library, " -flto")
 	}
 	args := slices.Clone(gcc)
 	if v.cpp {
@@ -421,7 +421,7 @@ func TestUpdates(t *testing.T) {
 // objects compiles the files that are the same in each firmware.
 func (m target) objects(t *testing.T) string {
 	dir := t.TempDir()
-	m.library(t, filepath.Join(dir, "lwsbt.o"), "")
+	m.deviceLibrary(t, filepath.Join(dir, "lwsbt.o"), "")
 	board, _, _ := strings.Cut(m.files, " ")
 	args := append(strings.Fields(m.gcc), "-Os", "-c", "-o", filepath.Join(dir, "board.o"), board)
 	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
