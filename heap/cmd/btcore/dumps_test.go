@@ -33,7 +33,6 @@ var dumpSamples = []struct {
 	{"stacks", "stacks.log.xz", "stacks", "Zephyr's lines, stacks only; FreeRTOS, Cortex-M3", "source", cli.OK,
 		[]string{"Zephyr dump version 2, EM_ARM, reason 0 (CPU exception)"}},
 	{"all", "all.log.xz", "all", "Zephyr's lines, all RAM; FreeRTOS, Cortex-M3", "source", cli.OK, []string{"Zephyr dump version 2"}},
-	{"zephyr-flash", "zephyr-flash.bin.xz", "all", "Zephyr's flash partition; the same", "source", cli.OK, []string{"Zephyr dump version 2"}},
 	{"all4f", "all4f.log.xz", "all4f", "Zephyr's lines, all RAM; FreeRTOS, Cortex-M4F", "source", cli.OK, []string{"Zephyr dump version 2"}},
 	{"rv", "rv.log.xz", "rv", "Zephyr's lines, all RAM; FreeRTOS, RV32", "source", cli.OK, []string{"EM_RISCV"}},
 	{"tx", "tx.log.xz", "tx", "Zephyr's lines, all RAM; ThreadX, Cortex-M3", "source", cli.OK, []string{"Zephyr dump version 2"}},

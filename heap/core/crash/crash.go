@@ -123,7 +123,6 @@ var formats = []struct {
 	read func(b []byte, d *Dump) error
 }{
 	{begins("ZE"), readZephyr},
-	{isZephyrFlash, readZephyrFlash},
 	{begins("cC\x03"), readCatcher},
 	{begins("MDMP"), readMinidump},
 	{isLZF, readNuttX},

@@ -37,7 +37,6 @@ var dumps = []struct {
 }{
 	{"all.log.xz", "Zephyr", 1, 65536, 1, false},
 	{"stacks.log.xz", "Zephyr", 6, 800, 6, false},
-	{"zephyr-flash.bin.xz", "Zephyr", 1, 65536, 1, false},
 	{"zephyr-x86.log", "Zephyr", 1, 96 + 1024, 2, false},
 	{"rv.log.xz", "Zephyr", 1, 46424, 1, false},
 	{"catcher.log.xz", "CrashCatcher", 1, 65536 + 20, 2, false},
@@ -117,7 +116,7 @@ func TestTruncated(t *testing.T) {
 
 // TestChecksums flips a bit in each part of dumps with a checksum.
 func TestChecksums(t *testing.T) {
-	for _, file := range []string{"esp32.b64", "esp32c6.b64", "esp32_bin.b64", "zephyr-flash.bin.xz", "stacks.log.xz"} {
+	for _, file := range []string{"esp32.b64", "esp32c6.b64", "esp32_bin.b64", "stacks.log.xz"} {
 		b := sample(t, file)
 		for n := 0; n < len(b); n += 1 + len(b)/300 {
 			x := slices.Clone(b)
@@ -238,7 +237,7 @@ func fuzz(f *testing.F, prefix string, read func(b []byte, d *Dump) error) {
 	})
 }
 
-func FuzzZephyr(f *testing.F)        { fuzz(f, "zephyr-flash", readZephyrFlash) }
+func FuzzZephyr(f *testing.F)        { fuzz(f, "", readZephyr) }
 func FuzzZephyrLog(f *testing.F)     { fuzz(f, "stacks", readZephyrLog) }
 func FuzzESP(f *testing.F)           { fuzz(f, "esp", readESPLog) }
 func FuzzESPBinary(f *testing.F)     { fuzz(f, "", readESP) }
