@@ -445,12 +445,8 @@ func TestFewDeclarations(t *testing.T) {
 				}
 			}
 		}
-		most := declarations
-		if dir == "heap/profile" {
-			most = 108 // not yet fewer
-		}
-		if names == 0 || names > most {
-			t.Errorf("%s exports %d names, want 1 to %d", dir, names, most)
+		if names == 0 || names > declarations {
+			t.Errorf("%s exports %d names, want 1 to %d", dir, names, declarations)
 		}
 	}
 }

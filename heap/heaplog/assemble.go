@@ -208,7 +208,7 @@ func (a *assembler) header(at *placed) {
 			of, a.endLine = a.current.Dump, at.item.Line
 		}
 		if of != nil {
-			a.current.heaps = profile.WithHeap(a.current.heaps, *at.heap)
+			a.current.heaps = withHeap(a.current.heaps, *at.heap)
 		}
 		a.heapReport(at, of)
 	case codec.VerbEnd:

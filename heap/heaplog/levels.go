@@ -121,3 +121,22 @@ func FirstDate(path string) (at time.Time, ok bool) {
 	text, _ := io.ReadAll(io.LimitReader(src, firstBytes))
 	return forms.FirstDate(text)
 }
+
+// maxHeaps is the largest number of heaps of a dump. Of more, which only a damaged log or
+// an attack has, the first count: each line takes time for all of them.
+const maxHeaps = 256
+
+// withHeap returns a list of heaps in which h has replaced the heap of its name, unless only h is Foreign.
+// It does not change the elements of list.
+func withHeap(list []profile.Heap, h profile.Heap) []profile.Heap {
+	i := slices.IndexFunc(list, func(o profile.Heap) bool { return o.Name == h.Name && o.OnlyUsed() == h.OnlyUsed() })
+	switch {
+	case i < 0 && len(list) >= maxHeaps || i >= 0 && h.Foreign && !list[i].Foreign:
+		return list
+	case i < 0:
+		return append(slices.Clone(list), h)
+	}
+	list = slices.Clone(list)
+	list[i] = h
+	return list
+}

@@ -203,7 +203,7 @@ func (q *places) header(it *recording.Item, at *placed, sameELF bool) {
 		q.latest.text, q.latest.boot = string(it.Text), q.boots
 	case codec.VerbHeap:
 		heap = heapOf(h)
-		q.heaps = profile.WithHeap(q.heaps, *heap)
+		q.heaps = withHeap(q.heaps, *heap)
 		q.boots, q.reported = q.bootNumber(), true
 	case codec.VerbBegin:
 		q.marked, q.guess = true, nil

@@ -270,3 +270,17 @@ func isPath(p profile.Path, pcs []uint64) bool {
 	}
 	return slices.Equal(list, pcs)
 }
+
+// A dump with very many heaps does not take time for the square of their number: the first ones count.
+func TestManyHeaps(t *testing.T) {
+	var list []profile.Heap
+	for i := range 100_000 {
+		list = withHeap(list, profile.Heap{Name: fmt.Sprint(i), Free: profile.Amount{Bytes: uint64(i), Known: true}})
+	}
+	if len(list) != 256 || list[1].Free.Bytes != 1 {
+		t.Errorf("%d heaps, want 256", len(list))
+	}
+	if list = withHeap(list, profile.Heap{Name: "1"}); len(list) != 256 || list[1].Free.Known {
+		t.Errorf("%d heaps, the second is %+v, want its last report", len(list), list[1])
+	}
+}

@@ -142,12 +142,7 @@ func (b *interner) path(node uint32, stack []uint32) Path {
 	return Path{b.paths, p.id}
 }
 
-// Other returns the path of this Builder that represents call paths beyond a limit.
-func (b *Builder) Other() Path {
-	b.init()
-	return b.other()
-}
-
+// other returns the path of this Builder that represents call paths beyond a limit.
 func (b *interner) other() Path {
 	if b.rest.in == nil {
 		b.rest = Path{b.paths, b.paths.add(0, []uint32{b.addr(&otherAddr)})}

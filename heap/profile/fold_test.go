@@ -78,7 +78,6 @@ func TestFold(t *testing.T) {
 		want []string
 	}{
 		{profile.View{By: profile.ByFunction, Fold: true}, []string{"parse main:24", "parse malloc main:8", "malloc calloc:8", "0x99:8"}},
-		{profile.View{By: profile.ByFile, Fold: true}, []string{"parse.c main.c:24", "parse.c malloc.c main.c:8", "malloc.c calloc.c:8", "0x99.c:8"}},
 		{profile.View{By: profile.ByFunction}, []string{"malloc xmalloc parse main:16", "malloc parse malloc main:8", "malloc calloc:8", "parse main:8", "malloc 0x99:8"}},
 	} {
 		var got []string

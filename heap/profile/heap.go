@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"slices"
 	"strconv"
 )
 
@@ -45,33 +44,3 @@ func (h *Heap) Fragmentation() (fraction float64, known bool) {
 
 // OnlyUsed reports whether the report says what is used, and nothing of what is free.
 func (h *Heap) OnlyUsed() bool { return h.Used.Known && !h.Free.Known }
-
-// maxHeaps is the largest number of heaps of a dump, and of series of reports. Of more, which only a damaged log or
-// an attack has, the first count: each line takes time for all of them.
-const maxHeaps = 256
-
-// WithHeap returns a list of heaps in which h has replaced the heap of its name, unless only h is Foreign.
-// It does not change the elements of list.
-func WithHeap(list []Heap, h Heap) []Heap {
-	i := slices.IndexFunc(list, func(o Heap) bool { return o.Name == h.Name && o.OnlyUsed() == h.OnlyUsed() })
-	switch {
-	case i < 0 && len(list) >= maxHeaps || i >= 0 && h.Foreign && !list[i].Foreign:
-		return list
-	case i < 0:
-		return append(slices.Clone(list), h)
-	}
-	list = slices.Clone(list)
-	list[i] = h
-	return list
-}
-
-// LeastFree returns the heap with the least free memory. ok is false if no report says what is
-// free.
-func (d *DumpInfo) LeastFree() (least Heap, ok bool) {
-	for _, h := range d.Heaps {
-		if h.Free.Known && (!ok || h.Free.Bytes < least.Free.Bytes) {
-			least, ok = h, true
-		}
-	}
-	return least, ok
-}

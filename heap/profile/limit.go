@@ -9,31 +9,34 @@ import (
 // but one with others.
 const (
 	freeFrames = 1 << 23 // are always written
-	// Repetitions is how often a frame is repeated on average at most; ordinary profiles have 10.
-	Repetitions = 32
+	// repetitions is how often a frame is repeated on average at most; ordinary profiles have 10.
+	repetitions = 32
 )
 
-// Heaviest returns which call paths of the dump are written to a file that repeats the frames of each:
-// the heaviest ones, of 2^23 frames together or, if that is more, Repetitions times the frames of the
-// dump. left is the number of the others.
-func (d *Dump) Heaviest() (kept func(Path) bool, left int) {
+// Heaviest returns a dump for a file that repeats the frames of each call path: d, or the heaviest call
+// paths of it, of 2^23 frames together or, if that is more, 32 times the frames of d. The others are
+// added up as the path for which [Path.Other] is true, and left is their number.
+func (d *Dump) Heaviest() (most *Dump, left int) {
 	if d == nil || d.in == nil {
-		return func(Path) bool { return true }, 0
+		return d, 0
 	}
 	ids, values := d.live.whole()
 	list := heaviestPaths(&d.in.stackTree, len(ids), func(i int) (uint32, Value) { return ids[i], values[i] })
 	if list == nil {
-		return func(Path) bool { return true }, 0
+		return d, 0
 	}
-	for _, k := range list {
-		if !k {
-			left++
+	b := NewBuilder(0)
+	for a := range d.all() {
+		if i, held := slices.BinarySearch(ids, a.id); !held || !list[i] {
+			if a.Path = b.other(); held {
+				left++
+			}
 		}
+		b.AddAllocation(a)
 	}
-	return func(p Path) bool {
-		i, found := slices.BinarySearch(ids, p.id)
-		return found && p.in == d.in && list[i]
-	}, left
+	most = b.End(d.DumpInfo)
+	most.Records, most.Ended, most.Loss = d.Records, d.Ended, d.Loss
+	return most, left
 }
 
 // heaviestPaths returns which of n stacks of a tree are within the limits. It returns nil for all.
@@ -54,7 +57,7 @@ func heaviestPaths(tree *stackTree, n int, stack func(i int) (id uint32, v Value
 		all += frames(i)
 		own += len(tail)
 	}
-	left := max(freeFrames, Repetitions*own)
+	left := max(freeFrames, repetitions*own)
 	if all <= left {
 		return nil
 	}

@@ -14,7 +14,6 @@ import (
 type names struct {
 	view    *View
 	in      *paths
-	matched Matched
 	shown   []shown // by number of the address
 	lists   [][]uint32
 	named   []Site
@@ -68,7 +67,7 @@ func newNames(dumps []*Dump, v View) *names {
 	}
 	n.shown = make([]shown, addrs)
 	n.same = n.in == nil || v.Filter.Focus == nil // which may leave out paths
-	used := usedAddrs(dumps, addrs, v.Filter.Any())
+	used := usedAddrs(dumps, addrs, v.Filter.any())
 	n.alignBuilds(addrs)
 	for i := range n.shown {
 		if used == nil || used[i] {
@@ -81,7 +80,7 @@ func newNames(dumps []*Dump, v View) *names {
 
 // alignBuilds compares the builds of a program by name, unless the view shows addresses.
 func (n *names) alignBuilds(addrs int) {
-	if n.view.By == ByAddress || n.view.By == ByModule {
+	if n.view.By == ByModule {
 		return
 	}
 	var list []*symbol.Addr
@@ -138,21 +137,19 @@ func usedAddrs(dumps []*Dump, addrs int, needed bool) []bool {
 func (n *names) look(number int) (s shown) {
 	a := n.in.addrs.at(number)
 	v := n.view
-	unnamed := a.State == symbol.Exact && (a.Location == nil || a.Location.Module == nil && len(a.Location.Frames) == 0) &&
-		v.By != ByFile && v.By != ByModule
+	unnamed := a.State == symbol.Exact && (a.Location == nil || a.Location.Module == nil && len(a.Location.Frames) == 0) && v.By != ByModule
 	if unnamed && v.Fold {
 		s.flags = isNameless
 	}
-	if unnamed && !v.Filter.Any() {
+	if unnamed && !v.Filter.any() {
 		s.site = uint32(number)
 		return s
 	}
-	frames, m := v.Filter.Frames(nil, *a)
-	n.matched = n.matched.Or(m)
-	if m.Focus {
+	frames, ignored, focused := v.Filter.Frames(nil, *a)
+	if focused {
 		s.flags |= isFocused
 	}
-	if m.Ignore {
+	if ignored {
 		s.flags |= isIgnored
 	}
 	if unnamed && len(frames) == 1 {
@@ -173,7 +170,7 @@ func (n *names) look(number int) (s shown) {
 // sitesOf returns the numbers of the sites of frames of an address.
 func (n *names) sitesOf(frames []symbol.Frame, a *symbol.Addr) (list []uint32) {
 	frames = n.builds.outer(frames, a)
-	merge := n.view.By == ByFile || n.view.By == ByModule // inlined calls of one file are one site
+	merge := n.view.By == ByModule // inlined calls of one file are one site
 	for i := range frames {
 		f := n.builds.frame(frames[i], a)
 		site, mark := n.site(&f, a), n.function(f.Name).mark
@@ -220,17 +217,8 @@ func (n *names) site(f *symbol.Frame, a *symbol.Addr) uint32 {
 	switch n.view.By {
 	case ByFunction:
 		s = Site{Func: n.function(f.Name).name}
-	case ByFile:
-		if s = (Site{File: n.file(f.File)}); s.File == "" {
-			s.Module = cmp.Or(module, "(unknown file)")
-		}
 	case ByModule:
 		s = Site{Module: cmp.Or(module, "(unknown module)")}
-	case ByAddress:
-		s = Site{Func: addrName(*a)}
-		if len(a.Frames()) > 0 {
-			s = Site{Func: s.Func + " " + n.function(f.Name).name, File: n.file(f.File), Line: f.Line}
-		}
 	default:
 		s = Site{Func: n.function(f.Name).name, File: n.file(f.File), Line: f.Line}
 		if n.view.Modules {

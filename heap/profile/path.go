@@ -50,7 +50,7 @@ func (p Path) Frames() iter.Seq[symbol.Frame] {
 		var f Filter
 		var frames []symbol.Frame
 		for _, n := range p.appendNumbers(nil) {
-			frames, _ = f.Frames(frames[:0], *p.in.addrs.at(int(n)))
+			frames, _, _ = f.Frames(frames[:0], *p.in.addrs.at(int(n)))
 			for _, f := range frames {
 				if !yield(f) {
 					return

@@ -111,17 +111,10 @@ func (p *Profile) Total(dump int) Value {
 	switch {
 	case p == nil || dump < 0 || dump >= len(p.dumps):
 		return Value{}
-	case !p.view.Filter.Any():
+	case !p.view.Filter.any():
 		return p.dumps[dump].Total
 	}
 	return p.rows().total[dump]
-}
-
-// Unmatched returns the expressions of the view's filter that match no frame. See
-// [Filter.Unmatched].
-func (p *Profile) Unmatched() []string {
-	n := p.names()
-	return n.view.Filter.Unmatched(n.matched)
 }
 
 // Stack returns the call sites of a path, innermost first, and whether the view shows

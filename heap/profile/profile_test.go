@@ -99,7 +99,6 @@ func TestSites(t *testing.T) {
 		{"functions, hidden wrapper", View{By: ByFunction, Filter: Filter{Hide: re("^xmalloc$")}}, options{}, "150/2 155/3 work\n30/3 30/3 idle\n5/1 5/1 0x9000\n0/0 185/6 main\n"},
 		{"cumulative, one row", View{By: ByFunction}, options{cum: true, n: 1}, "0/0 185/6 main\n"},
 		{"by count", View{By: ByFunction}, options{weight: Count, n: 1}, "30/3 30/3 idle\n"},
-		{"files", View{By: ByFile, Basenames: true}, options{}, "150/2 155/3 mem.c\n30/3 185/6 main.c\n5/1 5/1 (unknown file)\n0/0 155/3 work.c\n"},
 		{"modules", View{By: ByModule}, options{}, "180/5 185/6 app\n5/1 5/1 (unknown module)\n"},
 		{"focus", View{By: ByFunction, Filter: Filter{Focus: re("idle")}}, options{}, "30/3 30/3 idle\n0/0 30/3 main\n"},
 		{"focus by file", View{By: ByFunction, Filter: Filter{Focus: re(`work\.c`)}}, options{n: 1}, "150/2 155/3 xmalloc\n"},
@@ -111,9 +110,6 @@ func TestSites(t *testing.T) {
 		}
 	}
 	p := first(t, View{Filter: Filter{Hide: re("nothing"), Ignore: re("idle")}})
-	if got := p.Unmatched(); !slices.Equal(got, []string{"hide nothing"}) {
-		t.Errorf("matches nothing: %q", got)
-	}
 	if r := p.Sites(Bytes, false, 1); r.Total != (Value{155, 3}) || r.Paths != 2 || r.Sites != 4 || len(r.Rows) != 1 || p.Total(0) != r.Total {
 		t.Errorf("without idle: %+v", r)
 	}
@@ -372,9 +368,6 @@ func TestNothing(t *testing.T) {
 			isEmpty(t, p.View(View{By: 99, Filter: Filter{Focus: all, Hide: all}}))
 		})
 	}
-	if s := Granularity(200).String(); s == "" {
-		t.Error("an unknown granularity has no name")
-	}
 }
 
 func isEmpty(t *testing.T, p *Profile) {
@@ -388,7 +381,6 @@ func isEmpty(t *testing.T, p *Profile) {
 	if p.Total(-1) != (Value{}) || p.Total(5) != (Value{}) {
 		t.Error("a total")
 	}
-	p.Unmatched()
 	p.Stack(Path{})
 	p.Current()
 	for a := range p.Stacks() {
@@ -497,16 +489,5 @@ func TestShorten(t *testing.T) {
 		if got := shorten(in); got != want {
 			t.Errorf("%s: %q, want %q", in, got, want)
 		}
-	}
-}
-
-func TestGranularities(t *testing.T) {
-	for i, name := range []string{"line", "function", "file", "module", "address"} {
-		if g, err := ParseGranularity(name); err != nil || g != Granularity(i) || g.String() != name {
-			t.Errorf("%s: %v, %v", name, g, err)
-		}
-	}
-	if _, err := ParseGranularity("column"); err == nil {
-		t.Error("column is a granularity")
 	}
 }

@@ -274,17 +274,6 @@ func (r Row) At(dump int) Value {
 	return r.p.rows().value(r.number, dump)
 }
 
-// Values returns the nonzero values of the row, with the indexes of their dumps.
-func (r Row) Values() iter.Seq2[int, Value] {
-	return func(yield func(int, Value) bool) {
-		for i, v := range r.Points() {
-			if !v.IsZero() && !yield(i, v) {
-				return
-			}
-		}
-	}
-}
-
 // Points returns the value of the row in each dump.
 func (r Row) Points() []Value {
 	if r.p == nil {

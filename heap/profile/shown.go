@@ -132,7 +132,7 @@ func (p *Profile) Stacks() iter.Seq2[Allocation, []symbol.Addr] {
 // Frames returns the frames of an address as the view shows them, innermost first.
 func (p *Profile) Frames(a symbol.Addr) []symbol.Frame {
 	n := p.names()
-	frames, _ := n.view.Filter.Frames(nil, a)
+	frames, _, _ := n.view.Filter.Frames(nil, a)
 	for i := range frames {
 		f := &frames[i]
 		f.Name, f.File = n.function(f.Name).name, n.file(f.File)

@@ -14,30 +14,8 @@ type Granularity uint8
 const (
 	ByLine     Granularity = iota // a line of a function
 	ByFunction                    // all lines of a function
-	ByFile                        // a source file
 	ByModule                      // an ELF file
-	ByAddress                     // an address
 )
-
-var granularities = []string{"line", "function", "file", "module", "address"}
-
-// ParseGranularity reads the name of a granularity.
-func ParseGranularity(name string) (Granularity, error) {
-	for i, g := range granularities {
-		if g == name || g+"s" == name {
-			return Granularity(i), nil
-		}
-	}
-	return 0, fmt.Errorf("%q, expected %s", name, strings.Join(granularities, ", "))
-}
-
-// String returns the name, as ParseGranularity reads it.
-func (g Granularity) String() string {
-	if int(g) >= len(granularities) {
-		return fmt.Sprintf("Granularity(%d)", uint8(g))
-	}
-	return granularities[g]
-}
 
 // Site is a call site: a frame as reports show it. Fields that the granularity omits are ""
 // or 0.
@@ -81,23 +59,14 @@ type View struct {
 type Filter struct {
 	Hide          *regexp.Regexp // leave out frames that match Hide
 	Ignore, Focus *regexp.Regexp // leave out call paths with a frame that matches Ignore, and call paths without a frame that matches Focus
-	Suppress      *regexp.Regexp // as Ignore, but a default list: Unmatched does not report it
-}
-
-// Matched holds which expressions of a [Filter] match a frame.
-type Matched struct{ Hide, Ignore, Focus bool }
-
-// Or returns the expressions that match in m or in o.
-func (m Matched) Or(o Matched) Matched {
-	return Matched{m.Hide || o.Hide, m.Ignore || o.Ignore, m.Focus || o.Focus}
+	Suppress      *regexp.Regexp // as Ignore, but a default list
 }
 
 // Frames appends those frames of an address that the filter shows, innermost first, and
-// returns which expressions match a frame of it. An address without symbol has one
-// frame, with the address as its name. A call path is to be left out if Ignore matches,
-// or if Focus is given and matches at none of its addresses.
-func (f *Filter) Frames(dst []symbol.Frame, a symbol.Addr) ([]symbol.Frame, Matched) {
-	var matched Matched
+// reports whether Ignore or Suppress, and whether Focus, matches a frame of it. An address without
+// symbol has one frame, with the address as its name. A call path is to be left out if ignored is
+// true, or if Focus is given and focused is true at none of its addresses.
+func (f *Filter) Frames(dst []symbol.Frame, a symbol.Addr) (list []symbol.Frame, ignored, focused bool) {
 	module := ""
 	if l := a.Location; l != nil && l.Module != nil {
 		module = l.Module.Name
@@ -110,48 +79,20 @@ func (f *Filter) Frames(dst []symbol.Frame, a symbol.Addr) ([]symbol.Frame, Matc
 		if frame.Name == "" {
 			frame.Name = addrName(a)
 		}
-		shown := true
-		if f != nil {
-			var m Matched
-			m, shown = f.match(&frame, module)
-			matched = matched.Or(m)
+		match := func(re *regexp.Regexp) bool {
+			return re != nil && (re.MatchString(frame.Name) || frame.File != "" && re.MatchString(frame.File) || module != "" && re.MatchString(module))
 		}
-		if shown {
+		ignored = ignored || f != nil && (match(f.Ignore) || match(f.Suppress))
+		focused = focused || f != nil && match(f.Focus)
+		if f == nil || !match(f.Hide) {
 			dst = append(dst, frame)
 		}
 	}
-	return dst, matched
+	return dst, ignored, focused
 }
 
-// match returns which expressions match a frame, and whether the frame is shown.
-func (f *Filter) match(frame *symbol.Frame, module string) (m Matched, shown bool) {
-	match := func(re *regexp.Regexp) bool {
-		return re != nil && (re.MatchString(frame.Name) || frame.File != "" && re.MatchString(frame.File) || module != "" && re.MatchString(module))
-	}
-	m = Matched{match(f.Hide), match(f.Ignore) || match(f.Suppress), match(f.Focus)}
-	return m, !m.Hide
-}
-
-// Any reports whether the filter has an expression.
-func (f *Filter) Any() bool { return f != nil && *f != Filter{} }
-
-// Unmatched returns the expressions not set in m, as "hide REGEX", "ignore REGEX" and "focus
-// REGEX".
-func (f *Filter) Unmatched(m Matched) (list []string) {
-	if f == nil {
-		return nil
-	}
-	for _, e := range []struct {
-		name    string
-		re      *regexp.Regexp
-		matched bool
-	}{{"hide", f.Hide, m.Hide}, {"ignore", f.Ignore, m.Ignore}, {"focus", f.Focus, m.Focus}} {
-		if e.re != nil && !e.matched {
-			list = append(list, e.name+" "+e.re.String())
-		}
-	}
-	return list
-}
+// any reports whether the filter has an expression.
+func (f *Filter) any() bool { return *f != Filter{} }
 
 // addrName returns the address as reports show it where no function is known:
 // "app+0x1234", "0x401234", or "?1234" if the upper bits are lost.

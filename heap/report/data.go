@@ -242,7 +242,7 @@ func (d *data) addRows(p *profile.Profile) {
 	places := places{d, p, map[uint32]int{}}
 	for i, row := range enumerate(p.Rows()) {
 		if shown != nil && !shown[i] {
-			addTo(rest, row)
+			row.AddTo(rest)
 			continue
 		}
 		node := places.node(row, true)
@@ -261,17 +261,11 @@ func (d *data) addRows(p *profile.Profile) {
 			copy(sums, rest)
 		}
 		for _, row := range byNode[node] {
-			addTo(sums, row)
+			row.AddTo(sums)
 		}
 		changes := appendChanges(nil, slices.All(sums), len(sums))
 		d.Values = append(d.Values, uint64(node), uint64(len(changes)/3))
 		d.Values = append(d.Values, changes...)
-	}
-}
-
-func addTo(sums []profile.Value, row profile.Row) {
-	for i, v := range row.Values() {
-		sums[i].Add(v)
 	}
 }
 
@@ -320,7 +314,7 @@ func heaviest(p *profile.Profile, dumps int) (shown []bool, n int) {
 	list, sum := make([]sized, p.Len()), 0
 	var changes []uint64
 	for i, row := range enumerate(p.Rows()) {
-		changes = appendChanges(changes[:0], row.Values(), dumps)
+		changes = appendChanges(changes[:0], slices.All(row.Points()), dumps)
 		s := &list[i]
 		s.row, s.changes = uint32(i), uint32(len(changes)/3)
 		for k := 0; k < len(changes); k += 3 {

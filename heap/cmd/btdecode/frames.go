@@ -8,10 +8,9 @@ import (
 
 // frames caches, for each address, its text in the output.
 type frames struct {
-	filter  *profile.Filter // has --hide only
-	render  func(a symbol.Addr, shown []symbol.Frame) string
-	cache   map[symbol.Addr]string
-	matched profile.Matched // by all records
+	filter *profile.Filter // has --hide only
+	render func(a symbol.Addr, shown []symbol.Frame) string
+	cache  map[symbol.Addr]string
 
 	named  bool                        // the command line names files with symbols
 	locate func(pc uint64) symbol.Addr // has a Location if the log has a memory map
@@ -33,16 +32,12 @@ func (f *frames) text(a symbol.Addr) string {
 		clear(f.cache)
 	}
 	shown := a.Frames()
-	hidden := false
-	if f.filter.Any() {
-		list, matched := f.filter.Frames(nil, a)
-		f.matched = f.matched.Or(matched)
-		if hidden = len(list) == 0; len(shown) > 0 { // else the only frame is the address
-			shown = list
-		}
+	list, _, _ := f.filter.Frames(nil, a)
+	if len(shown) > 0 { // else the only frame is the address
+		shown = list
 	}
 	text := ""
-	if !hidden {
+	if len(list) > 0 {
 		text = f.render(a, shown)
 	}
 	f.cache[a] = text

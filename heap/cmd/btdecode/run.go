@@ -90,11 +90,7 @@ func (o *options) write(out io.Writer, r *heaplog.Reader, outcome *logflags.Outc
 		outcome.Decoded = true
 	}
 	outcome.Hint = panics.hint(o.passthrough, o.Named())
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	outcome.Unmatched(o.Filter.Unmatched(frames.matched))
-	return nil
+	return w.Flush()
 }
 
 // newSink returns the sink of --format.

@@ -38,7 +38,7 @@ var compareFrames = append([]string{"by", "no-fold"}, frameFlags...)
 // own returns the flags that only btheap has.
 func (s *session) own() *pflag.FlagSet {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&s.by, "by", "", "group by `WHAT`: the line, function, file, module or address of the call site, or the thread (task), size or heap of the block")
+	f.StringVar(&s.by, "by", "", "group by `WHAT`: the line, function or module of the call site, or the thread (task), size or heap of the block")
 	f.BoolVarP(&s.view.Basenames, "basenames", "s", false, "strip directories from file names")
 	f.BoolVar(&s.noFold, "no-fold", false, "show the allocators and their wrappers at the inner end of call paths, and the start of the program at the outer end")
 	f.StringVar(&s.at, "at", "", "for a recording with events, report the blocks that were live at `WHEN`: peak, end, or a time such as 2.5s")
@@ -94,10 +94,14 @@ func (s *session) check() (err error) {
 		s.label, s.view.By = heaplog.ByThread, profile.ByFunction
 	case "size":
 		s.label, s.view.By = heaplog.BySize, profile.ByFunction
+	case "line":
+		s.view.By = profile.ByLine
+	case "function":
+		s.view.By = profile.ByFunction
+	case "module":
+		s.view.By = profile.ByModule
 	default:
-		if s.view.By, err = profile.ParseGranularity(s.by); err != nil {
-			return cli.BadArgsf("--by %w, thread, task, size, heap", err)
-		}
+		return cli.BadArgsf("--by %q, expected line, function, module, thread, size or heap", s.by)
 	}
 	switch s.weight {
 	case "", "bytes":

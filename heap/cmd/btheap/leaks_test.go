@@ -362,7 +362,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("%v", top)
 	}
 	whole := logFile(t, "whole.log", device(t, 5, 0))
-	for _, args := range [][]string{{"top", "--stacks", log}, {"top", "--by", "file", log}, {"diff", "--dump", "1..4", "--weight", "count", whole}, {"diff", whole}, {"dumps", log},
+	for _, args := range [][]string{{"top", "--stacks", log}, {"top", "--by", "module", log}, {"diff", "--dump", "1..4", "--weight", "count", whole}, {"diff", whole}, {"dumps", log},
 		{"leaks", logFile(t, "short.log", device(t, 3, 0))}} {
 		checkJSON(t, args...)
 	}

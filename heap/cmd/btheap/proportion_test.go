@@ -33,7 +33,7 @@ func TestProportion(t *testing.T) {
 		dumps int
 		args  string
 	}{
-		{1, "top"}, {1, "top --stacks"}, {1, "top --json"}, {1, "top --by address"},
+		{1, "top"}, {1, "top --stacks"}, {1, "top --json"}, {1, "top --by module"},
 		{1, "dumps"}, {1, "html"}, {1, "html --by function"}, {3, "leaks"}, {3, "diff"}, {3, "html"},
 	} {
 		t.Run(c.args, func(t *testing.T) {

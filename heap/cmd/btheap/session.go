@@ -46,7 +46,6 @@ type session struct {
 	replay  *replay.Replay // of events, nil if there is none
 	moments int            // that replay keeps
 	dumps   []*profile.Dump
-	shown   *profile.Profile // the reported profile, nil if there is none
 	status  status
 	outcome error // error of the command after a successful report
 
@@ -113,9 +112,6 @@ func (s *session) run(c *cobra.Command, files []string, report func(w io.Writer)
 		b := bufio.NewWriterSize(w, 64<<10)
 		if err := report(b); err != nil {
 			return err
-		}
-		for _, e := range s.shown.Unmatched() {
-			s.note("--%s: matches no frame", e)
 		}
 		return b.Flush()
 	})
@@ -277,8 +273,7 @@ func (s *session) heaps() []growth.HeapSeries {
 
 // profile returns the profile of dumps that the command reports on.
 func (s *session) profile(list ...*profile.Dump) (p *profile.Profile, err error) {
-	s.shown, err = newView(s.view, list...)
-	return s.shown, err
+	return newView(s.view, list...)
 }
 
 // newView returns a view of the profile of dumps.

@@ -77,11 +77,16 @@ func Fragmentation(free, largest uint64) float64 {
 // NewAllocator returns the report of the allocator on the heap with the least free memory, or nil
 // if there is none.
 func NewAllocator(d *profile.DumpInfo) *Allocator {
-	h, ok := d.LeastFree()
-	if !ok {
+	var least *profile.Heap
+	for i := range d.Heaps {
+		if h := &d.Heaps[i]; h.Free.Known && (least == nil || h.Free.Bytes < least.Free.Bytes) {
+			least = h
+		}
+	}
+	if least == nil {
 		return nil
 	}
-	return OfHeap(h)
+	return OfHeap(*least)
 }
 
 // OfHeap returns the report on a heap.

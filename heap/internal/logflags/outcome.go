@@ -171,13 +171,3 @@ func (o *Outcome) notes(list []heaplog.Note) {
 		}
 	}
 }
-
-// Unmatched prints the expressions of the filter that matched nothing.
-func (o *Outcome) Unmatched(list []string) {
-	if o.Note == nil || o.Nothing() != nil {
-		return
-	}
-	for _, e := range list {
-		o.Note("--" + e + ": matches no frame")
-	}
-}

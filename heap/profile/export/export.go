@@ -4,7 +4,6 @@ package export
 import (
 	"fmt"
 	"io"
-	"iter"
 	"strings"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -42,22 +41,10 @@ func last(p *profile.Profile) *profile.Dump {
 // limited returns the profile of the last dump with the call paths that a format writes. The others
 // are added up as the path for which [profile.Path.Other] is true, and a note says so.
 func limited(p *profile.Profile) (*profile.Profile, []string) {
-	d := last(p)
-	kept, left := d.Heaviest()
+	most, left := last(p).Heaviest()
 	if left == 0 {
 		return p, nil
 	}
-	b := profile.NewBuilder(0)
-	for _, list := range []iter.Seq[profile.Allocation]{d.Allocations(), d.Freed()} {
-		for a := range list {
-			if !kept(a.Path) {
-				a.Path = b.Other()
-			}
-			b.AddAllocation(a)
-		}
-	}
-	most := b.End(d.DumpInfo)
-	most.Records, most.Ended, most.Loss = d.Records, d.Ended, d.Loss
 	q, err := profile.New(most)
 	if err != nil {
 		return p, []string{err.Error()} // there is one dump
@@ -66,6 +53,6 @@ func limited(p *profile.Profile) (*profile.Profile, []string) {
 }
 
 func limitNote(left int) string {
-	return fmt.Sprintf("%s with the least bytes are added up as %q: the format repeats the frames of each, which would be over %d per frame of the profile",
-		printable.Count(left, "call path"), profile.OtherName, profile.Repetitions)
+	return fmt.Sprintf("%s with the least bytes are added up as %q: the format repeats the frames of each, which would be over 32 per frame of the profile",
+		printable.Count(left, "call path"), profile.OtherName)
 }
