@@ -10,13 +10,13 @@ import (
 
 // Sections returns the report as tables.
 func (r *Report) Sections() []Section {
-	return []Section{r.adviceSection(), r.compressionSection(), r.snipSection(), r.dumpSection()}
+	return []Section{r.adviceSection(), r.compressionSection(), r.snipSection()}
 }
 
 // adviceSection returns the answers: whether compression is worth it, and which frames need not
 // be stored.
 func (r *Report) adviceSection() Section {
-	s := Section{ID: "advice", Title: "Advice", Lead: []string{r.Dump.sentence()}}
+	s := Section{Title: "Advice", Lead: []string{r.Dump.sentence()}}
 	for _, v := range r.Compression.Verdicts {
 		s.Lead = append(s.Lead, v.sentence(r.Dump.Records))
 	}
@@ -38,6 +38,9 @@ func (r *Report) adviceSection() Section {
 		s.Tables = append(s.Tables, t)
 	}
 	s.Code = slices.Concat(a.CMake, a.Fields)
+	if faults := r.Dump.faults(); len(faults.Rows) > 0 {
+		s.Tables = append(s.Tables, faults)
+	}
 	s.Notes = append(s.Notes, fmt.Sprintf("Assumes that the dump was captured with %s %d, %s %d; --captured sets these.", pre, sn.CapturedPre, post, sn.CapturedPost))
 	return s
 }
@@ -50,68 +53,21 @@ func (r *Report) settings() (pre, post string) {
 	return "PRE", "POST"
 }
 
-func (r *Report) dumpSection() Section {
-	d := &r.Dump
-	s := Section{ID: "dump", Title: "Dump"}
-	main := Table{Head: []string{"what", "value"}}
-	row := func(what string, value any) { main.Rows = append(main.Rows, []any{what, value}) }
-	row("log", strings.Join(d.Files, ", "))
-	if d.Bytes > 0 {
-		row("log bytes", d.Bytes)
-		row("log lines", d.Lines)
-	}
-	if d.Dumps > 1 {
-		row("dumps, counted together", d.Dumps)
-	}
-	row("records", d.Records)
-	for _, k := range []struct {
-		what string
-		n    int64
-	}{{"of these ~b#", d.Decoded}, {"of these bare", d.Bare}, {"of these in lenient base64", d.Lenient},
-		{"cut, and left out", d.Cut}, {"of these cut by lws itself", d.CutByLws}} {
-		if k.n > 0 {
-			row(k.what, k.n)
-		}
-	}
-	row("unreadable", d.unreadable())
-	row("distinct call paths", d.DistinctPaths)
-	row("mean depth", decimal(d.MeanDepth))
-	row("machine", d.Machine)
-	row("payload, bytes", saturated(d.Payload, d.PayloadOver))
-	row("metadata, bytes", d.Metadata)
-	s.Tables = append(s.Tables, main)
-
-	faults := Table{Title: "Unreadable or cut", Head: []string{"reason", "records", "first at"}}
+// faults returns the table of the records that were left out.
+func (d *Dump) faults() Table {
+	t := Table{Title: "Unreadable or cut", Head: []string{"reason", "records", "first at"}}
 	for _, f := range d.Unreadable {
-		faults.Rows = append(faults.Rows, []any{f.Reason, f.Count, strings.Join(f.First, "\n")})
+		t.Rows = append(t.Rows, []any{f.Reason, f.Count, strings.Join(f.First, "\n")})
 	}
 	if d.Cut > 0 {
-		faults.Rows = append(faults.Rows, []any{"cut", d.Cut, strings.Join(d.CutAt, "\n")})
+		t.Rows = append(t.Rows, []any{"cut", d.Cut, strings.Join(d.CutAt, "\n")})
 	}
-	if len(faults.Rows) > 0 {
-		s.Tables = append(s.Tables, faults)
-	}
-	depths := Table{Title: "Frames per stack", Head: []string{"frames", "stacks", "share", ""}}
-	for _, n := range d.Depths {
-		share := ratio(n.Count, d.Records)
-		depths.Rows = append(depths.Rows, []any{fmt.Sprint(n.Depth), n.Count, percent(share), bar(share)})
-	}
-	s.Tables = append(s.Tables, depths)
-	if d.MachineGiven {
-		s.Notes = append(s.Notes, "Machine: as given.")
-	}
-	if len(d.Evidence) > 0 {
-		s.Notes = append(s.Notes, "Evidence: "+strings.Join(d.Evidence, "; ")+".")
-	}
-	if !d.MachineSure {
-		s.Notes = append(s.Notes, "The machine is a guess; --machine sets it.")
-	}
-	return s
+	return t
 }
 
 func (r *Report) compressionSection() Section {
 	c := &r.Compression
-	s := Section{ID: "compression", Title: "Compression"}
+	s := Section{Title: "Compression"}
 	total := Table{Title: "Total bytes",
 		Head: []string{"form", "bytes", "of raw 32", "of raw 64", "per block", "bits per frame"}}
 	for _, f := range c.Forms {
@@ -143,6 +99,9 @@ func (r *Report) compressionSection() Section {
 		s.Notes = append(s.Notes, fmt.Sprintf("Encoded again as lws does, %s of %s blobs have another length than "+
 			"recorded: %s", count(c.Differ), count(c.Compared), who))
 	}
+	if r.Dump.PayloadOver {
+		s.Notes = append(s.Notes, "The sizes of the blocks add up to 2^64-1 bytes or more, which is what the share of the heap is of.")
+	}
 	if !r.Dump.Log.Device { // (BT-MEM-3)
 		s.Notes = append(s.Notes, "The wrapper that LWS_WITH_ALLOC_METADATA_LWS puts around lws's own allocations adds the metadata twice.")
 	}
@@ -156,7 +115,7 @@ func (d *Dump) sentence() string {
 		text += " (a guess; --machine sets it)"
 	}
 	if n := d.unreadable() + d.Cut; n > 0 {
-		text += fmt.Sprintf("; %s unreadable or cut, see --section dump", printable.Count(n, "other"))
+		text += fmt.Sprintf("; %s unreadable or cut", printable.Count(n, "other"))
 	}
 	return text + "."
 }
@@ -194,7 +153,7 @@ func (r *Report) snipSection() Section {
 		title = "Frames to leave out: skip and post"
 		full = "31 frames, the most by default (LWSBT_HEAP_DEPTH)"
 	}
-	s := Section{ID: "snip", Title: title}
+	s := Section{Title: title}
 	grid := func(title string, cell func(SnipCell) any) {
 		t := Table{Title: title, Head: []string{""}}
 		for n := range MaxSnip + 1 {
@@ -231,12 +190,4 @@ func (r *Report) overhead() Table {
 		t.Rows = append(t.Rows, []any{fmt.Sprintf("%d-bit", o.Word), o.Total, decimal(o.Mean), percent(o.Share)})
 	}
 	return t
-}
-
-// saturated returns a sum for a table, marked if the sum overflowed.
-func saturated(n uint64, over bool) any {
-	if over {
-		return count(n) + " or more"
-	}
-	return n
 }

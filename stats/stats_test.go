@@ -443,7 +443,7 @@ func TestPayloadOverflow(t *testing.T) {
 	if err := stats.WriteText(&out, r.Sections()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "18,446,744,073,709,551,615 or more") {
+	if !strings.Contains(out.String(), "2^64-1 bytes or more") {
 		t.Errorf("the report does not say so:\n%s", out.String())
 	}
 }

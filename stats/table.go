@@ -10,7 +10,6 @@ import (
 
 // Section is a part of a report in printable form.
 type Section struct {
-	ID     string // for --section
 	Title  string
 	Lead   []string // sentences before the tables
 	Code   []string // lines to copy, after Lead
@@ -29,10 +28,7 @@ type Table struct {
 type (
 	percent float64 // a share of 1
 	decimal float64 // one digit after the point
-	bar     float64 // a share of 1 as a bar
 )
-
-const barWidth = 30
 
 // text formats a cell for people.
 func text(cell any) string {
@@ -53,8 +49,6 @@ func text(cell any) string {
 		whole, tenths, _ := strings.Cut(fmt.Sprintf("%.1f", float64(v)), ".")
 		n, _ := strconv.ParseInt(whole, 10, 64)
 		return printable.Number(n) + "." + tenths
-	case bar:
-		return strings.Repeat("#", int(float64(v)*barWidth+0.5))
 	}
 	panic(fmt.Sprintf("stats: a cell of type %T", cell))
 }

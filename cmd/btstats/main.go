@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,9 +38,8 @@ many frames lws leaves out at the inner and the outer end of each stack. A FILE
 may be compressed by gzip, zstd or xz; - is standard input. The machine that
 encoded the log is inferred, unless --machine names it: exact32, exact64,
 wrap32, wrap64, zero32 or zero64.`,
-		Example: `btstats --captured 2,1 serial.log
-btstats --section advice serial.log`,
-		Args: cobra.ArbitraryArgs,
+		Example: "btstats --captured 2,1 serial.log",
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.check(args); err != nil {
 				return cli.BadArgs(err)
@@ -61,7 +59,6 @@ type config struct {
 	logflags.Flags
 	format   string
 	captured string
-	sections []string
 
 	given *codec.Machine // of --machine
 	pre   int
@@ -77,7 +74,6 @@ func (c *config) addFlags(root *cobra.Command) {
 	}
 	group("Output", func(f *pflag.FlagSet) {
 		f.StringVar(&c.format, "format", "table", "write format `NAME`: table or json")
-		f.StringSliceVar(&c.sections, "section", nil, "print sections `NAME,...` of advice, compression, snip and dump (default: all but dump)")
 	})
 	group("Dump", func(f *pflag.FlagSet) {
 		f.StringVar(&c.captured, "captured", "", "`PRE,POST`: the SNIP_PRE and SNIP_POST that the dump was captured with, or skip and post of device/ (default: 2,1, or 0,0 for device/)")
@@ -106,33 +102,10 @@ func (c *config) check(args []string) error {
 	if !ok || err1 != nil || err2 != nil || c.pre < 0 || c.post < 0 || c.pre > 255 || c.post > 255 {
 		return fmt.Errorf("--captured %q: expected SNIP_PRE,SNIP_POST, such as 2,1", c.captured)
 	}
-	for _, name := range c.sections {
-		if !slices.Contains(sectionNames, name) {
-			return fmt.Errorf("--section %q: expected some of %s", name, strings.Join(sectionNames, " "))
-		}
-	}
-	if len(c.sections) > 0 && c.format == "json" {
-		return errors.New("--section has no effect with --format json, which writes one object")
-	}
-	switch {
-	case len(args) == 0:
+	if len(args) == 0 {
 		return errors.New("expected a FILE, or - for standard input")
-	case c.captured != "" && len(c.sections) > 0 && !slices.Contains(c.sections, "advice") && !slices.Contains(c.sections, "snip"):
-		return errors.New("--captured has no effect without --section advice or snip")
 	}
 	return nil
-}
-
-var sectionNames = []string{"advice", "compression", "snip", "dump"}
-
-// wanted returns the sections that --section names.
-func (c *config) wanted(all []stats.Section) []stats.Section {
-	return slices.DeleteFunc(all, func(s stats.Section) bool {
-		if len(c.sections) == 0 {
-			return s.ID == "dump"
-		}
-		return !slices.Contains(c.sections, s.ID)
-	})
 }
 
 // report runs the command after the flags were checked.
@@ -144,7 +117,7 @@ func (c *config) report(cmd *cobra.Command) error {
 // write writes a report in the format of --format.
 func (c *config) write(w io.Writer, r *stats.Report) error {
 	if c.format != "json" {
-		return stats.WriteText(w, c.wanted(r.Sections()))
+		return stats.WriteText(w, r.Sections())
 	}
 	out, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -35,7 +35,7 @@ const (
 // package stats.
 func TestGolden(t *testing.T) {
 	for name, args := range map[string][]string{
-		"serial.txt":  {"--section", "advice,compression,snip,dump", serial},
+		"serial.txt":  {serial},
 		"serial.json": {"--format", "json", serial},
 		"perl.txt":    {perl},
 		"cc1.txt":     {cc1},
@@ -110,15 +110,11 @@ func TestExitCodes(t *testing.T) {
 		{"-", "\x1f\x8bxx", 2, "<stdin>: gzip"},
 		{"", "", 2, "expected a FILE"},
 		{"--format xml GOOD", "", 2, `--format "xml": expected table or json`},
-		{"--section all GOOD", "", 2, `--section "all": expected some of advice compression snip dump`},
-		{"--section dump --format json GOOD", "", 2, "no effect with --format json"},
-		{"--section dump,compression GOOD", "", 0, ""},
 		{"--machine z80 GOOD", "", 2, `--machine: machine "z80" is none of exact32`},
 		{"--machine exact32 GOOD", "", 0, ""},
 		{"--captured 2 GOOD", "", 2, `--captured "2": expected SNIP_PRE,SNIP_POST`},
 		{"--captured 2,-1 GOOD", "", 2, `--captured "2,-1"`},
 		{"--nonsense GOOD", "", 2, "unknown flag: --nonsense"},
-		{"--section dump,compression --captured 1,1 GOOD", "", 2, "--captured has no effect without --section advice"},
 	} {
 		args := strings.Fields(strings.NewReplacer("GOOD", good, "BAD", bad, "MORE", more, "CUT", cut).Replace(c.args))
 		var out, errs bytes.Buffer
@@ -265,7 +261,7 @@ func TestDeviceLog(t *testing.T) {
 		{records.String(), []string{"SNIP_PRE and SNIP_POST", "PRE 2, POST 1", "SNIP_PRE=3\n    -DLWS_COMPRESSED_BACKTRACES_SNIP_POST=3", "padding to a pointer", cli.Number(total[4]), "LWS_WITH_ALLOC_METADATA_LWS"}, []string{"heap.skip", "two words"}},
 	} {
 		var stdout, errs bytes.Buffer
-		if code := run([]string{"--machine", "exact32", "--section", "advice,compression,snip", "-"}, strings.NewReader(c.log), &stdout, &errs); code != 0 {
+		if code := run([]string{"--machine", "exact32", "-"}, strings.NewReader(c.log), &stdout, &errs); code != 0 {
 			t.Fatalf("exit code %d: %s", code, errs.String())
 		}
 		for _, want := range c.says {
@@ -308,7 +304,7 @@ func TestAddressesAreOfTheLog(t *testing.T) {
 	for k := range logs {
 		logs[k].WriteString("~h#end 0\n")
 		var stdout, errs bytes.Buffer
-		if code := run([]string{"--section", "compression", "-"}, strings.NewReader(logs[k].String()), &stdout, &errs); code != 0 {
+		if code := run([]string{"-"}, strings.NewReader(logs[k].String()), &stdout, &errs); code != 0 {
 			t.Fatalf("exit code %d: %s", code, errs.String())
 		}
 		out[k] = stdout.String()
