@@ -59,7 +59,7 @@ func newNames(dumps []*Dump, v View) *names {
 			addrs = max(addrs, d.addrs)
 		}
 	}
-	if n.in != nil && !v.Filter.Any() {
+	if n.in != nil && !v.Filter.any() {
 		if last := n.in.names.Load(); last != nil && *last.view == v && len(last.shown) == addrs {
 			return last
 		}
