@@ -99,3 +99,55 @@ func TestLostEvents(t *testing.T) {
 		}
 	}
 }
+
+// Addresses of a ~b# line have digits of both cases, and the first character that is none ends them. (BT-TEXT-3)
+func TestHexadecimalDigits(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want uint64
+	}{{"0x09afAF", 0x09afaf}, {"0xfF90", 0xff90}, {"0x8000/", 0x8000}, {"0x8000:", 0x8000}, {"0x8000@", 0x8000}, {"0x8000G", 0x8000}, {"0x8000`", 0x8000}, {"0x8000g", 0x8000}} {
+		r := recording.Reader{}
+		r.Reset(strings.NewReader("~b#size: 1, "+tt.text+"\n"), "x")
+		it, err := r.Next()
+		if err != nil || it.Err != nil || len(it.Stack.PCs) != 1 || it.Stack.PCs[0] != tt.want {
+			t.Errorf("%s: %v %v", tt.text, it, err)
+		}
+	}
+}
+
+func TestUnknownKind(t *testing.T) {
+	if s := (recording.KindIdle + 1).String(); s != "Kind(10)" {
+		t.Error(s)
+	}
+}
+
+// A bit of the last character that no byte takes is 0, with one byte in the last group and with two. (BT-B64-3)
+func TestUnusedBits(t *testing.T) {
+	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	seen := map[int]bool{}
+	for depth := range 12 {
+		s := codec.Stack{Size: 1 << depth}
+		for i := range depth {
+			s.PCs = append(s.PCs, uint64(0x8000+i))
+		}
+		blob, err := codec.Encoder{}.AppendBlob(nil, &s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pads := (3 - len(blob)%3) % 3
+		seen[pads] = true
+		for bit := range 2 * pads {
+			line := codec.AppendLine(nil, blob)
+			last := &line[len(line)-1-pads]
+			*last = digits[strings.IndexByte(digits, *last)|1<<bit]
+			r := recording.Reader{}
+			r.Reset(strings.NewReader(string(line)+"\n"), "x")
+			if it, err := r.Next(); err != nil || it.Err == nil {
+				t.Errorf("%s: %v, %v; want it rejected", line, it, err)
+			}
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("lengths of groups: %v", seen)
+	}
+}
