@@ -74,7 +74,6 @@ func (l *live) watch(c *cobra.Command, files []string) error {
 	if err := l.open(heaplog.Refresh(time.Second)); err != nil {
 		return err
 	}
-	l.status = status{}
 	if port := l.Port(); l.ask != "" && port != nil {
 		go l.sendLines(c.InOrStdin(), port)
 	}

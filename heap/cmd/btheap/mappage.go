@@ -23,7 +23,7 @@ func (h *html) heapMap() (*report.Map, error) {
 	if !h.reader.Summary().Layout || h.Dump != "" || h.moment != nil {
 		return nil, nil
 	}
-	if h.Live() || len(h.files) == 0 || slices.Contains(h.files, cli.Stdio) {
+	if len(h.files) == 0 || slices.Contains(h.files, cli.Stdio) {
 		h.note("the page has no heap map: it needs logs that can be read again, expected files")
 		return nil, nil
 	}

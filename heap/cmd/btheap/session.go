@@ -46,35 +46,10 @@ type session struct {
 	replay  *replay.Replay // of events, nil if there is none
 	moments int            // that replay keeps
 	dumps   []*profile.Dump
-	status  status
 	outcome error // error of the command after a successful report
 
 	keepNotes bool     // notes are not printed
 	warned    []string // with keepNotes: messages that --quiet does not hide
-}
-
-// status is a line on a terminal that is replaced by the next.
-type status struct {
-	w     io.Writer // nil if there is no terminal
-	shown string
-}
-
-func (l *status) show(text string) {
-	if l.w != nil && text != l.shown {
-		fmt.Fprintf(l.w, "\r\x1b[K%s", text)
-		l.shown = text
-	}
-}
-
-// dumps shows the number of dumps of a live log.
-func (l *status) dumps(list []*profile.Dump) {
-	text := "no dump yet"
-	if len(list) == 1 {
-		text = fmt.Sprintf("1 dump, %s bytes", cli.Number(list[0].Total.Bytes))
-	} else if n := len(list); n > 1 {
-		text = fmt.Sprintf("%d dumps, %s → %s bytes", n, cli.Number(list[0].Total.Bytes), cli.Number(list[n-1].Total.Bytes))
-	}
-	l.show(text + "; Ctrl-C prints the report")
 }
 
 // note prints a message to stderr, unless --quiet is given.
@@ -97,7 +72,6 @@ func (s *session) warn(text string) {
 		s.warned = append(s.warned, text)
 		return
 	}
-	s.status.show("")
 	fmt.Fprintf(s.c.ErrOrStderr(), "btheap: %s\n", printable.Text(text))
 }
 
@@ -138,10 +112,6 @@ func (s *session) stopReading() {
 // open opens the logs.
 func (s *session) open(more ...heaplog.Option) (err error) {
 	s.ctx, s.stop = cli.Interruptible(context.Background())
-	if errs := s.c.ErrOrStderr(); !s.Quiet && s.Live() && cli.IsTerminal(errs) {
-		s.status.w = errs
-		more = append(more, heaplog.Refresh(time.Second))
-	}
 	if s.WaitsForTerminal(s.files, s.c.InOrStdin()) {
 		s.note("reading standard input")
 	}
@@ -179,20 +149,17 @@ var errOnlyHeaps = errors.New("no dump, only what the allocator reports: btheap 
 // readDumps reads the dumps of logs. A longer version of a growing dump replaces the
 // earlier version.
 func (s *session) readDumps(which wanted) error {
-	s.status.dumps(nil)
-	few := which == lastDumps && s.Dump == "" && !s.Live()
+	few := which == lastDumps && s.Dump == ""
 	err := each(s.reader.Dumps(), s.out.Add, func(d *profile.Dump) {
 		if few {
 			s.dumps = append(leaveOut(s.dumps), d)
 			return
 		}
 		s.dumps = append(s.dumps[:d.Index], d)
-		s.status.dumps(s.dumps)
 	})
 	if err != nil {
 		return err
 	}
-	s.status.show("")
 	s.replay = s.reader.Replay()
 	cli.Collect()
 	s.noteBadFrees(s.reader.Summary().BadFrees)

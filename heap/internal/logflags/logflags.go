@@ -167,9 +167,6 @@ func (f *Flags) Selected() (from, to int) { return f.from, f.to }
 // ReadAll makes Open read all dumps, for a command that selects those of --dump itself.
 func (f *Flags) ReadAll() { f.whole = true }
 
-// Live reports whether a log is read until the user interrupts the command.
-func (f *Flags) Live() bool { return f.Follow || f.Serial != "" }
-
 // Port returns the serial port that Open has opened, to write to it, or nil.
 func (f *Flags) Port() io.Writer { return f.device }
 
