@@ -31,13 +31,6 @@ func Append(bits []byte, v uint64, width int) []byte {
 	return bits
 }
 
-// Put overwrites width bits of bits from bit off on with the low bits of v.
-func Put(bits []byte, off, width int, v uint64) {
-	for i := range width {
-		bits[off+i] = byte(v >> (width - 1 - i) & 1)
-	}
-}
-
 // Number returns bits as a number, most significant bit first; of more than 64 bits, it
 // returns the last 64.
 func Number(bits []byte) uint64 {

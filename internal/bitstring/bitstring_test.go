@@ -32,10 +32,6 @@ func TestNumbers(t *testing.T) {
 	if got := Number(bits); got != 0x15 {
 		t.Errorf("number %#x, want 0x15", got)
 	}
-	Put(bits, 1, 3, 7) // 1 1111
-	if got := Number(bits); got != 0x1f {
-		t.Errorf("number %#x, want 0x1f", got)
-	}
 }
 
 func TestSingleBits(t *testing.T) {

@@ -81,8 +81,8 @@ build, and call paths are the same if their functions have the same names.`,
 		},
 	}
 	cli.ExitCodes(c, `0 reported, 1 a log is damaged, the heap grows more than --fail-on-growth
-allows, or a leak is new or may be (--fail-on-new), 2 usage, unreadable input, no
-record, or it is not clear where dumps begin (give --split), 3 the output
+allows, or a leak is new or may be (--fail-on-new), 2 usage, unreadable input,
+no record, or it is not clear where dumps begin (give --split), 3 the output
 cannot be written.`)
 	f := c.Flags()
 	f.VarP(&s.rows, "rows", "n", "list `N` call paths, 0 for all")

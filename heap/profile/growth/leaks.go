@@ -2,7 +2,6 @@ package growth
 
 import (
 	"cmp"
-	"iter"
 	"math"
 	"slices"
 	"time"
@@ -392,17 +391,4 @@ func label(d *profile.Dump, all map[string]*profile.Dump) string {
 		}
 	}
 	return name
-}
-
-// All returns the rows and the parts of each.
-func (l *Leaks) All() iter.Seq[*Leak] {
-	return func(yield func(*Leak) bool) {
-		for _, r := range l.Rows {
-			for _, k := range append([]*Leak{r}, r.Parts...) {
-				if !yield(k) {
-					return
-				}
-			}
-		}
-	}
 }
