@@ -106,8 +106,6 @@ var systemLogs = []systemLog{
 
 	{file: "mbed-mem-trace", systems: "mbed", dumps: []string{"2 180"}},
 
-	{file: "android-malloc-debug", systems: "android", dumps: []string{"6 1924"}},
-
 	// One program under three tools of Linux: it leaks 3 blocks of 100 bytes, 2 of 64, of which one
 	// holds the other, and one of 300.
 	{file: "mtrace-glibc-2.36", systems: "mtrace", dumps: []string{"6 728"}},

@@ -158,7 +158,6 @@ var actions = map[string]func(*state, match){
 	"nuttx-holds":   (*state).nuttxHolds,
 
 	"zephyr-block": (*state).zephyrBlock,
-	"android-row":  (*state).androidRow,
 }
 
 // match is a line of a form.
@@ -317,16 +316,6 @@ func (s *state) zephyrBlock(m match) {
 		s.setMemory(m.hex("address"), memory)
 	}
 	s.wait(b, 1)
-}
-
-// androidRow reads num blocks of a size, with addresses that have no 0x.
-func (s *state) androidRow(m match) {
-	b := m.block()
-	b.pcs = hexes([]byte(strings.ReplaceAll(" "+m.text("callers"), " ", " 0x")))
-	s.endless = "android"
-	if count := m.number("count"); count < 1<<31 && b.size < 1<<31 {
-		s.sum(b, count, count*b.size)
-	}
 }
 
 var hexNumber = regexp.MustCompile(`^[ \t:]*0x([0-9a-fA-F]{1,16})`)
