@@ -574,7 +574,6 @@ func TestBadOptions(t *testing.T) {
 		"Stream: \"x\"":                      {heaplog.Stream(nil, "x"), {}},
 		"Files: " + dir + ": is a directory": {heaplog.Files(dir)},
 		"Follow: stat " + elf:                {heaplog.Follow(elf)},
-		"Format: \"x\"":                      {log, heaplog.Format("x")},
 	} {
 		r, err := heaplog.Open(t.Context(), options...)
 		if err == nil {

@@ -39,7 +39,6 @@ type config struct {
 	only      *regexp.Regexp
 	split     *regexp.Regexp
 	bare      bool
-	format    string // of traces of other systems; "" if it is recognized
 	heapLine  *regexp.Regexp
 	selected  bool
 	from, to  int // numbers of the selected dumps, from 1; -1 is the last
@@ -125,21 +124,6 @@ func Only(match *regexp.Regexp) Option {
 func Split(match *regexp.Regexp) Option {
 	return Option{"Split", func(c *config) error { c.split = match; return nil }}
 }
-
-// Format sets the format of logs that have heap traces of another system: one of [Formats].
-// By default the format is recognized by the text of the log.
-func Format(name string) Option {
-	return Option{"Format", func(c *config) error {
-		if !slices.Contains(forms.Names(), name) {
-			return fmt.Errorf("%q, expected one of %q", name, forms.Names())
-		}
-		c.format = name
-		return nil
-	}}
-}
-
-// Formats returns the names for [Format]. docs/systems.md has what is read of each.
-func Formats() []string { return forms.Names() }
 
 // HeapLine makes each line that matches a report on a heap. The groups free, largest, min, size and
 // used have numbers of bytes, unless a unit is in the group, or in its name, as in free_KB; heap has the

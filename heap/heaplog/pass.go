@@ -150,7 +150,7 @@ func (p *pass) read(in *input.Input, index int) error {
 		data.ctx = p.ctx
 	}
 	p.reader.Reset(data, in.Name)
-	traces := forms.NewReader(p.reader, p.c.format)
+	traces := forms.NewReader(p.reader)
 	p.logNames.reset(traces)
 	p.at.memory = traces.Memory
 	p.tally.source = src

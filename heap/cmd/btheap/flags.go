@@ -21,7 +21,7 @@ var (
 	noteFlags   = []string{"quiet", "verbose"}
 	frameFlags  = []string{"basenames", "hide", "ignore", "focus"}
 
-	rareInput   = []string{"split", "input-format"}
+	rareInput   = []string{"split"}
 	rareSymbols = []string{"force", "sysroot", "debug-dir", "machine"}
 )
 

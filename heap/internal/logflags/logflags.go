@@ -28,20 +28,20 @@ const Stdin = shared.Stdin
 // others keep their defaults.
 type Flags struct {
 	shared.Flags
-	Sysroots             []string
-	Adjust               string
-	Dump, Serial, Format string
-	Split, Only          *regexp.Regexp
-	HeapLine             *regexp.Regexp
-	Quiet, Verbose       bool
-	Filter               profile.Filter
-	adjust               symbol.Adjust
-	from, to             int  // dumps of Dump, -1 is the last; 0 if it selects all
-	whole                bool // Open reads all dumps
-	brief                bool // the command has --verbose
-	port                 string
-	baud                 int
-	device               io.Writer // the open serial port
+	Sysroots       []string
+	Adjust         string
+	Dump, Serial   string
+	Split, Only    *regexp.Regexp
+	HeapLine       *regexp.Regexp
+	Quiet, Verbose bool
+	Filter         profile.Filter
+	adjust         symbol.Adjust
+	from, to       int  // dumps of Dump, -1 is the last; 0 if it selects all
+	whole          bool // Open reads all dumps
+	brief          bool // the command has --verbose
+	port           string
+	baud           int
+	device         io.Writer // the open serial port
 }
 
 // define maps the name of a flag that only the heap tools have to the function that adds it.
@@ -66,9 +66,6 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	},
 	"serial": func(f *Flags, s *pflag.FlagSet) {
 		s.StringVar(&f.Serial, "serial", "", "read a serial port, `DEVICE` or DEVICE:BAUD")
-	},
-	"input-format": func(f *Flags, s *pflag.FlagSet) {
-		s.StringVar(&f.Format, "input-format", "", "the log has heap traces of `SYSTEM` (default: recognized by its text): "+strings.Join(heaplog.Formats(), ", "))
 	},
 	"quiet": func(f *Flags, s *pflag.FlagSet) {
 		s.BoolVarP(&f.Quiet, "quiet", "q", false, "print no notes on stderr, except on damage and on a wrong ELF file")
@@ -107,9 +104,6 @@ func (f *Flags) Check(args []string) (err error) {
 		if f.adjust, err = symbol.ParseAdjust(f.Adjust); err != nil {
 			return cli.BadArgsf("--adjust %w", err)
 		}
-	}
-	if f.Format != "" && !slices.Contains(heaplog.Formats(), f.Format) {
-		return cli.BadArgsf("--input-format %q, expected one of %s", f.Format, strings.Join(heaplog.Formats(), ", "))
 	}
 	if f.from, f.to, err = parseDumps(f.Dump); err != nil {
 		return cli.BadArgsf("--dump %w", err)
@@ -209,9 +203,6 @@ func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more .
 	}
 	if m, given := f.CodecMachine(); given {
 		options = append(options, heaplog.Machine(m))
-	}
-	if f.Format != "" {
-		options = append(options, heaplog.Format(f.Format))
 	}
 	if f.Bare {
 		options = append(options, heaplog.Bare())

@@ -78,7 +78,7 @@ func flagError(err error) error {
 const SplitHint = "--split REGEX says at which line a dump begins"
 
 // noneHint is the advice where a log has no records.
-const noneHint = "--input-format SYSTEM reads a part of a system's trace, btdecode --bare records without a lead-in"
+const noneHint = "btdecode --bare reads records without a lead-in"
 
 // withHint returns the text of a note, with the flag that may help.
 func withHint(n heaplog.Note) string {

@@ -67,7 +67,11 @@ func levelRows() string {
 // traceRows has a row for each system, with the files that print its traces.
 func traceRows() string {
 	var b strings.Builder
-	for _, system := range Names() {
+	var names []string
+	for i := range traceForms {
+		names = append(names, traceForms[i].system)
+	}
+	for _, system := range slices.Compact(names) {
 		since := ""
 		var files []string
 		for i := range traceForms {

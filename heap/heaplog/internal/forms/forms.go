@@ -6,7 +6,6 @@ package forms
 import (
 	"bytes"
 	"regexp"
-	"slices"
 
 	"github.com/lwsbt/lwsbt/codec/recording"
 )
@@ -37,7 +36,6 @@ type Item struct {
 // be whole: a serial log loses characters, and loggers put times in front and colors around.
 type Reader struct {
 	src     *recording.Reader
-	only    string // the system to read, "" for all
 	queue   []Item // that are not returned yet
 	line    []byte // the line so far
 	record  bool   // it has a record of its own
@@ -47,19 +45,11 @@ type Reader struct {
 	state
 }
 
-// NewReader returns a Reader of the traces of one system, or with "" of all.
-func NewReader(src *recording.Reader, system string) *Reader {
-	r := &Reader{src: src, only: system}
+// NewReader returns a Reader.
+func NewReader(src *recording.Reader) *Reader {
+	r := &Reader{src: src}
 	r.place = src.Place()
 	return r
-}
-
-// Names returns the names of the systems.
-func Names() (names []string) {
-	for i := range traceForms {
-		names = append(names, traceForms[i].system)
-	}
-	return slices.Compact(names)
 }
 
 // Next returns the next item. An Item and all it refers to are valid until the next one. After the last
@@ -170,7 +160,7 @@ func (r *Reader) endLine(text []byte) {
 		text = plain(text)
 		line := bytes.TrimSpace(text)
 		var found bool
-		if found, taken = r.match(line, r.only); !found {
+		if found, taken = r.match(line); !found {
 			if r.others++; r.others == maxOthers+1 {
 				r.closeEnded()
 			}

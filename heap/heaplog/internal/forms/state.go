@@ -195,11 +195,11 @@ func (m match) hex(name string) uint64 {
 
 // match reads the forms that a line has. found reports whether there are any, and taken whether they are of a
 // trace. A line with the key of a record that is not whole is counted.
-func (s *state) match(line []byte, only string) (found, taken bool) {
+func (s *state) match(line []byte) (found, taken bool) {
 	var tried [128]bool
 	traceKeys.find(line, func(i int) bool {
 		f := &traceForms[i]
-		if tried[i] || only != "" && only != f.system {
+		if tried[i] {
 			return true
 		}
 		tried[i] = true
