@@ -155,7 +155,7 @@ func (q *places) newLog(input int) {
 	q.fresh = false
 	q.log = recording.Log{}
 	q.newBoot(recording.Place{})
-	q.input, q.fresh = input, false
+	q.input = input
 }
 
 // newBoot begins a boot. Its first record begins a dump.
