@@ -12,9 +12,8 @@ import (
 // leakGraph holds the leaked blocks and the pointers between them.
 type leakGraph struct {
 	*graph
-	leaked  []int32   // indexes of Heap.Blocks
-	edges   [][]int32 // positions in leaked, by position in leaked
-	origins []origin
+	leaked []int32   // indexes of Heap.Blocks
+	edges  [][]int32 // positions in leaked, by position in leaked
 }
 
 // origin is a leaked block that no other one points to, or a cycle of such blocks, by positions in leaked.
@@ -36,7 +35,6 @@ func (g *graph) group(l *Leaks) {
 		return
 	}
 	x.link()
-	x.findOrigins()
 	for _, group := range x.groups() {
 		slices.Sort(group.Direct)
 		slices.Sort(group.Indirect)
@@ -46,8 +44,10 @@ func (g *graph) group(l *Leaks) {
 	slices.SortStableFunc(l.Groups, func(a, b LeakGroup) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Direct[0], b.Direct[0]))
 	})
-	if len(l.Absent) > 0 {
-		x.doubt(l)
+	if len(l.Absent) > 0 { // it may point to each of them
+		for i := range l.Reach {
+			l.Reach[i] = max(l.Reach[i], Uncertain)
+		}
 	}
 }
 
@@ -65,47 +65,6 @@ func (x *leakGraph) blocks(list []int, positions []int32) []int {
 		list = append(list, int(x.leaked[n]))
 	}
 	return list
-}
-
-// maxReach limits the steps that doubt takes.
-const maxReach = 1 << 24
-
-// doubt makes the leaked blocks uncertain, because absent memory may point to them. A pointer there reaches at most
-// the blocks behind the origin with the most, two pointers those behind two: what exceeds these sums is leaked.
-func (x *leakGraph) doubt(l *Leaks) {
-	pointers := uint64(0)
-	for _, a := range l.Absent {
-		pointers += (a.End - a.Start) / uint64(x.m.PointerSize())
-	}
-	var blocks, bytes []uint64 // behind each origin
-	steps, seen := 0, make([]int32, len(x.leaked))
-	for i, s := range x.origins {
-		all := reach(x.edges, s.members[0], seen, int32(i+1))
-		for _, n := range all {
-			steps += len(x.edges[n])
-		}
-		if steps > maxReach {
-			break
-		}
-		blocks, bytes = append(blocks, uint64(len(all))), append(bytes, x.size(x.blocks(nil, all)))
-	}
-	n, size := l.Count(x.h, Leaked)
-	for i := range l.Reach {
-		l.Reach[i] = max(l.Reach[i], Uncertain)
-	}
-	if steps <= maxReach && pointers < uint64(len(blocks)) {
-		l.Least = n - int(min(most(blocks, pointers), uint64(n)))
-		l.LeastBytes = size - min(most(bytes, pointers), size)
-	}
-}
-
-// most returns the sum of the n largest numbers.
-func most(list []uint64, n uint64) (sum uint64) {
-	slices.SortFunc(list, func(a, b uint64) int { return cmp.Compare(b, a) })
-	for _, v := range list[:n] {
-		sum = addSize(sum, v)
-	}
-	return sum
 }
 
 // link finds the pointers between leaked blocks.
@@ -129,9 +88,9 @@ func (x *leakGraph) link() {
 	}
 }
 
-// findOrigins finds the origins, by Kosaraju's algorithm: of the blocks that are left, the one at which a depth-first search
+// origins returns the origins, by Kosaraju's algorithm: of the blocks that are left, the one at which a depth-first search
 // ended last is in an origin.
-func (x *leakGraph) findOrigins() {
+func (x *leakGraph) origins() (list []origin) {
 	back := make([][]int32, len(x.edges))
 	for from, out := range x.edges {
 		for _, to := range out {
@@ -150,8 +109,9 @@ func (x *leakGraph) findOrigins() {
 				s.behind = append(s.behind, n)
 			}
 		}
-		x.origins = append(x.origins, s)
+		list = append(list, s)
 	}
+	return list
 }
 
 // reach returns a node and those that it leads to, without those that have the mark in seen, and marks them.
@@ -197,7 +157,7 @@ func postorder(edges [][]int32) (order []int32) {
 // groups returns the origins, grouped by call stacks. A group includes the blocks that are reachable only from it.
 func (x *leakGraph) groups() (list []*LeakGroup) {
 	groups := map[string]*LeakGroup{}
-	for _, s := range x.origins {
+	for _, s := range x.origins() {
 		direct := x.blocks(nil, s.members)
 		key, stacks := x.key(direct)
 		if s.cycle {

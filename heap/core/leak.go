@@ -39,12 +39,9 @@ type Leaks struct {
 	// Roots is the number of bytes of registers, stacks and data that were searched.
 	Roots uint64
 	// Absent is writable memory of the program that the image lacks. If there is any, no block is Leaked: those to which
-	// nothing points are Uncertain, and Groups has them. At least Least of them, with LeastBytes, are leaked: the absent
-	// memory is too small to hold all.
-	Absent     []Absent
-	Least      int
-	LeastBytes uint64
-	notes      notes
+	// nothing points are Uncertain, and Groups has them.
+	Absent []Absent
+	notes  notes
 }
 
 // LeakGroup is a group of leaked blocks with the same call stack, or of cycles of

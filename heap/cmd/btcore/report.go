@@ -166,11 +166,7 @@ func (r *report) why(l *core.Leaks) string {
 	if len(l.Absent) == 0 {
 		return ": only what may be old leads to them\n  (a link, memory in no block, a pointer past their end or just in front of\n  them, an odd address at the end of a block), or a header is in doubt."
 	}
-	text := ": memory that is not in the image may point to them."
-	if l.Least > 0 {
-		text += fmt.Sprintf("\n  At least %s of them, %s, are leaked: that memory is too small to hold more.", cli.Number(l.Least), cli.Count(l.LeastBytes, "byte"))
-	}
-	return text
+	return ": memory that is not in the image may point to them."
 }
 
 // absentLines says which memory is not in the image, and how to add it.
