@@ -181,10 +181,6 @@ func zephyrRegs(d *Dump, t *Thread, version uint16, b []byte) bool {
 		if version >= 2 {
 			t.set(w[9:], seq(4, 11)...)
 		}
-	case d.Machine == elf.EM_RISCV && version <= 2 && len(w) >= 19: // ra, tp, t0-t2, a0-a7, t3-t6, pc, sp
-		t.set(w, 1, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17, 28, 29, 30, 31)
-		t.PC = w[17]
-		t.set(w[18:], 2)
 	case d.Machine == elf.EM_RISCV && version > 2 && len(w) >= 33: // x0-x31, pc
 		t.set(w, seq(0, 31)...)
 		t.PC = w[32]
