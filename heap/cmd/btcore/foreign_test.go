@@ -42,7 +42,8 @@ func TestHeapOfAnAllocator(t *testing.T) {
 		}
 	}
 	code, out, _ = run("--allocator", "newlib-nano", "--leaks", "--damage")
-	if code != cli.OK || !strings.Contains(out, "16 blocks leaked, ") || !strings.Contains(out, "266 blocks reachable") || !strings.Contains(out, "No damage found.") {
+	// 17 are leaked. An old word holds one; two are uncertain: 0x200013ac and 0x20001a2c have addresses 8 and 16 bytes in front of them.
+	if code != cli.OK || !strings.Contains(out, "14 blocks leaked, ") || !strings.Contains(out, "2 blocks uncertain") || !strings.Contains(out, "266 blocks reachable") || !strings.Contains(out, "No damage found.") {
 		t.Errorf("--leaks: exit code %d\n%s", code, out)
 	}
 	if strings.Contains(out, "call stack") {
