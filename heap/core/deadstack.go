@@ -1,6 +1,10 @@
 package core
 
-import "debug/elf"
+import (
+	"debug/elf"
+	"slices"
+	"sort"
+)
 
 // redZone returns the number of bytes below the stack pointer that a function may use.
 func redZone(machine elf.Machine) uint64 {
@@ -16,12 +20,19 @@ func redZone(machine elf.Machine) uint64 {
 // untouched is the number of zero bytes below which a stack has never grown: what is there is other memory.
 const untouched = 16 << 10
 
-// unused returns the unused part of the stack of a thread, below its stack pointer. It extends down to the next other memory: a
+// stack is the stack of a thread.
+type stack struct {
+	area  span // memory that it is in, with others
+	sp    uint64
+	start uint64 // of the stack, 0 if it is not known
+}
+
+// unused returns the unused part of a stack, below its stack pointer. It extends down to the next other memory: a
 // variable, a block, memory behind pages that were never used, or what is below a stack that the program describes, as of a
 // coroutine or a signal handler.
-func (m *Image) unused(area span, sp uint64, data, others []span) span {
-	low := sp - min(sp, redZone(m.Machine))
-	from := max(area.start, m.described(area, sp, data))
+func (m *Image) unused(stack stack, others []span) span {
+	low := stack.sp - min(stack.sp, redZone(m.Machine))
+	from := max(stack.area.start, stack.start)
 	for _, s := range others {
 		if s.start < low { // a stack in data or in a block: other variables are below it
 			from = max(from, min(s.end, low))
@@ -50,24 +61,52 @@ func isZero(b []byte) bool {
 	return true
 }
 
-// described returns the start of the stack that a stack_t describes in which sp is, 0 if there is none: a ucontext_t of makecontext in
-// data, or of a signal handler in its frame above sp.
+// describe sets the starts of the stacks that a stack_t describes in which sp is: a ucontext_t of makecontext in data, or of a signal
+// handler in its frame above an sp. The stacks are sorted.
 //
 //	start │ flags, 32 bits │ size in bytes
-func (m *Image) described(area span, sp uint64, data []span) (start uint64) {
-	ptr := uint64(m.PointerSize())
-	for _, s := range append(data[:len(data):len(data)], span{sp &^ (ptr - 1), area.end}) {
-		for at := (s.start + ptr - 1) &^ (ptr - 1); at+3*ptr <= s.end; at += ptr {
-			v, _ := m.Pointer(at)
-			if v <= area.start || v > sp {
-				continue
-			}
-			flags, _ := m.Uint(at+ptr, 4)
-			size, ok := m.Pointer(at + 2*ptr)
-			if ok && flags&0x7fffffff < 8 && size > sp-v && size <= area.end-v {
-				start = max(start, v)
+func (m *Image) describe(stacks []stack, data []span) {
+	where := slices.Clone(data)
+	for _, s := range stacks {
+		where = append(where, span{s.sp, s.area.end}.words(m))
+	}
+	size, order := m.PointerSize(), m.ByteOrder()
+	for _, part := range m.parts(normal(where)) {
+		for off, b := range part.extents() {
+			for at := int(-(part.Addr + uint64(off)) & uint64(size-1)); at+3*size <= len(b); at += size {
+				v := uintOf(b[at:][:size], order)
+				i := sort.Search(len(stacks), func(i int) bool { return stacks[i].sp >= v })
+				if i == len(stacks) || v <= stacks[i].area.start {
+					continue
+				}
+				s := &stacks[i]
+				flags, n := uintOf(b[at+size:][:4], order), uintOf(b[at+2*size:][:size], order)
+				if flags&0x7fffffff < 8 && n > s.sp-v && n <= s.area.end-v {
+					s.start = max(s.start, v)
+				}
 			}
 		}
 	}
-	return start
+}
+
+// parts returns the memory in spans with known bytes, without that of ELF files.
+func (m *Image) parts(list []span) (out []Segment) {
+	segs := m.Segments()
+	for _, s := range list {
+		for i := sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= s.start }); i < len(segs) && segs[i].Addr < s.end; i++ {
+			seg := &segs[i]
+			if seg.ELF {
+				continue
+			}
+			out = append(out, seg.in(s))
+		}
+	}
+	return out
+}
+
+// in returns the part of a segment that is in a span, which overlaps it.
+func (s *Segment) in(r span) Segment {
+	from := max(r.start, s.Addr) - s.Addr
+	to := min(r.end-s.Addr, uint64(len(s.Data)))
+	return Segment{Addr: s.Addr + from, Data: s.Data[from:to], src: s.src, off: s.off + int64(from)}
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"sort"
@@ -211,14 +212,15 @@ func (m *Image) known(from Roots) (known []span) {
 // rootSpans divides the writable memory of the program into roots (stacks, data and bss) and
 // heap memory outside all blocks. Memory below a stack pointer belongs to neither.
 func (m *Image) rootSpans(h *Heap, used []span, from Roots) (roots, heap []span) {
-	known := m.known(from)
+	known, areas := m.known(from), m.areas(used)
 	var stacks []uint64
 	for _, t := range m.Threads {
 		stacks = append(stacks, t.SP)
 	}
 	slices.Sort(stacks)
 	var arenas, dead []span
-	for _, a := range m.areas() {
+	var in []stack
+	for _, a := range areas {
 		blocks := overlap([]span{a}, used)
 		var arena span
 		if len(blocks) > 0 {
@@ -229,11 +231,17 @@ func (m *Image) rootSpans(h *Heap, used []span, from Roots) (roots, heap []span)
 			arenas = append(arenas, arena)
 		}
 		if i, _ := slices.BinarySearch(stacks, a.start); i < len(stacks) && stacks[i] < a.end {
-			dead = append(dead, m.unused(a, stacks[i], known, append(overlap([]span{a}, known), blocks...)))
+			in = append(in, stack{area: a, sp: stacks[i]})
 		}
 	}
+	slices.SortFunc(in, func(a, b stack) int { return cmp.Compare(a.sp, b.sp) })
+	m.describe(in, known)
+	for _, s := range in {
+		area := []span{s.area}
+		dead = append(dead, m.unused(s, append(overlap(area, known), overlap(area, used)...)))
+	}
 	if h.Foreign { // all memory of the allocator is known
-		return subtract(subtract(normal(m.areas()), used), normal(dead)), normal(h.doubtful)
+		return subtract(subtract(normal(areas), used), normal(dead)), normal(h.doubtful)
 	}
 	// The data of a file is a root even if blocks are in it.
 	inData := overlap(arenas, known)
@@ -247,15 +255,16 @@ func (m *Image) rootSpans(h *Heap, used []span, from Roots) (roots, heap []span)
 	for _, a := range from.Allocator {
 		used = append(slices.Clip(used), span{a.Addr, addSize(a.Addr, a.Size)})
 	}
-	all := subtract(normal(m.areas()), normal(used))
+	all := subtract(normal(areas), normal(used))
 	heap = subtract(overlap(all, arenas), normal(dead))
 	roots = subtract(subtract(all, arenas), normal(dead))
 	return roots, heap
 }
 
 // areas returns the memory of the program that it can have written, by map if there are maps: it may have made a map read-only
-// since, as the loader does with tables of libc. It omits the last byte of the address space.
-func (m *Image) areas() (list []span) {
+// since, as the loader does with tables of libc. It omits the last byte of the address space and, of memory that a
+// microcontroller has at two addresses, the one without blocks in use.
+func (m *Image) areas(used []span) (list []span) {
 	for _, r := range m.Maps {
 		if r.Write || !r.Exec && !r.absent {
 			list = append(list, span{r.Start, r.End})
@@ -266,7 +275,24 @@ func (m *Image) areas() (list []span) {
 			list = append(list, span{s.Addr, max(s.End(), s.End()-1)})
 		}
 	}
-	return list
+	if len(m.Maps) > 0 && !m.Guest {
+		return list
+	}
+	inUse := func(a span) bool { return len(overlap([]span{a}, used)) > 0 }
+	held := slices.DeleteFunc(slices.Clone(list), func(a span) bool { return !inUse(a) })
+	return slices.DeleteFunc(list, func(a span) bool {
+		return !inUse(a) && slices.ContainsFunc(held, func(o span) bool { return m.equal(a, o) })
+	})
+}
+
+// equal reports whether two ranges have the same bytes.
+func (m *Image) equal(a, b span) bool {
+	if a.end-a.start != b.end-b.start {
+		return false
+	}
+	x, ok := m.Bytes(a.start, a.end-a.start)
+	y, also := m.Bytes(b.start, b.end-b.start)
+	return ok && also && bytes.Equal(x, y)
 }
 
 // normal returns the spans sorted, with adjacent ones joined.

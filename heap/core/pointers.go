@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"sort"
 )
 
@@ -91,16 +90,17 @@ func (g *graph) target(at, v uint64) (block int, ok bool) {
 }
 
 // oneBased reports whether v, an address at or behind the block at position i, may be that of an array in the next block, whose
-// indexes begin with 1: an element fits, and two if the word at an address may be an old one. The first pointer to the start of a block
-// is one to that block. An address in a block that is in the first two words of another one may be a link of a list of free blocks.
+// indexes begin with 1: an element fits, and two if the word at an address may be an old one. It may not be the address of lws's node,
+// which lists and old words of their code have; nor the first pointer to the start of the block at i; nor one into that block in
+// the first two words of another block, which may be a link of a list of free blocks.
 func (g *graph) oneBased(at, v uint64, i int) bool {
 	b := g.block(i + 1)
 	element := b.Addr - v
 	if !b.Sized() {
 		return true
 	}
-	if !g.h.Foreign && slices.ContainsFunc(g.h.Owners, func(o Owner) bool { return v == o.Head || v == o.Tail }) {
-		return false // a link of the list
+	if !g.h.Foreign && element == 3*g.ptr {
+		return false // the node of the list
 	}
 	if i >= 0 && v < g.end(i) && element > firstElement/2 {
 		if w, ok := g.find(at); ok && at-g.h.Blocks[w].Addr < 2*g.ptr {
@@ -166,10 +166,8 @@ func (g *graph) pointersIn(s span, visit func(at uint64, block int)) {
 		if seg.ELF {
 			continue
 		}
-		from := max(s.start, seg.Addr) - seg.Addr
-		to := min(s.end-seg.Addr, uint64(len(seg.Data)))
-		g.m.Passed(to - from + searchCost)
-		part := Segment{Addr: seg.Addr + from, Data: seg.Data[from:to], src: seg.src, off: seg.off + int64(from)}
+		part := seg.in(s)
+		g.m.Passed(uint64(len(part.Data)) + searchCost)
 		for off, b := range part.extents() {
 			at := int(-(part.Addr + uint64(off)) & uint64(size-1))
 			for ; at+size <= len(b); at += size {
