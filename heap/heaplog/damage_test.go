@@ -207,7 +207,10 @@ var fleetLogs = []fleetLog{
 func TestOneLine(t *testing.T) {
 	tries, allowed := 60, 0
 	if cmdtest.Full() {
-		tries = 1000
+		tries = 300
+		if cmdtest.All() {
+			tries = 1000
+		}
 		allowed = tries * len(fleetLogs) / 500
 	}
 	var changed []string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/heap/internal/worldtest"
 	"github.com/lwsbt/lwsbt/heap/leak"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // The worlds were written by somebody who had not seen the model, and the model is fitted to none
@@ -30,6 +31,14 @@ func seeds(short, long int) int {
 		return long
 	}
 	return short
+}
+
+// fewer is seeds for tests that hold of each log: unless LWSBT_FULL=all, of a third of the logs.
+func fewer(short, long int) int {
+	if cmdtest.All() {
+		return long
+	}
+	return min(seeds(short, long), max(short, long/3))
 }
 
 // series returns series k of a log as Judge takes it.
@@ -374,7 +383,7 @@ func TestWorldsThinned(t *testing.T) {
 	surer, of := 0, 0
 	for _, w := range worldtest.All() {
 		for _, n := range densities {
-			for seed := range seeds(2, 15) {
+			for seed := range fewer(2, 15) {
 				s := series(w.Make(heldOut+uint64(seed), n), 0)
 				whole := leak.Judge(s)
 				for _, every := range []int{2, 4, 8} {
@@ -399,7 +408,7 @@ func TestWorldsAppended(t *testing.T) {
 	lost, of := 0, 0
 	for _, w := range worldtest.All() {
 		for _, n := range densities {
-			for seed := range seeds(3, 40) {
+			for seed := range fewer(3, 40) {
 				log := w.Make(heldOut+uint64(seed), n)
 				if truth := log.Series[0].Truth; !truth.Leak || truth.Since > 0 {
 					continue

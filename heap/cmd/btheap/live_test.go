@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -41,18 +40,4 @@ func TestLiveJSON(t *testing.T) {
 	if schema.Validate(any(last)) == nil {
 		t.Error("the schema takes a line without alarm")
 	}
-}
-
-// ending is a buffer that calls end once a text is written to it.
-type ending struct {
-	bytes.Buffer
-	at  string
-	end func()
-}
-
-func (e *ending) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte(e.at)) {
-		e.end()
-	}
-	return e.Buffer.Write(p)
 }

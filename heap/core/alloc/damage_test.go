@@ -124,10 +124,14 @@ func TestOverwrittenHeaders(t *testing.T) {
 	}
 }
 
-// overwriteAll overwrites each header by text and by zeros.
+// overwriteAll overwrites each header by text of one or two words of 32 bits, and by zeros.
 func (s *stopped) overwriteAll(t *testing.T, kind Kind) {
 	t.Helper()
-	for _, text := range [][]byte{[]byte("ABCD"), []byte("ABCDEFGH"), nil} { // nil: zeros
+	texts := [][]byte{[]byte("ABCDEFGH"), nil} // nil: zeros
+	if cmdtest.All() {
+		texts = append(texts, []byte("ABCD"))
+	}
+	for _, text := range texts {
 		o := s.overwrite(t, kind, text)
 		t.Logf("%q: %d of %d detected, %d other blocks lost, %d in doubtful ones, %d invented, %d false leaks", text, o.detected, o.cases, o.lost, o.hidden, o.invented, o.leaks)
 		least := o.cases * 99 / 100
