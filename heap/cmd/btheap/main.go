@@ -14,10 +14,10 @@ import (
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 const about = `btheap shows which functions hold memory. It reads logs with heap dumps of
-libwebsockets (~m# lines) and recordings, plain or compressed, heap traces of
-ESP-IDF, NuttX, Zephyr and others. Without a command, it sums up: what leaks and
-until when, the largest call paths, and what is free. With '-' as FILE, it reads
-standard input.`
+libwebsockets (~m# lines) and of firmware with lwsbt.c (~m# or ~p# lines),
+recordings, and heap traces of ESP-IDF, NuttX, Zephyr and others, plain or
+compressed. Without a command, it sums up: what leaks and until when, the
+largest call paths, and what is free. With '-' as FILE, it reads standard input.`
 
 const examples = `
 btheap device.log                        what leaks, until when, what is free
