@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -19,6 +20,7 @@ type names struct {
 	named   []Site
 	numbers map[Site]uint32
 	funcs   map[string]function // by name
+	asked   sync.Mutex          // of Profile.Frames, which adds to funcs
 	same    bool                // each address is the site with its number
 	builds  *builds             // nil if no program has several builds
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/symbol"
@@ -324,6 +325,32 @@ func TestDumpWhileBuilding(t *testing.T) {
 	if d := b.End(DumpInfo{}); d.Len() != 50_000 || !d.Complete() {
 		t.Errorf("%d call paths", d.Len())
 	}
+}
+
+// Frames can be called concurrently, also of profiles of one dump.
+func TestFramesConcurrently(t *testing.T) {
+	var b Builder
+	b.Add(b.Path([]symbol.Addr{bare(1)}), Value{1, 1})
+	d := b.End(DumpInfo{})
+	var done sync.WaitGroup
+	for range 4 {
+		p, err := New(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = p.View(View{Fold: true})
+		done.Go(func() {
+			for i := range 2000 {
+				name := fmt.Sprintf("a<%d>::f()", i)
+				frames := p.Frames(symbol.Addr{Location: &symbol.Location{Frames: []symbol.Frame{{Name: name}}}})
+				if len(frames) != 1 || frames[0].Name != "a<…>::f" {
+					t.Errorf("%s: %v", name, frames)
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
 }
 
 // Past the limit, records are added up as one path and counted.

@@ -133,6 +133,8 @@ func (p *Profile) Stacks() iter.Seq2[Allocation, []symbol.Addr] {
 func (p *Profile) Frames(a symbol.Addr) []symbol.Frame {
 	n := p.names()
 	frames, _, _ := n.view.Filter.Frames(nil, a)
+	n.asked.Lock()
+	defer n.asked.Unlock()
 	for i := range frames {
 		f := &frames[i]
 		f.Name, f.File = n.function(f.Name).name, n.file(f.File)
