@@ -42,7 +42,7 @@ func (m *Image) unused(stack stack, others []span) span {
 	for at, zero := low&^(page-1), 0; at >= from+page; {
 		at -= page
 		b, _ := m.Bytes(at, page)
-		if zero += page; !isZero(b) {
+		if zero += page; !allZero(b) {
 			zero = 0
 		}
 		if zero == untouched {
@@ -50,15 +50,6 @@ func (m *Image) unused(stack stack, others []span) span {
 		}
 	}
 	return span{min(from, low), low}
-}
-
-func isZero(b []byte) bool {
-	for _, x := range b {
-		if x != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // describe sets the starts of the stacks that a stack_t describes in which sp is: a ucontext_t of makecontext in data, or of a signal
@@ -91,17 +82,22 @@ func (m *Image) describe(stacks []stack, data []span) {
 
 // parts returns the memory in spans with known bytes, without that of ELF files.
 func (m *Image) parts(list []span) (out []Segment) {
-	segs := m.Segments()
 	for _, s := range list {
-		for i := sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= s.start }); i < len(segs) && segs[i].Addr < s.end; i++ {
-			seg := &segs[i]
-			if seg.ELF {
-				continue
+		segs := m.segmentsIn(s)
+		for i := range segs {
+			if !segs[i].ELF {
+				out = append(out, segs[i].in(s))
 			}
-			out = append(out, seg.in(s))
 		}
 	}
 	return out
+}
+
+// segmentsIn returns the segments that overlap a span.
+func (m *Image) segmentsIn(s span) []Segment {
+	segs := m.Segments()
+	segs = segs[sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= s.start }):]
+	return segs[:sort.Search(len(segs), func(i int) bool { return segs[i].Addr >= s.end })]
 }
 
 // in returns the part of a segment that is in a span, which overlaps it.

@@ -160,8 +160,8 @@ func (g *graph) pointersIn(s span, visit func(at uint64, block int)) {
 	}
 	low -= min(low, firstElement)
 	size, order := g.m.PointerSize(), g.m.ByteOrder()
-	segs := g.m.Segments()
-	for i := sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= s.start }); i < len(segs) && segs[i].Addr < s.end; i++ {
+	segs := g.m.segmentsIn(s)
+	for i := range segs {
 		seg := &segs[i]
 		if seg.ELF {
 			continue
