@@ -146,6 +146,9 @@ func (n *numbers) Scan(v any) error {
 		if i > begin {
 			*n = append(*n, x)
 		}
+		if i < len(text) && !strings.ContainsRune("[], ", rune(text[i])) {
+			return fmt.Errorf("%q in a text of numbers, at byte %d", text[i], i)
+		}
 	}
 	return nil
 }
