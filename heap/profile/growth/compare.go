@@ -73,7 +73,7 @@ func Compare(p *profile.Profile, n int) *Comparisons {
 	renamed := slices.ContainsFunc(c.List, func(x Comparison) bool { return x.Fate == FateNew })
 	for i := range c.List {
 		if x := &c.List[i]; x.Fate == FateGone && !renamed {
-			x.Fate, x.Why = FateMended, "no block of it after the update: mended if what allocates it ran"
+			x.Fate, x.Why = FateMended, "no block of it after the update: mended unless it did not run or was renamed"
 		}
 	}
 	order := []Fate{FateNew, FateStill, FateUnknown, FateGone, FateMended}
