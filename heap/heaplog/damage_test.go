@@ -207,7 +207,7 @@ var fleetLogs = []fleetLog{
 func TestOneLine(t *testing.T) {
 	tries, allowed := 60, 0
 	if cmdtest.Full() {
-		tries = 300
+		tries = 120
 		if cmdtest.All() {
 			tries = 1000
 		}
@@ -287,7 +287,7 @@ func report(t *testing.T, changed []string, allowed int) {
 func TestLostLines(t *testing.T) {
 	seeds, allowed := uint64(2), 0
 	if cmdtest.Full() {
-		seeds = 20
+		seeds = 8
 		allowed = 2 * int(seeds) * len(fleetLogs) / 50
 	}
 	var changed []string

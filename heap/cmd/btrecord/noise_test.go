@@ -17,7 +17,7 @@ func TestNoise(t *testing.T) {
 	program := linux("noise.c")(t)
 	runs := 2
 	if cmdtest.Full() {
-		runs = 34
+		runs = 10
 	}
 	if cmdtest.All() {
 		runs = 100
