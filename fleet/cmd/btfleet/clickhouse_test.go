@@ -178,7 +178,7 @@ func TestKillClickHouse(t *testing.T) {
 	cmdtest.Long(t)
 	ch := fleettest.ClickHouse(t)
 	runSQL(t, ch, printed(t, "clickhouse", "schema"))
-	const kills = 20
+	const kills = 10
 	sent := kill(t, t.TempDir(), kills, "--clickhouse", ch)
 	tables, err := clickhouse.Open(ch)
 	if err != nil {

@@ -111,8 +111,11 @@ func kill(t *testing.T, dir string, kills int, flags ...string) (sent []int) {
 // Each upload that was acknowledged is in the store once, although servers are killed.
 func TestKill(t *testing.T) {
 	kills := 5
-	if cmdtest.Full() {
+	switch {
+	case cmdtest.All():
 		kills = 200
+	case cmdtest.Full():
+		kills = 40
 	}
 	dir := t.TempDir()
 	sent := kill(t, dir, kills)
