@@ -16,7 +16,6 @@ func TestBadFiles(t *testing.T) {
 		func(file string) []string { return []string{"diff", "-q", log, file} },
 		func(file string) []string { return []string{"top", "-e", file, log} },
 		func(file string) []string { return []string{"top", "--maps", file, log} },
-		func(file string) []string { return []string{"top", "--maps", file + "@5", log} },
 	} {
 		cmdtest.BadFiles(t, run, args)
 	}

@@ -18,7 +18,7 @@ func dumpsCommand() *cobra.Command {
 		Example: "btheap dumps device.log\nbtheap dumps --split '^== heap ==' device.log",
 		RunE:    func(c *cobra.Command, files []string) error { return s.run(c, files, s.writeDumps) },
 	}
-	s.add(c, "Output", "json", "output")
+	s.add(c, "Output", "json")
 	s.add(c, "Input", append([]string{"dump"}, noteFlags...)...)
 	s.add(c, "Logs of an unusual form", append(rareInput, "machine")...)
 	return c

@@ -29,7 +29,7 @@ var (
 var (
 	oneFrames  = append([]string{"at"}, compareFrames...)
 	oneOutput  = []string{"weight", "output"}
-	jsonOutput = []string{"weight", "json", "output"}
+	jsonOutput = []string{"weight", "json"}
 )
 
 // compareFrames are the flags of commands that compare dumps.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -305,15 +304,10 @@ func TestLeaksOfCallPaths(t *testing.T) {
 		!strings.Contains(out, "1 → 12 blocks") {
 		t.Errorf("exit code %d, %s, %s", code, errs, out)
 	}
-	out, errs, code = command(log, "leaks", "--format", "gcc")
-	if code != 0 || !regexp.MustCompile(`(?m)^[^:\n]+:\d+: (warning|note): leak, N %: `).MatchString(out) || strings.Contains(out, "unknown") {
-		t.Errorf("exit code %d, %s, %s", code, errs, out)
-	}
 }
 
-// --format gcc and --fail-over name a heap that shrinks in a log of reports, and the line of the log:
-// that of the last report, or of the one from which on it shrinks.
-func TestHeapsGCC(t *testing.T) {
+// --fail-over names a heap that shrinks in a log of reports.
+func TestHeapsOverLimit(t *testing.T) {
 	log := func(reports, from int) string {
 		var b strings.Builder
 		for i := range reports {
@@ -322,17 +316,17 @@ func TestHeapsGCC(t *testing.T) {
 		return b.String()
 	}
 	for _, c := range []struct {
-		log, want string
-		code      int
+		log  string
+		code int
 	}{
-		{log(60, 0), `^<stdin>:60: warning: leak, N %: heap PSRAM: \+6,000 bytes per hour \(5,996 to 6,004\), free 90,000 → 84,100\n$`, 1},
-		{log(90, 45), `^$`, 0}, // it may be a cache that fills
-		{log(5, 0), `^<stdin>:5: note: leak, N %: heap PSRAM: \+6,000 bytes per hour \([^)]*\), free 90,000 → 89,600\n$`, 0},
-		{log(60, 60), `^$`, 0},
+		{log(60, 0), 1},
+		{log(90, 45), 0}, // it may be a cache that fills
+		{log(5, 0), 0},
+		{log(60, 60), 0},
 	} {
-		out, errs, code := command(c.log, "leaks", "-q", "--format", "gcc", "--fail-over", "1K/h")
-		if code != c.code || !regexp.MustCompile(c.want).MatchString(out) || strings.Contains(errs, "heap PSRAM leaks +") != (code == 1) {
-			t.Errorf("exit code %d, %s\n%swant %s", code, errs, out, c.want)
+		_, errs, code := command(c.log, "leaks", "-q", "--fail-over", "1K/h")
+		if code != c.code || strings.Contains(errs, "heap PSRAM leaks +") != (code == 1) {
+			t.Errorf("exit code %d, %s", code, errs)
 		}
 	}
 }

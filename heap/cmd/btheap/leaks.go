@@ -19,9 +19,8 @@ import (
 // leaks is the state of btheap leaks.
 type leaks struct {
 	*session
-	heap   cli.Size // 0 if it is not given
-	fail   string
-	format string
+	heap cli.Size // 0 if it is not given
+	fail string
 
 	limit rateLimit
 }
@@ -37,9 +36,6 @@ allows for the loss. It leaves out dumps written at the exit of a program. For a
 recording with events, it compares 40 to 80 moments.`,
 		Example: "btheap leaks -e app.elf device.log\nbtheap leaks --heap 256K --fail-over 1K/h -e app.elf mon.log tue.log",
 		RunE: func(c *cobra.Command, files []string) error {
-			if l.format != "text" && l.format != "gcc" {
-				return cli.BadArgsf("--format %q, expected text or gcc", l.format)
-			}
 			if err := l.checkFlags(); err != nil {
 				return err
 			}
@@ -51,9 +47,7 @@ recording with events, it compares 40 to 80 moments.`,
 	f.VarP(&l.rows, "rows", "n", "list `N` leaks, 0 for all")
 	f.Var(&l.heap, "heap", "`SIZE` of the heap, such as 256K: prints when it is exhausted")
 	f.StringVar(&l.fail, "fail-over", "", "exit with 1 if what surely leaks (95 %) grows by more than `RATE`: 1K/h, 64/dump")
-	f.StringVar(&l.format, "format", "text", "write `WHAT`: text, or gcc (FILE:LINE: warning: ...)")
-	l.addAll(c, "Leaks", compareFrames, []string{"json", "output"}, "heap-line")
-	c.MarkFlagsMutuallyExclusive("json", "format")
+	l.addAll(c, "Leaks", compareFrames, []string{"json"}, "heap-line")
 	return c
 }
 
@@ -67,7 +61,7 @@ func (l *leaks) checkFlags() (err error) {
 // write writes the report and checks --fail-over.
 func (l *leaks) write(w io.Writer) error {
 	found, err := l.find()
-	if err != nil && len(l.dumps) == 1 && l.undecided() == nil && l.format == "text" && !l.json && l.fail == "" {
+	if err != nil && len(l.dumps) == 1 && l.undecided() == nil && !l.json && l.fail == "" {
 		return l.writeOne(w, err)
 	}
 	if err != nil {
@@ -76,23 +70,19 @@ func (l *leaks) write(w io.Writer) error {
 	if err := l.checkHeap(found); err != nil {
 		return err
 	}
-	switch {
-	case l.json:
-		err = l.writeJSON(w, found)
-	case l.format == "gcc":
-		l.writeGCC(w, found)
-	default:
-		var text strings.Builder
-		l.writeText(&text, found)
-		for s := range strings.Lines(text.String()) {
-			fmt.Fprintln(w, fit(strings.TrimSuffix(s, "\n")))
+	if l.json {
+		if err := l.writeJSON(w, found); err != nil {
+			return err
 		}
-		if text := l.hint(found); text != "" && cli.IsTerminal(l.c.ErrOrStderr()) {
-			l.note("%s", text)
-		}
+		return l.checkLimit(found)
 	}
-	if err != nil {
-		return err
+	var text strings.Builder
+	l.writeText(&text, found)
+	for s := range strings.Lines(text.String()) {
+		fmt.Fprintln(w, fit(strings.TrimSuffix(s, "\n")))
+	}
+	if text := l.hint(found); text != "" && cli.IsTerminal(l.c.ErrOrStderr()) {
+		l.note("%s", text)
 	}
 	return l.checkLimit(found)
 }

@@ -88,7 +88,6 @@ func TestLeaks(t *testing.T) {
 		{"a limit that needs times", []string{"--fail-over", "1K/h", untimed}, 2, nil, "the dumps have no times: give SIZE/dump"},
 		{"no rate", []string{"--fail-over", "1K", log}, 2, nil, `--fail-over "1K", expected SIZE/UNIT`},
 		{"no size", []string{"--heap", "big", log}, 2, nil, `--heap "big": expected a number of bytes`},
-		{"lines of a compiler", []string{"--format", "gcc", log}, 0, []string{"/fw.log:2964: warning: leak, N %: 0x401200: +120 bytes per hour (118 to 122), 10 → 43 blocks\n"}, ""},
 		{"a leak that is known", []string{"--ignore", "^0x401200$", log}, 0, []string{"none above "}, ""},
 		{"one dump", []string{one}, 0, []string{"1 dump: it tells what holds the memory, and more of the same boot,\nsome time apart, what leaks\n", "the largest call paths:\n"}, "one dump, expected two or more"},
 		{"one dump and a limit", []string{"--fail-over", "1K/dump", one}, 2, nil, "one dump, expected two or more"},

@@ -105,7 +105,7 @@ free blocks that the log lists; if it lists none, what belongs to no block.`,
 	f.VarP(&m.rows, "rows", "n", "list `N` call paths that keep holes apart, 0 for all")
 	f.StringVar(&space, "space", "", "the heap is at `RANGES`, START+LENGTH,... in hexadecimal")
 	f.Var(&size, "heap", "`SIZE` of the heap, such as 256K, which begins with the lowest block")
-	m.addAll(c, "Map", compareFrames, []string{"json", "output"}, "heap-line")
+	m.addAll(c, "Map", compareFrames, []string{"json"}, "heap-line")
 	return c
 }
 

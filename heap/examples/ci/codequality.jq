@@ -1,7 +1,7 @@
-# Lines of btheap leaks --format gcc to a code quality report of GitLab: jq -R -s -f codequality.jq
-[splits("\n") | capture("^(?<file>.+?):(?<line>[0-9]+): warning: (?<text>.*)") | {
-  description: .text,
+# What btheap leaks --json writes, as a code quality report of GitLab: jq -f codequality.jq leaks.json
+[.leaks[] | select(.verdict == "leak") | .stack[0] as $at | {
+  description: "leak: \(.rate | round) bytes per \(.per) in \($at.function)",
   check_name: "btheap",
-  fingerprint: (.file + (.text | sub(":[^:]*$"; "")) | @base64),
+  fingerprint: ($at | tojson | @base64),
   severity: "major",
-  location: {path: (.file | sub("^\\./"; "")), lines: {begin: (.line | tonumber)}}}]
+  location: {path: ($at.file | ltrimstr("./")), lines: {begin: $at.line}}}]
