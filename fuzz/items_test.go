@@ -26,8 +26,8 @@ type found struct {
 	stack    codec.Stack
 }
 
-func scan(t interface{ Fatalf(string, ...any) }, in io.Reader, bare bool) (records []found, log []byte) {
-	r := recording.Reader{Bare: bare}
+func scan(t interface{ Fatalf(string, ...any) }, in io.Reader) (records []found, log []byte) {
+	var r recording.Reader
 	r.Reset(in, "log")
 	for {
 		it, err := r.Next()
@@ -59,18 +59,16 @@ func scan(t interface{ Fatalf(string, ...any) }, in io.Reader, bare bool) (recor
 func FuzzItems(f *testing.F) {
 	seed(f, logSeeds())
 	f.Fuzz(func(t *testing.T, log []byte) {
-		for _, bare := range []bool{false, true} {
-			records, again := scan(t, bytes.NewReader(log), bare)
-			if !bytes.Equal(again, log) {
-				t.Fatalf("%q came out as %q", log, again)
-			}
-			slow, _ := scan(t, iotest.OneByteReader(bytes.NewReader(log)), bare)
-			if !slices.EqualFunc(records, slow, sameFound) {
-				t.Fatalf("%q: %+v at once, %+v byte by byte", log, records, slow)
-			}
-			for _, r := range records {
-				checkRecord(t, log, r)
-			}
+		records, again := scan(t, bytes.NewReader(log))
+		if !bytes.Equal(again, log) {
+			t.Fatalf("%q came out as %q", log, again)
+		}
+		slow, _ := scan(t, iotest.OneByteReader(bytes.NewReader(log)))
+		if !slices.EqualFunc(records, slow, sameFound) {
+			t.Fatalf("%q: %+v at once, %+v byte by byte", log, records, slow)
+		}
+		for _, r := range records {
+			checkRecord(t, log, r)
 		}
 	})
 }
@@ -126,7 +124,7 @@ func checkRecord(t *testing.T, log []byte, r found) {
 func TestLogsAreReadWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := gentest.AnyLog().Draw(t, "log")
-		records, _ := scan(t, bytes.NewReader(l.Text), false)
+		records, _ := scan(t, bytes.NewReader(l.Text))
 		whole := slices.DeleteFunc(records, func(r found) bool { return r.rejected || r.kind != recording.KindBlob })
 		if len(whole) != len(l.Blobs) {
 			t.Fatalf("%d records read, %d are in %q", len(whole), len(l.Blobs), l.Text)

@@ -29,9 +29,8 @@ type Log struct {
 	Dumps      int64    `json:"dumps"`           // ~h#begin headers
 	Blobs      int64    `json:"blob_records"`    // ~m#
 	Decoded    int64    `json:"decoded_records"` // ~b#
-	Bare       int64    `json:"bare_records"`
-	Lenient    int64    `json:"lenient"` // records in base64 that the strict reader rejects
-	Cut        int64    `json:"cut"`     // truncated records; no other count includes them
+	Lenient    int64    `json:"lenient"`         // records in base64 that the strict reader rejects
+	Cut        int64    `json:"cut"`             // truncated records; no other count includes them
 	CutByLws   int64    `json:"cut_by_lws"`
 	CutAt      []string `json:"cut_at"`
 	Unreadable []Fault  `json:"unreadable"`

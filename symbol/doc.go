@@ -9,7 +9,7 @@
 // is one ELF file with its functions and lines.
 //
 // Addresses in backtraces are return addresses. A [File] looks up the exact address that it
-// is given; a [Process] looks up the call before it ([Adjust]).
+// is given; a [Process] looks up the call before it.
 //
 // # Untrusted input
 //

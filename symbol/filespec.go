@@ -4,30 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 )
-
-// Adjust selects the address at which a return address is looked up.
-type Adjust uint8
-
-const (
-	// AdjustAuto looks up the call. Where the code is known to have no call before the
-	// address, as in the caller of a signal handler, it looks up the address itself.
-	AdjustAuto Adjust = iota
-	AdjustAll         // looks up the call before every address
-	AdjustNone        // looks up the address itself
-)
-
-// ParseAdjust reads "auto", "all" or "none".
-func ParseAdjust(name string) (Adjust, error) {
-	i := slices.Index([]string{"auto", "all", "none"}, name)
-	if i < 0 {
-		return 0, fmt.Errorf("%q, expected auto, all or none", name)
-	}
-	return Adjust(i), nil
-}
 
 // FileSpec is an ELF file named by the user, and its load address.
 type FileSpec struct {

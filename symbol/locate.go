@@ -248,7 +248,7 @@ func (p *Process) find(o *object, addr uint64) (found foundFrames) {
 		}
 	}
 	found.lookup = addr
-	if p.config.Adjust == AdjustAll || p.config.Adjust == AdjustAuto && follows {
+	if follows { // otherwise, as in the caller of a signal handler, the address itself
 		found.lookup = f.arch.CallAddr(addr)
 	}
 	var err error

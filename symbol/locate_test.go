@@ -120,7 +120,7 @@ func TestThumb(t *testing.T) {
 }
 
 // A return address is after the call, possibly on another line, so the call is looked up.
-func TestAdjust(t *testing.T) {
+func TestCallIsLookedUp(t *testing.T) {
 	path := buildC(t, []string{"gcc", "-O0", "-g", "-no-pie"}, "prog.c", "other.c")
 	text, err := os.ReadFile(source(t, "prog.c"))
 	if err != nil {
@@ -151,19 +151,15 @@ func TestAdjust(t *testing.T) {
 		}
 	}
 	before, _ := f.Lookup(nil, dropRet-1)
-	after, _ := f.Lookup(nil, dropRet)
-	for adjust, want := range map[Adjust]int{AdjustAuto: before[0].Line, AdjustAll: before[0].Line, AdjustNone: after[0].Line} {
-		r := configured(t, Config{Files: []FileSpec{{Path: path}}, Adjust: adjust})
-		if got := r.at(dropRet).Frames[0].Line; got != want {
-			t.Errorf("adjust %d: line %d, want %d", adjust, got, want)
-		}
-		// The start of a function follows no call, as where a signal came in.
-		start := symbolAddr(t, f, "sum")
-		got := r.at(start)
-		if want := start - map[Adjust]uint64{AdjustAll: 1}[adjust]; got.Call != want {
-			t.Errorf("adjust %d: %#x is looked up for %#x, want %#x", adjust, got.Call, start, want)
-		}
-		r.Close()
+	r := configured(t, Config{Files: []FileSpec{{Path: path}}})
+	defer r.Close()
+	if got, want := r.at(dropRet).Frames[0].Line, before[0].Line; got != want {
+		t.Errorf("line %d, want %d", got, want)
+	}
+	// The start of a function follows no call, as where a signal came in.
+	start := symbolAddr(t, f, "sum")
+	if got := r.at(start); got.Call != start {
+		t.Errorf("%#x is looked up for %#x", got.Call, start)
 	}
 }
 

@@ -13,10 +13,9 @@ type Config struct {
 	Files     []FileSpec // ELF files of the program
 	Sysroots  []string   // directories under which the paths of modules are searched, in this order
 	DebugDirs []string   // directories of separate debug files
-	Adjust    Adjust
-	NoFiles   bool // open no file: addresses have a module and an offset but no frames
-	Lossless  bool // the encoder keeps every bit: ignore loss flags
-	Check     bool // take no names from Files that do not match the addresses
+	NoFiles   bool       // open no file: addresses have a module and an offset but no frames
+	Lossless  bool       // the encoder keeps every bit: ignore loss flags
+	Check     bool       // take no names from Files that do not match the addresses
 
 	// Machine is the machine of the program. If it is 0, the first of Files determines it.
 	// Files for another machine are rejected.
@@ -62,8 +61,6 @@ type Process struct {
 // file; the message begins with the path of the file.
 func NewProcess(c Config) (*Process, error) {
 	switch {
-	case c.Adjust > AdjustNone:
-		return nil, fmt.Errorf("Config.Adjust is %d, expected at most %d", c.Adjust, AdjustNone)
 	case c.Word != 0 && c.Word != 32 && c.Word != 64:
 		return nil, fmt.Errorf("Config.Word is %d, expected 0, 32 or 64", c.Word)
 	}

@@ -60,7 +60,6 @@ func TestConfigErrors(t *testing.T) {
 		config Config
 		want   string
 	}{
-		{Config{Adjust: 9}, "Adjust is 9"},
 		{Config{Word: 7}, "Word is 7"},
 		{Config{Files: []FileSpec{{Path: "x", Load: 9}}}, "Load is 9"},
 	} {

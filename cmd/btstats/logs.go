@@ -78,7 +78,7 @@ func (r *reporter) reportLogs() error {
 		return err
 	}
 	if g.dump.Records() == 0 {
-		return g.tally.nothing(g.files, r.Bare, g.damaged)
+		return g.tally.nothing(g.files, g.damaged)
 	}
 	if err := r.write(r.stdout, r.report(g)); err != nil {
 		return err

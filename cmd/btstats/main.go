@@ -78,7 +78,7 @@ func (c *config) addFlags(root *cobra.Command) {
 	group("Dump", func(f *pflag.FlagSet) {
 		f.StringVar(&c.captured, "captured", "", "`PRE,POST`: the SNIP_PRE and SNIP_POST that the dump was captured with, or skip and post of device/ (default: 2,1, or 0,0 for device/)")
 	})
-	c.Add(root, "Dump", "machine", "bare", "strict")
+	c.Add(root, "Dump", "machine", "strict")
 }
 
 // check reads the values of flags, and checks them and their combinations.

@@ -100,8 +100,6 @@ func TestExitCodes(t *testing.T) {
 		{"-", record, 0, ""},
 		{"GOOD - BAD", record, 0, ""},
 		{"-", "", 2, "<stdin>: no record in 0 bytes, 0 lines; looked for ~m# and ~b#"},
-		{"--bare -", "x y\n", 2, "looked for ~m# and ~b#, and lines of nothing but base64"},
-		{"--bare -", record[3:], 0, ""},
 		{"-", record[3:], 2, "no record"},
 		{"-", "~m#CgAAAAU= ~m#AAA= ~m#AAA=\n~m#IF0BmUQugNCkgCnk", 2,
 			"2 unreadable, empty: first at <stdin>:1 (offset 12)\n1 unreadable, delta-first: first at <stdin>:1 (offset 0)\n1 cut, first at <stdin>:2"},

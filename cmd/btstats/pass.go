@@ -33,7 +33,6 @@ func (r *reporter) open(g *gathered) (*pass, error) {
 	}
 	p := &pass{r: r, g: g, dumps: dumps{g: g}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.reader.Bare = r.Bare
 	p.reader.Always32 = r.given != nil && r.given.Word() == 32
 	for _, l := range logs {
 		g.files = append(g.files, l.Name)

@@ -74,7 +74,7 @@ func (t *tally) fault(it *recording.Item) {
 // log returns the counts for the report.
 func (t *tally) log(files []string, device bool) stats.Log {
 	l := stats.Log{Files: files, Device: device, Bytes: t.bytes, Lines: t.lines, Blobs: t.kinds[recording.KindBlob],
-		Dumps: t.dumps, Decoded: t.kinds[recording.KindDecoded], Bare: t.kinds[recording.KindBareBlob], Lenient: t.lenient,
+		Dumps: t.dumps, Decoded: t.kinds[recording.KindDecoded], Lenient: t.lenient,
 		Cut: t.cut, CutByLws: t.cutByLws, CutAt: slices.Clone(t.cutAt)}
 	for _, f := range t.sorted() {
 		f.First = slices.Clone(f.First)
@@ -91,13 +91,9 @@ func (t *tally) sorted() []fault {
 }
 
 // nothing returns the error for logs without a record.
-func (t *tally) nothing(files []string, bare bool, damaged int64) error {
-	looked := "~m# and ~b#"
-	if bare {
-		looked += ", and lines of nothing but base64"
-	}
-	msg := fmt.Sprintf("%s: no record in %s, %s; looked for %s",
-		strings.Join(files, ", "), cli.Count(t.bytes, "byte"), cli.Count(t.lines, "line"), looked)
+func (t *tally) nothing(files []string, damaged int64) error {
+	msg := fmt.Sprintf("%s: no record in %s, %s; looked for ~m# and ~b#",
+		strings.Join(files, ", "), cli.Count(t.bytes, "byte"), cli.Count(t.lines, "line"))
 	for _, f := range t.sorted() {
 		msg += fmt.Sprintf("\n  %d unreadable, %s: first at %s: %v", f.Count, f.Reason, f.First[0], f.err)
 	}

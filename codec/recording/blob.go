@@ -7,7 +7,7 @@ import (
 	"github.com/lwsbt/lwsbt/codec"
 )
 
-// blobRecord reads a record of base64: ~m#, ~e#, or a bare one.
+// blobRecord reads a record of base64: ~m# or ~e#.
 func (s *Scanner) blobRecord(it *Item, text []byte, more bool) (n int) {
 	if it.Kind != KindBlob || s.user || s.cache.pauses() {
 		return s.newRecord(it, text, more)
@@ -29,15 +29,11 @@ func (s *Scanner) blobRecord(it *Item, text []byte, more bool) (n int) {
 
 // newRecord is blobRecord for a record that is not in the cache.
 func (s *Scanner) newRecord(it *Item, text []byte, more bool) (n int) {
-	head := leadInLen
-	if it.Kind == KindBareBlob {
-		head = 0
-	}
-	run := text[head:]
+	run := text[leadInLen:]
 	size, taken, url, left, unused := decodeRun(s.blob[:], run[:min(len(run), maxBase64)])
 	if taken < len(run) && inAlphabet(run[taken]) {
 		it.Err = ErrTooLong
-		return head + taken
+		return leadInLen + taken
 	}
 	end, pads := taken, 0
 	if left >= 2 {
@@ -49,7 +45,7 @@ func (s *Scanner) newRecord(it *Item, text []byte, more bool) (n int) {
 	if more && end == len(run) && end < taken+max(pads, 1) {
 		return 0
 	}
-	n = head + end
+	n = leadInLen + end
 	it.Stack = s.newStack()
 	it.Blob = s.blob[:size:size]
 	it.Lenient = url || end < taken+pads
@@ -63,7 +59,7 @@ func (s *Scanner) newRecord(it *Item, text []byte, more bool) (n int) {
 		it.Err = s.decode(it)
 	}
 	if it.Err != nil && it.Kind != KindEvent {
-		n = s.rescue(it, text[:n], head, taken)
+		n = s.rescue(it, text[:n], taken)
 	}
 	return n
 }
@@ -91,22 +87,20 @@ const (
 )
 
 // rescue reads the complete part of a rejected record and returns the length of its text in
-// bytes. The lead-in has head bytes; run base64 characters without padding follow it.
+// bytes. run base64 characters without padding follow the lead-in.
 // (BT-SALV-3)
-func (s *Scanner) rescue(it *Item, text []byte, head, run int) (n int) {
+func (s *Scanner) rescue(it *Item, text []byte, run int) (n int) {
 	switch it.Reason() {
 	case "length", "empty", "base64":
 	default:
 		return len(text)
 	}
-	if head > 0 {
-		if size := gluedBlob(it.Blob); size > 0 {
-			it.run, text = len(text), text[:head+size/3*4]
-			it.Blob = it.Blob[:size:size]
-			it.Err = s.decode(it)
-			it.Lenient = bytes.ContainsAny(text, "-_")
-			return len(text)
-		}
+	if size := gluedBlob(it.Blob); size > 0 {
+		it.run, text = len(text), text[:leadInLen+size/3*4]
+		it.Blob = it.Blob[:size:size]
+		it.Err = s.decode(it)
+		it.Lenient = bytes.ContainsAny(text, "-_")
+		return len(text)
 	}
 	blob := it.Blob
 	byLws := it.Kind == KindBlob && lwsLine <= run && run <= lwsLine+lwsRubbish

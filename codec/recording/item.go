@@ -15,7 +15,6 @@ const (
 	KindText       Kind = iota // text between records
 	KindBlob                   // a record: ~m# and a blob in base64
 	KindDecoded                // a record: ~b#, size and addresses as numbers
-	KindBareBlob               // a record: a line that is only the base64 of a blob
 	KindEvent                  // ~e# and the blob of an allocation event
 	KindHeader                 // ~h#, a header
 	KindPaths                  // ~p#, call paths with what they hold
@@ -24,7 +23,7 @@ const (
 	KindIdle                   // for programs that wait for input: no data is available. This package has no such item
 )
 
-var kindNames = [...]string{"text", "~m#", "~b#", "bare", "~e#", "~h#", "~p#", "~v#", "unreadable", "idle"}
+var kindNames = [...]string{"text", "~m#", "~b#", "~e#", "~h#", "~p#", "~v#", "unreadable", "idle"}
 
 // String returns the lead-in of a record, or the name of the kind.
 func (k Kind) String() string {
@@ -48,13 +47,13 @@ func (p Place) String() string { return fmt.Sprintf("%s:%d (offset %d)", p.File,
 // An Item and all it refers to are valid until the next item. Its kind decides which fields are
 // set, besides Place and Text:
 //
-//	KindBlob, KindBareBlob   Blob and Stack; User in a dump with user fields
-//	KindEvent                Blob, User and Stack
-//	KindDecoded              Stack
-//	KindPaths                PathLine
-//	KindPathEvents           EventLine
-//	KindHeader               Header
-//	KindUnreadable           Err, and what could be decoded of Blob
+//	KindBlob        Blob and Stack; User in a dump with user fields
+//	KindEvent       Blob, User and Stack
+//	KindDecoded     Stack
+//	KindPaths       PathLine
+//	KindPathEvents  EventLine
+//	KindHeader      Header
+//	KindUnreadable  Err, and what could be decoded of Blob
 //
 // A record that is cut has Err and Cut, too.
 type Item struct {
@@ -121,7 +120,7 @@ func (it *Item) Reason() codec.Reason {
 // that can be read or not. (BT-HEAD-4)
 func (it *Item) Counts() bool {
 	switch it.Kind {
-	case KindBlob, KindDecoded, KindBareBlob:
+	case KindBlob, KindDecoded:
 		return true
 	case KindUnreadable:
 		return it.Found() && (it.Text[1] == 'm' || it.Text[1] == 'b')
@@ -133,7 +132,7 @@ func (it *Item) Counts() bool {
 // for a ~b# that does not begin in the form of a record. (BT-TEXT-3)
 func (it *Item) Found() bool {
 	switch it.Kind {
-	case KindText, KindIdle, KindBareBlob:
+	case KindText, KindIdle:
 		return false
 	case KindUnreadable:
 		var s codec.Stack

@@ -17,9 +17,6 @@ const (
 	// lineAhead is the number of bytes that show where a ~b# or ~h# record of maxLine bytes
 	// ends: after it may come a lead-in, " 0x", or another digit.
 	lineAhead = maxLine + 4
-	// minBare is the minimum number of base64 characters of a bare record, which is the
-	// shortest blob.
-	minBare = 6
 )
 
 // Scanner finds the items in a log. The zero Scanner is ready for a log from its first byte.
@@ -66,12 +63,6 @@ func (s *Scanner) Next(data []byte, more bool) (it *Item, n int) {
 		return s.record(kind, data, more)
 	}
 	return nil, 0
-}
-
-// skip passes over text without items.
-func (s *Scanner) skip(text []byte) {
-	s.at.Line += int64(bytes.Count(text, newline))
-	s.at.Offset += int64(len(text))
 }
 
 // findLeadIn returns the index and the kind of the first record in text. If there is none,
@@ -198,22 +189,4 @@ func (s *Scanner) setWord(is32 bool) {
 		s.word = word
 		s.cache.forget()
 	}
-}
-
-// bareText returns the index at which the base64 of a line begins. ok reports whether the
-// line is only base64 with optional spaces around it.
-func bareText(line []byte) (lead int, ok bool) {
-	text := bytes.TrimLeft(line, " \t")
-	lead = len(line) - len(text)
-	text = bytes.TrimRight(text, " \t\r\n")
-	run := bytes.TrimRight(text, "=")
-	if len(run) < minBare || len(text)-len(run) > 2 {
-		return 0, false
-	}
-	for _, c := range run {
-		if !inAlphabet(c) {
-			return 0, false
-		}
-	}
-	return lead, true
 }

@@ -278,31 +278,6 @@ func TestMapsOverTime(t *testing.T) {
 	if strings.Join(got, " ") != want || r.Summary().Boots != 3 {
 		t.Errorf("%s, want %s; %d boots", strings.Join(got, " "), want, r.Summary().Boots)
 	}
-	// The same from files that hold from a line of the log on.
-	maps := func(name, text string) string {
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	a, b := maps("a.maps", "400000-500000 r-xp 0 00:00 0 /a\n"), maps("b.maps", "400000-500000 r-xp 1000 00:00 0 /b\n")
-	r = open(t, strings.NewReader(strings.Repeat(readme+"\n", 3)), heaplog.Unnamed(), heaplog.Maps(b+"@3"), heaplog.Maps(a))
-	got = nil
-	for it, err := range r.Items() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(it.Allocs) > 0 {
-			got = append(got, it.Allocs[0].Stack[0].String())
-		}
-	}
-	if want := "a+0x6651 a+0x6651 b+0x7651"; strings.Join(got, " ") != want {
-		t.Errorf("from files: %q, want %s", got, want)
-	}
-	if _, err := heaplog.Open(t.Context(), heaplog.Stream(strings.NewReader(readme), "log"), heaplog.Maps(a+"@x")); err == nil {
-		t.Error("Maps with a line that is no number: no error")
-	}
 }
 
 // demo compiles the example program, position-independent, and returns it and its log.
@@ -566,7 +541,6 @@ func TestBadOptions(t *testing.T) {
 		"MaxPaths: -1":                       {log, heaplog.MaxPaths(-1)},
 		"Refresh: -1ns":                      {log, heaplog.Refresh(-1)},
 		"GroupBy: 99":                        {log, heaplog.GroupBy(99)},
-		"Adjust: 9":                          {log, heaplog.Adjust(9)},
 		"Machine: 99":                        {log, heaplog.Machine(99)},
 		"Select: 2 to 1":                     {log, heaplog.Select(2, 1)},
 		"Maps: open " + elf:                  {log, heaplog.Maps(elf)},

@@ -59,10 +59,10 @@ func Open(ctx context.Context, options ...Option) (*Reader, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if err := process.ReadSnapshots(ctx, r.maps); err != nil {
+	var err error
+	if r.mappings, err = process.ReadMaps(ctx, r.maps); err != nil {
 		return nil, &OptionError{"Maps", err}
 	}
-	var err error
 	if r.process, err = process.New(r.symbols); err != nil {
 		return nil, &OptionError{"Exe", err}
 	}

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -306,33 +304,6 @@ func TestInputDoesNotWait(t *testing.T) {
 				t.Errorf("%q", it.Text)
 			}
 			break
-		}
-	}
-}
-
-// Only keeps lines that match, with their true places.
-func TestOnly(t *testing.T) {
-	long := strings.Repeat("y", 300_000)
-	log := "dev1: a\ndev2: b " + readme + "\r\n\ndev1: " + long + "\nx " + long + "dev1:\ndev1: end " + readme
-	want := "dev1: a\ndev1: " + long + "\ndev1: end " + readme
-	for name, in := range map[string]io.Reader{"memory": strings.NewReader(log), "pieces": &pieces{strings.NewReader(log), rand.New(rand.NewPCG(3, 4))}} {
-		r := open(t, in, heaplog.Only(regexp.MustCompile("^dev1:")))
-		var got strings.Builder
-		records := 0
-		for it, err := range r.Items() {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got.Write(it.Text)
-			if !strings.HasPrefix(log[it.Offset:], string(it.Text)) || int64(1+strings.Count(log[:it.Offset], "\n")) != it.Line {
-				t.Errorf("%s: %.40q is said to be at %v", name, it.Text, it.Place)
-			}
-			if it.Kind == recording.KindBlob {
-				records++
-			}
-		}
-		if got.String() != want || records != 1 {
-			t.Errorf("%s: %.60q (%d bytes), want %d bytes; %d records", name, got.String(), got.Len(), len(want), records)
 		}
 	}
 }

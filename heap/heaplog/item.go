@@ -11,11 +11,11 @@ import (
 // are valid until the next item; symbol.Addr values in it stay valid. Besides Dump, Boot and the
 // fields of a [recording.Item], its kind decides which fields are set:
 //
-//	KindBlob, KindBareBlob, KindDecoded, KindEvent   one of Allocs
-//	KindPaths                                        one of Allocs for each entry
-//	KindPathEvents                                   Events
-//	KindHeader                                       Heap of ~h#heap
-//	KindIdle                                         none: no data is available, and the pass is about to wait
+//	KindBlob, KindDecoded, KindEvent  one of Allocs
+//	KindPaths                         one of Allocs for each entry
+//	KindPathEvents                    Events
+//	KindHeader                        Heap of ~h#heap
+//	KindIdle                          none: no data is available, and the pass is about to wait
 //
 // The Texts of all items together are the log, with heap traces of other systems as the records
 // that they were converted to. Offsets count in this text, decompressed.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/heaplog/internal/forms"
-	"github.com/lwsbt/lwsbt/heap/heaplog/internal/process"
 	"github.com/lwsbt/lwsbt/internal/input"
 	"github.com/lwsbt/lwsbt/symbol"
 )
@@ -36,16 +35,15 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // config holds the values of the options.
 type config struct {
 	inputs    []*input.Input
-	only      *regexp.Regexp
 	split     *regexp.Regexp
-	bare      bool
 	heapLine  *regexp.Regexp
 	selected  bool
 	from, to  int // numbers of the selected dumps, from 1; -1 is the last
 	maxPaths  int
 	refresh   time.Duration
 	symbols   symbol.Config
-	maps      []process.Snapshot
+	maps      []string // copies of /proc/PID/maps
+	mappings  []symbol.Mapping
 	machine   codec.Machine
 	machineBy string // how machine is known; "" if it is not
 	label     Label
@@ -114,12 +112,6 @@ func Follow(path string) Option {
 	}}
 }
 
-// Only skips lines that do not match, for logs of several devices. match sees the first 256
-// KiB of a line.
-func Only(match *regexp.Regexp) Option {
-	return Option{"Only", func(c *config) error { c.only = match; return nil }}
-}
-
 // Split begins a dump at each line that matches.
 func Split(match *regexp.Regexp) Option {
 	return Option{"Split", func(c *config) error { c.split = match; return nil }}
@@ -139,9 +131,6 @@ func HeapLine(match *regexp.Regexp) Option {
 		return nil
 	}}
 }
-
-// Bare makes lines of base64 without a lead-in records, too.
-func Bare() Option { return Option{"Bare", func(c *config) error { c.bare = true; return nil }} }
 
 // Select selects the dumps first to last, counted from 1; -1 is the last dump of the log. It does not change Items.
 func Select(first, last int) Option {
@@ -191,14 +180,9 @@ func Exe(spec string) Option {
 	}}
 }
 
-// Maps adds a copy of /proc/PID/maps. spec is PATH, or PATH@LINE if the map applies from
-// that line of the log on.
-func Maps(spec string) Option {
-	return Option{"Maps", func(c *config) error {
-		s, err := process.ParseSnapshot(spec)
-		c.maps = append(c.maps, s)
-		return err
-	}}
+// Maps adds a copy of /proc/PID/maps.
+func Maps(path string) Option {
+	return Option{"Maps", func(c *config) error { c.maps = append(c.maps, path); return nil }}
 }
 
 // Sysroot adds a directory under which the files of modules are searched. A directory that
@@ -213,18 +197,6 @@ func Sysroot(dir string) Option {
 // DebugDirs sets the directories of separate debug files. The default is symbol.DebugDirs.
 func DebugDirs(dirs ...string) Option {
 	return Option{"DebugDirs", func(c *config) error { c.symbols.DebugDirs = dirs; return nil }}
-}
-
-// Adjust sets the address at which a return address is looked up. The default is
-// symbol.AdjustAuto.
-func Adjust(a symbol.Adjust) Option {
-	return Option{"Adjust", func(c *config) error {
-		if a > symbol.AdjustNone {
-			return fmt.Errorf("%d, expected one of the constants", a)
-		}
-		c.symbols.Adjust = a
-		return nil
-	}}
 }
 
 // Machine sets the machine that encoded the log. If it is not set,

@@ -38,7 +38,7 @@ type pass struct {
 
 	bootText  []byte // of the last ~h#boot that was not cut
 	boot      int    // the boot that the current bases belong to
-	maps      []process.Snapshot
+	given     bool   // the process has the maps that are given
 	word      process.Word
 	item      Item // the current one, and its place
 	at        placed
@@ -60,13 +60,9 @@ type learned struct {
 
 // newPass returns a pass. Without naming, its items have no names.
 func newPass(ctx context.Context, c *config, p *process.Process, l *learned, naming bool) *pass {
-	n := &pass{ctx: ctx, c: c, process: p, naming: naming, reader: new(recording.Reader), bases: l.bases.begin(), maps: c.maps, places: places{split: c.split, groups: l.groups}}
+	n := &pass{ctx: ctx, c: c, process: p, naming: naming, reader: new(recording.Reader), bases: l.bases.begin(), places: places{split: c.split, groups: l.groups}}
 	n.hooks = input.Hooks{Ctx: ctx, Survey: !naming, Idle: n.idle, Note: func(text string) { n.tally.note(NoteLoss, text) }}
 	n.reader.Always32 = c.machineBy != "" && c.machine.Word() == 32
-	n.reader.Bare = c.bare
-	if c.only != nil {
-		n.reader.Only = c.only.Match
-	}
 	if naming {
 		n.levels = forms.NewLevels(c.heapLine)
 	}

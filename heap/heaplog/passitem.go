@@ -139,9 +139,9 @@ func (p *pass) record(it *Item) {
 // locatable prepares the process for the addresses of an item. It returns false after an
 // error, which ends the pass.
 func (p *pass) locatable(it *Item) bool {
-	for len(p.maps) > 0 && p.maps[0].From <= it.Line {
-		p.process.Map(p.maps[0].List)
-		p.maps = p.maps[1:]
+	if !p.given && len(p.c.mappings) > 0 {
+		p.process.Map(p.c.mappings)
+		p.given = true
 	}
 	if p.err = p.setWord(); p.err != nil {
 		return false

@@ -121,7 +121,6 @@ var (
 var logs = []struct {
 	name string
 	want []event
-	bare bool
 }{
 	{name: "nothing", want: nil},
 	{name: "no record, no line end", want: []event{text("hello")}},
@@ -177,16 +176,7 @@ var logs = []struct {
 		rec("~m#"+strings.Repeat("A", 87380), "reject too-long"), text(strings.Repeat("A", 99000) + "\n"), ok}},
 	{name: "a line longer than the buffer",
 		want: []event{text(strings.Repeat("=", 700_001)), ok, text(strings.Repeat("~", 300_000)), two, text("\n"), ok}},
-	{name: "bare not asked for", want: []event{text(readme[3:] + "\n")}},
-	{name: "bare", bare: true,
-		want: []event{rec(readme[3:], readmeSays), text("\n"), rec(unpad[3:], "size=9 pcs=10"), text("\r\n  "),
-			rec(urlText[3:], urlSays), text(" \t\r\n\nan ordinary line\n"), two, text("\n"), rec(readme[3:], readmeSays)}},
-	{name: "bare, not at a line's start", bare: true, want: []event{text("x: " + readme[3:] + "\n")}},
-	{name: "bare, more in the line", bare: true, want: []event{text(readme[3:] + " x\n")}},
-	{name: "bare, another word", bare: true, want: []event{rec("started", "reject base64"), text("\n"), text("go\n")}},
-	{name: "bare, a lead-in inside the line", bare: true, want: []event{text("x "), ok, text("\n~\n~m\n"), ok}},
-	{name: "bare, a line too long to be one", bare: true,
-		want: []event{text(strings.Repeat("A", 400_000) + "\n"), rec(readme[3:], readmeSays), text("\n")}},
+	{name: "no lead-in", want: []event{text(readme[3:] + "\n")}},
 }
 
 func whole(events []event) string {
@@ -223,11 +213,7 @@ func TestLogs(t *testing.T) {
 			if name == "bytes" && len(log) > 20_000 {
 				continue // its record is looked at anew with each byte
 			}
-			var options []heaplog.Option
-			if l.bare {
-				options = append(options, heaplog.Bare())
-			}
-			got, err := scan(open(t, wrap(strings.NewReader(log)), options...))
+			got, err := scan(open(t, wrap(strings.NewReader(log))))
 			want := merged(l.want)
 			if err != nil {
 				t.Errorf("%s, read by %s: %v", l.name, name, err)
@@ -361,29 +347,23 @@ func TestEveryByteOnce(t *testing.T) {
 			p := parts[rnd.IntN(len(parts))]
 			log = append(log, p[:len(p)-rnd.IntN(2)*rnd.IntN(len(p))]...)
 		}
-		for _, bare := range []bool{false, true} {
-			options := []heaplog.Option{heaplog.Unnamed()}
-			if bare {
-				options = append(options, heaplog.Bare())
-			}
-			var all bytes.Buffer
-			r, err := heaplog.Open(t.Context(), append(options, heaplog.Stream(&pieces{bytes.NewReader(log), rnd}, "log"))...)
+		var all bytes.Buffer
+		r, err := heaplog.Open(t.Context(), heaplog.Unnamed(), heaplog.Stream(&pieces{bytes.NewReader(log), rnd}, "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for it, err := range r.Items() {
 			if err != nil {
-				t.Fatal(err)
+				continue // no record
 			}
-			for it, err := range r.Items() {
-				if err != nil {
-					continue // no record
-				}
-				if int64(all.Len()) != it.Offset || int64(1+bytes.Count(log[:it.Offset], []byte("\n"))) != it.Line {
-					t.Fatalf("log %q: %q is said to be at %v, is at offset %d", log, it.Text, it.Place, all.Len())
-				}
-				all.Write(it.Text)
+			if int64(all.Len()) != it.Offset || int64(1+bytes.Count(log[:it.Offset], []byte("\n"))) != it.Line {
+				t.Fatalf("log %q: %q is said to be at %v, is at offset %d", log, it.Text, it.Place, all.Len())
 			}
-			r.Close() // at the end of the test, all of them would take gigabytes
-			if !bytes.Equal(all.Bytes(), log) {
-				t.Fatalf("bare=%v\n log %q\n got %q", bare, log, all.Bytes())
-			}
+			all.Write(it.Text)
+		}
+		r.Close() // at the end of the test, all of them would take gigabytes
+		if !bytes.Equal(all.Bytes(), log) {
+			t.Fatalf("log %q\n got %q", log, all.Bytes())
 		}
 	}
 }

@@ -48,7 +48,7 @@ type Summary struct {
 
 // Readable returns how many records could be read, at least in part.
 func (s Summary) Readable() int64 {
-	return s.Records[recording.KindBlob] + s.Records[recording.KindDecoded] + s.Records[recording.KindBareBlob] + s.Records[recording.KindEvent] + s.Records[recording.KindPaths] + s.Records[recording.KindPathEvents] + s.Cut
+	return s.Records[recording.KindBlob] + s.Records[recording.KindDecoded] + s.Records[recording.KindEvent] + s.Records[recording.KindPaths] + s.Records[recording.KindPathEvents] + s.Cut
 }
 
 // maxPlaces is the maximum number of places kept for a fault, and in BadFrees.

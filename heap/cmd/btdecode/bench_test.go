@@ -112,7 +112,7 @@ func BenchmarkBeside(b *testing.B) {
 		name, in string
 		args     []string
 	}{
-		{"btdecode", records.String(), []string{ours, "-q", "--adjust", "none", "-F", "jsonl", "-e", big}},
+		{"btdecode", records.String(), []string{ours, "-q", "-F", "jsonl", "-e", big}},
 		{"llvm-symbolizer", plain.String(), []string{"llvm-symbolizer", "--output-style=GNU", "--no-demangle", "-a", "-f", "-i", "-e", big}},
 		{"addr2line", plain.String(), []string{"addr2line", "-a", "-f", "-i", "-e", big}},
 	} {

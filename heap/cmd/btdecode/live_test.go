@@ -383,7 +383,7 @@ func TestInterruptedWithoutRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{sparse, "/dev/zero", fifo} {
-		for _, args := range [][]string{{path}, {"--bare", path}, {"-F", "jsonl", path}} {
+		for _, args := range [][]string{{path}, {"-F", "jsonl", path}} {
 			t.Run(strings.Join(args, " "), func(t *testing.T) {
 				t.Parallel()
 				interrupted(t, "", "", args...)

@@ -60,8 +60,8 @@ func newCommand() *cobra.Command {
 		},
 	})
 	cli.ExitCodes(c, exitCodes)
-	o.Add(c, "Symbols", "exe", "force", "maps", "sysroot", "debug-dir", "adjust", "machine")
-	o.Add(c, "Input", "only", "serial", "follow", "bare", "strict", "quiet")
+	o.Add(c, "Symbols", "exe", "force", "maps", "sysroot", "debug-dir", "machine")
+	o.Add(c, "Input", "serial", "follow", "strict", "quiet")
 
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVarP(&o.format, "format", "F", "text", "`NAME`: text or jsonl; btheap export has formats of sums")

@@ -263,15 +263,6 @@ func TestModulesOverTime(t *testing.T) {
 	if out != want {
 		t.Errorf("got\n%swant\n%s", out, want)
 	}
-	// The same by snapshots that hold from a line on.
-	plain := strings.Repeat(rec+"\n", 3)
-	m := func(name, path string) string {
-		return tempFile(t, name, "7f0000200000-7f0000210000 r-xp 00001000 0:0 1 "+path+"\n")
-	}
-	out, _, _ = command(plain, "--maps", m("one", "/nowhere/B"), "--maps", m("two", "/nowhere/D")+"@3")
-	if got := strings.Count(out, "in B+0x2234"); got != 2 || strings.Count(out, "in D+0x2234") != 1 {
-		t.Errorf("got\n%swant two records in B and one in D", out)
-	}
 }
 
 // scratch is the directories to remove after all tests.
@@ -395,16 +386,17 @@ func TestStdinFromItsPlace(t *testing.T) {
 	}
 }
 
-// The error for a log without records names the flags that may help: lws's README pipes records
+// The error for a log without records says how to give them: lws's README pipes records
 // without a lead-in.
-func TestNothingNamesFlags(t *testing.T) {
-	_, errs, code := command("IF0BmUQugNCkgCnkhdAYpQa6wAAV")
-	if code != 2 || !strings.Contains(errs, "--bare") {
+func TestNothingNamesArguments(t *testing.T) {
+	const record = "IF0BmUQugNCkgCnkhdAYpQa6wAAV"
+	_, errs, code := command(record)
+	if code != 2 || !strings.Contains(errs, "btdecode RECORD") {
 		t.Errorf("exit code %d, %q", code, errs)
 	}
-	out, errs, code := command("IF0BmUQugNCkgCnkhdAYpQa6wAAV", "--bare")
+	out, errs, code := command("", record)
 	if code != 0 || out != "~b#size: 7520, 0x406651 0x406852 0x406c1b 0x406294\n" {
-		t.Errorf("--bare: exit code %d, %q, %q", code, out, errs)
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
 	}
 }
 

@@ -29,13 +29,11 @@ const Stdin = shared.Stdin
 type Flags struct {
 	shared.Flags
 	Sysroots       []string
-	Adjust         string
 	Dump, Serial   string
-	Split, Only    *regexp.Regexp
+	Split          *regexp.Regexp
 	HeapLine       *regexp.Regexp
 	Quiet, Verbose bool
 	Filter         profile.Filter
-	adjust         symbol.Adjust
 	from, to       int  // dumps of Dump, -1 is the last; 0 if it selects all
 	whole          bool // Open reads all dumps
 	brief          bool // the command has --verbose
@@ -49,17 +47,11 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	"sysroot": func(f *Flags, s *pflag.FlagSet) {
 		s.StringArrayVar(&f.Sysroots, "sysroot", nil, "look for the files of modules below `DIR` (repeatable)")
 	},
-	"adjust": func(f *Flags, s *pflag.FlagSet) {
-		s.StringVar(&f.Adjust, "adjust", "auto", "look up return addresses at the call before them: `WHICH` is auto, all, or none")
-	},
 	"dump": func(f *Flags, s *pflag.FlagSet) {
 		s.StringVar(&f.Dump, "dump", "", "read `WHICH` dumps of the log: last, N, A..B, or all; btheap dumps lists them")
 	},
 	"split": func(f *Flags, s *pflag.FlagSet) {
 		s.Var(shared.Regexp{To: &f.Split}, "split", "a line that matches `REGEX` begins a dump")
-	},
-	"only": func(f *Flags, s *pflag.FlagSet) {
-		s.Var(shared.Regexp{To: &f.Only}, "only", "read only lines that match `REGEX`")
 	},
 	"heap-line": func(f *Flags, s *pflag.FlagSet) {
 		s.Var(shared.Regexp{To: &f.HeapLine}, "heap-line", "read what is free, or used, from lines that match `REGEX`, such as 'free=(?P<free>\\d+)'; other groups: largest, min, size, used, heap, time")
@@ -100,11 +92,6 @@ func (f *Flags) Add(c *cobra.Command, group string, names ...string) {
 
 // Check reads the values of the flags; args are the logs.
 func (f *Flags) Check(args []string) (err error) {
-	if f.Adjust != "" {
-		if f.adjust, err = symbol.ParseAdjust(f.Adjust); err != nil {
-			return cli.BadArgsf("--adjust %w", err)
-		}
-	}
 	if f.from, f.to, err = parseDumps(f.Dump); err != nil {
 		return cli.BadArgsf("--dump %w", err)
 	}
@@ -176,19 +163,13 @@ func (f *Flags) Inputs(args []string) []string {
 			all = append(all, spec.Path)
 		}
 	}
-	for _, m := range f.Maps {
-		all = append(all, m)
-		if i := strings.LastIndexByte(m, '@'); i > 0 {
-			all = append(all, m[:i])
-		}
-	}
-	return all
+	return append(all, f.Maps...)
 }
 
 // Open opens the logs that args name, with the options of the flags and more. The context
 // ends every pass.
 func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more ...heaplog.Option) (*heaplog.Reader, error) {
-	options := []heaplog.Option{heaplog.Adjust(f.adjust), heaplog.Force(f.Force), heaplog.Only(f.Only), heaplog.Split(f.Split), heaplog.HeapLine(f.HeapLine)}
+	options := []heaplog.Option{heaplog.Force(f.Force), heaplog.Split(f.Split), heaplog.HeapLine(f.HeapLine)}
 	for _, e := range f.Exes {
 		options = append(options, heaplog.Exe(e))
 	}
@@ -203,9 +184,6 @@ func (f *Flags) Open(ctx context.Context, args []string, stdin io.Reader, more .
 	}
 	if m, given := f.CodecMachine(); given {
 		options = append(options, heaplog.Machine(m))
-	}
-	if f.Bare {
-		options = append(options, heaplog.Bare())
 	}
 	if f.from != 0 && !f.whole {
 		options = append(options, heaplog.Select(f.from, f.to))

@@ -77,9 +77,6 @@ func flagError(err error) error {
 // SplitHint is the advice where dumps cannot be told apart.
 const SplitHint = "--split REGEX says at which line a dump begins"
 
-// noneHint is the advice where a log has no records.
-const noneHint = "btdecode --bare reads records without a lead-in"
-
 // withHint returns the text of a note, with the flag that may help.
 func withHint(n heaplog.Note) string {
 	hint := map[string]string{
@@ -92,6 +89,9 @@ func withHint(n heaplog.Note) string {
 	}
 	return n.Text + "; " + hint
 }
+
+// noneHint is the advice where a log has no records.
+const noneHint = "one without a lead-in is read as an argument: btdecode RECORD"
 
 // found returns the number of records, including unreadable ones.
 func found(s *heaplog.Summary) int64 { return s.Readable() + s.Records[recording.KindUnreadable] }

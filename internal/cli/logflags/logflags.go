@@ -33,7 +33,7 @@ const (
 type Flags struct {
 	Exes, Maps, DebugDirs []string
 	Machine               string
-	Follow, Bare, Strict  bool
+	Follow, Strict        bool
 	Force                 bool
 	machine               codec.Machine
 }
@@ -47,7 +47,7 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 		s.BoolVar(&f.Force, "force", false, "take names from ELF files that do not match the log")
 	},
 	"maps": func(f *Flags, s *pflag.FlagSet) {
-		s.StringArrayVarP(&f.Maps, "maps", "m", nil, "copy `FILE` of /proc/PID/maps; FILE@LINE applies from that line of the log on (repeatable)")
+		s.StringArrayVarP(&f.Maps, "maps", "m", nil, "copy `FILE` of /proc/PID/maps (repeatable)")
 	},
 	"debug-dir": func(f *Flags, s *pflag.FlagSet) {
 		s.StringArrayVar(&f.DebugDirs, "debug-dir", symbol.DebugDirs(), "look for debug files, by build-id or path, below `DIR`")
@@ -57,9 +57,6 @@ var define = map[string]func(f *Flags, s *pflag.FlagSet){
 	},
 	"follow": func(f *Flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.Follow, "follow", false, "go on reading as the log grows, until interrupted")
-	},
-	"bare": func(f *Flags, s *pflag.FlagSet) {
-		s.BoolVar(&f.Bare, "bare", false, "read lines of base64 without ~m# as records, too")
 	},
 	"strict": func(f *Flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.Strict, "strict", false, "exit with 1 if a record could not be read")
