@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The tests notice each mutant; with LWSBT_FULL=1 every 15th is tried, with LWSBT_FULL=all each. The file is replaced for the compiler alone, by go's -overlay.
+// The tests notice each mutant; with LWSBT_FULL=1 every 20th is tried, with LWSBT_FULL=all each. The file is replaced for the compiler alone, by go's -overlay.
 func TestMutants(t *testing.T) {
 	cmdtest.Long(t)
 	root, err := filepath.Abs("../..")
@@ -70,7 +70,7 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, m := range table(t) {
-		if i%15 != 0 && !cmdtest.All() {
+		if i%20 != 0 && !cmdtest.All() {
 			continue
 		}
 		t.Run(fmt.Sprintf("%d/%s", i+1, strings.TrimSpace(m.new)), func(t *testing.T) {
