@@ -35,7 +35,7 @@ func (m *Image) Absent(from Roots) (list []Absent) {
 		}
 	}
 	for _, r := range m.Maps {
-		if !r.Write || r.absent {
+		if !r.Write || r.absent || r.empty && r.holdsOnly(from.Data) {
 			continue
 		}
 		name := "a mapping that the core file omits"
@@ -59,6 +59,13 @@ func (m *Image) Absent(from Roots) (list []Absent) {
 	}
 	slices.SortFunc(list, func(a, b Absent) int { return cmp.Compare(a.Start, b.Start) })
 	return list
+}
+
+// holdsOnly reports whether pages of memory are those of data of the program's files. If a core file has none of their bytes, the
+// program has not written there: what Linux omits for other reasons was mapped by the program.
+func (r *Map) holdsOnly(data []Map) bool {
+	const page = 4096
+	return slices.ContainsFunc(data, func(d Map) bool { return r.Start >= d.Start&^(page-1) && r.End <= (d.End+page-1)&^(page-1) })
 }
 
 // unknownStack is the number of bytes of a stack of unknown size.

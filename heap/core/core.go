@@ -97,7 +97,7 @@ func (m *Image) addCore(s *source) error {
 			write, exec = true, false // the headers of a guest do not give permissions
 		}
 		m.add(Segment{Addr: addr, Data: data, Write: write, Exec: exec, src: s, off: int64(p.off & (1<<62 - 1))})
-		m.addMap(Map{Start: addr, End: addr + p.memsz, Write: write, Exec: exec})
+		m.addMap(Map{Start: addr, End: addr + p.memsz, Write: write, Exec: exec, empty: p.filesz == 0})
 	}
 	if loads == 0 && h.cut {
 		return fmt.Errorf("%s: cut: the file ends in its program headers, after %d bytes", s.name, len(s.data))

@@ -55,6 +55,7 @@ type Map struct {
 
 	buildID string // from a minidump
 	absent  bool   // from a list of mapped files, which does not contain Write and Exec
+	empty   bool   // the core file has none of its bytes, by its header
 }
 
 // Segment is memory with known bytes. Segments do not overlap and are sorted by
