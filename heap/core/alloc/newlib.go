@@ -259,6 +259,11 @@ func (f *finder) picolibc() ([]*Heap, error) {
 	}
 	n.orphans(ahead)
 	h.own(base, end-base)
+	if s, ok := f.variable("brk"); ok { // of its sbrk: the end, too
+		if v, _ := f.m.Pointer(s.Addr); v == end {
+			h.own(s.Addr, f.ptr)
+		}
+	}
 	n.proveFree()
 	return []*Heap{h}, nil
 }
