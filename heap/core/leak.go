@@ -15,7 +15,8 @@ const (
 	Leaked Reach = iota
 	// Uncertain means that only heap memory outside all blocks (free memory, or memory of
 	// another allocator) points to the block, that a pointer holds the address one past
-	// its end or of up to 16 bytes in front of it, or that memory which the image lacks may point to it.
+	// its end or of up to 16 bytes in front of it, that a word which is not aligned or has a tag in its top 16 of 64 bits
+	// leads to it, or that memory which the image lacks may point to it.
 	Uncertain
 	// OnStack means that only the unused part of a task's stack leads to the block, or memory of unknown purpose, in an image
 	// without registers. It may be old stack: the block may be leaked.
@@ -167,13 +168,9 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		g.pointers(s.words(m), uncertain)
 	}
 	g.spread(uncertain)
-	for len(g.past) > 0 { // each pass may find more
-		past := g.past
-		g.past = nil
-		for _, i := range past {
-			uncertain(int(i))
-		}
-		g.spread(uncertain)
+	g.spreadPast(uncertain)
+	if slices.Contains(l.Reach, Leaked) {
+		g.findHidden(l, slices.Concat(roots, stacks, heap), uncertain)
 	}
 	l.Absent = m.Absent(from)
 	g.group(l)
@@ -181,6 +178,34 @@ func (m *Image) FindLeaks(h *Heap, from Roots) *Leaks {
 		l.notes.add("no registers: all memory outside of the heap counts as stack")
 	}
 	return l
+}
+
+// findHidden marks the blocks that hidden words in spans and in blocks that are not leaked lead to.
+func (g *graph) findHidden(l *Leaks, spans []span, mark func(int)) {
+	const none = -1
+	type edge struct{ from, to int }
+	var edges []edge
+	for _, s := range spans {
+		g.hidden(s, func(_ uint64, to int) { edges = append(edges, edge{none, to}) })
+	}
+	for _, s := range g.used {
+		g.hidden(s, func(at uint64, to int) {
+			if from, ok := g.find(at); ok && l.Reach[to] == Leaked {
+				edges = append(edges, edge{from, to})
+			}
+		})
+	}
+	for again := true; again; {
+		again = false
+		for _, x := range edges {
+			if l.Reach[x.to] == Leaked && (x.from == none || l.Reach[x.from] != Leaked) {
+				again = true
+				mark(x.to)
+			}
+		}
+		g.spread(mark)
+		g.spreadPast(mark)
+	}
 }
 
 // Unknown reports whether the content of a block, given by its index, may be anything, so that its pointers count: the size

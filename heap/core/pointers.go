@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/binary"
 	"sort"
 )
 
@@ -187,6 +188,52 @@ func (g *graph) pointersIn(s span, visit func(at uint64, block int)) {
 	}
 }
 
+// hidden calls visit for each word in a span that leads to the start of a block and is no aligned address: one of a packed struct,
+// or in 64 bits one with a tag in its top 16 bits, as in NaN-boxed values and lock-free lists.
+func (g *graph) hidden(s span, visit func(at uint64, block int)) {
+	low, high, ok := g.limits()
+	if !ok {
+		return
+	}
+	size, order := g.m.PointerSize(), g.m.ByteOrder()
+	const page = 4096
+	usual := size == 8 && order == binary.LittleEndian // without calls
+	segs := g.m.segmentsIn(s)
+	for i := range segs {
+		seg := &segs[i]
+		if seg.ELF {
+			continue
+		}
+		part := seg.in(s)
+		for off, b := range part.extents() {
+			aligned := int(-(part.Addr + uint64(off)) & uint64(size-1))
+			for at := 0; at+size <= len(b); at++ {
+				var v uint64
+				if usual {
+					v = binary.LittleEndian.Uint64(b[at:])
+				} else {
+					v = uintOf(b[at:][:size], order)
+				}
+				if at&(size-1) == aligned {
+					if at&(page-1) == aligned {
+						g.m.Passed(page)
+					}
+					if size == 4 || v>>48 == 0 {
+						continue
+					}
+					v &= 1<<48 - 1
+				}
+				if v < low || v > high {
+					continue
+				}
+				if i, ok := g.find(v); ok && g.h.Blocks[i].Addr == v {
+					visit(part.Addr+uint64(off+at), i)
+				}
+			}
+		}
+	}
+}
+
 // inTail calls visit for each pointer in the last words of a block, which the program may not have requested. An address
 // there that is not aligned may be a number with a rest of an old pointer: it makes a block uncertain, unless the block begins there.
 // Others that the program may not have requested are old, or those of a field: this is sure of a word of which a part was requested, if a block begins at its address, and of
@@ -288,5 +335,17 @@ func (g *graph) spread(mark func(int)) {
 		sure, _ := g.parts(int(at))
 		g.pointers(sure, mark)
 		g.inTail(int(at), func(_ uint64, to int) { mark(to) })
+	}
+}
+
+// spreadPast marks the blocks that words past their end or in front of them may mean. Each pass may find more.
+func (g *graph) spreadPast(mark func(int)) {
+	for len(g.past) > 0 {
+		past := g.past
+		g.past = nil
+		for _, i := range past {
+			mark(int(i))
+		}
+		g.spread(mark)
 	}
 }

@@ -20,10 +20,6 @@ static INLINE void fill(void **to) { for (int i = 0; i < HELD; i++) to[i] = held
 static INLINE void leak(void) { for (int i = 0; i < 12; i++) *(volatile char *)malloc(96) = 1; }
 static void *anonymous(size_t n) { return mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
 
-/* In the low bits of the pointers are flags, as in red-black trees. */
-uintptr_t g_tagged[HELD];
-static INLINE void tagged(void) { for (int i = 0; i < HELD; i++) g_tagged[i] = (uintptr_t)held() | (i % 7 + 1); }
-
 /* In the last words of a page of mmap that is next to others. */
 void **g_page;
 static INLINE void mapped(void) { g_page = (void **)((char *)anonymous(65536) + 60000); fill(g_page); }
