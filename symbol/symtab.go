@@ -28,6 +28,7 @@ type function struct {
 	addr, size uint64
 	name, file uint32 // in the string table; file of a local one, 0 if not known
 	global     bool
+	index      uint32 // in the symbol table
 }
 
 // rank is the largest for the function that names an address that several have.
@@ -106,11 +107,11 @@ func (f *File) readSymbols() (t *symbolTable) {
 	if t.dynamic {
 		f.addMini(t)
 	}
-	slices.SortStableFunc(t.functions, func(a, b function) int {
+	slices.SortFunc(t.functions, func(a, b function) int {
 		if a.addr != b.addr {
 			return cmp.Compare(a.addr, b.addr)
 		}
-		return b.rank() - a.rank()
+		return cmp.Or(b.rank()-a.rank(), cmp.Compare(a.index, b.index))
 	})
 	t.functions = slices.CompactFunc(t.functions, func(a, b function) bool { return a.addr == b.addr })
 	slices.SortStableFunc(t.sets, func(a, b setMark) int { return cmp.Compare(a.addr, b.addr) })
@@ -157,7 +158,7 @@ func (f *File) readTable(t *symbolTable, kind elf.SectionType) {
 			odd = append(odd, setMark{f.arch.Strip(sym.addr), sym.addr&f.arch.TagBits != 0})
 			sym.addr = f.arch.Strip(sym.addr)
 		}
-		fn := function{addr: sym.addr, size: sym.size, name: sym.name, file: file}
+		fn := function{addr: sym.addr, size: sym.size, name: sym.name, file: file, index: uint32(len(t.functions))}
 		if elf.ST_BIND(sym.info) != elf.STB_LOCAL {
 			fn.file, fn.global = 0, true
 		}
