@@ -57,7 +57,15 @@ func limitMemory() {
 // Collect frees what only reading the logs needed, before a command makes its report. The collector
 // would wait until the heap has grown by half beyond all that lived while the logs were read, and the
 // report would come on top of that: for many call paths, the tables of reading are as large as the rest.
-func Collect() { runtime.GC() }
+func Collect() {
+	var m runtime.MemStats
+	if runtime.ReadMemStats(&m); m.HeapAlloc > collectFrom {
+		runtime.GC()
+	}
+}
+
+// collectFrom is the heap in bytes from which Collect collects: less is not worth the time.
+const collectFrom = 64 << 20
 
 // Run executes a root command with these arguments and streams and returns its
 // exit code. RunE reads cmd.InOrStdin and writes to cmd.OutOrStdout and
