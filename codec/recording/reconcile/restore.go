@@ -47,8 +47,8 @@ func (r *Reconciler[P, T]) restored(h *Record[P, T], text string) {
 // restoreKind returns the kind of record that a damaged one was. Where the records of a kind differ, as by
 // their addresses, only what they have in common is compared.
 func (r *Reconciler[P, T]) restoreKind(x *held[P, T], times int) (best int, same bool, h Record[P, T]) {
-	best = maxEdits + 1
-	second := maxEdits + 2
+	best = maxEdits + 2 // no kind
+	second := best
 	for key, k := range r.kinds {
 		if r.work++; r.work > maxWork {
 			return maxEdits + 1, false, h
