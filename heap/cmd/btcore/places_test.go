@@ -14,15 +14,14 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
-// TestPlaces reads core files of programs whose pointers are in unusual places. The comments of programs/places.c and
-// containers.cc have the truth: none but the 12 blocks of 96 bytes is leaked, and nearly all of these are found.
+// TestPlaces reads core files of programs whose pointers are in unusual places. The comments of programs/places.c have
+// the truth: none but the 12 blocks of 96 bytes is leaked, and nearly all of these are found.
 func TestPlaces(t *testing.T) {
 	quick := "joined handler_in_frame read_only"
 	for _, c := range []struct{ compiler, qemu, cases, flags string }{
 		{"gcc", "", "mapped read_only thread_stack registers library coroutine coroutine_malloc joined coroutine_in_frame handler_mapped handler_in_frame child", ""},
 		{"musl-gcc", "", "thread_stack registers read_only", ""},
 		{"aarch64-linux-gnu-gcc", "qemu-aarch64", "mapped coroutine coroutine_malloc joined coroutine_in_frame handler_mapped handler_in_frame", "-static"},
-		{"g++", "", "containers", ""},
 	} {
 		for _, name := range strings.Fields(c.cases) {
 			t.Run(c.compiler+c.flags+"/"+name, func(t *testing.T) {
@@ -121,16 +120,14 @@ func checkHeld(t *testing.T, cases uint64, others []uint64, args ...string) {
 	}
 }
 
-// placed compiles a case of places.c, or containers.cc or held.c, and returns the core file of the kernel or qemu.
+// placed compiles a case of places.c, or held.c, and returns the core file of the kernel or qemu.
 func placed(t *testing.T, compiler, qemu, name string, flags ...string) (core, exe string) {
 	t.Helper()
 	cmdtest.Need(t, compiler, "bash")
 	dir := t.TempDir()
 	exe = filepath.Join(dir, "app")
 	source := filepath.Join("testdata", "programs", "places.c")
-	if name == "containers" {
-		source = filepath.Join("testdata", "programs", "containers.cc")
-	} else if name == "held" {
+	if name == "held" {
 		source = filepath.Join("testdata", "programs", "held.c")
 	}
 	tool(t, compiler, append([]string{"-g", "-O1", "-w", "-pthread", "-DCASE=" + name, "-o", exe, source}, flags...)...)
