@@ -72,6 +72,7 @@ btcore heap --only leaked core -e app.elf | btheap top`,
 	f.BoolVar(&o.json, "json", false, "with --by type or --blocks, print JSON")
 	f.BoolVar(&o.blocks, "blocks", false, "print each block: address, size, function, holder, type")
 	f.BoolVar(&o.record, "record", false, "print the recording")
+	in.frameFlags(f)
 	f.StringVar(&o.allocator, "allocator", "", "read the blocks of allocator `NAME`: "+strings.Join(alloc.Names(), ", "))
 	cli.ExitCodes(c, `0 as expected, 1 the image is damaged or incomplete,
 2 usage, unreadable input or no heap in it, 3 something outside failed.`)

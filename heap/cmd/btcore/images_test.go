@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
@@ -266,7 +267,7 @@ func TestEndsOfStacks(t *testing.T) {
 		flags []string
 		want  []string
 	}{
-		{"thread.c", cli.OK, nil, []string{" body  ", " main  ", "prologue      ?? (in "}},
+		{"thread.c", cli.OK, nil, []string{" body  ", " main  ", "prologue      ??  (in libc.so+"}},
 		{"noreturn.c", cli.OK, []string{"-O2", "-fno-reorder-functions", "-fno-toplevel-reorder"}, []string{" die  ", " work  ", " _start\n"}},
 		{"calldata.c", cli.OK, nil, []string{", which was read, but has no code there)", " prologue      f  ", " g  ", " main  "}},
 	} {
@@ -276,7 +277,12 @@ func TestEndsOfStacks(t *testing.T) {
 				compiler = "musl-gcc"
 			}
 			core, exe := dumped(t, compiler, c.name, c.flags)
-			code, out, errs := execute("stacks", core, "-e", exe)
+			code, out, errs := execute("stacks", "-s", core, "-e", exe)
+			for line := range strings.Lines(out) {
+				if utf8.RuneCountInString(line) > 81 {
+					t.Errorf("longer than 80 columns: %s", line)
+				}
+			}
 			compareOutput(t, code, c.code, out+errs, c.want, []string{"scan?", "give it by -e", "memset"})
 		})
 	}

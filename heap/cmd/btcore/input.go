@@ -29,6 +29,8 @@ type input struct {
 	regs    string // file with the registers of a thread, for RAM
 	output  string
 
+	basenames bool // of source files
+
 	core.Image
 	files []elfFile
 	notes []string

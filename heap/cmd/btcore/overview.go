@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/core"
@@ -139,6 +140,17 @@ type jsonBlock struct {
 	Type     string `json:"type,omitempty"`
 }
 
+// about returns what is known of a block, in words.
+func (x *jsonBlock) about() string {
+	var words []string
+	for _, w := range [][2]string{{"by ", x.Function}, {"held by ", x.Holder}, {"", x.Type}} {
+		if w[1] != "" {
+			words = append(words, w[0]+w[1])
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
 // writeBlocks prints each block.
 func (o *heapOptions) writeBlocks(w io.Writer, in *input, h *core.Heap) error {
 	roots := in.rootNames()
@@ -156,7 +168,7 @@ func (o *heapOptions) writeBlocks(w io.Writer, in *input, h *core.Heap) error {
 	functions := map[string]string{} // by blob
 	e := json.NewEncoder(w)
 	if !o.json {
-		fmt.Fprintf(w, "%-18s  %10s  %10s  %-9s  %-20s  %-20s  %s\n", "Address", "Size", "Chunk", "State", "Function", "Holder", "Type")
+		fmt.Fprintf(w, "%-14s  %9s  %9s  %-9s  %s\n", "Address", "Size", "Chunk", "State", "Function, holder, type")
 	}
 	for i := range h.Blocks {
 		b, blob := &h.Blocks[i], h.Blob(i)
@@ -178,7 +190,7 @@ func (o *heapOptions) writeBlocks(w io.Writer, in *input, h *core.Heap) error {
 			}
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%-18s  %10d  %10d  %-9s  %-20s  %-20s  %s\n", x.Addr, x.Size, x.Chunk, x.State, x.Function, x.Holder, x.Type); err != nil {
+		if _, err := fmt.Fprintf(w, "%-14s  %9d  %9d  %-9s  %s\n", x.Addr, x.Size, x.Chunk, x.State, x.about()); err != nil {
 			return err
 		}
 	}

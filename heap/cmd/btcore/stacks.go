@@ -46,6 +46,7 @@ btcore stacks --ram 0x20000000=ram.bin --regs regs.txt -e fw.elf
                                      regs.txt: "info registers" of gdb or qemu`,
 	}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	in.frameFlags(f)
 	f.IntVar(&o.thread, "thread", 0, "print only the thread with this `ID`")
 	f.BoolVar(&o.noTables, "no-tables", false, "do not use unwind tables")
 	f.BoolVar(&o.noScan, "no-scan", false, "do not guess frames: end the stack instead")
@@ -237,7 +238,7 @@ func (p *stackPrinter) print(w io.Writer, t stackThread) error {
 				pc = fmt.Sprintf("%*s", len(pc), "inlined")
 				how = ""
 			}
-			if _, err := fmt.Fprintf(w, "  %s  %-13s %s%s\n", pc, how, name[j], place[j]); err != nil {
+			if _, err := io.WriteString(w, frame(fmt.Sprintf("  %s  %-13s ", pc, how), name[j], place[j])); err != nil {
 				return err
 			}
 		}
@@ -298,7 +299,7 @@ func (p *stackPrinter) unread(file string) string {
 // name returns the functions and lines of a frame, the innermost function first.
 func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 	if f.Module == nil {
-		return []string{p.where(f.PC)}, []string{""}
+		return []string{"??"}, []string{p.where(f.PC)}
 	}
 	pc := p.in.fit(f.Lookup() - f.Module.Bias)
 	if s := p.files[f.Module]; s != nil {
@@ -318,7 +319,7 @@ func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 				name = "??"
 			}
 			if x.File != "" && x.Line > 0 {
-				place = fmt.Sprintf("  %s:%d", cli.Printable(x.File), x.Line)
+				place = fmt.Sprintf("%s:%d", p.in.place(x.File), x.Line)
 			}
 			names, places = append(names, name), append(places, place)
 		}
@@ -327,7 +328,7 @@ func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 		return []string{"<signal handler called>"}, []string{""} // the symbol before it is another function's
 	}
 	if names == nil {
-		return []string{fmt.Sprintf("?? (in %s+%#x)", cli.Printable(f.Module.Path), pc)}, []string{""}
+		return []string{"??"}, []string{fmt.Sprintf("(in %s+%#x)", p.in.place(f.Module.Path), pc)}
 	}
 	return names, places
 }
@@ -336,7 +337,7 @@ func (p *stackPrinter) name(f *unwind.Frame) (names, places []string) {
 func (p *stackPrinter) where(pc uint64) string {
 	if m := p.in.MapAt(pc); m != nil && m.File != "" {
 		why, _, _ := strings.Cut(p.unread(m.File), ":")
-		return fmt.Sprintf("?? (in %s, which %s)", cli.Printable(m.File), why)
+		return fmt.Sprintf("(in %s, which %s)", p.in.place(m.File), why)
 	}
-	return "?? (in no file)"
+	return "(in no file)"
 }

@@ -4,14 +4,19 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
 // symbols names addresses of the image. Its names are safe to print.
 type symbols struct {
 	*symbol.Process
+	in    *input
 	addrs []symbol.Addr
 }
 
@@ -43,7 +48,7 @@ func (in *input) symbols() (*symbols, error) {
 		}
 	}
 	p.Map(maps)
-	return &symbols{Process: p}, nil
+	return &symbols{Process: p, in: in}, nil
 }
 
 // print prints the call stack of a blob, one line per function.
@@ -68,7 +73,7 @@ func (s *symbols) print(w io.Writer, blob []byte, word int) {
 			pc += "?"
 		}
 		if len(a.Frames()) == 0 {
-			fmt.Fprintf(w, "    %s  ?? %s\n", pc, reason(a))
+			io.WriteString(w, frame("    "+pc+"  ", "??", reason(a)))
 			continue
 		}
 		for j, x := range a.Frames() {
@@ -80,11 +85,38 @@ func (s *symbols) print(w io.Writer, blob []byte, word int) {
 				name = "??"
 			}
 			if x.File != "" {
-				place = fmt.Sprintf("  %s:%d", x.File, x.Line)
+				place = fmt.Sprintf("%s:%d", s.in.place(x.File), x.Line)
 			}
-			fmt.Fprintf(w, "    %s  %s%s\n", pc, name, place)
+			io.WriteString(w, frame(fmt.Sprintf("    %s  ", pc), name, place))
 		}
 	}
+}
+
+// frameFlags adds the flags of commands that print call stacks.
+func (in *input) frameFlags(f *pflag.FlagSet) {
+	f.BoolVarP(&in.basenames, "basenames", "s", false, "strip directories from file names")
+}
+
+// place returns the name of a file as the flags want it.
+func (in *input) place(file string) string {
+	if in.basenames {
+		file = file[strings.LastIndexByte(file, '/')+1:]
+	}
+	return cli.Printable(file)
+}
+
+// frame returns the line of a function in a call stack: what is in front of its name, the name, and its place, on a line of its own if
+// it is too long otherwise.
+func frame(before, name, place string) string {
+	text := before + name
+	switch {
+	case place == "":
+	case utf8.RuneCountInString(text+"  "+place) > cli.DefaultWidth:
+		text += "\n      " + place
+	default:
+		text += "  " + place
+	}
+	return text + "\n"
 }
 
 // reason describes why an address has no name.
