@@ -52,7 +52,7 @@ func (s *Scanner) newRecord(it *Item, text []byte, more bool) (n int) {
 	if left == 1 || unused != 0 {
 		line := text[:n]
 		if it.Kind == KindEvent {
-			line = line[leadInLen:] // ParseLine knows no lead-in but ~m#
+			line = append([]byte(codec.LeadIn), line[leadInLen:]...) // ParseLine knows no other lead-in
 		}
 		_, it.Err = codec.Decoder{Lenient: true}.ParseLine(nil, line)
 	} else {

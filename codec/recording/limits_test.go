@@ -66,7 +66,7 @@ func TestLostEvents(t *testing.T) {
 		lines, next uint64
 		lost        int64
 		allocs      uint64
-	}{{100000, 5, 100000, 0}, {100001, 9, 0, 4}, {100003, 9, 1, 0}} {
+	}{{100000, 5, 100000, 0}, {100001, 9, 0, 4}, {100003, 9, 1, 0}, {200000, 9, 99996, 0}, {1<<18 - 1, 9, 62142, 0}, {0, 9, 0, 0}, {2, 9, 1, 0}} {
 		w := callpath.EventsWriter{Lines: c.lines, Next: c.next}
 		text, err := w.Append(nil, callpath.Event{Kind: callpath.Lost, Count: 1})
 		if err != nil {
@@ -125,8 +125,15 @@ func TestUnusedBits(t *testing.T) {
 			*last = digits[strings.IndexByte(digits, *last)|1<<bit]
 			r := recording.Reader{}
 			r.Reset(strings.NewReader(string(line)+"\n"), "x")
-			if it, err := r.Next(); err != nil || it.Err == nil {
+			it, err := r.Next()
+			if err != nil || it.Err == nil {
 				t.Errorf("%s: %v, %v; want it rejected", line, it, err)
+				continue
+			}
+			why := it.Err.Error()
+			r.Reset(strings.NewReader("~e#"+string(line[len(codec.LeadIn):])+"\n"), "x")
+			if it, err := r.Next(); err != nil || it.Err == nil || it.Err.Error() != why {
+				t.Errorf("~e# in place of ~m# in %s: %v, %v; want %s", line, it.Err, err, why)
 			}
 		}
 	}

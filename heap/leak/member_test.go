@@ -59,3 +59,12 @@ func TestShape(t *testing.T) {
 		t.Errorf("early: weight %.1f, shape %.1f; late: %.1f, %.1f", e.Weight, e.Shape, l.Weight, l.Shape)
 	}
 }
+
+// A device without reports has no changes.
+func TestMemberWithoutReports(t *testing.T) {
+	for _, s := range []Series{{}, {Boots: []Boot{{}}}} {
+		if m := JudgeMember(s); m.Net != 0 || m.Level != 0 || m.Swing != 0 || m.Early != 0 || m.Late != 0 || m.Jump != 0 || m.Grown != 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+}

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 var update = flag.Bool("update", false, "write the vectors")
@@ -159,7 +161,14 @@ func TestSecondImplementation(t *testing.T) {
 			all = append(all, v.Series)
 		}
 	}
-	all = append(all, varied()...)
+	seeds := uint64(1)
+	if cmdtest.Full() {
+		seeds = 4
+	}
+	for seed := range seeds {
+		all = append(all, varied(5+seed)...)
+	}
+	all = append(all, beside()...)
 	var in bytes.Buffer
 	e := json.NewEncoder(&in)
 	for _, s := range all {
@@ -204,6 +213,10 @@ func TestSecondImplementation(t *testing.T) {
 		same("weight", j.Weight, o.Weight)
 		same("since", j.Since.At, o.Since[1])
 		same("since boot", float64(j.Since.Boot), o.Since[0])
+		if j.Until != nil {
+			same("until", j.Until.At, o.Until[1])
+			same("until boot", float64(j.Until.Boot), o.Until[0])
+		}
 		if o.Low != nil && o.High != nil {
 			same("low", j.Low, *o.Low)
 			same("high", j.High, *o.High)
@@ -212,10 +225,10 @@ func TestSecondImplementation(t *testing.T) {
 }
 
 // varied returns series of the simulated logs, short ones, with loss and damage.
-func varied() (list []Series) {
+func varied(seed uint64) (list []Series) {
 	for k, kind := range slices.Concat(heapKinds, harmless, moreLeaks, moreHarmless) {
 		for _, n := range []int{20, 41, 70, 150}[k%2:][:3] {
-			h := heapWorld(rand.New(rand.NewPCG(5, uint64(k)<<32|uint64(n))), kind, n, k%3 > 0)
+			h := heapWorld(rand.New(rand.NewPCG(seed, uint64(k)<<32|uint64(n))), kind, n, k%3 > 0)
 			s := Series{Boots: h.boots, Kind: Heap, Quantum: 8, Per: "hour"}
 			if k%5 == 4 && len(s.Boots) > 1 {
 				s.Boots[len(s.Boots)-1].Version = "2"
@@ -223,7 +236,7 @@ func varied() (list []Series) {
 			list = append(list, s)
 		}
 	}
-	return append(list, beside()...)
+	return list
 }
 
 // beside returns series on both sides of constants that the simulated logs seldom reach.
@@ -268,6 +281,29 @@ func beside() (list []Series) {
 	for i := range 40 { // shapeBetter
 		p := 0.69 + float64(i)/1000
 		add(Heap, shape(60, func(t float64) float64 { return 40000 + 600*math.Pow(t, p) + float64(10+i%2*30)*noise(t) }))
+	}
+	for i := range 36 { // leastCycle, mostCycles, daily
+		for _, cycle := range []float64{24, 168} {
+			hours, of := cycle*(0.2+float64(i)/12), Boot{}
+			for i := range 60 {
+				at := hours * float64(i) / 59
+				of.At, of.Value = append(of.At, 1+at), append(of.Value, math.Round(40000-3000*math.Cos(2*math.Pi*at/cycle)+10*at))
+			}
+			add(Heap, of)
+		}
+	}
+	for i := range 20 { // noise behind a growth that ended
+		add(Heap, shape(80, func(t float64) float64 {
+			return 40000 + 50*math.Min(t, 50) + math.Min(math.Max(0, t-50), 1)*60*float64(i)*(noise(t)-0.5)
+		}))
+	}
+	for i := range 14 { // what remains of a growth that ended: a half, an eighth; where it ended: in the last tenth
+		part, end := float64(i)/20, float64(24+i)
+		add(Heap, shape(80, func(t float64) float64 { return 40000 + 50*math.Min(t, 50) + 50*part*math.Max(0, t-50) }))
+		add(Path, shape(80, func(t float64) float64 { return 40000 + 50*math.Min(t, 50) + 50*part*math.Max(0, t-50) }))
+		add(Heap, shape(40, func(t float64) float64 { return 40000 + 50*math.Min(t, end) }))
+		add(Heap, shape(64, func(t float64) float64 { return 40000 + 50*math.Min(t, float64(3+i)) })) // its length, and where
+		add(Heap, shape(64, func(t float64) float64 { return 40000 + 50*math.Min(math.Max(0, t-30), float64(1+i)) }))
 	}
 	for k, w := range pathWorlds() {
 		if w.dumps > 120 {

@@ -202,3 +202,19 @@ func TestHeapSize(t *testing.T) {
 		}
 	}
 }
+
+// A record of base64 that is too short lost a character before its end if its last two bytes have a length for which 1 or 2
+// characters are missing or too many.
+func TestLostInside(t *testing.T) {
+	tail := "AAe" // 18 bits, the last 16 of which are the length, 30: 40 characters
+	for digits, want := range map[int]bool{37: false, 38: true, 39: true, 40: false, 41: true, 42: true, 43: false} {
+		if got := lostInside([]byte("~m#" + strings.Repeat("B", digits-3) + tail)); got != want {
+			t.Errorf("%d characters of 40: %v, want %v", digits, got, want)
+		}
+	}
+	for text, want := range map[string]bool{"~m#BBBBAA=": true, "~m#BBBBAAe": false, "~m#BBBBBAA": false, "~m#BBBBB#AA": true, "~m#BBBB#AA": false} {
+		if got := lostInside([]byte(text)); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
