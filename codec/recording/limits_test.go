@@ -98,6 +98,15 @@ func TestHexadecimalDigits(t *testing.T) {
 	}
 }
 
+// Two characters are no lead-in.
+func TestShortestLeadIn(t *testing.T) {
+	for text, want := range map[string]bool{"~": false, "~m": false, "~m#": true} {
+		if it := (recording.Item{Kind: recording.KindUnreadable, Text: []byte(text)}); it.Found() != want {
+			t.Errorf("%s: %v, want %v", text, !want, want)
+		}
+	}
+}
+
 func TestUnknownKind(t *testing.T) {
 	if s := (recording.KindIdle + 1).String(); s != "Kind(9)" {
 		t.Error(s)

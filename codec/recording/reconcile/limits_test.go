@@ -24,7 +24,8 @@ func dumped(r *Reconciler[string, int], n, b uint64, list ...rec) Settled[string
 	for _, x := range list {
 		switch it := (&recording.Item{Text: []byte(x.text)}); {
 		case x.path == "":
-			r.Text([]byte(x.text + "\n"))
+			r.Text([]byte(x.text)) // in pieces
+			r.Text([]byte("\n"))
 		case x.bytes == 0:
 			it.Err = errors.New("damaged")
 			r.Unreadable(it)
@@ -215,6 +216,41 @@ func TestLostInside(t *testing.T) {
 	for text, want := range map[string]bool{"~m#BBBBAA=": true, "~m#BBBBAAe": false, "~m#BBBBBAA": false, "~m#BBBBB#AA": true, "~m#BBBB#AA": false} {
 		if got := lostInside([]byte(text)); got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
+
+// A text with other bits that decoders ignore does not take the place of the usual one of its kind.
+func TestRareText(t *testing.T) {
+	var r Reconciler[string, int]
+	usual := rec{text(60), "a", 16}
+	dumped(&r, 4, 64, usual, usual, usual, rec{changed(text(60), 30, 8), "a", 16})
+	if s := dumped(&r, 1, 16, rec{changed(text(60), 9, 5), "?", 0}); s.Restored != 1 {
+		t.Errorf("%+v, want one restored", s)
+	}
+}
+
+// A damaged record counts as a block of the dump before, unless the dump has that block: then it is another of its kind.
+func TestBlockThatIsThere(t *testing.T) {
+	block := &recording.Item{Text: []byte(text(60))}
+	for _, there := range []bool{false, true} {
+		var r Reconciler[string, int]
+		for dump := range uint64(2) {
+			r.Begin(1, nil, nil)
+			n := uint64(1)
+			if dump == 0 || there {
+				r.Add(block, Record[string, int]{Path: "a", Bytes: 16, Fields: true, Addressed: true})
+			}
+			if dump == 1 {
+				r.Unreadable(&recording.Item{Text: []byte(changed(text(60), 9, 2)), Err: errors.New("damaged")})
+				if there {
+					n = 2
+				}
+			}
+			s := r.End(&recording.Dump{End: header(n, 16*n)}, math.MaxUint64)
+			if dump == 1 && (s.Restored != 1 || s.Counts[0].Addressed == there || s.Counts[0].Path != "a") {
+				t.Errorf("the block is there: %v: %+v", there, s)
+			}
 		}
 	}
 }

@@ -206,3 +206,38 @@ func TestStoppedInFree(t *testing.T) {
 		})
 	}
 }
+
+// Where a heap of FreeRTOS marks the blocks in use, one that lost its mark is damaged. Versions that mark none have no such block.
+func TestLostMark(t *testing.T) {
+	cases := 0
+	for _, s := range images(t) {
+		if s.kind != FreeRTOS {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			p := s.run(t)
+			m, program := p.open(t)
+			heaps, err := Find(m, program, s.kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, b := range heaps[0].Blocks {
+				size, _ := m.Uint(b.Addr-4, 4)
+				if b.State != Used || i == 0 || i%8 != 0 || size>>31 == 0 {
+					continue
+				}
+				cases++
+				size &^= 1 << 31
+				m, program := p.open(t, patch{b.Addr - 4, []byte{byte(size), byte(size >> 8), byte(size >> 16), byte(size >> 24)}})
+				again, err := Find(m, program, s.kind)
+				if err == nil && !slices.ContainsFunc(again, func(h *Heap) bool { return len(h.Damage) > 0 || !h.Proven() }) {
+					t.Errorf("block at %#x: nothing is found", b.Addr)
+				}
+				m.Close()
+			}
+		})
+	}
+	if cases < 10 {
+		t.Errorf("%d blocks", cases)
+	}
+}
