@@ -81,12 +81,11 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// ClickHouse reads the objects of a bucket by the statements of Load, also those of a build with a slash.
-func TestLoadBucketRuns(t *testing.T) {
+// ClickHouse reads the files of a store by the statements of store.md.
+func TestLoadRuns(t *testing.T) {
 	cmdtest.Long(t)
-	where := fleettest.Bucket(t, nil)
-	objects := where[strings.Index(where, "http"):] + "/fleet/"
-	bucket, err := store.Open(t.Context(), where) // the key is in the environment of ClickHouse, too
+	dir := t.TempDir()
+	files, err := store.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +93,7 @@ func TestLoadBucketRuns(t *testing.T) {
 		at := time.Date(2026, 6, 1+i/2, 12, 0, 0, 123456000, time.UTC)
 		b := &store.Batch{Name: name, Day: at, Dumps: []store.Dump{{Build: "a/b", Device: name, Upload: name, Received: at.UnixMicro(), Complete: true}},
 			Facts: []store.Fact{{Build: "a/b", Device: name, Path: 7, Count: 3, Bytes: 48}}, Paths: []store.Path{{Build: "a/b", Path: 7, Addresses: []string{"0x1", "0x2"}}}}
-		if err := bucket.Put(t.Context(), b); err != nil {
+		if err := files.Put(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,8 +107,8 @@ func TestLoadBucketRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, load, _ := strings.Cut(string(doc), "```sql\n")
-	load, _, ok := strings.Cut(strings.ReplaceAll(load, "https://s3.amazonaws.com/heap/", objects), ";\n```")
-	if !ok || !strings.Contains(load, objects) {
+	load, _, ok := strings.Cut(strings.ReplaceAll(load, "file('fleet/", "file('"+dir+"/"), ";\n```")
+	if !ok || !strings.Contains(load, dir) {
 		t.Fatalf("no statements in store.md: %q", load)
 	}
 	for _, q := range append(clickhouse.Schema(0), strings.Split(load, ";\n")...) {

@@ -43,7 +43,7 @@ func serve(t *testing.T, devices int) (url string, fleet simulate.Fleet) {
 
 func serveStore(t *testing.T, devices int) (url string, fleet simulate.Fleet, s *store.Store, p *Pages) {
 	t.Helper()
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

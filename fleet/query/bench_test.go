@@ -51,7 +51,7 @@ func BenchmarkGrowth(b *testing.B) {
 // benchmarkQuestions measures questions.
 func benchmarkQuestions(b *testing.B, name, dir string, f *simulate.Fleet) {
 	ctx := context.Background()
-	s, err := store.Open(ctx, dir)
+	s, err := store.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (p batches) Put(ctx context.Context, b *store.Batch) error {
 // benchmarkCompaction measures passes over a store that was never compacted, again when nothing is new, and with a new day.
 func benchmarkCompaction(b *testing.B, name, dir string, f *simulate.Fleet) {
 	ctx := context.Background()
-	s, err := store.Open(ctx, dir)
+	s, err := store.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}

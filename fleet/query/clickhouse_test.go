@@ -58,7 +58,7 @@ func manyBoots() simulate.Fleet {
 func TestClickHouse(t *testing.T) {
 	cmdtest.Long(t)
 	f := manyBoots()
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,9 +124,6 @@ func questions(t *testing.T, f *simulate.Fleet) map[string]func(d *DB) (any, err
 		"diff":           func(d *DB) (any, error) { return d.Diff(ctx, f.BuildID(2), f.BuildID(3), Scope{}) },
 		"timeline":       func(d *DB) (any, error) { return d.Timeline(ctx, f.DeviceID(f.Leak.Build), Scope{}) },
 		"timeline since": func(d *DB) (any, error) { return d.Timeline(ctx, f.DeviceID(f.Leak.Build), Scope{Since: late.Since}) },
-		"query": func(d *DB) (any, error) {
-			return d.Query(ctx, "select build, p50(bytes)::double as bytes, count(*) as n from dumps where complete group by build, received::date order by build, received::date -- all", Scope{}, 20)
-		},
 		"no build": func(d *DB) (any, error) {
 			_, err := d.Top(ctx, Scope{Builds: []string{`no\'build`}}, 0)
 			return fmt.Sprint("no dump: ", errors.Is(err, ErrNoDump)), nil

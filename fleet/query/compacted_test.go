@@ -11,7 +11,7 @@ import (
 
 // The answers are the same whether each build has files of its own or all builds are in the same files.
 func TestBuildsInOneFile(t *testing.T) {
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -229,7 +229,7 @@ func TestUpdated(t *testing.T) {
 		f := simulate.Default()
 		f.Devices, f.Builds, f.Days, f.PerDay, f.Paths, f.Seed, f.Every = 100, 1, 14, 2, 36, 7000+seed, 7*24*time.Hour
 		f.Leak = simulate.Leak{Share: 1.0 / 6, Rate: 200, Path: int(7*seed+17) % f.Paths, From: 5, To: 5.1}
-		s, err := store.Open(t.Context(), t.TempDir())
+		s, err := store.Open(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -11,10 +12,34 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
+// asked returns the rows of a query over the tables.
+func asked(t testing.TB, d *DB, q string) (list [][]any, err error) {
+	t.Helper()
+	err = d.with(t.Context(), Scope{}, allTables, func(s *session) error {
+		r, err := s.query(t.Context(), q)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		columns, err := r.Columns()
+		for err == nil && r.Next() {
+			row := make([]any, len(columns))
+			into := make([]any, len(row))
+			for i := range row {
+				into[i] = &row[i]
+			}
+			err = r.Scan(into...)
+			list = append(list, row)
+		}
+		return errors.Join(err, r.Err())
+	})
+	return list, err
+}
+
 // simulated returns a database for a store with a simulated fleet.
 func simulated(t testing.TB, f *simulate.Fleet) *DB {
 	t.Helper()
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

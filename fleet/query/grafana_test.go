@@ -46,8 +46,8 @@ func TestDashboard(t *testing.T) {
 	d := simulated(t, &f)
 	for title, q := range dashboard(t) {
 		q = strings.NewReplacer("quantile(0.05)(heap_free)", "quantile_cont(heap_free, 0.05)", " final ", " ").Replace(q)
-		res, err := d.Query(t.Context(), q, Scope{}, 1000)
-		if err != nil || len(res.Rows) == 0 {
+		res, err := asked(t, d, q)
+		if err != nil || len(res) == 0 {
 			t.Errorf("%s: %v %v", title, res, err)
 		}
 	}
@@ -74,16 +74,16 @@ func TestDashboardClickHouse(t *testing.T) {
 		} else {
 			r.Close()
 		}
-		q = strings.ReplaceAll(q, " final ", " ") // the tables of Query are final
-		res, err := d.Query(t.Context(), q, Scope{}, 1000)
-		if err != nil || len(res.Rows) == 0 {
+		q = strings.ReplaceAll(q, " final ", " ") // the tables of a session are final
+		res, err := asked(t, d, q)
+		if err != nil || len(res) == 0 {
 			t.Errorf("%s: %v %v", title, res, err)
 		}
 		if title != "Builds" || err != nil {
 			continue
 		}
 		for i, b := range builds {
-			if got, want := fmt.Sprint(res.Rows[i][0], " ", res.Rows[i][2], " ", res.Rows[i][3]), fmt.Sprint(b.Build, " ", b.Devices, " ", b.Dumps); got != want {
+			if got, want := fmt.Sprint(res[i][0], " ", res[i][2], " ", res[i][3]), fmt.Sprint(b.Build, " ", b.Devices, " ", b.Dumps); got != want {
 				t.Errorf("%s: %s, want %s as btfleet builds has", title, got, want)
 			}
 		}

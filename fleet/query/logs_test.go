@@ -42,7 +42,7 @@ func written(t *testing.T, world string) (*DB, truth) {
 	if err != nil || json.Unmarshal(text, &tr) != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func (m *memory) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	st, err := store.Open(ctx, dir)
+	st, err := store.Open(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,6 @@ import (
 	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/lwsbt/lwsbt/fleet/clickhouse"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -53,14 +52,12 @@ type DB struct {
 
 	store *store.Store
 	db    *sql.DB
-	temp  string // directory for data that does not fit in memory, and for files of a bucket
-	dir   string // directory of the store's files, or of their copies from a bucket
+	temp  string // directory for data that does not fit in memory
 
 	versions sync.Mutex
 	version  versioned
 
 	judging sync.Mutex
-	copying sync.Mutex
 	damage  sync.Mutex
 	checked map[string]error // by name of a file: what is wrong with it, nil if its checksum is right
 
@@ -82,22 +79,17 @@ var DefaultEngine = Engine{2, 1_500_000_000}
 // Open opens a store for queries, with the default engine.
 func Open(ctx context.Context, s *store.Store) (*DB, error) { return DefaultEngine.Open(ctx, s) }
 
-// Open opens a store for queries. DuckDB can read only the files of the store, and cannot use the network. Files of a bucket are copied to
-// this machine when they are first needed; Close deletes the copies.
+// Open opens a store for queries. DuckDB can read only the files of the store, and cannot use the network.
 func (e Engine) Open(ctx context.Context, s *store.Store) (*DB, error) {
 	temp, err := os.MkdirTemp("", "btfleet-")
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
-	dir := s.Dir()
-	if dir == "" {
-		dir = filepath.Join(temp, "bucket")
-	}
 	settings := []string{
 		fmt.Sprintf("set memory_limit = '%dB'", e.Memory), fmt.Sprintf("set threads = %d", e.Threads), "set TimeZone = 'UTC'", "set preserve_insertion_order = false",
 		"set temp_directory = " + quote(temp), "set max_temp_directory_size = '8GB'",
 		"set autoinstall_known_extensions = false", "set autoload_known_extensions = false", "set allow_community_extensions = false",
-		"set allowed_directories = [" + quote(dir+string(filepath.Separator)) + "]",
+		"set allowed_directories = [" + quote(s.Dir()+string(filepath.Separator)) + "]",
 		"set enable_external_access = false", "set lock_configuration = true",
 	}
 	macros := strings.Split(text("duckdb"), ";\n")
@@ -117,7 +109,7 @@ func (e Engine) Open(ctx context.Context, s *store.Store) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("query: %w", err), os.RemoveAll(temp))
 	}
-	d := &DB{store: s, db: sql.OpenDB(c), temp: temp, dir: dir, part: devicesPerQuery, checked: map[string]error{}}
+	d := &DB{store: s, db: sql.OpenDB(c), temp: temp, part: devicesPerQuery, checked: map[string]error{}}
 	d.db.SetMaxOpenConns(4)
 	if err := d.db.PingContext(ctx); err != nil {
 		d.Close()
@@ -140,8 +132,6 @@ type Scope struct {
 	Since  time.Time // dumps received at this time or later; the zero Time is no limit
 	Device string    // "" for all
 	copies bool      // with the second copies of uploads
-
-	counted bool // only facts of the dumps of the scope, for questions that do not join them
 }
 
 // Tables of the store that a question reads.
@@ -190,9 +180,6 @@ func (d *DB) try(ctx context.Context, o Scope, tables []string, last bool, do fu
 	d.damage.Unlock()
 	maps.DeleteFunc(list, func(table string, _ []string) bool { return !slices.Contains(tables, table) })
 	d.without(list)
-	if err := d.copy(ctx, list); err != nil {
-		return err
-	}
 	if err := d.verify(ctx, list, last); err != nil {
 		return err
 	}
@@ -232,51 +219,10 @@ func empty(table string) string {
 	return "select " + strings.Join(columns, ", ") + " where false"
 }
 
-// ForgetCopies deletes the copies of the files of a bucket.
-func (d *DB) ForgetCopies() error {
-	if d.clickhouse != nil || d.store.Dir() != "" {
-		return nil
-	}
-	d.copying.Lock()
-	defer d.copying.Unlock()
-	return os.RemoveAll(d.dir)
-}
-
-// copy copies the files of a bucket that have not been copied yet, several at a time. Files of a store never change.
-func (d *DB) copy(ctx context.Context, list store.Snapshot) error {
-	if d.store.Dir() != "" {
-		return nil
-	}
-	d.copying.Lock()
-	defer d.copying.Unlock()
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(16)
-	for _, n := range slices.Concat(slices.Collect(maps.Values(list))...) {
-		to := d.paths([]string{n})[0]
-		if _, err := os.Stat(to); err == nil {
-			continue
-		}
-		group.Go(func() error {
-			data, err := d.store.Read(ctx, n)
-			if err != nil {
-				return err
-			}
-			if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-				return fmt.Errorf("query: %w", err)
-			}
-			if err := os.WriteFile(to+".part", data, 0o600); err != nil {
-				return fmt.Errorf("query: %w", err)
-			}
-			return os.Rename(to+".part", to)
-		})
-	}
-	return group.Wait()
-}
-
-// paths returns the names of files of the store on this machine.
+// paths returns the paths of files of the store.
 func (d *DB) paths(names []string) (list []string) {
 	for _, n := range names {
-		list = append(list, filepath.Join(d.dir, filepath.FromSlash(n)))
+		list = append(list, filepath.Join(d.store.Dir(), filepath.FromSlash(n)))
 	}
 	return list
 }

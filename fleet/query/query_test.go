@@ -23,47 +23,6 @@ import (
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// Query answers SELECT. It writes nothing, and reads only the store.
-func TestQueryIsReadOnly(t *testing.T) {
-	d := hand(t, byHand{device: "d", blocks: []int64{1, 2, 3}})
-	out := filepath.Join(d.dir, "out.csv")
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("hidden"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	copyTo := "copy (select 1) to '" + out + "'"
-	for _, q := range []string{
-		copyTo, copyTo + "; select 1", "select 1; " + copyTo, "explain analyze " + copyTo, "select 1) as x; " + copyTo + "; select (1", "select 1'); " + copyTo + "; --",
-		"select * from read_csv('" + secret + "')", "select * from read_text('" + secret + "')", "select * from read_blob('" + d.dir + "/../secret')", "select * from glob('/*')",
-		"from '" + secret + "'", "attach '" + out + "'", "set threads = 1", "reset memory_limit", "install httpfs", "load httpfs", "create table x as select 1",
-		"insert into dumps select * from dumps", "drop view dumps", "pragma database_list", "export database '" + d.dir + "/x'", "select * from read_parquet('http://127.0.0.1:9/x')",
-		"select * from duckdb_secrets()", "call pragma_version()", "", ";", "select",
-	} {
-		if r, err := d.Query(t.Context(), q, Scope{}, 10); err == nil {
-			t.Errorf("%q was answered: %v", q, r)
-		} else if strings.Contains(err.Error(), "hidden") {
-			t.Errorf("%q: %v", q, err)
-		}
-	}
-	var names []string
-	filepath.WalkDir(d.dir, func(path string, e os.DirEntry, err error) error {
-		if !e.IsDir() && filepath.Ext(path) != ".parquet" {
-			names = append(names, path)
-		}
-		return err
-	})
-	if len(names) > 0 {
-		t.Errorf("the store has %v", names)
-	}
-	r, err := d.Query(t.Context(), "select count(*) as n, sum(facts.count) from facts join dumps using (device, boot, dump)", Scope{}, 10)
-	if err != nil || r.Columns[0] != "n" || r.Rows[0][0] != int64(3) {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if r, err = d.Query(t.Context(), "select * from facts", Scope{}, 2); err != nil || len(r.Rows) != 2 || !r.More {
-		t.Errorf("%+v, %v: want two rows, and more", r, err)
-	}
-}
-
 // An upload that two servers stored counts once, although the boots of the two copies differ.
 func TestUploadOfTwoServers(t *testing.T) {
 	d := hand(t, byHand{device: "d", blocks: []int64{10, 13, 16, 19, 22, 25, 28, 31}})
@@ -86,47 +45,9 @@ func TestUploadOfTwoServers(t *testing.T) {
 	if err != nil || len(l.Rows) != 1 || *l.Rows[0].Rate != 48 {
 		t.Errorf("%+v, %v", l, err)
 	}
-	r, err := d.Query(t.Context(), "select count(*), sum(count)::bigint from facts", Scope{}, 2)
-	if err != nil || len(r.Rows) != 1 || fmt.Sprint(r.Rows[0]) != "[8 164]" {
+	r, err := asked(t, d, "select count(*), sum(count)::bigint from facts join dumps using (device, boot, dump)")
+	if err != nil || len(r) != 1 || fmt.Sprint(r[0]) != "[8 164]" {
 		t.Errorf("%+v, %v: want 8 facts of 164 blocks", r, err)
-	}
-}
-
-// The files of a bucket are copied, and the answers are the same as for a directory.
-func TestBucket(t *testing.T) {
-	f := simulate.Default()
-	f.Devices, f.Paths, f.Days, f.Leak.Path = 50, 20, 4, 3
-	s, err := store.Open(t.Context(), fleettest.Bucket(t, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	here, err := store.Open(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, to := range []*store.Store{s, here} {
-		if _, _, err := f.Store(t.Context(), to); err != nil {
-			t.Fatal(err)
-		}
-	}
-	remote, local := open(t, s), open(t, here)
-	got, err := remote.Top(t.Context(), Scope{Builds: []string{f.BuildID(1)}}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := local.Top(t.Context(), Scope{Builds: []string{f.BuildID(1)}}, 0)
-	if err != nil || len(got) != len(want) || len(got) < 15 {
-		t.Fatalf("%d and %d paths, %v", len(got), len(want), err)
-	}
-	for i := range got {
-		if got[i].Path != want[i].Path || math.Abs(got[i].Mean-want[i].Mean) > 1e-9*want[i].Mean {
-			t.Errorf("row %d: %+v, want %+v", i, got[i], want[i])
-		}
-	}
-	temp := remote.temp
-	remote.Close()
-	if _, err := os.Stat(temp); err == nil {
-		t.Errorf("%s was not removed", temp)
 	}
 }
 
@@ -187,7 +108,7 @@ func TestVersion(t *testing.T) {
 
 // Queries on an empty store do not fail.
 func TestEmptyStore(t *testing.T) {
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +127,7 @@ func TestEmptyStore(t *testing.T) {
 // byHandStore returns an empty store, and a batch to fill and to put into it.
 func byHandStore(t testing.TB) (*store.Store, *store.Batch) {
 	t.Helper()
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,7 +364,7 @@ func TestConcurrent(t *testing.T) {
 // A file or upload with several boots and dumps, which were all received at once, is in the
 // order in which they were written.
 func TestOneUpload(t *testing.T) {
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -596,7 +517,7 @@ func TestFlippedBits(t *testing.T) {
 		defer db.Close()
 		top, err := db.Top(t.Context(), Scope{}, 0)
 		builds, err2 := db.Builds(t.Context(), Scope{})
-		sums, err3 := db.Query(t.Context(), "select sum(count), sum(bytes), sum(uptime_us), count(distinct device) from dumps", Scope{}, 10)
+		sums, err3 := asked(t, db, "select sum(count), sum(bytes), sum(uptime_us), count(distinct device) from dumps")
 		text, err4 := json.Marshal([]any{top, builds, sums})
 		if err := errors.Join(err3, err4); err != nil && len(db.Damaged()) == 0 {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ func TestScale(t *testing.T) {
 		f := simulate.Default()
 		f.Devices, f.Builds, f.Paths, f.Leak.Build = n, 2, 165, 0
 		dir := cmp.Or(os.Getenv("FLEETS"), t.TempDir()) + "/" + size
-		s, err := store.Open(t.Context(), dir)
+		s, err := store.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,9 +110,9 @@ func scale(t *testing.T, table *strings.Builder, f *simulate.Fleet, d *DB, ch *c
 	if ch != nil {
 		engine = "btfleet + ClickHouse"
 	}
-	n, err := d.Query(ctx, "select count(*) as n from facts", Scope{}, 1)
+	n, err := asked(t, d, "select count(*) as n from facts")
 	if err == nil {
-		facts, _ = strconv.ParseInt(fmt.Sprint(n.Rows[0][0]), 10, 64)
+		facts, _ = strconv.ParseInt(fmt.Sprint(n[0][0]), 10, 64)
 	}
 	fmt.Fprintf(table, "\n| %d | %d | %s | %s | %.0f | %s |", f.Devices, facts, engine, strings.Join(cells, " | "), peak(), strings.Join(read, ", "))
 }

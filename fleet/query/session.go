@@ -63,7 +63,7 @@ func (s *session) table(name, more string) string {
 			q += once
 		}
 	case store.Facts:
-		if s.scope.counted || s.labels != "" {
+		if s.labels != "" {
 			q += counted
 		}
 	}
@@ -74,7 +74,7 @@ func (s *session) table(name, more string) string {
 // it. The copy has its own boots, so a join with dumps leaves out its facts, too.
 const once = " qualify received = min(received) over (partition by device, upload)"
 
-// counted leaves out the facts of such a copy.
+// counted leaves out the facts of other dumps.
 const counted = " and (device, boot, dump) in (select device, boot, dump from dumps)"
 
 // ofLabels returns the condition for the dumps with the labels of a context, "" for all. Labels need no quotes.

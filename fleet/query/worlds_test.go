@@ -214,7 +214,7 @@ func TestInMemory(t *testing.T) {
 func TestOneDeviceOfManyPaths(t *testing.T) {
 	f := worlds(3)[0].Fleet
 	f.Devices = 40
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

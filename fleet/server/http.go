@@ -36,7 +36,7 @@ type Limits struct {
 	Body  int64 // bytes of an upload as sent
 	Text  int64 // bytes of an upload, decompressed
 	Rate  rate.Limit
-	Burst int // each device may send Rate uploads per second, and Burst at once: as many as a broker queues
+	Burst int // each device may send Rate uploads per second, and Burst at once: as many as wait while it has no network
 	// Values (dumps, their call paths and frames) and Builds are per device and day. A second of reading
 	// costs Second values: some logs take long to read, and have few.
 	Values, Builds, Second int
@@ -57,7 +57,6 @@ var DefaultLimits = Limits{Body: 4 << 20, Text: 16 << 20, Rate: 1, Burst: 1000, 
 type Server struct {
 	Spool   *Spool
 	Tokens  *Tokens // nil: no token is needed
-	JWT     *JWT    // nil: no signed tokens
 	Limits  Limits
 	Log     *slog.Logger
 	Metrics *Metrics

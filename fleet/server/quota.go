@@ -17,8 +17,8 @@ import (
 // client is who sends an upload. What a device, an address, a token, and all together may have is limited, in this order.
 type client struct {
 	device  string
-	address string // "" for a broker
-	token   string // "" for a broker, and without tokens
+	address string
+	token   string // "" without tokens
 	labels  store.Labels
 }
 

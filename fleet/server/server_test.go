@@ -15,22 +15,16 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/eclipse/paho.golang/packets"
 	"github.com/klauspost/compress/zstd"
-	mqtt "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/hooks/auth"
-	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
@@ -66,7 +60,7 @@ func serve(t testing.TB, spoolDir string, to *store.Store, tokens *Tokens) *fixt
 
 func open(t testing.TB, dir string) *store.Store {
 	t.Helper()
-	s, err := store.Open(context.Background(), dir)
+	s, err := store.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +119,7 @@ func inStore(t testing.TB, s *store.Store) (dumps, facts int64, uploads map[stri
 // rowsOf returns the rows of a file of a store.
 func rowsOf[T any](t testing.TB, s *store.Store, name string) []T {
 	t.Helper()
-	rows, err := store.Read[T](context.Background(), s, name)
+	rows, err := store.Read[T](s, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -719,120 +713,6 @@ func TestSpoolLock(t *testing.T) {
 		t.Error(err)
 	}
 	s.Close()
-}
-
-// refuseFirst refuses the first subscription.
-type refuseFirst struct {
-	auth.AllowHook
-	asked atomic.Int32
-}
-
-func (h *refuseFirst) OnACLCheck(_ *mqtt.Client, _ string, write bool) bool {
-	return write || h.asked.Add(1) > 1
-}
-
-// A broker sends dumps, and sends dumps again that were not acknowledged. A subscription that it refuses is tried again.
-func TestMQTT(t *testing.T) {
-	broker := mqtt.New(&mqtt.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})
-	if err := broker.AddHook(&refuseFirst{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := broker.AddListener(listeners.NewNet("t", l)); err != nil {
-		t.Fatal(err)
-	}
-	go broker.Serve()
-	defer broker.Close()
-	to := open(t, t.TempDir())
-	f := serve(t, t.TempDir(), to, nil)
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() {
-		done <- f.Subscribe(ctx, MQTT{URL: &url.URL{Scheme: "mqtt", Host: l.Addr().String()}, Filter: "$share/btfleet/lwsbt/+/dump", Client: "c"})
-	}()
-	waitFor(t, func() bool { return atomic.LoadInt64(&broker.Info.Subscriptions) > 0 })
-	for i := range 3 {
-		id := fmt.Sprintf("d%d", i)
-		if err := broker.Publish("lwsbt/"+id+"/dump", fleettest.Log(id, "b", 1, 10), false, 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := broker.Publish("lwsbt/d9/dump", []byte("no dump"), false, 1); err != nil {
-		t.Fatal(err)
-	}
-	for id, compress := range map[string]func([]byte) []byte{"d3": zip, "d4": zst} {
-		if err := broker.Publish("lwsbt/"+id+"/dump", compress(fleettest.Log(id, "b", 1, 10)), false, 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	waitFor(t, func() bool { names, _ := f.Spool.Waiting(); return len(names) == 5 })
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	f.flush(t)
-	if _, _, uploads := inStore(t, to); len(uploads) != 5 {
-		t.Errorf("%v", uploads)
-	}
-	for _, filter := range []string{"", "$share/g/lwsbt/dump", "lwsbt/dump", "a/+/+", "a/+/#", "a+/x"} {
-		if _, err := Topics(filter); err == nil {
-			t.Errorf("filter %q is accepted", filter)
-		}
-	}
-	topics := must(Topics("$share/g/lwsbt/+/dump"))
-	for topic, want := range map[string]string{"lwsbt/d/dump": "d", "other/d/dump": "", "lwsbt/d": "", "lwsbt/d/dump/x": "", "lwsbt//dump": ""} {
-		if got := append(topics.FindStringSubmatch(topic), "", "")[1]; got != want {
-			t.Errorf("topic %s: device %q, want %q", topic, got, want)
-		}
-	}
-}
-
-// A broker that announces a packet of more than the largest one gets no memory for it: the connection ends.
-func TestBrokerSendsTooMuch(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	f := serve(t, t.TempDir(), open(t, t.TempDir()), nil)
-	ctx, stop := context.WithCancel(t.Context())
-	var done sync.WaitGroup
-	done.Go(func() {
-		f.Subscribe(ctx, MQTT{URL: &url.URL{Scheme: "mqtt", Host: l.Addr().String()}, Filter: "a/+", Client: "c"})
-	})
-	defer done.Wait()
-	defer stop()
-	c, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
-	if p, err := packets.ReadPacket(c); err != nil || p.Type != packets.CONNECT {
-		t.Fatal(p, err)
-	}
-	small, large := []byte{0x30, 5, 0, 1, 'x', 0, 'y'}, []byte{0x30, 0xff, 0xff, 0xff, 0x7f} // PUBLISH of topic x, and of 256 MB
-	c.Write(slices.Concat([]byte{0x20, 3, 0, 0, 0}, small, small))                           // after CONNACK
-	for kind := byte(0); kind != packets.SUBSCRIBE; {                                        // after a PINGREQ
-		p, err := packets.ReadPacket(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kind = p.Type
-	}
-	c.Write(large[:3])
-	time.Sleep(10 * time.Millisecond) // as two reads
-	c.Write(large[3:])
-	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("the server waits for a packet of 256 MB")
-	}
-	m := MQTT{URL: &url.URL{Scheme: "mqtts", Host: "127.0.0.1"}} // without a port
-	if _, err := m.dial(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "127.0.0.1:8883") {
-		t.Errorf("%v, want port 8883", err)
-	}
 }
 
 func waitFor(t *testing.T, ok func() bool) {

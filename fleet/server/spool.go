@@ -1,7 +1,7 @@
-// Package server receives heap dumps from devices, by HTTP and MQTT, and writes them to
+// Package server receives heap dumps from devices, by HTTP, and writes them to
 // a store.
 //
-//	PUT, MQTT ─Accept→ Spool (durable) ─Writer→ store
+//	PUT ─Accept→ Spool (durable) ─Writer→ store
 //
 // An upload is accepted once it is in the spool on disk. In the background, the server writes
 // uploads from the spool to the store, in batches. It first moves the uploads of a batch to a directory

@@ -105,16 +105,13 @@ func (t *Tokens) may(token, kind, device string) (r right, ok bool) {
 }
 
 // sender returns the client that sends dumps of a device, if it may: by its certificate, whose common name is that of the device,
-// or by its token, which may be signed for the device.
+// or by its token.
 func (s *Server) sender(r *http.Request, device string) (c *client, ok bool) {
 	c = &client{device: device, address: addressOf(r)}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && r.TLS.VerifiedChains[0][0].Subject.CommonName == device {
 		return c, true
 	}
 	token := tokenOf(r)
-	if s.JWT.is(token, device) {
-		return c, true
-	}
 	of, ok := s.Tokens.may(token, "device", device)
 	if !ok {
 		of, ok = s.Tokens.may(token, "fleet", "")

@@ -16,7 +16,7 @@ func TestManyBuilds(t *testing.T) {
 		b.Dumps, b.Facts, b.Paths = append(b.Dumps, o.Dumps...), append(b.Facts, o.Facts...), append(b.Paths, o.Paths...)
 	}
 	put(t, s, b)
-	all, err := s.names(t.Context(), "")
+	all, err := s.names("")
 	if err != nil || len(all) != 3 {
 		t.Errorf("%d files, %v: want 3", len(all), err)
 	}

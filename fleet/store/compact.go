@@ -27,18 +27,16 @@ const (
 // of a compaction. The next call continues an interrupted compaction. It moves a damaged file to quarantine, and returns a
 // [Damaged].
 func (s *Store) Compact(ctx context.Context, grace time.Duration) error {
-	if d, ok := s.bucket.(directory); ok {
-		if err := d.clean(); err != nil {
-			return fmt.Errorf("store: %w", err)
-		}
+	if err := s.cleanPartial(); err != nil {
+		return fmt.Errorf("store: %w", err)
 	}
-	parts, err := s.parts(ctx)
+	parts, err := s.parts()
 	if err != nil {
 		return err
 	}
 	sizes := map[string]int64{} // of the files of facts and dumps of a batch, by the name of the latter
 	for _, table := range []string{Facts, Dumps} {
-		files, err := s.names(ctx, table+"/")
+		files, err := s.names(table + "/")
 		if err != nil {
 			return err
 		}
@@ -50,9 +48,9 @@ func (s *Store) Compact(ctx context.Context, grace time.Duration) error {
 	}
 	var failed []error
 	for _, c := range parts {
-		err := s.clean(ctx, c, grace)
+		err := s.clean(c, grace)
 		for more := true; more && err == nil; {
-			more, err = s.compact(ctx, &c, sizes)
+			more, err = s.compact(&c, sizes)
 			if bad, ok := errors.AsType[*Damaged](err); ok {
 				failed = append(failed, err)
 				_, base, _ := split(bad.Name)
@@ -64,7 +62,7 @@ func (s *Store) Compact(ctx context.Context, grace time.Duration) error {
 			break
 		}
 	}
-	err = s.mergeJudged(ctx, func(*JudgedDevice) bool { return true })
+	err = s.mergeJudged(func(*JudgedDevice) bool { return true })
 	if bad, ok := errors.AsType[*Damaged](err); ok { // its devices are judged again
 		err = cmp.Or(s.Quarantine(ctx, bad.Name), err)
 	}
@@ -94,28 +92,28 @@ func (c *contents) inputs(sizes map[string]int64) []string {
 }
 
 // compact merges files of a part once. more reports whether there may be others to merge.
-func (s *Store) compact(ctx context.Context, c *contents, sizes map[string]int64) (more bool, err error) {
+func (s *Store) compact(c *contents, sizes map[string]int64) (more bool, err error) {
 	if c.unfinished() {
-		job, err := s.compaction(ctx, c.list(c.last))
+		job, err := s.compaction(c.list(c.last))
 		if err != nil {
 			return false, err
 		}
 		inputs := slices.DeleteFunc(slices.Clone(job.Inputs), func(base string) bool { return !slices.Contains(c.live, base) }) // in quarantine
-		batch, _, err := s.merge(ctx, c.part, inputs, math.MaxInt, nil)
+		batch, _, err := s.merge(c.part, inputs, math.MaxInt, nil)
 		if err != nil {
 			return false, err
 		}
-		return true, s.finish(ctx, c, batch, inputs)
+		return true, s.finish(c, batch, inputs)
 	}
 	inputs := c.inputs(sizes)
 	if inputs == nil {
 		return false, nil
 	}
-	batch, used, err := s.merge(ctx, c.part, inputs, maxRows, nil)
+	batch, used, err := s.merge(c.part, inputs, maxRows, nil)
 	if err != nil || len(used) < 2 {
 		return false, err
 	}
-	more, err = s.replace(ctx, c, batch, used)
+	more, err = s.replace(c, batch, used)
 	for _, base := range used {
 		sizes[c.name(Dumps, generation(c.last), ".parquet")] += sizes[c.name(Dumps, base, ".parquet")]
 	}
@@ -131,14 +129,14 @@ func (c *contents) unfinished() bool {
 }
 
 // replace writes a batch as the next generation, which replaces files. It is false if another process was faster.
-func (s *Store) replace(ctx context.Context, c *contents, batch *Batch, inputs []string) (ok bool, err error) {
+func (s *Store) replace(c *contents, batch *Batch, inputs []string) (ok bool, err error) {
 	job := compaction{Inputs: inputs, Rows: len(batch.Facts)}
 	job.Sum = job.sum()
 	data, err := json.Marshal(job)
 	if err != nil {
 		return false, err
 	}
-	err = s.put(ctx, c.list(c.last+1), true, data)
+	err = s.put(c.list(c.last+1), true, data)
 	if errors.Is(err, ErrExists) {
 		return false, nil
 	}
@@ -146,13 +144,13 @@ func (s *Store) replace(ctx context.Context, c *contents, batch *Batch, inputs [
 		return false, err
 	}
 	c.last++
-	return true, s.finish(ctx, c, batch, inputs)
+	return true, s.finish(c, batch, inputs)
 }
 
 // finish writes the files of the last generation.
-func (s *Store) finish(ctx context.Context, c *contents, batch *Batch, inputs []string) error {
+func (s *Store) finish(c *contents, batch *Batch, inputs []string) error {
 	batch.Name = generation(c.last)
-	if err := s.putIn(ctx, c.part, batch); err != nil {
+	if err := s.putIn(c.part, batch); err != nil {
 		return err
 	}
 	c.rows[batch.Name] = len(batch.Facts)
@@ -163,7 +161,7 @@ func (s *Store) finish(ctx context.Context, c *contents, batch *Batch, inputs []
 
 // merge reads files of a part until it has limit facts or more, and drops uploads that an earlier file
 // contains, and dumps for which dropped, if not nil, is true. used lists the files that were read.
-func (s *Store) merge(ctx context.Context, p part, inputs []string, limit int, dropped func(*Dump) bool) (b *Batch, used []string, err error) {
+func (s *Store) merge(p part, inputs []string, limit int, dropped func(*Dump) bool) (b *Batch, used []string, err error) {
 	b = &Batch{}
 	type upload struct{ device, sum string }
 	type dump struct {
@@ -181,15 +179,15 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string, limit int, d
 			break
 		}
 		used = append(used, in)
-		dumps, err := Read[Dump](ctx, s, p.name(Dumps, in, ".parquet"))
+		dumps, err := Read[Dump](s, p.name(Dumps, in, ".parquet"))
 		if err != nil {
 			return nil, nil, err
 		}
-		facts, err := Read[Fact](ctx, s, p.name(Facts, in, ".parquet"))
+		facts, err := Read[Fact](s, p.name(Facts, in, ".parquet"))
 		if err != nil {
 			return nil, nil, err
 		}
-		paths, err := Read[Path](ctx, s, p.name(Paths, in, ".parquet"))
+		paths, err := Read[Path](s, p.name(Paths, in, ".parquet"))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -219,12 +217,12 @@ func (s *Store) merge(ctx context.Context, p part, inputs []string, limit int, d
 }
 
 // clean deletes the files of a part that were replaced more than grace ago.
-func (s *Store) clean(ctx context.Context, c contents, grace time.Duration) error {
+func (s *Store) clean(c contents, grace time.Duration) error {
 	if time.Since(c.since) < grace {
 		return nil
 	}
 	for _, base := range c.replaced {
-		if err := s.drop(ctx, c.part, base); err != nil {
+		if err := s.drop(c.part, base); err != nil {
 			return err
 		}
 	}
@@ -232,9 +230,9 @@ func (s *Store) clean(ctx context.Context, c contents, grace time.Duration) erro
 }
 
 // drop deletes a file of each table.
-func (s *Store) drop(ctx context.Context, p part, base string) error {
+func (s *Store) drop(p part, base string) error {
 	for _, table := range batchTables {
-		if err := s.delete(ctx, p.name(table, base, ".parquet")); err != nil {
+		if err := s.delete(p.name(table, base, ".parquet")); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
 	}
@@ -250,7 +248,7 @@ type Retention struct {
 
 // Retain deletes the days that exceed the limits, and returns their names. It is an error if what must stay is too large.
 func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (deleted []string, err error) {
-	all, err := s.names(ctx, "")
+	all, err := s.names("")
 	if err != nil {
 		return nil, err
 	}
@@ -279,14 +277,14 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 		}
 		slices.SortStableFunc(days[day], func(a, b Object) int { return order(a) - order(b) })
 		for _, o := range days[day] {
-			if err := s.delete(ctx, o.Name); err != nil {
+			if err := s.delete(o.Name); err != nil {
 				return deleted, fmt.Errorf("store: %w", err)
 			}
 			total -= o.Size
 		}
 		deleted = append(deleted, string(day))
 	}
-	if err := cmp.Or(s.dropLabels(ctx, limit.Labels, now), s.forgetJudged(ctx, limit.Age, now)); err != nil {
+	if err := cmp.Or(s.dropLabels(limit.Labels, now), s.forgetJudged(limit.Age, now)); err != nil {
 		return deleted, err
 	}
 	if limit.Size > 0 && total > limit.Size {

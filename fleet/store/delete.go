@@ -15,19 +15,19 @@ func (s *Store) DeleteDevice(ctx context.Context, device string) error {
 	if err := s.Compact(ctx, 0); err != nil { // finishes interrupted compactions
 		return err
 	}
-	err := s.deleteDumps(ctx, "", "9999", func(d *Dump) bool { return d.Device == device })
+	err := s.deleteDumps("", "9999", func(d *Dump) bool { return d.Device == device })
 	for range 2 { // the second time deletes the files that the first replaced
 		if err == nil {
-			err = s.mergeJudged(ctx, func(d *JudgedDevice) bool { return d.Device != device })
+			err = s.mergeJudged(func(d *JudgedDevice) bool { return d.Device != device })
 		}
 	}
 	if err != nil {
 		return err
 	}
-	bad, err := s.names(ctx, Quarantined)
+	bad, err := s.names(Quarantined)
 	for _, o := range bad {
 		if err == nil {
-			err = s.delete(ctx, o.Name)
+			err = s.delete(o.Name)
 		}
 	}
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *Store) DeleteDevice(ctx context.Context, device string) error {
 var errBusy = errors.New("store: another process compacts it: try again")
 
 // deleteDumps deletes dumps, with their facts, of the days from one to another, and then all replaced files of these days.
-func (s *Store) deleteDumps(ctx context.Context, from, to part, dropped func(*Dump) bool) error {
-	parts, err := s.parts(ctx)
+func (s *Store) deleteDumps(from, to part, dropped func(*Dump) bool) error {
+	parts, err := s.parts()
 	if err != nil {
 		return err
 	}
@@ -53,23 +53,23 @@ func (s *Store) deleteDumps(ctx context.Context, from, to part, dropped func(*Du
 			return errBusy
 		}
 		for _, base := range slices.Clone(c.live) {
-			dumps, err := Read[Dump](ctx, s, c.name(Dumps, base, ".parquet"))
+			dumps, err := Read[Dump](s, c.name(Dumps, base, ".parquet"))
 			if err != nil {
 				return err
 			}
 			if !slices.ContainsFunc(dumps, func(d Dump) bool { return dropped(&d) }) {
 				continue
 			}
-			batch, _, err := s.merge(ctx, c.part, []string{base}, 1, dropped)
+			batch, _, err := s.merge(c.part, []string{base}, 1, dropped)
 			if err != nil {
 				return err
 			}
-			if ok, err := s.replace(ctx, &c, batch, []string{base}); err != nil || !ok {
+			if ok, err := s.replace(&c, batch, []string{base}); err != nil || !ok {
 				return errors.Join(err, errBusy)
 			}
 		}
 		c.since = time.Time{}
-		if err := s.clean(ctx, c, 0); err != nil {
+		if err := s.clean(c, 0); err != nil {
 			return err
 		}
 	}
@@ -77,14 +77,14 @@ func (s *Store) deleteDumps(ctx context.Context, from, to part, dropped func(*Du
 }
 
 // dropLabels deletes the dumps with a label on days that ended longer ago than its age. It searches a day once per process.
-func (s *Store) dropLabels(ctx context.Context, ages map[string]time.Duration, now time.Time) error {
+func (s *Store) dropLabels(ages map[string]time.Duration, now time.Time) error {
 	for label, age := range ages {
 		name, value, _ := strings.Cut(label, "=")
 		s.mu.Lock()
 		from := s.dropped[label]
 		s.mu.Unlock()
 		to := dayPart(now.Add(-age))
-		if err := s.deleteDumps(ctx, from, to, func(d *Dump) bool { return d.Labels[name] == value }); err != nil {
+		if err := s.deleteDumps(from, to, func(d *Dump) bool { return d.Labels[name] == value }); err != nil {
 			return err
 		}
 		s.mu.Lock()

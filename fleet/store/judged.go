@@ -80,10 +80,10 @@ func (s span) name(table string) string {
 }
 
 // spans returns the files of judgements to read, and those that others replaced, each in order, and the next number.
-func (s *Store) spans(ctx context.Context) (live, replaced []span, next int, err error) {
+func (s *Store) spans() (live, replaced []span, next int, err error) {
 	var all []span
 	for _, table := range []string{JudgedPaths, JudgedDevices} { // the devices last: they are written last
-		list, err := s.names(ctx, table+"/")
+		list, err := s.names(table + "/")
 		if err != nil {
 			return nil, nil, 0, err
 		}
@@ -107,10 +107,10 @@ func (s *Store) spans(ctx context.Context) (live, replaced []span, next int, err
 
 // PutJudged stores judgements. They replace earlier ones of their devices.
 func (s *Store) PutJudged(ctx context.Context, j *Judgements) error {
-	_, _, next, err := s.spans(ctx)
+	_, _, next, err := s.spans()
 	for ; err == nil; next++ {
-		if err = writeNew(ctx, s, span{next, next}.name(JudgedPaths), true, j.Paths); err == nil {
-			return write(ctx, s, span{next, next}.name(JudgedDevices), j.Devices)
+		if err = writeNew(s, span{next, next}.name(JudgedPaths), true, j.Paths); err == nil {
+			return write(s, span{next, next}.name(JudgedDevices), j.Devices)
 		} else if errors.Is(err, ErrExists) { // of another process
 			err = nil
 		}
@@ -124,10 +124,10 @@ const minJudged = 4
 // mergeJudged merges files of judgements, the latest ones, as long as each is at most twice as large as those after it
 // together; all if a device is to be left out. It keeps the last judgement of each device for which keep is true. Files that
 // were replaced before are deleted.
-func (s *Store) mergeJudged(ctx context.Context, keep func(*JudgedDevice) bool) error {
-	live, replaced, _, err := s.spans(ctx)
+func (s *Store) mergeJudged(keep func(*JudgedDevice) bool) error {
+	live, replaced, _, err := s.spans()
 	for _, n := range replaced {
-		err = cmp.Or(err, s.delete(ctx, n.name(JudgedDevices)), s.delete(ctx, n.name(JudgedPaths)))
+		err = cmp.Or(err, s.delete(n.name(JudgedDevices)), s.delete(n.name(JudgedPaths)))
 	}
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *Store) mergeJudged(ctx context.Context, keep func(*JudgedDevice) bool) 
 	devices := make([][]JudgedDevice, len(live))
 	from, sum, all := len(live), 0, false
 	for i := len(live) - 1; i >= 0; i-- {
-		if devices[i], err = Read[JudgedDevice](ctx, s, live[i].name(JudgedDevices)); err != nil {
+		if devices[i], err = Read[JudgedDevice](s, live[i].name(JudgedDevices)); err != nil {
 			return err
 		}
 		if len(devices[i]) <= 2*sum || i == len(live)-1 {
@@ -159,7 +159,7 @@ func (s *Store) mergeJudged(ctx context.Context, keep func(*JudgedDevice) bool) 
 	}
 	var j Judgements
 	for i, n := range live[from:] {
-		paths, err := Read[Judged](ctx, s, n.name(JudgedPaths))
+		paths, err := Read[Judged](s, n.name(JudgedPaths))
 		if err != nil {
 			return err
 		}
@@ -171,17 +171,17 @@ func (s *Store) mergeJudged(ctx context.Context, keep func(*JudgedDevice) bool) 
 	if to == live[from] { // the same name: a new number
 		to.last++
 	}
-	if err := write(ctx, s, to.name(JudgedPaths), j.Paths); err != nil {
+	if err := write(s, to.name(JudgedPaths), j.Paths); err != nil {
 		return err
 	}
-	return write(ctx, s, to.name(JudgedDevices), j.Devices)
+	return write(s, to.name(JudgedDevices), j.Devices)
 }
 
 // forgetJudged deletes the judgements of devices that were judged longer ago than an age and two days; 0 is no limit.
-func (s *Store) forgetJudged(ctx context.Context, age time.Duration, now time.Time) error {
+func (s *Store) forgetJudged(age time.Duration, now time.Time) error {
 	if age <= 0 {
 		return nil
 	}
 	oldest := now.Add(-age - 48*time.Hour).UnixMicro()
-	return s.mergeJudged(ctx, func(d *JudgedDevice) bool { return d.At >= oldest })
+	return s.mergeJudged(func(d *JudgedDevice) bool { return d.At >= oldest })
 }

@@ -8,7 +8,7 @@ import (
 
 // Files of judgements are merged, and the last judgement of each device stays. Old ones are deleted with the days of dumps.
 func TestJudged(t *testing.T) {
-	s, err := Open(t.Context(), t.TempDir())
+	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestJudged(t *testing.T) {
 		}
 		rates = map[string]float64{}
 		for _, name := range list[JudgedPaths] {
-			paths, err := Read[Judged](t.Context(), s, name)
+			paths, err := Read[Judged](s, name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func TestJudged(t *testing.T) {
 	if rates, files := rows(); files != 1 || len(rates) != 4 || rates["always"] != 5 {
 		t.Errorf("after three days: %d files: %v", files, rates)
 	}
-	names, err := s.names(t.Context(), JudgedPaths+"/")
+	names, err := s.names(JudgedPaths + "/")
 	if err != nil || len(names) > 2 {
 		t.Errorf("%d files are left, %v", len(names), err)
 	}

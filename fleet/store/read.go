@@ -21,8 +21,8 @@ func (d *Damaged) Error() string { return fmt.Sprintf("store: %s is damaged: %v"
 func (d *Damaged) Unwrap() error { return d.Err }
 
 // Read returns the rows of a file. T is the row type of its table. The error is a [Damaged] if the content is not what was written.
-func Read[T any](ctx context.Context, s *Store, name string) (rows []T, err error) {
-	data, err := s.Read(ctx, name)
+func Read[T any](s *Store, name string) (rows []T, err error) {
+	data, err := s.Read(name)
 	if err != nil {
 		return nil, err
 	}
@@ -55,15 +55,15 @@ func (s *Store) Quarantine(ctx context.Context, name string) error {
 		tables = []string{JudgedDevices, JudgedPaths}
 	}
 	for _, t := range tables {
-		data, err := s.bucket.read(ctx, t+"/"+rest)
+		data, err := s.Read(t + "/" + rest)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
-			err = s.put(ctx, Quarantined+t+"/"+rest, false, data)
+			err = s.put(Quarantined+t+"/"+rest, false, data)
 		}
 		if err == nil {
-			err = s.delete(ctx, t+"/"+rest)
+			err = s.delete(t + "/" + rest)
 		}
 		if err != nil {
 			return fmt.Errorf("store: %s: %w", name, err)

@@ -1,5 +1,4 @@
-// Package store keeps the heap dumps of many devices in Parquet files, in a directory
-// or a bucket.
+// Package store keeps the heap dumps of many devices in Parquet files, in a directory.
 //
 //	Batch ─Put→ files of dumps, facts and paths ─Files→ a query engine
 //	                     └─Compact→ fewer files    └─Retain→ none that are too old

@@ -34,7 +34,7 @@ func (p part) name(table, base, extension string) string {
 // Files that a compaction has replaced are deleted some time later. If a reader takes longer, a
 // file is missing; it should then take another snapshot.
 func (s *Store) Snapshot(ctx context.Context, since string) (Snapshot, error) {
-	parts, err := s.parts(ctx)
+	parts, err := s.parts()
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (s *Store) Snapshot(ctx context.Context, since string) (Snapshot, error) {
 		}
 	}
 	for _, other := range []string{Frames, Quarantined} {
-		files, err := s.names(ctx, strings.TrimSuffix(other, "/")+"/")
+		files, err := s.names(strings.TrimSuffix(other, "/") + "/")
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func (s *Store) Snapshot(ctx context.Context, since string) (Snapshot, error) {
 			list[other] = append(list[other], o.Name)
 		}
 	}
-	judged, _, _, err := s.spans(ctx)
+	judged, _, _, err := s.spans()
 	for _, n := range judged {
 		for _, table := range []string{JudgedPaths, JudgedDevices} {
 			list[table] = append(list[table], n.name(table))
@@ -94,14 +94,14 @@ func (c *compaction) sum() uint32 { return Sum(fmt.Append(nil, c.Inputs, c.Rows)
 func generation(n int) string { return fmt.Sprintf("compacted-%06d", n) }
 
 // parts lists the parts of the store.
-func (s *Store) parts(ctx context.Context) ([]contents, error) {
+func (s *Store) parts() ([]contents, error) {
 	// List compactions before dumps: if a compaction ends between the two listings, its
 	// result is ignored, and its inputs are read.
-	lists, err := s.names(ctx, compactions+"/")
+	lists, err := s.names(compactions + "/")
 	if err != nil {
 		return nil, err
 	}
-	dumps, err := s.names(ctx, Dumps+"/")
+	dumps, err := s.names(Dumps + "/")
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (s *Store) parts(ctx context.Context) ([]contents, error) {
 		if c.rows[generation(n)] = 0; !slices.Contains(c.live, generation(n)) && !slices.Contains(c.replaced, generation(n)) {
 			continue // not finished
 		}
-		list, err := s.compaction(ctx, o.Name)
+		list, err := s.compaction(o.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -156,14 +156,14 @@ func (s *Store) parts(ctx context.Context) ([]contents, error) {
 }
 
 // compaction returns a list of replaced files. Lists never change, so they are cached.
-func (s *Store) compaction(ctx context.Context, name string) (*compaction, error) {
+func (s *Store) compaction(name string) (*compaction, error) {
 	s.mu.Lock()
 	c := s.lists[name]
 	s.mu.Unlock()
 	if c != nil {
 		return c, nil
 	}
-	data, err := s.Read(ctx, name)
+	data, err := s.Read(name)
 	if err != nil {
 		return nil, err
 	}

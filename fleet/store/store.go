@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,44 +16,32 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// Store is a directory or bucket of Parquet files:
+// Store is a directory of Parquet files:
 //
 //	TABLE/day=YYYY-MM-DD/NAME.parquet
 //
 // The day is the day of receipt, UTC. A file never changes.
 type Store struct {
-	bucket bucket
-	dir    string // of the files, "" if they are not on this machine
+	dir string // absolute
 
 	mu      sync.Mutex
 	lists   map[string]*compaction // by name
 	dropped map[string]part        // by label: the day before which dropLabels has searched
 }
 
-// Open opens a store: a directory, which is created if it does not exist, or a bucket of a
-// server that speaks the protocol of Amazon S3, by a URL such as
-//
-//	s3://fleet?region=eu-west-1
-//	s3://fleet?endpoint=https://minio.example:9000
-func Open(ctx context.Context, where string) (*Store, error) {
-	if strings.Contains(where, "://") && !strings.HasPrefix(where, "file://") {
-		b, err := openS3(ctx, where)
-		if err != nil {
-			return nil, fmt.Errorf("store %s: %w", where, err)
-		}
-		return &Store{bucket: b}, nil
+// Open opens a store: a directory, which is created if it does not exist.
+func Open(where string) (*Store, error) {
+	dir, err := filepath.Abs(where)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o777)
 	}
-	dir, err := filepath.Abs(strings.TrimPrefix(where, "file://"))
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", where, err)
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	return &Store{bucket: directory(dir), dir: dir}, nil
+	return &Store{dir: dir}, nil
 }
 
-// Dir returns the directory of the files, "" if they are not on this machine.
+// Dir returns the directory of the files.
 func (s *Store) Dir() string { return s.dir }
 
 // Batch holds rows that become visible together. Its name determines the file names, so a
@@ -79,23 +65,23 @@ type Putter interface {
 
 // Put writes a batch, if it has dumps: one file of each table. The file of dumps is
 // written last; without it a reader ignores the other files. Put sorts the rows.
-func (s *Store) Put(ctx context.Context, b *Batch) error {
+func (s *Store) Put(_ context.Context, b *Batch) error {
 	if len(b.Dumps) == 0 {
 		return nil
 	}
-	return s.putIn(ctx, dayPart(b.Day), b)
+	return s.putIn(dayPart(b.Day), b)
 }
 
 // putIn writes a batch into a part.
-func (s *Store) putIn(ctx context.Context, p part, b *Batch) error {
+func (s *Store) putIn(p part, b *Batch) error {
 	b.sort()
-	if err := write(ctx, s, p.name(Paths, b.Name, ".parquet"), b.Paths); err != nil {
+	if err := write(s, p.name(Paths, b.Name, ".parquet"), b.Paths); err != nil {
 		return err
 	}
-	if err := write(ctx, s, p.name(Facts, b.Name, ".parquet"), b.Facts); err != nil {
+	if err := write(s, p.name(Facts, b.Name, ".parquet"), b.Facts); err != nil {
 		return err
 	}
-	return write(ctx, s, p.name(Dumps, b.Name, ".parquet"), b.Dumps)
+	return write(s, p.name(Dumps, b.Name, ".parquet"), b.Dumps)
 }
 
 func dayPart(t time.Time) part { return part(t.UTC().Format(time.DateOnly)) }
@@ -133,13 +119,13 @@ func (b *Batch) sort() {
 // rowsPerGroup is the number of rows that one processor of a query engine reads at once.
 const rowsPerGroup = 1 << 17
 
-// write writes rows as one file, durably if it is on this machine.
-func write[T any](ctx context.Context, s *Store, name string, rows []T) error {
-	return writeNew(ctx, s, name, false, rows)
+// write writes rows as one file, durably.
+func write[T any](s *Store, name string, rows []T) error {
+	return writeNew(s, name, false, rows)
 }
 
 // writeNew does as write does. If once is set and the file exists, it returns ErrExists.
-func writeNew[T any](ctx context.Context, s *Store, name string, once bool, rows []T) error {
+func writeNew[T any](s *Store, name string, once bool, rows []T) error {
 	var b bytes.Buffer
 	p := parquet.NewGenericWriter[T](&b, parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
 		parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.KeyValueMetadata(SchemaKey, Schema), parquet.KeyValueMetadata(sumKey, noSum))
@@ -148,59 +134,5 @@ func writeNew[T any](ctx context.Context, s *Store, name string, once bool, rows
 		return fmt.Errorf("store: %s: %w", name, err)
 	}
 	seal(b.Bytes())
-	return s.put(ctx, name, once, b.Bytes())
-}
-
-// ErrExists is returned by an attempt to write an object that must be new, but exists.
-var ErrExists = errors.New("the object exists")
-
-// put writes an object. If once is set and the object exists, put returns ErrExists.
-func (s *Store) put(ctx context.Context, name string, once bool, data []byte) error {
-	if err := s.bucket.put(ctx, name, once, data); err != nil {
-		return fmt.Errorf("store: %s: %w", name, err)
-	}
-	return nil
-}
-
-// SyncPath makes a file or the names in a directory durable.
-func SyncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
-
-// Read returns the content of a file of a [Snapshot].
-func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
-	data, err := s.bucket.read(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", name, err)
-	}
-	return data, nil
-}
-
-// names returns the objects below a prefix, sorted by name.
-func (s *Store) names(ctx context.Context, prefix string) ([]Object, error) {
-	list, err := s.bucket.list(ctx, prefix)
-	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", prefix, err)
-	}
-	return list, nil
-}
-
-// Object is a file of a store.
-type Object struct {
-	Name     string
-	Size     int64 // in bytes
-	Modified time.Time
-}
-
-// delete deletes an object, if it exists.
-func (s *Store) delete(ctx context.Context, name string) error {
-	if err := s.bucket.delete(ctx, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return s.put(name, once, b.Bytes())
 }

@@ -17,12 +17,12 @@ var ErrNoELF = errors.New("no ELF file of this build")
 
 // PutELF stores the ELF file of a build.
 func (s *Store) PutELF(ctx context.Context, build string, data []byte) error {
-	return s.put(ctx, path.Join(elfs, Escape(build)), false, data)
+	return s.put(path.Join(elfs, Escape(build)), false, data)
 }
 
 // ELF returns the ELF file of a build, or ErrNoELF.
 func (s *Store) ELF(ctx context.Context, build string) ([]byte, error) {
-	data, err := s.bucket.read(ctx, path.Join(elfs, Escape(build)))
+	data, err := s.Read(path.Join(elfs, Escape(build)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoELF
 	}
@@ -39,7 +39,7 @@ func (s *Store) PutFrames(ctx context.Context, now time.Time, rows []Frame) erro
 	}
 	err := ErrExists
 	for ; errors.Is(err, ErrExists); now = now.Add(1) {
-		err = writeNew(ctx, s, dayPart(now).name(Frames, fmt.Sprintf("%020d", now.UnixNano()), ".parquet"), true, rows)
+		err = writeNew(s, dayPart(now).name(Frames, fmt.Sprintf("%020d", now.UnixNano()), ".parquet"), true, rows)
 	}
 	return err
 }

@@ -84,7 +84,7 @@ func (s stored) Unnamed(ctx context.Context) (map[string][]string, error) { retu
 // open returns an empty store.
 func open(t *testing.T) stored {
 	t.Helper()
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func names(t *testing.T, s stored, build string) map[string]string {
 	}
 	found := map[string]string{}
 	for _, name := range list[store.Frames] {
-		rows, err := store.Read[store.Frame](t.Context(), s.Store, name)
+		rows, err := store.Read[store.Frame](s.Store, name)
 		if err != nil {
 			t.Fatal(err)
 		}

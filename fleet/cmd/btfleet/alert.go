@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/store"
@@ -24,29 +22,15 @@ import (
 // active is the time for which a build is examined after its last dump.
 const active = 7 * 24 * time.Hour
 
-// watch examines the builds that send dumps: it sets metrics, and posts alerts.
+// watch examines the builds that send dumps, and posts alerts.
 type watch struct {
 	store *store.Store
 	db    *query.DB
 	pages *page.Pages // which have computed the leaks already
 	log   *slog.Logger
-	url   string  // of the webhook, "" for none
+	url   string  // of the webhook
 	page  string  // URL of the page, "" if it is not known
 	days  float64 // alert if a heap is exhausted within these
-
-	leaks, rate, exhausted *prometheus.GaugeVec
-}
-
-// register registers the metrics.
-func (w *watch) register(r prometheus.Registerer) {
-	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "btfleet", Name: name, Help: help}, append([]string{"build", "fw"}, labels...))
-		r.MustRegister(g)
-		return g
-	}
-	w.leaks = gauge("leaks", "Call paths of a build with the word leak or probably.", "verdict")
-	w.rate = gauge("leak_bytes_per_hour", "Rate of the fastest leak of a build, on the devices that leak.")
-	w.exhausted = gauge("heap_exhausted_seconds", "Time until the heaps of the devices that leak are exhausted.", "quantile")
 }
 
 // alert is the body of a webhook.
@@ -67,48 +51,17 @@ func (w *watch) pass(ctx context.Context) error {
 		return err
 	}
 	var failed []error
-	var set []func()
 	for _, b := range list {
 		l, err := w.pages.Leaks(ctx, b.Build)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		set = append(set, func() { w.set(b, l) })
-		if w.url != "" {
-			for _, a := range w.alerts(b, l) {
-				failed = append(failed, w.once(ctx, a))
-			}
+		for _, a := range w.alerts(b, l) {
+			failed = append(failed, w.once(ctx, a))
 		}
-	}
-	// All at once, so that no alert of Prometheus ends while builds are examined.
-	w.leaks.Reset()
-	w.rate.Reset()
-	w.exhausted.Reset()
-	for _, do := range set {
-		do()
 	}
 	return errors.Join(failed...)
-}
-
-// set sets the metrics of a build.
-func (w *watch) set(b query.Build, l *query.Leaks) {
-	count := map[query.Verdict]float64{}
-	fastest := 0.0
-	for _, r := range l.Rows {
-		count[r.Verdict]++
-		if r.Verdict.Sure() && r.Rate != nil {
-			fastest = max(fastest, *r.Rate)
-		}
-	}
-	for _, v := range []query.Verdict{query.Leaking, query.Probably} {
-		w.leaks.WithLabelValues(b.Build, b.Firmware, v.String()).Set(count[v])
-	}
-	w.rate.WithLabelValues(b.Build, b.Firmware).Set(fastest)
-	if x := l.Exhaustion; x != nil && x.Hours != nil {
-		w.exhausted.WithLabelValues(b.Build, b.Firmware, "0.05").Set(*x.Hours05 * 3600)
-		w.exhausted.WithLabelValues(b.Build, b.Firmware, "0.5").Set(*x.Hours * 3600)
-	}
 }
 
 // inChat replaces what chat programs read as markup, as a mention of people or as a link: devices choose

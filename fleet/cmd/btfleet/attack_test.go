@@ -109,7 +109,7 @@ func processor(t *testing.T) time.Duration {
 // write markup or control characters into a page or a terminal.
 func TestAttacks(t *testing.T) {
 	dir := t.TempDir()
-	s, err := store.Open(t.Context(), dir)
+	s, err := store.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,6 @@ func TestAttacks(t *testing.T) {
 	defer db.Close()
 	handler := page.New(db, log)
 	alerts := &watch{store: s, db: db, pages: handler, log: log, days: 7}
-	alerts.register(registry)
 	w := &server.Writer{Spool: spool, Store: s, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
 	h := httptest.NewServer((&server.Server{Spool: spool, Limits: server.DefaultLimits, Log: log, Metrics: metrics, Pages: handler}).Handler(registry))
 	defer h.Close()
@@ -188,14 +187,10 @@ func TestAttacks(t *testing.T) {
 	if list := db.Damaged(); len(list) > 0 {
 		t.Errorf("damaged files: %q", list)
 	}
-	for _, args := range [][]string{{"builds"}, {"devices", "-n", "0"}, {"top", "--build", "good"}, {"leaks", "--build", "good"}, {"device", "markup-in-the-header"}, {"device", "huge-epoch"},
-		{"diff", "good", other}, {"query", "select * from dumps"}, {"builds", "--json"}} {
+	for _, args := range [][]string{{"builds"}, {"top", "--build", "good"}, {"leaks", "--build", "good"}, {"diff", "good", other}, {"builds", "--json"}} {
 		code, out, errs := ask(append(args, "--store", dir)...)
 		if code != 0 {
 			t.Errorf("%q: exit code %d: %.300s", args, code, errs)
-		}
-		if args[0] == "devices" && !strings.Contains(out, "d2") {
-			t.Errorf("%q: no device d2", args)
 		}
 		if strings.ContainsAny(out+errs, "\x1b\x00") || !utf8.ValidString(out+errs) {
 			t.Errorf("%q: control characters of a device", args)

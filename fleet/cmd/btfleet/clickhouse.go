@@ -53,7 +53,7 @@ func (f *rowsFlag) db(ctx context.Context) (*query.DB, error) {
 	}
 	var s *store.Store
 	if t == nil {
-		if s, err = f.open(ctx, false); err != nil {
+		if s, err = f.open(false); err != nil {
 			return nil, err
 		}
 	}

@@ -22,7 +22,7 @@ bytes per hour on some devices. The same flags write the same dumps.`,
 			if err := fleet.Check(); err != nil {
 				return cli.Usagef("%w", err)
 			}
-			s, err := to.open(c.Context(), true)
+			s, err := to.open(true)
 			if err != nil {
 				return err
 			}

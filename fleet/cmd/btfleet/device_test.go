@@ -3,12 +3,19 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,7 +37,7 @@ import (
 // fleetServer starts a server with tokens: each is its own kind, as in "read model=x".
 func fleetServer(t *testing.T, dir string, lines ...string) (url string, s *store.Store, w *server.Writer) {
 	t.Helper()
-	s, err := store.Open(t.Context(), filepath.Join(dir, "store"))
+	s, err := store.Open(filepath.Join(dir, "store"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,13 +95,13 @@ func holders(t *testing.T, s *store.Store, dir, name string) (list []string) {
 			var rows any
 			switch table, _, _ := strings.Cut(filepath.ToSlash(rel), "/"); table {
 			case store.Dumps:
-				rows, err = store.Read[store.Dump](t.Context(), s, rel)
+				rows, err = store.Read[store.Dump](s, rel)
 			case store.Facts:
-				rows, err = store.Read[store.Fact](t.Context(), s, rel)
+				rows, err = store.Read[store.Fact](s, rel)
 			case store.JudgedPaths:
-				rows, err = store.Read[store.Judged](t.Context(), s, rel)
+				rows, err = store.Read[store.Judged](s, rel)
 			case store.JudgedDevices:
-				rows, err = store.Read[store.JudgedDevice](t.Context(), s, rel)
+				rows, err = store.Read[store.JudgedDevice](s, rel)
 			}
 			if err != nil {
 				return err
@@ -145,14 +152,9 @@ func TestDeleteDevice(t *testing.T) {
 	if text := answered(t, "GET", url+"/v1/devices", "read", nil, 200); strings.Contains(text, "victim-17") || strings.Count(text, `"device":"other-`) != 6 {
 		t.Errorf("%s", text)
 	}
-	db, err := openDB(t.Context(), s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	res, err := db.Query(t.Context(), "select count(*), (select count(*) from facts) from dumps", query.Scope{}, 10)
-	if dumps := int64(3 + 4 + 5 + 6 + 7 + 8 + 20); err != nil || res.Rows[0][0] != dumps || res.Rows[0][1] != 10*dumps {
-		t.Errorf("%v, %v: want %d dumps of ten facts", res, err, dumps)
+	kept, facts := stored(t, s.Dir())
+	if dumps := 3 + 4 + 5 + 6 + 7 + 8 + 20; len(kept) != dumps || len(facts) != 10*dumps {
+		t.Errorf("%d dumps, %d facts: want %d dumps of ten facts", len(kept), len(facts), dumps)
 	}
 	send("victim-17", 21) // it may come back
 	answered(t, "DELETE", url+"/v1/devices/victim-17", "delete", nil, 204)
@@ -239,11 +241,11 @@ func TestLabels(t *testing.T) {
 	if text := answered(t, "GET", url+"/v1/builds/b", "read project=a", nil, 200); !strings.Contains(text, `"devices":2`) || strings.Contains(text, `"devices":4`) {
 		t.Errorf("%.500s", text)
 	}
-	for _, args := range []string{"builds", "devices", "leaks --build b", "top --build b", "query select(count(distinct/**/device))from/**/dumps", "query select(count(distinct/**/device))from/**/facts"} {
+	for _, args := range []string{"builds", "leaks --build b", "top --build b"} {
 		want := map[string]string{"": "4", "model=x2": "2", "region=eu": "1"}
 		for label, n := range want {
 			code, out, errs := ask(append(strings.Fields(args), "--store", s.Dir(), "--label", label)[:len(strings.Fields(args))+2+2*min(1, len(label))]...)
-			if code != 0 || args != "devices" && !strings.Contains(out, n) || args == "devices" && strings.Count(out, "dev-") != int(n[0]-'0') {
+			if code != 0 || !strings.Contains(out, n) {
 				t.Errorf("%s --label %q: exit code %d, want %s devices\n%s%s", args, label, code, n, out, errs)
 			}
 		}
@@ -252,8 +254,13 @@ func TestLabels(t *testing.T) {
 	if _, err := s.Retain(t.Context(), store.Retention{Labels: map[string]time.Duration{"model=x2": 24 * time.Hour}}, time.Now().AddDate(0, 0, 3)); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, _ := ask("devices", "--store", s.Dir()); code != 0 || strings.Contains(out, "dev-1") || strings.Contains(out, "dev-2") || !strings.Contains(out, "dev-3") {
-		t.Errorf("exit code %d, kept: %s", code, out)
+	kept := map[string]bool{}
+	dumps, _ := stored(t, s.Dir())
+	for _, d := range dumps {
+		kept[d.Device] = true
+	}
+	if len(kept) != 2 || !kept["dev-0"] || !kept["dev-3"] {
+		t.Errorf("kept: %v", kept)
 	}
 	if list := holders(t, s, s.Dir(), "dev-0"); len(list) == 0 {
 		t.Error("other devices are deleted, too")
@@ -324,4 +331,39 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// certificates writes an authority, and a certificate of it for localhost, with its key.
+func certificates(t *testing.T) (ca, cert, key string) {
+	t.Helper()
+	dir := t.TempDir()
+	file := func(name, kind string, der []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	sign := func(c, by *x509.Certificate, public *ecdsa.PublicKey, with *ecdsa.PrivateKey) []byte {
+		der, err := x509.CreateCertificate(rand.Reader, c, by, public, with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return der
+	}
+	newKey := func() *ecdsa.PrivateKey {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "root"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour)}
+	rootKey, leafKey := newKey(), newKey()
+	der, err := x509.MarshalECPrivateKey(leafKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file("ca", "CERTIFICATE", sign(root, root, &rootKey.PublicKey, rootKey)), file("cert", "CERTIFICATE", sign(leaf, root, &leafKey.PublicKey, rootKey)), file("key", "EC PRIVATE KEY", der)
 }

@@ -118,7 +118,7 @@ func (o *ingestOptions) open(ctx context.Context) (to store.Putter, known map[[2
 	}
 	var files *store.Store
 	if to = t; t == nil {
-		if files, err = o.store.open(ctx, true); err != nil {
+		if files, err = o.store.open(true); err != nil {
 			return nil, nil, nil, err
 		}
 		to = files

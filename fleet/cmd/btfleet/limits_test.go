@@ -170,7 +170,7 @@ func TestCertificateReload(t *testing.T) {
 // A damaged file is an error of compact, and its day is deleted like the others.
 func TestOldDamagedFile(t *testing.T) {
 	dir := t.TempDir()
-	s, err := store.Open(t.Context(), dir)
+	s, err := store.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-const about = `btfleet receives the heap dumps of many devices, keeps them in Parquet files in
-a directory or a bucket, and reports which call paths leak in which firmware,
-on how many devices, and how long until their heaps are exhausted.`
+const about = `btfleet receives the heap dumps of many devices, keeps them in Parquet files
+or in ClickHouse, and reports which call paths leak in which firmware, on how
+many devices, and how long until their heaps are exhausted.`
 
 const examples = `
 btfleet demo --store fleet               a simulated fleet
@@ -63,7 +63,7 @@ func newRoot() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return nil }})
 	cli.ExitCodes(root, exitCodes)
 	root.AddCommand(demoCommand(), symbolsCommand(), serveCommand(), ingestCommand(), compactCommand(), clickhouseCommand(), tokenCommand(),
-		buildsCommand(), devicesCommand(), leaksCommand(), diffCommand(), rolloutCommand(), topCommand(), deviceCommand(), queryCommand())
+		buildsCommand(), leaksCommand(), diffCommand(), rolloutCommand(), topCommand())
 	for _, c := range root.Commands() {
 		cli.ExitCodes(c, ownCodes[c.Name()])
 		check := c.Args

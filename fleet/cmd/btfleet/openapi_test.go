@@ -26,7 +26,7 @@ import (
 // api starts a server with tokens over a simulated fleet.
 func api(t *testing.T) (url string, fleet simulate.Fleet) {
 	t.Helper()
-	s, err := store.Open(t.Context(), t.TempDir())
+	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

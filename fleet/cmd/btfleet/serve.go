@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -34,29 +32,24 @@ import (
 
 // serve is the state of btfleet serve.
 type serve struct {
-	store      rowsFlag
-	keep       retention
-	spool      string
-	size       cli.Size // of the spool
-	listen     string
-	tokens     string
-	cert, key  string
-	pair       atomic.Pointer[tls.Certificate] // of cert and key
-	clientCA   string
-	jwtKey     string
-	project    string
-	mqtt       server.MQTT
-	broker     string
-	brokerCA   string
-	brokerCert string
-	brokerKey  string
-	every      time.Duration
-	rate       float64
-	values     int
-	builds     int
-	webhook    string
-	url        string
-	warn       float64
+	store     rowsFlag
+	keep      retention
+	spool     string
+	size      cli.Size // of the spool
+	listen    string
+	tokens    string
+	cert, key string
+	pair      atomic.Pointer[tls.Certificate] // of cert and key
+	clientCA  string
+	jwtKey    string
+	project   string
+	every     time.Duration
+	rate      float64
+	values    int
+	builds    int
+	webhook   string
+	url       string
+	warn      float64
 }
 
 func serveCommand() *cobra.Command {
@@ -72,10 +65,10 @@ compressed (Content-Encoding: gzip or zstd). build and fw are for logs whose
 ~h#boot line does not name them. An upload that is sent again counts once; of a
 log that has grown, what is after the last dump of the device is added. The
 answer 201 says that the upload is on disk; 429 and 507 have a Retry-After.
-With --mqtt it subscribes to a broker, too. /metrics is for Prometheus, and
-/healthz for a load balancer. An interrupt ends it after all is written.
+/metrics is for Prometheus, and /healthz for a load balancer. An interrupt ends
+it after all is written.
 SIGHUP makes it read the files of --tokens, --cert and --key again.`,
-		Example: "btfleet serve --listen :8470 --tokens tokens --cert tls.pem --key key.pem\nbtfleet serve --store 's3://heap?region=eu-west-1' --mqtt mqtt://broker:1883", Args: cobra.NoArgs, RunE: o.run}
+		Example: "btfleet serve --listen :8470 --tokens tokens --cert tls.pem --key key.pem\nbtfleet serve --store /var/lib/btfleet --listen :8470 --tokens tokens", Args: cobra.NoArgs, RunE: o.run}
 	o.store.add(c)
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.keep.add(f)
@@ -86,7 +79,6 @@ SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 	f.StringVar(&o.cert, "cert", "", "`FILE` with the certificate chain for TLS, in PEM")
 	f.StringVar(&o.key, "key", "", "`FILE` with the key of the certificate")
 	f.StringVar(&o.clientCA, "client-ca", "", "`FILE` with the certificates, in PEM, that sign those of devices: a device with one needs no token")
-	f.StringVar(&o.jwtKey, "jwt-key", "", "`FILE` with public keys in PEM, or a secret, that sign JSON Web Tokens of devices")
 	f.StringVar(&o.project, "project-header", "", "`NAME` of the header by which a proxy says which project its user may see")
 	f.StringVar(&o.spool, "spool", "spool", "`DIR` for uploads that are not in the store yet, on a local disk")
 	o.size = 4 << 30
@@ -96,12 +88,6 @@ SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 	f.Float64Var(&o.rate, "rate", 1, "limit of uploads per second of one device: `N`")
 	f.IntVar(&o.values, "values-per-day", server.DefaultLimits.Values, "limit of the values (dumps, their call paths and frames) that one device sends per day: `N`")
 	f.IntVar(&o.builds, "builds-per-day", server.DefaultLimits.Builds, "limit of the builds that one device sends per day: `N`")
-	f.StringVar(&o.broker, "mqtt", "", "`URL` of a broker: mqtt://USER:PASSWORD@HOST, mqtts://HOST")
-	f.StringVar(&o.brokerCA, "mqtt-ca", "", "`FILE` with the certificates that the broker's must be signed by, in PEM")
-	f.StringVar(&o.brokerCert, "mqtt-cert", "", "`FILE` with this server's certificate for the broker, in PEM")
-	f.StringVar(&o.brokerKey, "mqtt-key", "", "`FILE` with the key of that certificate")
-	f.StringVar(&o.mqtt.Filter, "topic", "lwsbt/+/dump", "`FILTER` for topics of the broker; the level + is the device")
-	f.StringVar(&o.mqtt.Client, "client-id", "btfleet", "`NAME` of this server at the broker")
 	cli.AddFlags(c, "Server", f)
 	f = pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&o.webhook, "webhook", "", "`URL` that gets a POST with JSON when a build has its first leak, and when a heap is exhausted within --warn-days")
@@ -116,32 +102,12 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	var err error
-	if o.mqtt.URL, err = url.Parse(o.broker); o.broker != "" && (err != nil || o.mqtt.URL.Hostname() == "" || o.mqtt.URL.Scheme != "mqtt" && o.mqtt.URL.Scheme != "mqtts") {
-		return cli.Usagef("--mqtt: expected a URL such as mqtt://HOST or mqtts://USER:PASSWORD@HOST:8883")
-	}
-	if _, err := server.Topics(o.mqtt.Filter); err != nil {
-		return cli.Usagef("--topic: %v", err)
-	}
-	if o.mqtt.TLS, err = o.brokerTLS(); err != nil {
-		return err
-	}
 	tokens, err := o.readTokens()
 	if err != nil {
 		return err
 	}
 	if err := o.readPair(); err != nil {
 		return err
-	}
-	var signed *server.JWT
-	if o.jwtKey != "" {
-		file, err := os.ReadFile(o.jwtKey)
-		if err == nil {
-			signed, err = server.ReadJWT(file)
-		}
-		if err != nil {
-			return cli.Usagef("--jwt-key %s: %w", o.jwtKey, err)
-		}
 	}
 	tables, err := o.store.tables()
 	if err != nil {
@@ -153,7 +119,7 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // SIGHUP is for reload
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process
-	to, err := o.store.open(ctx, true)
+	to, err := o.store.open(true)
 	if err != nil {
 		return err
 	}
@@ -177,17 +143,16 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	}
 	defer db.Close()
 	handler := page.New(db, log)
-	s := &server.Server{Spool: spool, Tokens: tokens, JWT: signed, Project: o.project, Limits: server.DefaultLimits, Log: log, Metrics: metrics, Pages: handler}
+	s := &server.Server{Spool: spool, Tokens: tokens, Project: o.project, Limits: server.DefaultLimits, Log: log, Metrics: metrics, Pages: handler}
 	s.Limits.Rate, s.Limits.Values, s.Limits.Builds = rate.Limit(o.rate), o.values, o.builds
 	alerts := &watch{store: to, db: db, pages: handler, log: log, url: o.webhook, page: o.url, days: o.warn}
-	alerts.register(registry)
 	w := &server.Writer{Spool: spool, Store: to, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
 	s.Writer = w
 	w.DeleteDevice = func(ctx context.Context, device string) error {
 		if tables != nil {
 			return tables.DeleteDevice(ctx, device)
 		}
-		return errors.Join(to.DeleteDevice(ctx, device), db.ForgetCopies())
+		return to.DeleteDevice(ctx, device)
 	}
 	if tables != nil {
 		w.Store = tables
@@ -213,40 +178,13 @@ func (o *serve) check() error {
 	if o.clientCA != "" && (o.cert == "" || o.tokens == "") {
 		return cli.Usagef("--client-ca needs --cert, and --tokens for those who read")
 	}
-	if (o.jwtKey != "" || o.project != "") && o.tokens == "" {
-		return cli.Usagef("--jwt-key and --project-header need --tokens for those who read")
+	if o.project != "" && o.tokens == "" {
+		return cli.Usagef("--project-header needs --tokens for those who read")
 	}
 	if o.url != "" && !isHTTP(o.url) {
 		return cli.Usagef("--url: expected a URL such as https://fleet.example.com")
 	}
 	return nil
-}
-
-// brokerTLS returns the configuration for a connection with the broker, nil without flags for it.
-func (o *serve) brokerTLS() (_ *tls.Config, err error) {
-	if (o.brokerCert == "") != (o.brokerKey == "") {
-		return nil, cli.Usagef("--mqtt-cert and --mqtt-key belong together")
-	}
-	if o.brokerCA == "" && o.brokerCert == "" {
-		return nil, nil
-	}
-	if !strings.HasPrefix(o.broker, "mqtts://") {
-		return nil, cli.Usagef("--mqtt-ca and --mqtt-cert need --mqtt mqtts://HOST")
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.brokerCA != "" {
-		if config.RootCAs, err = pool("--mqtt-ca", o.brokerCA); err != nil {
-			return nil, err
-		}
-	}
-	if o.brokerCert != "" {
-		pair, err := tls.LoadX509KeyPair(o.brokerCert, o.brokerKey)
-		if err != nil {
-			return nil, cli.Usagef("--mqtt-cert: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
 }
 
 // pool reads certificates in PEM.
@@ -362,13 +300,8 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 		}, s.Log)
 	})
 	work.Go(func() { every(ctx, o.every, func() error { return b.alerts.pages.Refresh(ctx) }, s.Log) })
-	work.Go(func() { every(ctx, time.Hour, func() error { return b.alerts.pass(ctx) }, s.Log) })
-	if o.broker != "" {
-		work.Go(func() {
-			if err := s.Subscribe(ctx, o.mqtt); err != nil {
-				s.Log.Error("MQTT", "err", err)
-			}
-		})
+	if o.webhook != "" {
+		work.Go(func() { every(ctx, time.Hour, func() error { return b.alerts.pass(ctx) }, s.Log) })
 	}
 	h := server.HTTPServer(s.Handler(registry), s.Log)
 	if o.clientCA != "" {

@@ -23,23 +23,21 @@ type storeFlag struct{ where string }
 
 func (f *storeFlag) add(c *cobra.Command) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.StringVar(&f.where, "store", "fleet", "the store: a `DIR`, or a bucket: s3://NAME?region=REGION, or with &endpoint=URL")
+	flags.StringVar(&f.where, "store", "fleet", "the `DIR` of the store")
 	cli.AddFlags(c, "Store", flags)
 }
 
 // open opens the store. A directory must exist unless create is set.
-func (f *storeFlag) open(ctx context.Context, create bool) (*store.Store, error) {
-	if !create && !strings.Contains(f.where, "://") {
+func (f *storeFlag) open(create bool) (*store.Store, error) {
+	if !create {
 		if info, err := os.Stat(f.where); errors.Is(err, fs.ErrNotExist) {
 			return nil, cli.Usagef("--store %s: no such directory; btfleet serve or ingest makes it", f.where)
 		} else if err == nil && !info.IsDir() {
 			return nil, cli.Usagef("--store %s: not a directory", f.where)
 		}
 	}
-	s, err := store.Open(ctx, f.where)
-	if errors.Is(err, store.ErrBucket) {
-		return nil, cli.Failedf("--%w", err)
-	} else if err != nil {
+	s, err := store.Open(f.where)
+	if err != nil {
 		return nil, cli.Usagef("--%w", err)
 	}
 	return s, nil
@@ -90,7 +88,7 @@ deletes what exceeds --keep-days and --keep-size. btfleet serve does the same
 every hour. A file that is damaged is moved to the directory quarantine.`,
 		Example: "btfleet compact --store fleet --keep-days 90", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := from.open(c.Context(), false)
+			s, err := from.open(false)
 			if err != nil {
 				return err
 			}

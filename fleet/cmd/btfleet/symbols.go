@@ -39,7 +39,7 @@ build is that of the linker's note (-Wl,--build-id), or that of --build.`,
 			if err != nil {
 				return err
 			}
-			files, err := in.open(c.Context(), true)
+			files, err := in.open(true)
 			if err != nil {
 				return err
 			}
