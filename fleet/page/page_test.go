@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	pprof "github.com/google/pprof/profile"
 	"io"
 	"log/slog"
 	"math"
@@ -17,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	pprof "github.com/google/pprof/profile"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -48,7 +49,7 @@ func serveStore(t *testing.T, devices int) (url string, fleet simulate.Fleet, s 
 		t.Fatal(err)
 	}
 	fleet = simulate.Default()
-	fleet.Devices = devices
+	fleet.Devices, fleet.Paths = devices, 30
 	if _, _, err := fleet.Store(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +361,7 @@ func TestCache(t *testing.T) {
 // The page of all builds tells which leak, and how fast. Rows that arrive later are shown without a restart, and of
 // the builds only theirs is examined again.
 func TestStatus(t *testing.T) {
-	url, fleet, s, p := serveStore(t, 600)
+	url, fleet, s, p := serveStore(t, 300)
 	status := func() (m map[string]*Status) {
 		var answer builds
 		if err := json.Unmarshal([]byte(get(t, url+"/v1/builds", 200)), &answer); err != nil {
@@ -380,7 +381,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("build %d: not known", i)
 		case i != fleet.Leak.Build && (s.Verdict != "none" || s.Paths != 0 || s.Rate != nil):
 			t.Errorf("build %d: %+v", i, s)
-		case i == fleet.Leak.Build && (s.Verdict != "leak" || s.Paths != 1 || math.Abs(*s.Rate-fleet.Leak.Rate) > 20 || s.Grew < 2 || s.Grew > 6 || s.Hours == nil):
+		case i == fleet.Leak.Build && (s.Verdict != "leak" || s.Paths != 1 || math.Abs(*s.Rate-fleet.Leak.Rate) > 20 || s.Grew < 2 || s.Grew > 4 || s.Hours == nil):
 			t.Errorf("the leak: %+v", s)
 		}
 	}
@@ -444,7 +445,7 @@ func TestChromium(t *testing.T) {
 	cmdtest.Long(t)
 	cmdtest.Need(t, "chromium")
 	axe := cmdtest.Axe(t)
-	url, fleet := serve(t, 400)
+	url, fleet := serve(t, 200)
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatal(err)
@@ -558,7 +559,7 @@ func TestPprof(t *testing.T) {
 	}
 	slices.Sort(values)
 	slices.Reverse(values)
-	for i, h := range answer.Top[:20] {
+	for i, h := range answer.Top[:10] {
 		if math.Abs(values[i]-h.Mean) > 1 || len(p.Sample[i].Location) < 2 || p.Sample[i].Location[0].Line[0].Function.Name == "" {
 			t.Errorf("sample %d: %v bytes, want %v", i, values[i], h.Mean)
 		}

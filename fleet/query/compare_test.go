@@ -11,6 +11,7 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // population is two builds, and what their devices hold: as paths of two builds that do not differ.
@@ -101,10 +102,24 @@ func (p *population) updated(n int, load float64) {
 	}
 }
 
+// many returns n with LWSBT_FULL=all, else a quarter of it.
+func many(n int) int {
+	if !cmdtest.All() {
+		n /= 4
+	}
+	return n
+}
+
+// atMost returns the number of events of a probability in n tries that three standard deviations more than expected are.
+func atMost(n int, p float64) int {
+	return int(float64(n)*p + 3*math.Sqrt(float64(n)*p*(1-p)))
+}
+
 // Of builds that do not differ, at most one in a hundred diffs says that a path probably changed, and one in ten
 // thousand that it changed. At most a twentieth of the rare paths possibly changed.
 func TestEqualBuilds(t *testing.T) {
-	const diffs, rare = 1000, 12
+	const rare = 12
+	diffs := many(1000)
 	for _, devices := range [][2]int64{{40, 40}, {10, 150}} {
 		var probably, changed, possibly int
 		for seed := range uint64(diffs) {
@@ -125,8 +140,7 @@ func TestEqualBuilds(t *testing.T) {
 			}
 		}
 		t.Logf("%d devices: changed in %d, probably in %d of %d diffs; %d paths possibly", devices, changed, probably, diffs, possibly)
-		// Three standard deviations more than expected.
-		if changed > 1 || changed+probably > 10+9 || possibly > rare*diffs/20 {
+		if changed > 1 || changed+probably > atMost(diffs, 0.01) || possibly > rare*diffs/20 {
 			t.Errorf("%d devices: changed in %d, probably in %d of %d diffs; %d paths possibly", devices, changed, probably, diffs, possibly)
 		}
 	}
@@ -155,7 +169,7 @@ func TestConstantPaths(t *testing.T) {
 
 // The tests of devices that ran both builds keep to their p-values, also if the load differs a little between the times of both.
 func TestEqualUpdated(t *testing.T) {
-	const diffs = 300
+	diffs := many(300)
 	for _, c := range []struct {
 		devices int64
 		load    float64
@@ -177,8 +191,7 @@ func TestEqualUpdated(t *testing.T) {
 			}
 		}
 		t.Logf("%+v: p at most 0.01 in %d, 0.1 in %d of %d diffs", c, hundredth, tenth, diffs)
-		// Three standard deviations more than expected.
-		if hundredth > 3+6 || hundredth+tenth > 30+16 {
+		if hundredth > atMost(diffs, 0.01) || hundredth+tenth > atMost(diffs, 0.1) {
 			t.Errorf("%+v: p at most 0.01 in %d, 0.1 in %d of %d diffs", c, hundredth, tenth, diffs)
 		}
 	}

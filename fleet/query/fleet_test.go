@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // asked returns the rows of a query over the tables.
@@ -72,7 +72,7 @@ func TestFindsTheLeak(t *testing.T) {
 // TestFindsTheLeakOften repeats the test for three fleets of 10,000 devices and 20 of 2,500, of which 25 leak. No other
 // path is reported.
 func TestFindsTheLeakOften(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") != "all" {
+	if !cmdtest.All() {
 		t.Skip("it takes over ten minutes: LWSBT_FULL is not all")
 	}
 	for _, c := range []struct{ devices, paths, fleets, least int }{{2500, 150, 20, 19}, {10_000, 30, 3, 3}} {

@@ -1,17 +1,17 @@
 package query
 
 import (
-	"os"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/fleet/simulate"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // TestPower measures how often a leak is found, by the number of devices of a build and the
 // share that leaks, and logs the table of fleet/docs/fleet-leaks.md. A larger share must not be found
 // less often.
 func TestPower(t *testing.T) {
-	if os.Getenv("LWSBT_FULL") != "all" {
+	if !cmdtest.All() {
 		t.Skip("it takes minutes: LWSBT_FULL is not all")
 	}
 	t.Log("devices  share  first  leak  leak or probably; others accused; fleets")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/internal/figures"
 )
 
@@ -142,11 +142,8 @@ func (s *worldScore) check(t *testing.T) {
 func TestWorlds(t *testing.T) {
 	fleets, seed := 1, uint64(1)
 	only := []string{"config", "few", "caches", "week", "bases"}
-	switch os.Getenv("LWSBT_FULL") {
-	case "all":
+	if cmdtest.All() {
 		fleets, seed, only = 20, 92_000, nil
-	case "1":
-		only = nil
 	}
 	var scores []*worldScore
 	t.Run("fleets", func(t *testing.T) {
@@ -157,7 +154,7 @@ func TestWorlds(t *testing.T) {
 			}
 			t.Run(w.Name, func(t *testing.T) {
 				t.Parallel()
-				scores[i].add(t, &w, true)
+				scores[i].add(t, &w, only == nil || w.Name == "bases")
 				for n := 1; n < fleets && w.Name != "bases"; n++ {
 					next := worlds(seed + uint64(n))[i]
 					scores[i].add(t, &next, false) // TestInMemory: with the answers of a store

@@ -155,6 +155,9 @@ func TestAttacks(t *testing.T) {
 	if err := s.Compact(t.Context(), 0); err != nil {
 		t.Errorf("compaction: %v", err)
 	}
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer hook.Close()
+	alerts.url = hook.URL
 	if err := alerts.pass(t.Context()); err != nil {
 		t.Errorf("alerts: %v", err)
 	}

@@ -206,7 +206,10 @@ func TestKillClickHouse(t *testing.T) {
 	cmdtest.Long(t)
 	ch := fleettest.ClickHouse(t)
 	runSQL(t, ch, printed(t, "clickhouse", "schema"))
-	const kills = 10
+	kills := 5
+	if cmdtest.All() {
+		kills = 20
+	}
 	sent := kill(t, t.TempDir(), kills, "--clickhouse", ch)
 	tables, err := clickhouse.Open(ch)
 	if err != nil {

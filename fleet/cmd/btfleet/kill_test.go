@@ -29,7 +29,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	os.RemoveAll(leakyDir)
+	os.Exit(code)
 }
 
 // start starts btfleet serve at an address and waits until it listens.
@@ -138,7 +140,7 @@ func TestKill(t *testing.T) {
 	case cmdtest.All():
 		kills = 200
 	case cmdtest.Full():
-		kills = 40
+		kills = 20
 	}
 	dir := t.TempDir()
 	sent := kill(t, dir, kills)

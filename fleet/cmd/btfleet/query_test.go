@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/fleet/clickhouse"
@@ -29,21 +30,45 @@ func ask(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// leaky creates a store with a small fleet whose build 1.4.1 leaks on every third device.
+// leaky returns a copy of a store with a small fleet whose build 1.4.1 leaks on every third device.
 func leaky(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := store.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := simulate.Default()
-	f.Devices, f.Builds, f.Paths, f.Leak.Build, f.Leak.Share, f.Leak.Rate = 300, 2, 30, 1, 0.33, 500
-	if _, _, err := f.Store(t.Context(), s); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(leakyStore())); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
+
+// leakyDir is the directory of that store, which TestMain deletes.
+var leakyDir string
+
+// leakyStore writes that store, once.
+var leakyStore = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "btfleet-")
+	if err != nil {
+		panic(err)
+	}
+	leakyDir = dir
+	s, err := store.Open(dir)
+	if err != nil {
+		panic(err)
+	}
+	f := simulate.Default()
+	f.Devices, f.Builds, f.Paths, f.Leak.Build, f.Leak.Share, f.Leak.Rate = 300, 2, 30, 1, 0.33, 500
+	if _, _, err := f.Store(context.Background(), s); err != nil {
+		panic(err)
+	}
+	db, err := query.Open(context.Background(), s)
+	if err != nil {
+		panic(err)
+	}
+	defer db.Close()
+	if err := db.Judge(context.Background()); err != nil {
+		panic(err)
+	}
+	return dir
+})
 
 func TestQuestions(t *testing.T) {
 	dir := leaky(t)

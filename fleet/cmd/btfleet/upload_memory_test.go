@@ -46,7 +46,9 @@ func atLimit(t *testing.T, kind int, device string) []byte {
 // The memory of a server that reads 16 hostile uploads at the same time, of as many devices and addresses, and then writes them, is
 // at most that of SECURITY.md.
 func TestMemoryOfUploads(t *testing.T) {
-	cmdtest.Long(t)
+	if !cmdtest.All() {
+		t.Skip("it takes minutes: LWSBT_FULL is not all")
+	}
 	security, err := os.ReadFile(filepath.FromSlash("../../../SECURITY.md"))
 	if err != nil {
 		t.Fatal(err)
