@@ -214,7 +214,7 @@ func (t *Target) compilers() []string {
 	native := t.machine == machines[runtime.GOARCH][0] && (t.class == elf.ELFCLASS64) == (strconv.IntSize == 64)
 	switch {
 	case t.musl && native:
-		return []string{"musl-gcc"}
+		return []string{"musl-gcc -nodefaultlibs"} // its children may be programs of glibc, which cannot load musl
 	case t.musl:
 		return nil
 	case native:

@@ -242,6 +242,10 @@ static __attribute__((constructor)) void loaded(void)
 
 /* ---------------------------------------------------------------- for gdb */
 
+#ifdef __GLIBC__
+extern __typeof__(dladdr1) dladdr1 __attribute__((weak)); /* a child of musl has none */
+#endif
+
 /* used finds the function that the program calls. Of a program that takes a function's
  * address, dlsym may return a place in the program that leads to the function. */
 static void *used(const char *name)
@@ -251,7 +255,7 @@ static void *used(const char *name)
 	Dl_info info;
 	const ElfW(Sym) *symbol = NULL;
 
-	if (p && dladdr1(p, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol && symbol->st_shndx == SHN_UNDEF)
+	if (p && &dladdr1 && dladdr1(p, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol && symbol->st_shndx == SHN_UNDEF)
 		return dlsym(RTLD_NEXT, name);
 #endif
 	return p;

@@ -85,9 +85,9 @@ static void keep_open(struct open_file *k, const char *name, int f)
 	k->device = info.st_dev;
 	k->inode = info.st_ino;
 	if (exec_inherited(name) < 0)
-		f = fcntl(f, F_DUPFD_CLOEXEC, (int)(limit.rlim_cur < 1000 ? limit.rlim_cur / 2 : 900));
+		f = set_file(f, F_DUPFD_CLOEXEC, (int)(limit.rlim_cur < 1000 ? limit.rlim_cur / 2 : 900));
 	else
-		fcntl(f, F_SETFD, FD_CLOEXEC);
+		set_file(f, F_SETFD, FD_CLOEXEC);
 	k->fd = f;
 }
 
@@ -158,7 +158,7 @@ static const char *name_for_next(const struct open_file *k, int mode, char *spac
 
 	if ((exec_inherited(k->name) < 0 && !access(k->name, mode)) || !is_open(k))
 		return k->name;
-	fcntl(k->fd, F_SETFD, 0);
+	set_file(k->fd, F_SETFD, 0);
 	digits[--at] = 0;
 	for (n = (unsigned)k->fd; n || !digits[at]; n /= 10)
 		digits[--at] = (char)('0' + n % 10);
@@ -170,9 +170,9 @@ static const char *name_for_next(const struct open_file *k, int mode, char *spac
 static void close_at_exec(void)
 {
 	if (memory.fd >= 0)
-		fcntl(memory.fd, F_SETFD, FD_CLOEXEC);
+		set_file(memory.fd, F_SETFD, FD_CLOEXEC);
 	if (library.fd >= 0)
-		fcntl(library.fd, F_SETFD, FD_CLOEXEC);
+		set_file(library.fd, F_SETFD, FD_CLOEXEC);
 }
 
 #define PRELOAD "LD_PRELOAD="

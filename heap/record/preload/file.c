@@ -64,7 +64,7 @@ static bool fits(const struct ring_header *h, uint64_t bytes)
 struct ring_header *ring_map(const char *path, int *file)
 {
 	struct stat info;
-	int inherited = exec_inherited(path), f = inherited < 0 ? open(path, O_RDWR | O_CLOEXEC) : fcntl(inherited, F_DUPFD_CLOEXEC, 0);
+	int inherited = exec_inherited(path), f = inherited < 0 ? open(path, O_RDWR | O_CLOEXEC) : set_file(inherited, F_DUPFD_CLOEXEC, 0);
 
 	if (f < 0)
 		f = ring_ask(path);

@@ -2,7 +2,6 @@
  * The start of the process, and forks. Nothing is done at exit: the records stay in the rings.
  */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -75,6 +74,20 @@ static void in_child(void)
 	gate->ring = NULL; /* where the kernel did not do it */
 }
 
+/* at_fork has the C library call f in the child of a fork. In glibc, pthread_atfork is a part of each
+ * library that calls it. */
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *) __attribute__((weak));
+extern int pthread_atfork(void (*)(void), void (*)(void), void (*)(void)) __attribute__((weak));
+extern char __dso_handle __attribute__((visibility("hidden")));
+
+static void at_fork(void (*f)(void))
+{
+	if (&__register_atfork)
+		__register_atfork(NULL, NULL, f, &__dso_handle);
+	else if (&pthread_atfork)
+		pthread_atfork(NULL, NULL, f);
+}
+
 bool process_start(const char *path, bool attaching)
 {
 	int file;
@@ -97,7 +110,7 @@ bool process_start(const char *path, bool attaching)
 	madvise(page, PAGE, MADV_WIPEONFORK); /* before Linux 4.14, only forks of the C library are known: in_child */
 	gate = page;
 	origin.parent = getppid();
-	pthread_atfork(NULL, NULL, in_child);
+	at_fork(in_child);
 	open_gate();
 	/* The first record. */
 	self.level = 1;

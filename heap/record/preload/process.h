@@ -6,6 +6,7 @@
 
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "preload.h"
 
@@ -18,6 +19,13 @@
 #define FUTEX_WAIT 0
 #define FUTEX_WAKE 1
 #define FUTEX_PRIVATE 128
+
+/* The child of a recorded program may have another C library, and loads this one all the same. So functions
+ * that only one C library has are not called by their names. */
+static inline int set_file(int f, int command, long value)
+{
+	return (int)syscall(SYS_fcntl, f, command, value);
+}
 
 /* file is a descriptor of the memory, which may be closed later. */
 bool slots_start(int file);
