@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/heap/core"
 	"github.com/lwsbt/lwsbt/heap/core/alloc"
 	"github.com/lwsbt/lwsbt/heap/core/tasks"
@@ -22,27 +21,12 @@ var knownOwners = []string{"active", "lwsbt_heap"}
 // wrapped is the name of the struct lwsbt_heap in device/adapters/wrap.c.
 const wrapped = "lwsbt_wrapped"
 
-// wrappedProfile is the name of the struct lwsbt_profile there.
-const wrappedProfile = "lwsbt_wrapped_profile"
-
 // findHeap finds the list of blocks, or those of an allocator. A list that a symbol leads to comes first, then the
-// allocators; memory is searched for blocks with --carve, or if a list that a symbol names was overwritten. It returns nil
-// if there is none besides profiles.
-func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.Profile) (*core.Heap, error) {
-	blocks := o.needsBlocks()
-	err := core.ErrNoHeap
-	var h *core.Heap
+// allocators; memory is searched for blocks with --carve, or if a list that a symbol names was overwritten.
+func (o *heapOptions) findHeap(in *input, search core.Search) (*core.Heap, error) {
 	search.Named = !o.carve
-	if len(profiles) == 0 || len(search.Owners)+len(search.Typed) > 0 {
-		h, err = in.FindHeap(search)
-	}
-	if err == nil && len(profiles) > 0 && h.Expected() == 0 && len(h.Damage)+len(h.Notes()) == 0 {
-		h, err = nil, core.ErrNoHeap
-	}
+	h, err := in.FindHeap(search)
 	switch {
-	case err == nil && len(profiles) > 0:
-		return nil, cli.Usagef("the blocks of the profile at %#x are counted by call path, those of the list at %#x are not: --owner selects one of them",
-			profiles[0].Addr, h.Owners[0].Addr)
 	case err == nil && h.Owners[0].Carved && !o.carve && len(search.Typed) == 0:
 		if foreign, err := o.findForeign(in, nil); err == nil && len(unproven(o.arenas)) == 0 {
 			return foreign, nil
@@ -51,10 +35,6 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 		return h, nil
 	case !errors.Is(err, core.ErrNoHeap):
 		return h, err
-	case len(profiles) > 0 && blocks:
-		return nil, cli.Usagef("the blocks of the profile at %#x are in no list: not with --only, --by, --leaks or --damage", profiles[0].Addr)
-	case len(profiles) > 0:
-		return nil, nil
 	case len(search.Typed) > 0:
 		x := search.Typed[0]
 		return nil, cli.Usagef("the list of blocks is in %s at %#x, which is not in this image", x.Name, x.Addr)
@@ -65,11 +45,6 @@ func (o *heapOptions) findHeap(in *input, search core.Search, profiles []*core.P
 		}
 	}
 	return nil, cli.Usagef("no heap in this image: no list of libwebsockets or device/, and no heap of %s%s", strings.Join(alloc.Names(), ", "), in.hint())
-}
-
-// needsBlocks reports whether the flags need blocks.
-func (o *heapOptions) needsBlocks() bool {
-	return o.blocks || o.only != "" || o.leaks || o.damage || o.by != ""
 }
 
 // manyBlocks is the number of blocks from which on memory matters more than time.
@@ -143,6 +118,7 @@ func (o *heapOptions) search(in *input) (s core.Search, err error) {
 		s.Owners = append(s.Owners, list...)
 		if !s.Strict {
 			s.Typed = append(s.Typed, in.typed(f, wrapped, "lwsbt_heap")...)
+			in.dropCounted(f, &s)
 		}
 	}
 	for _, n := range names {
@@ -153,34 +129,15 @@ func (o *heapOptions) search(in *input) (s core.Search, err error) {
 	return s, nil
 }
 
-// profiles returns the tables of call paths, and removes them and their heaps from search.
-func (o *heapOptions) profiles(in *input, search *core.Search) ([]*core.Profile, error) {
-	if o.carve {
-		return nil, nil
-	}
-	var candidates []core.Symbol
-	for f := range in.loaded {
-		candidates = append(candidates, in.typed(f, wrappedProfile, "lwsbt_profile")...)
-	}
-	if search.Strict {
-		candidates = slices.DeleteFunc(candidates, func(x core.Symbol) bool {
-			return !slices.ContainsFunc(search.Owners, func(o core.Symbol) bool { return x.Addr == o.Addr || x.Name == o.Name })
-		})
-	}
-	if len(candidates) == 0 {
-		return nil, nil
-	}
-	code, shift := in.code()
-	list := in.FindProfiles(candidates, code, shift)
-	for _, p := range list {
-		if p.Sample != list[0].Sample {
-			return nil, cli.Usagef("the profiles at %#x and %#x are sampled differently: --owner selects one of them", list[0].Addr, p.Addr)
+// dropCounted removes the heaps from search whose blocks a struct lwsbt_profile counts by call path: they are in no list.
+func (in *input) dropCounted(f *elfFile, s *core.Search) {
+	for _, p := range in.typed(f, "lwsbt_wrapped_profile", "lwsbt_profile") {
+		if heap, _ := in.Pointer(p.Addr); heap != 0 {
+			counted := func(x core.Symbol) bool { return x.Addr == heap }
+			s.Owners, s.Typed = slices.DeleteFunc(s.Owners, counted), slices.DeleteFunc(s.Typed, counted)
+			in.note("%s counts blocks by call path: its log has the table", cli.Printable(p.Name))
 		}
-		known := func(x core.Symbol) bool { return x.Addr == p.Addr || x.Addr == p.Heap || x.Name == p.Name }
-		search.Owners = slices.DeleteFunc(search.Owners, known)
-		search.Typed = slices.DeleteFunc(search.Typed, known)
 	}
-	return list, nil
 }
 
 // typed returns the variables of a file with a struct of device/: that of wrap.c by its name, others by debug information.
@@ -212,29 +169,6 @@ func (in *input) hint() string {
 		return "; heaps of freertos, newlib and picolibc need an ELF file with symbols"
 	}
 	return in.unreadHint() + "; is it the program of this image? --owner names its list"
-}
-
-// code returns the code ranges of the files, and the shift of their offsets. (BT-CODE-3)
-func (in *input) code() (code []codec.Range, shift int) {
-	for f := range in.loaded {
-		file := f.open()
-		if file == nil {
-			continue
-		}
-		l, err := file.Layout()
-		if err != nil {
-			in.note("%v", err)
-		}
-		if len(code) == 0 {
-			shift = l.Shift
-		}
-		shift = min(shift, l.Shift)
-		for _, x := range l.Code {
-			x.Start = in.fit(x.Start + f.bias)
-			code = append(code, x)
-		}
-	}
-	return code, shift
 }
 
 // roots returns the data and bss of the program's files, and the variables of its

@@ -52,8 +52,7 @@ structures of the program's allocator. --carve searches memory for such a list
 if there are no symbols.
 
 -o FILE writes the heap as a recording, for btheap and btdecode, --record prints
-it. If the program counts by call path in a struct lwsbt_profile, heap prints
-that table.`,
+it.`,
 		Example: `
 btcore heap core -e app.elf                      leak or fragmentation, who
 btcore heap --leaks core -e app.elf              what is leaked
@@ -111,14 +110,14 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 	if err := in.addRegs(); err != nil {
 		return err
 	}
-	h, profiles, err := o.find(in)
+	h, err := o.find(in)
 	if err != nil {
-		o.warn(c, in, nil, profiles)
+		in.warn(c)
 		return err
 	}
 	o.absent = in.Absent(in.roots())
-	err = in.write(c, func(w io.Writer) error { return o.write(w, in, h, profiles) })
-	o.warn(c, in, h, profiles)
+	err = in.write(c, func(w io.Writer) error { return o.write(w, in, h) })
+	o.warn(c, in, h)
 	if err != nil {
 		return err
 	}
@@ -127,36 +126,31 @@ func (o *heapOptions) run(c *cobra.Command, in *input) error {
 
 // short returns the exit code: that of an answer that is not whole if the image is damaged or lacks memory.
 func (o *heapOptions) short(in *input, h *core.Heap) error {
-	if len(in.Notes())+len(o.absent)+len(unproven(o.arenas)) > 0 || h != nil && len(h.Damage)+len(h.Notes()) > 0 {
+	if len(in.Notes())+len(o.absent)+len(unproven(o.arenas))+len(h.Damage)+len(h.Notes()) > 0 {
 		return cli.Exit(cli.Short)
 	}
 	return nil
 }
 
 // find finds the heap that the flags select.
-func (o *heapOptions) find(in *input) (*core.Heap, []*core.Profile, error) {
+func (o *heapOptions) find(in *input) (*core.Heap, error) {
 	kinds, err := allocators(o.allocator)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if len(kinds) > 0 {
 		h, err := o.findForeign(in, kinds)
 		if errors.Is(err, alloc.ErrNone) {
 			err = cli.Usagef("no heap of %s in this image%s", o.allocator, in.hint())
 		}
-		return h, nil, err
+		return h, err
 	}
 	search, err := o.search(in)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	search.FollowsCall = in.followsCall()
-	profiles, err := o.profiles(in, &search)
-	if err != nil {
-		return nil, nil, err
-	}
-	h, err := o.findHeap(in, search, profiles)
-	return h, profiles, err
+	return o.findHeap(in, search)
 }
 
 // addRegs adds the thread of --regs.
@@ -187,7 +181,7 @@ func (in *input) addRegs() error {
 const maxDWARF = 128
 
 // write writes the output that the flags select.
-func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap, profiles []*core.Profile) error {
+func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap) error {
 	switch {
 	case o.by != "":
 		return o.writeTypes(w, in, h)
@@ -217,11 +211,8 @@ func (o *heapOptions) write(w io.Writer, in *input, h *core.Heap, profiles []*co
 	switch {
 	case o.blocks:
 		return o.writeBlocks(w, in, h)
-	case h != nil && !o.record && o.only == "" && len(profiles) == 0 && in.output == "-":
+	case !o.record && o.only == "" && in.output == "-":
 		return o.overview(w, in, h)
-	}
-	if len(profiles) > 0 {
-		return in.WritePaths(w, profiles)
 	}
 	return in.WriteRecording(w, h, o.keep(in, h))
 }
@@ -245,16 +236,8 @@ func (o *heapOptions) keep(in *input, h *core.Heap) func(int) bool {
 }
 
 // warn writes notes, and the lists that were found, to standard error.
-func (o *heapOptions) warn(c *cobra.Command, in *input, h *core.Heap, profiles []*core.Profile) {
+func (o *heapOptions) warn(c *cobra.Command, in *input, h *core.Heap) {
 	in.warn(c)
-	for _, p := range profiles {
-		n, _ := p.Live()
-		say(c, fmt.Sprintf("%s of %s in the profile at %#x (variable %s); %s found in memory",
-			cli.Count(n, "block"), cli.Count(len(p.Entries), "path"), p.Addr, p.Name, cli.Count(p.Found, "block")))
-	}
-	if h == nil {
-		return
-	}
 	for _, t := range h.Notes() {
 		say(c, t)
 	}

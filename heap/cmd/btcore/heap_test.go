@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -239,5 +241,58 @@ func TestHeapHelp(t *testing.T) {
 				t.Errorf("%v: over 80 columns: %s", args, line)
 			}
 		}
+	}
+}
+
+// TestCountedByPath reads a program whose blocks are in no list, since device/ counts them by call path: they are those of its
+// allocator, glibc. The program prints its live blocks.
+func TestCountedByPath(t *testing.T) {
+	cmdtest.Long(t)
+	src, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	exe, core, truth := filepath.Join(dir, "app"), filepath.Join(dir, "core"), filepath.Join(dir, "truth.txt")
+	args := []string{"-g", "-O2", "-w", "-fexceptions", "-DON_DEVICE", "-I", filepath.Join(src, "device/include"),
+		"-o", exe, filepath.Join(src, "heap/core/testdata/profile.c")}
+	for _, name := range strings.Fields("choose encode decode line head event parse heap trim alloc dump paths packet profile profile_blocks profile_dump sums device paths_head") {
+		args = append(args, filepath.Join(src, "device/src", name+".c"))
+	}
+	tool(t, "gcc", args...)
+	gdb := tool(t, "gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "break stop", "-ex", "run > "+truth,
+		"-ex", "generate-core-file "+core, exe)
+	text, err := os.ReadFile(truth)
+	if _, e := os.Stat(core); err != nil || e != nil {
+		t.Skipf("gdb cannot make core files here: %s", gdb)
+	}
+	code, out, errs := execute("heap", core, "--blocks", "--json", "-e", exe)
+	if code != cli.OK || !strings.Contains(errs, "table counts blocks by call path: its log has the table") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	var found []jsonBlock
+	for line := range strings.Lines(out) {
+		var b jsonBlock
+		if err := json.Unmarshal([]byte(line), &b); err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, b)
+	}
+	live := 0
+	for line := range strings.Lines(string(text)) {
+		var addr, size uint64
+		if n, _ := fmt.Sscanf(line, "live %x %d", &addr, &size); n < 2 {
+			continue
+		}
+		live++
+		if !slices.ContainsFunc(found, func(b jsonBlock) bool {
+			start, err := strconv.ParseUint(b.Addr, 0, 64)
+			return err == nil && start < addr && addr+size <= start+b.Size && b.State != "leaked"
+		}) {
+			t.Errorf("the block at %#x of %d bytes is in none that is held", addr, size)
+		}
+	}
+	if live < 100 {
+		t.Errorf("%d live blocks", live)
 	}
 }

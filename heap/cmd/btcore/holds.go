@@ -79,13 +79,12 @@ func (o *holdsOptions) run(c *cobra.Command, in *input) error {
 	if err := in.addRegs(); err != nil {
 		return err
 	}
-	o.leaks = true // blocks are needed
-	h, _, err := o.find(in)
+	h, err := o.find(in)
 	if err != nil {
 		in.warn(c)
 		return err
 	}
-	o.absent, o.leaks = in.Absent(in.roots()), false
+	o.absent = in.Absent(in.roots())
 	if o.path == "" && !o.json && o.before == "" && len(unproven(o.arenas)) == 0 && h.Foreign { // before the graph: less memory
 		l := in.findLeaks(h)
 		o.doubtful, o.doubtBytes = l.Count(h, core.OnSlack, core.OnStack)
@@ -96,7 +95,7 @@ func (o *holdsOptions) run(c *cobra.Command, in *input) error {
 	t := in.types(h)
 	g.Types = t.names.At
 	err = in.write(c, func(w io.Writer) error { return o.write(w, in, g, names) })
-	o.warn(c, in, h, nil)
+	o.warn(c, in, h)
 	if err != nil {
 		return err
 	}

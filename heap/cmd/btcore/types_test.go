@@ -133,7 +133,7 @@ func typesOf(t *testing.T, file, exe string) (*core.Heap, *types.Names) {
 		t.Fatal(err)
 	}
 	o := heapOptions{leaks: true}
-	h, _, err := o.find(&in)
+	h, err := o.find(&in)
 	if err != nil {
 		t.Fatal(err)
 	}
