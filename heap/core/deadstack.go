@@ -8,11 +8,8 @@ import (
 
 // redZone returns the number of bytes below the stack pointer that a function may use.
 func redZone(machine elf.Machine) uint64 {
-	switch machine {
-	case elf.EM_X86_64:
+	if machine == elf.EM_X86_64 {
 		return 128
-	case elf.EM_PPC64:
-		return 512
 	}
 	return 0
 }
@@ -83,7 +80,7 @@ func (m *Image) describe(stacks []stack, data []span) {
 // parts returns the memory in spans with known bytes, without that of ELF files.
 func (m *Image) parts(list []span) (out []Segment) {
 	for _, s := range list {
-		segs := m.segmentsIn(s)
+		segs := m.SegmentsIn(s.start, s.end)
 		for i := range segs {
 			if !segs[i].ELF {
 				out = append(out, segs[i].in(s))
@@ -93,11 +90,11 @@ func (m *Image) parts(list []span) (out []Segment) {
 	return out
 }
 
-// segmentsIn returns the segments that overlap a span.
-func (m *Image) segmentsIn(s span) []Segment {
+// SegmentsIn returns the segments that overlap the memory between two addresses.
+func (m *Image) SegmentsIn(start, end uint64) []Segment {
 	segs := m.Segments()
-	segs = segs[sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= s.start }):]
-	return segs[:sort.Search(len(segs), func(i int) bool { return segs[i].Addr >= s.end })]
+	segs = segs[sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= start }):]
+	return segs[:sort.Search(len(segs), func(i int) bool { return segs[i].Addr >= end })]
 }
 
 // in returns the part of a segment that is in a span, which overlaps it.

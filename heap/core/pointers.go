@@ -161,7 +161,7 @@ func (g *graph) pointersIn(s span, visit func(at uint64, block int)) {
 	}
 	low -= min(low, firstElement)
 	size, order := g.m.PointerSize(), g.m.ByteOrder()
-	segs := g.m.segmentsIn(s)
+	segs := g.m.SegmentsIn(s.start, s.end)
 	for i := range segs {
 		seg := &segs[i]
 		if seg.ELF {
@@ -198,7 +198,7 @@ func (g *graph) hidden(s span, visit func(at uint64, block int)) {
 	size, order := g.m.PointerSize(), g.m.ByteOrder()
 	const page = 4096
 	usual := size == 8 && order == binary.LittleEndian // without calls
-	segs := g.m.segmentsIn(s)
+	segs := g.m.SegmentsIn(s.start, s.end)
 	for i := range segs {
 		seg := &segs[i]
 		if seg.ELF {

@@ -67,7 +67,7 @@ func layoutOf(machine elf.Machine, word int) (layout, bool) {
 		return newLayout(45, 40, 6+29).seq(0, 6, 32), true
 	case machine == elf.EM_MIPS:
 		return newLayout(45, 34, 29).seq(0, 0, 32), true
-	case machine == elf.EM_PPC || machine == elf.EM_PPC64:
+	case machine == elf.EM_PPC:
 		return newLayout(48, 32, 1, 65, 36, 66, 35).seq(0, 0, 32), true
 	case machine == elf.EM_XTENSA: // pc, ps, then special registers and reserved words
 		return newLayout(xtensaRegs+16, 0, xtensaRegs+1).seq(0, xtensaRegs, 16), true
@@ -120,8 +120,6 @@ func readThread(machine elf.Machine, word int, order binary.ByteOrder, desc []by
 		t.TLS = t.Values[4]
 	case machine == elf.EM_PPC:
 		t.TLS = t.Values[2] - powerBias
-	case machine == elf.EM_PPC64:
-		t.TLS = t.Values[13] - powerBias
 	case machine == elf.EM_S390: // access registers 0 and 1, after the others
 		if acrs := desc[regs+l.count*size:]; len(acrs) >= 8 {
 			t.TLS = uint64(order.Uint32(acrs))<<32 | uint64(order.Uint32(acrs[4:]))
@@ -131,11 +129,8 @@ func readThread(machine elf.Machine, word int, order binary.ByteOrder, desc []by
 	for reg, i := range l.dwarf {
 		t.Regs[reg] = t.Values[i]
 	}
-	switch machine { // with its bias, the thread pointer would point to unrelated memory
-	case elf.EM_PPC:
+	if machine == elf.EM_PPC { // with its bias, the thread pointer would point to unrelated memory
 		t.Values[2] = t.TLS
-	case elf.EM_PPC64:
-		t.Values[13] = t.TLS
 	}
 	return t, nil
 }

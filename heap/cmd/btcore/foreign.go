@@ -92,10 +92,6 @@ func describe(c *cobra.Command, heaps []*alloc.Heap) {
 		}
 		say(c, fmt.Sprintf("%s at %#x: %s in %s, %s free in %s, the largest %s", h.Name, h.Addr,
 			cli.Count(bytes, "byte"), cli.Count(used, "block"), cli.Count(holes, "byte"), cli.Count(free, "hole"), cli.Number(h.Largest())))
-		if w, ok := h.InTheWay(); ok {
-			say(c, fmt.Sprintf("without the block at %#x of %s, the largest hole would have %s", w.Block.Addr,
-				cli.Count(w.Block.Size, "byte"), cli.Number(w.Hole)))
-		}
 		if h.Proven() && len(h.Proof) > 0 && len(h.Damage) == 0 {
 			var checks []string
 			for _, p := range h.Proof {

@@ -269,6 +269,7 @@ func TestEndsOfStacks(t *testing.T) {
 	}{
 		{"thread.c", cli.OK, nil, []string{" body  ", " main  ", "prologue      ??  (in libc.so+"}},
 		{"noreturn.c", cli.OK, []string{"-O2", "-fno-reorder-functions", "-fno-toplevel-reorder"}, []string{" die  ", " work  ", " _start\n"}},
+		{"noreturn.c", cli.OK, []string{"-O2", "-gz", "-fno-asynchronous-unwind-tables", "-fno-reorder-functions"}, []string{" die  ", "cfi           work  "}},
 		{"calldata.c", cli.OK, nil, []string{", which was read, but has no code there)", " prologue      f  ", " g  ", " main  "}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package alloc
 import (
 	"cmp"
 	"encoding/binary"
-	"sort"
 
 	"github.com/lwsbt/lwsbt/heap/core"
 )
@@ -21,10 +20,9 @@ func word(b []byte, size uint64, order binary.ByteOrder) uint64 {
 // words calls visit for each aligned word of the memory between start and end, until visit
 // returns false or the budget is used up.
 func (f *finder) words(start, end uint64, visit func(addr, v uint64) bool) {
-	segs := f.m.Segments()
+	segs := f.m.SegmentsIn(start, end)
 	order := f.m.ByteOrder()
-	first := sort.Search(len(segs), func(i int) bool { return segs[i].Addr+uint64(len(segs[i].Data))-1 >= start })
-	for i := first; i < len(segs) && segs[i].Addr < end; i++ {
+	for i := range segs {
 		s := &segs[i]
 		if s.ELF {
 			continue

@@ -17,7 +17,6 @@ const (
 	streamMemory    = 5
 	streamException = 6
 	streamSystem    = 7
-	streamMemory64  = 9
 )
 
 // Platforms on which the code of an exception is a signal.
@@ -109,14 +108,6 @@ func readMinidump(b []byte, d *Dump) error {
 		addr, size := r.u64(e), r.u32(e+8)
 		if at := r.u32(e + 12); at != r.stacks[addr] { // stacks are listed twice
 			d.add(addr, r.part(at, size, "memory"))
-		}
-	}
-	if at, ok := r.streams[streamMemory64]; ok {
-		data := r.u64(at + 8)
-		for i := range min(r.u64(at), uint64(len(b))/16) {
-			size := r.u64(at + 16 + 16*i + 8)
-			d.add(r.u64(at+16+16*i), r.part(data, size, "memory"))
-			data += size
 		}
 	}
 	r.modules()

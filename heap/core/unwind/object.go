@@ -170,7 +170,7 @@ func (o *Object) readSection(s *elf.Section) {
 		if b, err := s.Data(); err == nil {
 			o.eh = readFrames(b, s.Addr, true, o.arch.order, word)
 		}
-	case s.Name == ".debug_frame" || s.Name == ".zdebug_frame":
+	case s.Name == ".debug_frame":
 		if b, err := s.Data(); err == nil {
 			o.debug = readFrames(b, 0, false, o.arch.order, word)
 		}
