@@ -266,3 +266,18 @@ func TestSecondTime(t *testing.T) {
 		}
 	}
 }
+
+// A damaged record with user fields has about the length of the others of its kind, whatever its prefix.
+func TestLengthOfKind(t *testing.T) {
+	for length, want := range map[int]int64{36: 0, 37: 1, 43: 1, 44: 0} { // 30 characters in common: 3 may be damaged
+		var r Reconciler[string, int]
+		r.Begin(1, nil, nil)
+		for _, end := range []string{"0000000000", "1111111111", "3333333333"} {
+			r.Add(&recording.Item{Text: []byte(text(31)[:30] + end)}, Record[string, int]{Path: "a", Bytes: 16, Fields: true})
+		}
+		r.End(&recording.Dump{End: header(3, 48)}, math.MaxUint64)
+		if s := dumped(&r, 1, 16, rec{text(31)[:30] + strings.Repeat("2", length-30), "?", 0}); s.Restored != want {
+			t.Errorf("%d characters: %+v, want %d restored", length, s, want)
+		}
+	}
+}
