@@ -52,3 +52,67 @@ func TestTraceOfLine(t *testing.T) {
 		t.Errorf("no segments: %+v", traces)
 	}
 }
+
+// A daily cycle may explain the rise at the end of a boot of a quarter of a day to two days.
+func TestPossibleCycles(t *testing.T) {
+	for hours, want := range map[float64]string{5.9: "", 6.1: dailyWhy, 47.9: dailyWhy, 48.1: ""} {
+		var of Boot
+		lowest := math.Max(0, hours-12)
+		for i := range 60 { // a bin each
+			at := hours * float64(i) / 59
+			of.At, of.Value = append(of.At, at), append(of.Value, 40000-3000*math.Cos(2*math.Pi*(at-lowest)/24))
+		}
+		s := newSet([]*boot{reduce(&of, 0, 8)}, 8)
+		from := int(math.Ceil(float64(s.slots) * lowest / hours))
+		if s.cuts = []int{0, from, s.slots}; from == 0 {
+			s.cuts = s.cuts[1:]
+		}
+		if got := s.otherwise(window{since: from, to: s.slots}, true); got != want {
+			t.Errorf("%v hours: %q, want %q", hours, got, want)
+		}
+	}
+}
+
+// Three paths that grow by the same part, to 15 %, grow together. The growth is that from the first to the last values: of each 16
+// reports one.
+func TestAlike(t *testing.T) {
+	path := func(reports, ends int, growth float64) (s Series) {
+		v := slices.Repeat([]float64{1000}, reports)
+		for i := range ends {
+			v[i], v[reports-1-i] = 100, 100*(1+growth)
+		}
+		return Series{Boots: []Boot{{Value: v}}}
+	}
+	for _, c := range []struct {
+		reports, ends int
+		growth        []float64
+		want          bool // of the first
+	}{
+		{31, 1, []float64{0.5, 0.5, 0.5}, true}, {31, 1, []float64{0.5, 0.5}, false}, {31, 1, []float64{0.5, 0.57, 0.43}, true}, {31, 1, []float64{0.5, 0.58, 0.5}, false},
+		{32, 2, []float64{0.5, 0.5, 0.5}, true}, {32, 1, []float64{0.5, 0.5, 0.5}, false}, {1, 1, []float64{0.5, 0.5, 0.5}, false},
+	} {
+		paths := map[int]Series{}
+		for i, g := range c.growth {
+			paths[i] = path(c.reports, c.ends, g)
+		}
+		if got := alike(paths); got[0] != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// A path is a part of the load if it has a value for each time, and varies by half a block.
+func TestPathsOfLoad(t *testing.T) {
+	for _, c := range []struct {
+		boot Boot
+		want int
+	}{
+		{Boot{At: []float64{1, 2, 3}, Value: []float64{100, 102, 104}}, 1}, {Boot{At: []float64{1, 2, 3}, Value: []float64{100, 102, 103}}, 0},
+		{Boot{At: []float64{1, 2, 3}, Value: []float64{100, 104}}, 0}, {Boot{At: []float64{1, 2, 3}, Value: []float64{-4, 0, 4}}, 0}, {Boot{}, 0},
+	} {
+		var l load
+		if l.add(Series{Boots: []Boot{c.boot}, Quantum: 8}); len(l.curves) != c.want {
+			t.Errorf("%v: %d curves, want %d", c.boot, len(l.curves), c.want)
+		}
+	}
+}

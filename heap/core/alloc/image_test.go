@@ -312,3 +312,47 @@ func TestRegisteredHeaps(t *testing.T) {
 		}
 	}
 }
+
+// A block whose header was overwritten in front of its canary still begins behind the canary.
+func TestHeaderBeforeCanary(t *testing.T) {
+	for _, s := range images(t) {
+		if !strings.HasPrefix(s.name, "esp-idf-poisoned") {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			p := s.run(t)
+			m, program := p.open(t)
+			heaps, err := Find(m, program, MultiHeap)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cases, kept := 0, 0
+			for i, x := range p.readTruth(t) {
+				if i%10 != 0 {
+					continue
+				}
+				for _, h := range heaps {
+					k := h.block(x.addr)
+					if k < 0 {
+						continue
+					}
+					cases++
+					m, program := p.open(t, patch{h.Blocks[k].start(), []byte("ABCD")})
+					again, err := Find(m, program, MultiHeap)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, h := range again {
+						if k := h.block(x.addr); k >= 0 && h.Blocks[k].Addr == x.addr && h.Blocks[k].Trust == Damaged {
+							kept++
+						}
+					}
+					m.Close()
+				}
+			}
+			if cases < 10 || kept < cases*9/10 {
+				t.Errorf("%d of %d blocks begin behind their canary", kept, cases)
+			}
+		})
+	}
+}
