@@ -14,6 +14,10 @@ import (
 
 const helloRequest = "hello btp=1"
 
+// maxLine limits the length of a BTP/1 line, in bytes. The text of a blob of 65,535 bytes fits
+// in hexadecimal, with space to spare.
+const maxLine = 1 << 20
+
 // Line returns the request in BTP/1, without its line end.
 func (r Request) Line(id string) string {
 	return string(r.Op) + " " + id + " " + r.Op.row().in.line(&r)
@@ -38,25 +42,6 @@ func ParseRequest(line string) (id string, r Request, ok bool, err error) {
 		err = fmt.Errorf("%s: %w", op, err)
 	}
 	return words[1], r, true, err
-}
-
-// Line returns the answer to a request for op with this ID, without a line end.
-func (a Answer) Line(op Op, id string) string {
-	switch a.Outcome {
-	case OK:
-		o := op.row().out
-		return o.verb + " " + id + " " + o.write(a)
-	case Reject:
-		out := "reject " + id + " " + a.Reason
-		if a.Bit >= 0 {
-			out += " bit=" + strconv.Itoa(a.Bit)
-		}
-		if a.Text != "" {
-			out += " " + a.Text
-		}
-		return out
-	}
-	return strings.TrimRight("skip "+id+" "+a.Text, " ")
 }
 
 // ParseAnswer reads the line, without its line end, that a testee answered to the request for
@@ -114,27 +99,6 @@ func (a *Answer) parseReject(rest string) error {
 // maxReason and maxText limit the words of a rejection, in bytes, because they are printed for
 // each vector that fails.
 const maxReason, maxText = 64, 400
-
-// Line returns the answer to hello, without a line end.
-func (h Hello) Line() string {
-	words := []string{"hello", "btp=1", "name=" + h.Name, "version=" + h.Version}
-	words = append(words, "ops="+joined(h.Ops, ","))
-	if len(h.Machines) > 0 {
-		words = append(words, "machines="+namesOf(h.Machines))
-	}
-	if len(h.Searches) > 0 {
-		words = append(words, "searches="+namesOf(h.Searches))
-	}
-	return strings.Join(words, " ")
-}
-
-func namesOf[T fmt.Stringer](list []T) string {
-	names := make([]string, len(list))
-	for i, x := range list {
-		names[i] = x.String()
-	}
-	return strings.Join(names, ",")
-}
 
 // ParseHello reads a testee's answer to hello.
 func ParseHello(line string) (h Hello, err error) {

@@ -128,3 +128,36 @@ func misbehave(how string) {
 }
 
 var flipFlop bool
+
+// serveLine answers a line other than quit as a testee does.
+func serveLine(t Testee, line string) (string, error) {
+	hello := t.Hello()
+	if line == helloRequest {
+		machines := strings.ReplaceAll(strings.Trim(fmt.Sprint(hello.Machines), "[]"), " ", ",")
+		return "hello btp=1 name=" + hello.Name + " version=" + hello.Version +
+			" ops=" + joined(hello.Ops, ",") + " machines=" + machines, nil
+	}
+	id, r, known, err := ParseRequest(line)
+	if err != nil {
+		return "", err
+	}
+	if !known || !hello.Offers(r) {
+		return "skip " + id + " unsupported", nil
+	}
+	answers, err := t.Ask([]Request{r})
+	if err != nil {
+		return "", err
+	}
+	switch a := answers[0]; a.Outcome {
+	case OK:
+		o := r.Op.row().out
+		return o.verb + " " + id + " " + o.write(a), nil
+	case Reject:
+		if a.Bit >= 0 {
+			return fmt.Sprintf("reject %s %s bit=%d %s", id, a.Reason, a.Bit, a.Text), nil
+		}
+		return "reject " + id + " " + a.Reason + " " + a.Text, nil
+	default:
+		return "skip " + id + " " + a.Text, nil
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -48,42 +47,21 @@ func btvSeeds(t testing.TB) [][]byte {
 	return seeds
 }
 
-// FuzzBTP sends any lines to a BTP/1 server: each is answered by one line, until an error
-// names a line.
+// FuzzBTP reads any line as a request of BTP/1: it is written again and read as the same one, or an error has words.
 func FuzzBTP(f *testing.F) {
 	seed(f, btpSeeds())
 	f.Fuzz(func(t *testing.T, in []byte) {
-		testee, err := conformance.Codec(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out bytes.Buffer
-		err = conformance.Serve(testee, bytes.NewReader(in), &out)
-		if out.Len() > 0 && !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
-			t.Fatalf("%q: an answer without a line end: %q", in, out.Bytes())
-		}
-		asked := strings.Split(string(in), "\n")
-		if asked[len(asked)-1] == "" {
-			asked = asked[:len(asked)-1]
-		}
-		if quit := slices.Index(asked, "quit"); quit >= 0 {
-			asked = asked[:quit]
-		}
-		answered := strings.Count(out.String(), "\n")
-		var e *conformance.ParseError
-		switch {
-		case err == nil:
-			if answered != len(asked) {
-				t.Fatalf("%q: %d lines, %d answers: %q", in, len(asked), answered, out.String())
+		for _, line := range strings.Split(string(in), "\n") {
+			id, r, known, err := conformance.ParseRequest(line)
+			switch {
+			case err != nil && err.Error() == "":
+				t.Fatalf("%q: an error without words", line)
+			case err != nil || !known:
+				continue
 			}
-		case !errors.As(err, &e) || e.Row != answered+1 || e.Row > len(asked):
-			t.Fatalf("%q: %d answers, then %#v", in, answered, err)
-		}
-		for i, answer := range strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n") {
-			verb, _, _ := strings.Cut(answer, " ")
-			if answered > 0 && !slices.Contains([]string{"hello", "ok", "reject", "blob", "text", "part", "skip",
-				"marks", "found", "head", "records", "paths", "events", "name", "offsets", "addresses"}, verb) {
-				t.Fatalf("%q is answered by %q", asked[i], answer)
+			written := r.Line(id)
+			if _, again, _, err := conformance.ParseRequest(written); err != nil || again.Line(id) != written {
+				t.Fatalf("%q was written as %q, then as %q: %v", line, written, again.Line(id), err)
 			}
 		}
 	})
@@ -111,16 +89,15 @@ func btpSeeds() [][]byte {
 	return seeds
 }
 
-// FuzzAnswer parses any line as the answer of a testee: the result is an answer that
-// round-trips, or an error.
+// FuzzAnswer parses any line as the answer of a testee: the result is an answer with what its
+// outcome needs, or an error.
 func FuzzAnswer(f *testing.F) {
 	seed(f, answerSeeds())
 	f.Fuzz(func(t *testing.T, in []byte) {
 		line := string(in)
 		if h, err := conformance.ParseHello(line); err == nil {
-			again, err := conformance.ParseHello(h.Line())
-			if err != nil || again.Line() != h.Line() {
-				t.Fatalf("%q was written as %q, then as %q: %v", line, h.Line(), again.Line(), err)
+			if len(h.Ops) == 0 {
+				t.Fatalf("%q: no operations", line)
 			}
 		} else if err.Error() == "" {
 			t.Fatalf("%q: an error without words", line)
@@ -136,11 +113,6 @@ func FuzzAnswer(f *testing.F) {
 				t.Fatalf("%q to %s is a %s", line, op, a.Outcome)
 			case a.Outcome == conformance.Reject && a.Reason == "":
 				t.Fatalf("%q: a rejection without a reason", line)
-			}
-			once := a.Line(op, "7")
-			again, err := conformance.ParseAnswer(once, op, "7")
-			if err != nil || again.Line(op, "7") != once || again.Outcome != a.Outcome || !again.Value.Equal(a.Value) {
-				t.Fatalf("%q to %s was written as %q, then as %q: %v", line, op, once, again.Line(op, "7"), err)
 			}
 		}
 	})

@@ -19,7 +19,6 @@ func FuzzCommand(f *testing.F) {
 			Args: []string{"--seed", "1", "--jobs", "1", "-"}, Verdict: true},
 		{Args: []string{"--seed", "1", "--jobs", "1", "--format", "json", "--known", "FILE", "--run", "end/*"}, Verdict: true},
 		{Name: "list", Flags: [][]string{{"--run", "*a*"}}, Args: []string{"-"}},
-		{Name: "serve"},
 	}
 	for _, path := range []string{"../../conformance/vectors/end.btv", "../../conformance/vectors/text.btv"} {
 		data, err := os.ReadFile(path)

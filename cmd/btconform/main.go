@@ -46,7 +46,7 @@ func newRoot() *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE:    func(c *cobra.Command, args []string) error { return o.test(c, args) },
 	})
-	root.AddCommand(newList(), newServe(), newFuzz())
+	root.AddCommand(newList(), newFuzz())
 	root.DisableFlagsInUseLine = true
 	cli.ExitCodes(root, exitCodes)
 	cli.AddFlags(root, "Testing", o.flags())
@@ -66,11 +66,3 @@ func testeeOf(c *cobra.Command, args []string) (paths, testee []string, dash boo
 
 // errNoTestee is the error of a program whose name is empty.
 var errNoTestee = cli.BadArgsf("the name of the program is empty")
-
-// noArgs rejects arguments.
-func noArgs(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return cli.BadArgsf("%s %s, expected no argument", c.Name(), args[0])
-	}
-	return nil
-}

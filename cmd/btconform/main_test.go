@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // mainVar makes the test binary the command.
@@ -110,9 +110,6 @@ func TestRun(t *testing.T) {
 		{"list", "list @good.btv", "", cli.OK, "good\tdecode\tBT-BLOB-2\t", ""},
 		{"list --help", "list --help", "", cli.OK, "Usage:", ""},
 		{"list nothing", "list --run x @good.btv", "", cli.Usage, "", "no vector's ID matches --run x"},
-		{"serve", "serve", "hello btp=1\ndecode 1 00100004 word=64\nquit\n", cli.OK, "ok 1 size=0 pcs=-\n", ""},
-		{"serve nonsense", "serve", "hello btp=1\ndecode 1 xyz\n", cli.Usage, "hello btp=1", `serve: stdin:2: decode: hex "xyz"`},
-		{"serve argument", "serve now", "", cli.Usage, "", "serve now, expected no argument"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var args []string
@@ -133,7 +130,7 @@ func TestRun(t *testing.T) {
 			if !strings.Contains(stderr.String(), c.stderr) || c.stderr == "" && stderr.Len() > 0 {
 				t.Errorf("stderr %q, want %q", stderr.String(), c.stderr)
 			}
-			if c.code == cli.Usage && c.name != "serve nonsense" && stdout.Len() > 0 {
+			if c.code == cli.Usage && stdout.Len() > 0 {
 				t.Errorf("stdout %q beside a fault of usage", stdout.String())
 			}
 		})
@@ -146,7 +143,7 @@ func TestHelpWidth(t *testing.T) {
 	for _, c := range newRoot().Commands() {
 		args = append(args, []string{c.Name(), "--help"})
 	}
-	if len(args) < 5 {
+	if len(args) < 4 {
 		t.Errorf("%d helps, want that of each command", len(args))
 	}
 	for _, a := range args {
@@ -165,30 +162,12 @@ func TestHelpWidth(t *testing.T) {
 	}
 }
 
-// Our own serve, like any implementation under test, passes all built-in vectors.
-func TestServeAsTestee(t *testing.T) {
-	var stdout, stderr bytes.Buffer
-	args := append([]string{"--format", "json", "--strict-reasons", "--"}, self(t, "serve")...)
-	if code := run(args, nil, &stdout, &stderr); code != cli.OK {
-		t.Fatalf("exit %d: %s%s", code, stdout.String(), stderr.String())
-	}
-	var report struct {
-		Testee string
-		Counts struct{ Pass, Fail, Skip, Warnings int }
-	}
-	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
-		t.Fatal(err)
-	}
-	if report.Testee != "lwsbt-go" || report.Counts.Pass < 500 || report.Counts.Fail+report.Counts.Skip+report.Counts.Warnings > 0 {
-		t.Errorf("%+v", report)
-	}
-}
-
 // The command that a failure shows repeats it.
 func TestAgain(t *testing.T) {
+	cmdtest.Need(t, "python3")
 	file := write(t, "it's wrong.btv", wrong)
 	var stdout, stderr bytes.Buffer
-	args := append([]string{"--as-written", file, "--"}, self(t, "serve")...)
+	args := []string{"--as-written", file, "--", "python3", "../../conformance/example/testee.py"}
 	if code := run(args, nil, &stdout, &stderr); code != cli.Short {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
