@@ -2,11 +2,12 @@ package fuzz
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/codec/callpath"
 	"github.com/lwsbt/lwsbt/conformance"
-	"github.com/lwsbt/lwsbt/gen"
+	"github.com/lwsbt/lwsbt/conformance/fuzz"
 	"github.com/lwsbt/lwsbt/gen/gentest"
 )
 
@@ -28,13 +29,9 @@ func FuzzPathLine(f *testing.F) {
 // FuzzNames adds the paths of any lines to a Names: resolved paths have at most 1,024
 // frames and the name of the original path, also if they are resolved again.
 func FuzzNames(f *testing.F) {
-	var logs [][]byte
-	for s := range uint64(20) {
-		var log []byte
-		for i := range s % 5 {
-			log = append(append(log, gen.PathLine(100*s+i)...), '\n')
-		}
-		logs = append(logs, log, []byte("~p#AAAACAAAAAAA\n~p#AAAADAAAAAABAAA"))
+	logs := [][]byte{[]byte("~p#AAAACAAAAAAA\n~p#AAAADAAAAAABAAA")}
+	for log := range slices.Chunk(madeUp(f, 60, "pline"), 4) {
+		logs = append(logs, bytes.Join(log, []byte("\n")))
 	}
 	seed(f, logs)
 	f.Fuzz(func(t *testing.T, log []byte) {
@@ -66,12 +63,30 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
+// madeUp returns what btconform fuzz asks for operations.
+func madeUp(t testing.TB, n int, ops ...conformance.Op) (list [][]byte) {
+	codec, err := conformance.Codec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := fuzz.NewGenerator(newSource(nil), codec.Hello(), ops...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range n {
+		r, ok := g.Next()
+		if !ok {
+			t.Fatal("no request")
+		}
+		list = append(list, bytes.Clone(r.Data))
+	}
+	return list
+}
+
 // pathSeeds returns lines of Part III: valid lines, truncated lines, and those of the vectors, of which many have one fault.
 func pathSeeds(t testing.TB) [][]byte {
 	lines := [][]byte{[]byte("~p#ABFAADQoh7FRNQEgDFCIFBspCgQRtA"), []byte("~p#ABGACpT2LvCEgDC4FhykDCgQ61F")}
-	for s := range uint64(100) {
-		lines = append(lines, gen.PathLine(s), gen.EventLine(s))
-	}
+	lines = append(lines, madeUp(t, 200, "pline", "vline")...)
 	for n := range len(lines[3]) {
 		lines = append(lines, lines[3][:n])
 	}

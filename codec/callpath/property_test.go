@@ -3,6 +3,7 @@ package callpath_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -10,14 +11,85 @@ import (
 
 	"github.com/lwsbt/lwsbt/codec"
 	"github.com/lwsbt/lwsbt/codec/callpath"
-	"github.com/lwsbt/lwsbt/gen"
 	"github.com/lwsbt/lwsbt/gen/gentest"
 )
+
+// anyValue draws a number of which every width is equally likely.
+func anyValue(t *rapid.T, bits int) uint64 { return gentest.Value(64).Draw(t, "value") >> (64 - bits) }
+
+// anyLine draws a head with all flags that a writer may write, and entries with shared, escaped and named frames.
+func anyLine(t *rapid.T) (h callpath.Head, entries []callpath.Entry) {
+	h = callpath.Head{Flags: callpath.Flags(rapid.IntRange(0, 7).Draw(t, "flags")), Dump: uint8(rapid.IntRange(0, 63).Draw(t, "dump")), Seq: uint16(rapid.IntRange(0, 4095).Draw(t, "seq"))}
+	if h.Flags&callpath.Blocks != 0 {
+		h.Unit = uint8(rapid.IntRange(0, callpath.MaxUnit).Draw(t, "unit"))
+	}
+	entries = make([]callpath.Entry, rapid.IntRange(0, 5).Draw(t, "entries"))
+	for i := range entries {
+		e := &entries[i]
+		if i > 0 && rapid.Bool().Draw(t, "like the one before") {
+			e.Path = entries[i-1].Clone()
+			e.Frames = e.Frames[:rapid.IntRange(0, len(e.Frames)).Draw(t, "kept")]
+		} else if e.Base = callpath.Base(rapid.IntRange(0, 2).Draw(t, "base")); e.Base == callpath.Named {
+			e.Outer = rapid.Uint32().Draw(t, "outer")
+		}
+		for range rapid.IntRange(0, 5).Draw(t, "frames") {
+			f := callpath.Frame{Escaped: rapid.IntRange(0, 9).Draw(t, "escaped") == 0}
+			if f.Value = anyValue(t, 64); !f.Escaped {
+				f.Value %= callpath.MaxOffset
+			}
+			e.Frames = append(e.Frames, f)
+		}
+		if e.Definition = rapid.IntRange(0, 9).Draw(t, "definition") == 0; e.Definition {
+			continue
+		}
+		e.Live, e.Bytes = min(anyValue(t, 64), math.MaxUint64-1), anyValue(t, 64)
+		if h.Flags&callpath.Blocks != 0 {
+			e.Live, e.Bytes = 0, 0
+			for range rapid.IntRange(0, 3).Draw(t, "blocks") {
+				b := callpath.Block{Address: anyValue(t, 64-int(h.Unit)) << h.Unit, Size: anyValue(t, 62)}
+				e.Blocks, e.Live, e.Bytes = append(e.Blocks, b), e.Live+1, e.Bytes+b.Size
+			}
+		}
+		if h.Flags&callpath.Ever != 0 {
+			e.Allocs, e.AllocBytes = anyValue(t, 64), anyValue(t, 64)
+		}
+		if h.Flags&callpath.Peak != 0 {
+			e.Peak = anyValue(t, 64)
+		}
+	}
+	return h, entries
+}
+
+// anyEvents draws a line of events.
+func anyEvents(t *rapid.T) []byte {
+	w := callpath.EventsWriter{Flags: callpath.Flags(rapid.IntRange(0, 1).Draw(t, "flags")), Lines: anyValue(t, 64), Next: anyValue(t, 20)}
+	if w.Flags != 0 {
+		w.Unit = uint8(rapid.IntRange(0, callpath.MaxUnit).Draw(t, "unit"))
+	}
+	e := callpath.Event{Time: anyValue(t, 50)}
+	var line []byte
+	for range rapid.IntRange(1, 8).Draw(t, "events") {
+		if e.Kind = callpath.EventKind(rapid.IntRange(0, 4).Draw(t, "kind")); w.Next == 0 && (e.Kind == callpath.Freed || e.Kind == callpath.Moved) {
+			e.Kind = callpath.Allocated
+		}
+		e.Time, e.Thread, e.Path = e.Time+anyValue(t, 10), uint64(rapid.IntRange(0, 3).Draw(t, "thread")), uint32(rapid.IntRange(0, 3).Draw(t, "path"))
+		e.Size, e.Count, e.Address = anyValue(t, 64), anyValue(t, 64), anyValue(t, 64-int(w.Unit))<<w.Unit
+		if w.Next > 0 {
+			e.Old = w.Next - 1 - anyValue(t, 64)%w.Next
+		}
+		var err error
+		if line, err = w.Append(line, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	line = w.Flush(line)
+	return line[:len(line)-1]
+}
 
 // Written entries are read back unchanged.
 func TestLineRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		head, entries := gen.PathEntries(rapid.Uint64().Draw(t, "seed"))
+		head, entries := anyLine(t)
 		line, err := callpath.AppendLine([]byte("x"), head, entries)
 		if err != nil || line[0] != 'x' {
 			t.Fatal(err)
@@ -215,7 +287,7 @@ func indices(n int) []int {
 // Events are read back as they were written.
 func TestEventsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		line := gen.EventLine(rapid.Uint64().Draw(t, "seed"))
+		line := anyEvents(t)
 		var l callpath.Events
 		if err := l.Parse(line); err != nil {
 			t.Fatalf("%s: %v", line, err)
