@@ -202,7 +202,7 @@ func (m *heapMap) writeMap(w io.Writer) {
 	if !x.Listed {
 		note = fmt.Sprintf("gaps below %d bytes are not counted as holes", x.LeastHole)
 	}
-	fmt.Fprintf(w, "%s: %s bytes of heap (%s)\n%s bytes used by %s; %s free in %s, the largest of %s: fragmentation %s\n%s\n",
+	fmt.Fprintf(w, "%s: %s bytes of heap (%s)\n%s bytes used by %s\n%s free in %s, the largest of %s: fragmentation %s\n%s\n",
 		m.of.name(), cli.Number(x.Size), how, cli.Number(x.Used), cli.Count(x.Count, "block"), cli.Number(x.Free), cli.Count(x.Holes, "hole"),
 		cli.Number(x.Largest), share(x.Fragmentation), note)
 	m.writeLost(w)
@@ -272,12 +272,12 @@ func (m *heapMap) writeMoments(w io.Writer) {
 		return
 	}
 	live := m.moments[len(m.moments)-1].live
-	tb := cli.Table{Head: []string{"Dump", "Boot"}, Right: slices.Repeat([]bool{true}, 11)}
+	tb := cli.Table{Head: []string{"Dump", "Boot"}, Right: slices.Repeat([]bool{true}, 10)}
 	if blocks {
 		tb.Head = append(tb.Head, "Used", "Blocks", "Free", "Holes", "Largest", "Frag.")
 	}
 	if reported {
-		tb.Head = append(tb.Head, "Allocator", "Largest", "Frag.")
+		tb.Head = append(tb.Head, "Allocator", "Largest")
 	}
 	if live {
 		tb.Head[0] = "Time (s)"
@@ -295,9 +295,9 @@ func (m *heapMap) writeMoments(w io.Writer) {
 			row = append(row, "", "", "", "", "", "")
 		}
 		if a := x.sums.Allocator; reported && a != nil {
-			row = append(row, bytesOf(a.Free), bytesOf(a.Largest), shareOf(a.Fragmentation))
+			row = append(row, bytesOf(a.Free), bytesOf(a.Largest))
 		} else if reported {
-			row = append(row, "", "", "")
+			row = append(row, "", "")
 		}
 		tb.Rows = append(tb.Rows, row)
 	}
@@ -382,7 +382,7 @@ func (m *heapMap) writePins(w io.Writer) error {
 		fmt.Fprintln(w, "\nno block lies between two holes that are larger than what is between them")
 		return nil
 	}
-	fmt.Fprintln(w, "\nblocks that keep holes apart (neither hole is smaller than the blocks between them):")
+	fmt.Fprintln(w, "\nblocks that keep holes apart (no hole is smaller than what is between them):")
 	for _, x := range pins {
 		fmt.Fprintf(w, "\n%s bytes kept apart by %s of %s bytes, the most at %#x\n", cli.Number(x.Kept), cli.Count(x.Count, "block"), cli.Number(x.Bytes), x.Address)
 		m.stack(w, x.Stack)
