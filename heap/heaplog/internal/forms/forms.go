@@ -13,12 +13,11 @@ import (
 const (
 	// maxTraceLine is a length in bytes: longer lines belong to no trace.
 	maxTraceLine = 4 << 10
-	// maxLine is the number of bytes of a line that is read, and maxQuery that of an answer of Prometheus.
-	maxLine  = 64 << 10
-	maxQuery = 8 << 20
+	// maxLine is the number of bytes of a line that is read.
+	maxLine = 64 << 10
 )
 
-// Line is a line of text that no trace has, without its end. It is cut to 8 MiB.
+// Line is a line of text that no trace has, without its end. A longer one is cut to 64 KiB and a byte.
 type Line struct {
 	Text   []byte
 	Number int64 // from 1
@@ -149,7 +148,7 @@ func (r *Reader) pass(rest *recording.Item, n int) {
 // add adds to a line that has no end yet.
 func (r *Reader) add(part []byte) {
 	if !r.record {
-		r.line = append(r.line, part[:min(len(part), maxQuery-len(r.line))]...)
+		r.line = append(r.line, part[:min(len(part), maxLine+1-len(r.line))]...)
 	}
 }
 

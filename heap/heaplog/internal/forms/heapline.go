@@ -2,10 +2,8 @@ package forms
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -107,66 +105,4 @@ func CheckHeapLine(expr *regexp.Regexp) error {
 		}
 	}
 	return nil
-}
-
-// queryStart begins an answer of Prometheus' query or query_range in one line. It may be long.
-const queryStart = `{"status":"success","data":{"resultType":`
-
-// queryLine is a line of an answer in several lines.
-var queryLine = regexp.MustCompile(`^(?:[{}\[\]]+|"(?:[^"\\]|\\.)*"(?: ?: ?(?:"(?:[^"\\]|\\.)*"|[{\[]+|[\w.+-]+))?|[\d.eE+-]+),?$`)
-
-// answers reports whether a line is of an answer of Prometheus, of one or several lines, and puts its values.
-func (l *Levels) answers(b []byte) bool {
-	start := bytes.TrimLeft(b, " \t")
-	one := bytes.HasPrefix(b, []byte(queryStart))
-	switch {
-	case one:
-		l.query, l.depth = l.query[:0], 0
-	case l.depth > 0 && (len(l.query) > maxQuery || !queryLine.Match(start)): // it was cut
-		l.query, l.depth = nil, 0
-		return false
-	case l.depth == 0 && bytes.HasPrefix(start, []byte(`"resultType"`)): // below lines of their own
-		l.query, l.depth = append(l.query[:0], `{"data":{`...), 2
-	case l.depth == 0:
-		return false
-	}
-	l.query = append(l.query, b...)
-	if l.depth += bytes.Count(b, []byte("{")) - bytes.Count(b, []byte("}")); l.depth > 0 && !one {
-		return true
-	}
-	l.depth = 0
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Metric map[string]string
-				Value  [2]any
-				Values [][2]any
-			}
-		}
-	}
-	if json.Unmarshal(l.query, &answer) != nil {
-		return false
-	}
-	for _, r := range answer.Data.Result {
-		name := r.Metric["__name__"]
-		delete(r.Metric, "__name__")
-		c := l.classify([]byte(name))
-		if !c.hit {
-			c = &class{hit: true, why: "no metric of memory"}
-		}
-		var labels []string
-		for _, key := range slices.Sorted(maps.Keys(r.Metric)) {
-			labels = append(labels, r.Metric[key])
-		}
-		for _, v := range append(r.Values, r.Value) {
-			at, _ := v[0].(float64)
-			value, ok := v[1].(string)
-			l.order++
-			if ok {
-				l.put(&stamped{wall: moment{dateTime, at}}, identity{context: strings.Join(labels, " "), words: "column " + name, cell: true},
-					&field{[]byte(name), []byte(value), nil, c, 0})
-			}
-		}
-	}
-	return true
 }

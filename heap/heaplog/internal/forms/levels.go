@@ -34,8 +34,6 @@ type inLog struct {
 	timed   bool     // the line of owner begins with a time
 	heading []string // the words of the line before, if it may be the first of two lines of names
 	table   *table
-	query   []byte // the answer of Prometheus so far
-	depth   int    // of its braces, 0 outside of an answer
 }
 
 const (
@@ -86,7 +84,7 @@ func (l *Levels) Line(line Line) (n int) {
 	l.order++
 	b := bytes.TrimRight(line.Text, " \r\t")
 	switch {
-	case len(b) > maxLine && !bytes.HasPrefix(b, []byte(queryStart)):
+	case len(b) > maxLine:
 		l.tooLong++
 	case len(b) > 0:
 		if l.mark(b, l.line) {
@@ -103,7 +101,7 @@ func (l *Levels) Line(line Line) (n int) {
 
 // read reads a line that is not empty.
 func (l *Levels) read(b []byte) {
-	if l.answers(b) || l.table != nil && l.table.separator != 0 && l.row(b, &stamped{}) || l.header(b) {
+	if l.table != nil && l.table.separator != 0 && l.row(b, &stamped{}) || l.header(b) {
 		return
 	}
 	s := l.stamp(b)
