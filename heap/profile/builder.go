@@ -163,6 +163,8 @@ func (b *interner) identity(a *symbol.Addr) identity {
 	l := a.Location
 	x, unplaced := a.CodeOffset()
 	switch {
+	case a.State == symbol.Lost: // only the low 31 bits are known
+		return identity{a.PC & (1<<31 - 1), 0, a.State}
 	case l == nil, l.Module == nil && l.Own == a.PC && a.PC != 0: // in memory, named or not
 		return identity{a.PC, 0, a.State}
 	case unplaced:

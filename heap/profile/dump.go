@@ -257,37 +257,22 @@ func Sum(dumps ...*Dump) *Dump {
 
 // NewDump returns an ended dump with the values of call paths.
 func NewDump(info DumpInfo, values iter.Seq2[Path, Value]) *Dump {
-	d := &Dump{DumpInfo: info, Ended: true}
-	var ids []uint32
-	var list []Value
-	same, ascending := true, true // of one Builder, in the order of a table
+	var in *paths
+	same := true
+	for p := range values {
+		if in == nil {
+			in = p.in
+		}
+		same = same && in != nil && p.in == in
+	}
+	b := NewBuilder(0)
+	if same && in != nil { // the paths of one Builder are not copied
+		b.paths = in
+	}
 	for p, v := range values {
-		if len(ids) == 0 {
-			d.in = p.in
-		} else {
-			ascending = ascending && p.id > ids[len(ids)-1]
-		}
-		same = same && p.in != nil && p.in == d.in
-		ids, list = append(ids, p.id), append(list, v)
+		b.Add(p, v)
 	}
-	if !same || !ascending || slices.Contains(list, Value{}) {
-		b := NewBuilder(0)
-		if same {
-			b.paths = d.in
-		}
-		for p, v := range values {
-			b.Add(p, v)
-		}
-		return b.End(info)
-	}
-	if d.live = newTable(ids, list); d.in != nil {
-		d.addrs = d.in.addrs.n
-	}
-	d.Records = int64(len(list))
-	for _, v := range list {
-		d.Loss.Saturated = d.Total.Add(v) || d.Loss.Saturated
-	}
-	return d
+	return b.End(info)
 }
 
 // addDump adds the allocations of a dump.

@@ -139,8 +139,8 @@ func usedAddrs(dumps []*Dump, addrs int, needed bool) []bool {
 func (n *names) look(number int) (s shown) {
 	a := n.in.addrs.at(number)
 	v := n.view
-	unnamed := a.State == symbol.Exact && (a.Location == nil || a.Location.Module == nil && len(a.Location.Frames) == 0) && v.By != ByModule
-	if unnamed && v.Fold {
+	unnamed := a.State != symbol.Inferred && (a.Location == nil || a.Location.Module == nil && len(a.Location.Frames) == 0) && v.By != ByModule
+	if unnamed && v.Fold && a.State == symbol.Exact {
 		s.flags = isNameless
 	}
 	if unnamed && !v.Filter.any() {

@@ -203,18 +203,16 @@ func (r *Replay) Totals() Totals { return r.totals }
 
 // dump returns a dump with a value for each path.
 func (r *Replay) dump(info profile.DumpInfo, value func(*pathState) profile.Value) *profile.Dump {
-	records := uint64(0)
 	info.Number, info.Boot = 1, max(1, r.boot)
 	d := profile.NewDump(info, func(yield func(profile.Path, profile.Value) bool) {
 		for i := range r.paths {
 			v := value(&r.paths[i])
-			records += v.Count
 			if !v.IsZero() && !yield(r.paths[i].path, v) {
 				return
 			}
 		}
 	})
-	d.Records = int64(min(records, math.MaxInt64))
+	d.Records = int64(min(d.Total.Count, math.MaxInt64))
 	return d
 }
 
