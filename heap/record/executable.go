@@ -3,7 +3,6 @@
 package record
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -76,27 +75,7 @@ func whyNot(pid int) string {
 	if t.read(); t.loader == "" && t.Warning != "" {
 		return "it " + t.Warning
 	}
-	text, err := os.ReadFile(proc + "environ")
-	switch {
-	case err != nil:
-		return "it runs as another user"
-	case !hasVariable(text, ringEnv, ""):
-		return "its environment has no " + ringEnv + ", as after env -i"
-	case !hasVariable(text, "LD_PRELOAD", "lwsbt"):
-		return "the LD_PRELOAD of its environment does not name the library"
-	}
-	return "it cannot open the library or the memory of btrecord: it may have a root directory without /proc"
-}
-
-// hasVariable reports whether an environment has a variable whose value contains a text.
-func hasVariable(environ []byte, name, text string) bool {
-	for v := range bytes.SplitSeq(environ, []byte{0}) {
-		key, value, ok := strings.Cut(string(v), "=")
-		if ok && key == name && strings.Contains(value, text) {
-			return true
-		}
-	}
-	return false
+	return "it runs as another user, has none of the variables of btrecord in its environment, or cannot open the files that they name"
 }
 
 // gainedPrivileges reports whether the loader of a process ignores the environment: the kernel says

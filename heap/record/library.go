@@ -48,9 +48,6 @@ func Build(ctx context.Context, cc, output string) error {
 	if len(command) == 0 {
 		return fail(BadArgument, "expected a C compiler")
 	}
-	if err := canReplace(output); err != nil {
-		return err
-	}
 	dir, err := os.MkdirTemp("", "lwsbt")
 	if err != nil {
 		return fail(Failed, "%w", err)
@@ -86,10 +83,7 @@ func Build(ctx context.Context, cc, output string) error {
 		}
 		return fail(Failed, "cannot build the library with %s: %w", cc, err)
 	}
-	if err := replace(output, temp); err != nil {
-		return fail(Failed, "%w", err)
-	}
-	return nil
+	return replace(output, temp)
 }
 
 // replace replaces the file at path by a copy of another one. A library in use does not change.
@@ -98,11 +92,14 @@ func replace(path, from string) error {
 	if err != nil {
 		return err
 	}
-	to, name, _, err := newfile.Target(path)
+	to, name, info, err := newfile.Target(path)
 	if err != nil {
-		return err
+		return fail(Failed, "%w", err)
 	}
 	defer to.Close()
+	if info != nil && !info.Mode().IsRegular() {
+		return fail(Unusable, "%s: is not a regular file, expected a file to write", path)
+	}
 	f, temp, err := to.CreateFree(func(n int) string { return fmt.Sprintf(".%s.%d-%d.tmp", name, os.Getpid(), n) })
 	if err != nil {
 		return err
@@ -113,21 +110,6 @@ func replace(path, from string) error {
 	}
 	if err != nil {
 		to.Remove(temp)
-	}
-	return err
-}
-
-// canReplace returns an error if no file can be created at path. The compiler's message would
-// name the temporary file.
-func canReplace(path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && !info.Mode().IsRegular():
-		return fail(Unusable, "%s: is not a regular file, expected a file to write", path)
-	case err == nil:
-		return nil
-	}
-	if _, err := os.Stat(filepath.Dir(path)); err != nil {
 		return fail(Failed, "%w", err)
 	}
 	return nil
@@ -142,7 +124,7 @@ func cachedLibrary(ctx context.Context, cc string) (string, error) {
 	}
 	compiler, err := exec.LookPath(command[0])
 	if err != nil {
-		return "", fail(Failed, "no C compiler to build the library: %w (see --cc, and btrecord library)", err)
+		return "", fail(Failed, "no C compiler to build the library: %w (see btrecord library)", err)
 	}
 	if real, err := filepath.EvalSymlinks(compiler); err == nil {
 		compiler = real

@@ -178,12 +178,8 @@ func (t *Target) runsHere() error {
 	here, known := machines[runtime.GOARCH]
 	emulators, _ := filepath.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
 	if known && !slices.Contains(here[:], t.machine) && len(emulators) == 0 {
-		cc := "CC"
-		if list := t.compilers(); len(list) > 0 {
-			cc = list[0]
-		}
-		return fail(Unusable, "%s is a program for %s, and this machine is %s: record it where it runs, with a library made by btrecord library --cc %s",
-			t.Path, strings.TrimPrefix(t.machine.String(), "EM_"), strings.TrimPrefix(here[0].String(), "EM_"), cc)
+		return fail(Unusable, "%s is a program for %s, and this machine is %s: record it where it runs, with a library made by btrecord library",
+			t.Path, strings.TrimPrefix(t.machine.String(), "EM_"), strings.TrimPrefix(here[0].String(), "EM_"))
 	}
 	if t.loader == "" || len(emulators) > 0 {
 		return nil
@@ -236,13 +232,9 @@ func (t *Target) describe() string {
 }
 
 // findLibrary builds the library for the target with the first compiler that succeeds.
-func (t *Target) findLibrary(ctx context.Context, cc string) (string, error) {
-	list := t.compilers()
-	if cc != "" {
-		list = []string{cc}
-	}
-	err := fail(Failed, "no C compiler is known for its machine (%s); see --cc and --library", t.describe())
-	for i, cc := range list {
+func (t *Target) findLibrary(ctx context.Context) (string, error) {
+	err := fail(Failed, "no C compiler is known for its machine (%s); see btrecord library", t.describe())
+	for i, cc := range t.compilers() {
 		path, e := cachedLibrary(ctx, cc)
 		if e == nil {
 			return path, nil
@@ -255,10 +247,10 @@ func (t *Target) findLibrary(ctx context.Context, cc string) (string, error) {
 }
 
 // Library returns the path of the library to preload: file, or if that is "", one that is built by
-// cc, or if that is "", by a compiler of the target.
-func (t *Target) Library(ctx context.Context, file, cc string) (path string, err error) {
+// a compiler of the target.
+func (t *Target) Library(ctx context.Context, file string) (path string, err error) {
 	if file == "" {
-		path, err = t.findLibrary(ctx, cc)
+		path, err = t.findLibrary(ctx)
 	} else if path, err = filepath.Abs(file); err == nil {
 		err = t.checkLibrary(path)
 	}

@@ -38,7 +38,7 @@ func TestOutputIsNoInput(t *testing.T) {
 // never run: see cmdtest.FuzzSub.
 func FuzzCommand(f *testing.F) {
 	flags := [][]string{{"--events"}, {"--interval", "1s"}, {"--at-peak"}, {"--children"}, {"--sample", "1T"}, {"--library", "FILE"},
-		{"--cc", "no-such-compiler"}, {"-o", "FILE"}, {"-o", "FILE.rec"}, {"-q"}}
+		{"-o", "FILE"}, {"-o", "FILE.rec"}, {"-q"}}
 	subs := []cmdtest.Sub{
 		{Flags: flags, Args: []string{"--", "FILE"}},
 		{Flags: flags[:5], Args: []string{"--library", "FILE", "-o", "FILE.rec", "--", "/no/such/program"}},

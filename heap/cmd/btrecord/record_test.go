@@ -155,11 +155,18 @@ func TestExitStatus(t *testing.T) {
 			t.Errorf("%v: exit status %d, want %d: %s", test.args, r.code, test.code, r.errs)
 		}
 	}
-	if r := recorded(t, "--cc", "false", "--", "true"); r.code != 125 || !strings.Contains(r.errs, "cannot build the library") {
-		t.Errorf("no library: exit status %d: %s", r.code, r.errs)
-	}
 	if r := recorded(t, "-o", "/dev/full", "--", "true"); r.code != 125 || !strings.Contains(r.errs, "no space left") {
 		t.Errorf("full device: exit status %d: %s", r.code, r.errs)
+	}
+	compilers := t.TempDir()
+	for _, name := range []string{"cc", "gcc", "clang"} {
+		if err := os.Symlink("/bin/false", filepath.Join(compilers, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", compilers)
+	if r := recorded(t, "--", "/bin/true"); r.code != 125 || !strings.Contains(r.errs, "cannot build the library") {
+		t.Errorf("no library: exit status %d: %s", r.code, r.errs)
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 type options struct {
-	output, library, cc, sample                                   string
+	output, preload, sample                                       string
 	events, addresses, atPeak, children, startOff, quiet, verbose bool
 	interval, duration                                            time.Duration
 	pid                                                           int
@@ -66,7 +66,7 @@ func (o *options) run(c *cobra.Command, args []string) error {
 		}
 		return cli.Exit(p.ExitCode())
 	}
-	library, err := t.Library(context.Background(), o.library, o.cc)
+	library, err := t.Library(context.Background(), o.preload)
 	if err != nil {
 		return exit(err)
 	}
@@ -78,8 +78,6 @@ func (o *options) check() (err error) {
 	switch {
 	case o.interval < 0 || o.interval > 0 && o.interval < time.Millisecond:
 		return cli.BadArgsf("--interval %v: expected 1ms or more", o.interval)
-	case o.library != "" && o.cc != "":
-		return cli.BadArgsf("--cc has no effect with --library: nothing is built")
 	case o.duration < 0 || o.duration > 0 && o.pid == 0:
 		return cli.BadArgsf("--duration %v: expected a time, with --pid", o.duration)
 	case o.children && o.output == cli.Stdio:
@@ -174,7 +172,7 @@ func (o *options) attach(c *cobra.Command) error {
 	}
 	ctx, stop := cli.Interruptible(context.Background())
 	defer stop()
-	library, err := t.Library(ctx, o.library, o.cc)
+	library, err := t.Library(ctx, o.preload)
 	if err != nil {
 		return exit(err)
 	}
@@ -265,7 +263,7 @@ func (o *options) sameAs(t *record.Target) error {
 	if o.output == "" || err != nil {
 		return nil
 	}
-	for _, path := range []string{t.Path, t.Script, o.library} {
+	for _, path := range []string{t.Path, t.Script, o.preload} {
 		if info, err := os.Stat(path); err == nil && os.SameFile(info, output) {
 			return cli.Usagef("%s: is the same file as %s; it would be lost", o.output, path)
 		}
