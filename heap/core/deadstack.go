@@ -59,9 +59,9 @@ func (m *Image) describe(stacks []stack, data []span) {
 		where = append(where, span{s.sp, s.area.end}.words(m))
 	}
 	size, order := m.PointerSize(), m.ByteOrder()
-	for _, part := range m.parts(normal(where)) {
-		for off, b := range part.extents() {
-			for at := int(-(part.Addr + uint64(off)) & uint64(size-1)); at+3*size <= len(b); at += size {
+	for _, s := range normal(where) {
+		m.each(s, func(addr uint64, b []byte) {
+			for at := int(-addr & uint64(size-1)); at+3*size <= len(b); at += size {
 				v := uintOf(b[at:][:size], order)
 				i := sort.Search(len(stacks), func(i int) bool { return stacks[i].sp >= v })
 				if i == len(stacks) || v <= stacks[i].area.start {
@@ -73,21 +73,8 @@ func (m *Image) describe(stacks []stack, data []span) {
 					s.start = max(s.start, v)
 				}
 			}
-		}
+		})
 	}
-}
-
-// parts returns the memory in spans with known bytes, without that of ELF files.
-func (m *Image) parts(list []span) (out []Segment) {
-	for _, s := range list {
-		segs := m.SegmentsIn(s.start, s.end)
-		for i := range segs {
-			if !segs[i].ELF {
-				out = append(out, segs[i].in(s))
-			}
-		}
-	}
-	return out
 }
 
 // SegmentsIn returns the segments that overlap the memory between two addresses.

@@ -161,29 +161,34 @@ func (g *graph) pointersIn(s span, visit func(at uint64, block int)) {
 	}
 	low -= min(low, firstElement)
 	size, order := g.m.PointerSize(), g.m.ByteOrder()
-	segs := g.m.SegmentsIn(s.start, s.end)
+	g.m.each(s, func(addr uint64, b []byte) {
+		for at := int(-addr & uint64(size-1)); at+size <= len(b); at += size {
+			v := uintOf(b[at:][:size], order)
+			if v < low || v > high {
+				continue
+			}
+			switch i, ok := g.target(addr+uint64(at), v); {
+			case !ok:
+			case g.h.Foreign && g.h.Blocks[i].isLink(v):
+				g.maybe(i)
+			case g.h.Foreign || !g.isFreeList(addr+uint64(at), v, i):
+				visit(addr+uint64(at), i)
+			}
+		}
+	})
+}
+
+// each calls visit for the known bytes in a span, without those of ELF files, with their address.
+func (m *Image) each(s span, visit func(addr uint64, b []byte)) {
+	segs := m.SegmentsIn(s.start, s.end)
 	for i := range segs {
-		seg := &segs[i]
-		if seg.ELF {
+		if segs[i].ELF {
 			continue
 		}
-		part := seg.in(s)
-		g.m.Passed(uint64(len(part.Data)) + searchCost)
+		part := segs[i].in(s)
+		m.Passed(uint64(len(part.Data)) + searchCost)
 		for off, b := range part.extents() {
-			at := int(-(part.Addr + uint64(off)) & uint64(size-1))
-			for ; at+size <= len(b); at += size {
-				v := uintOf(b[at:][:size], order)
-				if v < low || v > high {
-					continue
-				}
-				switch i, ok := g.target(part.Addr+uint64(off+at), v); {
-				case !ok:
-				case g.h.Foreign && g.h.Blocks[i].isLink(v):
-					g.maybe(i)
-				case g.h.Foreign || !g.isFreeList(part.Addr+uint64(off+at), v, i):
-					visit(part.Addr+uint64(off+at), i)
-				}
-			}
+			visit(part.Addr+uint64(off), b)
 		}
 	}
 }
@@ -198,40 +203,32 @@ func (g *graph) hidden(s span, visit func(at uint64, block int)) {
 	size, order := g.m.PointerSize(), g.m.ByteOrder()
 	const page = 4096
 	usual := size == 8 && order == binary.LittleEndian // without calls
-	segs := g.m.SegmentsIn(s.start, s.end)
-	for i := range segs {
-		seg := &segs[i]
-		if seg.ELF {
-			continue
-		}
-		part := seg.in(s)
-		for off, b := range part.extents() {
-			aligned := int(-(part.Addr + uint64(off)) & uint64(size-1))
-			for at := 0; at+size <= len(b); at++ {
-				var v uint64
-				if usual {
-					v = binary.LittleEndian.Uint64(b[at:])
-				} else {
-					v = uintOf(b[at:][:size], order)
+	g.m.each(s, func(addr uint64, b []byte) {
+		aligned := int(-addr & uint64(size-1))
+		for at := 0; at+size <= len(b); at++ {
+			var v uint64
+			if usual {
+				v = binary.LittleEndian.Uint64(b[at:])
+			} else {
+				v = uintOf(b[at:][:size], order)
+			}
+			if at&(size-1) == aligned {
+				if at&(page-1) == aligned { // what each passes is much
+					g.m.Passed(page)
 				}
-				if at&(size-1) == aligned {
-					if at&(page-1) == aligned {
-						g.m.Passed(page)
-					}
-					if size == 4 || v>>48 == 0 {
-						continue
-					}
-					v &= 1<<48 - 1
-				}
-				if v < low || v > high {
+				if size == 4 || v>>48 == 0 {
 					continue
 				}
-				if i, ok := g.find(v); ok && g.h.Blocks[i].Addr == v {
-					visit(part.Addr+uint64(off+at), i)
-				}
+				v &= 1<<48 - 1
+			}
+			if v < low || v > high {
+				continue
+			}
+			if i, ok := g.find(v); ok && g.h.Blocks[i].Addr == v {
+				visit(addr+uint64(at), i)
 			}
 		}
-	}
+	})
 }
 
 // inTail calls visit for each pointer in the last words of a block, which the program may not have requested. An address
