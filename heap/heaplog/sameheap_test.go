@@ -1,6 +1,7 @@
 package heaplog_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -44,8 +45,16 @@ func heapOf(t *testing.T, name string) (blocks []heapBlock, boot string) {
 		stacks = append(stacks, s)
 		blocks = append(blocks, heapBlock{size: s.Size, line: line})
 	}
-	list, shift := callpath.InferRanges(pcs)
-	ranges := callpath.Ranges{Shift: uint8(shift)}
+	var list []codec.Range // pages with gaps of up to 1 MiB
+	var ranges callpath.Ranges
+	slices.Sort(pcs)
+	for i, pc := range pcs {
+		if i == 0 || pc-pcs[i-1] > 1<<20 {
+			list = append(list, codec.Range{Start: pc &^ 0xfff})
+		}
+		x := &list[len(list)-1]
+		x.Length = pc&^0xfff - x.Start + 0x1000
+	}
 	for _, x := range list {
 		ranges.Add(x, "")
 	}
@@ -58,7 +67,7 @@ func heapOf(t *testing.T, name string) (blocks []heapBlock, boot string) {
 			b.path.Base = callpath.Cut
 		}
 	}
-	return blocks, fmt.Sprintf("~h#boot code=%s shift=%d\n", codec.FormatRanges(list), shift)
+	return blocks, fmt.Sprintf("~h#boot code=%s\n", codec.FormatRanges(list))
 }
 
 // packEntries writes a dump of call paths in lines for a serial port.
@@ -98,7 +107,9 @@ func summed(blocks []heapBlock, key func(*heapBlock) uint64) (list []callpath.En
 		list[at].Live++
 		list[at].Bytes += b.size
 	}
-	slices.SortStableFunc(list, func(a, b callpath.Entry) int { return callpath.Compare(&a.Path, &b.Path) })
+	slices.SortStableFunc(list, func(a, b callpath.Entry) int {
+		return cmp.Or(cmp.Compare(a.Path.Base, b.Path.Base), slices.CompareFunc(a.Path.Frames, b.Path.Frames, func(a, b callpath.Frame) int { return cmp.Compare(a.Value, b.Value) }))
+	})
 	return list
 }
 
