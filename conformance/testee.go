@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -68,22 +67,6 @@ type Testee interface {
 // Starter starts an instance of a testee; each worker has one. The instance ends when ctx is
 // done.
 type Starter func(ctx context.Context) (Testee, error)
-
-// AskAll returns the answers to all requests. It calls t.Ask until there is an answer to each.
-func AskAll(t Testee, requests []Request) ([]Answer, error) {
-	answers := make([]Answer, 0, len(requests))
-	for len(answers) < len(requests) {
-		more, err := t.Ask(requests[len(answers):])
-		if err != nil {
-			return nil, err
-		}
-		if len(more) == 0 {
-			return nil, errors.New("testee: no answer and no error")
-		}
-		answers = append(answers, more...)
-	}
-	return answers, nil
-}
 
 // Describe returns the request in the words of BTP/1, without an ID.
 func (r Request) Describe() string { return strings.Replace(r.Line("ID"), " ID ", " ", 1) }

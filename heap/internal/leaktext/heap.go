@@ -135,16 +135,6 @@ func Trend(t *growth.HeapTrend) []string {
 	return list
 }
 
-// Heap describes a heap that shrinks in a line, such as "leak, 97 %: heap PSRAM: +120 bytes per hour (117 to
-// 123), free 2,000 → 1,000".
-func Heap(t *growth.HeapTrend) string {
-	what, first, last := "free", t.First.Free, t.Last.Free
-	if t.Last.OnlyUsed() {
-		what, first, last = "used", t.First.Used, t.Last.Used
-	}
-	return fmt.Sprintf("%s: %s: %s, %s %s", Short(&t.Judgement), HeapName(t), Rate(t.Per, t.Span, t.Rate, t.Low, t.High), what, arrow(first, last))
-}
-
 // since returns since when a heap shrinks, or until when it did, and in which firmware versions.
 func since(t *growth.HeapTrend) (lines []string) {
 	if t.Began != nil && t.Verdict != leak.None {
