@@ -193,31 +193,6 @@ func lookedFor(list []debugCandidate) string {
 	return fmt.Sprintf(" (looked for %s in %s)", strings.Join(names, ", "), strings.Join(dirs, ", "))
 }
 
-// openCode returns the program whose debug file is f, with f attached. If it finds no
-// program, it returns nil and the paths that it tried.
-func (f *File) openCode() (*File, string) {
-	base, dir := filepath.Base(f.name), filepath.Dir(f.name)
-	name := strings.TrimSuffix(base, ".debug")
-	var looked []string
-	for _, d := range []string{dir, filepath.Dir(dir)} {
-		path := filepath.Join(d, name)
-		if name == base && d == dir || d != dir && filepath.Base(dir) != ".debug" {
-			continue
-		}
-		looked = append(looked, f.tree.path(path))
-		g, err := openELF(f.tree, path)
-		if err != nil {
-			continue
-		}
-		if !g.noCode && !g.object && (debugCandidate{}).fits(g, f) && g.attach(f) == nil {
-			g.debugDirs = f.debugDirs
-			return g, ""
-		}
-		g.Close()
-	}
-	return nil, strings.Join(looked, ", ")
-}
-
 // buildIDPath returns the path of the debug file with a build-id below dir.
 func buildIDPath(dir, id string) string {
 	return filepath.Join(dir, ".build-id", id[:2], id[2:]+".debug")

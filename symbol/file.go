@@ -100,14 +100,7 @@ func openFile(t tree, name string, debugDirs []string, accept func(*File) error)
 		f.why = printable.Text(err.Error())
 	}
 	if f.noCode && f.debug != nil {
-		g, looked := f.openCode()
-		if g != nil {
-			return g, nil
-		}
-		f.note = "it has only debug information, so calls cannot be checked and no load base can be inferred"
-		if looked != "" {
-			f.note += printable.Text(" (looked for " + looked + ")")
-		}
+		f.note = "it has only debug information, so calls cannot be checked and no load base can be inferred: name the program, too"
 	}
 	return f, nil
 }
