@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // Change is a call path that was compared between two builds.
@@ -139,20 +137,16 @@ type side struct {
 // heldPaths returns the call paths of both builds that devices hold in the compared dumps. of has the devices by n, from 1.
 func (s *session) heldPaths(ctx context.Context, d *Diff, of []side) (list []*heldPath, err error) {
 	sums, err := rows[struct {
-		Path    int64
-		Devices numbers
-		Bytes   string
+		Path                 int64
+		Devices, Thousandths numbers
 	}](ctx, s, text("sums"))
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range sums {
 		pair := [2]*heldPath{{path: r.Path}, {path: r.Path, side: 1}}
-		for i, text := range strings.Split(strings.Trim(r.Bytes, "[]"), ",") {
-			held, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-			if err != nil {
-				return nil, err
-			}
+		for i, n := range r.Thousandths {
+			held := float64(n) / 1000
 			at := of[r.Devices[i]-1]
 			p := pair[at.build]
 			p.devices, p.bytes, p.sum = append(p.devices, at.device), append(p.bytes, held), p.sum+held

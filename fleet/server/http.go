@@ -299,21 +299,16 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 	if err != nil {
 		return a, err
 	}
-	return s.take(r.Context(), c, &ingest.Upload{Device: device, Build: q.Get("build"), FW: q.Get("fw"), Labels: labels, Received: time.Now(), Text: text})
-}
-
-// take reads an upload, and adds its rows to the spool, durably.
-func (s *Server) take(ctx context.Context, c *client, u *ingest.Upload) (a Answer, err error) {
-	u.Labels = u.Labels.With(c.labels)
+	u := &ingest.Upload{Device: device, Build: q.Get("build"), FW: q.Get("fw"), Labels: labels.With(c.labels), Received: time.Now(), Text: text}
 	for {
-		if a, err = s.once(ctx, c, u); !errors.Is(err, errChanged) {
+		if a, err = s.take(r.Context(), c, u); !errors.Is(err, errChanged) {
 			return a, err
 		}
 	}
 }
 
-// once does as take does. The error is errChanged if the device sent another upload meanwhile.
-func (s *Server) once(ctx context.Context, c *client, u *ingest.Upload) (a Answer, err error) {
+// take reads an upload, and adds its rows to the spool, durably. The error is errChanged if the device sent another upload meanwhile.
+func (s *Server) take(ctx context.Context, c *client, u *ingest.Upload) (a Answer, err error) {
 	start := time.Now()
 	before := s.Spool.State(u.Device)
 	after := before
