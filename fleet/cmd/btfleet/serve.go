@@ -41,7 +41,6 @@ type serve struct {
 	cert, key string
 	pair      atomic.Pointer[tls.Certificate] // of cert and key
 	clientCA  string
-	jwtKey    string
 	project   string
 	every     time.Duration
 	rate      float64
