@@ -97,6 +97,9 @@ func TestLoadRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := files.PutFrames(t.Context(), time.Now(), []store.Frame{{Build: "a/b", Address: "0x1", Function: "f"}}); err != nil {
+		t.Fatal(err)
+	}
 	s, err := clickhouse.Open(fleettest.ClickHouse(t))
 	if err != nil {
 		t.Fatal(err)

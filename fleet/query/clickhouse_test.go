@@ -49,7 +49,7 @@ func (b both) Put(ctx context.Context, batch *store.Batch) error {
 // world is a small fleet with reboots, lost lines and uploads to two servers.
 func manyBoots() simulate.Fleet {
 	f := simulate.Default()
-	f.Devices, f.Paths, f.Reboots, f.Twice, f.Leak.Share = 400, 30, 0.1, 0.05, 0.2
+	f.Devices, f.Paths, f.Reboots, f.Twice, f.Leak.Share = 250, 30, 0.1, 0.05, 0.2
 	return f
 }
 
