@@ -152,7 +152,7 @@ func TestHeapOfACore(t *testing.T) {
 		}
 	}
 	code, out, _ := execute("heap", core, "--leaks")
-	for _, want := range []string{"11 blocks leaked, ", "  leak_some  ", "in 7 blocks", "in 4 blocks, 3 in a cycle: ", ", and 1 reachable only from these", "103 blocks reachable"} {
+	for _, want := range []string{"11 blocks leaked, ", "  leak_some", "in 7 blocks", "in 4 blocks, 3 in a cycle: ", ", and 1 reachable only from these", "103 blocks reachable"} {
 		if !strings.Contains(out, want) || code != cli.OK {
 			t.Errorf("--leaks: exit code %d, no %q in\n%s", code, want, out)
 		}
