@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -57,7 +58,8 @@ func TestExamplesOfHelp(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if out, err := cmd.CombinedOutput(); err != nil {
+				out, err := cmd.CombinedOutput()
+				if err != nil && cmd.ProcessState.ExitCode() != cli.Short { // that is a result: the testee was slow
 					t.Errorf("%v: %.2000s", err, out)
 				}
 			})
