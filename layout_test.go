@@ -31,11 +31,10 @@ var layout = map[string]struct{ packages, libraries string }{
 	"internal/crc16":            {},
 	"codec/recording":           {packages: "codec codec/callpath"},
 	"codec/recording/reconcile": {packages: "codec codec/recording"},
-	"symbol":                    {packages: "codec symbol/arch symbol/internal/dwarf symbol/internal/elfnote symbol/internal/inflate internal/printable symbol/sysroot", libraries: "github.com/ianlancetaylor/demangle github.com/therootcompany/xz"},
+	"symbol":                    {packages: "codec symbol/arch symbol/internal/dwarf symbol/internal/elfnote internal/printable symbol/sysroot", libraries: "github.com/ianlancetaylor/demangle github.com/klauspost/compress github.com/therootcompany/xz"},
 	"symbol/arch":               {},
 
-	"symbol/internal/dwarf":   {},
-	"symbol/internal/inflate": {},
+	"symbol/internal/dwarf": {},
 
 	"heap/core/unwind": {packages: "symbol/arch", libraries: "golang.org/x/arch"},
 

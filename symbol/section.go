@@ -5,11 +5,13 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
+	"github.com/klauspost/compress/zlib"
+
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
-	"github.com/lwsbt/lwsbt/symbol/internal/inflate"
 )
 
 // content returns the content of a section. It is empty if there is no such section, or it has no
@@ -28,19 +30,19 @@ func (f *File) content(name string) (dwarf.Content, error) {
 		case old && !bytes.HasPrefix(b, []byte("ZLIB")) || old && len(b) < 12:
 			return dwarf.Content{}, fmt.Errorf(`section %s: expected "ZLIB" and a size`, s.Name)
 		case old:
-			return dwarf.Compressed(binary.BigEndian.Uint64(b[4:]), inflated(b[12:])), nil
+			return dwarf.Compressed(binary.BigEndian.Uint64(b[4:]), inflate(b[12:])), nil
 		case s.Flags&elf.SHF_COMPRESSED == 0:
 			return dwarf.Plain(b), nil
 		case len(b) > header && elf.CompressionType(f.order.Uint32(b)) == elf.COMPRESS_ZLIB:
-			return dwarf.Compressed(s.Size, inflated(b[header:])), nil
+			return dwarf.Compressed(s.Size, inflate(b[header:])), nil
 		}
-		return dwarf.Compressed(s.Size, func() (dwarf.Inflater, error) { return dwarf.Stream(s.Open()), nil }), nil
+		return dwarf.Compressed(s.Size, func() (io.Reader, error) { return s.Open(), nil }), nil
 	}
 	return dwarf.Content{}, nil
 }
 
-func inflated(b []byte) func() (dwarf.Inflater, error) {
-	return func() (dwarf.Inflater, error) { return inflate.NewReader(b) }
+func inflate(b []byte) func() (io.Reader, error) {
+	return func() (io.Reader, error) { return zlib.NewReader(bytes.NewReader(b)) }
 }
 
 // section returns the bytes of a section, nil if there is no such section or it has no bytes.

@@ -13,37 +13,9 @@ type Content struct {
 	ready int // the first bytes of b, which are inflated
 
 	size uint64
-	open func() (Inflater, error) // nil if not compressed, or once rest is set
-	rest Inflater
+	open func() (io.Reader, error) // nil if not compressed, or once rest is set
+	rest io.Reader
 	err  error // what ended the inflating
-}
-
-// Inflater decompresses a section into memory.
-type Inflater interface {
-	// Fill decompresses at least the first n bytes of dst, unless they are there, and returns how many are.
-	// All calls have the same dst.
-	Fill(dst []byte, n int) (ready int, err error)
-	// Check returns an error if the data has another checksum than dst, which is full.
-	Check(dst []byte) error
-}
-
-// Stream returns an Inflater of what is read from r.
-func Stream(r io.Reader) Inflater { return &stream{r: r} }
-
-type stream struct {
-	r     io.Reader
-	ready int
-}
-
-func (s *stream) Fill(dst []byte, n int) (int, error) {
-	got, err := io.ReadFull(s.r, dst[s.ready:max(n, s.ready)])
-	s.ready += got
-	return s.ready, err
-}
-
-func (s *stream) Check([]byte) error {
-	_, err := io.Copy(io.Discard, io.LimitReader(s.r, 1))
-	return err
 }
 
 // Plain returns the content of a section that is not compressed.
@@ -51,7 +23,7 @@ func Plain(b []byte) Content { return Content{b: b, ready: len(b), size: uint64(
 
 // Compressed returns the content of a section of size bytes, which are read from the result of
 // open.
-func Compressed(size uint64, open func() (Inflater, error)) Content {
+func Compressed(size uint64, open func() (io.Reader, error)) Content {
 	return Content{size: size, open: open}
 }
 
@@ -63,7 +35,9 @@ func (s *Content) All(budget *Budget) ([]byte, error) {
 	s.begin(budget)
 	s.inflate(len(s.b))
 	if s.rest != nil && s.err == nil {
-		s.err = s.rest.Check(s.b)
+		if n, err := io.Copy(io.Discard, io.LimitReader(s.rest, 1)); n == 0 && err != nil {
+			s.err = err // the checksum
+		}
 	}
 	return s.b, s.err
 }
@@ -89,9 +63,8 @@ func (s *Content) inflate(n int) {
 	if n <= s.ready || s.err != nil {
 		return
 	}
-	var err error
-	s.ready, err = s.rest.Fill(s.b, max(n, min(s.ready+inflateAtLeast, len(s.b))))
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+	got, err := io.ReadFull(s.rest, s.b[s.ready:max(n, min(s.ready+inflateAtLeast, len(s.b)))])
+	if s.ready += got; errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%d bytes, expected %d", s.ready, len(s.b))
 	}
 	s.err = err

@@ -2,6 +2,7 @@ package dwarf
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 )
@@ -11,7 +12,7 @@ func TestContent(t *testing.T) {
 	const size, good = 10 * inflateAtLeast, 4 * inflateAtLeast
 	text := bytes.Repeat([]byte("0123456789abcde\x00"), size/16)
 	var s Sections
-	s[Str] = Compressed(size, func() (Inflater, error) { return Stream(bytes.NewReader(text[:good])), nil })
+	s[Str] = Compressed(size, func() (io.Reader, error) { return bytes.NewReader(text[:good]), nil })
 	d := New(s, Options{Budget: NewBudget(size)})
 	if got := d.Sections[Str].ready; got != 0 {
 		t.Errorf("%d bytes were inflated before the first use", got)
@@ -31,7 +32,7 @@ func TestContent(t *testing.T) {
 	if _, err := d.Sections[Str].All(d.Budget); err == nil {
 		t.Error("a section that ends early is whole")
 	}
-	all := Compressed(size, func() (Inflater, error) { return Stream(bytes.NewReader(text)), nil })
+	all := Compressed(size, func() (io.Reader, error) { return bytes.NewReader(text), nil })
 	if b, err := all.All(d.Budget); err != nil || !bytes.Equal(b, text) {
 		t.Errorf("%d bytes: %v", len(b), err)
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -99,7 +100,7 @@ func openProgram(t testing.TB, path string) *program {
 	var sections Sections
 	for i := range sections {
 		b := section(Section(i).String())
-		sections[i] = Compressed(uint64(len(b)), func() (Inflater, error) { return Stream(bytes.NewReader(b)), nil })
+		sections[i] = Compressed(uint64(len(b)), func() (io.Reader, error) { return bytes.NewReader(b), nil })
 	}
 	p.data = New(sections,
 		Options{BigEndian: f.Data == elf.ELFDATA2MSB, Loaded: p.isLoaded, Symbol: func(uint64) string { return "" }, Budget: NewBudget(1 << 30)})
