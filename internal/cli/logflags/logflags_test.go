@@ -24,9 +24,9 @@ func parse(names []string, args ...string) (*Flags, *cobra.Command, error) {
 
 // A command has the flags that it adds, and no other; each flag can be added.
 func TestAdd(t *testing.T) {
-	_, c, _ := parse([]string{"exe", "bare"})
+	_, c, _ := parse([]string{"exe", "strict"})
 	for name := range define {
-		if has := c.Flags().Lookup(name) != nil; has != (name == "exe" || name == "bare") {
+		if has := c.Flags().Lookup(name) != nil; has != (name == "exe" || name == "strict") {
 			t.Errorf("--%s: %v", name, has)
 		}
 		if _, c, err := parse([]string{name}); err != nil || c.Flags().Lookup(name) == nil {
