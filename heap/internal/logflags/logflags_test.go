@@ -43,7 +43,7 @@ func TestAdd(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	all := []string{"exe", "maps", "adjust", "machine", "dump", "split", "serial", "follow"}
+	all := []string{"exe", "maps", "machine", "dump", "split", "serial", "follow"}
 	for line, want := range map[string]string{
 		"":                           "",
 		"a b":                        "",
@@ -53,7 +53,6 @@ func TestCheck(t *testing.T) {
 		"--serial /dev/by:":          "",
 		"--dump 0":                   `--dump "0", expected last, all, a number from 1, or A..B`,
 		"--dump 3..1":                `--dump "3..1", expected`,
-		"--adjust some":              "--adjust",
 		"--split (":                  "error parsing regexp",
 		"--split=":                   "expected a regular expression",
 		"--serial /dev/tty:fast":     `"fast", expected DEVICE:BAUD`,
