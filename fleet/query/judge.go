@@ -96,9 +96,9 @@ func (d *device) judge(path int64, values []profile.Value) store.Judged {
 	return r
 }
 
-// late reports whether a time is not at the begin of a boot.
+// late reports whether a time is not at the begin of a boot. A boot whose dumps all lack the blocks of the path has no times.
 func late(b *leak.Boot, at float64) bool {
-	return at > b.At[0]+0.15*(b.At[len(b.At)-1]-b.At[0])
+	return len(b.At) > 0 && at > b.At[0]+0.15*(b.At[len(b.At)-1]-b.At[0])
 }
 
 // quantile returns a quantile of values, which it sorts, by interpolation between them.
