@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
@@ -36,7 +35,7 @@ func BenchmarkGrowth(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		f := simulate.Default()
+		f := defaultFleet()
 		f.Devices, f.Builds, f.Paths, f.Days, f.Leak.Build = n, 2, 165, days, 0
 		where := os.Getenv("FLEETS")
 		if where == "" {
@@ -49,7 +48,7 @@ func BenchmarkGrowth(b *testing.B) {
 }
 
 // benchmarkQuestions measures questions.
-func benchmarkQuestions(b *testing.B, name, dir string, f *simulate.Fleet) {
+func benchmarkQuestions(b *testing.B, name, dir string, f *fleet) {
 	ctx := context.Background()
 	s, err := store.Open(dir)
 	if err != nil {
@@ -122,7 +121,7 @@ func (p batches) Put(ctx context.Context, b *store.Batch) error {
 }
 
 // benchmarkCompaction measures passes over a store that was never compacted, again when nothing is new, and with a new day.
-func benchmarkCompaction(b *testing.B, name, dir string, f *simulate.Fleet) {
+func benchmarkCompaction(b *testing.B, name, dir string, f *fleet) {
 	ctx := context.Background()
 	s, err := store.Open(dir)
 	if err != nil {
@@ -132,7 +131,7 @@ func benchmarkCompaction(b *testing.B, name, dir string, f *simulate.Fleet) {
 	more.Start, more.Days = f.Start.AddDate(0, 0, f.Days), 1
 	for _, pass := range []struct {
 		name string
-		new  *simulate.Fleet
+		new  *fleet
 	}{{"first", f}, {"nothing new", nil}, {"a new day", &more}} {
 		if pass.new != nil {
 			if _, _, err := pass.new.Store(ctx, batches{s}); err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/clickhouse"
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
-	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -47,8 +46,8 @@ func (b both) Put(ctx context.Context, batch *store.Batch) error {
 }
 
 // world is a small fleet with reboots, lost lines and uploads to two servers.
-func manyBoots() simulate.Fleet {
-	f := simulate.Default()
+func manyBoots() fleet {
+	f := defaultFleet()
 	f.Devices, f.Paths, f.Reboots, f.Twice, f.Leak.Share = 250, 30, 0.1, 0.05, 0.2
 	return f
 }
@@ -103,7 +102,7 @@ func TestClickHouse(t *testing.T) {
 }
 
 // questions returns all questions about a simulated fleet, by name.
-func questions(t *testing.T, f *simulate.Fleet) map[string]func(d *DB) (any, error) {
+func questions(t *testing.T, f *fleet) map[string]func(d *DB) (any, error) {
 	ctx := t.Context()
 	build := f.BuildID(f.Leak.Build)
 	one, late := Scope{Builds: []string{build}}, Scope{Builds: []string{build}, Since: f.Start.AddDate(0, 0, 3).Add(5 * time.Hour)}

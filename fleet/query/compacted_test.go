@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
@@ -15,8 +14,8 @@ func TestBuildsInOneFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := simulate.Default()
-	f.Devices, f.Builds, f.Paths, f.Days, f.Leak = 150, 5, 20, 5, simulate.Leak{Build: 3, Path: 4, Share: 0.5, Rate: 500}
+	f := defaultFleet()
+	f.Devices, f.Builds, f.Paths, f.Days, f.Leak = 150, 5, 20, 5, planted{Build: 3, Path: 4, Share: 0.5, Rate: 500}
 	if _, _, err := f.Store(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -239,9 +238,9 @@ func (u updated) Put(ctx context.Context, b *store.Batch) error {
 // A leak on a sixth of 100 devices is found if all of them ran both builds.
 func TestUpdated(t *testing.T) {
 	for seed := range uint64(3) {
-		f := simulate.Default()
+		f := defaultFleet()
 		f.Devices, f.Builds, f.Days, f.PerDay, f.Paths, f.Seed, f.Every = 100, 1, 14, 2, 36, 7000+seed, 7*24*time.Hour
-		f.Leak = simulate.Leak{Share: 1.0 / 6, Rate: 200, Path: int(7*seed+17) % f.Paths, From: 5, To: 5.1}
+		f.Leak = planted{Share: 1.0 / 6, Rate: 200, Path: int(7*seed+17) % f.Paths, From: 5, To: 5.1}
 		s, err := store.Open(t.TempDir())
 		if err != nil {
 			t.Fatal(err)

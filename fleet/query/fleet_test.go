@@ -7,7 +7,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
@@ -37,7 +36,7 @@ func asked(t testing.TB, d *DB, q string) (list [][]any, err error) {
 }
 
 // simulated returns a database for a store with a simulated fleet.
-func simulated(t testing.TB, f *simulate.Fleet) *DB {
+func simulated(t testing.TB, f *fleet) *DB {
 	t.Helper()
 	s, err := store.Open(t.TempDir())
 	if err != nil {
@@ -62,7 +61,7 @@ func open(t testing.TB, s *store.Store) *DB {
 // A leak of 200 bytes per hour, on a twentieth of the devices of one of five builds, is first in
 // leaks and in diff. No other path and no other build is reported.
 func TestFindsTheLeak(t *testing.T) {
-	f := simulate.Default()
+	f := defaultFleet()
 	f.Devices, f.Paths = 2500, 50
 	var r results
 	r.add(t, &f)
@@ -78,7 +77,7 @@ func TestFindsTheLeakOften(t *testing.T) {
 	for _, c := range []struct{ devices, paths, fleets, least int }{{2500, 150, 20, 19}, {10_000, 30, 3, 3}} {
 		var r results
 		for seed := range c.fleets {
-			f := simulate.Default()
+			f := defaultFleet()
 			f.Devices, f.Paths, f.Seed = c.devices, c.paths, uint64(seed+1)
 			f.Leak.Path = (7*seed + 17) % f.Paths
 			r.add(t, &f)
@@ -98,7 +97,7 @@ type results struct {
 }
 
 // add examines a fleet.
-func (c *results) add(t *testing.T, f *simulate.Fleet) {
+func (c *results) add(t *testing.T, f *fleet) {
 	d := simulated(t, f)
 	defer d.Close()
 	if c.changes == nil {
@@ -162,7 +161,7 @@ func (c *results) check(t *testing.T, fleets, least int) {
 }
 
 // leaf returns the address of the innermost frame of the planted leak.
-func leaf(f *simulate.Fleet) string { return fmt.Sprintf("code+%#x", f.Leak.Path*37+0x4000) }
+func leaf(f *fleet) string { return fmt.Sprintf("code+%#x", f.Leak.Path*37+0x4000) }
 
 func describe(r *Leak) string {
 	rate := math.NaN()

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -41,7 +40,7 @@ func dashboard(t *testing.T) map[string]string {
 
 // The query of each panel of the Grafana dashboard returns rows, in DuckDB and in ClickHouse.
 func TestDashboard(t *testing.T) {
-	f := simulate.Default()
+	f := defaultFleet()
 	f.Devices, f.Paths = 100, 20
 	d := simulated(t, &f)
 	for title, q := range dashboard(t) {
@@ -55,7 +54,7 @@ func TestDashboard(t *testing.T) {
 
 func TestDashboardClickHouse(t *testing.T) {
 	cmdtest.Long(t)
-	f := simulate.Default()
+	f := defaultFleet()
 	f.Devices, f.Paths = 100, 20
 	ch := tables(t)
 	for range 2 { // rows that are written again do not count twice

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
@@ -32,7 +31,7 @@ func (m *memory) Put(_ context.Context, b *store.Batch) error {
 }
 
 // inMemory returns the rows of a fleet.
-func inMemory(t testing.TB, f *simulate.Fleet) *memory {
+func inMemory(t testing.TB, f *fleet) *memory {
 	m := &memory{map[string][]moment{}, map[string][]*store.Batch{}}
 	if _, _, err := f.Store(t.Context(), m); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package query
 import (
 	"testing"
 
-	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
@@ -42,9 +41,9 @@ func TestDailyDumps(t *testing.T) {
 		devices int
 		leaking float64
 	}{30_002: {100, 0.2}, 30_005: {100, 0.2}, 30_013: {100, 0.2}, 30_022: {20, 0.2}, 30_054: {100, 0.2}, 30_078: {50, 0.1}, 30_210: {100, 0.05}, 30_441: {100, 1}} {
-		f := simulate.Default()
+		f := defaultFleet()
 		f.Devices, f.Builds, f.Paths, f.Seed = c.devices, 1, 50, seed
-		f.Leak = simulate.Leak{Build: 0, Share: c.leaking, Rate: 200, Path: int(7*(seed%200)+17) % f.Paths}
+		f.Leak = planted{Build: 0, Share: c.leaking, Rate: 200, Path: int(7*(seed%200)+17) % f.Paths}
 		l, err := simulated(t, &f).Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})
 		if err != nil {
 			t.Fatal(err)
@@ -65,9 +64,9 @@ func TestDailyDumps(t *testing.T) {
 // word leak, and has the word leak or probably, and the number of other paths with these words.
 func power(t *testing.T, devices int, share float64, fleets int) (first, leak, probably, accused int) {
 	for seed := range fleets { // with seeds that no threshold was chosen by
-		f := simulate.Default()
+		f := defaultFleet()
 		f.Devices, f.Builds, f.Paths, f.Seed = devices, 1, 50, uint64(67_000+seed)
-		f.Leak = simulate.Leak{Build: 0, Share: share, Rate: 200, Path: (7*seed + 17) % f.Paths}
+		f.Leak = planted{Build: 0, Share: share, Rate: 200, Path: (7*seed + 17) % f.Paths}
 		l, err := inMemory(t, &f).Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})
 		if err != nil {
 			t.Fatal(err)
@@ -95,8 +94,8 @@ func power(t *testing.T, devices int, share float64, fleets int) (first, leak, p
 // One device is not enough: in a build without a leak, the rule for one device reports leaks in
 // many paths of many devices. The rule for a fleet reports none.
 func TestManyDevices(t *testing.T) {
-	f := simulate.Default()
-	f.Devices, f.Builds, f.Paths, f.Leak = 500, 1, 150, simulate.Leak{Build: -1}
+	f := defaultFleet()
+	f.Devices, f.Builds, f.Paths, f.Leak = 500, 1, 150, planted{Build: -1}
 	d := simulated(t, &f)
 	l, err := d.Leaks(t.Context(), Scope{Builds: []string{f.BuildID(0)}})
 	if err != nil {

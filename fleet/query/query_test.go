@@ -19,7 +19,6 @@ import (
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
 	"github.com/lwsbt/lwsbt/fleet/internal/fleettest"
-	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
@@ -321,7 +320,7 @@ func choose(n, k int) float64 {
 
 // Queries may run at the same time.
 func TestConcurrent(t *testing.T) {
-	f := simulate.Default()
+	f := defaultFleet()
 	f.Devices, f.Builds, f.Paths, f.Leak.Build, f.Leak.Share = 120, 3, 20, 2, 0.5
 	d := simulated(t, &f)
 	ask := func(build int) (n int, err error) {

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/lwsbt/lwsbt/fleet/clickhouse"
-	"github.com/lwsbt/lwsbt/fleet/simulate"
 	"github.com/lwsbt/lwsbt/fleet/store"
 	"github.com/lwsbt/lwsbt/internal/cmdtest"
 	"github.com/lwsbt/lwsbt/internal/figures"
@@ -31,7 +30,7 @@ func TestScale(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := simulate.Default()
+		f := defaultFleet()
 		f.Devices, f.Builds, f.Paths, f.Leak.Build = n, 2, 165, 0
 		dir := cmp.Or(os.Getenv("FLEETS"), t.TempDir()) + "/" + size
 		s, err := store.Open(dir)
@@ -71,7 +70,7 @@ func number(t *testing.T, ch *clickhouse.Store, q string) (n float64) {
 }
 
 // scale adds a line for an engine: DuckDB if ch is nil.
-func scale(t *testing.T, table *strings.Builder, f *simulate.Fleet, d *DB, ch *clickhouse.Store) {
+func scale(t *testing.T, table *strings.Builder, f *fleet, d *DB, ch *clickhouse.Store) {
 	t.Helper()
 	ctx, one := t.Context(), Scope{Builds: []string{f.BuildID(0)}}
 	event := func(name string) float64 {

@@ -137,7 +137,7 @@ func (s *worldScore) check(t *testing.T) {
 	}
 }
 
-// In fleets of other structures than that of simulate.Default, the leak is found and nothing else is
+// In fleets of other structures than that of defaultFleet, the leak is found and nothing else is
 // accused. LWSBT_FULL=all has twenty of each, and the table of FIGURES.md.
 func TestWorlds(t *testing.T) {
 	fleets, seed := 1, uint64(1)

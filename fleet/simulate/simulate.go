@@ -3,70 +3,37 @@
 package simulate
 
 import (
+	"context"
+	"crypto/sha1"
 	"fmt"
-	"iter"
 	"math"
+	"math/rand/v2"
 	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// Fleet describes the devices and their heaps.
+// Fleet describes the devices, each of which sends one dump a day.
 type Fleet struct {
 	Devices int
-	Builds  int           // device i runs build i modulo Builds
-	Days    int           // days with dumps
-	PerDay  int           // dumps per day and device
-	Paths   int           // call paths of a build, at least 10
-	Seed    uint64        //
-	Loss    float64       // fraction of the lines of a dump that are lost, below 0.5
-	Reboots float64       // mean reboots per device and day
-	Skew    time.Duration // clocks of devices are wrong by up to this
-	Start   time.Time     // of the first day, UTC
+	Builds  int       // device i runs build i modulo Builds
+	Days    int       // days with dumps
+	Paths   int       // call paths of a build, at least 10
+	Start   time.Time // of the first day, UTC
 	Leak    Leak
-
-	Every   time.Duration // devices reboot after this time; 0 is at random, by Reboots
-	Load    float64       // during the days, the load grows by this fraction, and with it most paths
-	Wrap    time.Duration // the counter of the uptime begins again at 0 after this time, once on each device; 0 is never
-	Outages float64       // fraction of the days of a device without a dump
-	Twice   float64       // fraction of the uploads that two servers store
-	Spread  float64       // of the sizes and rates of the devices: standard deviation of their logarithms
-	Caches  Caches        // what a third of the paths do
-	Bases   Bases         // what addresses change with
 }
-
-// Caches are paths that grow and do not leak.
-type Caches int
-
-const (
-	NoCaches Caches = iota
-	Fill            // they fill evenly for nine tenths of the time
-	Refill          // they fill within hours after each boot
-	Root            // they grow with the square root of the uptime
-)
-
-// Bases selects when the addresses of the functions change.
-type Bases int
-
-const (
-	Fixed    Bases = iota
-	PerBuild       // functions are elsewhere in each build
-	PerBoot        // the program is loaded at a random address, and no map says where
-)
 
 // Leak is a path that grows with the time since the boot.
 type Leak struct {
-	Build int     // build whose devices leak, from 0; -1 for none
+	Build int     // build whose devices leak, from 0
 	Share float64 // fraction of the build's devices that leak
 	Rate  float64 // bytes per hour
 	Path  int     // index of the path, below Paths
-
-	From, To float64 // the leak begins on a day between, from 0; if To is 0, before the first
-	Faster   bool    // the rate grows with the uptime; it is Rate after half of the days
 }
 
 // Default is a small fleet whose fourth build leaks on a twentieth of its devices.
 func Default() Fleet {
-	return Fleet{Devices: 1000, Builds: 5, Days: 7, PerDay: 1, Paths: 150, Seed: 1, Loss: 0.02, Reboots: 0.02, Skew: 6 * time.Hour, Spread: 0.2,
-		Start: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Leak: Leak{Build: 3, Share: 0.05, Rate: 200, Path: 17}}
+	return Fleet{Devices: 1000, Builds: 5, Days: 7, Paths: 150, Start: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Leak: Leak{Build: 3, Share: 0.05, Rate: 200, Path: 17}}
 }
 
 // Check returns an error if the number of devices or paths, or the share that leaks, is out of range.
@@ -84,178 +51,149 @@ func (f *Fleet) Check() error {
 
 // BuildID returns the build ID of a build.
 func (f *Fleet) BuildID(build int) string {
-	return fmt.Sprintf("%016x%016x%08x", hash(1, uint64(build)), hash(2, uint64(build)), uint32(hash(3, uint64(build))))
+	return fmt.Sprintf("%x", sha1.Sum([]byte(f.Firmware(build))))
 }
 
 // Firmware returns the version of a build.
 func (f *Fleet) Firmware(build int) string { return fmt.Sprintf("1.4.%d", build) }
 
-// DeviceID returns the name of a device.
-func (f *Fleet) DeviceID(device int) string { return fmt.Sprintf("sim-%06d", device) }
-
-// Leaks reports whether a device leaks. The share is exact to one device.
-func (f *Fleet) Leaks(device int) bool {
-	if device%f.Builds != f.Leak.Build {
-		return false
-	}
+// leaks reports whether a device leaks. The share is exact to one device.
+func (f *Fleet) leaks(device int) bool {
 	i := float64(device / f.Builds)
-	return math.Floor((i+1)*f.Leak.Share+1e-9) > math.Floor(i*f.Leak.Share+1e-9)
+	return device%f.Builds == f.Leak.Build && math.Floor((i+1)*f.Leak.Share+1e-9) > math.Floor(i*f.Leak.Share+1e-9)
 }
 
-// moment is a dump of a device.
-type moment struct {
-	day      int
-	n        int // of the device's dumps
-	boot     int // of the device's boots
-	index    int // in the boot
-	received time.Time
-	started  time.Time     // time of the boot
-	heard    time.Time     // time at which the server received the first dump of the boot
-	uptime   time.Duration // since the boot
+const (
+	heapSize       = 1 << 20 // bytes
+	devicesPerFile = 1000    // the rows of their dumps are held in memory
+	reboots        = 0.02    // per day
+	loss           = 0.02    // fraction of the lines of a dump that are lost
+	pathsPerLine   = 4       // are lost together
+)
+
+// Store writes the rows of the fleet to a store, like a server after compaction. It returns the numbers of dumps and facts.
+func (f *Fleet) Store(ctx context.Context, s store.Putter) (dumps, facts int, err error) {
+	if err := f.Check(); err != nil {
+		return 0, 0, err
+	}
+	for build := range f.Builds {
+		paths := f.paths(build)
+		for part, first := 0, build; first < f.Devices; part, first = part+1, first+devicesPerFile*f.Builds {
+			days := make([]store.Batch, f.Days)
+			for d := first; d < min(f.Devices, first+devicesPerFile*f.Builds); d += f.Builds {
+				f.device(d, paths, days)
+			}
+			for i := range days {
+				b := &days[i]
+				b.Name, b.Day = fmt.Sprintf("simulated-%d-%d", build, part), f.Start.AddDate(0, 0, i)
+				for _, p := range paths {
+					b.Paths = append(b.Paths, p.Path)
+				}
+				dumps, facts = dumps+len(b.Dumps), facts+len(b.Facts)
+				if err := s.Put(ctx, b); err != nil {
+					return dumps, facts, err
+				}
+			}
+		}
+	}
+	return dumps, facts, nil
 }
 
-// moments returns the dumps of a device. Boots begin at random times, the first up to
-// two days before the first dump.
-func (f *Fleet) moments(device int) []moment {
-	rate := f.Reboots / float64(24*time.Hour)
-	wait := func(i int) time.Duration {
-		if rate == 0 {
-			return 1 << 62
+// path is a call path, and how many blocks a device has of it.
+type path struct {
+	store.Path
+	kind  int
+	level float64 // typical number of blocks
+	size  float64 // bytes per block
+}
+
+// paths returns the call paths of a build. All builds have the same; they share outer frames, as in a real program.
+func (f *Fleet) paths(build int) []path {
+	r := rand.New(rand.NewPCG(1, 0))
+	list := make([]path, f.Paths)
+	for i := range list {
+		p := &list[i]
+		p.Build, p.kind, p.level, p.size = f.BuildID(build), r.IntN(7), 2*math.Pow(60, r.Float64()), float64(int(16)<<r.IntN(5))
+		if i == f.Leak.Path {
+			p.kind, p.size = 0, 32
 		}
-		return time.Duration(math.Min(-math.Log(1-f.uniform(4, device, i))/rate, 1<<61))
-	}
-	step := 24 * time.Hour / time.Duration(f.PerDay)
-	phase := time.Duration(f.uniform(5, device, 0) * float64(step))
-	days := time.Duration(f.Days) * 24 * time.Hour
-	m := moment{started: f.Start.Add(-time.Duration(f.uniform(6, device, 0) * float64(48*time.Hour)))}
-	next := f.Start.Add(min(wait(0), 1<<61))
-	switch {
-	case f.Every > 0:
-		wait = func(int) time.Duration { return f.Every }
-		next = m.started
-		for next.Before(f.Start) {
-			m.started, next = next, next.Add(f.Every)
+		p.Addresses = []string{fmt.Sprintf("code+%#x", i*37+0x4000)}
+		for n := i; n > 0; n /= 5 {
+			p.Addresses = append(p.Addresses, fmt.Sprintf("code+%#x", n/5*53+0x1000))
 		}
-	case f.Wrap > 0:
-		m.started = f.Start.Add(time.Duration(f.uniform(6, device, 0)*float64(days)) - f.Wrap)
-	}
-	list := make([]moment, 0, f.Days*f.PerDay)
-	for n := range f.Days * f.PerDay {
-		if f.uniform(13, device, n/f.PerDay) < f.Outages {
-			continue
-		}
-		late := time.Duration(f.uniform(11, device, n) * float64(step) / 50) // no clock is exact
-		m.day, m.n, m.received = n/f.PerDay, n, f.Start.Add(phase*49/50+time.Duration(n)*step+late)
-		for next.Before(m.received) {
-			m.boot, m.index, m.started = m.boot+1, 0, next
-			next = next.Add(wait(m.boot) + time.Minute)
-		}
-		m.received, m.started = m.received.Truncate(time.Microsecond), m.started.Truncate(time.Microsecond)
-		if m.index == 0 {
-			m.heard = m.received
-		}
-		m.uptime = m.received.Sub(m.started)
-		list = append(list, m)
-		m.index++
+		p.Addresses = append(p.Addresses, "code+0x142")
+		p.Path.Path = store.PathID(p.Addresses)
 	}
 	return list
 }
 
-// held holds the blocks and bytes of a path in a dump, and whether its line arrived.
-type held struct {
-	path         int
-	count, bytes int64
-	arrived      bool
+// blocks returns the number of live blocks relative to the level, hours after the boot. No kind is a leak.
+func (p *path) blocks(r *rand.Rand, at time.Time, hours float64) float64 {
+	noise := r.NormFloat64()
+	switch p.kind {
+	case 0: // independent at each dump
+		return 1 + 0.25*noise
+	case 1: // by the time of day
+		return 1 + 0.3*math.Sin(math.Pi/12*at.Sub(at.Truncate(24*time.Hour)).Hours()) + 0.05*noise
+	case 2: // fills within hours of the boot
+		return 1 - math.Exp(-hours/6) + 0.05*noise
+	case 3: // fills, then is emptied
+		return math.Mod(hours, 20) / 20
+	case 4: // varies by much
+		return math.Exp(0.3 * noise)
+	}
+	return 1
 }
 
-// heap yields the blocks and bytes of the paths of a device at a moment.
-func (f *Fleet) heap(device int, m *moment, paths []source) iter.Seq[held] {
-	return func(yield func(held) bool) {
-		leaks := f.Leaks(device)
+// device appends the rows of a device to those of each day.
+func (f *Fleet) device(device int, paths []path, days []store.Batch) {
+	r := rand.New(rand.NewPCG(1, uint64(device)+1))
+	hours := func(most float64) time.Duration {
+		return time.Duration(r.Float64() * most * float64(time.Hour)).Truncate(time.Microsecond)
+	}
+	boot, daily, skew := f.Start.Add(-hours(48)), hours(23), hours(12)-6*time.Hour // of its clock
+	own := make([]float64, len(paths))                                             // blocks of this device, for one that is typical
+	for i := range own {
+		own[i] = math.Exp(0.2 * r.NormFloat64())
+	}
+	row := store.Dump{Build: paths[0].Build, FW: f.Firmware(device % f.Builds), Device: fmt.Sprintf("sim-%06d", device), Why: "interval",
+		HeapSize: heapSize, HeapLargest: -1, HeapMinimum: -1}
+	for day := range days {
+		b := &days[day]
+		at := f.Start.AddDate(0, 0, day).Add(daily + hours(0.5))
+		if row.Dump++; day == 0 || r.Float64() < reboots {
+			row.Boot, row.Dump = at.UnixMicro(), 0
+			if day > 0 {
+				boot = at.Add(-hours(20))
+			}
+		}
+		up := at.Sub(boot)
+		row.Time, row.Uptime, row.Received, row.Upload = at.Add(skew).UnixMicro(), up.Microseconds(), at.UnixMicro(), fmt.Sprintf("%032x", device*1000+day)
+		row.Bytes, row.Count = 0, 0
+		var lost, lostBytes int64
+		first, arrived := len(b.Facts), true
 		for i := range paths {
-			s := &paths[i]
-			count, size := f.blocks(s, device, i, m)
-			if leaks && i == f.Leak.Path {
-				bytes, _ := f.leaked(device, m)
-				count += int64(bytes / float64(s.size))
+			p := &paths[i]
+			blocks := own[i] * p.level * p.blocks(r, at, up.Hours())
+			if i == f.Leak.Path && f.leaks(device) {
+				blocks += f.Leak.Rate * up.Hours() / p.size
 			}
-			if count <= 0 {
-				continue
+			if i%pathsPerLine == 0 {
+				arrived = r.Float64() >= loss
 			}
-			line := i / entriesPerLine
-			h := held{i, count, count * size, f.uniform(7, device, m.n*(1+f.Paths)+line) >= f.Loss}
-			if !yield(h) {
-				return
-			}
-		}
-	}
-}
-
-// reported returns an uptime as devices report it.
-func (f *Fleet) reported(uptime time.Duration) time.Duration {
-	if f.Wrap > 0 {
-		return uptime % f.Wrap
-	}
-	return uptime
-}
-
-// leaked returns the bytes that a device has leaked since its boot, and the present rate in bytes
-// per hour.
-func (f *Fleet) leaked(device int, m *moment) (bytes, rate float64) {
-	rate = f.Leak.Rate
-	if f.Spread > 0.2 {
-		rate *= math.Exp(f.Spread * gauss(hash(f.Seed, 14, uint64(device))))
-	}
-	since := m.started
-	if f.Leak.To > 0 {
-		day := f.Leak.From + f.uniform(15, device, 0)*(f.Leak.To-f.Leak.From)
-		if begin := f.Start.Add(time.Duration(day * float64(24*time.Hour))); begin.After(since) {
-			since = begin
-		}
-	}
-	hours := m.received.Sub(since).Hours()
-	switch {
-	case hours <= 0:
-		return 0, 0
-	case f.Leak.Faster:
-		half := float64(f.Days) * 12
-		return rate / half * hours * hours / 2, rate / half * hours
-	}
-	return rate * hours, rate
-}
-
-// Leaking returns the present rate of each leaking device in bytes per hour, by its name. A device
-// whose leak begins after its last dump is left out.
-func (f *Fleet) Leaking() map[string]float64 {
-	list := map[string]float64{}
-	for d := range f.Devices {
-		if !f.Leaks(d) {
-			continue
-		}
-		if m := f.moments(d); len(m) > 0 {
-			if _, rate := f.leaked(d, &m[len(m)-1]); rate > 0 {
-				list[f.DeviceID(d)] = rate
+			switch n := int64(math.Round(blocks)); {
+			case n <= 0:
+			case !arrived:
+				lost, lostBytes = lost+n, lostBytes+n*int64(p.size)
+			default:
+				row.Count, row.Bytes = row.Count+n, row.Bytes+n*int64(p.size)
+				b.Facts = append(b.Facts, store.Fact{Build: row.Build, Device: row.Device, Path: p.Path.Path, Boot: row.Boot, Dump: row.Dump, Time: row.Time, Count: n, Bytes: n * int64(p.size)})
 			}
 		}
+		row.HeapFree, row.Complete, row.Lost = max(0, heapSize-row.Bytes-lostBytes), lost == 0, float64(lost)/float64(max(1, lost+row.Count))
+		for i := range b.Facts[first:] {
+			b.Facts[first+i].Complete, b.Facts[first+i].Lost = row.Complete, row.Lost
+		}
+		b.Dumps = append(b.Dumps, row)
 	}
-	return list
-}
-
-// entriesPerLine is the number of paths in a line of a log. They are lost together.
-const entriesPerLine = 4
-
-// hash mixes numbers (splitmix64).
-func hash(list ...uint64) (h uint64) {
-	for _, v := range list {
-		h += v + 0x9e3779b97f4a7c15
-		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-		h = (h ^ h>>27) * 0x94d049bb133111eb
-		h ^= h >> 31
-	}
-	return h
-}
-
-// uniform returns a number from 0 to below 1 that depends only on its arguments and the seed.
-func (f *Fleet) uniform(what uint64, device, n int) float64 {
-	return float64(hash(f.Seed, what, uint64(device), uint64(n))>>11) / (1 << 53)
 }

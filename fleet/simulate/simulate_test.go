@@ -1,123 +1,76 @@
 package simulate
 
 import (
+	"context"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
-	"slices"
 	"testing"
-	"time"
 
-	"github.com/lwsbt/lwsbt/fleet/ingest"
 	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
-// rowsOf returns the rows that Store writes for some devices.
-func rowsOf(f *Fleet) *store.Batch {
-	var b store.Batch
-	paths := f.sources()
-	for d := range f.Devices {
-		for _, m := range f.moments(d) {
-			f.rows(&b, d, &m, paths, f.ids(d%f.Builds, paths))
-		}
-	}
-	return &b
+// rows keeps what is stored.
+type rows struct{ store.Batch }
+
+func (r *rows) Put(_ context.Context, b *store.Batch) error {
+	r.Dumps, r.Facts = append(r.Dumps, b.Dumps...), append(r.Facts, b.Facts...)
+	return nil
 }
 
-// plain returns rows as text, without the columns that depend on when and how they were received.
-func plain(b *store.Batch) (list []string) {
-	boots := map[string]int{}
-	boot := func(device string, n int64) int {
-		k := fmt.Sprint(device, n)
-		if _, ok := boots[k]; !ok {
-			boots[k] = len(boots)
-		}
-		return boots[k]
+func rowsOf(t *testing.T, f *Fleet) *rows {
+	t.Helper()
+	var r rows
+	if dumps, facts, err := f.Store(t.Context(), &r); err != nil || dumps != len(r.Dumps) || facts != len(r.Facts) {
+		t.Fatalf("%d dumps, %d facts, %v: stored %d and %d", dumps, facts, err, len(r.Dumps), len(r.Facts))
 	}
-	for _, d := range b.Dumps {
-		list = append(list, fmt.Sprintf("%s %s %s boot %d dump %d at %d up %d: %d bytes %d blocks %t %.9f %s %d %d", d.Device, d.Build, d.FW, boot(d.Device, d.Boot), d.Dump,
-			d.Time, d.Uptime, d.Bytes, d.Count, d.Complete, d.Lost, d.Why, d.HeapSize, d.HeapFree))
-	}
-	var facts []string
-	for _, f := range b.Facts {
-		facts = append(facts, fmt.Sprintf("%s %s boot %d dump %d path %d: %d blocks %d bytes %t %.9f", f.Device, f.Build, boot(f.Device, f.Boot), f.Dump, f.Path, f.Count, f.Bytes, f.Complete, f.Lost))
-	}
-	slices.Sort(facts)
-	return append(list, facts...)
+	return &r
 }
 
-// Reading the logs of a fleet with package ingest gives the rows that Store writes.
-func TestLogsAreTheRows(t *testing.T) {
-	f := Default()
-	f.Devices, f.Reboots, f.Loss, f.Days, f.Leak.Share = 20, 0.3, 0.03, 10, 0.5
-	dir := t.TempDir()
-	if n, err := f.Logs(dir); n != 20 || err != nil {
-		t.Fatal(n, err)
-	}
-	var got store.Batch
-	for d := range f.Devices {
-		text, err := os.ReadFile(filepath.Join(dir, f.DeviceID(d)+".log"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		u := ingest.Upload{Device: f.DeviceID(d), Received: f.Start, Text: text}
-		if _, err := u.Read(t.Context(), &ingest.State{}, ingest.DefaultLimits, func(d *ingest.Dump) error { d.Append(&got); return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rows := rowsOf(&f)
-	g, w := plain(&got), plain(rows)
-	for i := range min(len(g), len(w)) {
-		if g[i] != w[i] {
-			t.Fatalf("row %d:\n got %s\nwant %s", i, g[i], w[i])
-		}
-	}
-	if len(g) != len(w) || len(w) < 20*10*100 {
-		t.Errorf("%d rows, want %d", len(g), len(w))
-	}
-	lossy := 0
-	for _, d := range rows.Dumps {
-		if d.Lost > 0 {
-			lossy++
-		}
-	}
-	if lossy < 20 {
-		t.Errorf("only %d of %d dumps lost lines", lossy, len(rows.Dumps))
-	}
-}
-
-// The planted leak has the requested rate, on the requested share of the devices of its build.
+// The planted leak has the requested rate, on the requested share of the devices of its build; the sums of a dump are those of its facts.
 func TestPlantedLeak(t *testing.T) {
 	f := Default()
-	f.Loss, f.Reboots = 0, 0
-	leaking := 0
-	for d := range f.Devices {
-		if !f.Leaks(d) {
-			continue
-		}
-		leaking++
-		if d%f.Builds != f.Leak.Build {
-			t.Errorf("device %d of another build leaks", d)
-		}
-	}
-	if leaking != 10 { // a twentieth of 1000/5
-		t.Errorf("%d devices leak, want 10", leaking)
-	}
+	f.Devices, f.Paths = 6000, 20 // two parts of each build
 	without := f
 	without.Leak.Share = 0
-	with, none := rowsOf(&f), rowsOf(&without)
-	size := float64(f.sources()[f.Leak.Path].size)
-	for i, d := range with.Dumps {
-		var device int
-		fmt.Sscanf(d.Device, "sim-%d", &device)
-		want := 0.0
-		if f.Leaks(device) {
-			want = 200 * time.Duration(d.Uptime*1000).Hours()
+	with, none := rowsOf(t, &f), rowsOf(t, &without)
+	type dump struct {
+		device string
+		boot   int64
+		dump   int64
+	}
+	bytes, leaks := map[dump]int64{}, map[dump]int64{}
+	for _, r := range with.Facts {
+		bytes[dump{r.Device, r.Boot, r.Dump}] += r.Bytes
+	}
+	for _, r := range none.Facts {
+		leaks[dump{r.Device, r.Boot, r.Dump}] -= r.Bytes
+	}
+	leaking, incomplete := map[string]bool{}, 0
+	for _, d := range with.Dumps {
+		k := dump{d.Device, d.Boot, d.Dump}
+		if d.Bytes != bytes[k] {
+			t.Fatalf("%+v: %d bytes, facts of %d", k, d.Bytes, bytes[k])
 		}
-		if got := float64(d.Bytes - none.Dumps[i].Bytes); math.Abs(got-want) > size {
-			t.Fatalf("%s, dump %d: %g bytes more, want %g", d.Device, d.Dump, got, want)
+		if !d.Complete {
+			incomplete++
+			continue
 		}
+		grown, hours := bytes[k]+leaks[k], float64(d.Uptime)/3.6e9
+		if grown > 0 {
+			leaking[d.Device] = true
+		}
+		if grown != 0 && math.Abs(float64(grown)-200*hours) > 32 || grown != 0 && d.Build != f.BuildID(3) {
+			t.Fatalf("%+v: %d bytes more after %g hours, want 200 per hour in build 3 alone", k, grown, hours)
+		}
+	}
+	if len(leaking) != 60 || len(with.Dumps) != 42_000 {
+		t.Errorf("%d of %d dumps: %d devices leak, want a twentieth of 6,000/5", len(with.Dumps), 42_000, len(leaking))
+	}
+	if share := float64(incomplete) / 42_000; share < 0.08 || share > 0.11 { // one of 5 lines, each lost with 2 %: 10 %
+		t.Errorf("%g of the dumps are incomplete", share)
+	}
+	if again := rowsOf(t, &f); fmt.Sprint(again.Dumps) != fmt.Sprint(with.Dumps) {
+		t.Error("the same fleet has other dumps")
 	}
 }
 

@@ -161,7 +161,7 @@ func TestMessages(t *testing.T) {
 // If all that a question asks for is in a damaged file, the file is named.
 func TestDamaged(t *testing.T) {
 	dir := leaky(t)
-	files, err := filepath.Glob(dir + "/facts/*/simulated-*-1-*")
+	files, err := filepath.Glob(dir + "/facts/*/simulated-1-*")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
@@ -171,7 +171,7 @@ func TestDamaged(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"leaks --build 1.4.1", "leaks --build 1.4.1 --fail-over 64/h", "top --build 1.4.1"} {
-		if code, out, errs := ask(append(strings.Fields(args), "--store", dir)...); code != 1 || !strings.Contains(errs, "no dump; ") || !strings.Contains(errs, "facts/day=2026-06-01/simulated-1-1-0.parquet") {
+		if code, out, errs := ask(append(strings.Fields(args), "--store", dir)...); code != 1 || !strings.Contains(errs, "no dump; ") || !strings.Contains(errs, "facts/day=2026-06-01/simulated-1-0.parquet") {
 			t.Errorf("%s: exit code %d, %s%s", args, code, out, errs)
 		}
 	}

@@ -1,4 +1,4 @@
-package simulate
+package query
 
 import (
 	"context"
@@ -11,16 +11,13 @@ import (
 // heapSize is the heap of a device in bytes.
 const heapSize = 1 << 20
 
-// batchFacts is the largest number of facts in a file, since they are held in memory.
+// batchFacts is the largest number of facts in a file, since they are simHeld in memory.
 const batchFacts = 1 << 21
 
 // Store writes the rows of the fleet to a store, one batch per build and day, like a server
 // after compaction. It returns the numbers of dumps and facts.
-func (f *Fleet) Store(ctx context.Context, s store.Putter) (dumps, facts int, err error) {
-	if err := f.Check(); err != nil {
-		return 0, 0, err
-	}
-	w := writer{f: f, s: s, paths: f.sources(), schedule: make([][]moment, f.Devices)}
+func (f *fleet) Store(ctx context.Context, s store.Putter) (dumps, facts int, err error) {
+	w := simWriter{f: f, s: s, paths: f.sources(), schedule: make([][]simMoment, f.Devices)}
 	for d := range w.schedule {
 		w.schedule[d] = f.moments(d)
 	}
@@ -35,18 +32,18 @@ func (f *Fleet) Store(ctx context.Context, s store.Putter) (dumps, facts int, er
 	return w.dumps, w.facts, nil
 }
 
-// writer writes a fleet to a store.
-type writer struct {
-	f            *Fleet
+// simWriter writes a fleet to a store.
+type simWriter struct {
+	f            *fleet
 	s            store.Putter
 	paths        []source
-	ids          []int64    // by path, of the build that is being written
-	schedule     [][]moment // by device
-	dumps, facts int        // written
+	ids          []int64       // by path, of the build that is being written
+	schedule     [][]simMoment // by device
+	dumps, facts int           // written
 }
 
 // day writes the dumps of a build and a day, in parts if there are many.
-func (w *writer) day(ctx context.Context, build, day int) error {
+func (w *simWriter) day(ctx context.Context, build, day int) error {
 	b := &store.Batch{}
 	part := 0
 	for d := build; d < w.f.Devices; d += w.f.Builds {
@@ -75,11 +72,11 @@ func (w *writer) day(ctx context.Context, build, day int) error {
 }
 
 // put writes a part of a day.
-func (w *writer) put(ctx context.Context, b *store.Batch, build, day, part int) error {
+func (w *simWriter) put(ctx context.Context, b *store.Batch, build, day, part int) error {
 	b.Name, b.Day = fmt.Sprintf("simulated-%d-%d-%d", w.f.Seed, build, part), w.f.Start.AddDate(0, 0, day)
 	if w.f.Bases != PerBoot {
 		for _, p := range w.paths {
-			b.Paths = append(b.Paths, w.f.path(build, &p, &moment{}))
+			b.Paths = append(b.Paths, w.f.path(build, &p, &simMoment{}))
 		}
 	}
 	w.dumps, w.facts = w.dumps+len(b.Dumps), w.facts+len(b.Facts)
@@ -87,7 +84,7 @@ func (w *writer) put(ctx context.Context, b *store.Batch, build, day, part int) 
 }
 
 // rows appends the rows of a dump.
-func (f *Fleet) rows(b *store.Batch, device int, m *moment, paths []source, ids []int64) {
+func (f *fleet) rows(b *store.Batch, device int, m *simMoment, paths []source, ids []int64) {
 	build := device % f.Builds
 	if f.Bases == PerBoot {
 		ids = make([]int64, len(paths))
@@ -124,20 +121,20 @@ func (f *Fleet) rows(b *store.Batch, device int, m *moment, paths []source, ids 
 }
 
 // skew returns the error of the clock of a device.
-func (f *Fleet) skew(device int) time.Duration {
+func (f *fleet) skew(device int) time.Duration {
 	return time.Duration((2*f.uniform(10, device, 0) - 1) * float64(f.Skew))
 }
 
 // ids returns the identifiers of the paths of a build.
-func (f *Fleet) ids(build int, paths []source) (list []int64) {
+func (f *fleet) ids(build int, paths []source) (list []int64) {
 	for i := range paths {
-		list = append(list, f.path(build, &paths[i], &moment{}).Path)
+		list = append(list, f.path(build, &paths[i], &simMoment{}).Path)
 	}
 	return list
 }
 
-// path returns the row of a path of a build, at a moment of a device.
-func (f *Fleet) path(build int, p *source, m *moment) store.Path {
+// path returns the row of a path of a build, at a simMoment of a device.
+func (f *fleet) path(build int, p *source, m *simMoment) store.Path {
 	row := store.Path{Build: f.BuildID(build)}
 	for _, o := range p.frames {
 		switch f.Bases {

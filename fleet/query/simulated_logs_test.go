@@ -1,4 +1,4 @@
-package simulate
+package query
 
 import (
 	"bufio"
@@ -13,10 +13,7 @@ import (
 
 // Logs writes the log of each device to DEVICE.log in a directory, and returns the number of
 // logs. A log contains the same dumps as the rows of Store, without the lines that are lost.
-func (f *Fleet) Logs(dir string) (int, error) {
-	if err := f.Check(); err != nil {
-		return 0, err
-	}
+func (f *fleet) Logs(dir string) (int, error) {
 	if f.Bases != Fixed || f.Twice > 0 {
 		return 0, fmt.Errorf("other addresses, and uploads to two servers, are only for a store")
 	}
@@ -38,7 +35,7 @@ func (f *Fleet) Logs(dir string) (int, error) {
 }
 
 // log writes the log of a device. It replaces a file of its name.
-func (f *Fleet) log(dir *newfile.Dir, device int, paths []source) (err error) {
+func (f *fleet) log(dir *newfile.Dir, device int, paths []source) (err error) {
 	name := f.DeviceID(device) + ".log"
 	if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -66,7 +63,7 @@ func (f *Fleet) log(dir *newfile.Dir, device int, paths []source) (err error) {
 }
 
 // appendDump appends the text of a dump.
-func (f *Fleet) appendDump(text []byte, device int, m *moment, paths []source) []byte {
+func (f *fleet) appendDump(text []byte, device int, m *simMoment, paths []source) []byte {
 	var count, bytes int64
 	var lines []byte
 	number := uint64(0) // of the lines that the device writes
@@ -85,7 +82,7 @@ func (f *Fleet) appendDump(text []byte, device int, m *moment, paths []source) [
 }
 
 // appendEntry appends the line of a path, which is the line with a number of the dump.
-func appendEntry(text []byte, number uint64, m *moment, h *held, paths []source) []byte {
+func appendEntry(text []byte, number uint64, m *simMoment, h *simHeld, paths []source) []byte {
 	e := callpath.Entry{Live: uint64(h.count), Bytes: uint64(h.bytes)}
 	frames := paths[h.path].frames
 	for i := range frames { // the outermost frame is first in a line
