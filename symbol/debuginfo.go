@@ -11,7 +11,7 @@ import (
 
 // readDebug returns the debug information in f itself, nil if there is none.
 func (f *File) readDebug() (*dwarf.Data, error) {
-	s, err := f.debugSections()
+	s, err := f.debugSections("")
 	if err != nil || s[dwarf.Info].Empty() || s[dwarf.Abbrev].Empty() {
 		return nil, err
 	}
@@ -19,29 +19,22 @@ func (f *File) readDebug() (*dwarf.Data, error) {
 	if o.Alt, err = f.openAlt(); err != nil {
 		return nil, err
 	}
+	o.OpenSplit = f.openSplit
 	return dwarf.New(s, o), nil
 }
 
-func (f *File) debugSections() (s dwarf.Sections, err error) {
+// debugSections returns the sections of debug information, whose names end in suffix.
+func (f *File) debugSections(suffix string) (s dwarf.Sections, err error) {
 	for i := range s {
-		if s[i], err = f.content(dwarf.Section(i).String()); err != nil {
+		name := dwarf.Section(i).String()
+		if dwarf.Section(i) != dwarf.CUIndex {
+			name += suffix
+		}
+		if s[i], err = f.content(name); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
-}
-
-// SplitNote returns a message if inlined calls are missing because they are in split debug
-// files, otherwise "".
-func (f *File) SplitNote() string {
-	if f.debug == nil {
-		return ""
-	}
-	name := f.debug.Split()
-	if name == "" {
-		return ""
-	}
-	return fmt.Sprintf("inlined calls are missing: they are in files such as %s, and split debug information (-gsplit-dwarf) is not read", printable.Text(name))
 }
 
 func (f *File) debugOptions() dwarf.Options {
@@ -108,7 +101,7 @@ func (f *File) readAlt(id string) (*dwarf.Data, error) {
 	if f.BuildID != id {
 		return nil, fmt.Errorf("build-id %s, expected %s", orNone(f.BuildID), id)
 	}
-	s, err := f.debugSections()
+	s, err := f.debugSections("")
 	if err != nil {
 		return nil, err
 	}

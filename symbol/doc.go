@@ -15,12 +15,15 @@
 //
 // Malformed files cause errors or missing symbols but no panic, even if they shrink while
 // they are in use. Each file has a budget: 64 MB of memory and 2^25 steps of about 10 to 40
-// ns, plus 16 bytes and 8 steps per byte of the file. Beyond the budget, functions are
-// named from the symbol table, without lines, and [File.Why] gives the reason. The output
+// ns, plus 16 bytes and 8 steps per byte of the file and of its .dwo files. Beyond the budget,
+// functions are named from the symbol table, without lines, and [File.Why] gives the reason. The output
 // of linkers needs a fraction of the budget. Names are cut at 32 KB, and demangled names at
 // 16 KB; the names of the symbol table have a second budget of the same memory. At most 256
 // calls may be inlined into each other. Demangling is limited to 2 s per name and 10 s per
 // [Demangler]; names beyond these limits stay mangled.
+//
+// A program names files of split debug information (.dwo), anywhere on the machine or in the
+// sysroot. Such a file is used only if it has the unit whose id is in the program.
 //
 // A log names files, as modules. Below a sysroot, they are opened through [os.Root], and
 // links are followed as a program in the sysroot would follow them. Elsewhere, a file is

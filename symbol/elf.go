@@ -47,7 +47,7 @@ func openELF(t tree, name string) (f *File, err error) {
 	if err != nil {
 		return fail(err)
 	}
-	f = &File{Path: printable.Text(path), tree: t, name: name, info: info, image: image,
+	f = &File{Path: printable.Text(path), tree: t, name: name, info: info, image: image, split: map[string]splitFile{},
 		budget: dwarf.NewBudget(int64(len(image))), close: []func(){release}}
 	if err = f.readHeaders(); err != nil {
 		release()

@@ -43,8 +43,9 @@ type File struct {
 	image                  []byte // the whole file
 
 	debugDirs []string
-	debugFile string      // separate debug file in use, "" if none
-	debug     *dwarf.Data // nil if there is none
+	debugFile string               // separate debug file in use, "" if none
+	split     map[string]splitFile // by name
+	debug     *dwarf.Data          // nil if there is none
 	found     []dwarf.Frame
 	budget    *dwarf.Budget
 	why       string // why there are no lines, or no function names

@@ -122,29 +122,6 @@ func TestDemangleTime(t *testing.T) {
 	}
 }
 
-// Inlined calls that are in .dwo files are missing, which must be said.
-func TestSplitDwarfIsSaid(t *testing.T) {
-	for _, version := range []string{"-gdwarf-4", "-gdwarf-5"} {
-		for _, split := range []bool{true, false} {
-			args := []string{"gcc", "-O2", version}
-			if split {
-				args = append(args, "-gsplit-dwarf")
-			}
-			path := buildC(t, args, "prog.c", "other.c")
-			r := process(t, path)
-			low, _ := r.Files()[0].extent()
-			r.at(low)
-			for _, fn := range r.Files()[0].Functions() {
-				r.at(fn.Addr + 1)
-			}
-			notes := strings.Join(allNotes(r), "\n")
-			if said := strings.Contains(notes, "-gsplit-dwarf") && strings.Contains(notes, ".dwo, and split"); said != split {
-				t.Errorf("%v: notes: %s", args, notes)
-			}
-		}
-	}
-}
-
 // A definition that refers to a declaration has the linkage name of either, or else its own
 // name, or else that of the declaration. (LLVM's DWARFDie::getSubroutineName)
 func TestNameOfDefinition(t *testing.T) {

@@ -160,20 +160,27 @@ func TestStacksOfACutCore(t *testing.T) {
 	}
 }
 
-// Inlined calls that are in split debug files are missing, which is said.
+// Inlined calls in split debug files are read, and without the files are said to be missing.
 func TestStacksOfSplitDebugInformation(t *testing.T) {
 	cmdtest.NeedToRun(t, "gcc")
 	dir := t.TempDir()
 	src, exe, core := filepath.Join(dir, "p.c"), filepath.Join(dir, "p"), filepath.Join(dir, "core")
-	if err := os.WriteFile(src, []byte("#include <stdlib.h>\nint main(void) { abort(); }\n"), 0o644); err != nil {
+	if err := os.WriteFile(src, []byte("#include <stdlib.h>\nstatic inline void stop(void) { abort(); }\nint main(void) {\n\tstop();\n}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	tool(t, "gcc", "-static", "-g", "-gsplit-dwarf", "-o", exe, src)
+	tool(t, "gcc", "-static", "-O2", "-g", "-gsplit-dwarf", "-o", exe, src)
 	tool(t, "gdb", "-q", "-nx", "-batch", "-ex", "run", "-ex", "generate-core-file "+core, exe)
-	var out, errs bytes.Buffer
-	if code := cli.Run(command(), []string{"stacks", core, "-e", exe}, nil, &out, &errs); code != 1 || !strings.Contains(errs.String(), "inlined calls are missing") {
-		t.Errorf("exit code %d: %s", code, errs.String())
+	code, out, errs := execute("stacks", core, "-e", exe)
+	compareOutput(t, code, cli.OK, out+errs, []string{"inlined", src + ":4\n"}, []string{"missing"})
+	files, err := filepath.Glob(filepath.Join(dir, "*.dwo"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
 	}
+	if err := os.Remove(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = execute("stacks", core, "-e", exe)
+	compareOutput(t, code, cli.Short, out+errs, []string{"inlined calls are missing", "no file " + files[0]}, []string{src + ":4"})
 }
 
 // filteredProgram has the core file without the contents of mapped files (core(5)).

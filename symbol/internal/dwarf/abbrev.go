@@ -26,6 +26,7 @@ const (
 	atAddrBase
 	atRngBase
 	atDwoName
+	atDwoID
 	atDirIndex // in line tables
 	numAttrs
 )
@@ -48,8 +49,10 @@ var attrs = map[std.Attr]attr{
 	std.AttrAddrBase:       atAddrBase,
 	0x2133:                 atAddrBase, // DW_AT_GNU_addr_base
 	std.AttrRnglistsBase:   atRngBase,
+	0x2132:                 atRngBase, // DW_AT_GNU_ranges_base
 	std.AttrDwoName:        atDwoName,
 	0x2130:                 atDwoName, // DW_AT_GNU_dwo_name
+	0x2131:                 atDwoID,   // DW_AT_GNU_dwo_id
 }
 
 // abbrev is an abbreviation: the tag of an entry, and its attributes.

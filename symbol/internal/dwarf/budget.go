@@ -7,6 +7,7 @@ import "errors"
 type Budget struct {
 	steps int64 // remaining steps: entries, rows and the like
 	bytes int64 // remaining memory
+	most  int64 // steps that remain after a lookup, at most
 }
 
 // The budget of a file is a floor plus an amount per byte of the file.
@@ -25,6 +26,13 @@ var ErrBudget = errors.New("its debug information takes more memory or time to r
 // NewBudget returns the budget of a file of size bytes.
 func NewBudget(size int64) *Budget {
 	return &Budget{steps: FloorSteps + StepsPerByte*size, bytes: FloorBytes + BytesPerByte*size}
+}
+
+// Grow adds what another file of size bytes may take, without a floor.
+func (b *Budget) Grow(size int64) {
+	if !b.exceeded() {
+		b.steps, b.most, b.bytes = b.steps+StepsPerByte*size, b.most+StepsPerByte*size, b.bytes+BytesPerByte*size
+	}
 }
 
 // Step uses n steps, and reports whether the budget had n steps left.

@@ -22,13 +22,14 @@ const (
 	Addr
 	StrOffsets
 	ARanges
+	CUIndex
 	numSections
 )
 
 // String returns the name of the section in ELF files.
 func (s Section) String() string {
 	return [...]string{".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_line_str",
-		".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets", ".debug_aranges"}[s]
+		".debug_ranges", ".debug_rnglists", ".debug_addr", ".debug_str_offsets", ".debug_aranges", ".debug_cu_index"}[s]
 }
 
 // Sections holds the contents of a file's sections. A missing section is the zero Content.
@@ -45,8 +46,11 @@ type Options struct {
 	// is none.
 	Symbol func(addr uint64) string
 	// Alt is the debug information that dwz moved to a shared file, nil if none.
-	Alt    *Data
-	Budget *Budget
+	Alt *Data
+	// OpenSplit opens files for the split unit that a skeleton names by its directory and
+	// file, and calls read with each until that returns no error.
+	OpenSplit func(dir, name string, read func(SplitFile) error) error
+	Budget    *Budget
 }
 
 // Data is the debug information of a file. It is read when an address needs it: a compressed
@@ -62,7 +66,8 @@ type Data struct {
 	all     *index  // by the units themselves, nil until needed
 	abbrevs map[abbrevKey]abbrevTable
 	names   map[uint64]funcName // by offset of the entry in Info
-	split   string
+	split   error
+	file    string // of split units
 }
 
 // New returns the debug information in sections. It reads nothing yet.
@@ -72,16 +77,14 @@ func New(s Sections, o Options) *Data {
 	return d
 }
 
-// Split returns the name of a file with functions of units that were looked up, or "". Such files
-// are not read. (DWARF 5, 7.3.2)
-func (d *Data) Split() string { return d.split }
-
 // unit is one compilation unit of Info.
 type unit struct {
 	d                    *Data
 	off, end             uint64 // of the unit in Info
 	die                  uint64 // of its root entry
 	version              uint16
+	kind                 uint8  // unitSkeleton and so on, 0 before DWARF 5
+	id                   uint64 // of a skeleton and its split unit in DWARF 5
 	addrSize, offsetSize int
 	abbrevOff            uint64
 
@@ -91,6 +94,9 @@ type unit struct {
 	err    error   // of the root entry
 	scopes *scopes // nil until needed
 	lines  *lineTable
+
+	skeleton *unit // of a split unit
+	split    *unit // of a skeleton: see withScopes
 }
 
 // Kinds of units, DW_UT_*. (DWARF 5, 7.5.1)
@@ -124,13 +130,13 @@ func (d *Data) readUnit() bool {
 	if u.version < 5 {
 		u.abbrevOff, u.addrSize = header.uint(u.offsetSize), int(header.u8())
 	} else {
-		kind := header.u8()
+		u.kind = header.u8()
 		u.addrSize, u.abbrevOff = int(header.u8()), header.uint(u.offsetSize)
-		switch kind {
+		switch u.kind {
 		case unitType, unitSplitType:
 			header.skip(8 + uint64(u.offsetSize))
 		case unitSkeleton, unitSplitCompile:
-			header.skip(8)
+			u.id = header.uint(8)
 		}
 	}
 	if u.addrSize != 2 && u.addrSize != 4 && u.addrSize != 8 {
@@ -178,6 +184,10 @@ func (u *unit) readRoot() {
 	}
 	if u.readEntry(&c, ab.attrs, &u.root); c.err != nil {
 		u.err = c.err
+		return
+	}
+	if s := u.skeleton; s != nil { // which has its addresses
+		u.root[atLow], u.root[atAddrBase] = s.root[atLow], s.root[atAddrBase]
 		return
 	}
 	u.ranges, u.err = u.appendRanges(nil, &u.root)

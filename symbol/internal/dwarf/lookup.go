@@ -2,6 +2,7 @@ package dwarf
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 )
 
@@ -21,14 +22,14 @@ func (d *Data) Lookup(dst []Frame, pc uint64) ([]Frame, error) {
 	if d.Budget.exceeded() {
 		return dst, ErrBudget
 	}
-	before := d.Budget.steps
+	d.Budget.most = d.Budget.steps
 	d.Budget.steps += stepsPerLookup
 	n := len(dst)
 	dst, err := d.lookup(dst, pc)
 	if d.Budget.exceeded() || d.Alt != nil && d.Alt.Budget.exceeded() { // the frames may lack their end
 		return dst[:n], ErrBudget
 	}
-	d.Budget.steps = min(before, d.Budget.steps)
+	d.Budget.steps = min(d.Budget.most, d.Budget.steps)
 	return dst, err
 }
 
@@ -38,11 +39,12 @@ func (d *Data) lookup(dst []Frame, pc uint64) ([]Frame, error) {
 		return dst, err
 	}
 	u.readRoot()
-	if name := u.root[atDwoName]; name.class != 0 && d.split == "" {
-		d.split = string(u.text(name))
+	lines, w := u.loadLines(), u.withScopes()
+	scopes := w.loadScopes()
+	if err = cmp.Or(w.err, scopes.err); err != nil && w.d.file != "" {
+		err = fmt.Errorf("%s: %w", w.d.file, err)
 	}
-	lines, scopes := u.loadLines(), u.loadScopes()
-	err = cmp.Or(u.err, lines.err, scopes.err)
+	err = cmp.Or(u.err, lines.err, err)
 	at, row := Frame{}, lines.find(pc)
 	if row != nil {
 		at.File, at.Line, at.Discriminator = lines.path(row.file), int(row.line), int(row.disc)
@@ -53,8 +55,8 @@ func (d *Data) lookup(dst []Frame, pc uint64) ([]Frame, error) {
 	}
 	for n >= 0 {
 		s := &scopes.list[n]
-		at.Func, at.Inlined = d.nameOf(s.die, 0).text, s.parent >= 0
-		if s.parent < 0 && u.isCPlusPlus() {
+		at.Func, at.Inlined = w.d.nameOf(s.die, 0).text, s.parent >= 0
+		if s.parent < 0 && w.isCPlusPlus() {
 			at.Func = d.symbolName(at.Func, s.low)
 		}
 		dst = append(dst, at)

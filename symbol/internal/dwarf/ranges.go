@@ -13,7 +13,11 @@ func (u *unit) appendRanges(dst []addrRange, e *entry) ([]addrRange, error) {
 	case e[atRanges].class != 0 && u.version >= 5:
 		return u.readRnglists(dst, e[atRanges])
 	case e[atRanges].class != 0:
-		return u.readRanges(dst, e[atRanges].u)
+		off := e[atRanges].u
+		if u.skeleton != nil {
+			off += u.skeleton.root[atRngBase].u
+		}
+		return u.readRanges(dst, off)
 	case low.class == 0 || high.class == 0:
 		return dst, nil
 	}
