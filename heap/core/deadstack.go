@@ -58,17 +58,17 @@ func (m *Image) describe(stacks []stack, data []span) {
 	for _, s := range stacks {
 		where = append(where, span{s.sp, s.area.end}.words(m))
 	}
-	size, order := m.PointerSize(), m.ByteOrder()
+	size, read := m.PointerSize(), m.Words()
 	for _, s := range normal(where) {
 		m.each(s, func(addr uint64, b []byte) {
 			for at := int(-addr & uint64(size-1)); at+3*size <= len(b); at += size {
-				v := uintOf(b[at:][:size], order)
+				v := read.Word(b[at:])
 				i := sort.Search(len(stacks), func(i int) bool { return stacks[i].sp >= v })
 				if i == len(stacks) || v <= stacks[i].area.start {
 					continue
 				}
 				s := &stacks[i]
-				flags, n := uintOf(b[at+size:][:4], order), uintOf(b[at+2*size:][:size], order)
+				flags, n := uintOf(b[at+size:][:4], m.ByteOrder()), read.Word(b[at+2*size:])
 				if flags&0x7fffffff < 8 && n > s.sp-v && n <= s.area.end-v {
 					s.start = max(s.start, v)
 				}

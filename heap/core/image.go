@@ -283,10 +283,26 @@ func (m *Image) Close() {
 	*m = Image{}
 }
 
-func uintOf(p []byte, order binary.ByteOrder) uint64 {
-	if len(p) == 8 && order == binary.LittleEndian { // the usual, without calls
-		return binary.LittleEndian.Uint64(p)
+// Words reads addresses from bytes of an image.
+type Words struct{ wide, little bool }
+
+// Words returns a reader for the words of the image.
+func (m *Image) Words() Words { return Words{m.Word == 64, m.ByteOrder() == binary.LittleEndian} }
+
+// Word reads the address that b begins with.
+func (w Words) Word(b []byte) uint64 {
+	switch {
+	case w.wide && w.little:
+		return binary.LittleEndian.Uint64(b)
+	case w.little:
+		return uint64(binary.LittleEndian.Uint32(b))
+	case w.wide:
+		return binary.BigEndian.Uint64(b)
 	}
+	return uint64(binary.BigEndian.Uint32(b))
+}
+
+func uintOf(p []byte, order binary.ByteOrder) uint64 {
 	switch len(p) {
 	case 1:
 		return uint64(p[0])

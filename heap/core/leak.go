@@ -260,7 +260,9 @@ func (m *Image) rootSpans(h *Heap, used []span, from Roots) (roots, heap []span)
 		}
 	}
 	slices.SortFunc(in, func(a, b stack) int { return cmp.Compare(a.sp, b.sp) })
-	m.describe(in, known)
+	if len(in) > 0 {
+		m.describe(in, known)
+	}
 	for _, s := range in {
 		area := []span{s.area}
 		dead = append(dead, m.unused(s, append(overlap(area, known), overlap(area, used)...)))

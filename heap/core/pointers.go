@@ -1,9 +1,6 @@
 package core
 
-import (
-	"encoding/binary"
-	"sort"
-)
+import "sort"
 
 // Pointers finds the pointers to the blocks of a heap. An aligned word counts as a pointer if it
 // holds the address of any byte of a block.
@@ -160,10 +157,10 @@ func (g *graph) pointersIn(s span, visit func(at uint64, block int)) {
 		return
 	}
 	low -= min(low, firstElement)
-	size, order := g.m.PointerSize(), g.m.ByteOrder()
+	size, read := g.m.PointerSize(), g.m.Words()
 	g.m.each(s, func(addr uint64, b []byte) {
 		for at := int(-addr & uint64(size-1)); at+size <= len(b); at += size {
-			v := uintOf(b[at:][:size], order)
+			v := read.Word(b[at:])
 			if v < low || v > high {
 				continue
 			}
@@ -200,32 +197,31 @@ func (g *graph) hidden(s span, visit func(at uint64, block int)) {
 	if !ok {
 		return
 	}
-	size, order := g.m.PointerSize(), g.m.ByteOrder()
-	const page = 4096
-	usual := size == 8 && order == binary.LittleEndian // without calls
+	size, read := g.m.PointerSize(), g.m.Words()
+	const page, step = 4096, 64
 	g.m.each(s, func(addr uint64, b []byte) {
 		aligned := int(-addr & uint64(size-1))
-		for at := 0; at+size <= len(b); at++ {
-			var v uint64
-			if usual {
-				v = binary.LittleEndian.Uint64(b[at:])
-			} else {
-				v = uintOf(b[at:][:size], order)
+		for from := 0; from < len(b); from += step {
+			if from%page == 0 { // what each passes is much
+				g.m.Passed(page)
 			}
-			if at&(size-1) == aligned {
-				if at&(page-1) == aligned { // what each passes is much
-					g.m.Passed(page)
-				}
-				if size == 4 || v>>48 == 0 {
-					continue
-				}
-				v &= 1<<48 - 1
-			}
-			if v < low || v > high {
+			if allZero(b[from:min(from+step+size, len(b))]) { // much memory is
 				continue
 			}
-			if i, ok := g.find(v); ok && g.h.Blocks[i].Addr == v {
-				visit(addr+uint64(at), i)
+			for at := from; at < min(from+step, len(b)-size+1); at++ {
+				v := read.Word(b[at:])
+				if at&(size-1) == aligned {
+					if size == 4 || v>>48 == 0 {
+						continue
+					}
+					v &= 1<<48 - 1
+				}
+				if v < low || v > high {
+					continue
+				}
+				if i, ok := g.find(v); ok && g.h.Blocks[i].Addr == v {
+					visit(addr+uint64(at), i)
+				}
 			}
 		}
 	})

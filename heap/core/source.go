@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -192,7 +193,7 @@ func readsEnd(r io.Reader) bool {
 
 func allZero(b []byte) bool {
 	for len(b) >= 8 {
-		if b[0]|b[1]|b[2]|b[3]|b[4]|b[5]|b[6]|b[7] != 0 {
+		if binary.LittleEndian.Uint64(b) != 0 {
 			return false
 		}
 		b = b[8:]

@@ -265,7 +265,7 @@ func (r *freeRTOS) heap5(first, end uint64) ([]*Heap, error) {
 // an end mark. The end marks of the others need not be in the list: a free block before one takes its place. Start is
 // that of the first chunk, End that of the end mark.
 func (r *freeRTOS) regions(end uint64) (list []core.Map) {
-	segs := r.m.Segments()
+	segs, read := r.m.Segments(), r.m.Words()
 	entry := func(at uint64) (x core.Map, ok bool) {
 		start, _ := r.m.Pointer(at)
 		size, ok := r.m.Pointer(at + r.ptr)
@@ -278,6 +278,9 @@ func (r *freeRTOS) regions(end uint64) (list []core.Map) {
 		first, last := segs[i].Addr, segs[i].Addr+uint64(len(segs[i].Data))
 		for at := up(first, r.ptr); at+2*r.ptr <= last && r.budget > 0; at += r.ptr {
 			r.budget--
+			if v := read.Word(segs[i].Data[at-first:]); v == 0 || v > end {
+				continue
+			}
 			x, ok := entry(at)
 			if !ok || x.End != end || !r.reaches(x.Start, x.End) {
 				continue

@@ -301,12 +301,12 @@ func (g *glibc) findMapped(h *Heap, all bool) (bytes uint64) {
 // none. A block with an alignment has its header further behind; the first one is still there. If the block was
 // moved, it is not aligned any more, but has its place in a page: all selects a search of all pages for it.
 func (g *glibc) mappedAt(at uint64, page []byte, all bool) (chunk, total uint64) {
-	order := g.m.ByteOrder()
+	read := g.m.Words()
 	shift := uint64(0)
 	if g.align > 2*g.ptr {
 		shift = g.align - 2*g.ptr
 	}
-	prev, size := word(page[shift:], g.ptr, order), word(page[shift+g.ptr:], g.ptr, order)
+	prev, size := read.Word(page[shift:]), read.Word(page[shift+g.ptr:])
 	total = size&^7 + prev
 	if size&7 != 2 || prev != shift || total%pageSize != 0 || total < pageSize {
 		return 0, 0

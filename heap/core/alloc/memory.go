@@ -2,26 +2,17 @@ package alloc
 
 import (
 	"cmp"
-	"encoding/binary"
 
 	"github.com/lwsbt/lwsbt/heap/core"
 )
 
 func byAddr(a, b Block) int { return cmp.Compare(a.Addr, b.Addr) }
 
-// word reads a word of 4 or 8 bytes.
-func word(b []byte, size uint64, order binary.ByteOrder) uint64 {
-	if size == 8 {
-		return order.Uint64(b)
-	}
-	return uint64(order.Uint32(b))
-}
-
 // words calls visit for each aligned word of the memory between start and end, until visit
 // returns false or the budget is used up.
 func (f *finder) words(start, end uint64, visit func(addr, v uint64) bool) {
 	segs := f.m.SegmentsIn(start, end)
-	order := f.m.ByteOrder()
+	read := f.m.Words()
 	for i := range segs {
 		s := &segs[i]
 		if s.ELF {
@@ -32,7 +23,7 @@ func (f *finder) words(start, end uint64, visit func(addr, v uint64) bool) {
 			if f.budget--; off%pageSize < f.ptr {
 				f.m.Passed(pageSize)
 			}
-			if !visit(s.Addr+off, word(s.Data[off:], f.ptr, order)) {
+			if !visit(s.Addr+off, read.Word(s.Data[off:])) {
 				return
 			}
 		}

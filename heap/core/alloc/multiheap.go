@@ -221,13 +221,15 @@ func (s *multiHeap) last() uint64 {
 		}
 	}
 	for at, end, n := s.start, uint64(0), many; s.budget > 0; s.budget-- {
-		c, why := s.next(at)
-		switch v, ok := s.m.Pointer(at); {
-		case why == "":
-			if at, n = at+c.size, n+1; n == many {
-				end = 0
+		if _, _, ok := s.header(at); ok {
+			if c, why := s.next(at); why == "" {
+				if at, n = at+c.size, n+1; n == many {
+					end = 0
+				}
+				continue
 			}
-			continue
+		}
+		switch v, ok := s.m.Pointer(at); {
 		case end == 0 && ok && v&^3 == 0 && at > free:
 			end = at
 		case !ok || at > end+maxControl && end != 0:

@@ -50,11 +50,12 @@ func (f *finder) mmHeaps() (heaps []*Heap, err error) {
 // mmHeapAt returns the heap whose first nodes begin with first, at an address; nil if there is none.
 func (f *finder) mmHeapAt(addr, first uint64) *mmHeap {
 	for _, field := range []uint64{f.ptr, 2} {
-		s := &mmHeap{finder: f, addr: addr, field: field}
 		v, ok := f.m.Uint(first+field, int(field))
-		if s.node = v &^ 1; !ok || v&3 != 1 || s.node < 2*field || s.node > 64*f.ptr || s.node%field != 0 {
+		node := v &^ 1
+		if !ok || v&3 != 1 || node < 2*field || node > 64*f.ptr || node%field != 0 {
 			continue
 		}
+		s := &mmHeap{finder: f, addr: addr, field: field, node: node}
 		for s.max = 1; s.max <= maxRegions; s.max++ {
 			if s.found() {
 				return s

@@ -21,7 +21,10 @@ func (f *finder) rtThread() ([]*Heap, error) {
 		return nil, ErrNone
 	}
 	return f.search(f.memory(), func(addr, v uint64) *Heap {
-		if again, _ := f.m.Uint(addr+16, 4); v == 0 || v%4 != 0 || again != v {
+		if v == 0 || v%4 != 0 {
+			return nil
+		}
+		if again, _ := f.m.Uint(addr+16, 4); again != v {
 			return nil
 		}
 		r := &rtHeap{linked: linked{finder: f, start: v, field: 4, align: 4}}
