@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 )
 
 // A report without a number, not later than the one before, or with an impossible part of the blocks does not count.
@@ -91,11 +92,11 @@ func TestAlike(t *testing.T) {
 		{31, 1, []float64{0.5, 0.5, 0.5}, true}, {31, 1, []float64{0.5, 0.5}, false}, {31, 1, []float64{0.5, 0.57, 0.43}, true}, {31, 1, []float64{0.5, 0.58, 0.5}, false},
 		{32, 2, []float64{0.5, 0.5, 0.5}, true}, {32, 1, []float64{0.5, 0.5, 0.5}, false}, {1, 1, []float64{0.5, 0.5, 0.5}, false},
 	} {
-		paths := map[int]Series{}
+		growth := map[int]float64{}
 		for i, g := range c.growth {
-			paths[i] = path(c.reports, c.ends, g)
+			growth[i] = lastGrowth(path(c.reports, c.ends, g).Boots)
 		}
-		if got := alike(paths); got[0] != c.want {
+		if got := alike(growth); got[0] != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
@@ -114,5 +115,22 @@ func TestPathsOfLoad(t *testing.T) {
 		if l.add(Series{Boots: []Boot{c.boot}, Quantum: 8}); len(l.curves) != c.want {
 			t.Errorf("%v: %d curves, want %d", c.boot, len(l.curves), c.want)
 		}
+	}
+}
+
+// Paths without a value at first are like no other, and many paths are not compared one by one, which takes 20 s.
+func TestManyAlike(t *testing.T) {
+	growth := map[int]float64{0: 0.5, 1: 0.56, 2: 0.45, 3: math.Inf(1), 4: math.Inf(1), 5: math.Inf(1), 6: math.NaN()}
+	got := alike(growth)
+	for i, g := range growth {
+		if got[i] != (i == 0) {
+			t.Errorf("%v: %v", g, got[i])
+		}
+	}
+	for i := range 50_000 {
+		growth[i] = 0.11 + float64(i)/20_000
+	}
+	if start := time.Now(); len(alike(growth)) == 0 || time.Since(start) > 5*time.Second {
+		t.Errorf("%v for %d paths", time.Since(start), len(growth))
 	}
 }

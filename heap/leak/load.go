@@ -2,6 +2,7 @@ package leak
 
 import (
 	"iter"
+	"maps"
 	"math"
 	"slices"
 )
@@ -10,27 +11,28 @@ import (
 const (
 	minLoadPaths  = 8
 	maxLoadPaths  = 256
-	loadGrowth    = 0.1  // a load that grows less is none
-	loadEvidence  = -1   // and one of which the weight is less
-	minLoadWeight = 2    // a path of less weight is not compared with it
-	loadRatio     = 3    // what grows more than so many times as much is no load
-	commonPart    = 0.4  // of the paths that grow by two thirds to three halves of what the load does
-	beyondLeast   = 0.15 // of the growth of a path: less beyond the load is no leak
-	loadDoubt     = 0.2  // of the rate that follows the load, by which a rate beyond it may be off
-	loadMargin    = 2    // the load itself is uncertain: what is left of the weight counts so much more
+	maxLoadValues = 1 << 22 // of all paths, if they are more than minLoadPaths: 32 MB
+	loadGrowth    = 0.1     // a load that grows less is none
+	loadEvidence  = -1      // and one of which the weight is less
+	minLoadWeight = 2       // a path of less weight is not compared with it
+	loadRatio     = 3       // what grows more than so many times as much is no load
+	commonPart    = 0.4     // of the paths that grow by two thirds to three halves of what the load does
+	beyondLeast   = 0.15    // of the growth of a path: less beyond the load is no leak
+	loadDoubt     = 0.2     // of the rate that follows the load, by which a rate beyond it may be off
+	loadMargin    = 2       // the load itself is uncertain: what is left of the weight counts so much more
 )
 
 // JudgeAll judges the call paths of a program, whose boots have the same times. The more of them grow, the less
 // likely each is the leak. If what most of them have in common grows, it is the load: a path that does not grow beyond
-// its part of the load is no leak. JudgeAll keeps only the paths that may leak in memory.
+// its part of the load is no leak. JudgeAll reads the paths a second time if there is a load, and keeps none of them.
 func JudgeAll(paths iter.Seq[Series]) (list []Judgement) {
 	var l load
-	kept := map[int]Series{}
+	growth := map[int]float64{} // of the paths that may leak
 	rivals := 0
 	for s := range paths {
 		j, _ := s.judge()
 		if j.Weight > minLoadWeight {
-			kept[len(list)] = s
+			growth[len(list)] = lastGrowth(s.Boots)
 		}
 		if j.Rate > 0 && s.Kind == Path {
 			rivals++
@@ -38,8 +40,8 @@ func JudgeAll(paths iter.Seq[Series]) (list []Judgement) {
 		list = append(list, j)
 		l.add(s)
 	}
-	l.correct(list, kept)
-	together := alike(kept)
+	l.correct(list, paths)
+	together := alike(growth)
 	for i := range list {
 		j := &list[i]
 		j.evidence.Rivals = float64(rivals)
@@ -60,34 +62,32 @@ const (
 	mostAlike = 0.94
 )
 
-// alike returns the paths of which others grow by the same part.
-func alike(paths map[int]Series) map[int]bool {
-	growth := map[int]float64{}
-	for i, s := range paths {
-		v := corrected(s.Boots[len(s.Boots)-1:])[0].Value
-		k := max(1, len(v)/16)
-		if len(v) > 0 {
-			growth[i] = mean(v[len(v)-k:])/mean(v[:k]) - 1
-		}
+// lastGrowth returns the growth of the last boot, from its first sixteenth to its last one, as a part of the first.
+func lastGrowth(boots []Boot) float64 {
+	v := corrected(boots[len(boots)-1:])[0].Value
+	if len(v) == 0 {
+		return 0
 	}
-	list := map[int]bool{}
+	k := max(1, len(v)/16)
+	return mean(v[len(v)-k:])/mean(v[:k]) - 1
+}
+
+// alike returns the paths of which others grow by the same part.
+func alike(growth map[int]float64) map[int]bool {
+	list, sorted := map[int]bool{}, slices.Sorted(maps.Values(growth))
 	for i, g := range growth {
 		if g <= loadGrowth || g >= loadRatio {
 			continue
 		}
-		n := 0
-		for _, o := range growth {
-			if math.Abs(o/g-1) < alikeBy {
-				n++
-			}
-		}
-		list[i] = n >= minAlike
+		from, _ := slices.BinarySearch(sorted, g*(1-alikeBy))
+		to, _ := slices.BinarySearch(sorted, g*(1+alikeBy))
+		list[i] = to-from >= minAlike
 	}
 	return list
 }
 
 // correct judges the paths that may leak without their part of the load, if there is one.
-func (l *load) correct(list []Judgement, kept map[int]Series) {
+func (l *load) correct(list []Judgement, paths iter.Seq[Series]) {
 	load := l.boots()
 	if load == nil {
 		return
@@ -97,11 +97,13 @@ func (l *load) correct(list []Judgement, kept map[int]Series) {
 	}
 	most := growthOf(load) * loadRatio
 	common := l.common(growthOf(load))
-	for i, s := range kept {
-		if len(values(s.Boots)) != len(values(load)) {
-			continue // it has other times
-		}
+	i := -1
+	for s := range paths {
+		i++
 		j := &list[i]
+		if j.Weight <= minLoadWeight || len(values(s.Boots)) != len(values(load)) {
+			continue // it does not leak, or has other times
+		}
 		follows := growthOf(corrected(s.Boots)) <= most
 		s.Boots = beyond(corrected(s.Boots), load)
 		own, _ := s.judge()
@@ -154,7 +156,7 @@ type load struct {
 
 func (l *load) add(s Series) {
 	l.kinds = append(l.kinds, s.Kind)
-	if len(l.curves) == maxLoadPaths {
+	if n := len(l.curves); n == maxLoadPaths || n >= minLoadPaths && n*len(l.curves[0]) >= maxLoadValues {
 		return
 	}
 	all := values(s.Boots)

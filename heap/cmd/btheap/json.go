@@ -21,7 +21,7 @@ import (
 type object map[string]any
 
 // schemaVersion is the version of the schema. It changes when a field changes its meaning.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // list is a JSON array whose elements are made when they are written: its call stacks may be many
 // times as large as the log. It stands in no other value than the object of a command.
@@ -147,7 +147,7 @@ func judgementJSON(j *leak.Judgement, per growth.Unit) object {
 // leakJSON returns the object of a row.
 func leakJSON(found *growth.Leaks, r *growth.Leak, limit *stackLimit) object {
 	j := judgementJSON(&r.Judgement, found.Per)
-	j["first"], j["last"], j["stack"], j["values"] = r.First, r.Last, limit.leak(r), r.Points()
+	j["first"], j["last"], j["stack"], j["values"] = r.First, r.Last, limit.leak(r), changesJSON(r.Points())
 	for key, dump := range map[string]int{"since": r.SinceDump, "until": r.UntilDump} {
 		if dump >= 0 {
 			j[key] = found.Dumps[dump].Name
@@ -167,6 +167,19 @@ func leakJSON(found *growth.Leaks, r *growth.Leak, limit *stackLimit) object {
 		j["parts"] = parts
 	}
 	return j
+}
+
+// changesJSON returns the values that are not those of the dump before. All values of all dumps and rows are many
+// times as much as the log.
+func changesJSON(points []profile.Value) []any {
+	list, last := []any{}, profile.Value{}
+	for i, v := range points {
+		if v != last {
+			list = append(list, object{"dump": i, "bytes": v.Bytes, "count": v.Count})
+		}
+		last = v
+	}
+	return list
 }
 
 // versionsJSON returns the objects of firmware versions.

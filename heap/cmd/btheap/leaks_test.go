@@ -356,6 +356,7 @@ func TestJSON(t *testing.T) {
 	if rate, err := row["rate"].(json.Number).Float64(); err != nil || rate < 100 || rate > 140 || row["verdict"] != "leak" || d["exhaustion"] == nil || d["per"] != "hour" {
 		t.Errorf("%v", row)
 	}
+	checkChanges(t, checkJSON(t, "leaks", logFile(t, "steps.log", steps(t))))
 	top := checkJSON(t, "top", "-n", "1", log)
 	if first := top["sites"].([]any)[0].(map[string]any); first["function"] != "0x401110" || top["left"].(json.Number) != "6" {
 		t.Errorf("%v", top)
@@ -373,6 +374,32 @@ func TestJSON(t *testing.T) {
 	delete(row, "probability")
 	if schema.Validate(map[string]any(d)) == nil {
 		t.Error("the schema takes a leak without probability")
+	}
+}
+
+// steps returns dumps of a path that holds a block more in every second dump, and none in the sixth.
+func steps(t *testing.T) string {
+	var log strings.Builder
+	for d := range 12 {
+		fmt.Fprintf(&log, "~h#begin %d t=%d\n%s", d, 1000*d, record(t, 8, 0x402000))
+		for range d / 2 * min(1, max(d-5, 5-d)) {
+			log.WriteString(record(t, 24, 0x401000))
+		}
+		fmt.Fprintf(&log, "~h#end %d\n", d)
+	}
+	return log.String()
+}
+
+// checkChanges checks the values of the path of steps: each change once.
+func checkChanges(t *testing.T, found map[string]any) {
+	t.Helper()
+	got, err := json.Marshal(found["leaks"].([]any)[0].(map[string]any)["values"])
+	var want []string
+	for _, v := range [][2]int{{2, 1}, {4, 2}, {5, 0}, {6, 3}, {8, 4}, {10, 5}} {
+		want = append(want, fmt.Sprintf(`{"bytes":%d,"count":%d,"dump":%d}`, 24*v[1], v[1], v[0]))
+	}
+	if all := "[" + strings.Join(want, ",") + "]"; err != nil || string(got) != all {
+		t.Errorf("values %s, want %s", got, all)
 	}
 }
 

@@ -1,6 +1,7 @@
 package growth
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -61,12 +62,7 @@ func (l *Leaks) addFunctions() {
 
 // sortParts orders the parts by their rates, the largest first.
 func (l *Leak) sortParts() {
-	slices.SortStableFunc(l.Parts, func(a, b *Leak) int {
-		if a.Rate > b.Rate {
-			return -1
-		}
-		return flag(a.Rate < b.Rate)
-	})
+	slices.SortStableFunc(l.Parts, func(a, b *Leak) int { return cmp.Compare(b.Rate, a.Rate) })
 }
 
 // joinParts joins the call paths that leak by one bug: those that grow together from one caller, as what a

@@ -288,13 +288,6 @@ func (l *Leak) ended() float64 {
 	return l.Former * math.Max(0, l.Until.At-l.Judgement.Since.At)
 }
 
-func flag(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // newLeak returns a row.
 func (l *Leaks) newLeak(j leak.Judgement, rows []profile.Row, stack []profile.Site) *Leak {
 	r := &Leak{Judgement: j, SinceDump: -1, UntilDump: -1, leaks: l, rows: rows, stack: stack}
@@ -368,15 +361,19 @@ func judgeVersions(s leak.Series, dump func(boot int) *profile.Dump) (list []Ver
 	if len(order) < 2 {
 		return nil
 	}
+	builds := map[string]int{} // by name of a firmware: how many there are
+	for _, d := range first {
+		builds[d.Firmware]++
+	}
 	for _, v := range order {
 		s.Boots = boots[v]
-		list = append(list, Version{label(first[v], first), leak.Judge(s)})
+		list = append(list, Version{label(first[v], builds[first[v].Firmware] > 1), leak.Judge(s)})
 	}
 	return list
 }
 
-// label returns the name of the firmware of a dump that distinguishes it from all others.
-func label(d *profile.Dump, all map[string]*profile.Dump) string {
+// label returns the name of the firmware of a dump, with its build if other builds have the same name.
+func label(d *profile.Dump, shared bool) string {
 	name := "firmware " + d.Firmware
 	build := "build " + d.Build[:min(12, len(d.Build))]
 	switch {
@@ -384,11 +381,8 @@ func label(d *profile.Dump, all map[string]*profile.Dump) string {
 		return "unknown firmware"
 	case d.Firmware == "":
 		return build
-	}
-	for _, o := range all {
-		if o.Firmware == d.Firmware && version(o) != version(d) && d.Build != "" {
-			return name + ", " + build
-		}
+	case shared && d.Build != "":
+		return name + ", " + build
 	}
 	return name
 }
