@@ -34,12 +34,12 @@ func stacksCommand() *cobra.Command {
 		Short: "print the call stack of each thread",
 		Long: `
 stacks prints the call stack of each thread of a core file or crash dump, and of
-each task of FreeRTOS, ThreadX, NuttX or RT-Thread. For the RAM of a device, the
-registers of the processor are in a file (--regs). It
-uses unwind tables if the program has them; otherwise it reads the code of each
-function, to find how far the function lowered the stack pointer. The second
-column has the method by which a frame was found. A frame found by "scan" is a
-guess: a word of the stack is the address after a call.`,
+each task of FreeRTOS, ThreadX, NuttX, RT-Thread or Zephyr. For the RAM of a
+device, the registers of the processor are in a file (--regs). It uses unwind
+tables if the program has them; otherwise it reads the code of each function,
+to find how far the function lowered the stack pointer. The second column has
+the method by which a frame was found. A frame found by "scan" is a guess: a
+word of the stack is the address after a call.`,
 		Example: `
 btcore stacks core -e app.elf
 btcore stacks --ram 0x20000000=ram.bin --regs regs.txt -e fw.elf
@@ -246,6 +246,9 @@ func (p *stackPrinter) print(w io.Writer, t stackThread) error {
 	return nil
 }
 
+// zephyrFill is what a new stack of Zephyr has below its entry function, which has no caller.
+const zephyrFill = 0xaaaaaaaa
+
 // explainEnd adds a note if a stack ends early: where it goes on, and why it cannot be followed there.
 func (p *stackPrinter) explainEnd(title string, frames []unwind.Frame) {
 	last := &frames[len(frames)-1]
@@ -255,7 +258,7 @@ func (p *stackPrinter) explainEnd(title string, frames []unwind.Frame) {
 	}
 	switch m := p.in.MapAt(at); {
 	case last.Trampoline || p.exception(last.PC) || p.secure(at):
-	case at == 0 || at == 1 || p.in.fit(at|3) == p.in.fit(^uint64(0)): // 0 and -1 end a stack
+	case at == 0 || at == 1 || p.in.fit(at|3) == p.in.fit(^uint64(0)) || at == zephyrFill: // 0, -1 and Zephyr's fill end a stack
 	case m != nil && m.File != "":
 		p.in.note("%s: the stack goes on at %#x in %s, which %s", title, at, m.File, p.unread(m.File))
 	case m != nil && m.Exec:

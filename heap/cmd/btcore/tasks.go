@@ -25,11 +25,11 @@ func tasksCommand() *cobra.Command {
 		Use:   "tasks [flags] [CORE]",
 		Short: "list the tasks of a real-time kernel",
 		Long: `
-tasks lists the tasks of FreeRTOS, ThreadX, NuttX or RT-Thread in an image:
-name, state, address of the control block, and how much of its stack a task
-never used, if the kernel fills new stacks with a value: the high-water mark.
-It needs the symbols and the debug information of the program. btcore stacks
-prints the call stacks.
+tasks lists the tasks of FreeRTOS, ThreadX, NuttX, RT-Thread or Zephyr in an
+image: name, state, address of the control block, and how much of its stack a
+task never used, if the kernel fills new stacks with a value: the high-water
+mark. It needs the symbols and the debug information of the program. btcore
+stacks prints the call stacks.
 `,
 		Example: `
 btcore tasks serial.log -e fw.elf

@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/lwsbt/lwsbt/internal/cli"
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
 // TestTasks compares the tasks of kernels with the source of the programs, whose tasks are in different states, and those of
@@ -77,6 +79,61 @@ func TestFaultInATask(t *testing.T) {
 	}
 }
 
+// zephyrStructs are the structs of Zephyr 2.7 with the options of the program that wrote zephyr-m3.log, as far as they are
+// read: fields of other structs are words here.
+const zephyrStructs = `
+struct node { struct node *next, *prev; };
+struct k_thread {
+	struct {
+		struct node queue;
+		void *pended_on;
+		unsigned char user_options, thread_state;
+		unsigned short preempt;
+		unsigned words[2];
+		struct { struct node node; unsigned words[4]; } timeout;
+	} base;
+	struct { unsigned v1, v2, v3, v4, v5, v6, v7, v8, psp; } callee_saved;
+	unsigned words[7];
+	struct k_thread *next_thread;
+	char name[32];
+	int errno_var;
+	struct { unsigned start, size, delta; } stack_info;
+	unsigned more[3];
+};
+struct _cpu { unsigned nested; char *irq_stack; struct k_thread *current, *idle_thread; unsigned words[2]; };
+struct z_kernel { struct _cpu cpus[1]; unsigned ready_q[3]; struct k_thread *threads; };
+struct z_kernel _kernel __attribute__((section(".kernel")));
+`
+
+// TestThreadsOfZephyr compares the threads in a crash of Zephyr on a Cortex-M3 in qemu with the source of the program, and their
+// unused stack with what k_thread_stack_space_get returned for the threads just before, which is in the log.
+func TestThreadsOfZephyr(t *testing.T) {
+	cmdtest.Need(t, "arm-none-eabi-gcc")
+	src := filepath.Join(t.TempDir(), "kernel.c")
+	if err := os.WriteFile(src, []byte(zephyrStructs), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tool(t, "arm-none-eabi-gcc", "-g", "-mcpu=cortex-m3", "-mthumb", "-nostdlib", "-Wl,-e,0", "-Wl,--section-start=.kernel=0x20000844", "-o", src+".elf", src)
+	log := filepath.Join(dumpDir, "zephyr-m3.log.xz")
+	code, out, errs := execute("tasks", log, "-e", src+".elf")
+	compareOutput(t, code, cli.OK, out+errs, []string{"7 tasks of Zephyr\n",
+		"boom                  running                 0x20000228     1,024  ",
+		"later                 not started             0x20000178     1,024         992\n",
+		"ctrl                  ready                   0x200002d8     1,024         976\n",
+		"log                   suspended               0x20000388     1,024         936\n",
+		"net                   blocked                 0x20000438     1,536       1,128\n",
+		"sensor                sleeping                0x200004e8     1,024         912\n",
+		"idle 00               ready                   0x20000598       256  ",
+	}, nil)
+	// The functions in which threads that do not run were switched out: ctrl_mix, by an interrupt, and arch_swap.
+	_, out, _ = execute("stacks", log, "-e", src+".elf")
+	for thread, pc := range map[string]string{"boom, crashed": "0x0003e7", "ctrl, ready": "0x0003b9", "net, blocked": "0x001519"} {
+		if !strings.Contains(out, thread+"\n  "+pc) {
+			t.Errorf("thread %s is not at %s:\n%s", thread, pc, out)
+		}
+	}
+}
+
 // TestNamesOfTasks compares the names in a dump that lacks the kernel's lists with those that ESP-IDF's tool printed.
 func TestNamesOfTasks(t *testing.T) {
 	code, out, errs := execute("stacks", filepath.Join(dumpDir, "esp32c3.b64"), "-e", unpacked(t, "esp32c3"))
@@ -91,7 +148,7 @@ func TestTasksWithout(t *testing.T) {
 		want string
 	}{
 		{[]string{filepath.Join(dumpDir, "esp32.b64"), "-e", unpacked(t, "esp32")}, "whose debug information has no struct tskTaskControlBlock"},
-		{[]string{filepath.Join(dumpDir, "md.dmp.xz"), "-e", unpacked(t, "md")}, "no kernel of FreeRTOS, ThreadX, NuttX, RT-Thread"},
+		{[]string{filepath.Join(dumpDir, "md.dmp.xz"), "-e", unpacked(t, "md")}, "no kernel of FreeRTOS, ThreadX, NuttX, RT-Thread, Zephyr"},
 		{[]string{filepath.Join(dumpDir, "stacks.log.xz"), "-e", all}, "is not in the image"},
 	} {
 		code, out, errs := execute(append([]string{"tasks"}, c.args...)...)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,7 @@ var dumps = []struct {
 	{"all.log.xz", "Zephyr", 1, 65536, 1, false},
 	{"stacks.log.xz", "Zephyr", 6, 800, 6, false},
 	{"zephyr-x86.log", "Zephyr", 1, 96 + 1024, 2, false},
+	{"zephyr-m3.log.xz", "Zephyr", 1, 0x3f88, 1, false},
 	{"rv.log.xz", "Zephyr", 1, 46424, 1, false},
 	{"catcher.log.xz", "CrashCatcher", 1, 65536 + 20, 2, false},
 	{"nuttx.log.xz", "NuttX", 0, 0, 0, true},
@@ -95,6 +97,24 @@ func TestZephyrOfX86(t *testing.T) {
 	}
 	if want := []uint64{0x100459, 0x100477, 0x100492, 0x1004c8}; !slices.Equal(stack, want) {
 		t.Errorf("stack %#x, want %#x", stack, want)
+	}
+}
+
+// TestZephyrOnM3 compares the log of a Zephyr 2.7 in qemu with what its fault handler printed before the dump, and the stack
+// pointer that gdb had below the frame of the exception. Where its log cuts strings, what was cut is left out.
+func TestZephyrOnM3(t *testing.T) {
+	b := sample(t, "zephyr-m3.log.xz")
+	d, err := Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[int]uint64{0: 0xfffffff1, 1: 0, 2: 0x200006f8, 3: 1, 12: 0x100, 13: 0x20001070, 14: 0x40f}
+	if x := d.Threads[0]; x.PC != 0x3e6 || x.Status != 0x21000000 || !reflect.DeepEqual(x.Regs, want) {
+		t.Errorf("registers %#x, PC %#x", x.Regs, x.PC)
+	}
+	cut := regexp.MustCompile(`(#CD:[0-9a-f]{31})[0-9a-f]+`).ReplaceAll(b, []byte("$1~"))
+	if d, err := Read(cut); err == nil || d != nil || !strings.Contains(err.Error(), "hexadecimal digits, expected an even number") {
+		t.Errorf("%+v, %v", d, err)
 	}
 }
 

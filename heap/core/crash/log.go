@@ -112,9 +112,10 @@ func (z *zephyrLog) line(n int, prefix, rest []byte) {
 	for k < len(rest) && isHex(rest[k]) {
 		k++
 	}
-	if k%2 == 1 {
-		z.d.damaged("line %d: %d hexadecimal digits, expected an even number", n, k)
-		k--
+	if k%2 == 1 { // Zephyr's log has cut it
+		z.d.damaged("line %d: %d hexadecimal digits, expected an even number: it and the lines behind it are left out", n, k)
+		z.ended = true
+		return
 	}
 	b := make([]byte, k/2)
 	hex.Decode(b, rest[:k])

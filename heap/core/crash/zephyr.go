@@ -68,10 +68,28 @@ func (z *zephyr) read() error {
 		d.damaged("the header promises a checksum (block C), which is missing")
 	}
 	z.taskTable()
+	for i := range d.Threads {
+		d.skipFrame(&d.Threads[i])
+	}
 	if len(d.Threads)+len(d.Memory) == 0 {
 		return fmt.Errorf("neither registers nor memory in %d bytes: %s", len(b), strings.Join(d.Damage, "; "))
 	}
 	return nil
+}
+
+// skipFrame corrects the stack pointer of a Cortex-M in dumps of older versions, such as 2.7: it is that of the frame that the
+// processor pushed at the fault, which has the registers of the dump.
+func (d *Dump) skipFrame(t *Thread) {
+	f, ok := Interrupted(Thread{}, t.Regs[13], false, d.read)
+	if !ok || d.Machine != elf.EM_ARM || f.PC != t.PC || f.Status != t.Status {
+		return
+	}
+	for r, v := range f.Regs {
+		if r != 13 && t.Regs[r] != v {
+			return
+		}
+	}
+	t.Regs[13] = f.Regs[13]
 }
 
 // zephyrReason returns the name of a reason (include/zephyr/fatal_types.h).

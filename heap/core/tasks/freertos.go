@@ -8,7 +8,9 @@ var freertos = kernel{
 	symbols: []string{"pxReadyTasksLists", "pxCurrentTCB", "pxCurrentTCBs", "xDelayedTaskList1", "xDelayedTaskList2", "xPendingReadyList",
 		"xSuspendedTaskList", "xTasksWaitingTermination", "uxCurrentNumberOfTasks"},
 	structs: []string{"tskTaskControlBlock", "xLIST", "xLIST_ITEM"},
+	fill:    "\xa5\xa5\xa5\xa5",
 	find:    (*finder).freertos,
+	title:   "pcTaskName", low: "pxStack",
 }
 
 const (
@@ -32,13 +34,13 @@ func (f *finder) freertos() error {
 		f.freeTask(tcb, "running", true)
 	}
 	for _, s := range freeStates {
-		v, ok := f.symbols[s.list]
-		size := f.structs[freeList].sizeOr(20)
+		v, ok := f.found[s.list]
+		size := f.layouts[freeList].sizeOr(20)
 		for at := v.Addr; ok && at+size <= v.Addr+max(v.Size, size); at += size {
 			f.freeList(at, s.list, s.state)
 		}
 	}
-	if v, ok := f.symbols["uxCurrentNumberOfTasks"]; ok {
+	if v, ok := f.found["uxCurrentNumberOfTasks"]; ok {
 		n, known := f.m.Uint(v.Addr, 4)
 		if known && n != uint64(len(f.list.Tasks)) {
 			f.note("FreeRTOS counts %d tasks, %d were found", n, len(f.list.Tasks))
@@ -51,8 +53,8 @@ func (f *finder) freertos() error {
 func (f *finder) freeNames(missing error) error {
 	for i := range f.m.Threads {
 		tcb := uint64(f.m.Threads[i].ID)
-		if name := f.text(tcb, freeTCB, "pcTaskName"); name != "" {
-			f.add(Task{Name: name, Handle: tcb})
+		if t := f.task(tcb); t.Name != "" {
+			f.add(Task{Name: t.Name, Handle: tcb})
 		}
 	}
 	if len(f.list.Tasks) == 0 {
@@ -71,11 +73,11 @@ func (s *structure) sizeOr(n uint64) uint64 {
 
 // freeRunning returns the current task of each processor.
 func (f *finder) freeRunning() (list []uint64, err error) {
-	if _, ok := f.symbols["pxCurrentTCB"]; ok {
+	if _, ok := f.found["pxCurrentTCB"]; ok {
 		tcb, err := f.variable("pxCurrentTCB")
 		return []uint64{tcb}, err
 	}
-	v, ok := f.symbols["pxCurrentTCBs"]
+	v, ok := f.found["pxCurrentTCBs"]
 	if !ok {
 		return nil, fmt.Errorf("no variable pxCurrentTCB")
 	}
@@ -91,7 +93,7 @@ func (f *finder) freeRunning() (list []uint64, err error) {
 
 // freeList adds the tasks of a list.
 func (f *finder) freeList(at uint64, name, state string) {
-	end, ok := f.structs[freeList].offset("xListEnd")
+	end, ok := f.layouts[freeList].offset("xListEnd")
 	if !ok {
 		return
 	}
@@ -119,16 +121,13 @@ func (f *finder) freeTask(tcb uint64, state string, running bool) {
 		f.note("the control block at %#x of a task is not in the image", tcb)
 		return
 	}
-	t := Task{Name: f.text(tcb, freeTCB, "pcTaskName"), State: state, Handle: tcb, Running: running}
-	if object, _ := f.field(tcb, freeTCB, "xEventListItem.pvContainer"); object == 0 {
-		object, _ = f.field(tcb, freeTCB, "xEventListItem.pxContainer")
-		if object != 0 && (state == "delayed" || state == "suspended") {
-			t.State = "blocked"
-		}
-	} else if state == "delayed" || state == "suspended" {
+	t := f.task(tcb)
+	t.State, t.Running = state, running
+	object, _ := f.field(tcb, freeTCB, "xEventListItem.pvContainer")
+	older, _ := f.field(tcb, freeTCB, "xEventListItem.pxContainer")
+	if object|older != 0 && (state == "delayed" || state == "suspended") {
 		t.State = "blocked"
 	}
-	t.Low, _ = f.field(tcb, freeTCB, "pxStack")
 	if end, ok := f.field(tcb, freeTCB, "pxEndOfStack"); ok && end >= t.Low { // its last word
 		t.High = end + uint64(f.m.PointerSize())
 	}

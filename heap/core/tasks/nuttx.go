@@ -11,7 +11,9 @@ var nuttx = kernel{
 	name:    "NuttX",
 	symbols: []string{"g_pidhash", "g_npidhash", "g_tcbinfo"},
 	structs: []string{"tcb_s", "tcbinfo_s"},
+	fill:    "\xef\xbe\xad\xde",
 	find:    (*finder).nuttx,
+	title:   "name", low: "stack_base_ptr", size: "adj_stack_size",
 }
 
 // nuttxStates are the states by their names in enum tstate_e.
@@ -27,7 +29,7 @@ func (f *finder) nuttx() error {
 	if err != nil {
 		return err
 	}
-	v, ok := f.symbols["g_npidhash"]
+	v, ok := f.found["g_npidhash"]
 	n, known := f.m.Uint(v.Addr, 4)
 	if !ok || !known || n > maxTasks {
 		return fmt.Errorf("g_npidhash, at %#x, is not in the image, or more than %d", v.Addr, maxTasks)
@@ -53,17 +55,12 @@ func (f *finder) nuttxTask(tcb uint64, offsets []uint16) {
 		f.note("the control block of a task, at %#x, is not in the image", tcb)
 		return
 	}
-	t := Task{Name: f.text(tcb, task, "name"), Handle: tcb, State: fmt.Sprintf("state %d", state)}
-	if x, _ := f.structs[task].field("task_state"); nuttxStates[x.names[int64(state)]] != "" {
+	t := f.task(tcb)
+	t.State = fmt.Sprintf("state %d", state)
+	if x, _ := f.layouts[task].field("task_state"); nuttxStates[x.names[int64(state)]] != "" {
 		t.State = nuttxStates[x.names[int64(state)]]
 	}
 	t.Running = t.State == "running"
-	if t.Low, _ = f.field(tcb, task, "stack_base_ptr"); t.Low == 0 {
-		t.Low, _ = f.field(tcb, task, "stack_alloc_ptr")
-	}
-	if size, ok := f.field(tcb, task, "adj_stack_size"); ok && t.Low != 0 {
-		t.High = t.Low + size
-	}
 	if !f.add(t) || t.Running {
 		return
 	}
@@ -77,7 +74,7 @@ func (f *finder) nuttxTask(tcb uint64, offsets []uint16) {
 // nuttxOffsets returns the offsets of the registers in the saved state, in the order of gdb; 0xffff is none.
 func (f *finder) nuttxOffsets() (list []uint16) {
 	const info = "tcbinfo_s"
-	at := f.symbols["g_tcbinfo"].Addr
+	at := f.found["g_tcbinfo"].Addr
 	n, ok1 := f.field(at, info, "regs_num")
 	table, ok2 := f.field(at, info, "reg_off.p")
 	if !ok1 || !ok2 || n > 128 {

@@ -7,7 +7,9 @@ var rtthread = kernel{
 	name:    "RT-Thread",
 	symbols: []string{"rt_current_thread", "_object_container", "rt_object_container"},
 	structs: []string{"rt_thread", "rt_object_information", "rt_list_node"},
+	fill:    "####",
 	find:    (*finder).rtthread,
+	title:   "name", low: "stack_addr", size: "stack_size",
 }
 
 // rtStates are the states by number, RT_THREAD_INIT and so on in rtdef.h of version 4.
@@ -19,14 +21,14 @@ func (f *finder) rtthread() error {
 	if err != nil {
 		return err
 	}
-	container, ok := f.symbols["_object_container"]
+	container, ok := f.found["_object_container"]
 	if !ok {
-		if container, ok = f.symbols["rt_object_container"]; !ok {
+		if container, ok = f.found["rt_object_container"]; !ok {
 			return fmt.Errorf("no variable _object_container")
 		}
 	}
-	list, ok1 := f.structs[info].offset("object_list")
-	node, ok2 := f.structs[thread].offset("list")
+	list, ok1 := f.layouts[info].offset("object_list")
+	node, ok2 := f.layouts[thread].offset("list")
 	if !ok1 || !ok2 {
 		return fmt.Errorf("struct %s has no list: this version is not known", thread)
 	}
@@ -52,15 +54,12 @@ func (f *finder) rtThread(at, current uint64) bool {
 		f.note("the thread at %#x is not in the image: threads are missing", at)
 		return false
 	}
-	t := Task{Name: f.text(at, thread, "name"), Handle: at, Running: at == current}
+	t := f.task(at)
+	t.Running = at == current
 	stat, _ := f.field(at, thread, "stat")
 	t.State = fmt.Sprintf("state %d", stat&7)
 	if n := stat & 7; n < uint64(len(rtStates)) {
 		t.State = rtStates[n]
-	}
-	t.Low, _ = f.field(at, thread, "stack_addr")
-	if size, ok := f.field(at, thread, "stack_size"); ok && t.Low != 0 {
-		t.High = t.Low + size
 	}
 	if !f.add(t) {
 		return false

@@ -50,26 +50,31 @@ type List struct {
 var ErrNone = errors.New("no kernel of " + Kernels + " in this program")
 
 // Kernels are the names of the kernels that [Find] knows.
-const Kernels = "FreeRTOS, ThreadX, NuttX, RT-Thread"
+const Kernels = "FreeRTOS, ThreadX, NuttX, RT-Thread, Zephyr"
 
 // kernel is a kernel that Find knows.
 type kernel struct {
 	name    string
 	symbols []string // of variables; the first must exist
-	structs []string // of which the first must be in the debug information
+	structs []string // of which the first is that of a task, and must be in the debug information
+	fill    string   // of new stacks, 4 bytes
 	find    func(*finder) error
+
+	// Fields of the first struct: the name, an array or a pointer; the bounds of the stack.
+	title, low, size string
 }
 
-var kernels = []kernel{freertos, threadx, nuttx, rtthread}
+var kernels = []kernel{freertos, threadx, nuttx, rtthread, zephyr}
 
 // maxTasks limits the number of tasks, and of links that are followed in a list.
 const maxTasks = 4096
 
 // finder finds the tasks of one kernel.
 type finder struct {
+	kernel
 	m       *core.Image
-	symbols map[string]core.Symbol
-	structs map[string]*structure
+	found   map[string]core.Symbol
+	layouts map[string]*structure
 	list    *List
 	seen    map[uint64]bool
 }
@@ -81,15 +86,15 @@ func Find(m *core.Image, path string, bias uint64) (*List, error) {
 		if err != nil || len(found) == 0 || found[0].Name != k.symbols[0] {
 			continue
 		}
-		f := &finder{m: m, symbols: map[string]core.Symbol{}, list: &List{Kernel: k.name}, seen: map[uint64]bool{0: true}}
+		f := &finder{kernel: k, m: m, found: map[string]core.Symbol{}, list: &List{Kernel: k.name}, seen: map[uint64]bool{0: true}}
 		for _, s := range found {
-			f.symbols[s.Name] = s
+			f.found[s.Name] = s
 		}
 		var split string
-		if f.structs, split, err = readStructs(path, k.structs); err != nil {
+		if f.layouts, split, err = readStructs(path, k.structs); err != nil {
 			return nil, err
 		}
-		switch missing := f.structs[k.structs[0]] == nil; {
+		switch missing := f.layouts[k.structs[0]] == nil; {
 		case missing && split != "":
 			return nil, fmt.Errorf("%s: a program with %s, whose structs are in split debug information (-gsplit-dwarf), in files such as %q, which are not read: its tasks are not listed", path, k.name, split)
 		case missing:
@@ -112,7 +117,7 @@ func (f *finder) note(format string, args ...any) {
 
 // variable reads a pointer in a variable.
 func (f *finder) variable(name string) (uint64, error) {
-	s, ok := f.symbols[name]
+	s, ok := f.found[name]
 	if !ok {
 		return 0, fmt.Errorf("no variable %s", name)
 	}
@@ -125,27 +130,34 @@ func (f *finder) variable(name string) (uint64, error) {
 
 // field reads a number in a struct at an address; ok is false if it has no such field, or the field is not in the image.
 func (f *finder) field(at uint64, name, path string) (v uint64, ok bool) {
-	x, ok := f.structs[name].field(path)
+	x, ok := f.layouts[name].field(path)
 	if !ok {
 		return 0, false
 	}
 	return f.m.Uint(at+x.off, x.size)
 }
 
-// text reads an array of characters in a struct, up to the first 0.
-func (f *finder) text(at uint64, name, path string) string {
-	x, ok := f.structs[name].field(path)
-	if !ok {
-		return ""
+// task returns the task whose control block is at an address: its name, and the bounds of its stack as far as the control
+// block has them.
+func (f *finder) task(at uint64) Task {
+	t := Task{Handle: at}
+	const maxName = 64
+	x, ok := f.layouts[f.structs[0]].field(f.title)
+	switch name := at + x.off; {
+	case ok && x.size > 1: // a pointer
+		x.bytes = maxName
+		name, ok = f.m.Pointer(name)
+		fallthrough
+	case ok:
+		b := make([]byte, min(x.bytes, maxName))
+		s, _, _ := bytes.Cut(b[:f.m.Read(b, name)], []byte{0})
+		t.Name = string(s)
 	}
-	return f.string(at+x.off, x.bytes)
-}
-
-// string reads text of at most n bytes.
-func (f *finder) string(at, n uint64) string {
-	b := make([]byte, min(n, 64))
-	s, _, _ := bytes.Cut(b[:f.m.Read(b, at)], []byte{0})
-	return string(s)
+	t.Low, _ = f.field(at, f.structs[0], f.low)
+	if size, ok := f.field(at, f.structs[0], f.size); ok && t.Low != 0 {
+		t.High = t.Low + size
+	}
+	return t
 }
 
 // add adds a task once, and reports whether it was new.
@@ -181,7 +193,6 @@ func (f *finder) saved(t *Task, at uint64) {
 // fills measures the unused part of each stack. A kernel fills all stacks or none: some must have minFill bytes.
 func (f *finder) fills() {
 	const minFill = 16
-	fill := map[string]string{"FreeRTOS": "\xa5\xa5\xa5\xa5", "ThreadX": "\xef\xef\xef\xef", "NuttX": "\xef\xbe\xad\xde", "RT-Thread": "####"}[f.list.Kernel]
 	filled := false
 	for i := range f.list.Tasks {
 		t := &f.list.Tasks[i]
@@ -192,7 +203,7 @@ func (f *finder) fills() {
 			if high != 0 && t.Low+t.Free >= high || t.Free == 1<<20 {
 				break
 			}
-			if v, ok := f.m.Uint(t.Low+t.Free, 1); !ok || byte(v) != fill[t.Free%4] {
+			if v, ok := f.m.Uint(t.Low+t.Free, 1); !ok || byte(v) != f.fill[t.Free%4] {
 				break
 			}
 		}

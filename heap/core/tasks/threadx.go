@@ -7,7 +7,9 @@ var threadx = kernel{
 	name:    "ThreadX",
 	symbols: []string{"_tx_thread_created_ptr", "_tx_thread_current_ptr", "_tx_thread_created_count"},
 	structs: []string{"TX_THREAD_STRUCT"},
+	fill:    "\xef\xef\xef\xef",
 	find:    (*finder).threadx,
+	title:   "tx_thread_name", low: "tx_thread_stack_start", size: "tx_thread_stack_size",
 }
 
 // threadxStates are the states by number, TX_READY and so on in tx_api.h.
@@ -32,10 +34,8 @@ func (f *finder) threadx() error {
 			f.note("the thread at %#x is not in the image: threads are missing", at)
 			break
 		}
-		t := Task{Handle: at, Running: at == current}
-		if name, ok := f.field(at, thread, "tx_thread_name"); ok {
-			t.Name = f.string(name, 64)
-		}
+		t := f.task(at)
+		t.Running = at == current
 		n, _ := f.field(at, thread, "tx_thread_state")
 		switch {
 		case t.Running:
@@ -45,17 +45,13 @@ func (f *finder) threadx() error {
 		default:
 			t.State = fmt.Sprintf("state %d", n)
 		}
-		t.Low, _ = f.field(at, thread, "tx_thread_stack_start")
-		if size, ok := f.field(at, thread, "tx_thread_stack_size"); ok && t.Low != 0 {
-			t.High = t.Low + size
-		}
 		if !f.add(t) {
 			break
 		}
 		f.saved(&f.list.Tasks[len(f.list.Tasks)-1], sp)
 		at = next
 	}
-	if v, ok := f.symbols["_tx_thread_created_count"]; ok {
+	if v, ok := f.found["_tx_thread_created_count"]; ok {
 		if n, known := f.m.Uint(v.Addr, 4); known && n != uint64(len(f.list.Tasks)) {
 			f.note("ThreadX counts %d threads, %d were found", n, len(f.list.Tasks))
 		}
