@@ -3,6 +3,9 @@ package clickhouse_test
 import (
 	"fmt"
 	"os"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +24,8 @@ func TestSchema(t *testing.T) {
 	}
 	for _, want := range []string{
 		"create table if not exists facts (\n",
-		"  `device` String codec(ZSTD(1)),\n  `path` Int64 codec(Delta, ZSTD(1)),\n",
-		"  `time` DateTime64(6, 'UTC') codec(Delta, ZSTD(1)),\n",
+		"  device String codec(ZSTD(1)),\n  path Int64 codec(Delta, ZSTD(1)),\n",
+		"  time DateTime64(6, 'UTC') codec(Delta, ZSTD(1)),\n",
 		") engine = ReplacingMergeTree()\npartition by day\norder by (build, device, path, boot, dump)\n",
 		"ttl day + interval 91 day", // 90 whole days, as --keep-days of a store
 	} {
@@ -32,6 +35,36 @@ func TestSchema(t *testing.T) {
 	}
 	if all := strings.Join(clickhouse.Schema(0), "\n"); strings.Contains(all, "ttl") {
 		t.Error(all)
+	}
+}
+
+// The schema has the tables and columns of package store, in their order: rows are inserted by position.
+func TestSchemaIsTheStore(t *testing.T) {
+	kinds := map[reflect.Kind][]string{reflect.String: {"String", "LowCardinality(String)"}, reflect.Int64: {"Int64"}, reflect.Int32: {"Int32"}, reflect.Float64: {"Float64"},
+		reflect.Bool: {"Bool"}, reflect.Slice: {"Array(String)"}, reflect.Map: {"Map(String, String)"}}
+	table := regexp.MustCompile(`create table if not exists (\w+) \(`)
+	column := regexp.MustCompile("(?m)^  `?(\\w+)`? (.*?)(?: codec.*)?,?$")
+	found := map[string]bool{}
+	for _, statement := range clickhouse.Schema(0) {
+		name := table.FindStringSubmatch(statement)[1]
+		found[name] = true
+		want := store.Columns(name)
+		for i, m := range column.FindAllStringSubmatch(statement, -1) {
+			switch {
+			case i == len(want):
+				if m[1] != "day" || m[2] != "Date" {
+					t.Errorf("%s: %q after all columns", name, m[0])
+				}
+			case i > len(want) || m[1] != want[i].Name || want[i].Time != strings.HasPrefix(m[2], "DateTime64(6") || !want[i].Time && !slices.Contains(kinds[want[i].Kind], m[2]):
+				t.Errorf("%s, column %d: %q, want %+v", name, i, m[0], want)
+			}
+		}
+		if n := len(column.FindAllString(statement, -1)); n < len(want) {
+			t.Errorf("%s: %d columns, want %d", name, n, len(want))
+		}
+	}
+	if len(found) != len(store.Tables) {
+		t.Errorf("tables %v, want %q", found, store.Tables)
 	}
 }
 

@@ -111,10 +111,12 @@ func (s *Store) Query(ctx context.Context, q string) (*sql.Rows, error) {
 
 // Check returns an error if the server does not answer or has no tables.
 func (s *Store) Check(ctx context.Context) error {
-	for _, t := range tables {
-		if _, err := s.texts(ctx, "select 1 from "+s.Table(t.name)+" limit 0"); err != nil {
+	for _, t := range store.Tables {
+		rows, err := s.Query(ctx, "select 1 from "+s.Table(t)+" limit 0")
+		if err != nil {
 			return err
 		}
+		rows.Close()
 	}
 	return nil
 }
@@ -189,21 +191,4 @@ func insert[T any](ctx context.Context, s *Store, name string, rows []T, more ..
 		}
 	}
 	return tx.Commit()
-}
-
-// texts returns the first column of a query.
-func (s *Store) texts(ctx context.Context, q string) (list []string, err error) {
-	rows, err := s.Query(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, s.Error(err)
-		}
-		list = append(list, text)
-	}
-	return list, s.Error(rows.Err())
 }
