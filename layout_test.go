@@ -103,7 +103,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"fleet/cmd/btfleet":        {packages: "fleet/clickhouse fleet/ingest fleet/page fleet/query fleet/server fleet/simulate fleet/store fleet/symbols heap/profile internal/cli internal/input", libraries: "*"},
 	"fleet/ingest":             {packages: "codec codec/recording symbol heap/heaplog heap/leak heap/profile heap/profile/growth fleet/store internal/decompress"},
-	"fleet/page":               {packages: "symbol heap/profile heap/profile/export heap/report internal/cli internal/printable fleet/query fleet/store"},
+	"fleet/page":               {packages: "symbol heap/profile heap/profile/export heap/report internal/cli internal/printable fleet/query fleet/store", libraries: "github.com/hashicorp/golang-lru golang.org/x/sync"},
 	"fleet/clickhouse":         {packages: "fleet/store", libraries: "*"},
 	"fleet/query":              {packages: "heap/leak heap/profile heap/profile/growth fleet/clickhouse fleet/store", libraries: "*"},
 	"fleet/server":             {packages: "fleet/ingest fleet/store internal/decompress", libraries: "*"},

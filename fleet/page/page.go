@@ -60,8 +60,8 @@ type Pages struct {
 	// templates are those of the package, with the notes of these pages.
 	templates *template.Template
 
-	answers cache // by question
-	states  cache // the statuses of builds
+	answers *cache
+	states  *cache // the statuses of builds
 
 	mu   sync.Mutex
 	rows query.Version // at the time read
@@ -70,8 +70,7 @@ type Pages struct {
 
 // New returns the pages for a database.
 func New(db *query.DB, log *slog.Logger) *Pages {
-	p := &Pages{db: db, log: log, mux: http.NewServeMux(),
-		answers: cache{size: 128, m: map[string]*slot{}}, states: cache{size: 10_000, slots: make(chan struct{}, 1), rest: 20, m: map[string]*slot{}}}
+	p := &Pages{db: db, log: log, mux: http.NewServeMux(), answers: newCache(128), states: newCache(10_000)}
 	p.templates = template.Must(templates.Clone()).Funcs(template.FuncMap{"damaged": func() string { return damaged(db) }})
 	p.mux.HandleFunc("GET /style-"+style+".css", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=31536000, immutable")

@@ -190,14 +190,14 @@ func TestWindowOfRequest(t *testing.T) {
 		}
 	}
 	get(t, url+"/devices?since=12h", 200)
-	n := len(p.answers.m)
+	n := p.answers.last.Len()
 	for _, q := range []string{"since=720m", "since=12h&build=", "from=&since=0.5d"} {
 		get(t, url+"/devices?"+q, 200)
 	}
-	if len(p.answers.m) != n {
-		t.Errorf("%d answers to one question", len(p.answers.m)-n+1)
+	if p.answers.last.Len() != n {
+		t.Errorf("%d answers to one question", p.answers.last.Len()-n+1)
 	}
-	if get(t, url+"/devices?since=13h", 200); len(p.answers.m) != n+1 {
+	if get(t, url+"/devices?since=13h", 200); p.answers.last.Len() != n+1 {
 		t.Error("another time window has the same answer")
 	}
 	if text := get(t, url+"/devices?build=a%C2%A0b", 200); !strings.Contains(text, "<input type=\"hidden\" name=\"build\" value=\"a\u00a0b\">") {
@@ -312,7 +312,7 @@ func TestShort(t *testing.T) {
 // Concurrent requests wait for one answer, even if the first request is cancelled. An answer is computed again for
 // other rows; meanwhile requests get the earlier one. Errors are not kept.
 func TestCache(t *testing.T) {
-	c := cache{size: 2, m: map[string]*slot{}}
+	c := newCache(2)
 	n := 0
 	begun, end := make(chan bool), make(chan bool)
 	slow := func(ctx context.Context) (any, error) {
@@ -353,8 +353,8 @@ func TestCache(t *testing.T) {
 	if e, err := c.get(t.Context(), "bad", "1", 0, func(context.Context) (any, error) { return 3, nil }); err != nil || e.data != 3 {
 		t.Errorf("after an error: %+v, %v", e, err)
 	}
-	if c.get(t.Context(), "more", "1", 0, func(context.Context) (any, error) { return 4, nil }); len(c.m) != 2 || c.m["k"] != nil {
-		t.Errorf("%d answers, want the 2 used last", len(c.m))
+	if c.get(t.Context(), "more", "1", 0, func(context.Context) (any, error) { return 4, nil }); c.last.Len() != 2 || c.last.Contains(keyOf(t.Context(), "k")) {
+		t.Errorf("%d answers, want the 2 used last", c.last.Len())
 	}
 }
 
@@ -390,9 +390,8 @@ func TestStatus(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	begin := func(build string) time.Time {
-		p.states.mu.Lock()
-		defer p.states.mu.Unlock()
-		return p.states.m[build+"\x00"].last.begin
+		e, _ := p.states.last.Peek(keyOf(t.Context(), build+"\x00"))
+		return e.begin
 	}
 	before, now := begin(fleet.BuildID(0)), time.Now()
 	batch := &store.Batch{Name: "later", Day: now, Dumps: []store.Dump{{Build: hostile, Device: "later", Upload: "later", Received: now.UnixMicro(), Complete: true, HeapFree: -1}}}
@@ -402,9 +401,6 @@ func TestStatus(t *testing.T) {
 	p.mu.Lock()
 	p.read = time.Time{}
 	p.mu.Unlock()
-	p.states.mu.Lock()
-	p.states.rest = 0
-	p.states.mu.Unlock()
 	text, old := get(t, url+"/devices?build="+neturl.QueryEscape(hostile), 200), begin(hostile)
 	if !strings.Contains(text, ">later</bdi>") {
 		t.Errorf("a device that arrived later is not shown: %s", text)

@@ -76,36 +76,23 @@ func (p *Pages) complete(r *http.Request, data any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list.Builds = slices.Clone(list.Builds)
-	waiting := map[int]*entry{}
+	ctx, stop := context.WithTimeout(r.Context(), wait(r))
+	defer stop()
 	since := window(r)
-	for i := range list.Builds {
+	list.Builds = slices.Clone(list.Builds)
+	for i := range list.Builds { // one after another: once the time is over, none is begun
 		one := o
 		one.Builds = []string{list.Builds[i].Build.Build}
 		version := p.versionOf(rows, since, one.Builds[0])
-		last, next := p.states.start(r.Context(), one.Builds[0]+"\x00"+since, version, func(ctx context.Context) (any, error) {
+		e, err := p.states.get(ctx, one.Builds[0]+"\x00"+since, version, always, func(ctx context.Context) (any, error) {
 			l, err := p.leaks(ctx, one, since, version)
 			if err != nil {
 				return nil, err
 			}
 			return statusOf(l), nil
 		})
-		if last != nil {
-			list.Builds[i].Status = last.data.(*Status)
-		}
-		if next != nil {
-			waiting[i] = next
-		}
-	}
-	ctx, stop := context.WithTimeout(r.Context(), wait(r))
-	defer stop()
-	for i, e := range waiting {
-		select {
-		case <-e.done:
-			if e.err == nil {
-				list.Builds[i].Status = e.data.(*Status)
-			}
-		case <-ctx.Done():
+		if err == nil {
+			list.Builds[i].Status = e.data.(*Status)
 		}
 	}
 	return list, nil

@@ -349,15 +349,16 @@ func until(ctx context.Context, h *http.Server, l net.Listener, listen func(net.
 	return last, cancel, err
 }
 
-// every calls do at once, and then once per interval until ctx is done. It logs errors.
+// every calls do at once, and then once per interval until ctx is done, but never for more than a tenth of the time. It logs errors.
 func every(ctx context.Context, interval time.Duration, do func() error, log *slog.Logger) {
 	for ctx.Err() == nil {
+		begin := time.Now()
 		if err := do(); err != nil && ctx.Err() == nil {
 			log.Error("in the background", "err", err)
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(interval):
+		case <-time.After(max(interval, 9*time.Since(begin))):
 		}
 	}
 }
