@@ -29,6 +29,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
@@ -47,7 +48,7 @@ type Spool struct {
 	dir   string
 	limit int64 // largest Size, in bytes
 	log   *slog.Logger
-	lock  *os.File
+	lock  *flock.Flock
 
 	size    atomic.Int64
 	failing atomic.Pointer[time.Time] // since when batches cannot be written, nil if they can
@@ -104,8 +105,9 @@ func OpenSpool(dir string, limit int64, log *slog.Logger) (s *Spool, err error) 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	if s.lock, err = lockFile(filepath.Join(dir, "lock")); err != nil {
-		return nil, fmt.Errorf("spool %s: another server uses it: %w", dir, err)
+	s.lock = flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+	if ok, err := s.lock.TryLock(); !ok {
+		return nil, errors.Join(fmt.Errorf("spool %s: another server uses it", dir), err)
 	}
 	for _, d := range []string{"done", "tmp"} { // uploads that are in the store, and those that were not acknowledged
 		err = errors.Join(err, os.RemoveAll(s.path(d)))

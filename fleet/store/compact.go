@@ -8,52 +8,58 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // Limits of one compaction.
 const (
 	minInputs = 4       // fewer files of a part are not compacted
 	maxSize   = 2 << 20 // bytes of the files of facts and dumps
-	maxRows   = 1 << 19 // facts, which are held in memory: no more files are read then
+	maxRows   = 1 << 19 // facts, which are held in memory
 )
+
+// lock waits until no other process changes files that exist. The lock ends with this process.
+func (s *Store) lock(ctx context.Context) (unlock func() error, err error) {
+	l := flock.New(s.path(".lock"))
+	if _, err := l.TryLockContext(ctx, 50*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("store: another process compacts it: %w", err)
+	}
+	return l.Close, nil
+}
 
 // Compact merges the files of each day, and removes duplicate uploads of the files that it
 // merges. It deletes files that were replaced more than grace ago. It reads a file only to merge it with
 // others that are together at least half as large: the cost is that of what is new, times the logarithm
-// of the size of a day. Several processes may compact a store at the same time: one of them gets the number
-// of a compaction. The next call continues an interrupted compaction. It moves a damaged file to quarantine, and returns a
+// of the size of a day. One process compacts a store at a time. It moves a damaged file to quarantine, and returns a
 // [Damaged].
 func (s *Store) Compact(ctx context.Context, grace time.Duration) error {
-	if err := s.cleanPartial(); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	parts, err := s.parts()
+	unlock, err := s.lock(ctx)
 	if err != nil {
 		return err
 	}
-	sizes := map[string]int64{} // of the files of facts and dumps of a batch, by the name of the latter
-	for _, table := range []string{Facts, Dumps} {
-		files, err := s.names(table + "/")
-		if err != nil {
-			return err
-		}
-		for _, o := range files {
-			if p, base, ok := split(o.Name); ok {
-				sizes[p.name(Dumps, base, ".parquet")] += o.Size
-			}
-		}
+	defer unlock()
+	parts, err := s.parts(Dumps)
+	if err != nil {
+		return err
+	}
+	sizes, err := s.sizes(parts)
+	if err != nil {
+		return err
 	}
 	var failed []error
 	for _, c := range parts {
-		err := s.clean(c, grace)
+		err := s.clean(&c, batchTables, grace)
 		for more := true; more && err == nil; {
 			more, err = s.compact(&c, sizes)
 			if bad, ok := errors.AsType[*Damaged](err); ok {
 				failed = append(failed, err)
-				_, base, _ := split(bad.Name)
+				_, base := split(bad.Name)
 				c.live = slices.DeleteFunc(c.live, func(b string) bool { return b == base })
 				more, err = true, s.Quarantine(ctx, bad.Name)
 			}
@@ -62,23 +68,54 @@ func (s *Store) Compact(ctx context.Context, grace time.Duration) error {
 			break
 		}
 	}
-	err = s.mergeJudged(func(*JudgedDevice) bool { return true })
+	err = s.mergeJudged(grace, func(*JudgedDevice) bool { return true })
 	if bad, ok := errors.AsType[*Damaged](err); ok { // its devices are judged again
 		err = cmp.Or(s.Quarantine(ctx, bad.Name), err)
 	}
 	return errors.Join(append(failed, err)...)
 }
 
-// inputs returns the files of a part that are merged next, nil if that is not worthwhile: the smallest
-// ones, as long as each is at most twice as large as those before it together.
-func (c *contents) inputs(sizes map[string]int64) []string {
-	size := func(base string) int64 { return sizes[c.name(Dumps, base, ".parquet")] }
-	list := slices.DeleteFunc(slices.Clone(c.live), func(base string) bool { return c.rows[base] > maxRows/2 })
+// abandoned is the age at which files count as those of a process that was killed while it wrote them.
+const abandoned = time.Hour
+
+// sizes returns the sizes of the files of facts and dumps of batches, by the name of the latter. It deletes what processes have left
+// that were killed while writing: partial files, and files of batches without dumps.
+func (s *Store) sizes(parts []contents) (map[string]int64, error) {
+	all, err := s.files("")
+	if err != nil {
+		return nil, err
+	}
+	sizes := map[string]int64{}
+	for _, c := range parts {
+		for _, base := range slices.Concat(c.live, c.replaced) {
+			sizes[c.name(Dumps, base)] = 0
+		}
+	}
+	for _, o := range all {
+		table, _, _ := strings.Cut(o.Name, "/")
+		p, base := split(o.Name)
+		_, whole := sizes[p.name(Dumps, base)]
+		switch partial := strings.HasPrefix(path.Base(o.Name), ".") && strings.Contains(o.Name, "/"); {
+		case partial || !whole && slices.Contains(batchTables, table):
+			if time.Since(o.Modified) > abandoned {
+				err = cmp.Or(err, s.delete(o.Name))
+			}
+		case table == Facts || table == Dumps:
+			sizes[p.name(Dumps, base)] += o.Size
+		}
+	}
+	return sizes, err
+}
+
+// inputs returns the files that are merged next, nil if that is not worthwhile: the smallest ones, as long as each is at most
+// twice as large as those before it together, and all have less than a limit.
+func inputs(live []string, limit int64, size func(base string) int64) []string {
+	list := slices.Clone(live)
 	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(size(a), size(b)) })
 	sum := int64(0)
 	for i, base := range list {
 		n := size(base)
-		if sum+n > maxSize || i >= minInputs && n > 2*sum {
+		if sum+n > limit || i >= minInputs && n > 2*sum {
 			list = list[:i]
 			break
 		}
@@ -93,67 +130,48 @@ func (c *contents) inputs(sizes map[string]int64) []string {
 
 // compact merges files of a part once. more reports whether there may be others to merge.
 func (s *Store) compact(c *contents, sizes map[string]int64) (more bool, err error) {
-	if c.unfinished() {
-		job, err := s.compaction(c.list(c.last))
-		if err != nil {
-			return false, err
-		}
-		inputs := slices.DeleteFunc(slices.Clone(job.Inputs), func(base string) bool { return !slices.Contains(c.live, base) }) // in quarantine
-		batch, _, err := s.merge(c.part, inputs, math.MaxInt, nil)
-		if err != nil {
-			return false, err
-		}
-		return true, s.finish(c, batch, inputs)
-	}
-	inputs := c.inputs(sizes)
-	if inputs == nil {
+	small := slices.DeleteFunc(slices.Clone(c.live), func(base string) bool { return rowsOf(base) > maxRows/2 })
+	list := inputs(small, maxSize, func(base string) int64 { return sizes[c.name(Dumps, base)] })
+	if list == nil {
 		return false, nil
 	}
-	batch, used, err := s.merge(c.part, inputs, maxRows, nil)
-	if err != nil || len(used) < 2 {
+	batch, list, err := s.merge(c.part, list, maxRows, nil)
+	if err != nil || len(list) < 2 {
 		return false, err
 	}
-	more, err = s.replace(c, batch, used)
-	for _, base := range used {
-		sizes[c.name(Dumps, generation(c.last), ".parquet")] += sizes[c.name(Dumps, base, ".parquet")]
+	err = s.replace(c, batch, list)
+	for _, base := range list {
+		sizes[c.name(Dumps, batch.Name)] += sizes[c.name(Dumps, base)]
 	}
-	return more, err
+	return true, err
 }
 
-// list returns the name of the list of a compaction.
-func (c *contents) list(n int) string { return c.name(compactions, fmt.Sprintf("%06d", n), ".json") }
-
-// unfinished reports whether a list was written, and not the files.
-func (c *contents) unfinished() bool {
-	return c.last > 0 && !slices.Contains(c.live, generation(c.last)) && !slices.Contains(c.replaced, generation(c.last))
+// compactedName returns the name of the files of a compaction, which has the time and the number of facts.
+func compactedName(facts int) string {
+	return fmt.Sprintf("%s%020d-%d", compacted, time.Now().UnixNano(), facts)
 }
 
-// replace writes a batch as the next generation, which replaces files. It is false if another process was faster.
-func (s *Store) replace(c *contents, batch *Batch, inputs []string) (ok bool, err error) {
-	job := compaction{Inputs: inputs, Rows: len(batch.Facts)}
-	job.Sum = job.sum()
-	data, err := json.Marshal(job)
+// rowsOf returns the number of facts in the files of a compaction, 0 for others.
+func rowsOf(base string) (facts int) {
+	fmt.Sscanf(base, compacted+"%d-%d", new(int64), &facts)
+	return facts
+}
+
+// replacing returns the metadata of a file that replaces inputs, and all that these or others have replaced.
+func (c *contents) replacing(inputs []string) string {
+	text, err := json.Marshal(slices.Concat(inputs, c.replaced))
 	if err != nil {
-		return false, err
+		panic(err) // not for strings
 	}
-	err = s.put(c.list(c.last+1), true, data)
-	if errors.Is(err, ErrExists) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	c.last++
-	return true, s.finish(c, batch, inputs)
+	return string(text)
 }
 
-// finish writes the files of the last generation.
-func (s *Store) finish(c *contents, batch *Batch, inputs []string) error {
-	batch.Name = generation(c.last)
-	if err := s.putIn(c.part, batch); err != nil {
+// replace writes a batch that replaces files.
+func (s *Store) replace(c *contents, batch *Batch, inputs []string) error {
+	batch.Name = compactedName(len(batch.Facts))
+	if err := s.putIn(c.part, batch, c.replacing(inputs)); err != nil {
 		return err
 	}
-	c.rows[batch.Name] = len(batch.Facts)
 	c.live = append(slices.DeleteFunc(c.live, func(base string) bool { return slices.Contains(inputs, base) }), batch.Name)
 	c.replaced = append(c.replaced, inputs...)
 	return nil
@@ -169,25 +187,20 @@ func (s *Store) merge(p part, inputs []string, limit int, dropped func(*Dump) bo
 		boot, dump int64
 	}
 	seen := map[upload]string{} // first file with the upload
-	type path struct {
-		build string
-		path  int64
-	}
-	known := map[path]bool{}
 	for _, in := range inputs {
 		if len(b.Facts) >= limit {
 			break
 		}
 		used = append(used, in)
-		dumps, err := Read[Dump](s, p.name(Dumps, in, ".parquet"))
+		dumps, err := Read[Dump](s, p.name(Dumps, in))
 		if err != nil {
 			return nil, nil, err
 		}
-		facts, err := Read[Fact](s, p.name(Facts, in, ".parquet"))
+		facts, err := Read[Fact](s, p.name(Facts, in))
 		if err != nil {
 			return nil, nil, err
 		}
-		paths, err := Read[Path](s, p.name(Paths, in, ".parquet"))
+		paths, err := Read[Path](s, p.name(Paths, in))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -201,41 +214,26 @@ func (s *Store) merge(p part, inputs []string, limit int, dropped func(*Dump) bo
 			seen[u] = in
 			b.Dumps = append(b.Dumps, d)
 		}
-		for _, f := range facts {
-			if !again[dump{f.Device, f.Boot, f.Dump}] {
-				b.Facts = append(b.Facts, f)
-			}
-		}
-		for _, r := range paths {
-			if k := (path{r.Build, r.Path}); !known[k] {
-				known[k] = true
-				b.Paths = append(b.Paths, r)
-			}
-		}
+		facts = slices.DeleteFunc(facts, func(f Fact) bool { return again[dump{f.Device, f.Boot, f.Dump}] })
+		b.Facts, b.Paths = append(b.Facts, facts...), append(b.Paths, paths...)
 	}
+	b.sort() // which drops paths that several files have
 	return b, used, nil
 }
 
 // clean deletes the files of a part that were replaced more than grace ago.
-func (s *Store) clean(c contents, grace time.Duration) error {
+func (s *Store) clean(c *contents, tables []string, grace time.Duration) error {
 	if time.Since(c.since) < grace {
 		return nil
 	}
 	for _, base := range c.replaced {
-		if err := s.drop(c.part, base); err != nil {
-			return err
+		for _, table := range tables {
+			if err := s.delete(c.name(table, base)); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
-}
-
-// drop deletes a file of each table.
-func (s *Store) drop(p part, base string) error {
-	for _, table := range batchTables {
-		if err := s.delete(p.name(table, base, ".parquet")); err != nil {
-			return fmt.Errorf("store: %w", err)
-		}
-	}
+	c.replaced = nil
 	return nil
 }
 
@@ -248,19 +246,21 @@ type Retention struct {
 
 // Retain deletes the days that exceed the limits, and returns their names. It is an error if what must stay is too large.
 func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (deleted []string, err error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	all, err := s.names("")
 	if err != nil {
 		return nil, err
 	}
-	// Delete the lists of compactions last: without them, readers would read the inputs again.
-	tables := append(slices.Clone(batchTables), strings.TrimSuffix(Quarantined, "/"), compactions)
 	total := int64(0)
-	days := map[part][]Object{}
+	days := map[part]int64{} // their sizes
 	for _, o := range all {
 		total += o.Size
-		table, _, _ := strings.Cut(o.Name, "/")
-		if p, _, ok := split(o.Name); ok && slices.Contains(tables, table) {
-			days[p] = append(days[p], o)
+		if p, _ := split(o.Name); p != "" && !strings.HasPrefix(o.Name, Frames+"/") {
+			days[p] += o.Size
 		}
 	}
 	for _, day := range slices.Sorted(maps.Keys(days)) {
@@ -272,23 +272,40 @@ func (s *Store) Retain(ctx context.Context, limit Retention, now time.Time) (del
 		if !old && (limit.Size <= 0 || total <= limit.Size || day >= dayPart(now)) {
 			continue
 		}
-		order := func(o Object) int {
-			return slices.IndexFunc(tables, func(t string) bool { return strings.HasPrefix(o.Name, t+"/") })
+		if err := s.dropDay(day); err != nil {
+			return deleted, fmt.Errorf("store: %w", err)
 		}
-		slices.SortStableFunc(days[day], func(a, b Object) int { return order(a) - order(b) })
-		for _, o := range days[day] {
-			if err := s.delete(o.Name); err != nil {
-				return deleted, fmt.Errorf("store: %w", err)
-			}
-			total -= o.Size
-		}
+		total -= days[day]
 		deleted = append(deleted, string(day))
 	}
-	if err := cmp.Or(s.dropLabels(limit.Labels, now), s.forgetJudged(limit.Age, now)); err != nil {
+	if err := s.dropLabels(limit.Labels, now); err != nil {
 		return deleted, err
+	}
+	if limit.Age > 0 { // and two days, in which devices are judged again
+		oldest := now.Add(-limit.Age - 48*time.Hour).UnixMicro()
+		if err := s.mergeJudged(math.MaxInt64, func(d *JudgedDevice) bool { return d.At >= oldest }); err != nil {
+			return deleted, err
+		}
 	}
 	if limit.Size > 0 && total > limit.Size {
 		return deleted, fmt.Errorf("store: %d bytes without the days before today, more than the limit of %d", total, limit.Size)
 	}
 	return deleted, nil
+}
+
+// dropDay deletes the files of a day. Its dumps go first and at once: if only some went, those that they had replaced would count again.
+func (s *Store) dropDay(day part) error {
+	gone := s.path(".deleted")
+	if err := os.RemoveAll(gone); err != nil {
+		return err
+	}
+	dir := func(table string) string { return path.Dir(s.path(day.name(table, "x"))) }
+	if err := os.Rename(dir(Dumps), gone); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	failed := os.RemoveAll(gone)
+	for _, table := range batchTables {
+		failed = errors.Join(failed, os.RemoveAll(dir(table)), os.RemoveAll(dir(Quarantined+table)))
+	}
+	return failed
 }

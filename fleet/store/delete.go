@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,14 +11,17 @@ import (
 // DeleteDevice deletes what the store has of a device. No file has its name afterwards; the files in quarantine, which cannot be
 // searched, are deleted, too. Questions that are being answered begin again.
 func (s *Store) DeleteDevice(ctx context.Context, device string) error {
-	if err := s.Compact(ctx, 0); err != nil { // finishes interrupted compactions
+	if err := s.Compact(ctx, 0); err != nil { // which finds damaged files
 		return err
 	}
-	err := s.deleteDumps("", "9999", func(d *Dump) bool { return d.Device == device })
-	for range 2 { // the second time deletes the files that the first replaced
-		if err == nil {
-			err = s.mergeJudged(func(d *JudgedDevice) bool { return d.Device != device })
-		}
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	err = s.deleteDumps("", "9999", func(d *Dump) bool { return d.Device == device })
+	if err == nil {
+		err = s.mergeJudged(0, func(d *JudgedDevice) bool { return d.Device != device })
 	}
 	if err != nil {
 		return err
@@ -36,12 +38,9 @@ func (s *Store) DeleteDevice(ctx context.Context, device string) error {
 	return nil
 }
 
-// errBusy is returned if another process compacts the files that are to be changed.
-var errBusy = errors.New("store: another process compacts it: try again")
-
 // deleteDumps deletes dumps, with their facts, of the days from one to another, and then all replaced files of these days.
 func (s *Store) deleteDumps(from, to part, dropped func(*Dump) bool) error {
-	parts, err := s.parts()
+	parts, err := s.parts(Dumps)
 	if err != nil {
 		return err
 	}
@@ -49,11 +48,8 @@ func (s *Store) deleteDumps(from, to part, dropped func(*Dump) bool) error {
 		if c.part < from || c.part >= to {
 			continue
 		}
-		if c.unfinished() {
-			return errBusy
-		}
 		for _, base := range slices.Clone(c.live) {
-			dumps, err := Read[Dump](s, c.name(Dumps, base, ".parquet"))
+			dumps, err := Read[Dump](s, c.name(Dumps, base))
 			if err != nil {
 				return err
 			}
@@ -64,12 +60,11 @@ func (s *Store) deleteDumps(from, to part, dropped func(*Dump) bool) error {
 			if err != nil {
 				return err
 			}
-			if ok, err := s.replace(&c, batch, []string{base}); err != nil || !ok {
-				return errors.Join(err, errBusy)
+			if err := s.replace(&c, batch, []string{base}); err != nil {
+				return err
 			}
 		}
-		c.since = time.Time{}
-		if err := s.clean(c, 0); err != nil {
+		if err := s.clean(&c, batchTables, 0); err != nil {
 			return err
 		}
 	}
@@ -80,19 +75,11 @@ func (s *Store) deleteDumps(from, to part, dropped func(*Dump) bool) error {
 func (s *Store) dropLabels(ages map[string]time.Duration, now time.Time) error {
 	for label, age := range ages {
 		name, value, _ := strings.Cut(label, "=")
-		s.mu.Lock()
-		from := s.dropped[label]
-		s.mu.Unlock()
 		to := dayPart(now.Add(-age))
-		if err := s.deleteDumps(from, to, func(d *Dump) bool { return d.Labels[name] == value }); err != nil {
+		if err := s.deleteDumps(s.dropped[label], to, func(d *Dump) bool { return d.Labels[name] == value }); err != nil {
 			return err
 		}
-		s.mu.Lock()
-		if s.dropped == nil {
-			s.dropped = map[string]part{}
-		}
 		s.dropped[label] = to
-		s.mu.Unlock()
 	}
 	return nil
 }

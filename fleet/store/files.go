@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,23 +20,19 @@ type Object struct {
 	Modified time.Time
 }
 
-// ErrExists is returned by an attempt to write a file that must be new, but exists.
-var ErrExists = errors.New("the file exists")
-
 func (s *Store) path(name string) string {
 	return filepath.Join(s.dir, filepath.FromSlash(name))
 }
 
-// put writes a file, durably. If once is set and the file exists, put returns ErrExists. A file that is being written has a name that
-// begins with a dot.
-func (s *Store) put(name string, once bool, data []byte) error {
-	if err := s.write(s.path(name), once, data); err != nil {
+// put writes a file, durably. A file that is being written has a name that begins with a dot.
+func (s *Store) put(name string, data []byte) error {
+	if err := s.write(s.path(name), data); err != nil {
 		return fmt.Errorf("store: %s: %w", name, err)
 	}
 	return nil
 }
 
-func (s *Store) write(to string, once bool, data []byte) error {
+func (s *Store) write(to string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		return err
 	}
@@ -49,14 +46,7 @@ func (s *Store) write(to string, once bool, data []byte) error {
 	if err := cmp.Or(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if once {
-		err = os.Link(f.Name(), to)
-	} else {
-		err = os.Rename(f.Name(), to)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return ErrExists
-	}
+	err = os.Rename(f.Name(), to)
 	for dir := filepath.Dir(to); err == nil; dir = filepath.Dir(dir) {
 		if err = SyncPath(dir); dir == s.dir {
 			break
@@ -84,24 +74,15 @@ func (s *Store) Read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// names returns the files below a prefix, which is empty or ends with '/', sorted by name.
-func (s *Store) names(prefix string) (list []Object, err error) {
-	err = s.walk(prefix, func(name string, info fs.FileInfo) error {
-		if !strings.HasPrefix(info.Name(), ".") {
-			list = append(list, Object{name, info.Size(), info.ModTime()})
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", prefix, err)
-	}
-	slices.SortFunc(list, func(a, b Object) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
+// names returns the files below a prefix, which is empty or ends with '/', sorted by name, but those that are being written.
+func (s *Store) names(prefix string) ([]Object, error) {
+	list, err := s.files(prefix)
+	return slices.DeleteFunc(list, func(o Object) bool { return strings.HasPrefix(path.Base(o.Name), ".") }), err
 }
 
-// walk calls do with each file below a prefix. It leaves out what is deleted meanwhile.
-func (s *Store) walk(prefix string, do func(name string, info fs.FileInfo) error) error {
-	return filepath.WalkDir(s.path(prefix), func(p string, e fs.DirEntry, err error) error {
+// files returns the files below a prefix, but those that are deleted meanwhile.
+func (s *Store) files(prefix string) (list []Object, err error) {
+	err = filepath.WalkDir(s.path(prefix), func(p string, e fs.DirEntry, err error) error {
 		var info fs.FileInfo
 		if err == nil && !e.IsDir() {
 			info, err = e.Info()
@@ -113,11 +94,14 @@ func (s *Store) walk(prefix string, do func(name string, info fs.FileInfo) error
 			return err
 		}
 		name, err := filepath.Rel(s.dir, p)
-		if err != nil {
-			return err
-		}
-		return do(filepath.ToSlash(name), info)
+		list = append(list, Object{filepath.ToSlash(name), info.Size(), info.ModTime()})
+		return err
 	})
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", prefix, err)
+	}
+	slices.SortFunc(list, func(a, b Object) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
 }
 
 // delete deletes a file, if it exists, and the directories that are then empty.
@@ -130,14 +114,4 @@ func (s *Store) delete(name string) error {
 		return fmt.Errorf("store: %w", err)
 	}
 	return nil
-}
-
-// cleanPartial deletes the partial files of processes that were killed while writing.
-func (s *Store) cleanPartial() error {
-	return s.walk("", func(name string, info fs.FileInfo) error {
-		if !strings.HasPrefix(info.Name(), ".") || time.Since(info.ModTime()) < time.Hour {
-			return nil
-		}
-		return s.delete(name)
-	})
 }

@@ -3,9 +3,9 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"path"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -72,116 +72,71 @@ func (j *Judgements) Sort() {
 	})
 }
 
-// span is the numbers of the judgements of a file: 3 to 7 replaces 3, 4 to 6, and 7.
-type span struct{ first, last int }
-
-func (s span) name(table string) string {
-	return fmt.Sprintf("%s/%08d-%08d.parquet", table, s.first, s.last)
-}
-
-// spans returns the files of judgements to read, and those that others replaced, each in order, and the next number.
-func (s *Store) spans() (live, replaced []span, next int, err error) {
-	var all []span
-	for _, table := range []string{JudgedPaths, JudgedDevices} { // the devices last: they are written last
-		list, err := s.names(table + "/")
-		if err != nil {
-			return nil, nil, 0, err
-		}
-		all = all[:0]
-		for _, o := range list {
-			var n span
-			if _, err := fmt.Sscanf(path.Base(o.Name), "%d-%d.parquet", &n.first, &n.last); err == nil {
-				all, next = append(all, n), max(next, n.last)
-			}
-		}
-	}
-	for _, n := range all {
-		if slices.ContainsFunc(all, func(o span) bool { return o != n && o.first <= n.first && n.last <= o.last }) {
-			replaced = append(replaced, n)
-		} else {
-			live = append(live, n)
-		}
-	}
-	return live, replaced, next + 1, nil
-}
+// judgedTables are the tables of judgements. The first is written last: without it, readers ignore the others.
+var judgedTables = []string{JudgedDevices, JudgedPaths}
 
 // PutJudged stores judgements. They replace earlier ones of their devices.
 func (s *Store) PutJudged(ctx context.Context, j *Judgements) error {
-	_, _, next, err := s.spans()
-	for ; err == nil; next++ {
-		if err = writeNew(s, span{next, next}.name(JudgedPaths), true, j.Paths); err == nil {
-			return write(s, span{next, next}.name(JudgedDevices), j.Devices)
-		} else if errors.Is(err, ErrExists) { // of another process
-			err = nil
-		}
-	}
-	return err
+	return s.putJudged(j, fmt.Sprintf("%020d-%08x", time.Now().UnixNano(), rand.Uint32()), "")
 }
 
-// minJudged is the least number of files of judgements that are merged.
-const minJudged = 4
-
-// mergeJudged merges files of judgements, the latest ones, as long as each is at most twice as large as those after it
-// together; all if a device is to be left out. It keeps the last judgement of each device for which keep is true. Files that
-// were replaced before are deleted.
-func (s *Store) mergeJudged(keep func(*JudgedDevice) bool) error {
-	live, replaced, _, err := s.spans()
-	for _, n := range replaced {
-		err = cmp.Or(err, s.delete(n.name(JudgedDevices)), s.delete(n.name(JudgedPaths)))
+func (s *Store) putJudged(j *Judgements, base, replaces string) error {
+	if err := write(s, part("").name(JudgedPaths, base), j.Paths, ""); err != nil {
+		return err
 	}
-	if err != nil {
+	return write(s, part("").name(JudgedDevices, base), j.Devices, replaces)
+}
+
+// mergeJudged merges files of judgements, all if a device is to be left out. It keeps the last judgement of each device for
+// which keep is true. It deletes files that were replaced more than grace ago.
+func (s *Store) mergeJudged(grace time.Duration, keep func(*JudgedDevice) bool) error {
+	parts, err := s.parts(JudgedDevices)
+	if err != nil || len(parts) == 0 {
+		return err
+	}
+	c := parts[0]
+	if err := s.clean(&c, judgedTables, grace); err != nil {
 		return err
 	}
 	type key struct{ build, device string }
 	last := map[key]int64{}
-	devices := make([][]JudgedDevice, len(live))
-	from, sum, all := len(live), 0, false
-	for i := len(live) - 1; i >= 0; i-- {
-		if devices[i], err = Read[JudgedDevice](s, live[i].name(JudgedDevices)); err != nil {
+	devices := map[string][]JudgedDevice{} // by file
+	all := false
+	for _, base := range c.live {
+		rows, err := Read[JudgedDevice](s, c.name(JudgedDevices, base))
+		if err != nil {
 			return err
 		}
-		if len(devices[i]) <= 2*sum || i == len(live)-1 {
-			from = min(from, i)
-		}
-		sum += len(devices[i])
-		for k := range devices[i] {
-			if r := &devices[i][k]; keep(r) {
+		devices[base] = rows
+		for i := range rows {
+			if r := &rows[i]; keep(r) {
 				last[key{r.Build, r.Device}] = max(last[key{r.Build, r.Device}], r.At)
 			} else {
 				all = true
 			}
 		}
 	}
-	if all {
-		from = 0
-	} else if len(live)-from < minJudged {
+	merged := c.live
+	if !all {
+		merged = inputs(c.live, math.MaxInt64, func(base string) int64 { return int64(len(devices[base])) })
+	}
+	if len(merged) == 0 {
 		return nil
 	}
 	var j Judgements
-	for i, n := range live[from:] {
-		paths, err := Read[Judged](s, n.name(JudgedPaths))
+	for _, base := range merged {
+		paths, err := Read[Judged](s, c.name(JudgedPaths, base))
 		if err != nil {
 			return err
 		}
-		j.Devices = append(j.Devices, slices.DeleteFunc(devices[from+i], func(r JudgedDevice) bool { return last[key{r.Build, r.Device}] != r.At })...)
+		j.Devices = append(j.Devices, slices.DeleteFunc(devices[base], func(r JudgedDevice) bool { return last[key{r.Build, r.Device}] != r.At })...)
 		j.Paths = append(j.Paths, slices.DeleteFunc(paths, func(r Judged) bool { return last[key{r.Build, r.Device}] != r.At })...)
 	}
 	j.Sort()
-	to := span{live[from].first, live[len(live)-1].last}
-	if to == live[from] { // the same name: a new number
-		to.last++
-	}
-	if err := write(s, to.name(JudgedPaths), j.Paths); err != nil {
+	if err := s.putJudged(&j, compactedName(len(j.Paths)), c.replacing(merged)); err != nil {
 		return err
 	}
-	return write(s, to.name(JudgedDevices), j.Devices)
-}
-
-// forgetJudged deletes the judgements of devices that were judged longer ago than an age and two days; 0 is no limit.
-func (s *Store) forgetJudged(age time.Duration, now time.Time) error {
-	if age <= 0 {
-		return nil
-	}
-	oldest := now.Add(-age - 48*time.Hour).UnixMicro()
-	return s.mergeJudged(func(d *JudgedDevice) bool { return d.At >= oldest })
+	c.replaced = append(c.replaced, merged...)
+	c.since = time.Now()
+	return s.clean(&c, judgedTables, grace)
 }

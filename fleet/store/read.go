@@ -60,7 +60,7 @@ func (s *Store) Quarantine(ctx context.Context, name string) error {
 			continue
 		}
 		if err == nil {
-			err = s.put(Quarantined+t+"/"+rest, false, data)
+			err = s.put(Quarantined+t+"/"+rest, data)
 		}
 		if err == nil {
 			err = s.delete(t + "/" + rest)

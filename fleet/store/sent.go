@@ -25,5 +25,5 @@ func (s *Store) Sent(ctx context.Context, build, alert string) (bool, error) {
 
 // MarkSent stores that an alert of a build was sent.
 func (s *Store) MarkSent(ctx context.Context, build, alert string) error {
-	return s.put(path.Join(alerts, Escape(build), alert), false, []byte("sent\n"))
+	return s.put(path.Join(alerts, Escape(build), alert), []byte("sent\n"))
 }

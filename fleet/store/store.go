@@ -24,9 +24,10 @@ import (
 type Store struct {
 	dir string // absolute
 
-	mu      sync.Mutex
-	lists   map[string]*compaction // by name
-	dropped map[string]part        // by label: the day before which dropLabels has searched
+	dropped map[string]part // by label: the day before which dropLabels has searched
+
+	mu    sync.Mutex
+	lists map[string][]string // see replaces
 }
 
 // Open opens a store: a directory, which is created if it does not exist.
@@ -38,7 +39,7 @@ func Open(where string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", where, err)
 	}
-	return &Store{dir: dir}, nil
+	return &Store{dir: dir, dropped: map[string]part{}, lists: map[string][]string{}}, nil
 }
 
 // Dir returns the directory of the files.
@@ -69,19 +70,19 @@ func (s *Store) Put(_ context.Context, b *Batch) error {
 	if len(b.Dumps) == 0 {
 		return nil
 	}
-	return s.putIn(dayPart(b.Day), b)
+	return s.putIn(dayPart(b.Day), b, "")
 }
 
-// putIn writes a batch into a part.
-func (s *Store) putIn(p part, b *Batch) error {
+// putIn writes a batch into a part. replaces is "", or the metadata of a file of dumps that replaces others.
+func (s *Store) putIn(p part, b *Batch, replaces string) error {
 	b.sort()
-	if err := write(s, p.name(Paths, b.Name, ".parquet"), b.Paths); err != nil {
+	if err := write(s, p.name(Paths, b.Name), b.Paths, ""); err != nil {
 		return err
 	}
-	if err := write(s, p.name(Facts, b.Name, ".parquet"), b.Facts); err != nil {
+	if err := write(s, p.name(Facts, b.Name), b.Facts, ""); err != nil {
 		return err
 	}
-	return write(s, p.name(Dumps, b.Name, ".parquet"), b.Dumps)
+	return write(s, p.name(Dumps, b.Name), b.Dumps, replaces)
 }
 
 func dayPart(t time.Time) part { return part(t.UTC().Format(time.DateOnly)) }
@@ -119,20 +120,15 @@ func (b *Batch) sort() {
 // rowsPerGroup is the number of rows that one processor of a query engine reads at once.
 const rowsPerGroup = 1 << 17
 
-// write writes rows as one file, durably.
-func write[T any](s *Store, name string, rows []T) error {
-	return writeNew(s, name, false, rows)
-}
-
-// writeNew does as write does. If once is set and the file exists, it returns ErrExists.
-func writeNew[T any](s *Store, name string, once bool, rows []T) error {
+// write writes rows as one file, durably. replaces is the value of replacesKey in its metadata.
+func write[T any](s *Store, name string, rows []T, replaces string) error {
 	var b bytes.Buffer
-	p := parquet.NewGenericWriter[T](&b, parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}),
-		parquet.MaxRowsPerRowGroup(rowsPerGroup), parquet.KeyValueMetadata(SchemaKey, Schema), parquet.KeyValueMetadata(sumKey, noSum))
+	p := parquet.NewGenericWriter[T](&b, parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}), parquet.MaxRowsPerRowGroup(rowsPerGroup),
+		parquet.KeyValueMetadata(SchemaKey, Schema), parquet.KeyValueMetadata(sumKey, noSum), parquet.KeyValueMetadata(replacesKey, replaces))
 	_, err := p.Write(rows)
 	if err := cmp.Or(err, p.Close()); err != nil {
 		return fmt.Errorf("store: %s: %w", name, err)
 	}
 	seal(b.Bytes())
-	return s.put(name, once, b.Bytes())
+	return s.put(name, b.Bytes())
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -83,7 +82,7 @@ func TestPut(t *testing.T) {
 	expect(t, s, 10)
 	put(t, s, batch("two", "d2", "u2", 5))
 	expect(t, s, 15)
-	if err := os.Remove(filepath.Join(s.Dir(), dayPart(day).name(Dumps, "two", ".parquet"))); err != nil {
+	if err := os.Remove(filepath.Join(s.Dir(), dayPart(day).name(Dumps, "two"))); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, s, 10)
@@ -119,29 +118,68 @@ func TestCompact(t *testing.T) {
 	put(t, s, again)
 	expect(t, s, 1000)
 
-	// Another process wrote the list for a compaction of two files, then ended.
-	job := compaction{Inputs: []string{"b0", "b1"}}
-	job.Sum = job.sum()
-	data, _ := json.Marshal(job)
-	if err := s.put(compactions+"/day=2026-11-01/000001.json", true, data); err != nil {
+	// Another process was killed before it had written the dumps of a compaction.
+	b0, _, err := s.merge(dayPart(day), []string{"b0", "b1"}, 1<<20, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := dayPart(day).name(Facts, compactedName(2))
+	if err := write(s, left, b0.Facts, ""); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, s, 1000)
+	old := time.Now().Add(-2 * abandoned)
+	if err := os.Chtimes(s.path(left), old, old); err != nil {
+		t.Fatal(err)
+	}
+	// Another one waits.
+	unlock, err := s.lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, err := Open(s.Dir()); err != nil {
+		t.Fatal(err)
+	} else {
+		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer stop()
+		if err := other.Compact(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("two compactions at a time: %v", err)
+		}
+	}
+	unlock()
 	compact := func(grace time.Duration) {
 		t.Helper()
 		if err := s.Compact(t.Context(), grace); err != nil {
 			t.Fatal(err)
 		}
 	}
-	compact(time.Hour) // finishes that, and merges the result with the others
+	compact(time.Hour)
 	expect(t, s, 900)
 	list, _ := s.Snapshot(t.Context(), "")
-	if len(list[Dumps]) != 1 || !strings.Contains(list[Dumps][0], generation(2)) {
-		t.Errorf("%v, want generation 2 alone", list[Dumps])
+	if len(list[Dumps]) != 1 || !strings.Contains(list[Dumps][0], compacted) {
+		t.Errorf("%v, want one file of a compaction", list[Dumps])
+	}
+	if _, err := os.Stat(s.path(left)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was left: %v", err)
+	}
+	// Its inputs are still there, and no other reader counts them; without it, they count again.
+	other, err := Open(s.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, other, 900)
+	hidden := s.path(list[Dumps][0])
+	away := filepath.Join(t.TempDir(), "away")
+	if err := os.Rename(hidden, away); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, other, 1000)
+	if err := os.Rename(away, hidden); err != nil {
+		t.Fatal(err)
 	}
 	compact(0) // deletes what was replaced
 	expect(t, s, 900)
-	files, err := filepath.Glob(filepath.Join(s.Dir(), Facts, "*"))
+	files, err := filepath.Glob(filepath.Join(s.Dir(), Facts, "*", "*"))
 	if err != nil || len(files) != 1 {
 		t.Errorf("%v %v, want one file", files, err)
 	}
@@ -159,7 +197,7 @@ func TestCompactDamaged(t *testing.T) {
 	for i := range 5 {
 		put(t, s, batch(fmt.Sprintf("x%d", i), fmt.Sprintf("d%d", i), fmt.Sprintf("u%d", i), 100))
 	}
-	bad := dayPart(day).name(Facts, "x2", ".parquet")
+	bad := dayPart(day).name(Facts, "x2")
 	whole, err := os.ReadFile(filepath.Join(s.Dir(), bad))
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +285,8 @@ func TestCompactIsIncremental(t *testing.T) {
 	if total > 24*first*4 {
 		t.Errorf("%d bytes read in 24 hours, %d in the first", total, first)
 	}
-	if again := hour(25, 0); again > 1000 {
+	hour(25, 0) // reads what the last compaction has replaced
+	if again := hour(26, 0); again > 1000 {
 		t.Errorf("%d bytes read although nothing is new", again)
 	}
 	list, err := s.Snapshot(t.Context(), "")
@@ -302,7 +341,7 @@ func TestConcurrent(t *testing.T) {
 	expect(t, s, acknowledged.Load())
 }
 
-// What must be new is not written again, and what does not exist is no other error.
+// What does not exist is no other error.
 func TestOnce(t *testing.T) {
 	s := open(t)
 	if err := s.MarkSent(t.Context(), "b", "leak"); err != nil {
@@ -310,12 +349,6 @@ func TestOnce(t *testing.T) {
 	}
 	if sent, err := s.Sent(t.Context(), "b", "leak"); !sent || err != nil {
 		t.Errorf("an alert that was sent: %v %v", sent, err)
-	}
-	if err := s.put("once", true, []byte("x")); err != nil {
-		t.Error(err)
-	}
-	if err := s.put("once", true, []byte("x")); !errors.Is(err, ErrExists) {
-		t.Errorf("a file that must be new: %v", err)
 	}
 	if _, err := s.ELF(t.Context(), "none"); !errors.Is(err, ErrNoELF) {
 		t.Errorf("a file that does not exist: %v", err)
@@ -326,7 +359,7 @@ func TestOnce(t *testing.T) {
 func TestPartial(t *testing.T) {
 	s := open(t)
 	put(t, s, batch("one", "d1", "u1", 10))
-	dir := filepath.Join(s.Dir(), filepath.Dir(filepath.FromSlash(dayPart(day).name(Dumps, "one", ".parquet"))))
+	dir := filepath.Join(s.Dir(), filepath.Dir(filepath.FromSlash(dayPart(day).name(Dumps, "one"))))
 	left := filepath.Join(dir, ".two.parquet.123")
 	if err := os.WriteFile(left, nil, 0o600); err != nil {
 		t.Fatal(err)

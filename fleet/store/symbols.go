@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"path"
 	"time"
 )
@@ -17,7 +18,7 @@ var ErrNoELF = errors.New("no ELF file of this build")
 
 // PutELF stores the ELF file of a build.
 func (s *Store) PutELF(ctx context.Context, build string, data []byte) error {
-	return s.put(path.Join(elfs, Escape(build)), false, data)
+	return s.put(path.Join(elfs, Escape(build)), data)
 }
 
 // ELF returns the ELF file of a build, or ErrNoELF.
@@ -37,9 +38,5 @@ func (s *Store) PutFrames(ctx context.Context, now time.Time, rows []Frame) erro
 	if len(rows) == 0 {
 		return nil
 	}
-	err := ErrExists
-	for ; errors.Is(err, ErrExists); now = now.Add(1) {
-		err = writeNew(s, dayPart(now).name(Frames, fmt.Sprintf("%020d", now.UnixNano()), ".parquet"), true, rows)
-	}
-	return err
+	return write(s, dayPart(now).name(Frames, fmt.Sprintf("%020d-%08x", now.UnixNano(), rand.Uint32())), rows, "")
 }
