@@ -584,7 +584,4 @@ func TestNewerSchema(t *testing.T) {
 	if list := d.Damaged(); len(list) > 0 {
 		t.Errorf("damaged: %q", list)
 	}
-	if _, _, err := d.Uploads(t.Context(), Scope{}); !errors.Is(err, store.ErrSchema) {
-		t.Errorf("the uploads: %v", err)
-	}
 }

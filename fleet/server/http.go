@@ -300,50 +300,37 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, device string) (
 		return a, err
 	}
 	u := &ingest.Upload{Device: device, Build: q.Get("build"), FW: q.Get("fw"), Labels: labels.With(c.labels), Received: time.Now(), Text: text}
-	for {
-		if a, err = s.take(r.Context(), c, u); !errors.Is(err, errChanged) {
-			return a, err
-		}
-	}
+	return s.take(r.Context(), c, u)
 }
 
-// take reads an upload, and adds its rows to the spool, durably. The error is errChanged if the device sent another upload meanwhile.
+// take adds an upload to the spool.
 func (s *Server) take(ctx context.Context, c *client, u *ingest.Upload) (a Answer, err error) {
-	start := time.Now()
-	before := s.Spool.State(u.Device)
-	after := before
-	if s.Spool.wasBad(u.Sum()) { // the dumps that the state has are lost
-		after = ingest.State{}
-	}
-	rows, res, err := encode(ctx, u, &after, s.Limits.Ingest)
-	s.charge(c, res.Dumps+res.Facts+res.Frames, time.Since(start))
+	res, again, err := s.Spool.Put(ctx, u, s.Limits.Ingest, func(res *ingest.Result, took time.Duration) error {
+		s.charge(c, res.Dumps+res.Facts+res.Frames, took)
+		return s.admitBuilds(c, res.Builds)
+	})
+	var no *refusal
 	switch {
+	case err == nil:
+		return Answer{res.Dumps, res.Paths, res.Incomplete, res.Unreadable, again}, nil
+	case errors.As(err, &no):
+		return a, err
 	case errors.Is(err, ingest.ErrLimit):
 		return a, refuse(http.StatusRequestEntityTooLarge, "refused", err)
 	case errors.Is(err, ingest.ErrDevice):
 		return a, refuse(http.StatusForbidden, "refused", err)
 	case ctx.Err() != nil:
 		return a, &refusal{http.StatusServiceUnavailable, "failed", ctx.Err(), 10}
-	case err != nil:
+	case errors.As(err, new(Unreadable)):
 		return a, refuse(http.StatusBadRequest, "refused", err)
-	}
-	if err := s.admitBuilds(c, res.Builds); err != nil {
-		return a, err
-	}
-	again, err := s.Spool.Add(u, &res, rows, before, after)
-	switch {
-	case errors.Is(err, errChanged):
-		return a, err
 	case errors.Is(err, ErrBusy):
 		return a, &refusal{http.StatusTooManyRequests, "full", err, 60}
 	case store.Full(err):
 		s.full.Store(time.Now().Unix())
 		return a, &refusal{http.StatusInsufficientStorage, "full", errors.New("no space left on the server"), 600}
-	case err != nil:
-		s.Log.Error("spool", "err", err)
-		return a, &refusal{http.StatusInternalServerError, "failed", errors.New("the server could not store the upload"), 60}
 	}
-	return Answer{res.Dumps, res.Paths, res.Incomplete, res.Unreadable, again}, nil
+	s.Log.Error("spool", "err", err)
+	return a, &refusal{http.StatusInternalServerError, "failed", errors.New("the server could not store the upload"), 60}
 }
 
 // text reads and decompresses an upload. If no encoding is given, it is that of the first bytes.

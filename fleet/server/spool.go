@@ -135,7 +135,7 @@ func OpenSpool(dir string, limit int64, log *slog.Logger) (s *Spool, err error) 
 			if err != nil {
 				continue // it is set aside when it is written
 			}
-			d := s.device(e.Device) // which may lack it, if the server was killed in Add
+			d := s.device(e.Device) // which may lack it, if the server was killed in add
 			d.add(sumOf(name), e.State)
 			if err := s.put(d); err != nil {
 				return nil, fmt.Errorf("spool: %w", err)
@@ -214,12 +214,12 @@ func (s *Spool) Close() error { return s.lock.Close() }
 // Size returns the size of the waiting uploads in bytes.
 func (s *Spool) Size() int64 { return s.size.Load() }
 
-// errChanged is returned by Add if the device has sent another upload since its state was read.
+// errChanged is returned by add if the device has sent another upload since its state was read.
 var errChanged = errors.New("the state of the device changed")
 
-// Add adds an upload to the spool, durably: its rows, and the states of its device before and after it. again reports whether
+// add adds an upload to the spool, durably: its rows, and the states of its device before and after it. again reports whether
 // the upload is in the spool or in the store already.
-func (s *Spool) Add(u *ingest.Upload, res *ingest.Result, rows []byte, before, after ingest.State) (again bool, err error) {
+func (s *Spool) add(u *ingest.Upload, res *ingest.Result, rows []byte, before, after ingest.State) (again bool, err error) {
 	sum := u.Sum()
 	if res.Dumps == 0 { // only a header, which may be that of the boot before
 		sum = fmt.Sprintf("%s.%d", sum, u.Received.UnixNano())
@@ -239,7 +239,7 @@ func (s *Spool) Add(u *ingest.Upload, res *ingest.Result, rows []byte, before, a
 	state := e.State
 	switch again = e.add(sum, after) && !s.bad[sum]; { // a bad one was accepted, and lost
 	case again:
-		return true, store.SyncPath(s.path("new")) // the Add before may have failed to
+		return true, store.SyncPath(s.path("new")) // the add before may have failed to
 	case full:
 		return false, ErrBusy
 	case state != before:
@@ -256,6 +256,34 @@ func (s *Spool) Add(u *ingest.Upload, res *ingest.Result, rows []byte, before, a
 	delete(s.bad, sum)
 	s.size.Add(int64(len(head) + len(rows)))
 	return false, store.SyncPath(s.path("new"))
+}
+
+// Unreadable is the error of an upload that cannot be read.
+type Unreadable struct{ error }
+
+func (u Unreadable) Unwrap() error { return u.error }
+
+// Put reads an upload, and adds it to the spool, durably. It then calls read with what is in the upload, and the time
+// that it took, and adds nothing if read returns an error. again reports whether the upload is in the spool or in the store already.
+func (s *Spool) Put(ctx context.Context, u *ingest.Upload, limit ingest.Limits, read func(*ingest.Result, time.Duration) error) (res ingest.Result, again bool, err error) {
+	for {
+		start := time.Now()
+		before := s.State(u.Device)
+		after := before
+		if s.wasBad(u.Sum()) { // the dumps that the state has are lost
+			after = ingest.State{}
+		}
+		rows, res, err := encode(ctx, u, &after, limit)
+		if e := read(&res, time.Since(start)); err != nil {
+			return res, false, Unreadable{err}
+		} else if e != nil {
+			return res, false, e
+		}
+		again, err := s.add(u, &res, rows, before, after)
+		if !errors.Is(err, errChanged) {
+			return res, again, err
+		}
+	}
 }
 
 // encode reads an upload of a device with a state, and returns its rows: an ingest.Dump each, by package gob, compressed by zstd.

@@ -26,7 +26,7 @@ func TestLastUploads(t *testing.T) {
 	add := func(device string, n int) (again bool) {
 		t.Helper()
 		u := &ingest.Upload{Device: device, Received: time.Now(), Text: fmt.Append(nil, n)}
-		again, err := s.Add(u, &ingest.Result{Dumps: 1}, nil, s.State(device), ingest.State{Boot: int64(n)})
+		again, err := s.add(u, &ingest.Result{Dumps: 1}, nil, s.State(device), ingest.State{Boot: int64(n)})
 		if err != nil {
 			t.Fatal(err)
 		}

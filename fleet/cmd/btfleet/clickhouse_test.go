@@ -172,8 +172,9 @@ func TestIngestClickHouse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	dir := filepath.Join(t.TempDir(), "store")
 	for i, want := range []string{"8 dumps of 2 devices, 0 refused\n", "0 dumps of 0 devices, 0 refused\n"} {
-		if got := printed(t, "ingest", "--clickhouse", ch, file+"0", file+"1", file+"0"); got != want {
+		if got := printed(t, "ingest", "--clickhouse", ch, "--store", dir, file+"0", file+"1", file+"0"); got != want {
 			t.Errorf("%d: %s, want %s", i, got, want)
 		}
 	}
@@ -195,7 +196,7 @@ func TestIngestClickHouse(t *testing.T) {
 	if got := number(t, tables, "sum(count)", "facts final"); got != blocks {
 		t.Errorf("%d blocks, want %d", got, blocks)
 	}
-	putGrowingLog(t, "--clickhouse", ch)
+	putGrowingLog(t, "--clickhouse", ch, "--store", filepath.Join(t.TempDir(), "store"))
 	if got, want := number(t, tables, "count(distinct boot) * 100 + count() * 10 + max(dump)", "dumps final where device = 'growing'"), 143; got != want {
 		t.Errorf("%d, want %d: one boot, four dumps, the last is 3", got, want)
 	}
@@ -255,7 +256,7 @@ func TestClickHouseErrors(t *testing.T) {
 		{[]string{"builds", "--clickhouse", "u:secret@127.0.0.1:1/fleet"}, 2, "expected a URL"},
 		{[]string{"builds", "--clickhouse", "tcp://u:secret@127.0.0.1:1"}, 2, "expected a URL"},
 		{[]string{"builds", "--clickhouse", "http://127.0.0.1:1/fleet?password=secret"}, 2, "parameter password"},
-		{[]string{"ingest", "--clickhouse", "http://u:secret@127.0.0.1:1/fleet", os.DevNull}, 3, "connection refused"},
+		{[]string{"ingest", "--clickhouse", "http://u:secret@127.0.0.1:1/fleet", "--store", t.TempDir(), os.DevNull}, 3, "connection refused"},
 		{[]string{"serve", "--keep-days", "3", "--clickhouse", "http://127.0.0.1:1/fleet"}, 2, "--keep-days"},
 		{[]string{"clickhouse", "schema", "--keep-days", "-1"}, 2, `--keep-days "-1": expected a number from 0`},
 		{[]string{"clickhouse", "drop"}, 2, "expected schema"},

@@ -1,22 +1,23 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/lwsbt/lwsbt/fleet/ingest"
-	"github.com/lwsbt/lwsbt/fleet/query"
-	"github.com/lwsbt/lwsbt/fleet/store"
+	"github.com/lwsbt/lwsbt/fleet/server"
 	"github.com/lwsbt/lwsbt/internal/cli"
 	"github.com/lwsbt/lwsbt/internal/input"
 )
@@ -24,6 +25,7 @@ import (
 // ingestOptions is the state of btfleet ingest.
 type ingestOptions struct {
 	store             rowsFlag
+	spool             spoolFlag
 	device, build, fw string
 	labels            labelFlag
 }
@@ -35,10 +37,12 @@ func ingestCommand() *cobra.Command {
 the files below directories, or standard input (-). The device is the one that
 a log's ~h#boot line names, else that of --device, else the name of the file
 without its extensions. Each file is one upload: put in again, it counts once.
-If it has grown, only the dumps after the last dump of the device are added.`,
+If it has grown, only the dumps after the last dump of the device are added.
+While btfleet serve uses the spool, send it the logs (curl -T).`,
 		Example: "btfleet ingest --store fleet --build 5ca1ab1e logs/\nssh router logread | btfleet ingest --store fleet --device router-1 -",
 		Args:    cobra.MinimumNArgs(1), RunE: o.run}
 	o.store.add(c)
+	o.spool.add(c, "Store")
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.StringVar(&o.device, "device", "", "`NAME` of the device")
 	f.StringVar(&o.build, "build", "", "build `ID` of logs that do not name theirs")
@@ -56,95 +60,67 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 	if len(files) == 0 {
 		return cli.Usagef("no file in %s", strings.Join(args, ", "))
 	}
-	s, known, last, err := o.open(c.Context())
+	spool, w, err := o.open(c)
 	if err != nil {
 		return err
 	}
-	b := &store.Batch{Day: time.Now()}
-	failed, dumps, first := 0, 0, ""
-	states := map[string]ingest.State{}
-	for i, name := range files {
+	defer spool.Close()
+	failed, dumps, devices := 0, 0, map[string]bool{}
+	for _, name := range files {
 		u, err := o.upload(c, name)
-		if err != nil {
+		var res ingest.Result
+		again := false
+		if err == nil {
+			res, again, err = spool.Put(c.Context(), u, ingest.DefaultLimits, func(*ingest.Result, time.Duration) error { return nil })
+		}
+		switch {
+		case err != nil:
 			fmt.Fprintf(c.ErrOrStderr(), "btfleet: %s: %v\n", cli.Printable(name), err)
 			failed++
-			continue
-		}
-		// Times must differ between files, because they order the boots.
-		u.Received = b.Day.Add(time.Duration(i) * time.Microsecond)
-		upload := [2]string{u.Device, u.Sum()}
-		if known[upload] {
+		case again:
 			fmt.Fprintf(c.ErrOrStderr(), "%s: in the store already\n", cli.Printable(name))
-			continue
+		default:
+			devices[u.Device], dumps = true, dumps+res.New
 		}
-		known[upload] = true
-		state, ok := states[u.Device]
-		if !ok {
-			d := last[u.Device]
-			state.Last = ingest.LastOf(&d)
-		}
-		res, err := u.Read(c.Context(), &state, ingest.DefaultLimits, func(d *ingest.Dump) error { d.Append(b); return nil })
-		if err != nil {
-			fmt.Fprintf(c.ErrOrStderr(), "btfleet: %s: %v\n", cli.Printable(name), err)
-			failed++
-			continue
-		}
-		states[u.Device] = state
-		if dumps += res.New; first == "" {
-			first = u.Sum()
-		}
-		if len(b.Facts) > 1<<20 {
-			if err := flush(c, s, b, first); err != nil {
-				return err
+		if spool.Size() > 64<<20 {
+			if err := w.Flush(c.Context()); err != nil {
+				return cli.Failedf("%w", err)
 			}
-			first = ""
 		}
 	}
-	if err := flush(c, s, b, first); err != nil {
-		return err
+	if err := w.Flush(c.Context()); err != nil {
+		return cli.Failedf("%w", err)
 	}
-	fmt.Fprintf(c.OutOrStdout(), "%s of %s, %d refused\n", cli.Count(dumps, "dump"), cli.Count(len(states), "device"), failed)
+	fmt.Fprintf(c.OutOrStdout(), "%s of %s, %d refused\n", cli.Count(dumps, "dump"), cli.Count(len(devices), "device"), failed)
 	if failed > 0 {
 		return cli.Exit(cli.Short)
 	}
 	return nil
 }
 
-// open opens the rows. It returns the uploads, by device and sum, and the last dump of each device.
-func (o *ingestOptions) open(ctx context.Context) (to store.Putter, known map[[2]string]bool, last map[string]store.Dump, err error) {
-	t, err := o.store.tables()
+// open opens the spool, and what writes it to the store: logs go the way of those that a server receives.
+func (o *ingestOptions) open(c *cobra.Command) (*server.Spool, *server.Writer, error) {
+	tables, err := o.store.tables()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	var files *store.Store
-	if to = t; t == nil {
-		if files, err = o.store.open(true); err != nil {
-			return nil, nil, nil, err
+	files, err := o.store.open(true)
+	if err != nil {
+		return nil, nil, err
+	}
+	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	spool, err := o.spool.open(files, math.MaxInt64, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := newWriter(spool, files, tables, server.NewMetrics(prometheus.NewRegistry(), spool), log)
+	if tables != nil {
+		if err := tables.Check(c.Context()); err != nil {
+			spool.Close()
+			return nil, nil, cli.Failedf("%w", err)
 		}
-		to = files
 	}
-	db, err := o.store.openDB(ctx, files, t)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	defer db.Close()
-	if known, last, err = db.Uploads(ctx, query.Scope{Device: o.device}); err != nil {
-		return nil, nil, nil, cli.Failedf("%v", err)
-	}
-	return to, known, last, nil
-}
-
-// flush writes a batch, if it has rows, and empties it.
-func flush(c *cobra.Command, s store.Putter, b *store.Batch, first string) error {
-	if len(b.Dumps) == 0 {
-		return nil
-	}
-	b.Name = fmt.Sprintf("%020d-%s", b.Day.UnixNano(), first)
-	if err := s.Put(c.Context(), b); err != nil {
-		return cli.Failedf("%w", err)
-	}
-	*b = store.Batch{Day: b.Day}
-	return nil
+	return spool, w, nil
 }
 
 // upload reads a file.
@@ -158,7 +134,7 @@ func (o *ingestOptions) upload(c *cobra.Command, name string) (*ingest.Upload, e
 		defer f.Close()
 		in = f
 	}
-	u := &ingest.Upload{Device: o.device, Build: o.build, FW: o.fw, Labels: o.labels.Labels}
+	u := &ingest.Upload{Device: o.device, Build: o.build, FW: o.fw, Labels: o.labels.Labels, Received: time.Now()}
 	base := filepath.Base(name)
 	text, err := input.FromReader(in, name).Open(&input.Hooks{Ctx: c.Context()})
 	if err != nil {

@@ -34,7 +34,7 @@ import (
 type serve struct {
 	store     rowsFlag
 	keep      retention
-	spool     string
+	spool     spoolFlag
 	size      cli.Size // of the spool
 	listen    string
 	tokens    string
@@ -79,7 +79,7 @@ SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 	f.StringVar(&o.key, "key", "", "`FILE` with the key of the certificate")
 	f.StringVar(&o.clientCA, "client-ca", "", "`FILE` with the certificates, in PEM, that sign those of devices: a device with one needs no token")
 	f.StringVar(&o.project, "project-header", "", "`NAME` of the header by which a proxy says which project its user may see")
-	f.StringVar(&o.spool, "spool", "spool", "`DIR` for uploads that are not in the store yet, on a local disk")
+	o.spool.add(c, "Server")
 	o.size = 4 << 30
 	f.Var(&o.size, "spool-size", "refuse uploads when the spool is larger than `SIZE`")
 	f.Lookup("spool-size").DefValue = "4G"
@@ -123,9 +123,9 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
-	spool, err := server.OpenSpool(o.spool, int64(o.size), log)
+	spool, err := o.spool.open(to, int64(o.size), log)
 	if err != nil {
-		return cli.Failedf("%w", err)
+		return err
 	}
 	defer spool.Close()
 	listener, err := net.Listen("tcp", o.listen)
@@ -145,22 +145,24 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	s := &server.Server{Spool: spool, Tokens: tokens, Project: o.project, Limits: server.DefaultLimits, Log: log, Metrics: metrics, Pages: handler}
 	s.Limits.Rate, s.Limits.Values, s.Limits.Builds = rate.Limit(o.rate), o.values, o.builds
 	alerts := &watch{store: to, db: db, pages: handler, log: log, url: o.webhook, page: o.url, days: o.warn}
-	w := &server.Writer{Spool: spool, Store: to, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
+	w := newWriter(spool, to, tables, metrics, log)
 	s.Writer = w
-	w.DeleteDevice = func(ctx context.Context, device string) error {
-		if tables != nil {
-			return tables.DeleteDevice(ctx, device)
-		}
-		return to.DeleteDevice(ctx, device)
-	}
 	if tables != nil {
-		w.Store = tables
 		if err := tables.Check(ctx); err != nil {
 			log.Error("uploads wait in the spool", "err", err)
 		}
 	}
 	b := background{writer: w, files: to, tables: tables, alerts: alerts, limit: limit}
 	return o.serve(ctx, listener, s, &b, registry)
+}
+
+// newWriter returns what writes a spool to a store, or to tables that are not nil.
+func newWriter(spool *server.Spool, files *store.Store, tables *clickhouse.Store, metrics *server.Metrics, log *slog.Logger) *server.Writer {
+	w := &server.Writer{Spool: spool, Store: files, DeleteDevice: files.DeleteDevice, Log: log, Metrics: metrics, MaxUploads: 2000, MaxFacts: 1 << 20}
+	if tables != nil {
+		w.Store, w.DeleteDevice = tables, tables.DeleteDevice
+	}
+	return w
 }
 
 // check checks flags.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -39,6 +41,24 @@ func (f *storeFlag) open(create bool) (*store.Store, error) {
 	s, err := store.Open(f.where)
 	if err != nil {
 		return nil, cli.Usagef("--%w", err)
+	}
+	return s, nil
+}
+
+// spoolFlag is the flag --spool of commands that receive dumps.
+type spoolFlag struct{ where string }
+
+func (f *spoolFlag) add(c *cobra.Command, group string) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.StringVar(&f.where, "spool", "", "`DIR` for uploads that are not in the store yet, on a local disk, or that of the store with .spool after its name")
+	cli.AddFlags(c, group, flags)
+}
+
+// open opens the spool, which may have size bytes.
+func (f *spoolFlag) open(of *store.Store, size int64, log *slog.Logger) (*server.Spool, error) {
+	s, err := server.OpenSpool(cmp.Or(f.where, of.Dir()+".spool"), size, log)
+	if err != nil {
+		return nil, cli.Failedf("%w", err)
 	}
 	return s, nil
 }
