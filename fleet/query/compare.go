@@ -60,15 +60,24 @@ func match(paths []*heldPath, key func(*heldPath) string) (list []*matched, shar
 	return list, share
 }
 
+// key returns what a path has in common with that of the other build: the names of its functions, or its addresses.
+func (d *Diff) key(p *heldPath) string {
+	if d.ByName {
+		return cmp.Or(functionsOf(p.stack), strconv.FormatInt(p.path, 10))
+	}
+	return strconv.FormatInt(p.path, 10)
+}
+
 // match matches the paths by the names of their functions, or by address if that matches more of the bytes.
 func (d *Diff) match(paths []*heldPath) []*matched {
-	byID := func(p *heldPath) string { return strconv.FormatInt(p.path, 10) }
-	addresses, same := match(paths, byID)
+	d.ByName = false
+	addresses, same := match(paths, d.key)
 	var named [2]bool
-	names, share := match(paths, func(p *heldPath) string {
+	for _, p := range paths {
 		named[p.side] = named[p.side] || slices.ContainsFunc(p.stack, func(f Frame) bool { return f.Function != "" })
-		return cmp.Or(functionsOf(p.stack), byID(p))
-	})
+	}
+	d.ByName = true
+	names, share := match(paths, d.key)
 	if d.ByName = named[0] && named[1] && share >= same-0.01; d.ByName {
 		addresses, same = names, share
 	}

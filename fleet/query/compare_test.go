@@ -334,3 +334,34 @@ func TestImpossible(t *testing.T) {
 		t.Errorf("p of any of two paths %g, want %g", got, want)
 	}
 }
+
+// Updates are compared with the devices that had not got them yet: the most, for the longest time. Fewer than eight of either are not, and
+// neither are updates before which there is nothing.
+func TestWindow(t *testing.T) {
+	times := func(list ...int) (at []float64) { // number, time, number, time
+		for i := 0; i < len(list); i += 2 {
+			for k := range list[i] {
+				at = append(at, float64(list[i+1])+float64(k)/100)
+			}
+		}
+		return at
+	}
+	for _, c := range []struct {
+		at   []float64
+		want span
+		ok   bool
+	}{
+		{times(2, 20, 18, 50, 80, 80, 100, 110), span{50, 80, 110}, true},
+		{times(60, 99, 60, 200), span{99, 99, 200}, true},
+		{times(8, 99, 9, 200), span{99, 99, 200}, true},
+		{times(15, 99), span{}, false},
+		{times(8, 99, 7, 200), span{}, false},
+		{times(8, 0, 8, 200), span{}, false}, // nothing before
+		{nil, span{}, false},
+	} {
+		w, ok := window(c.at, 0)
+		if ok != c.ok || ok && (w.From != c.want.From || w.To < c.want.To || w.To > c.want.To+1 || w.End != c.want.End) {
+			t.Errorf("%v, %t: want %v of %v", w, ok, c.want, c.at)
+		}
+	}
+}

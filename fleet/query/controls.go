@@ -1,8 +1,10 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -21,6 +23,38 @@ type change struct {
 	Before, After float64
 }
 
+// never is the time in µs of an update that did not happen.
+const never = 1 << 62
+
+// span is a time of updates, in µs: of devices that were updated from From to To, the dumps before From are compared with those from To to End,
+// and so are those of the devices that were not updated until End, the controls.
+type span struct{ From, To, End int64 }
+
+// window returns the span that has the most devices in the smaller group, times the shorter time before or after. at are the times of the
+// updates, after the last dump for none, and first is that of the first dump. ok is false if there are too few devices.
+func window(at []float64, first float64) (w span, ok bool) {
+	slices.Sort(at)
+	edges := make([]int, 0, len(at)) // stages begin after the longest times without an update
+	for i := 1; i < len(at); i++ {
+		edges = append(edges, i)
+	}
+	slices.SortFunc(edges, func(a, b int) int { return cmp.Compare(at[b]-at[b-1], at[a]-at[a-1]) })
+	edges = append(edges[:min(len(edges), 32)], 0)
+	best := 0.0
+	for _, i := range edges {
+		for _, j := range edges {
+			for _, k := range edges {
+				if n := min(j-i, len(at)-k); n >= minControls && k >= j {
+					if v := float64(n) * min(at[i]-first, at[k]-at[j-1]); v > best {
+						w, best = span{int64(at[i]), int64(at[j-1]), int64(at[k])}, v
+					}
+				}
+			}
+		}
+	}
+	return w, best > 0
+}
+
 // controls compares the devices that were updated with those that were not, at the same time: what changed on both is no change
 // of the build. It raises the p-values of the rows.
 func (s *session) controls(ctx context.Context, d *Diff, list []*matched) error {
@@ -28,36 +62,27 @@ func (s *session) controls(ctx context.Context, d *Diff, list []*matched) error 
 	if err := s.tables(ctx, "dated"); err != nil {
 		return err
 	}
-	ran, err := rows[struct {
-		Device   string
-		Old, New int64
-	}](ctx, s, fmt.Sprintf("select device, sum(case when build = %[1]s then 1 else 0 end) as o, coalesce(min(case when build = %[2]s then at_us end), -1) as n from dated group by device order by device",
-		s.quote(d.BuildBefore), s.quote(d.BuildAfter)))
+	ran, err := rows[struct{ First, Last, Old, New int64 }](ctx, s, fmt.Sprintf("select min(at_us) as f, max(at_us) as l, sum(case when build = %s then 1 else 0 end) as o, min(case when build = %s then at_us else %d end) as n from dated group by device",
+		s.quote(d.BuildBefore), s.quote(d.BuildAfter), never))
 	if err != nil {
 		return err
 	}
 	var updates []float64
-	stayed := 0
+	first, last := math.Inf(1), 0.0
 	for _, r := range ran {
-		switch {
-		case r.Old > 0 && r.New >= 0:
+		if first, last = min(first, float64(r.First)), max(last, float64(r.Last)); r.Old > 0 {
 			updates = append(updates, float64(r.New))
-		case r.Old > 0:
-			stayed++
 		}
 	}
-	if len(updates) < minControls || stayed < minControls {
+	for i, at := range updates {
+		updates[i] = min(at, last+1)
+	}
+	w, ok := window(updates, first)
+	if !ok {
 		return nil
 	}
-	cut := int64(quantile(updates, 0.5))
-	if err := s.define(ctx, "windowed", fmt.Sprintf(`select s.device as device, s.boot as boot, s.dump as dump, s.build as build, s.q as q, u.updated as updated,
-  case when s.build = %[1]s or u.updated = 0 and s.late = 1 then 1 else 0 end as later
-from (
-  select s.device as device, s.boot as boot, s.dump as dump, s.build as build, s.q as q, d.late as late
-  from steady s join (select device, boot, dump, case when at_us >= %[2]d then 1 else 0 end as late from dated) d
-  on d.device = s.device and d.boot = s.boot and d.dump = s.dump) s
-join (select device, max(case when build = %[1]s then 1 else 0 end) as updated from dumps group by device) u on u.device = s.device`,
-		s.quote(d.BuildAfter), cut)); err != nil {
+	if err := s.define(ctx, "windowed", text("windowed", "{after}", s.quote(d.BuildAfter), "{never}", fmt.Sprint(never),
+		"{from}", fmt.Sprint(w.From), "{to}", fmt.Sprint(w.To), "{end}", fmt.Sprint(w.End))); err != nil {
 		return err
 	}
 	if err := s.tables(ctx, "whole"); err != nil {
@@ -79,28 +104,42 @@ join (select device, max(case when build = %[1]s then 1 else 0 end) as updated f
 		return fmt.Errorf("query changes: %w", err)
 	}
 	d.Controls, d.Updated = devices[0], devices[1]
-	d.against(list, changes)
+	of, err := s.rowOf(ctx, d, list, changes)
+	if err != nil {
+		return err
+	}
+	d.against(list, of, changes, w.End <= int64(last))
 	return nil
 }
 
-// against sets the p-values of the differences between the changes of two groups of devices.
-func (d *Diff) against(list []*matched, changes []change) {
-	of := [2]map[int64]int{{}, {}} // row by path
+// rowOf returns the indices in list of the paths of changes. Dumps of equal uptime may lack the path of one build.
+func (s *session) rowOf(ctx context.Context, d *Diff, list []*matched, changes []change) (map[pathOf]int, error) {
+	byKey := map[string]int{}
 	for i, m := range list {
-		for side, paths := range m.paths {
-			for _, p := range paths {
-				of[side][p.path] = i
-			}
+		byKey[m.key] = i
+	}
+	paths := map[pathOf]*heldPath{}
+	for _, c := range changes {
+		paths[pathOf{c.Build, c.Path}] = &heldPath{path: c.Path}
+	}
+	keys := slices.Collect(maps.Keys(paths))
+	err := s.stacks(ctx, len(keys), func(i int) (pathOf, *[]Frame) { return keys[i], &paths[keys[i]].stack })
+	of := map[pathOf]int{}
+	for k, p := range paths {
+		if i, ok := byKey[d.key(p)]; ok {
+			of[k] = i
 		}
 	}
+	return of, err
+}
+
+// against sets the p-values of the differences between the changes of two groups of devices. of has the indices in list of the paths. If
+// they are compared early, before the controls were updated, this decides on the paths that had changed by half as much.
+func (d *Diff) against(list []*matched, of map[pathOf]int, changes []change, early bool) {
 	sums := make([]map[string]float64, len(list))
 	updated := map[string]int64{}
 	for _, c := range changes {
-		side := 0
-		if c.Build == d.BuildAfter {
-			side = 1
-		}
-		if i, ok := of[side][c.Path]; ok {
+		if i, ok := of[pathOf{c.Build, c.Path}]; ok {
 			if sums[i] == nil {
 				sums[i] = map[string]float64{}
 			}
@@ -117,17 +156,25 @@ func (d *Diff) against(list []*matched, changes []change) {
 			all.add(c)
 		}
 	}
-	byChain := map[string]float64{}
+	row := map[string]int{}
 	for i, m := range list {
-		p := 1.0
-		for _, c := range counts[i] {
-			p = min(p, all.alone(c))
-		}
-		byChain[m.key] = all.any(p)
+		row[m.key] = i
 	}
-	for i := range d.Rows {
-		c := &d.Rows[i]
-		p := byChain[c.Chain]
+	for k := range d.Rows {
+		c := &d.Rows[k]
+		i := row[c.Chain]
+		grown := 0.0 // meanwhile, per updated device
+		for device, v := range sums[i] {
+			grown += v * float64(updated[device]) / float64(d.Updated)
+		}
+		if delta := c.Delta(); early && grown*delta < delta*delta/2 {
+			continue
+		}
+		p := 1.0
+		for _, n := range counts[i] {
+			p = min(p, all.alone(n))
+		}
+		p = all.any(p)
 		c.PControls = &p
 		c.P = max(c.P, p)
 		c.setEvidence()

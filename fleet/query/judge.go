@@ -13,7 +13,7 @@ import (
 )
 
 // Rule is the version of the judgement: rows of another are judged again.
-const Rule = 3
+const Rule = 4
 
 // judgeDevice judges a device by its dumps, without its call paths.
 func judgeDevice(d *device, build string, at int64) store.JudgedDevice {

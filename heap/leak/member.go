@@ -28,6 +28,7 @@ func JudgeMember(s Series) Member {
 	m := Member{Judgement: j, Shape: j.evidence.late()}
 	if len(boots) > 0 {
 		m.changes(boots)
+		m.returned(boots)
 		m.repeated(boots, math.Max(s.Quantum, 1))
 	}
 	return m
@@ -60,6 +61,22 @@ func (m *Member) changes(boots []*boot) {
 	n := float64(len(boots))
 	m.Net, m.Level, m.Swing = m.Net/n, m.Level/n, high-low
 	m.Early, m.Late = rise[0]/span[0], rise[1]/span[1]
+}
+
+// returned takes back the evidence of a growth that began in a later boot and is not beyond what the boots before held: they rose as far,
+// and what falls again is no leak. The hour of day and the length of the boots can be common to all devices, so many would count it.
+func (m *Member) returned(boots []*boot) {
+	before, since := math.Inf(-1), math.Inf(-1)
+	for _, b := range boots {
+		if top := slices.Max(b.level); b.index < m.Since.Boot {
+			before = max(before, top)
+		} else {
+			since = max(since, top)
+		}
+	}
+	if before >= since {
+		m.Weight = min(m.Weight, m.Shape)
+	}
 }
 
 // Limits of a growth that each boot has.

@@ -33,7 +33,7 @@ func TestGrowthOfManyBoots(t *testing.T) {
 				s.Boots = append(s.Boots, b)
 			}
 			m := JudgeMember(s)
-			if m.Shape > 0 || m.Weight != Judge(s).Weight {
+			if j := Judge(s); m.Shape > 0 || m.Weight > j.Weight || m.Weight < min(j.Weight, 0) {
 				t.Errorf("%s, seed %d: weight %.1f, shape %.1f", c.name, seed, m.Weight, m.Shape)
 			}
 			if w := m.Weight - m.Shape; c.grows != (w > 1.9) {
@@ -57,6 +57,31 @@ func TestShape(t *testing.T) {
 	e, l := JudgeMember(Series{Boots: []Boot{early}}), JudgeMember(Series{Boots: []Boot{late}})
 	if e.Shape != 0 || l.Shape > -2 || l.Weight-l.Shape < 3 {
 		t.Errorf("early: weight %.1f, shape %.1f; late: %.1f, %.1f", e.Weight, e.Shape, l.Weight, l.Shape)
+	}
+}
+
+// A growth since a later boot is evidence if it goes beyond what the boots before held: the rise of a day, which ends as high as on the days
+// before, is none, wherever the boots begin in it.
+func TestReturned(t *testing.T) {
+	for begin := range 24 {
+		r := rand.New(rand.NewPCG(uint64(begin), 2))
+		var day, leaks Series
+		for boot := range 15 {
+			var d, l Boot
+			for k := range 8 {
+				hour := float64(begin + 8*boot + k)
+				noise := 200 * r.NormFloat64()
+				d.At, d.Value = append(d.At, float64(k)), append(d.Value, 8000+4000*math.Sin(2*math.Pi*hour/24)+noise)
+				l.At, l.Value = append(l.At, float64(k)), append(l.Value, 8000+500*math.Max(0, float64(8*(boot-13)+k))+noise)
+			}
+			day.Boots, leaks.Boots = append(day.Boots, d), append(leaks.Boots, l)
+		}
+		if m := JudgeMember(day); m.Since.Boot > 0 && m.Weight-m.Shape > 0.5 {
+			t.Errorf("the day begins at %d: weight %.1f, shape %.1f, since %v", begin, m.Weight, m.Shape, m.Since)
+		}
+		if m := JudgeMember(leaks); m.Since.Boot < 12 || m.Weight-m.Shape < 1 {
+			t.Errorf("a leak since boot 13: weight %.1f, shape %.1f, since %v", m.Weight, m.Shape, m.Since)
+		}
 	}
 }
 
