@@ -116,7 +116,7 @@ func TestPages(t *testing.T) {
 		"/devices?q=IM-00017":                       {"sim-000170", "sim-000179", `value="IM-00017"`},
 		"/devices?q=nobody":                         {"No device has this in its name"},
 		"/build/" + leaks + "?q=" + fmt.Sprintf("%x", fleet.Leak.Path*37+0x4000): {fmt.Sprintf("code+%#x", fleet.Leak.Path*37+0x4000), "bytes per device by hours since the boot", "days since the first dump"},
-		"/rollout?from=" + other + "&to=" + leaks:                                {"stop:", "<td class=\"n\">10 %</td>", "With a new leak"},
+		"/rollout?from=" + other + "&to=" + leaks:                                {"stop:", "<td class=\"n\">10 %</td>", "Known until", fmt.Sprintf("code+%#x: ", fleet.Leak.Path*37+0x4000)},
 		"/v1/openapi.yaml":   {"openapi: 3.0.3"},
 		"/device/sim-000003": {"<svg class=\"chart\"", "What grew"},
 		"/device/" + escaped: {"&lt;script&gt;"},

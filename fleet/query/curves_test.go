@@ -38,16 +38,16 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// A stage has the devices that got the build first, and those of them that have a new leak.
+// A stage has the devices that got the build first, until the next is reached.
 func TestStages(t *testing.T) {
 	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	r := &Rollout{Of: 100, Answer: "stop", New: []Leak{{On: []string{"c", "x"}}}, Mended: []Leak{{On: []string{"b"}}}}
 	var first []Device
 	for i, name := range []string{"j", "i", "h", "g", "f", "e", "d", "c", "b", "a", "z"} {
 		first = append(first, Device{Device: name, First: at.Add(-time.Duration(i) * time.Hour)})
 	}
-	want := []Stage{{1, at.Add(-10 * time.Hour), 1, 0, 0, "unknown"}, {10, at.Add(-time.Hour), 10, 1, 1, "stop"}}
-	if got := r.stages(first); len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
-		t.Errorf("%+v, want %+v", got, want)
+	got := stages(100, first)
+	if len(got) != 2 || got[0].Percent != 1 || got[0].Devices != 1 || !got[0].Reached.Equal(at.Add(-10*time.Hour)) || got[0].Until == nil || !got[0].Until.Equal(got[1].Reached) ||
+		got[1].Percent != 10 || got[1].Devices != 10 || !got[1].Reached.Equal(at.Add(-time.Hour)) || got[1].Until != nil {
+		t.Errorf("%+v", got)
 	}
 }

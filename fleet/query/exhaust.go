@@ -63,8 +63,6 @@ func (s *session) exhaust(ctx context.Context, l *Leaks) error {
 		d, rate := &list[begin], 0.0
 		end := begin
 		for ; end < len(list) && list[end].Device == d.Device; end++ {
-			r := &l.Rows[row[list[end].Path]]
-			r.On = append(r.On, d.Device)
 			if d.Free >= 0 && d.Heaps <= 1 {
 				alone[list[end].Path] = append(alone[list[end].Path], float64(d.Free)/list[end].Rate)
 			}

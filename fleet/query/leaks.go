@@ -42,7 +42,6 @@ type Leak struct {
 	Rate     *float64 `json:"rate"`     // median of the devices that leak, bytes per hour; nil if no times are known
 	RateErr  *float64 `json:"rate_err"` // median standard error of the rate of one device
 	Rate95   *float64 `json:"rate95"`   // 95th percentile
-	On       []string `json:"-"`        // devices on which it leaks
 	Hours    *float64 `json:"hours"`    // median of the time until this path alone exhausts the heap
 	// Since is when the path began to grow, median of the devices that leak; nil if it grows since their
 	// first dumps.

@@ -3,7 +3,6 @@ package query
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -81,20 +80,10 @@ func (m *memory) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &store.Batch{Name: "b", Day: time.Now()}
-	for _, d := range j.Devices {
-		b.Dumps = append(b.Dumps, store.Dump{Build: build, Device: d.Device, Boot: d.Boot, Dump: d.Dump, Upload: d.Device})
-	}
-	if err := errors.Join(st.Put(ctx, b), st.PutJudged(ctx, &j)); err != nil {
+	if err := putJudged(ctx, st, &j); err != nil {
 		return nil, err
 	}
-	db, err := Open(ctx, st)
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	l := &Leaks{Build: build}
-	return l, db.with(ctx, o, ofLeaks, func(s *session) error { return s.leaks(ctx, l) })
+	return sumOf(ctx, st, build)
 }
 
 // free returns the free memory of each device of a build in its last dump.

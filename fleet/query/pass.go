@@ -79,11 +79,15 @@ func (s *session) pass(ctx context.Context, build string, into *store.Judgements
 		i, ok := last[m.Device]
 		return ok && known[i].Boot == m.Boot && known[i].Dump == m.Dump && known[i].Rule == Rule
 	})
-	var names []string
+	return judge(ctx, build, byDevice, s.facts(ctx, namesOf(byDevice)), into)
+}
+
+// namesOf returns the names of devices.
+func namesOf(byDevice [][]moment) (names []string) {
 	for _, dumps := range byDevice {
 		names = append(names, dumps[0].Device)
 	}
-	return judge(ctx, build, byDevice, s.facts(ctx, names), into)
+	return names
 }
 
 // judge judges devices in parallel. all has the facts of each that has any, in this order.

@@ -21,6 +21,14 @@ type reported struct {
 	ids   map[string]int64 // of the paths in batch, by build and name
 	leaks []planted
 	calm  [][2]string // pairs of builds between which no path changed but for leaks
+	// stages are what an update from A to B tells at the end of each stage.
+	stages []told
+}
+
+// told is what is known at the end of a stage.
+type told struct {
+	answer      string
+	new, mended int // devices, and call paths
 }
 
 // begin is the time from which a reported fleet counts its hours.
@@ -308,6 +316,45 @@ var reports = []struct {
 		}
 		p.deadline(free)
 		f.leaks, f.calm = []planted{p}, [][2]string{{"A", "B"}}
+		f.stages = []told{{"go", 0, 0}, {"go", 0, 0}, {"stop", 50, 0}, {"stop", 100, 0}}
+	}},
+	{"stages", "B goes to 1, 10, 50 and 100 % on days 2, 5, 8 and 11; it leaks on a fifth of the devices, none of the first two, and mends a leak that a third have with A", func(f *reported) {
+		p, old := planted{build: "B", path: "new", devices: map[string]float64{}, rate: 0.1}, planted{build: "A", path: "old", devices: map[string]float64{}, rate: 0.1}
+		free := map[string]int64{}
+		for i := range 200 {
+			day := 11.0
+			switch {
+			case i < 2:
+				day = 2
+			case i < 20:
+				day = 5
+			case i < 100:
+				day = 8
+			}
+			u, updated := f.unit(i, "A", f.rand.Float64()), 24*day+6*f.rand.Float64()
+			for at := 1 + 5*f.rand.Float64(); at < 360; at += 6 {
+				if at > updated && u.build == "A" {
+					u.boot("B", updated)
+				}
+				held := u.usual(at)
+				switch {
+				case u.build == "A" && i%3 == 0:
+					held[old.path] = int64(200 * (at - u.booted))
+				case u.build == "B" && i%5 == 4:
+					held[p.path] = int64(400 * (at - u.booted))
+				}
+				u.dump(at, 0, held, nil, store.Heap{Size: small})
+			}
+			if i%3 == 0 {
+				old.devices[u.name] = 200
+			}
+			if i%5 == 4 {
+				p.devices[u.name], free[u.name] = 400, u.free
+			}
+		}
+		p.deadline(free)
+		f.leaks = []planted{p, old}
+		f.stages = []told{{"go", 0, 0}, {"stop", 4, 1}, {"stop", 20, 1}, {"stop", 40, 1}}
 	}},
 }
 
@@ -393,6 +440,28 @@ func (f *reported) check(t *testing.T, about string, seed uint64) (missing int) 
 			if p.build == build && !found[f.ids[build+p.path]] {
 				t.Logf("seed %d: build %s: %s is missed", seed, build, p.path)
 				missing++
+			}
+		}
+	}
+	if f.stages != nil {
+		r, err := d.Rollout(t.Context(), "A", "B", Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []told
+		for _, s := range r.Stages {
+			n := told{s.Answer, 0, len(s.Mended)}
+			for _, l := range s.New {
+				n.new += int(l.Grew)
+			}
+			got = append(got, n)
+		}
+		if len(got) != len(f.stages) {
+			t.Fatalf("%+v", r.Stages)
+		}
+		for i, want := range f.stages {
+			if g := got[i]; g.answer != want.answer || g.mended != want.mended || math.Abs(float64(g.new-want.new)) > 0.1*float64(want.new) {
+				wrong("rollout: %+v, want %+v", got, f.stages)
 			}
 		}
 	}

@@ -3,9 +3,15 @@ package query
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lwsbt/lwsbt/fleet/store"
 )
 
 // Rollout compares the leaks of two builds, to decide whether the update of a fleet from one to the other continues.
@@ -17,42 +23,36 @@ type Rollout struct {
 	Share       float64 `json:"share"`    // Devices / Of
 	Examined    int64   `json:"examined"` // of Devices
 	New         []Leak  `json:"new"`      // leaks, or probable ones, of the build after alone
-	Mended      []Leak  `json:"mended"`   // of the build before alone, of paths that the build after has not
+	Mended      []Leak  `json:"mended"`   // of the build before alone, which would be on one of the devices at 95 %
 	Both        []Leak  `json:"both"`     // of both builds, as in the build after
 	Answer      string  `json:"answer"`   // stop, go, or unknown if no device with the build after was examined
-	Stages      []Stage `json:"stages"`   // that the update has reached
+	Stages      []Stage `json:"stages"`   // that the update has reached, and what was known then
 }
 
-// Stage is a share of the devices, of those that got the build after first.
+// Stage is a share of the devices, of those that got the build after first, and what their dumps told until the next stage was reached.
 type Stage struct {
-	Percent int       `json:"percent"` // 1, 10, 50 or 100
-	Reached time.Time `json:"reached"` // when the last of them sent its first dump with the build after
-	Devices int64     `json:"devices"`
-	New     int64     `json:"new"`    // of these, devices with a new leak
-	Mended  int64     `json:"mended"` // of these, devices on which a leak ended that the build after has not
-	Answer  string    `json:"answer"` // stop if New is not 0, else that of the rollout, but unknown for stop
+	Percent  int        `json:"percent"` // 1, 10, 50 or 100
+	Reached  time.Time  `json:"reached"` // when the last of them sent its first dump with the build after
+	Until    *time.Time `json:"until"`   // when the next stage was reached, nil for the last
+	Devices  int64      `json:"devices"`
+	Examined int64      `json:"examined"` // of Devices
+	New      []Leak     `json:"new"`      // as in Rollout
+	Mended   []Leak     `json:"mended"`
+	Both     []Leak     `json:"both"`
+	Answer   string     `json:"answer"`
 }
 
-// stages returns the stages that an update has reached: first has the devices with the build after.
-func (r *Rollout) stages(first []Device) (list []Stage) {
-	leaks, mended := on(r.New), on(r.Mended)
+// stages returns the stages that an update of so many devices has reached, without answers: first has those with the build after.
+func stages(of int64, first []Device) (list []Stage) {
 	slices.SortFunc(first, func(a, b Device) int { return a.First.Compare(b.First) })
 	for _, percent := range []int{1, 10, 50, 100} {
-		n := (r.Of*int64(percent) + 99) / 100
+		n := (of*int64(percent) + 99) / 100
 		if n == 0 || n > int64(len(first)) {
 			break
 		}
-		s := Stage{Percent: percent, Reached: first[n-1].First, Devices: n, Answer: r.Answer}
-		for _, d := range first[:n] {
-			if leaks[d.Device] {
-				s.New++
-			}
-			if mended[d.Device] {
-				s.Mended++
-			}
-		}
-		if r.Answer == "stop" && s.New == 0 {
-			s.Answer = "unknown"
+		s := Stage{Percent: percent, Reached: first[n-1].First, Devices: n}
+		if len(list) > 0 {
+			list[len(list)-1].Until = &s.Reached
 		}
 		list = append(list, s)
 	}
@@ -61,7 +61,7 @@ func (r *Rollout) stages(first []Device) (list []Stage) {
 
 // Rollout compares the leaks of two builds. Paths are those of the same functions; without names, of the same addresses.
 func (d *DB) Rollout(ctx context.Context, before, after string, o Scope) (*Rollout, error) {
-	r := &Rollout{BuildBefore: before, BuildAfter: after, Answer: "unknown"}
+	r := &Rollout{BuildBefore: before, BuildAfter: after}
 	o.Builds = []string{before}
 	old, err := d.Leaks(ctx, o)
 	if err != nil {
@@ -69,6 +69,10 @@ func (d *DB) Rollout(ctx context.Context, before, after string, o Scope) (*Rollo
 	}
 	o.Builds = []string{after}
 	now, err := d.Leaks(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	first, err := d.Devices(ctx, o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +86,26 @@ func (d *DB) Rollout(ctx context.Context, before, after string, o Scope) (*Rollo
 			r.Devices++
 		}
 	}
-	o.Builds = []string{after}
-	first, err := d.Devices(ctx, o, 0)
-	if err != nil {
-		return nil, err
+	r.Share = float64(r.Devices) / max(1, float64(r.Of))
+	last := Stage{}
+	last.compare(old, now)
+	r.Examined, r.New, r.Mended, r.Both, r.Answer = last.Examined, last.New, last.Mended, last.Both, last.Answer
+	r.Stages = stages(r.Of, first)
+	for i := range r.Stages {
+		s := &r.Stages[i]
+		known := now
+		if s.Until != nil {
+			if known, err = d.until(ctx, after, *s.Until, first[:s.Devices]); err != nil {
+				return nil, err
+			}
+		}
+		s.compare(old, known)
 	}
-	r.Share, r.Examined = float64(r.Devices)/max(1, float64(r.Of)), now.Examined
+	return r, nil
+}
+
+// compare sets which leaks of the build before devices with the build after have, too.
+func (s *Stage) compare(old, now *Leaks) {
 	known := map[string]bool{}
 	for _, l := range old.Rows {
 		if l.Verdict.Sure() {
@@ -100,35 +118,99 @@ func (d *DB) Rollout(ctx context.Context, before, after string, o Scope) (*Rollo
 		switch {
 		case !l.Verdict.Sure():
 		case known[functionsOf(l.Stack)]:
-			r.Both = append(r.Both, l)
+			s.Both = append(s.Both, l)
 		default:
-			r.New = append(r.New, l)
+			s.New = append(s.New, l)
 		}
 	}
 	for _, l := range old.Rows {
-		if l.Verdict.Sure() && !has[functionsOf(l.Stack)] {
-			r.Mended = append(r.Mended, l)
+		// That none of so few devices leaks may be random.
+		none := math.Pow(1-float64(l.Grew)/float64(l.Examined), float64(now.Examined))
+		if l.Verdict.Sure() && !has[functionsOf(l.Stack)] && none <= 0.05 {
+			s.Mended = append(s.Mended, l)
 		}
 	}
+	s.Examined = now.Examined
 	switch {
-	case len(r.New) > 0:
-		r.Answer = "stop"
-	case r.Examined > 0 && !now.Moving:
-		r.Answer = "go"
+	case len(s.New) > 0:
+		s.Answer = "stop"
+	case s.Examined > 0 && !now.Moving:
+		s.Answer = "go"
+	default:
+		s.Answer = "unknown"
 	}
-	r.Stages = r.stages(first)
-	return r, nil
 }
 
-// on returns the devices with one of these leaks.
-func on(list []Leak) map[string]bool {
-	devices := map[string]bool{}
-	for _, l := range list {
-		for _, device := range l.On {
-			devices[device] = true
-		}
+// until returns the leaks of devices of a build as they were known at a time. It stores nothing.
+func (d *DB) until(ctx context.Context, build string, at time.Time, devices []Device) (l *Leaks, err error) {
+	dir, err := os.MkdirTemp("", "btfleet-")
+	if err != nil {
+		return nil, err
 	}
-	return devices
+	defer os.RemoveAll(dir)
+	then, err := store.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	o := Scope{Builds: []string{build}}
+	err = d.with(ctx, o, ofJudge, func(s *session) error {
+		for some := range slices.Chunk(devices, s.part) {
+			var names []string
+			for _, x := range some {
+				names = append(names, x.Device)
+			}
+			list, err := rows[moment](ctx, s, fmt.Sprintf("select * from (%s) m where received < fromUnixTimestamp64Micro(%d) and device in (%s) order by device, boot, dump",
+				text("moments"), at.UnixMicro(), s.quoted(names)))
+			if err != nil {
+				return err
+			}
+			byDevice := split(list)
+			for more := true; more; {
+				j := &store.Judgements{}
+				if more, err = judge(ctx, build, byDevice, s.facts(ctx, namesOf(byDevice)), j); err != nil {
+					return err
+				}
+				if err := putJudged(ctx, then, j); err != nil {
+					return err
+				}
+				byDevice = slices.DeleteFunc(byDevice, func(dumps []moment) bool {
+					return slices.ContainsFunc(j.Devices, func(x store.JudgedDevice) bool { return x.Device == dumps[0].Device })
+				})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if l, err = sumOf(store.WithoutLabels(ctx), then, build); errors.Is(err, ErrNoDump) || err == nil && len(l.Rows) == 0 {
+		return l, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return l, d.with(ctx, o, []string{store.Paths, store.Frames}, func(s *session) error {
+		return s.stacks(ctx, len(l.Rows), func(i int) (pathOf, *[]Frame) { return pathOf{build, l.Rows[i].Path}, &l.Rows[i].Stack })
+	})
+}
+
+// putJudged stores judgements, and of each device a dump, without which it is of no question.
+func putJudged(ctx context.Context, s *store.Store, j *store.Judgements) error {
+	b := &store.Batch{Name: fmt.Sprint(time.Now().UnixNano()), Day: time.Now()}
+	for _, x := range j.Devices {
+		b.Dumps = append(b.Dumps, store.Dump{Build: x.Build, Device: x.Device, Boot: x.Boot, Dump: x.Dump, Upload: x.Device})
+	}
+	return errors.Join(s.Put(ctx, b), s.PutJudged(ctx, j))
+}
+
+// sumOf returns the leaks of the judgements of a store, without stacks.
+func sumOf(ctx context.Context, s *store.Store, build string) (*Leaks, error) {
+	db, err := Open(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	l := &Leaks{Build: build}
+	return l, db.with(ctx, Scope{Builds: []string{build}}, ofLeaks, func(s *session) error { return s.leaks(ctx, l) })
 }
 
 // functionsOf returns what a path has in common with that of another build: its functions, or addresses without names.

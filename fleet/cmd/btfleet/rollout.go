@@ -45,8 +45,12 @@ func (q *question) writeRollout(w io.Writer, r *query.Rollout) error {
 	fmt.Fprintf(w, "%s: build %s on %s of %s (%s), %s examined\n", r.Answer, page.Short(r.BuildAfter), cli.Number(r.Devices), cli.Count(r.Of, "device"),
 		page.Percent(r.Share), cli.Number(r.Examined))
 	for _, s := range r.Stages {
-		fmt.Fprintf(w, "%3d %%    %-8s  the first %s, until %s: %s with a new leak, %s with a mended one\n", s.Percent, s.Answer, cli.Count(s.Devices, "device"),
-			page.Date(s.Reached), cli.Number(s.New), cli.Number(s.Mended))
+		until := "now"
+		if s.Until != nil {
+			until = page.Date(*s.Until)
+		}
+		fmt.Fprintf(w, "%3d %%  %-7s  reached %s; until %s: %s of %s examined, %d new, %d mended\n", s.Percent, s.Answer, page.Date(s.Reached), until,
+			cli.Number(s.Examined), cli.Count(s.Devices, "device"), len(s.New), len(s.Mended))
 	}
 	for _, group := range []struct {
 		word string
