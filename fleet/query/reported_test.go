@@ -19,7 +19,7 @@ type reported struct {
 	rand  *rand.Rand
 	batch store.Batch
 	ids   map[string]int64 // of the paths in batch, by build and name
-	leaks []planted
+	leaks []plantedLeak
 	calm  [][2]string // pairs of builds between which no path changed but for leaks
 	// stages are what an update from A to B tells at the end of each stage.
 	stages []told
@@ -34,8 +34,8 @@ type told struct {
 // begin is the time from which a reported fleet counts its hours.
 var begin = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// planted is what is true of a leak.
-type planted struct {
+// plantedLeak is what is true of a leak.
+type plantedLeak struct {
 	build, path string
 	devices     map[string]float64 // bytes per hour
 	rate        float64            // error that is allowed, as a fraction: bytes that leak in events tell less
@@ -135,7 +135,7 @@ func (u *unit) dump(at float64, clock float64, held map[string]int64, other []st
 }
 
 // deadline sets the hours of a leak: the median of free memory, divided by rate.
-func (p *planted) deadline(free map[string]int64) {
+func (p *plantedLeak) deadline(free map[string]int64) {
 	var list []float64
 	for device, rate := range p.devices {
 		list = append(list, float64(free[device])/rate)
@@ -156,7 +156,7 @@ var reports = []struct {
 		for at := 5.0; at < 240; at += 12 + 24*f.rand.Float64() {
 			storms = append(storms, at)
 		}
-		p, free := planted{build: "B", path: "tls session", devices: map[string]float64{}, rate: 0.25}, map[string]int64{}
+		p, free := plantedLeak{build: "B", path: "tls session", devices: map[string]float64{}, rate: 0.25}, map[string]int64{}
 		for i := range 120 {
 			u, leaked, lone := f.unit(i, string("AB"[i%2]), f.rand.Float64()), 0.0, 72*f.rand.Float64()
 			for at, storm := 1+5*f.rand.Float64(), 0; at < 240; at += 6 {
@@ -180,11 +180,11 @@ var reports = []struct {
 			}
 		}
 		p.deadline(free)
-		f.leaks, f.calm = []planted{p}, [][2]string{{"A", "B"}}
+		f.leaks, f.calm = []plantedLeak{p}, [][2]string{{"A", "B"}}
 	}},
 	// kamailio issue 3823, huginn-proxy pull request 187
 	{"renewal", "a certificate is leaked at each renewal, every five days; a table of neighbours doubles; logs rotate", func(f *reported) {
-		p, free := planted{build: "B", path: "certificate", devices: map[string]float64{}, rate: 0.25}, map[string]int64{}
+		p, free := plantedLeak{build: "B", path: "certificate", devices: map[string]float64{}, rate: 0.25}, map[string]int64{}
 		for i := range 120 {
 			u, phase, hour := f.unit(i, string("AB"[i%2]), 0), 120*f.rand.Float64(), 24*f.rand.Float64()
 			for day := range 42 {
@@ -203,11 +203,11 @@ var reports = []struct {
 			}
 		}
 		p.deadline(free)
-		f.leaks, f.calm = []planted{p}, [][2]string{{"A", "B"}}
+		f.leaks, f.calm = []plantedLeak{p}, [][2]string{{"A", "B"}}
 	}},
 	// esphome issue 6916, ruuvi.gateway_esp.c pull request 1291
 	{"ota", "a download of an update that fails leaks; on days 4 to 6 most devices load C and boot, a twelfth fails every 8 hours", func(f *reported) {
-		p, free := planted{build: "A", path: "download failed", devices: map[string]float64{}, rate: 0.2, since: 96}, map[string]int64{}
+		p, free := plantedLeak{build: "A", path: "download failed", devices: map[string]float64{}, rate: 0.2, since: 96}, map[string]int64{}
 		for i := range 144 {
 			u, fails, updated := f.unit(i, "A", f.rand.Float64()), i%12 == 0, 96+48*f.rand.Float64()
 			for at := 1 + 5*f.rand.Float64(); at < 264; at += 6 {
@@ -228,11 +228,11 @@ var reports = []struct {
 			}
 		}
 		p.deadline(free)
-		f.leaks = []planted{p}
+		f.leaks = []plantedLeak{p}
 	}},
 	// chrony's and ntpd's steps; devices without a battery boot in 1970
 	{"clocks", "clocks say 1970 until the first answer of NTP, or jump back by an hour in autumn; alarms wait for the time", func(f *reported) {
-		p, free := planted{build: "B", path: "timer", devices: map[string]float64{}, rate: 0.1}, map[string]int64{}
+		p, free := plantedLeak{build: "B", path: "timer", devices: map[string]float64{}, rate: 0.1}, map[string]int64{}
 		for i := range 120 {
 			u := f.unit(i, string("AB"[i%2]), f.rand.Float64())
 			leaks := u.build == "B" && i%10 < 4
@@ -259,11 +259,11 @@ var reports = []struct {
 			}
 		}
 		p.deadline(free)
-		f.leaks, f.calm = []planted{p}, [][2]string{{"A", "B"}}
+		f.leaks, f.calm = []plantedLeak{p}, [][2]string{{"A", "B"}}
 	}},
 	// Pixelix issue 240, EnergyMe-Home issue 191
 	{"fragments", "two heaps: that for DMA is in fragments, but as full as ever, and the leak is in the other", func(f *reported) {
-		p, free := planted{build: "B", path: "json", devices: map[string]float64{}, rate: 0.1, heap: "main"}, map[string]int64{}
+		p, free := plantedLeak{build: "B", path: "json", devices: map[string]float64{}, rate: 0.1, heap: "main"}, map[string]int64{}
 		for i := range 120 {
 			u := f.unit(i, string("AB"[i%2]), f.rand.Float64())
 			leaks := u.build == "B" && i%4 == 1
@@ -281,11 +281,11 @@ var reports = []struct {
 			}
 		}
 		p.deadline(free)
-		f.leaks, f.calm = []planted{p}, [][2]string{{"A", "B"}}
+		f.leaks, f.calm = []plantedLeak{p}, [][2]string{{"A", "B"}}
 	}},
 	// opentelemetry-demo pull request 3260: a leak behind a flag
 	{"flags", "B goes to 1, 10, 50 and 100 % on days 2, 5, 8 and 11; a flag, set on half of all devices on day 9, leaks in B alone, and holds 4 kB in A and B", func(f *reported) {
-		p, free := planted{build: "B", path: "telemetry", devices: map[string]float64{}, rate: 0.1, since: -1}, map[string]int64{}
+		p, free := plantedLeak{build: "B", path: "telemetry", devices: map[string]float64{}, rate: 0.1, since: -1}, map[string]int64{}
 		for i := range 200 {
 			day := 11.0
 			switch {
@@ -315,11 +315,11 @@ var reports = []struct {
 			}
 		}
 		p.deadline(free)
-		f.leaks, f.calm = []planted{p}, [][2]string{{"A", "B"}}
+		f.leaks, f.calm = []plantedLeak{p}, [][2]string{{"A", "B"}}
 		f.stages = []told{{"go", 0, 0}, {"go", 0, 0}, {"stop", 50, 0}, {"stop", 100, 0}}
 	}},
 	{"stages", "B goes to 1, 10, 50 and 100 % on days 2, 5, 8 and 11; it leaks on a fifth of the devices, none of the first two, and mends a leak that a third have with A", func(f *reported) {
-		p, old := planted{build: "B", path: "new", devices: map[string]float64{}, rate: 0.1}, planted{build: "A", path: "old", devices: map[string]float64{}, rate: 0.1}
+		p, old := plantedLeak{build: "B", path: "new", devices: map[string]float64{}, rate: 0.1}, plantedLeak{build: "A", path: "old", devices: map[string]float64{}, rate: 0.1}
 		free := map[string]int64{}
 		for i := range 200 {
 			day := 11.0
@@ -353,7 +353,7 @@ var reports = []struct {
 			}
 		}
 		p.deadline(free)
-		f.leaks = []planted{p, old}
+		f.leaks = []plantedLeak{p, old}
 		f.stages = []told{{"go", 0, 0}, {"stop", 4, 1}, {"stop", 20, 1}, {"stop", 40, 1}}
 	}},
 }
@@ -409,7 +409,7 @@ func (f *reported) check(t *testing.T, about string, seed uint64) (missing int) 
 		found := map[int64]bool{}
 		for i := range l.Rows {
 			r := &l.Rows[i]
-			at := slices.IndexFunc(f.leaks, func(p planted) bool { return p.build == build && f.ids[build+p.path] == r.Path })
+			at := slices.IndexFunc(f.leaks, func(p plantedLeak) bool { return p.build == build && f.ids[build+p.path] == r.Path })
 			if !r.Verdict.Sure() {
 				continue
 			}
@@ -472,7 +472,7 @@ func (f *reported) check(t *testing.T, about string, seed uint64) (missing int) 
 		}
 		missed := slices.Clone(f.leaks)
 		for _, r := range x.Rows {
-			at := slices.IndexFunc(missed, func(p planted) bool { return innermost(p.path) == r.Stack[0].Address })
+			at := slices.IndexFunc(missed, func(p plantedLeak) bool { return innermost(p.path) == r.Stack[0].Address })
 			switch {
 			case r.Evidence != Changed && (at >= 0 || r.Evidence != Perhaps):
 			case at < 0:
