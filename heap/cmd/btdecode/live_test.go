@@ -180,15 +180,18 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Errorf("%s: %v %s", script, err, out)
 		}
 		for _, d := range []string{dir, filepath.Dir(target)} {
-			if left, _ := os.ReadDir(d); len(left) > 0 {
-				t.Errorf("%s leaves %v", script, left)
-				os.Remove(filepath.Join(d, left[0].Name()))
+			left, err := os.ReadDir(d)
+			if left = slices.DeleteFunc(left, func(f os.DirEntry) bool { return f.Name() == filepath.Base(target) }); err != nil || len(left) > 0 {
+				t.Errorf("%s leaves %v, %v", script, left, err)
 			}
 		}
 	}
 	run(path + " -q -e " + exe + " | head -1 >/dev/null")
 	run("(cat; sleep 0.6) | timeout -s INT 0.5 " + path + " -q -e " + exe + " >/dev/null; true")
-	run("(cat; sleep 0.6) | timeout -s INT 0.5 " + path + " -q -F jsonl -o /dev/null; true")
+	run("(cat; sleep 0.6) | timeout -s INT 0.5 " + path + " -q -F jsonl -o " + target + "; true")
+	if text, err := os.ReadFile(target); err != nil || len(text) == 0 {
+		t.Errorf("an interrupt loses what was decoded: %d bytes, %v", len(text), err)
+	}
 }
 
 // A serial port, here the other end of a pseudo terminal.
@@ -284,12 +287,16 @@ func TestDamagedLog(t *testing.T) {
 
 // Flags that would change nothing are refused.
 func TestFlagsWithoutEffect(t *testing.T) {
-	for _, args := range [][]string{
-		{"-F", "jsonl", "--color", "always"}, {"-F", "folded"},
-		{"--follow", "--serial", "/dev/x"}, {"--serial", "/dev/x:1k"}, {"--hide", ""}, {"--only", "("},
+	for _, c := range []struct {
+		errs string
+		args []string
+	}{
+		{"--color has no effect here", []string{"-F", "jsonl", "--color", "always"}}, {`--format "folded", expected text, jsonl`, []string{"-F", "folded"}},
+		{"--follow and --serial are two ways", []string{"--follow", "--serial", "/dev/x"}}, {`"1k", expected DEVICE:BAUD`, []string{"--serial", "/dev/x:1k"}},
+		{`--hide "": expected a regular expression`, []string{"--hide", ""}}, {`--hide "(": error parsing regexp`, []string{"--hide", "("}},
 	} {
-		if out, errs, code := command(readmeLine, args...); code != 2 || out != "" || !strings.Contains(errs, "Try 'btdecode --help'") {
-			t.Errorf("%v: exit code %d, %q, %q", args, code, out, errs)
+		if out, errs, code := command(readmeLine, c.args...); code != 2 || out != "" || !strings.Contains(errs, c.errs) || !strings.Contains(errs, "Try 'btdecode --help'") {
+			t.Errorf("%v: exit code %d, %q, %q, want %q", c.args, code, out, errs, c.errs)
 		}
 	}
 }
