@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/lwsbt/lwsbt/internal/cmdtest"
 )
 
+// Logs made to take time or memory have few series, and none that is judged.
 func TestHostile(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"16 MB line":  bytes.Repeat([]byte("free heap: 1 "), 16<<20/13),
@@ -22,8 +26,15 @@ func TestHostile(t *testing.T) {
 		"digits":    bytes.Repeat([]byte("free heap: 99999999999999999999999999999999999999999999\n"), 100),
 		"encodings": bytes.Repeat([]byte("free heap: \xff\xfe1234 \xc2\xe2\x80\n"), 100),
 	} {
+		most := map[string]int{"NUL": 1, "templates": 4096, "braces": 4096}[name] // the others have no number of a line
+		start := cmdtest.ProcessorTime()
 		res := Read(bytes.NewReader(b))
-		t.Logf("%s: %d series, refusal %.60q", name, len(res.Series), res.Refusal)
+		if len(res.Series) > most || res.Refusal == "" {
+			t.Errorf("%s: %d series, want at most %d; refusal %.60q", name, len(res.Series), most, res.Refusal)
+		}
+		if took := cmdtest.ProcessorTime() - start; took > 30*time.Second {
+			t.Errorf("%s: %v", name, took)
+		}
 	}
 }
 

@@ -167,6 +167,10 @@ func TestInterleaved(t *testing.T) {
 				}
 			}
 		}
+		// One damaged line in ten has a digit that is another one.
+		if ok < 40 || float64(tot) < 28_000*(1-p) || float64(bad) > p*float64(tot)/10 || float64(extra) > 4*p*40 {
+			t.Errorf("damage %.0f %%", p*100)
+		}
 		t.Logf("damage %.0f %%: %d of 40 logs have all devices and no other; %d extra small series; %d of %d values untrue (damaged digits)", p*100, ok, extra, bad, tot)
 	}
 }
