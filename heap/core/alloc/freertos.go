@@ -98,11 +98,13 @@ func (r *freeRTOS) list(variable, first, end uint64, bySize bool) (bytes uint64)
 	link, last := variable, uint64(0)
 	for at := first; at != end; {
 		size, ok := r.m.Pointer(at + r.ptr)
+		next, _ := r.m.Pointer(at)
+		next ^= r.canary
 		order := at
 		if bySize {
 			order = size
 		}
-		if !ok || at%r.ptr != 0 || r.free[at] || order < last || size&r.used() != 0 && r.unlinked(at) || len(r.free) >= core.MaxBlocks {
+		if !ok || at%r.ptr != 0 || r.free[at] || order < last || size&r.used() != 0 && next == 0 || len(r.free) >= core.MaxBlocks {
 			r.cut, r.target = true, at
 			r.h.freed(link, at, "the link of the list of free blocks")
 			return bytes
@@ -112,16 +114,9 @@ func (r *freeRTOS) list(variable, first, end uint64, bySize bool) (bytes uint64)
 			r.ends = append(r.ends, at)
 		}
 		bytes += size &^ r.used()
-		next, _ := r.m.Pointer(at)
-		link, at = at, next^r.canary
+		link, at = at, next
 	}
 	return bytes
-}
-
-// unlinked reports whether the chunk at an address has no link to another one, as used chunks.
-func (r *freeRTOS) unlinked(at uint64) bool {
-	v, _ := r.m.Pointer(at)
-	return v^r.canary == 0 || v == 0
 }
 
 func (r *freeRTOS) heap4(first, end uint64, array core.Symbol) ([]*Heap, error) {

@@ -107,7 +107,7 @@ func (g *glibc) size() uint64 { return g.nextField(g.delta) + 5*g.ptr }
 // arenas returns the arenas of a ring, main_arena first, or nil if there is none. The distance from the start of
 // an arena to its bins depends on the version: each is tried.
 func (g *glibc) arenas(bins uint64) []uint64 {
-	for g.delta = 8 + 2*g.ptr; g.delta <= 32*g.ptr; g.delta += 4 { // no fast bins since 2.43
+	for g.delta = 8 + 2*g.ptr; g.delta <= 20*g.ptr; g.delta += 4 { // no fast bins since 2.43
 		first := bins - g.delta
 		list := []uint64{first}
 		for {

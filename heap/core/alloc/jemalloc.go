@@ -109,8 +109,7 @@ func (j *jemalloc) findRoot() bool {
 				page, ok = e.addr>>12, there
 				return false // the first word tells
 			})
-			root := addr - page>>jeBits*8
-			if first, known := j.m.Pointer(root + page>>jeBits*8); ok && known && first == v && j.reads(root) {
+			if root := addr - page>>jeBits*8; ok && j.reads(root) {
 				j.root = root
 				return false
 			}

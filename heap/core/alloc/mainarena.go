@@ -81,10 +81,10 @@ func (g *glibc) part(h *Heap, start, top, end, most uint64) (size uint64) {
 	at := c.start
 	for range confirm { // it may have few chunks
 		x, why := c.read(at)
-		if at += x.size; why != "" || x.odd != "" || x.size > limit-c.start || at > limit {
+		if at >= limit || why != "" || x.odd != "" {
 			return 0
 		}
-		if at == limit || g.endMarks(at) {
+		if at += x.size; at == limit || g.endMarks(at) {
 			break
 		}
 	}

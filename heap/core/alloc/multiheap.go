@@ -155,7 +155,7 @@ func (f *finder) multiHeapAt(control uint64) *multiHeap {
 	s.start = control + s.size
 	s.end = s.start + (s.pool-s.size-2*f.ptr)&^3 + f.ptr
 	if bitmaps != at+4*f.ptr || s.lists <= bitmaps || s.lists >= s.start || least > free || free > s.pool ||
-		s.size < 8*f.ptr || s.size > 1<<16 || s.pool > 1<<32 || s.pool < s.size+6*f.ptr || s.end < control {
+		s.size > 1<<16 || s.pool > 1<<32 || s.pool < s.size+6*f.ptr || s.end < control {
 		return nil
 	}
 	return s

@@ -2,6 +2,8 @@ package alloc
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/heap/core"
 )
@@ -184,31 +186,29 @@ func (f *finder) nano() ([]*Heap, error) {
 // breakAt finds the end of the heap: the last end of a chunk that is in a variable outside of the
 // heap. It returns 0 as the variable if there is none.
 func (n *nanoHeap) breakAt(start, limit uint64) (end, variable uint64) {
-	ends := map[uint64]bool{}
+	variables := map[uint64]uint64{} // by value
+	n.holds(start, limit, func(v uint64) bool { return v > start && v <= limit }, func(addr, v uint64) {
+		if _, known := variables[v]; !known && !slices.ContainsFunc(n.h.Ranges, func(r core.Map) bool { return addr >= r.Start && addr < r.End }) {
+			variables[v] = addr
+		}
+	})
 	at := start
-	for at < limit && len(ends) < core.MaxBlocks {
+	for at < limit {
 		c, why := n.chunk(at)
 		if why != "" || c.size > limit-at {
 			break
 		}
-		at += c.size
-		ends[at] = true
+		if at += c.size; variables[at] != 0 {
+			end = at
+		}
 	}
-	own := n.h.Ranges
-	n.holds(start, limit, func(v uint64) bool { return v > start && v <= limit && (ends[v] || v > at) }, func(addr, v uint64) {
-		for _, r := range own {
-			if addr >= r.Start && addr < r.End {
-				return
-			}
+	for _, v := range slices.Backward(slices.Sorted(maps.Keys(variables))) {
+		if v > at && n.resumes(at, v) {
+			end = v
+			break
 		}
-		if !ends[v] && !n.resumes(at, v) {
-			return
-		}
-		if v > end {
-			end, variable = v, addr
-		}
-	})
-	return end, variable
+	}
+	return end, variables[end]
 }
 
 // resumes reports whether chunks behind a damaged one end at an address.

@@ -80,7 +80,7 @@ func (s *mmHeap) found() bool {
 		end, _ := s.m.Pointer(s.addr + (uint64(s.max)+i)*s.ptr)
 		first, _ := s.m.Uint(start+s.field, int(s.field))
 		last, ok := s.m.Uint(end+s.field, int(s.field))
-		if !ok || first != s.node|1 || last&^2 != s.node|1 || end < start+s.node || end-start > 1<<40 {
+		if !ok || first != s.node|1 || last&^2 != s.node|1 || end < start+s.node {
 			return false
 		}
 		sum += end - start + s.node

@@ -329,7 +329,7 @@ const maxFast = 24
 
 // fastBins marks the chunks in the lists before the address of an arena's top. A list leads back to no chunk twice.
 func (g *glibc) fastBins(h *Heap, start, top uint64) {
-	for at := top - g.ptr; at >= start && at+16*g.ptr > top; at -= g.ptr {
+	for at := top - g.ptr; at >= start; at -= g.ptr {
 		link, size, n := at, uint64(0), 0
 		next, _ := g.m.Pointer(at)
 		for ; next != 0; n++ {

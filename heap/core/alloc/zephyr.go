@@ -43,10 +43,7 @@ func (f *finder) zephyr() (heaps []*Heap, err error) {
 // sysHeapAt returns the heap at an address, nil if there is none: its first chunk must be used and
 // have no left neighbour, and the end chunk must be used, empty, and have one.
 func (f *finder) sysHeapAt(base uint64) *sysHeap {
-	last, ok := f.m.Uint(base+8, 4)
-	if !ok || last < 4 || last > 1<<28 {
-		return nil
-	}
+	last, _ := f.m.Uint(base+8, 4)
 	for _, field := range []uint64{2, 4} {
 		if field == 2 && (f.ptr == 8 || last > 0x7fff) {
 			continue
