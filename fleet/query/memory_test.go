@@ -68,8 +68,8 @@ func (m *memory) Leaks(ctx context.Context, o Scope) (*Leaks, error) {
 	build := o.Builds[0]
 	byDevice := split(m.dumps[build])
 	var j store.Judgements
-	if more, err := judge(ctx, build, byDevice, factsOf(m.batches[build], byDevice), &j); err != nil || more {
-		return nil, fmt.Errorf("more %t: %w", more, err)
+	if rest, err := judge(ctx, build, byDevice, factsOf(m.batches[build], byDevice), &j); err != nil || rest != nil {
+		return nil, fmt.Errorf("%d devices left: %w", len(rest), err)
 	}
 	dir, err := os.MkdirTemp("", "btfleet-")
 	if err != nil {

@@ -35,63 +35,52 @@ func (d *DB) Judge(ctx context.Context, builds ...string) error {
 	d.judging.Lock()
 	defer d.judging.Unlock()
 	for _, b := range builds {
-		for more := true; more; {
-			batch := &store.Judgements{}
-			err := d.with(ctx, Scope{Builds: []string{b}}, ofJudge, func(s *session) (err error) {
-				*batch = store.Judgements{}
-				more, err = s.pass(ctx, b, batch)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			if len(batch.Devices) == 0 {
-				break
-			}
-			if err := d.rows().PutJudged(ctx, batch); err != nil {
-				return err
-			}
+		o := Scope{Builds: []string{b}}
+		names, err := ask[struct{ Device string }](ctx, d, o, []string{store.Dumps, store.JudgedDevices}, text("unjudged", "{rule}", fmt.Sprint(Rule)))
+		if err != nil {
+			return fmt.Errorf("query unjudged: %w", err)
+		}
+		var devices []string
+		for _, n := range names {
+			devices = append(devices, n.Device)
+		}
+		if err := d.judge(ctx, b, devices, never, d.rows().PutJudged); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// pass judges devices of a build. more reports whether there may be others.
-func (s *session) pass(ctx context.Context, build string, into *store.Judgements) (more bool, err error) {
-	list, err := rows[moment](ctx, s, text("moments"))
-	if err != nil {
-		return false, fmt.Errorf("query moments: %w", err)
+// judge judges devices of a build by the dumps received before a time in µs.
+func (d *DB) judge(ctx context.Context, build string, devices []string, until int64, put func(context.Context, *store.Judgements) error) error {
+	for some := range slices.Chunk(devices, d.part) {
+		err := d.with(ctx, Scope{Builds: []string{build}}, ofJudge, func(s *session) error {
+			list, err := rows[moment](ctx, s, text("moments", "{devices}", s.quoted(some), "{until}", fmt.Sprint(until)))
+			if err != nil {
+				return fmt.Errorf("query moments: %w", err)
+			}
+			for rest := split(list); len(rest) > 0 && err == nil; {
+				var names []string
+				for _, dumps := range rest {
+					names = append(names, dumps[0].Device)
+				}
+				j := &store.Judgements{}
+				if rest, err = judge(ctx, build, rest, s.facts(ctx, names), j); err == nil {
+					err = put(ctx, j)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
-	byDevice := split(list)
-	known, err := rows[struct {
-		Device           string
-		Boot, Dump, Rule int64
-	}](ctx, s, text("known"))
-	if err != nil {
-		return false, fmt.Errorf("query known: %w", err)
-	}
-	last := map[string]int{}
-	for i := range known {
-		last[known[i].Device] = i
-	}
-	byDevice = slices.DeleteFunc(byDevice, func(dumps []moment) bool {
-		m := &dumps[len(dumps)-1]
-		i, ok := last[m.Device]
-		return ok && known[i].Boot == m.Boot && known[i].Dump == m.Dump && known[i].Rule == Rule
-	})
-	return judge(ctx, build, byDevice, s.facts(ctx, namesOf(byDevice)), into)
+	return nil
 }
 
-// namesOf returns the names of devices.
-func namesOf(byDevice [][]moment) (names []string) {
-	for _, dumps := range byDevice {
-		names = append(names, dumps[0].Device)
-	}
-	return names
-}
-
-// judge judges devices in parallel. all has the facts of each that has any, in this order.
-func judge(ctx context.Context, build string, byDevice [][]moment, all iter.Seq2[[]store.Fact, error], into *store.Judgements) (more bool, err error) {
+// judge judges devices in parallel, and returns those that are left when it has as many rows as a batch may have. all has the facts of each
+// that has any, in this order.
+func judge(ctx context.Context, build string, byDevice [][]moment, all iter.Seq2[[]store.Fact, error], into *store.Judgements) (rest [][]moment, err error) {
 	at := time.Now().UnixMicro()
 	var mu sync.Mutex
 	var workers errgroup.Group
@@ -110,7 +99,8 @@ func judge(ctx context.Context, build string, byDevice [][]moment, all iter.Seq2
 		if err = cmp.Or(e, ctx.Err()); err != nil {
 			break
 		}
-		if more = values > 8*maxJudged; more {
+		if values > 8*maxJudged {
+			rest = byDevice
 			break
 		}
 		for byDevice[0][0].Device < facts[0].Device { // which have no facts
@@ -121,17 +111,17 @@ func judge(ctx context.Context, build string, byDevice [][]moment, all iter.Seq2
 		one(byDevice[0], facts)
 		byDevice = byDevice[1:]
 	}
-	if err == nil && !more {
+	if err == nil && rest == nil {
 		for _, dumps := range byDevice {
 			one(dumps, nil)
 		}
 	}
 	workers.Wait()
 	if err != nil {
-		return false, fmt.Errorf("query series: %w", err)
+		return nil, fmt.Errorf("query series: %w", err)
 	}
 	into.Sort()
-	return more, nil
+	return rest, nil
 }
 
 // judgeFacts judges a device, and its call paths that vary.

@@ -138,7 +138,7 @@ type Scope struct {
 var (
 	onlyDumps = []string{store.Dumps}
 	allTables = []string{store.Dumps, store.Facts, store.Paths, store.Frames}
-	ofJudge   = []string{store.Dumps, store.Facts, store.JudgedDevices}
+	ofJudge   = []string{store.Dumps, store.Facts}
 	ofLeaks   = []string{store.Dumps, store.Paths, store.Frames, store.JudgedPaths, store.JudgedDevices}
 )
 

@@ -152,34 +152,11 @@ func (d *DB) until(ctx context.Context, build string, at time.Time, devices []De
 	if err != nil {
 		return nil, err
 	}
-	o := Scope{Builds: []string{build}}
-	err = d.with(ctx, o, ofJudge, func(s *session) error {
-		for some := range slices.Chunk(devices, s.part) {
-			var names []string
-			for _, x := range some {
-				names = append(names, x.Device)
-			}
-			list, err := rows[moment](ctx, s, fmt.Sprintf("select * from (%s) m where received < fromUnixTimestamp64Micro(%d) and device in (%s) order by device, boot, dump",
-				text("moments"), at.UnixMicro(), s.quoted(names)))
-			if err != nil {
-				return err
-			}
-			byDevice := split(list)
-			for more := true; more; {
-				j := &store.Judgements{}
-				if more, err = judge(ctx, build, byDevice, s.facts(ctx, namesOf(byDevice)), j); err != nil {
-					return err
-				}
-				if err := putJudged(ctx, then, j); err != nil {
-					return err
-				}
-				byDevice = slices.DeleteFunc(byDevice, func(dumps []moment) bool {
-					return slices.ContainsFunc(j.Devices, func(x store.JudgedDevice) bool { return x.Device == dumps[0].Device })
-				})
-			}
-		}
-		return nil
-	})
+	var names []string
+	for _, x := range devices {
+		names = append(names, x.Device)
+	}
+	err = d.judge(ctx, build, names, at.UnixMicro(), func(ctx context.Context, j *store.Judgements) error { return putJudged(ctx, then, j) })
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +165,7 @@ func (d *DB) until(ctx context.Context, build string, at time.Time, devices []De
 	} else if err != nil {
 		return nil, err
 	}
-	return l, d.with(ctx, o, []string{store.Paths, store.Frames}, func(s *session) error {
+	return l, d.with(ctx, Scope{Builds: []string{build}}, []string{store.Paths, store.Frames}, func(s *session) error {
 		return s.stacks(ctx, len(l.Rows), func(i int) (pathOf, *[]Frame) { return pathOf{build, l.Rows[i].Path}, &l.Rows[i].Stack })
 	})
 }

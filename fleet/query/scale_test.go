@@ -25,7 +25,7 @@ func TestScale(t *testing.T) {
 	}
 	var table strings.Builder
 	table.WriteString("| devices | facts | engine | judge | leaks | top | diff | peak MB | rows read by leaks, top, diff |\n| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-	for _, size := range strings.Split(cmp.Or(os.Getenv("SIZES"), "1000,10000"), ",") {
+	for _, size := range strings.Split(cmp.Or(os.Getenv("SIZES"), "1000,10000,100000"), ",") {
 		n, err := strconv.Atoi(size)
 		if err != nil {
 			t.Fatal(err)
