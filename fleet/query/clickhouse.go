@@ -28,7 +28,7 @@ type definition struct{ name, query string }
 // remote returns a session on the tables of ClickHouse.
 func (d *DB) remote(ctx context.Context, o Scope) *session {
 	r := &remote{store: d.clickhouse}
-	s := &session{engine: r, scope: o, labels: ofLabels(ctx), part: d.part}
+	s := &session{engine: r, scope: o, labels: ofLabels(ctx)}
 	s.from = func(table string) string {
 		q := "select * from " + d.clickhouse.Table(table)
 		if table != store.Paths && table != store.Frames { // these are read as sets

@@ -16,6 +16,9 @@ import (
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
 
+// devicesPerQuery bounds the memory of an engine, and of this process.
+const devicesPerQuery = 2000
+
 // maxJudged is the number of rows that a pass holds before it stores them.
 const maxJudged = 1 << 19
 
@@ -36,13 +39,9 @@ func (d *DB) Judge(ctx context.Context, builds ...string) error {
 	defer d.judging.Unlock()
 	for _, b := range builds {
 		o := Scope{Builds: []string{b}}
-		names, err := ask[struct{ Device string }](ctx, d, o, []string{store.Dumps, store.JudgedDevices}, text("unjudged", "{rule}", fmt.Sprint(Rule)))
+		devices, err := ask[Device](ctx, d, o, []string{store.Dumps, store.JudgedDevices}, text("unjudged", "{rule}", fmt.Sprint(Rule)))
 		if err != nil {
 			return fmt.Errorf("query unjudged: %w", err)
-		}
-		var devices []string
-		for _, n := range names {
-			devices = append(devices, n.Device)
 		}
 		if err := d.judge(ctx, b, devices, never, d.rows().PutJudged); err != nil {
 			return err
@@ -52,18 +51,19 @@ func (d *DB) Judge(ctx context.Context, builds ...string) error {
 }
 
 // judge judges devices of a build by the dumps received before a time in µs.
-func (d *DB) judge(ctx context.Context, build string, devices []string, until int64, put func(context.Context, *store.Judgements) error) error {
+func (d *DB) judge(ctx context.Context, build string, devices []Device, until int64, put func(context.Context, *store.Judgements) error) error {
 	for some := range slices.Chunk(devices, d.part) {
+		names := make([]string, len(some))
+		for i := range some {
+			names[i] = some[i].Device
+		}
 		err := d.with(ctx, Scope{Builds: []string{build}}, ofJudge, func(s *session) error {
-			list, err := rows[moment](ctx, s, text("moments", "{devices}", s.quoted(some), "{until}", fmt.Sprint(until)))
+			list, err := rows[moment](ctx, s, text("moments", "{devices}", s.quoted(names), "{until}", fmt.Sprint(until)))
 			if err != nil {
 				return fmt.Errorf("query moments: %w", err)
 			}
 			for rest := split(list); len(rest) > 0 && err == nil; {
-				var names []string
-				for _, dumps := range rest {
-					names = append(names, dumps[0].Device)
-				}
+				names = slices.DeleteFunc(names, func(name string) bool { return name < rest[0][0].Device })
 				j := &store.Judgements{}
 				if rest, err = judge(ctx, build, rest, s.facts(ctx, names), j); err == nil {
 					err = put(ctx, j)

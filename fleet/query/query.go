@@ -189,7 +189,7 @@ func (d *DB) try(ctx context.Context, o Scope, tables []string, last bool, do fu
 		return err
 	}
 	defer tx.Rollback()
-	s := &session{engine: local{tx}, scope: o, labels: ofLabels(ctx), part: d.part}
+	s := &session{engine: local{tx}, scope: o, labels: ofLabels(ctx)}
 	s.from = func(table string) string {
 		if len(list[table]) == 0 {
 			return empty(table)

@@ -18,28 +18,29 @@ import (
 type Rollout struct {
 	BuildBefore string  `json:"build_before"`
 	BuildAfter  string  `json:"build_after"`
-	Devices     int64   `json:"devices"`  // with the build after
-	Of          int64   `json:"of"`       // devices with the last dump of either build
-	Share       float64 `json:"share"`    // Devices / Of
-	Examined    int64   `json:"examined"` // of Devices
-	New         []Leak  `json:"new"`      // leaks, or probable ones, of the build after alone
-	Mended      []Leak  `json:"mended"`   // of the build before alone, which would be on one of the devices at 95 %
-	Both        []Leak  `json:"both"`     // of both builds, as in the build after
-	Answer      string  `json:"answer"`   // stop, go, or unknown if no device with the build after was examined
-	Stages      []Stage `json:"stages"`   // that the update has reached, and what was known then
+	Devices     int64   `json:"devices"` // with the build after
+	Of          int64   `json:"of"`      // devices with the last dump of either build
+	Share       float64 `json:"share"`   // Devices / Of
+	Comparison
+	Stages []Stage `json:"stages"` // that the update has reached, and what was known then
 }
 
 // Stage is a share of the devices, of those that got the build after first, and what their dumps told until the next stage was reached.
 type Stage struct {
-	Percent  int        `json:"percent"` // 1, 10, 50 or 100
-	Reached  time.Time  `json:"reached"` // when the last of them sent its first dump with the build after
-	Until    *time.Time `json:"until"`   // when the next stage was reached, nil for the last
-	Devices  int64      `json:"devices"`
-	Examined int64      `json:"examined"` // of Devices
-	New      []Leak     `json:"new"`      // as in Rollout
-	Mended   []Leak     `json:"mended"`
-	Both     []Leak     `json:"both"`
-	Answer   string     `json:"answer"`
+	Percent int        `json:"percent"` // 1, 10, 50 or 100
+	Reached time.Time  `json:"reached"` // when the last of them sent its first dump with the build after
+	Until   *time.Time `json:"until"`   // when the next stage was reached, nil for the last
+	Devices int64      `json:"devices"`
+	Comparison
+}
+
+// Comparison has what is known of devices with the build after.
+type Comparison struct {
+	Examined int64  `json:"examined"` // devices
+	New      []Leak `json:"new"`      // leaks, or probable ones, of the build after alone
+	Mended   []Leak `json:"mended"`   // of the build before alone, which would be on one of the devices at 95 %
+	Both     []Leak `json:"both"`     // of both builds, as in the build after
+	Answer   string `json:"answer"`   // stop, go, or unknown if no device with the build after was examined
 }
 
 // stages returns the stages that an update of so many devices has reached, without answers: first has those with the build after.
@@ -87,9 +88,7 @@ func (d *DB) Rollout(ctx context.Context, before, after string, o Scope) (*Rollo
 		}
 	}
 	r.Share = float64(r.Devices) / max(1, float64(r.Of))
-	last := Stage{}
-	last.compare(old, now)
-	r.Examined, r.New, r.Mended, r.Both, r.Answer = last.Examined, last.New, last.Mended, last.Both, last.Answer
+	r.compare(old, now)
 	r.Stages = stages(r.Of, first)
 	for i := range r.Stages {
 		s := &r.Stages[i]
@@ -105,7 +104,7 @@ func (d *DB) Rollout(ctx context.Context, before, after string, o Scope) (*Rollo
 }
 
 // compare sets which leaks of the build before devices with the build after have, too.
-func (s *Stage) compare(old, now *Leaks) {
+func (s *Comparison) compare(old, now *Leaks) {
 	known := map[string]bool{}
 	for _, l := range old.Rows {
 		if l.Verdict.Sure() {
@@ -152,11 +151,7 @@ func (d *DB) until(ctx context.Context, build string, at time.Time, devices []De
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, x := range devices {
-		names = append(names, x.Device)
-	}
-	err = d.judge(ctx, build, names, at.UnixMicro(), func(ctx context.Context, j *store.Judgements) error { return putJudged(ctx, then, j) })
+	err = d.judge(ctx, build, devices, at.UnixMicro(), func(ctx context.Context, j *store.Judgements) error { return putJudged(ctx, then, j) })
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,6 @@ type session struct {
 	from   func(table string) string // the rows of a table of the store, as a query that ends with a condition
 	scope  Scope
 	labels string // condition for dumps
-	part   int    // devices whose facts are asked for at once
 }
 
 // engine runs SQL in the words of sql/duckdb.sql.
@@ -86,46 +85,34 @@ func ofLabels(ctx context.Context) (where string) {
 	return where
 }
 
-// devicesPerQuery bounds the memory of an engine, and of this process.
-const devicesPerQuery = 2000
-
 // facts yields the facts of each of these devices that has any, in the order of their names.
 func (s *session) facts(ctx context.Context, devices []string) iter.Seq2[[]store.Fact, error] {
 	return func(yield func([]store.Fact, error) bool) {
-		for some := range slices.Chunk(devices, s.part) {
-			more, err := s.some(ctx, s.table(store.Facts, " and device in ("+s.quoted(some)+")"), yield)
-			if err != nil {
+		rows, err := s.query(ctx, text("series", "{facts}", s.table(store.Facts, " and device in ("+s.quoted(devices)+")")))
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var device string
+			var columns [5]numbers
+			if err := rows.Scan(&device, &columns[0], &columns[1], &columns[2], &columns[3], &columns[4]); err != nil {
 				yield(nil, err)
+				return
 			}
-			if err != nil || !more {
+			facts := make([]store.Fact, 0, len(columns[0]))
+			for i, path := range columns[0] {
+				facts = append(facts, store.Fact{Device: device, Path: path, Boot: columns[1][i], Dump: columns[2][i], Count: columns[3][i], Bytes: columns[4][i]})
+			}
+			if !yield(facts, nil) {
 				return
 			}
 		}
-	}
-}
-
-// some yields facts of a query, by device.
-func (s *session) some(ctx context.Context, q string, yield func([]store.Fact, error) bool) (more bool, err error) {
-	rows, err := s.query(ctx, text("series", "{facts}", q))
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var device string
-		var columns [5]numbers
-		if err := rows.Scan(&device, &columns[0], &columns[1], &columns[2], &columns[3], &columns[4]); err != nil {
-			return false, err
-		}
-		facts := make([]store.Fact, 0, len(columns[0]))
-		for i, path := range columns[0] {
-			facts = append(facts, store.Fact{Device: device, Path: path, Boot: columns[1][i], Dump: columns[2][i], Count: columns[3][i], Bytes: columns[4][i]})
-		}
-		if !yield(facts, nil) {
-			return false, nil
+		if err := rows.Err(); err != nil {
+			yield(nil, err)
 		}
 	}
-	return true, rows.Err()
 }
 
 // numbers are an array of SQL, none negative, as the text "[1, 2]": a driver returns one value much faster than many.
