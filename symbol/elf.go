@@ -4,18 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"runtime/debug"
 	"slices"
 
+	"github.com/lwsbt/lwsbt/internal/elffile"
 	"github.com/lwsbt/lwsbt/internal/printable"
 	"github.com/lwsbt/lwsbt/symbol/arch"
 	"github.com/lwsbt/lwsbt/symbol/internal/dwarf"
-	"github.com/lwsbt/lwsbt/symbol/internal/elfnote"
 )
 
 // notELF is the error for a file that is not ELF. It holds the first bytes of the file,
@@ -66,12 +64,9 @@ func (f *File) readHeaders() (err error) {
 	if !bytes.HasPrefix(f.image, []byte(elf.ELFMAG)) {
 		return notELF(bytes.Clone(f.image[:min(4, len(f.image))]))
 	}
-	e, err := f.parseELF()
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.New("the file ends early")
-	}
+	e, err := elffile.Open(bytes.NewReader(f.image), f.budget.Left())
 	if err != nil {
-		return fmt.Errorf("malformed ELF: %w", err)
+		return err
 	}
 	f.Machine, f.Word, f.PIE, f.object = e.Machine, 64, e.Type == elf.ET_DYN, e.Type == elf.ET_REL
 	f.arch, f.order, f.sections = *arch.Of(e.Machine), e.ByteOrder, e.Sections
@@ -84,7 +79,7 @@ func (f *File) readHeaders() (err error) {
 	notes := func(off, n uint64) {
 		if f.BuildID == "" && n <= left {
 			left -= n
-			f.BuildID = elfnote.BuildID(f.bytesAt(off, n), f.order)
+			f.BuildID = elffile.BuildID(f.bytesAt(off, n), f.order)
 		}
 	}
 	for _, p := range e.Progs {
@@ -114,24 +109,6 @@ func (f *File) readHeaders() (err error) {
 	return nil
 }
 
-// parseELF reads headers with debug/elf. It first checks that the section names fit the
-// file's memory budget.
-func (f *File) parseELF() (e *elf.File, err error) {
-	if n := sectionNames(f.image); !f.budget.Alloc(n) {
-		return nil, fmt.Errorf("the names of its sections have %d bytes", n)
-	}
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case interface{ Addr() uintptr }: // a fault, for File.faulted
-			panic(r)
-		default:
-			err = fmt.Errorf("debug/elf: %v", r)
-		}
-	}()
-	return elf.NewFile(bytes.NewReader(f.image))
-}
-
 // programOf reports whether a file is a program, of which a process has one, and not a library.
 func programOf(e *elf.File) bool {
 	if e.Type != elf.ET_DYN {
@@ -142,70 +119,6 @@ func programOf(e *elf.File) bool {
 	name, _ := e.DynValue(elf.DT_SONAME)
 	interp := slices.ContainsFunc(e.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 	return len(name) == 0 && (interp || len(flags) > 0 && elf.DynFlag1(flags[0])&elf.DF_1_PIE != 0)
-}
-
-// sectionNames returns the memory that debug/elf needs for all section headers and names, in
-// bytes. Many sections can have one long name.
-func sectionNames(image []byte) (total int64) {
-	if len(image) < 64 {
-		return 0
-	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if elf.Data(image[elf.EI_DATA]) == elf.ELFDATA2MSB {
-		order = binary.BigEndian
-	}
-	wide := elf.Class(image[elf.EI_CLASS]) == elf.ELFCLASS64
-	table, size, number, names := uint64(order.Uint32(image[32:])), uint64(order.Uint16(image[46:])),
-		uint64(order.Uint16(image[48:])), uint64(order.Uint16(image[50:]))
-	if wide {
-		table, size, number, names = order.Uint64(image[40:]), uint64(order.Uint16(image[58:])),
-			uint64(order.Uint16(image[60:])), uint64(order.Uint16(image[62:]))
-	}
-	// field returns a field of a section header, by its offset in either class.
-	field := func(section, narrow, at uint64) (v uint64, ok bool) {
-		entry := uint64(40)
-		if wide {
-			entry = 64
-		}
-		off := table + section*size
-		if table > uint64(len(image)) || section > uint64(len(image)) || off > uint64(len(image)) || uint64(len(image))-off < entry {
-			return 0, false
-		}
-		if wide && at != 0 && at != 40 { // all but name and link have 8 bytes
-			return order.Uint64(image[off+at:]), true
-		} else if wide {
-			return uint64(order.Uint32(image[off+at:])), true
-		}
-		return uint64(order.Uint32(image[off+narrow:])), true
-	}
-	if number == 0 { // too many for the header: section 0 has the number
-		number, _ = field(0, 20, 32)
-	}
-	if names == uint64(elf.SHN_XINDEX) {
-		names, _ = field(0, 24, 40)
-	}
-	start, ok := field(names, 16, 24)
-	if !ok || start > uint64(len(image)) {
-		return 0
-	}
-	for i := range number {
-		name, ok := field(i, 0, 0)
-		if !ok {
-			break
-		}
-		if name < uint64(len(image))-start {
-			s := image[start+name:]
-			n := bytes.IndexByte(s[:min(len(s), 1<<20)], 0)
-			if n < 0 {
-				n = min(len(s), 1<<20)
-			}
-			total += int64(n) + 300 // the other fields of a section
-		}
-		if total > dwarf.FloorBytes+dwarf.BytesPerByte*int64(len(image)) {
-			break
-		}
-	}
-	return total
 }
 
 // textSections replaces executable segments by executable sections, if there are any,

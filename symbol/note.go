@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/lwsbt/lwsbt/codec"
+	"github.com/lwsbt/lwsbt/internal/elffile"
 	"github.com/lwsbt/lwsbt/internal/printable"
-	"github.com/lwsbt/lwsbt/symbol/internal/elfnote"
 )
 
 // Layout describes the addresses in the logs of a firmware, from notes in its ELF file.
@@ -75,7 +75,7 @@ func (f *File) noteLayout() (l Layout, err error) {
 		return l, fmt.Errorf("%s: %w", f.Path, err)
 	}
 	for len(b) > 0 {
-		n, rest, ok := elfnote.Next(b, f.order)
+		n, rest, ok := elffile.Next(b, f.order)
 		b = rest
 		if string(n.Name) == noteOwner {
 			switch n.Type {

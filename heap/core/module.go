@@ -1,13 +1,12 @@
 package core
 
 import (
-	"bytes"
 	"cmp"
 	"debug/elf"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
+	"github.com/lwsbt/lwsbt/internal/elffile"
 	"github.com/lwsbt/lwsbt/symbol"
 )
 
@@ -125,19 +124,8 @@ func buildID(data []byte, h *header) string {
 		b := part(data, p.off, p.filesz)
 		b = b[:min(len(b), left)]
 		left -= len(b)
-		c := &cursor{b: b, word: h.word, order: h.order}
-		for c.left() >= 12 {
-			namesz, descsz, kind := c.u32(), c.u32(), c.u32()
-			name := c.bytes(namesz)
-			c.bytes(-namesz & 3)
-			desc := c.bytes(descsz)
-			if c.bad {
-				break
-			}
-			c.bytes(min(-descsz&3, uint64(c.left())))
-			if kind == ntBuildID && bytes.Equal(name, []byte("GNU\x00")) && len(desc) <= 64 {
-				return hex.EncodeToString(desc)
-			}
+		if id := elffile.BuildID(b, h.order); id != "" {
+			return id
 		}
 	}
 	return ""

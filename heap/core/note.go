@@ -9,7 +9,6 @@ import (
 
 // Types of notes in core files, by the name of their owner.
 const (
-	ntBuildID  = 3          // GNU: build-id of a file
 	ntPRStatus = 1          // CORE: registers of a thread
 	ntPRPSInfo = 3          // CORE: name of the program
 	ntAuxv     = 6          // CORE: auxiliary vector

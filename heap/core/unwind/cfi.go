@@ -197,14 +197,14 @@ func readEncoded(c *cursor, enc byte, at, data uint64, word int) (uint64, bool) 
 	var v uint64
 	switch form := enc & 0xf; form {
 	case encAbs:
-		v = c.addr(word)
+		v = c.uint(word)
 	case encULEB:
 		v = c.uleb()
 	case encSLEB:
 		v = uint64(c.sleb())
 	case encU2, encU4, encU8, encS2, encS4, encS8:
 		size := 1 << (form&7 - 1)
-		if v = c.addr(size); form >= encS2 {
+		if v = c.uint(size); form >= encS2 {
 			v = uint64(signed(int64(v), 8*size))
 		}
 	default:

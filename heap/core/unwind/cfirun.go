@@ -156,7 +156,7 @@ func (m *cfaRun) operand(kind byte) int64 {
 	case 'S':
 		return m.sleb() * m.f.cie.dataAlign
 	}
-	return int64(m.addr(int(kind - '0')))
+	return int64(m.uint(int(kind - '0')))
 }
 
 // setRule returns the effect of setting the rule of a register.

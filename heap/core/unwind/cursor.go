@@ -1,6 +1,9 @@
 package unwind
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // cursor reads numbers from b. Past the end of b, it sets bad and returns 0.
 type cursor struct {
@@ -20,46 +23,26 @@ func (c *cursor) take(n int) []byte {
 	return c.b[c.off-n : c.off]
 }
 
-func (c *cursor) u8() uint8 {
-	if b := c.take(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
-func (c *cursor) u16() uint16 {
-	if b := c.take(2); b != nil {
-		return c.order.Uint16(b)
-	}
-	return 0
-}
-
-func (c *cursor) u32() uint32 {
-	if b := c.take(4); b != nil {
-		return c.order.Uint32(b)
-	}
-	return 0
-}
-
-func (c *cursor) u64() uint64 {
-	if b := c.take(8); b != nil {
+// uint reads a number of 1, 2, 4 or 8 bytes.
+func (c *cursor) uint(size int) uint64 {
+	b := c.take(size)
+	switch len(b) {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(c.order.Uint16(b))
+	case 4:
+		return uint64(c.order.Uint32(b))
+	case 8:
 		return c.order.Uint64(b)
 	}
 	return 0
 }
 
-// addr reads a number of size bytes, 2, 4 or 8.
-func (c *cursor) addr(size int) uint64 {
-	switch size {
-	case 1:
-		return uint64(c.u8())
-	case 2:
-		return uint64(c.u16())
-	case 4:
-		return uint64(c.u32())
-	}
-	return c.u64()
-}
+func (c *cursor) u8() uint8   { return uint8(c.uint(1)) }
+func (c *cursor) u16() uint16 { return uint16(c.uint(2)) }
+func (c *cursor) u32() uint32 { return uint32(c.uint(4)) }
+func (c *cursor) u64() uint64 { return c.uint(8) }
 
 // maxLEB is the most bytes of a LEB128 number. 64 bits take 10 bytes; assemblers may
 // add padding.
@@ -97,14 +80,10 @@ func (c *cursor) sleb() (v int64) {
 }
 
 func (c *cursor) cstring() []byte {
-	for i := c.off; i < len(c.b); i++ {
-		if c.b[i] == 0 {
-			s := c.b[c.off:i]
-			c.off = i + 1
-			return s
-		}
+	s, _, ok := bytes.Cut(c.b[c.off:], []byte{0})
+	if c.off += len(s) + 1; !ok {
+		c.off, c.bad = len(c.b), true
+		return nil
 	}
-	c.bad = true
-	c.off = len(c.b)
-	return nil
+	return s
 }

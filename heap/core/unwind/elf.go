@@ -2,57 +2,9 @@ package unwind
 
 import (
 	"debug/elf"
-	"encoding/binary"
-	"fmt"
-	"io"
 	"slices"
 	"sort"
 )
-
-// maxNames limits the number of sections times the length of all names: debug/elf
-// copies the name of each section, and many can share one long name.
-const maxNames = 1 << 28
-
-// checkNames checks the limit maxNames, without reading more than debug/elf does.
-func checkNames(r io.ReaderAt) error {
-	var head [64]byte
-	if n, _ := r.ReadAt(head[:], 0); n < len(head) {
-		return nil // too short; debug/elf returns an error
-	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
-		order = binary.BigEndian
-	}
-	word, at := 4, 32
-	if elf.Class(head[elf.EI_CLASS]) == elf.ELFCLASS64 {
-		word, at = 8, 40
-	}
-	c := cursor{b: head[:], off: at, order: order}
-	table := c.addr(word)
-	c.take(10) // flags, sizes of the header and of program headers, their number
-	size, number, names := uint64(c.u16()), uint64(c.u16()), uint64(c.u16())
-	// field returns a field of a section header; words is its position in words after
-	// name and type.
-	field := func(section, words uint64) uint64 {
-		var b [8]byte
-		r.ReadAt(b[:word], int64(table+section*size+8+words*uint64(word)))
-		c := cursor{b: b[:], order: order}
-		return c.addr(word)
-	}
-	if number == 0 { // the number does not fit the header: it is in section 0
-		number = field(0, 3)
-	}
-	if names == uint64(elf.SHN_XINDEX) {
-		names = field(0, 4) & (1<<32 - 1)
-		if order == binary.ByteOrder(binary.BigEndian) && word == 8 {
-			names = field(0, 4) >> 32
-		}
-	}
-	if length := field(names, 3); number > 0 && length > maxNames/number {
-		return fmt.Errorf("malformed ELF: %d sections with names of up to %d bytes", number, length)
-	}
-	return nil
-}
 
 // readSymbols collects the starts of functions.
 func (o *Object) readSymbols(e *elf.File) {

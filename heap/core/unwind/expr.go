@@ -32,7 +32,7 @@ const (
 
 // exprOps are the operations that push one value.
 var exprOps = map[byte]exprOp{
-	0x03: {0, func(e *expr, _ [2]uint64) uint64 { return e.addr(int(e.w.arch.word)) }},
+	0x03: {0, func(e *expr, _ [2]uint64) uint64 { return e.uint(int(e.w.arch.word)) }},
 	0x06: {1, func(e *expr, x [2]uint64) uint64 { return e.deref(x[0], int(e.w.arch.word)) }},
 	0x08: {0, func(e *expr, _ [2]uint64) uint64 { return uint64(e.u8()) }},
 	0x09: {0, func(e *expr, _ [2]uint64) uint64 { return uint64(int8(e.u8())) }},

@@ -58,16 +58,8 @@ func (w *walker) number(addr uint64, size int) (uint64, bool) {
 	if size != 1 && size != 2 && size != 4 && size != 8 || w.Memory.Read(b[:size], addr) != size {
 		return 0, false
 	}
-	o := w.arch.order
-	switch size {
-	case 1:
-		return uint64(b[0]), true
-	case 2:
-		return uint64(o.Uint16(b[:])), true
-	case 4:
-		return uint64(o.Uint32(b[:])), true
-	}
-	return o.Uint64(b[:]), true
+	c := cursor{b: b[:], order: w.arch.order}
+	return c.uint(size), true
 }
 
 // word reads an address.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/internal/elffile"
 )
 
 // Object is an ELF file with code. It must not be used by several goroutines at once.
@@ -52,6 +54,9 @@ const maxSection = 1 << 30
 // maxRatio is the largest compression ratio of a section.
 const maxRatio = 100
 
+// maxNames limits the bytes of the names of sections.
+const maxNames = 1 << 28
+
 // maxSpans limits the number of segments of a file, and of spans of its code. Usually there
 // are a dozen.
 const maxSpans = 1 << 10
@@ -82,10 +87,7 @@ func NewObject(r io.ReaderAt, name string) (o *Object, err error) {
 			o, err = nil, fmt.Errorf("%s: malformed ELF: %v", name, r)
 		}
 	}()
-	if err := checkNames(r); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	e, err := elf.NewFile(r)
+	e, err := elffile.Open(r, maxNames)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -76,31 +76,24 @@ func (u *unit) dwoID() uint64 { return cmp.Or(u.id, u.root[atDwoID].u) }
 // packed are the sections by their numbers in an index, DW_SECT_*, as far as they are read. (DWARF 5, 7.3.5.3)
 var packed = map[uint64]Section{1: Info, 3: Abbrev, 6: StrOffsets, 8: RngLists}
 
-// contribution returns the part of a package that belongs to one unit, by the hash table and the tables of offsets and of
+// contribution returns the part of a package that belongs to one unit, by the hash table, of which all slots are read, and the tables of offsets and of
 // sizes in .debug_cu_index. (DWARF 5, 7.3.5.3)
 func (d *Data) contribution(id uint64) (*Data, error) {
 	c := d.at(CUIndex, 0)
 	version := c.uint(4) & 0xffff // 2 has 32 bits
 	columns, units, slots := c.uint(4), c.uint(4), c.uint(4)
-	if version != 2 && version != 5 || slots&(slots-1) != 0 {
-		c.fail("index of version %d with %d slots, expected version 2 or 5 and a power of two", version, slots)
+	if version != 2 && version != 5 {
+		c.fail("index of version %d, expected 2 or 5", version)
 	}
-	row := uint64(0)
-	for n, slot := uint64(0), id; n < slots && c.err == nil && row == 0; n++ {
-		at := c
-		at.skip(8 * (slot & (slots - 1)))
-		found := at.uint(8)
-		at = c
-		at.skip(8*slots + 4*(slot&(slots-1)))
-		if used := at.uint(4); found == id {
-			row = used
-		} else if used == 0 {
-			break
+	row, ids, rows := uint64(0), c, c
+	rows.skip(8 * slots)
+	for n := uint64(0); n < slots && ids.err == nil && rows.err == nil; n++ {
+		if found, at := ids.uint(8), rows.uint(4); found == id && at != 0 {
+			row = at
 		}
-		c.spend(1, 0)
-		c.err = cmp.Or(c.err, at.err)
-		slot += id>>32 | 1
 	}
+	c.spend(int(min(slots, 1<<30)), 0)
+	c.err = cmp.Or(c.err, ids.err, rows.err)
 	if c.err == nil && (row == 0 || row > units) {
 		return nil, fmt.Errorf("no unit with the id %#x", id)
 	}

@@ -1,4 +1,4 @@
-package elfnote
+package elffile
 
 import (
 	"encoding/binary"

@@ -1,5 +1,4 @@
-// Package elfnote reads ELF notes.
-package elfnote
+package elffile
 
 import (
 	"encoding/binary"
