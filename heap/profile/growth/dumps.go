@@ -1,6 +1,7 @@
 package growth
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
@@ -76,6 +77,7 @@ func steadyDumps(all []*profile.Dump, series bool, most float64) []LeakDump {
 			marked++
 		}
 	}
+	leaveOutMixed(list)
 	for i := range list {
 		d := &list[i]
 		if d.Reason == "" && !d.Announced.HasRecords && marked > len(list)/2 {
@@ -91,6 +93,27 @@ func steadyDumps(all []*profile.Dump, series bool, most float64) []LeakDump {
 		list[i].Used = list[i].Reason == ""
 	}
 	return list
+}
+
+// leaveOutMixed leaves out the logs in which an eighth of the dumps, three or more, have many more blocks than they
+// announce, or the number of the dump before and other blocks. A device counts its dumps (BT-HEAD-3): these are lines of
+// several.
+func leaveOutMixed(list []LeakDump) {
+	all, odd := map[string]int{}, map[string]int{}
+	last := map[boot]*LeakDump{}
+	for i := range list {
+		d := &list[i]
+		surplus := d.Announced.HasRecords && !d.Diff && float64(cmp.Or(d.Written.Count, d.Total.Count)) > (1+maxMissing)*float64(d.Announced.Records)
+		if o := last[d.boot]; surplus || o != nil && d.Number > 0 && o.Number == d.Number && o.Total != d.Total && d.Ended {
+			odd[d.File]++
+		}
+		all[d.File], last[d.boot] = all[d.File]+1, d
+	}
+	for i := range list {
+		if d := &list[i]; odd[d.File] >= 3 && 8*odd[d.File] > all[d.File] {
+			d.Reason = "the log mixes dumps of several devices"
+		}
+	}
 }
 
 // leaveOutUnnamed leaves out the dumps whose load base was not known yet: their call paths lack the names of
