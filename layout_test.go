@@ -36,7 +36,7 @@ var layout = map[string]struct{ packages, libraries string }{
 
 	"symbol/internal/dwarf": {},
 
-	"heap/core/unwind": {packages: "internal/elffile symbol/arch", libraries: "golang.org/x/arch"},
+	"heap/core/unwind": {packages: "internal/elffile symbol/arch heap/core/crash", libraries: "golang.org/x/arch"},
 
 	"heap/core":                     {packages: "codec codec/callpath symbol symbol/arch internal/decompress internal/elffile heap/core/crash"},
 	"heap/core/crash":               {packages: "internal/crc16"},

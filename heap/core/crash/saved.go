@@ -82,7 +82,7 @@ func isEXCReturn(v uint64) bool { return v|0x7f == 0xffffffff && v&0xf != 0xf &&
 // point if extended: r0-r3, r12, lr, pc, xPSR. It reports whether the frame is valid.
 func Interrupted(t Thread, at uint64, extended bool, read func(addr, n uint64) []byte) (Thread, bool) {
 	b := read(at, 32)
-	if b == nil {
+	if len(b) < 32 {
 		return t, false
 	}
 	w := words(b, 4)

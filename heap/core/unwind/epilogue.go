@@ -1,18 +1,18 @@
 package unwind
 
-import "container/heap"
+import "slices"
 
-// paths is a heap of paths to continue, the lowest cost first.
+// paths are paths to continue, those with the lowest cost last.
 type paths []block
 
-func (p paths) Len() int           { return len(p) }
-func (p paths) Less(i, j int) bool { return p[i].cost < p[j].cost }
-func (p paths) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
-func (p *paths) Push(x any)        { *p = append(*p, x.(block)) }
-func (p *paths) Pop() any {
+func (p *paths) push(b block) {
+	at, _ := slices.BinarySearchFunc(*p, b.cost, func(x block, cost int) int { return cost - x.cost })
+	*p = slices.Insert(*p, at, b)
+}
+
+func (p *paths) pop() (b block) {
 	last := len(*p) - 1
-	b := (*p)[last]
-	*p = (*p)[:last]
+	b, *p = (*p)[last], (*p)[:last]
 	return b
 }
 
@@ -53,7 +53,7 @@ func (w *walker) epilogue(m *Module, pc uint64, regs *Regs, try func(Regs) bool)
 		}
 	}
 	for l.todo = (paths{{pc: pc, state: s}}); len(l.todo) > 0 && !l.stop; {
-		b := heap.Pop(&l.todo).(block)
+		b := l.todo.pop()
 		if b.tail {
 			if out, ok := w.returned(&l.run, b.state, w.arch.ra, 0); ok && try(out) {
 				return
@@ -89,7 +89,7 @@ func (l *leaver) branch(b block) {
 			return
 		}
 		if len(l.todo) > 0 && d.flow != flowNext {
-			heap.Push(&l.todo, block{pc: at, cost: cost, state: s})
+			l.todo.push(block{pc: at, cost: cost, state: s})
 			return
 		}
 	}
@@ -113,7 +113,7 @@ func (l *leaver) leave(d *done, s *state, cost int) (more int) {
 		if cost < costTail {
 			t := s.fork()
 			if out, ok := l.w.returned(&l.run, t, a.ra, 0); ok && l.w.follows(out.PC) {
-				heap.Push(&l.todo, block{tail: true, cost: cost + costTail, state: t})
+				l.todo.push(block{tail: true, cost: cost + costTail, state: t})
 			}
 		}
 	case flowJump:
@@ -122,7 +122,7 @@ func (l *leaver) leave(d *done, s *state, cost int) (more int) {
 			if d.cond {
 				next = s.fork()
 			}
-			heap.Push(&l.todo, block{pc: d.target, cost: cost, state: next})
+			l.todo.push(block{pc: d.target, cost: cost, state: next})
 		}
 	case flowCall:
 		l.w.call(&l.run, s, l.m, d.target, d.known)

@@ -1,6 +1,6 @@
 package unwind
 
-import "container/heap"
+import "slices"
 
 // maxSteps limits the number of instructions that are followed to find one caller, in all
 // attempts together.
@@ -139,7 +139,7 @@ func (f *follower) branch(at uint64, s *state) *state {
 		}
 		if at += d.size; d.ends() {
 			if at <= f.pc {
-				heap.Push(&f.behind, at)
+				f.behind.push(at)
 			}
 			return nil
 		}
@@ -170,24 +170,19 @@ func (f *follower) leave(d *done, s *state) {
 	}
 }
 
-// addresses is a heap of addresses, the highest first.
+// addresses is a sorted list of addresses.
 type addresses []uint64
 
-func (a addresses) Len() int           { return len(a) }
-func (a addresses) Less(i, j int) bool { return a[i] > a[j] }
-func (a addresses) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
-func (a *addresses) Push(x any)        { *a = append(*a, x.(uint64)) }
-func (a *addresses) Pop() any {
-	last := len(*a) - 1
-	x := (*a)[last]
-	*a = (*a)[:last]
-	return x
+func (a *addresses) push(x uint64) {
+	at, _ := slices.BinarySearch(*a, x)
+	*a = slices.Insert(*a, at, x)
 }
 
 // next removes and returns the highest address that is not in seen, 0 if there is none.
 func (a *addresses) next(seen map[uint64]bool) uint64 {
-	for len(*a) > 0 {
-		if x := heap.Pop(a).(uint64); !seen[x] {
+	for n := len(*a) - 1; n >= 0; n-- {
+		x := (*a)[n]
+		if *a = (*a)[:n]; !seen[x] {
 			return x
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lwsbt/lwsbt/heap/core/crash"
 )
 
 // sigframe describes one kind of signal frame: the trampoline that a handler returns to, and
@@ -129,28 +131,18 @@ func (w *walker) stepException(pc, sp uint64, regs *Regs) (out Regs, ok bool) {
 		}
 		sp = psp
 	}
-	out = *regs
-	for i, r := range []int{0, 1, 2, 3, 12, armLR} {
-		v, ok := w.word(sp + uint64(i)*4)
-		if !ok {
-			return out, false
-		}
-		out.Set(r, v)
-	}
-	at, ok1 := w.word(sp + 24)
-	xpsr, ok2 := w.word(sp + 28)
-	if !ok1 || !ok2 || xpsr&(1<<24) == 0 { // not Thumb: not the frame of a Cortex-M
+	frame, ok := crash.Interrupted(crash.Thread{}, sp, pc&0x10 == 0, func(addr, n uint64) []byte {
+		b := make([]byte, n)
+		return b[:w.Memory.Read(b, addr)]
+	})
+	if !ok { // not Thumb: not the frame of a Cortex-M
 		return out, false
 	}
-	sp += 32
-	if pc&0x10 == 0 {
-		sp += 72
+	out = *regs
+	for r, v := range frame.Regs {
+		out.Set(r, w.arch.mask(v))
 	}
-	if xpsr&(1<<9) != 0 {
-		sp += 4
-	}
-	out.PC = at | 1
-	out.Set(armSP, w.arch.mask(sp))
+	out.PC = frame.PC | 1
 	return out, true
 }
 
