@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -57,6 +58,46 @@ func TestBesideOthers(t *testing.T) {
 	if cmdtest.Full() && !t.Failed() {
 		figures.Check(t, "../../FIGURES.md", "leaks beside others", table)
 	}
+}
+
+// TestBesideChap compares the blocks and leaks in core files with those that chap finds there.
+func TestBesideChap(t *testing.T) {
+	chap := os.Getenv("LWSBT_CHAP")
+	if chap == "" {
+		t.Skip("LWSBT_CHAP, the path of chap, is not set")
+	}
+	cmdtest.Need(t, "gcc", "bash", "python3", "sqlite3")
+	const python = `PYTHONMALLOC=malloc python3 -c 'import json, os; d = {str(i): [i] * 10 for i in range(5000)}; s = json.dumps(d); del s; os.abort()'`
+	const sql = `sqlite3 :memory: "create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < 20000) ` +
+		`insert into t select x, hex(x * x) from c; create index i on t(b); select count(*) from t;" '.shell kill -ABRT $PPID'`
+	table := "| | truth: leaked | chap: used | free | leaked | btcore: used | leaked | doubtful or uncertain |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+	for _, c := range []struct{ name, args, leaked string }{
+		{"leaks.c", "", "120"}, {"many.c", "3000", "100"}, {"cached.c", "", "40"}, {"python3", python, "–"}, {"sqlite3", sql, "–"},
+	} {
+		var core string
+		if strings.HasSuffix(c.name, ".c") {
+			core, _ = dumped(t, "gcc", c.name, []string{"-pthread"}, strings.Fields(c.args)...)
+		} else {
+			core = crashed(t, t.TempDir(), "env "+c.args)
+		}
+		p := exec.Command(chap, core)
+		p.Stdin = strings.NewReader("count used\ncount free\ncount leaked\n")
+		said, err := p.CombinedOutput()
+		counts := regexp.MustCompile(`(\d+) allocations use`).FindAllSubmatch(said, -1)
+		if len(counts) != 3 {
+			t.Fatalf("%s: %v: %s", c.name, err, said)
+		}
+		_, out, errs := execute("heap", "--leaks", core)
+		out += errs
+		leaked, held := countOf(t, `(\S+) blocks? leaked`, out), countOf(t, `(\S+) blocks? reachable`, out)
+		unsure := countOf(t, `(\S+) blocks? uncertain`, out+"0 blocks uncertain")
+		if c.leaked != "–" && c.leaked != fmt.Sprint(leaked) {
+			t.Errorf("%s: %d leaked, want %s\n%s", c.name, leaked, c.leaked, out)
+		}
+		table += fmt.Sprintf("| %s | %s | %s | %s | %s | %d | %d | %d |\n", c.name, c.leaked, counts[0][1], counts[1][1], counts[2][1],
+			leaked+held+unsure, leaked, unsure+countOf(t, `Of these (\S+), \S+ bytes, may be leaked`, out+"Of these 0, 0 bytes, may be leaked"))
+	}
+	figures.Check(t, "../../FIGURES.md", "leaks beside chap", table)
 }
 
 // countOf returns the number in the first match of an expression.

@@ -112,7 +112,13 @@ func dumped(t *testing.T, compiler, name string, flags []string, args ...string)
 	dir := t.TempDir()
 	exe = filepath.Join(dir, "app")
 	tool(t, compiler, append([]string{"-g", "-O1", "-w", "-o", exe, filepath.Join("testdata", "programs", name)}, flags...)...)
-	c := exec.Command("bash", "-c", "ulimit -c unlimited; exec ./app "+strings.Join(args, " "))
+	return crashed(t, dir, "./app "+strings.Join(args, " ")), exe
+}
+
+// crashed runs a command that aborts, and returns its core file.
+func crashed(t *testing.T, dir, command string) string {
+	t.Helper()
+	c := exec.Command("bash", "-c", "ulimit -c unlimited; exec "+command)
 	c.Dir = dir
 	c.Env = append(os.Environ(), "GLIBC_TUNABLES=glibc.malloc.tcache_count=7")
 	out, _ := c.CombinedOutput() // it aborts
@@ -120,7 +126,7 @@ func dumped(t *testing.T, compiler, name string, flags []string, args ...string)
 	if len(list) != 1 {
 		t.Skipf("the kernel writes no core file here: %s", out)
 	}
-	return list[0], exe
+	return list[0]
 }
 
 // TestDamagedPrograms reads core files of programs that damage their heap, or hold blocks by memory that is not in the
