@@ -15,7 +15,7 @@ type Absent struct {
 }
 
 // Absent returns the writable memory of the program that the image lacks: maps of the process that the core file omits
-// or that are cut, and writable sections of the program's files.
+// or that are cut, also of files that are mapped read-only, and writable sections of the program's files.
 func (m *Image) Absent(from Roots) (list []Absent) {
 	word := uint64(m.PointerSize())
 	var known []span
@@ -34,8 +34,9 @@ func (m *Image) Absent(from Roots) (list []Absent) {
 			}
 		}
 	}
+	programs := m.programs()
 	for _, r := range m.Maps {
-		if !r.Write || r.absent || r.empty && r.holdsOnly(from.Data) {
+		if !r.Write && (programs[r.File] || !ofData(r.File) || len(m.About) > 0) || r.Write && r.empty && r.holdsOnly(from.Data) {
 			continue
 		}
 		name := "a mapping that the core file omits"
@@ -59,6 +60,23 @@ func (m *Image) Absent(from Roots) (list []Absent) {
 	}
 	slices.SortFunc(list, func(a, b Absent) int { return cmp.Compare(a.Start, b.Start) })
 	return list
+}
+
+// programs returns the mapped files that are ELF files.
+func (m *Image) programs() map[string]bool {
+	list := map[string]bool{}
+	for _, r := range m.Maps {
+		head, _ := m.Bytes(r.Start, 4)
+		list[r.File] = list[r.File] || r.Exec || string(head) == elf.ELFMAG
+	}
+	return list
+}
+
+// ofData reports whether a file may be one that programs write, by its directory: what is mapped read-only may be written
+// by write(2), too.
+func ofData(path string) bool {
+	return path != "" && !slices.ContainsFunc([]string{"/usr/", "/lib", "/etc/", "/var/cache/", "/nix/", "/snap/", "/proc/", "/sys/"},
+		func(dir string) bool { return strings.HasPrefix(path, dir) })
 }
 
 // holdsOnly reports whether pages of memory are those of data of the program's files. If a core file has none of their bytes, the

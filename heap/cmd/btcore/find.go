@@ -191,7 +191,8 @@ func (in *input) roots() (r core.Roots) {
 	return r
 }
 
-// findLeaks finds the leaked blocks. What is below the stack pointers of tasks is old.
+// findLeaks finds the leaked blocks. What is below the stack pointers of tasks is old, and so is the whole stack of one that
+// was deleted, which the kernel frees.
 func (in *input) findLeaks(h *core.Heap) *core.Leaks {
 	from := in.roots()
 	for f := range in.loaded {
@@ -203,6 +204,9 @@ func (in *input) findLeaks(h *core.Heap) *core.Leaks {
 			continue
 		}
 		for _, t := range list.Tasks {
+			if i, ok := in.BlockAt(h, t.Low); ok && t.State == "deleted" {
+				t.Top = max(t.Top, h.Blocks[i].Addr+h.Blocks[i].Size)
+			}
 			if t.Low != 0 && t.Low < t.Top {
 				from.Unused = append(from.Unused, core.Map{Start: t.Low, End: t.Top})
 			}

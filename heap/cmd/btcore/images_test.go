@@ -143,6 +143,8 @@ func TestDamagedPrograms(t *testing.T) {
 		{"gcc", "onebyte.c", "", cli.Short, []string{"0 blocks leaked", "24 blocks reachable", "The bytes go on from the end of the block before it", "24 bytes"}, nil},
 		{"musl-gcc", "spare.c", "", cli.OK, []string{"0 blocks leaked"}, nil},
 		{"gcc", "absent.c", "absent", cli.Short, []string{"0 blocks leaked", "60 blocks uncertain", "shared.bin, 0x", "a mapping that the core file omits"}, nil},
+		{"gcc", "readonly.c", "", cli.Short, []string{"0 blocks leaked", "30 blocks uncertain", "shared.bin, 0x"}, nil},
+		{"gcc", "readonly.c", "all", cli.OK, []string{"10 blocks leaked, 1,040 bytes", "20 blocks reachable"}, []string{"uncertain"}},
 		{"gcc", "outside.c", "", cli.OK, []string{"42 blocks leaked, 7,248 bytes", "25 blocks uncertain", "the program calls epoll_ctl: a block whose address only the kernel has looks leaked"}, nil},
 		{"gcc", "absent.c", "", cli.OK, []string{"20 blocks leaked, 2,080 bytes", "20 blocks reachable"}, []string{"uncertain"}},
 	} {
@@ -151,6 +153,28 @@ func TestDamagedPrograms(t *testing.T) {
 			code, out, errs := execute("heap", "--leaks", "--damage", core, "-e", exe)
 			compareOutput(t, code, c.code, out+errs, c.want, c.not)
 		})
+	}
+}
+
+// TestDeletedTask reads blocks that only the stack of a task has that deleted itself (programs/deleted.c): they may be leaked. The others,
+// with four control blocks and stacks, are not.
+func TestDeletedTask(t *testing.T) {
+	_, out, errs := execute("heap", "--ram", "0x20000000="+filepath.Join("testdata", "images", "deleted.bin.gz"), "-e", filepath.Join("testdata", "images", "deleted.elf"), "--blocks", "--json")
+	doubtful, reachable := 0, 0
+	for line := range strings.Lines(out) {
+		var b jsonBlock
+		if err := json.Unmarshal([]byte(line), &b); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case b.State == "doubtful" && b.Size == 72:
+			doubtful++
+		case b.State == "reachable":
+			reachable++
+		}
+	}
+	if doubtful != 12 || reachable != 20 {
+		t.Errorf("%d doubtful, want 12; %d reachable, want 20\n%s%s", doubtful, reachable, out, errs)
 	}
 }
 

@@ -172,7 +172,11 @@ func (r *report) why(l *core.Leaks) string {
 // absentLines says which memory is not in the image, and how to add it.
 func absentLines(list []core.Absent, core bool) (lines []string) {
 	for _, a := range list {
-		text := fmt.Sprintf("not in the image: %s, %#x to %#x, %s, writable", a.Name, a.Start, a.End, cli.Count(a.End-a.Start, "byte"))
+		access := "writable"
+		if a.File != "" && !a.Write {
+			access = "which others or write() may fill"
+		}
+		text := fmt.Sprintf("not in the image: %s, %#x to %#x, %s, %s", a.Name, a.Start, a.End, cli.Count(a.End-a.Start, "byte"), access)
 		if !core {
 			text += fmt.Sprintf(": add it by --ram %#x=FILE", a.Start)
 		}
