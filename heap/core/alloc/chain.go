@@ -43,7 +43,7 @@ type chain struct {
 	// read reads the header of a chunk. why is not empty if the header cannot be one. If the chunk has a size then,
 	// only the copy of the size behind the block is wrong.
 	read func(addr uint64) (c chunk, why string)
-	// strict is used instead of read in searches for the next intact header; nil: read.
+	// strict is used in searches for the next intact header; walk sets it to read if it is nil.
 	strict func(addr uint64) (c chunk, why string)
 	// last reports whether the chain may end at an address before end; nil if it may not.
 	last func(addr uint64) bool
@@ -72,6 +72,9 @@ type chunk struct {
 // intact, it goes on at the next place from which the headers are. It returns the end of the
 // chain: c.end if the chain is complete.
 func (c *chain) walk() uint64 {
+	if c.strict == nil {
+		c.strict = c.read
+	}
 	for at := c.start; at < c.end; {
 		if c.f.blocks == 0 {
 			return at
@@ -201,18 +204,11 @@ func (c *chain) resync(at uint64) (next uint64, ok bool) {
 	return c.end, true // the damaged chunk is the last
 }
 
-func (c *chain) probe(p uint64) (chunk, string) {
-	if c.strict != nil {
-		return c.strict(p)
-	}
-	return c.read(p)
-}
-
 // crosses reports whether headers from p on lead past an address, where no header is.
 func (c *chain) crosses(p, addr uint64) bool {
 	for p < addr {
 		c.f.budget--
-		x, why := c.probe(p)
+		x, why := c.strict(p)
 		if why != "" || x.size > c.end-p {
 			return false
 		}
@@ -226,7 +222,7 @@ func (c *chain) intact(p uint64) bool {
 	n := 0
 	for ; n < c.confirm && p < c.end; n++ {
 		c.f.budget--
-		x, why := c.probe(p)
+		x, why := c.strict(p)
 		if why != "" || x.odd != "" || x.size > c.end-p {
 			return false
 		}

@@ -122,7 +122,7 @@ func (r *freeRTOS) list(variable, first, end uint64, bySize bool) (bytes uint64)
 func (r *freeRTOS) heap4(first, end uint64, array core.Symbol) ([]*Heap, error) {
 	r.h.Name = "FreeRTOS heap_4"
 	if _, ok := r.m.Bytes(array.Addr, array.Size); !ok {
-		return nil, r.missing(array.Addr, array.Size)
+		return nil, &MissingError{r.h.Name, array.Addr, array.Addr + array.Size}
 	}
 	if end < array.Addr || end >= array.Addr+array.Size {
 		return nil, &MismatchError{fmt.Sprintf("pxEnd is %#x, but ucHeap is at %#x to %#x", end, array.Addr, array.Addr+array.Size)}
@@ -135,15 +135,9 @@ func (r *freeRTOS) heap4(first, end uint64, array core.Symbol) ([]*Heap, error) 
 	}
 	free := r.list(r.h.Addr, first, end, false)
 	r.region(up(array.Addr, r.align), end)
-	r.own(array.Addr, array.Size)
+	r.h.own(array.Addr, array.Size)
 	r.proveFree(free)
 	return []*Heap{r.h}, nil
-}
-
-func (r *freeRTOS) own(start, size uint64) { r.h.own(start, size) }
-
-func (r *freeRTOS) missing(start, size uint64) error {
-	return &MissingError{r.h.Name, start, start + size}
 }
 
 // region walks the chunks of a region.
@@ -238,13 +232,13 @@ func (r *freeRTOS) proveFree(listed uint64) {
 func (r *freeRTOS) heap5(first, end uint64) ([]*Heap, error) {
 	r.h.Name = "FreeRTOS heap_5"
 	if _, ok := r.m.Pointer(end + r.ptr); !ok {
-		return nil, r.missing(end, 2*r.ptr)
+		return nil, &MissingError{r.h.Name, end, end + 2*r.ptr}
 	}
 	free := r.list(r.h.Addr, first, end, false)
 	regions := r.regions(end)
 	for _, x := range regions {
 		r.region(x.Start, x.End)
-		r.own(x.Start, x.End+r.header-x.Start)
+		r.h.own(x.Start, x.End+r.header-x.Start)
 	}
 	for _, e := range append(r.ends, end) {
 		if !slices.ContainsFunc(regions, func(x core.Map) bool { return x.End == e }) {
@@ -312,9 +306,9 @@ func (r *freeRTOS) heap2(first uint64, array core.Symbol) ([]*Heap, error) {
 	if !ok {
 		return nil, ErrNone
 	}
-	r.own(xEnd.Addr, 2*r.ptr)
+	r.h.own(xEnd.Addr, 2*r.ptr)
 	if _, ok := r.m.Bytes(array.Addr, array.Size); !ok {
-		return nil, r.missing(array.Addr, array.Size)
+		return nil, &MissingError{r.h.Name, array.Addr, array.Addr + array.Size}
 	}
 	free := r.list(r.h.Addr, first, xEnd.Addr, true)
 	// The heap begins at the last aligned address of the first bytes, and is an alignment shorter
@@ -342,7 +336,7 @@ func (r *freeRTOS) heap2(first uint64, array core.Symbol) ([]*Heap, error) {
 	}
 	c := chain{f: r.finder, h: r.h, start: start, end: start + total, align: r.align, least: r.header + r.align, confirm: confirm, field: r.ptr, read: read}
 	r.h.prove("the blocks end at the end of the heap", start+total, c.walk())
-	r.own(array.Addr, array.Size)
+	r.h.own(array.Addr, array.Size)
 	r.proveFree(free)
 	return []*Heap{r.h}, nil
 }

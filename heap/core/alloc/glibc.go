@@ -39,7 +39,7 @@ type glibc struct {
 }
 
 func (f *finder) glibc() ([]*Heap, error) {
-	g := &glibc{finder: f}
+	g := &glibc{finder: f, align: 2 * f.ptr}
 	bins := g.findBins()
 	for _, b := range bins {
 		if arenas := g.arenas(b); arenas != nil {
@@ -89,11 +89,8 @@ func (g *glibc) findBins() (list []uint64) {
 		search(r.Start, r.End)
 	}
 	if len(list) == 0 { // no file is known
-		segs := g.m.Segments()
-		for i := range segs {
-			if segs[i].Write && !segs[i].ELF {
-				search(segs[i].Addr, segs[i].Addr+uint64(len(segs[i].Data)))
-			}
+		for _, r := range g.memory() {
+			search(r.Start, r.End)
 		}
 	}
 	return list
@@ -158,7 +155,7 @@ func (g *glibc) first(addr uint64) uint64 { return up(addr+2*g.ptr, g.align) - 2
 
 func (g *glibc) chain(h *Heap, start, end uint64, unwanted uint64) *chain {
 	t := &tags{finder: g.finder, end: end, align: g.align, flags: 7, unwanted: unwanted, marks: g.endMarks}
-	return &chain{f: g.finder, h: h, start: start, end: end, align: g.align, least: 4 * g.ptr, confirm: confirm, field: g.ptr, overlap: g.ptr, read: t.chunk}
+	return &chain{f: g.finder, h: h, start: start, end: end, align: g.align, least: 4 * g.ptr, confirm: confirm, field: g.ptr, overlap: g.ptr, read: t.chunk, strict: t.chunk}
 }
 
 // maxHeap returns the alignment of the heaps of an arena: HEAP_MAX_SIZE, or 4 huge pages if they are used.
@@ -184,9 +181,6 @@ func (g *glibc) maxHeap(arena, top uint64) uint64 {
 
 // otherArena reads the heaps of an arena, from that with the top chunk back to the first.
 func (g *glibc) otherArena(h *Heap, top, system uint64) {
-	if g.align == 0 {
-		g.align = 2 * g.ptr
-	}
 	most := g.maxHeap(h.Addr, top)
 	info := h.Addr & (most - 1) // size of heap_info: the arena is behind it
 	sum, n := uint64(0), 0

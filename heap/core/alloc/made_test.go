@@ -163,7 +163,10 @@ func mmHeapMade(regions uint64) *made {
 
 func TestNoMMHeap(t *testing.T) {
 	mmHeapMade(1).used(t, "a region", 4096+16)
-	mmHeapMade(2).used(t, "two regions", 4096+16, 5120+16)
+	h := mmHeapMade(2).used(t, "two regions", 4096+16, 5120+16)
+	if own := (core.Map{Start: 0x20000000 + 64 - 12, End: 0x20000000 + 64 + 16 + 4 + 16, Write: true}); !slices.Contains(h.Ranges, own) { // with one list
+		t.Errorf("ranges %+v, want %+v", h.Ranges, own)
+	}
 	x := mmHeapMade(1)
 	x.put(64-12, 0)
 	x.put(64+16, 0)
@@ -276,5 +279,71 @@ func TestFarInSlot(t *testing.T) {
 	h := x.used(t, "far", block)
 	if n, bytes := h.Count(Used); n != 1 || bytes != group+pages*4096-4-block {
 		t.Errorf("%d blocks of %d bytes", n, bytes)
+	}
+}
+
+// A size leads past a block only if pointers lead there: bytes that look like a header are none.
+func TestShifted(t *testing.T) {
+	for _, pointer := range []bool{false, true} {
+		x, _ := glibcMade()
+		const block = 1<<13 + 32*3 + 16
+		x.put(block-24, 32|1)
+		if pointer {
+			x.put(128, x.base+block-16)
+		}
+		heaps, err := x.find(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(heaps[0].Damage); (n > 0) != pointer {
+			t.Errorf("a pointer before the block: %v; %+v", pointer, heaps[0].Damage)
+		}
+	}
+}
+
+// sysHeapMade is a heap of Zephyr with big chunks: struct z_heap of 5 units, and 4 used blocks.
+func sysHeapMade() *made {
+	x := make32(SysHeap, 1<<13)
+	const heap, last = 4096, 5 + 4*8
+	x.put(64, x.base+heap)
+	x.put(heap, 0, 5<<1|1, last)
+	left := uint64(5)
+	for at := uint64(5); at < last; at += 8 {
+		x.put(heap+8*at, left, 8<<1|1)
+		left = 8
+	}
+	x.put(heap+8*last, left, 1)
+	return x
+}
+
+func TestNoSysHeap(t *testing.T) {
+	const heap, end = 4096, 4096 + 8*37
+	sysHeapMade().used(t, "valid", heap+48, heap+112, heap+176, heap+240)
+	for _, c := range []struct {
+		name       string
+		off, value uint64
+	}{
+		{"a free first chunk", heap + 4, 5 << 1},
+		{"a chunk before the first one", heap, 1},
+		{"a free end chunk", end + 4, 0},
+		{"an end chunk with a size", end + 4, 8<<1 | 1},
+		{"an end chunk without a chunk before it", end, 0},
+		{"an end elsewhere", heap + 8, 36},
+	} {
+		x := sysHeapMade()
+		x.put(c.off, c.value)
+		x.none(t, c.name)
+	}
+}
+
+// The text at an address ends at the first other byte.
+func TestTextOfDamage(t *testing.T) {
+	for text, want := range map[string]string{"user name\x01more": "user name", "abc\x00": "", "tidy\x7f": "tidy", "\x80text": ""} {
+		x := make32(FreeRTOS, pageSize)
+		copy(x.data[64:], text)
+		m, _ := x.image(t)
+		if got := (&finder{m: m}).text(x.base + 64); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }

@@ -84,3 +84,15 @@ func (f *finder) contiguous(addr uint64) uint64 {
 		addr = s.End()
 	}
 }
+
+// ring calls visit for the nodes of a ring, whose links are at two offsets, from its first one up to a link that is not answered.
+func (f *finder) ring(first, next, back uint64, visit func(at uint64)) {
+	for at := first; f.budget > 0; f.budget-- {
+		visit(at)
+		to, ok := f.m.Pointer(at + next)
+		if from, _ := f.m.Pointer(to + back); !ok || from != at || to == first {
+			return
+		}
+		at = to
+	}
+}

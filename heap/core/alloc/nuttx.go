@@ -163,19 +163,13 @@ func (s *mmHeap) next(addr uint64) (c chunk, why string) {
 // listed returns the number of free nodes in the lists, and that of the lists.
 func (s *mmHeap) listed(lists uint64) (n, heads uint64) {
 	size := s.links + 2*s.ptr
-	for at := lists; s.budget > 0; s.budget-- {
-		next, ok := s.m.Pointer(at + s.links)
-		back, _ := s.m.Pointer(next + s.links + s.ptr)
+	s.ring(lists, s.links, s.links+s.ptr, func(at uint64) {
 		if own, _ := s.m.Uint(at+s.field, int(s.field)); own == 0 {
 			heads = max(heads, (at-lists)/size+1)
 		} else {
 			n++
 		}
-		if !ok || next == 0 || back != at || next == lists {
-			break
-		}
-		at = next
-	}
+	})
 	return n, heads
 }
 

@@ -101,7 +101,9 @@ func (r *rtHeap) memheap(at uint64) *Heap {
 	sum := r.read(at, "RT-Thread memheap")
 	free, _ := r.m.Uint(at+8, 4)
 	r.h.prove("bytes free", free, sum.free)
-	r.h.prove("blocks in the list of free blocks", r.listed(at+24), sum.holes)
+	listed := uint64(0)
+	r.ring(at+24, 16, 20, func(uint64) { listed++ })
+	r.h.prove("blocks in the list of free blocks", listed-1, sum.holes) // the first is the list
 	return r.h
 }
 
@@ -112,17 +114,4 @@ func (r *rtHeap) read(at uint64, name string) sums {
 	r.h.own(r.pool, at+32+r.header-r.pool)
 	r.h.own(r.start, r.end+r.header-r.start)
 	return r.linked.read("the blocks end at the end mark")
-}
-
-// listed returns the number of headers in the list of a memheap.
-func (r *rtHeap) listed(list uint64) (n uint64) {
-	for at := list; r.budget > 0; n++ {
-		r.budget--
-		next, ok := r.m.Uint(at+16, 4)
-		if back, _ := r.m.Uint(next+20, 4); !ok || back != at || next == list {
-			break
-		}
-		at = next
-	}
-	return n
 }

@@ -48,10 +48,7 @@ func (g *Graph) Dominators() *Tree {
 		}
 		ancestor[w] = d.parent[w]
 	}
-	t.idom = make([]int32, g.Nodes())
-	for i := range t.idom {
-		t.idom[i] = none
-	}
+	t.idom = slices.Repeat([]int32{none}, g.Nodes())
 	for w := 1; w < n; w++ {
 		for idom[w] > semi[w] {
 			idom[w] = idom[idom[w]]
@@ -102,10 +99,7 @@ type dfs struct {
 
 func newDFS(g *Graph) *dfs {
 	d := &dfs{}
-	number := make([]int32, g.Nodes())
-	for i := range number {
-		number[i] = none
-	}
+	number := slices.Repeat([]int32{none}, g.Nodes())
 	type visit struct {
 		node int32
 		edge int

@@ -119,9 +119,6 @@ func (b *builder) link() {
 	n := len(g.Heap.Blocks)
 	g.start = make([]uint32, g.Nodes()+1)
 	at := g.node(0)
-	for i := range at + 1 {
-		g.start[i] = 0
-	}
 	for i := range n {
 		first := len(g.to)
 		g.pointers.In(i, func(_ uint64, to int) {
