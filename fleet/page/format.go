@@ -1,7 +1,6 @@
 package page
 
 import (
-	"fmt"
 	"html/template"
 	"math"
 	"net/url"
@@ -108,25 +107,6 @@ func Hours(h float64) string {
 		return "-"
 	}
 	return printable.Duration(h)
-}
-
-// Exhausted returns lines of text: when the heaps of the devices are full, and what they hold until a reboot.
-func Exhausted(x *query.Exhaustion) string {
-	var b strings.Builder
-	if x.Hours != nil {
-		heap := "heaps"
-		if x.Heap != "" {
-			heap = "heap " + cli.Printable(x.Heap)
-		}
-		fmt.Fprintf(&b, "%s exhausted in %s (median of %s), the first 5 %% in %s\n", heap, Hours(*x.Hours), cli.Count(x.Devices, "device"), Hours(*x.Hours05))
-	}
-	if x.Unknown > 0 {
-		fmt.Fprintf(&b, "not known when on %s: none of the heaps %s grows by itself\n", cli.Count(x.Unknown, "device"), cli.Printable(x.Among))
-	}
-	if x.Reboot > 0 {
-		fmt.Fprintf(&b, "not exhausted before the next boot on %s: a boot takes %s and leaks %s bytes\n", cli.Count(x.Reboot, "device"), Hours(*x.Boot), Bytes(*x.Reach))
-	}
-	return b.String()
 }
 
 // Percent formats a fraction in percent.

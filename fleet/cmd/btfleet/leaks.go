@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,13 +66,6 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) error {
 	}
 	found := "no leak found"
 	switch {
-	case l.Moving:
-		fmt.Fprintf(w, "build %s: the addresses change with each boot, so call paths of two boots do not compare\n", page.Short(l.Build))
-		fmt.Fprintf(w, "send the memory map with each boot (~h#map), or offsets in the code (~p# lines)\n")
-		return nil
-	case l.Examined == 0:
-		fmt.Fprintf(w, "build %s: nothing to examine: none of %s has a boot of three dumps\n", page.Short(l.Build), cli.Count(l.Devices, "device"))
-		return nil
 	case count[query.Leaking] > 0 && count[query.Probably] > 0:
 		found = fmt.Sprintf("%s, %d probable", cli.Count(count[query.Leaking], "leak"), count[query.Probably])
 	case count[query.Leaking] > 0:
@@ -79,40 +73,20 @@ func (q *question) writeLeaks(w io.Writer, l *query.Leaks) error {
 	case count[query.Probably] > 0:
 		found = cli.Count(count[query.Probably], "probable leak")
 	}
-	fmt.Fprintf(w, "%s in build %s: %s, %s\n", found, page.Short(l.Build), cli.Count(l.Devices, "device"), cli.Count(l.Paths, "call path"))
-	if n := l.Devices - l.Examined; n > 0 {
-		fmt.Fprintf(w, "not examined: %s without a boot of three dumps\n", cli.Count(n, "device"))
-	}
-	if l.Load > 0 {
-		fmt.Fprintf(w, "the load grew: the typical call path by %s; paths that grow up to three times as much are not called leaks\n", page.Percent(l.Load))
-	}
-	if x := l.Exhaustion; x != nil {
-		fmt.Fprint(w, page.Exhausted(x))
-	}
 	grows := 0
-	for _, r := range cut(q, l.Rows) {
+	listed := slices.DeleteFunc(slices.Clone(cut(q, l.Rows)), func(r query.Leak) bool {
 		if r.Verdict == query.Grows {
-			if grows++; grows > listedGrows && q.rows > 0 {
-				continue
-			}
+			grows++
 		}
-		rate := "at an unknown rate: the devices report no uptime"
-		if r.Rate != nil {
-			rate = fmt.Sprintf("%s (95th percentile %s)", page.Rate(*r.Rate), page.Bytes(*r.Rate95))
-		}
-		if r.Since != nil {
-			rate += ", since " + page.Date(*r.Since)
-		}
-		fmt.Fprintf(w, "\n%s  %s\n", r.Word(), rate)
-		fmt.Fprintf(w, "  %s on %s of %s (%s)\n", map[bool]string{true: "leaks", false: "grows"}[r.Verdict.Sure()], cli.Number(r.Grew), cli.Count(r.Examined, "device"), page.Share(r))
-		for _, f := range r.Stack {
-			fmt.Fprintf(w, "    %s\n", cli.Printable(f.String()))
-		}
-	}
-	if n := int64(grows - listedGrows); n > 0 && q.rows > 0 {
-		fmt.Fprintf(w, "\n%s more that grow, as caches do: -n 0 lists all\n", cli.Count(n, "call path"))
-	}
-	return nil
+		return r.Verdict == query.Grows && grows > listedGrows && q.rows > 0
+	})
+	return texts.ExecuteTemplate(w, "leaks.txt", struct {
+		*query.Leaks
+		Found      string
+		Unexamined int64
+		Listed     []query.Leak
+		Folded     int
+	}{l, found, l.Devices - l.Examined, listed, len(cut(q, l.Rows)) - len(listed)})
 }
 
 func diffCommand() *cobra.Command {
@@ -141,27 +115,6 @@ the path. A difference that may be random is not a change (docs/fleet-leaks.md).
 }
 
 func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
-	at := "at any uptime"
-	if d.Hours > 0 {
-		at = fmt.Sprintf("at an uptime of %s to %s", page.Hours(d.Hours/2), page.Hours(d.Hours))
-	}
-	fmt.Fprintf(w, "%s (%s) to %s (%s)\n%s: %s bytes per device, was %s\n", page.Short(d.BuildBefore), cli.Count(d.DevicesBefore, "device"), page.Short(d.BuildAfter),
-		cli.Count(d.DevicesAfter, "device"), at, page.Bytes(d.After), page.Bytes(d.Before))
-	if d.DevicesBoth > 0 {
-		fmt.Fprintf(w, "%s ran both builds\n", cli.Count(d.DevicesBoth, "device"))
-	}
-	switch {
-	case d.Controls > 0:
-		fmt.Fprintf(w, "%s got the new build, %s stayed meanwhile: a change is one beyond theirs\n", cli.Count(d.Updated, "device"), cli.Number(d.Controls))
-	case d.DevicesBoth > 0:
-		fmt.Fprintf(w, "fewer than 8 devices stayed on the old build meanwhile: what changed with the time is included\n")
-	}
-	if !d.Comparable {
-		return nil
-	}
-	if !d.ByName {
-		fmt.Fprintf(w, "a build has no function names: matched by address (btfleet symbols add)\n")
-	}
 	changed, possibly := 0, 0
 	var rows [][]string
 	for _, r := range d.Rows {
@@ -176,21 +129,15 @@ func (q *question) writeDiff(w io.Writer, d *query.Diff) error {
 		rows = append(rows, []string{r.Evidence, r.Kind, page.Signed(r.Delta()), page.Bytes(r.Before), page.Bytes(r.After),
 			fmt.Sprintf("%s to %s", cli.Number(r.Had), cli.Number(r.Have)), page.Site(r.Stack)})
 	}
+	var table strings.Builder
 	if len(rows) > 0 {
-		fmt.Fprintln(w)
-		if err := write(w, []string{"evidence", "change", ">growth", ">before", ">after", ">devices", "call site"}, cut(q, rows)); err != nil {
+		if err := writeTable(&table, cli.Width(w), []string{"evidence", "change", ">growth", ">before", ">after", ">devices", "call site"}, cut(q, rows)); err != nil {
 			return err
 		}
-		fmt.Fprintln(w)
 	}
-	paths := cli.Count(int64(d.Paths), "call path")
-	if changed == 0 {
-		fmt.Fprintf(w, "no change of %s that is not random\n", paths)
-	} else {
-		fmt.Fprintf(w, "%s of %s changed\n", cli.Number(int64(changed)), paths)
-	}
-	if possibly > 0 {
-		fmt.Fprintf(w, "%s possibly: more or fewer devices hold them, which may be random among that many call paths\n", cli.Number(int64(possibly)))
-	}
-	return nil
+	return texts.ExecuteTemplate(w, "diff.txt", struct {
+		*query.Diff
+		Table             string
+		Changed, Possibly int
+	}{d, table.String(), changed, possibly})
 }

@@ -193,7 +193,11 @@ func writeJSON(w io.Writer, v any) error {
 
 // write writes a table that fits the terminal. Columns whose heading begins with > are aligned to the right.
 func write(w io.Writer, head []string, rows [][]string) error {
-	t := &cli.Table{Head: slices.Clone(head), Right: make([]bool, len(head)), Rows: rows, Width: cli.Width(w)}
+	return writeTable(w, cli.Width(w), head, rows)
+}
+
+func writeTable(w io.Writer, width int, head []string, rows [][]string) error {
+	t := &cli.Table{Head: slices.Clone(head), Right: make([]bool, len(head)), Rows: rows, Width: width}
 	for i := range head {
 		t.Head[i], t.Right[i] = strings.CutPrefix(head[i], ">")
 	}

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lwsbt/lwsbt/fleet/page"
 	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
@@ -42,27 +40,8 @@ that no path of the new one resembles. It says stop, go, or unknown.`,
 }
 
 func (q *question) writeRollout(w io.Writer, r *query.Rollout) error {
-	fmt.Fprintf(w, "%s: build %s on %s of %s (%s), %s examined\n", r.Answer, page.Short(r.BuildAfter), cli.Number(r.Devices), cli.Count(r.Of, "device"),
-		page.Percent(r.Share), cli.Number(r.Examined))
-	for _, s := range r.Stages {
-		until := "now"
-		if s.Until != nil {
-			until = page.Date(*s.Until)
-		}
-		fmt.Fprintf(w, "%3d %%  %-7s  reached %s; until %s: %s of %s examined, %d new, %d mended\n", s.Percent, s.Answer, page.Date(s.Reached), until,
-			cli.Number(s.Examined), cli.Count(s.Devices, "device"), len(s.New), len(s.Mended))
-	}
-	for _, group := range []struct {
-		word string
-		list []query.Leak
-	}{{"new", r.New}, {"mended", r.Mended}, {"in both", r.Both}} {
-		for _, l := range cut(q, group.list) {
-			rate := "unknown rate"
-			if l.Rate != nil {
-				rate = page.Rate(*l.Rate)
-			}
-			fmt.Fprintf(w, "%-7s  %-8s  %s on %s of %s  %s\n", group.word, l.Word(), rate, cli.Number(l.Grew), cli.Count(l.Examined, "device"), page.Site(l.Stack))
-		}
-	}
-	return nil
+	return texts.ExecuteTemplate(w, "rollout.txt", struct {
+		*query.Rollout
+		NewListed, MendedListed, BothListed []query.Leak
+	}{r, cut(q, r.New), cut(q, r.Mended), cut(q, r.Both)})
 }
