@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,10 +23,8 @@ import (
 // maxELF is the size of the largest ELF file that is accepted, in bytes.
 const maxELF = 1 << 30
 
-// Store is a store with ELF files, call paths and frames.
-type Store interface {
-	PutELF(ctx context.Context, build string, data []byte) error
-	ELF(ctx context.Context, build string) ([]byte, error)
+// DB has the call paths and frames of a store.
+type DB interface {
 	// Unnamed returns, for each build, the addresses of its call paths for which there are no frames, sorted.
 	Unnamed(ctx context.Context) (map[string][]string, error)
 	PutFrames(ctx context.Context, now time.Time, rows []store.Frame) error
@@ -34,7 +32,7 @@ type Store interface {
 
 // Add adds an ELF file to a store, and resolves the function names of the call paths of its build (see [Update]). The
 // build is that of the linker's note if id is "".
-func Add(ctx context.Context, s Store, path, id string) (build string, n Count, err error) {
+func Add(ctx context.Context, files *store.Store, db DB, path, id string) (build string, n Count, err error) {
 	f, err := symbol.Open(path, nil)
 	if err != nil {
 		return "", n, err
@@ -51,10 +49,10 @@ func Add(ctx context.Context, s Store, path, id string) (build string, n Count, 
 	if err != nil {
 		return "", n, err
 	}
-	if err := s.PutELF(ctx, build, data); err != nil {
+	if err := files.PutELF(ctx, build, data); err != nil {
 		return "", n, err
 	}
-	n, err = Update(ctx, s, build)
+	n, err = Update(ctx, files, db, build)
 	return build, n, err
 }
 
@@ -79,8 +77,8 @@ func (n Count) String() string {
 // Update resolves the function names of addresses in call paths that have no names yet. It
 // processes the given builds, or all builds if none is given, if the store has their ELF files. It continues with the
 // other builds if one fails.
-func Update(ctx context.Context, s Store, builds ...string) (n Count, err error) {
-	unnamed, err := s.Unnamed(ctx)
+func Update(ctx context.Context, files *store.Store, db DB, builds ...string) (n Count, err error) {
+	unnamed, err := db.Unnamed(ctx)
 	if err != nil {
 		return n, err
 	}
@@ -89,7 +87,7 @@ func Update(ctx context.Context, s Store, builds ...string) (n Count, err error)
 	}
 	var failed []error
 	for _, b := range builds {
-		if err := update(ctx, s, b, unnamed[b], &n); err != nil {
+		if err := update(ctx, files, db, b, unnamed[b], &n); err != nil {
 			failed = append(failed, fmt.Errorf("build %q: %w", b, err))
 		}
 		if ctx.Err() != nil {
@@ -99,27 +97,14 @@ func Update(ctx context.Context, s Store, builds ...string) (n Count, err error)
 	return n, errors.Join(failed...)
 }
 
-func update(ctx context.Context, s Store, build string, addresses []string, n *Count) error {
+func update(ctx context.Context, files *store.Store, db DB, build string, addresses []string, n *Count) error {
 	if len(addresses) == 0 {
 		return nil
 	}
-	elf, err := s.ELF(ctx, build)
-	if errors.Is(err, store.ErrNoELF) {
+	rows, err := Frames(ctx, files.ELF(build), build, addresses)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "btfleet-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "elf")
-	if err := os.WriteFile(file, elf, 0o600); err != nil {
-		return err
-	}
-	rows, err := Frames(ctx, file, build, addresses)
 	if err != nil {
 		return err
 	}
@@ -133,7 +118,7 @@ func update(ctx context.Context, s Store, build string, addresses []string, n *C
 			n.Missing = r.Missing
 		}
 	}
-	return s.PutFrames(ctx, time.Now(), rows)
+	return db.PutFrames(ctx, time.Now(), rows)
 }
 
 // Frames returns the rows for addresses (see [store.Path]) of a build, from its ELF file.

@@ -1,7 +1,6 @@
 package symbols
 
 import (
-	"context"
 	"debug/elf"
 	"fmt"
 	"os"
@@ -66,7 +65,7 @@ func TestBuild(t *testing.T) {
 	s := open(t)
 	with, without := compile(t, "-Wl,--build-id=0x5ca1ab1e0ddba115"), compile(t, "-Wl,--build-id=none")
 	for _, c := range []struct{ file, id, want string }{{with, "", "5ca1ab1e0ddba115"}, {with, "v7", "v7"}, {without, "v7", "v7"}, {without, "", ""}, {"symbols_test.go", "v7", ""}} {
-		if build, _, err := Add(t.Context(), s, c.file, c.id); build != c.want || (err == nil) != (c.want != "") {
+		if build, _, err := Add(t.Context(), s.Store, s.db, c.file, c.id); build != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s, %q: build %q, %v, want %q", c.file, c.id, build, err, c.want)
 		}
 	}
@@ -78,8 +77,6 @@ type stored struct {
 	*store.Store
 	db *query.DB
 }
-
-func (s stored) Unnamed(ctx context.Context) (map[string][]string, error) { return s.db.Unnamed(ctx) }
 
 // open returns an empty store.
 func open(t *testing.T) stored {
@@ -142,10 +139,10 @@ func TestUpdate(t *testing.T) {
 	file := compile(t, "-Wl,--build-id=0x5ca1ab1e0ddba115")
 	at := function(t, file, "outer") + 2
 	put(t, s, "5ca1ab1e0ddba115", at)
-	if n, err := Update(t.Context(), s); err != nil || n.Asked != 0 {
+	if n, err := Update(t.Context(), s.Store, s.db); err != nil || n.Asked != 0 {
 		t.Errorf("without an ELF file: %v %v", n, err)
 	}
-	build, n, err := Add(t.Context(), s, file, "")
+	build, n, err := Add(t.Context(), s.Store, s.db, file, "")
 	if err != nil || build != "5ca1ab1e0ddba115" || n.Named != 1 {
 		t.Fatal(build, n, err)
 	}
@@ -154,14 +151,14 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("%q, want outer", got)
 	}
 	put(t, s, "5ca1ab1e0ddba115", at, function(t, file, "main")+4)
-	if n, err := Update(t.Context(), s); err != nil || n.Named != 1 {
+	if n, err := Update(t.Context(), s.Store, s.db); err != nil || n.Named != 1 {
 		t.Errorf("%v %v, want one more", n, err)
 	}
-	if n, err := Update(t.Context(), s); err != nil || n.Asked != 0 {
+	if n, err := Update(t.Context(), s.Store, s.db); err != nil || n.Asked != 0 {
 		t.Errorf("%v %v, want none", n, err)
 	}
 	put(t, s, "5ca1ab1e0ddba115", 0x10) // in no function
-	if n, err := Update(t.Context(), s); err != nil || n.Asked != 1 || n.Named != 0 || !strings.HasPrefix(n.String(), "0 of 1 addresses named: ") {
+	if n, err := Update(t.Context(), s.Store, s.db); err != nil || n.Asked != 1 || n.Named != 0 || !strings.HasPrefix(n.String(), "0 of 1 addresses named: ") {
 		t.Errorf("%v %v, want none of one", n, err)
 	}
 }

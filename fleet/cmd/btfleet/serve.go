@@ -296,7 +296,7 @@ func (o *serve) serve(ctx context.Context, l net.Listener, s *server.Server, b *
 	}
 	work.Go(func() {
 		every(ctx, time.Minute, func() error {
-			_, err := symbols.Update(ctx, symbolStore{b.files, b.alerts.db})
+			_, err := symbols.Update(ctx, b.files, b.alerts.db)
 			return err
 		}, s.Log)
 	})

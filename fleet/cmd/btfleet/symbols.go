@@ -1,27 +1,14 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lwsbt/lwsbt/fleet/query"
 	"github.com/lwsbt/lwsbt/fleet/symbols"
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
-
-// symbolStore has the ELF files of a store, and the call paths of a database.
-type symbolStore struct {
-	elfFiles
-	*query.DB
-}
-
-type elfFiles interface {
-	PutELF(ctx context.Context, build string, data []byte) error
-	ELF(ctx context.Context, build string) ([]byte, error)
-}
 
 func symbolsCommand() *cobra.Command {
 	var in rowsFlag
@@ -48,10 +35,9 @@ build is that of the linker's note (-Wl,--build-id), or that of --build.`,
 				return err
 			}
 			defer db.Close()
-			s := symbolStore{files, db}
 			out := c.OutOrStdout()
 			for _, file := range args[1:] {
-				build, n, err := symbols.Add(c.Context(), s, file, id)
+				build, n, err := symbols.Add(c.Context(), files, db, file, id)
 				if err != nil {
 					return cli.Usagef("%w", err)
 				}
