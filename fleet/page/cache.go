@@ -66,6 +66,9 @@ func (c *cache) get(ctx context.Context, question, version string, patience time
 		patience = max(patience, unanswered)
 	}
 	done := c.flight.DoChan(key, func() (any, error) {
+		if e, ok := c.last.Get(key); ok && e.version == version { // since it was looked for
+			return e, nil
+		}
 		e := &entry{version: version, begin: time.Now()}
 		c.begun.Store(key, e.begin)
 		defer c.begun.Delete(key)

@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"strings"
 	"time"
@@ -11,46 +10,55 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
-// trend returns a line chart of values by day, as SVG, whose height is that of the largest value of all rows. A negative value is not known.
-func trend[T int64 | float64](list []T, most T, unit string) template.HTML {
-	if len(list) < 2 || most <= 0 {
-		return ""
-	}
-	var b strings.Builder
-	last := list[len(list)-1]
-	fmt.Fprintf(&b, `<svg class="trend" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="%[1]s"><title>%[1]s</title><polyline class="line" points="`,
-		fmt.Sprintf("%s %s on the last day, axis up to %s", Bytes(last), unit, Bytes(most)))
-	for i, v := range list {
-		if v < 0 {
-			b.WriteString(`"/><polyline class="line" points="`)
-			continue
-		}
-		fmt.Fprintf(&b, "%.1f,%.1f ", 100*float64(i)/float64(len(list)-1), 23-22*float64(v)/float64(most))
-	}
-	return template.HTML(b.String() + `"/></svg>`)
+// point returns a point of a line in SVG.
+func point(x, y float64) string { return fmt.Sprintf("%.1f,%.1f ", x, y) }
+
+// line is a line chart of values by day. Its parts are between days of which the value is not known.
+type line struct {
+	Label string
+	Parts []string
 }
 
-// curve returns the bytes of the median device and the band of nine of ten devices, as SVG.
-func curve(list []query.Point, unit string) template.HTML {
+// trend returns a line whose height is that of the largest value of all rows, nil if there is none. A negative value is not known.
+func trend[T int64 | float64](list []T, most T, unit string) *line {
+	if len(list) < 2 || most <= 0 {
+		return nil
+	}
+	l := &line{Label: fmt.Sprintf("%s %s on the last day, axis up to %s", Bytes(list[len(list)-1]), unit, Bytes(most)), Parts: []string{""}}
+	for i, v := range list {
+		if v < 0 {
+			l.Parts = append(l.Parts, "")
+			continue
+		}
+		l.Parts[len(l.Parts)-1] += point(100*float64(i)/float64(len(list)-1), 23-22*float64(v)/float64(most))
+	}
+	return l
+}
+
+// curves are the bytes of the median device, and the band of nine of ten devices.
+type curves struct {
+	Unit           string
+	Most, From, To float64
+	Band, Median   string
+}
+
+func curve(list []query.Point, unit string) *curves {
 	if len(list) < 2 {
-		return ""
+		return nil
 	}
-	most := 1.0
+	c := &curves{Unit: unit, Most: 1, From: list[0].At, To: list[len(list)-1].At}
 	for _, p := range list {
-		most = max(most, p.High)
+		c.Most = max(c.Most, p.High)
 	}
-	from, to := list[0].At, list[len(list)-1].At
-	x := func(p query.Point) float64 { return 400 * (p.At - from) / (to - from) }
-	y := func(v float64) float64 { return 104 - 90*v/most }
-	var above, below, median string
+	below := ""
 	for _, p := range list {
-		above += fmt.Sprintf("%.1f,%.1f ", x(p), y(p.High))
-		below = fmt.Sprintf("%.1f,%.1f ", x(p), y(p.Low)) + below
-		median += fmt.Sprintf("%.1f,%.1f ", x(p), y(p.Median))
+		x, y := 400*(p.At-c.From)/(c.To-c.From), func(v float64) float64 { return 104 - 90*v/c.Most }
+		c.Band += point(x, y(p.High))
+		below = point(x, y(p.Low)) + below
+		c.Median += point(x, y(p.Median))
 	}
-	label := fmt.Sprintf("bytes per device by %s: median, and nine of ten devices; up to %s", unit, whole(most))
-	return template.HTML(fmt.Sprintf(`<figure class="curve"><svg viewBox="0 0 404 122" role="img" aria-label="%s"><text x="0" y="10">%s</text><line class="grid" x1="0" x2="400" y1="14.5" y2="14.5"/><line class="grid" x1="0" x2="400" y1="104.5" y2="104.5"/><polygon class="band" points="%s%s"/><polyline class="line" points="%s"/><text x="0" y="118">%s</text><text x="400" y="118" text-anchor="end">%s</text></svg><figcaption>%[1]s</figcaption></figure>`,
-		label, whole(most), above, below, median, whole(from), whole(to)))
+	c.Band += below
+	return c
 }
 
 // whole returns a number, rounded.
@@ -67,64 +75,49 @@ func round(v float64) float64 {
 	return 10 * power
 }
 
-// plot maps the dumps of a device to the pixels of a chart.
+// plot is a chart of the bytes of a device's dumps over time, with a line for each boot, and the free bytes if they are known.
 type plot struct {
-	first     time.Time
-	span, top float64 // seconds and bytes
-	left      float64 // for the labels
+	First, Middle, Last time.Time
+	Top, Left           float64 // bytes at the top; place for the labels
+	Grid                []float64
+	Used, Free          []string // by boot
+	Dots                []query.Moment
 }
 
-func (p plot) x(t time.Time) float64   { return p.left + (800-p.left)*t.Sub(p.first).Seconds()/p.span }
-func (p plot) y(bytes float64) float64 { return 200 - 185*bytes/p.top }
+func (p *plot) X(t time.Time) float64 {
+	return p.Left + (800-p.Left)*t.Sub(p.First).Seconds()/max(1, p.Last.Sub(p.First).Seconds())
+}
+func (p *plot) Y(bytes float64) float64 { return 200 - 185*bytes/p.Top }
 
-// chart draws the bytes of a device's dumps over time, with a line for each boot, and the free bytes if they are known.
-func chart(l *query.Timeline) template.HTML {
+// HasFree reports whether a dump has the number of free bytes.
+func (p *plot) HasFree() bool { return strings.Join(p.Free, "") != "" }
+
+func chart(l *query.Timeline) *plot {
 	if len(l.Dumps) < 2 {
-		return ""
+		return nil
 	}
-	first, last := l.Dumps[0].Received, l.Dumps[len(l.Dumps)-1].Received
-	p := plot{first: first, span: max(1, last.Sub(first).Seconds()), top: 1}
-	known := false
+	p := &plot{First: l.Dumps[0].Received, Last: l.Dumps[len(l.Dumps)-1].Received, Top: 1}
+	p.Middle = p.First.Add(p.Last.Sub(p.First) / 2)
 	for _, d := range l.Dumps {
-		p.top = max(p.top, float64(d.Bytes), float64(d.HeapFree))
-		known = known || d.HeapFree >= 0
+		p.Top = max(p.Top, float64(d.Bytes), float64(d.HeapFree))
 	}
-	p.left = 10 * float64(len(whole(p.top)))
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 -14 804 234" role="img" aria-label="bytes over time, up to %s"><text x="%.0f" y="-3" text-anchor="end">bytes</text>`, whole(p.top), p.left-8)
-	step := round(p.top / 4)
-	for v := 0.0; v <= p.top; v += step {
-		fmt.Fprintf(&b, `<line class="grid" x1="%.0f" y1="%.1f" x2="800" y2="%.1[2]f"/><text x="%.0[3]f" y="%.1[4]f" text-anchor="end">%[5]s</text>`, p.left, p.y(v), p.left-8, p.y(v)+4, whole(v))
+	p.Left = 10 * float64(len(whole(p.Top)))
+	step := round(p.Top / 4)
+	for v := 0.0; v <= p.Top; v += step {
+		p.Grid = append(p.Grid, v)
 	}
-	for i, anchor := range []string{"start", "middle", "end"} {
-		zone := []string{"", "", " UTC"}[i]
-		t := first.Add(last.Sub(first) / 2 * time.Duration(i))
-		fmt.Fprintf(&b, `<text x="%.1f" y="216" text-anchor="%s">%s%s</text>`, p.x(t), anchor, Date(t), zone)
-	}
-	for i := 0; i < len(l.Dumps); {
-		var used, free strings.Builder
-		boot := l.Dumps[i].Boot
-		for ; i < len(l.Dumps) && l.Dumps[i].Boot == boot; i++ {
-			d := l.Dumps[i]
-			fmt.Fprintf(&used, "%.1f,%.1f ", p.x(d.Received), p.y(float64(d.Bytes)))
-			if d.HeapFree >= 0 {
-				fmt.Fprintf(&free, "%.1f,%.1f ", p.x(d.Received), p.y(float64(d.HeapFree)))
-			}
+	for i, d := range l.Dumps {
+		if i == 0 || d.Boot != l.Dumps[i-1].Boot {
+			p.Used, p.Free = append(p.Used, ""), append(p.Free, "")
 		}
-		fmt.Fprintf(&b, `<polyline class="line" points="%s"/><polyline class="line free" points="%s"/>`, used.String(), free.String())
-	}
-	for _, d := range l.Dumps {
-		class := "dot"
-		if !d.Complete {
-			class = "dot bad"
-		} else if len(l.Dumps) > 300 {
-			continue // the line is enough
+		boot := len(p.Used) - 1
+		p.Used[boot] += point(p.X(d.Received), p.Y(float64(d.Bytes)))
+		if d.HeapFree >= 0 {
+			p.Free[boot] += point(p.X(d.Received), p.Y(float64(d.HeapFree)))
 		}
-		fmt.Fprintf(&b, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"><title>%s: %s bytes</title></circle>`, class, p.x(d.Received), p.y(float64(d.Bytes)), Date(d.Received), cli.Number(d.Bytes))
+		if !d.Complete || len(l.Dumps) <= 300 { // else the line is enough
+			p.Dots = append(p.Dots, d)
+		}
 	}
-	b.WriteString(`</svg><p class="legend"><span class="key">in use, by dump (hollow: incomplete)</span>`)
-	if known {
-		b.WriteString(`<span class="key free">free</span>`)
-	}
-	return template.HTML(b.String() + "</p>")
+	return p
 }

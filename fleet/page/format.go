@@ -31,6 +31,7 @@ var functions = template.FuncMap{
 	"share":   Share,
 	"rate":    Rate,
 	"hours":   Hours,
+	"float":   func(n int64) float64 { return float64(n) },
 	"half":    func(v float64) float64 { return v / 2 },
 	"date":    Date,
 	"delta":   func(g query.Growth) float64 { return g.After - g.Before },
