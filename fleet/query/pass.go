@@ -58,7 +58,7 @@ func (d *DB) judge(ctx context.Context, build string, devices []Device, until in
 			names[i] = some[i].Device
 		}
 		err := d.with(ctx, Scope{Builds: []string{build}}, ofJudge, func(s *session) error {
-			list, err := rows[moment](ctx, s, text("moments", "{devices}", s.quoted(names), "{until}", fmt.Sprint(until)))
+			list, err := rows[moment](ctx, s, text("moments", "{dumps}", s.table(store.Dumps, " and device in ("+s.quoted(names)+")"), "{until}", fmt.Sprint(until)))
 			if err != nil {
 				return fmt.Errorf("query moments: %w", err)
 			}
