@@ -265,17 +265,15 @@ func (t *tests) add(above [2]int64) {
 	far := 12*math.Sqrt(mean*(1-share)*float64(n+m-k)/float64(n+m)) + 30
 	low, high := max(0, k-m, int64(mean-far)), min(n, k, int64(mean+far))
 	x := &tails{low, make([]float64, high-low+1), make([]float64, high-low+1)}
-	sum := 0.0
-	for i := range x.below {
+	of := func(i int) float64 {
 		a := low + int64(i)
-		sum += math.Exp(choose(n, a) + choose(m, k-a) - choose(n+m, k))
-		x.below[i] = sum
+		return math.Exp(choose(n, a) + choose(m, k-a) - choose(n+m, k))
 	}
-	sum = 0
-	for i := len(x.above) - 1; i >= 0; i-- {
-		a := low + int64(i)
-		sum += math.Exp(choose(n, a) + choose(m, k-a) - choose(n+m, k))
-		x.above[i] = sum
+	var up, down float64
+	for i := range x.below {
+		j := len(x.below) - 1 - i
+		up, down = up+of(i), down+of(j)
+		x.below[i], x.above[j] = up, down
 	}
 	t.tails[k] = x
 }

@@ -84,14 +84,14 @@ func (s *session) exhaust(ctx context.Context, l *Leaks) error {
 		}
 	}
 	for path, hours := range alone {
-		l.Rows[row[path]].Hours = pointer(quantile(hours, 0.5))
+		l.Rows[row[path]].Hours = new(quantile(hours, 0.5))
 	}
 	x.Heap, x.Among = most(heaps), most(among)
 	if x.Devices = int64(len(x.Each)); x.Devices > 0 {
-		x.Hours, x.Hours05 = pointer(quantile(x.Each, 0.5)), pointer(quantile(x.Each, 0.05))
+		x.Hours, x.Hours05 = new(quantile(x.Each, 0.5)), new(quantile(x.Each, 0.05))
 	}
 	if x.Reboot > 0 {
-		x.Boot, x.Reach = pointer(quantile(boots, 0.5)), pointer(quantile(reach, 0.5))
+		x.Boot, x.Reach = new(quantile(boots, 0.5)), new(quantile(reach, 0.5))
 	}
 	if x.Devices+x.Reboot+x.Unknown > 0 {
 		l.Exhaustion = x

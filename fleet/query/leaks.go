@@ -336,5 +336,3 @@ func (f *found) pace(r *Leak) (shape float64) {
 
 // unknown is a ratio of rates, or its standard error, that says nothing.
 const unknown = 10
-
-func pointer(v float64) *float64 { return &v }
