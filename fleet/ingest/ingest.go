@@ -143,7 +143,7 @@ const maxVersion = 200
 // checkBuild returns an error unless a build can be the name of a directory, and a part of a page's URL.
 func checkBuild(build string) error {
 	if n := len(store.Escape(build)); n > maxVersion || clean(build) != build || build == "." || build == ".." {
-		return fmt.Errorf("build %.40q: expected printable UTF-8 of up to %d bytes, of which those other than letters, digits and - _ . count three times", build, maxVersion)
+		return fmt.Errorf("build %.40q: expected printable UTF-8 of up to %d bytes, of which those that a URL escapes count three times", build, maxVersion)
 	}
 	return nil
 }

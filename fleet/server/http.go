@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -342,15 +341,11 @@ func (s *Server) text(body io.Reader, encoding string) ([]byte, error) {
 	switch e := strings.ToLower(encoding); e {
 	case "", "identity":
 	case "gzip":
-		z, err := gzip.NewReader(body)
-		if err != nil {
-			return nil, refuse(http.StatusBadRequest, "refused", fmt.Errorf("gzip: %w", err))
-		}
-		body = z
+		body = decompress.NewReader(e, body)
 	case "zstd":
 		z, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(s.Limits.Text)), zstd.WithDecoderMaxWindow(8<<20))
 		if err != nil {
-			return nil, refuse(http.StatusBadRequest, "refused", fmt.Errorf("zstd: %w", err))
+			return nil, s.unread(err)
 		}
 		defer z.Close()
 		body = z

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,20 +88,13 @@ func (s *Store) putIn(p part, b *Batch, replaces string) error {
 
 func dayPart(t time.Time) part { return part(t.UTC().Format(time.DateOnly)) }
 
-// Escape returns s in a form that can be part of a file name. It keeps letters, digits, '-', '_'
-// and, except at the beginning, '.'; other bytes become %XX.
+// Escape returns s in a form that can be part of a file name: as part of the path of a URL, and without '.' at the beginning.
 func Escape(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.' && i > 0:
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
+	s = url.PathEscape(s)
+	if strings.HasPrefix(s, ".") {
+		s = "%2E" + s[1:]
 	}
-	return b.String()
+	return s
 }
 
 // sort sorts the rows by build, those of a build in the orders documented for their types.

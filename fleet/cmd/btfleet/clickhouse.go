@@ -24,13 +24,13 @@ type rowsFlag struct {
 
 func (f *rowsFlag) add(c *cobra.Command) {
 	f.storeFlag.add(c)
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.StringVar(&f.clickhouse, "clickhouse", "", "use the tables at `URL`, http://HOST:8123/DATABASE, not Parquet files (docs/store.md)")
-	f.threads, f.memory = cli.Natural(query.DefaultEngine.Threads), cli.Size(query.DefaultEngine.Memory)
-	flags.Var(&f.threads, "threads", "DuckDB uses up to `N` processors")
-	flags.Var(&f.memory, "memory", "DuckDB uses up to `SIZE` of memory, and then temporary files")
-	flags.Lookup("memory").DefValue = "1.5G"
-	cli.AddFlags(c, "Store", flags)
+	addFlags(c, "Store", func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.clickhouse, "clickhouse", "", "use the tables at `URL`, http://HOST:8123/DATABASE, not Parquet files (docs/store.md)")
+		f.threads, f.memory = cli.Natural(query.DefaultEngine.Threads), cli.Size(query.DefaultEngine.Memory)
+		flags.Var(&f.threads, "threads", "DuckDB uses up to `N` processors")
+		flags.Var(&f.memory, "memory", "DuckDB uses up to `SIZE` of memory, and then temporary files")
+		flags.Lookup("memory").DefValue = "1.5G"
+	})
 }
 
 // tables returns the tables of ClickHouse, nil for Parquet files.
@@ -45,19 +45,25 @@ func (f *rowsFlag) tables() (*clickhouse.Store, error) {
 	return s, nil
 }
 
+// both returns the directory of the store, which is created, and the tables of ClickHouse, nil for Parquet files.
+func (f *rowsFlag) both() (files *store.Store, tables *clickhouse.Store, err error) {
+	if tables, err = f.tables(); err == nil {
+		files, err = f.open(true)
+	}
+	return files, tables, err
+}
+
 // db opens the rows for questions.
 func (f *rowsFlag) db(ctx context.Context) (*query.DB, error) {
-	t, err := f.tables()
+	tables, err := f.tables()
+	var files *store.Store
+	if err == nil && tables == nil {
+		files, err = f.open(false)
+	}
 	if err != nil {
 		return nil, err
 	}
-	var s *store.Store
-	if t == nil {
-		if s, err = f.open(false); err != nil {
-			return nil, err
-		}
-	}
-	return f.openDB(ctx, s, t)
+	return f.openDB(ctx, files, tables)
 }
 
 // openDB opens the rows of a store, or those of tables that are not nil.
@@ -89,8 +95,6 @@ server; they change nothing that exists. Other commands use them with
 			_, err := fmt.Fprint(c.OutOrStdout(), strings.Join(append(clickhouse.Schema(int(days)), ""), ";\n"))
 			return err
 		}}
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	addDays(f, &days)
-	cli.AddFlags(c, "Schema", f)
+	addFlags(c, "Schema", func(f *pflag.FlagSet) { addDays(f, &days) })
 	return c
 }

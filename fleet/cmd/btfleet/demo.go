@@ -37,10 +37,10 @@ bytes per hour on some devices. The same flags write the same dumps.`,
 			return nil
 		}}
 	to.add(c)
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.IntVar(&fleet.Devices, "devices", 2_000, "simulate `N` devices")
-	f.IntVar(&fleet.Paths, "paths", 150, "`N` call paths")
-	f.Float64Var(&fleet.Leak.Share, "leak-share", 0.05, "`FRACTION` of the devices of 1.4.3 that leak")
-	cli.AddFlags(c, "Demo", f)
+	addFlags(c, "Demo", func(f *pflag.FlagSet) {
+		f.IntVar(&fleet.Devices, "devices", 2_000, "simulate `N` devices")
+		f.IntVar(&fleet.Paths, "paths", 150, "`N` call paths")
+		f.Float64Var(&fleet.Leak.Share, "leak-share", 0.05, "`FRACTION` of the devices of 1.4.3 that leak")
+	})
 	return c
 }

@@ -43,12 +43,12 @@ While btfleet serve uses the spool, send it the logs (curl -T).`,
 		Args:    cobra.MinimumNArgs(1), RunE: o.run}
 	o.store.add(c)
 	o.spool.add(c, "Store")
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&o.device, "device", "", "`NAME` of the device")
-	f.StringVar(&o.build, "build", "", "build `ID` of logs that do not name theirs")
-	f.StringVar(&o.fw, "fw", "", "`VERSION` of the firmware of logs that do not name it")
-	f.Var(&o.labels, "label", "label `NAME=VALUE` of the devices, such as model=x2; several times for several labels")
-	cli.AddFlags(c, "Identity", f)
+	addFlags(c, "Identity", func(f *pflag.FlagSet) {
+		f.StringVar(&o.device, "device", "", "`NAME` of the device")
+		f.StringVar(&o.build, "build", "", "build `ID` of logs that do not name theirs")
+		f.StringVar(&o.fw, "fw", "", "`VERSION` of the firmware of logs that do not name it")
+		f.Var(&o.labels, "label", "label `NAME=VALUE` of the devices, such as model=x2; several times for several labels")
+	})
 	return c
 }
 
@@ -100,11 +100,7 @@ func (o *ingestOptions) run(c *cobra.Command, args []string) error {
 
 // open opens the spool, and what writes it to the store: logs go the way of those that a server receives.
 func (o *ingestOptions) open(c *cobra.Command) (*server.Spool, *server.Writer, error) {
-	tables, err := o.store.tables()
-	if err != nil {
-		return nil, nil, err
-	}
-	files, err := o.store.open(true)
+	files, tables, err := o.store.both()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,6 +19,13 @@ import (
 	"github.com/lwsbt/lwsbt/internal/cli"
 )
 
+// addFlags adds flags to a group of those of a command.
+func addFlags(c *cobra.Command, group string, add func(f *pflag.FlagSet)) {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	add(f)
+	cli.AddFlags(c, group, f)
+}
+
 // labelFlag is a flag that may be given several times.
 type labelFlag struct{ store.Labels }
 
@@ -46,16 +53,16 @@ type question struct {
 // an answer that is always whole, -1 for one that is not a list, and has no --json either.
 func answer[T any](q *question, c *cobra.Command, rows int, get func(ctx context.Context, args []string) (T, error), print func(w io.Writer, a T) error) *cobra.Command {
 	q.store.add(c)
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&q.since, "since", "", "only dumps received since `TIME`: 2026-06-01, or 7d, 12h before now")
-	f.Var(&q.labels, "label", "only dumps with a label, `NAME=VALUE`; several times for several labels")
-	if rows > 0 {
-		f.IntVarP(&q.rows, "rows", "n", rows, "list `N` rows, 0 for all")
-	}
-	if rows >= 0 {
-		f.BoolVar(&q.json, "json", false, "write JSON")
-	}
-	cli.AddFlags(c, "Query", f)
+	addFlags(c, "Query", func(f *pflag.FlagSet) {
+		f.StringVar(&q.since, "since", "", "only dumps received since `TIME`: 2026-06-01, or 7d, 12h before now")
+		f.Var(&q.labels, "label", "only dumps with a label, `NAME=VALUE`; several times for several labels")
+		if rows > 0 {
+			f.IntVarP(&q.rows, "rows", "n", rows, "list `N` rows, 0 for all")
+		}
+		if rows >= 0 {
+			f.BoolVar(&q.json, "json", false, "write JSON")
+		}
+	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		c.SetContext(store.WithLabels(c.Context(), q.labels.Labels))
 		if err := q.open(c); err != nil {
@@ -114,21 +121,21 @@ func (q *question) end(err error) error {
 // addBuild adds the flag --build.
 func (q *question) addBuild(c *cobra.Command, needed bool, usage string) *cobra.Command {
 	q.needsOne = needed
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&q.build, "build", "", usage+"`BUILD` ID, its beginning, or a firmware version")
-	cli.AddFlags(c, "Query", f)
+	addFlags(c, "Query", func(f *pflag.FlagSet) {
+		f.StringVar(&q.build, "build", "", usage+"`BUILD` ID, its beginning, or a firmware version")
+	})
 	return c
 }
 
 // addFailOver adds the flag --fail-over.
 func (q *question) addFailOver(c *cobra.Command, usage string, parse func(string) (uint64, error)) *cobra.Command {
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.Func("fail-over", usage, func(s string) (err error) {
-		q.fail = s
-		q.limit, err = parse(s)
-		return err
+	addFlags(c, "Query", func(f *pflag.FlagSet) {
+		f.Func("fail-over", usage, func(s string) (err error) {
+			q.fail = s
+			q.limit, err = parse(s)
+			return err
+		})
 	})
-	cli.AddFlags(c, "Query", f)
 	return c
 }
 

@@ -33,9 +33,9 @@ that no path of the new one resembles. It says stop, go, or unknown.`,
 			}
 			return r, err
 		}, q.writeRollout)
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&q.fail, "fail-on", "", "exit with 1 on `new-leak`, or if no device could be examined")
-	cli.AddFlags(c, "Query", f)
+	addFlags(c, "Query", func(f *pflag.FlagSet) {
+		f.StringVar(&q.fail, "fail-on", "", "exit with 1 on `new-leak`, or if no device could be examined")
+	})
 	return c
 }
 

@@ -69,30 +69,28 @@ it after all is written.
 SIGHUP makes it read the files of --tokens, --cert and --key again.`,
 		Example: "btfleet serve --listen :8470 --tokens tokens --cert tls.pem --key key.pem\nbtfleet serve --store /var/lib/btfleet --listen :8470 --tokens tokens", Args: cobra.NoArgs, RunE: o.run}
 	o.store.add(c)
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	o.keep.add(f)
-	cli.AddFlags(c, "Retention", f)
-	f = pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&o.listen, "listen", "127.0.0.1:8470", "`ADDRESS` and port to listen at")
-	f.StringVar(&o.tokens, "tokens", "", "`FILE` with the hashes of tokens (btfleet token); needed for addresses other than this machine's")
-	f.StringVar(&o.cert, "cert", "", "`FILE` with the certificate chain for TLS, in PEM")
-	f.StringVar(&o.key, "key", "", "`FILE` with the key of the certificate")
-	f.StringVar(&o.clientCA, "client-ca", "", "`FILE` with the certificates, in PEM, that sign those of devices: a device with one needs no token")
-	f.StringVar(&o.project, "project-header", "", "`NAME` of the header by which a proxy says which project its user may see")
-	o.spool.add(c, "Server")
-	o.size = 4 << 30
-	f.Var(&o.size, "spool-size", "refuse uploads when the spool is larger than `SIZE`")
-	f.Lookup("spool-size").DefValue = "4G"
-	f.DurationVar(&o.every, "write-every", 30*time.Second, "write uploads to the store every `TIME`, earlier if there are many")
-	f.Float64Var(&o.rate, "rate", 1, "limit of uploads per second of one device: `N`")
-	f.IntVar(&o.values, "values-per-day", server.DefaultLimits.Values, "limit of the values (dumps, their call paths and frames) that one device sends per day: `N`")
-	f.IntVar(&o.builds, "builds-per-day", server.DefaultLimits.Builds, "limit of the builds that one device sends per day: `N`")
-	cli.AddFlags(c, "Server", f)
-	f = pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&o.webhook, "webhook", "", "`URL` that gets a POST with JSON when a build has its first leak, and when a heap is exhausted within --warn-days")
-	f.Float64Var(&o.warn, "warn-days", 7, "alert if a heap is exhausted within `N` days")
-	f.StringVar(&o.url, "url", "", "`URL` of the page, for the links in alerts")
-	cli.AddFlags(c, "Alerts", f)
+	addFlags(c, "Retention", o.keep.add)
+	addFlags(c, "Server", func(f *pflag.FlagSet) {
+		f.StringVar(&o.listen, "listen", "127.0.0.1:8470", "`ADDRESS` and port to listen at")
+		f.StringVar(&o.tokens, "tokens", "", "`FILE` with the hashes of tokens (btfleet token); needed for addresses other than this machine's")
+		f.StringVar(&o.cert, "cert", "", "`FILE` with the certificate chain for TLS, in PEM")
+		f.StringVar(&o.key, "key", "", "`FILE` with the key of the certificate")
+		f.StringVar(&o.clientCA, "client-ca", "", "`FILE` with the certificates, in PEM, that sign those of devices: a device with one needs no token")
+		f.StringVar(&o.project, "project-header", "", "`NAME` of the header by which a proxy says which project its user may see")
+		o.spool.add(c, "Server")
+		o.size = 4 << 30
+		f.Var(&o.size, "spool-size", "refuse uploads when the spool is larger than `SIZE`")
+		f.Lookup("spool-size").DefValue = "4G"
+		f.DurationVar(&o.every, "write-every", 30*time.Second, "write uploads to the store every `TIME`, earlier if there are many")
+		f.Float64Var(&o.rate, "rate", 1, "limit of uploads per second of one device: `N`")
+		f.IntVar(&o.values, "values-per-day", server.DefaultLimits.Values, "limit of the values (dumps, their call paths and frames) that one device sends per day: `N`")
+		f.IntVar(&o.builds, "builds-per-day", server.DefaultLimits.Builds, "limit of the builds that one device sends per day: `N`")
+	})
+	addFlags(c, "Alerts", func(f *pflag.FlagSet) {
+		f.StringVar(&o.webhook, "webhook", "", "`URL` that gets a POST with JSON when a build has its first leak, and when a heap is exhausted within --warn-days")
+		f.Float64Var(&o.warn, "warn-days", 7, "alert if a heap is exhausted within `N` days")
+		f.StringVar(&o.url, "url", "", "`URL` of the page, for the links in alerts")
+	})
 	return c
 }
 
@@ -108,17 +106,10 @@ func (o *serve) run(c *cobra.Command, _ []string) error {
 	if err := o.readPair(); err != nil {
 		return err
 	}
-	tables, err := o.store.tables()
-	if err != nil {
-		return err
-	}
-	if tables != nil && (limit.Age > 0 || limit.Size > 0 || limit.Labels != nil) {
-		return cli.Usagef("--keep-days, --keep-size and --keep-label are for Parquet files: the tables of ClickHouse have a limit of their own (btfleet clickhouse schema --keep-days)")
-	}
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // SIGHUP is for reload
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process
-	to, err := o.store.open(true)
+	to, tables, err := o.store.both()
 	if err != nil {
 		return err
 	}
@@ -167,23 +158,22 @@ func newWriter(spool *server.Spool, files *store.Store, tables *clickhouse.Store
 
 // check checks flags.
 func (o *serve) check() error {
-	if o.webhook != "" && !isHTTP(o.webhook) {
-		return cli.Usagef("--webhook: expected a URL such as https://example.com/hook")
-	}
-	if !(o.rate > 0) || o.values < 1 || o.builds < 1 || o.every <= 0 {
-		return cli.Usagef("--rate, --values-per-day, --builds-per-day and --write-every: expected more than 0")
-	}
-	if (o.cert == "") != (o.key == "") {
-		return cli.Usagef("--cert and --key belong together")
-	}
-	if o.clientCA != "" && (o.cert == "" || o.tokens == "") {
-		return cli.Usagef("--client-ca needs --cert, and --tokens for those who read")
-	}
-	if o.project != "" && o.tokens == "" {
-		return cli.Usagef("--project-header needs --tokens for those who read")
-	}
-	if o.url != "" && !isHTTP(o.url) {
-		return cli.Usagef("--url: expected a URL such as https://fleet.example.com")
+	for _, c := range []struct {
+		wrong bool
+		text  string
+	}{
+		{o.webhook != "" && !isHTTP(o.webhook), "--webhook: expected a URL such as https://example.com/hook"},
+		{!(o.rate > 0) || o.values < 1 || o.builds < 1 || o.every <= 0, "--rate, --values-per-day, --builds-per-day and --write-every: expected more than 0"},
+		{(o.cert == "") != (o.key == ""), "--cert and --key belong together"},
+		{o.clientCA != "" && (o.cert == "" || o.tokens == ""), "--client-ca needs --cert, and --tokens for those who read"},
+		{o.project != "" && o.tokens == "", "--project-header needs --tokens for those who read"},
+		{o.url != "" && !isHTTP(o.url), "--url: expected a URL such as https://fleet.example.com"},
+		{o.store.clickhouse != "" && (o.keep.days > 0 || o.keep.size > 0 || o.keep.labels != nil),
+			"--keep-days, --keep-size and --keep-label are for Parquet files: the tables of ClickHouse have a limit of their own (btfleet clickhouse schema --keep-days)"},
+	} {
+		if c.wrong {
+			return cli.Usagef("%s", c.text)
+		}
 	}
 	return nil
 }

@@ -24,9 +24,7 @@ import (
 type storeFlag struct{ where string }
 
 func (f *storeFlag) add(c *cobra.Command) {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.StringVar(&f.where, "store", "fleet", "the `DIR` of the store")
-	cli.AddFlags(c, "Store", flags)
+	addFlags(c, "Store", func(flags *pflag.FlagSet) { flags.StringVar(&f.where, "store", "fleet", "the `DIR` of the store") })
 }
 
 // open opens the store. A directory must exist unless create is set.
@@ -49,9 +47,9 @@ func (f *storeFlag) open(create bool) (*store.Store, error) {
 type spoolFlag struct{ where string }
 
 func (f *spoolFlag) add(c *cobra.Command, group string) {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	flags.StringVar(&f.where, "spool", "", "`DIR` for uploads that are not in the store yet, on a local disk, or that of the store with .spool after its name")
-	cli.AddFlags(c, group, flags)
+	addFlags(c, group, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.where, "spool", "", "`DIR` for uploads that are not in the store yet, on a local disk, or that of the store with .spool after its name")
+	})
 }
 
 // open opens the spool, which may have size bytes.
@@ -124,9 +122,7 @@ every hour. A file that is damaged is moved to the directory quarantine.`,
 			return nil
 		}}
 	from.add(c)
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	keep.add(f)
-	cli.AddFlags(c, "Retention", f)
+	addFlags(c, "Retention", keep.add)
 	return c
 }
 

@@ -22,15 +22,11 @@ build is that of the linker's note (-Wl,--build-id), or that of --build.`,
 			if args[0] != "add" || len(args) < 2 || id != "" && len(args) > 2 {
 				return cli.BadArgsf("expected add FILE..., one with --build")
 			}
-			t, err := in.tables()
+			files, tables, err := in.both()
 			if err != nil {
 				return err
 			}
-			files, err := in.open(true)
-			if err != nil {
-				return err
-			}
-			db, err := in.openDB(c.Context(), files, t)
+			db, err := in.openDB(c.Context(), files, tables)
 			if err != nil {
 				return err
 			}
@@ -46,8 +42,8 @@ build is that of the linker's note (-Wl,--build-id), or that of --build.`,
 			return nil
 		}}
 	in.add(c)
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.StringVar(&id, "build", "", "build `ID` of a file without one, as its logs have it")
-	cli.AddFlags(c, "Symbols", f)
+	addFlags(c, "Symbols", func(f *pflag.FlagSet) {
+		f.StringVar(&id, "build", "", "build `ID` of a file without one, as its logs have it")
+	})
 	return c
 }
