@@ -18,14 +18,15 @@ type made struct {
 	data  []byte
 	word  uint64 // bytes
 	names map[string]uint64
+	array uint64 // bytes of the variables, 0 for a word
 }
 
 func make32(kind Kind, size int) *made {
-	return &made{kind, 0x20000000, make([]byte, size), 4, map[string]uint64{}}
+	return &made{kind: kind, base: 0x20000000, data: make([]byte, size), word: 4}
 }
 
 func make64(kind Kind, base uint64, size int) *made {
-	return &made{kind, base, make([]byte, size), 8, map[string]uint64{}}
+	return &made{kind: kind, base: base, data: make([]byte, size), word: 8}
 }
 
 // put stores words at an offset.
@@ -56,7 +57,7 @@ func (x *made) image(t *testing.T) (*core.Image, Program) {
 		Variables: func(names ...string) (list []core.Symbol) {
 			for _, n := range names {
 				if off, ok := x.names[n]; ok {
-					list = append(list, core.Symbol{Name: n, Addr: x.base + off, Size: x.word})
+					list = append(list, core.Symbol{Name: n, Addr: x.base + off, Size: max(x.word, x.array)})
 				}
 			}
 			return list
@@ -157,19 +158,20 @@ func mmHeapMade(regions uint64) *made {
 		x.put(lists, regions)
 		lists += 4
 	}
-	x.put(lists+8, x.base+lists, x.base+lists) // the only list is empty
+	x.put(lists+8, x.base+lists+16, x.base+lists+16) // two empty lists
+	x.put(lists+24, x.base+lists, x.base+lists)
 	return x
 }
 
 func TestNoMMHeap(t *testing.T) {
 	mmHeapMade(1).used(t, "a region", 4096+16)
 	h := mmHeapMade(2).used(t, "two regions", 4096+16, 5120+16)
-	if own := (core.Map{Start: 0x20000000 + 64 - 12, End: 0x20000000 + 64 + 16 + 4 + 16, Write: true}); !slices.Contains(h.Ranges, own) { // with one list
+	if own := (core.Map{Start: 0x20000000 + 64 - 12, End: 0x20000000 + 64 + 16 + 4 + 2*16, Write: true}); !slices.Contains(h.Ranges, own) { // with two lists
 		t.Errorf("ranges %+v, want %+v", h.Ranges, own)
 	}
 	x := mmHeapMade(1)
 	x.put(64-12, 0)
-	x.put(64+16, 0)
+	x.put(64+16, 0) // the number, if there are several
 	x.none(t, "no region")
 	x = mmHeapMade(1)
 	x.put(64+4, x.base+4096)
@@ -218,22 +220,44 @@ func TestEndOfNanoHeap(t *testing.T) {
 	}
 }
 
-// glibcMade is a main arena of glibc since 2.43, without fast bins, with used blocks of 24 bytes.
-func glibcMade() (x *made, arena uint64) {
+// arenaMade is a main arena of glibc since 2.43, without fast bins, of size bytes, and its offset.
+func arenaMade(top, size uint64) (x *made, arena uint64) {
 	x = make64(Glibc, 0x7f0000000000, 1<<16)
-	const bins, heap, size, blocks = 256, 1 << 13, 1 << 14, 16
+	const bins = 256
 	for i := range uint64(binPairs) {
 		x.put(bins+16*i, x.base+bins+16*i-16, x.base+bins+16*i-16)
 	}
-	top := uint64(heap + 32*blocks)
 	x.put(bins-16, x.base+top)
 	x.put(bins+16*binPairs+16, x.base+bins-24, 0, 1, size, size)
+	return x, bins - 24
+}
+
+// glibcMade is a main arena with used blocks of 24 bytes.
+func glibcMade() (x *made, arena uint64) {
+	const heap, size, blocks = 1 << 13, 1 << 14, 16
+	top := uint64(heap + 32*blocks)
+	x, arena = arenaMade(top, size)
 	for i := range uint64(blocks) {
 		x.put(heap+32*i+8, 32|1)
 		x.put(heap+32*i+16, 1) // not zeros: these may be a cache
 	}
 	x.put(top+8, size-32*blocks|1)
-	return x, bins - 24
+	return x, arena
+}
+
+// The part of a main arena with its top chunk may be a mapping below the part of sbrk.
+func TestScatteredArena(t *testing.T) {
+	const mapped, grown, top = 1 << 12, 1 << 14, 1<<12 + 2048
+	x, _ := arenaMade(top, 4*pageSize)
+	x.put(mapped+8, 1024|1)
+	x.put(mapped+1024+8, 1024|1)
+	x.put(top+8, 2048|1)
+	x.put(grown+8, 4096|1)
+	x.put(grown+4096+8, 4096|1)
+	x.put(grown+8192+8, 4064|1)
+	x.put(grown+12256+8, 16|1, 0, 16|1) // the end marks of 3 pages
+	x.put(3072, 1<<16<<32, 0, 0, 0, x.base+grown)
+	x.used(t, "scattered", mapped+16, mapped+1024+16, grown+16, grown+4096+16, grown+8192+16)
 }
 
 // A part of an arena has a block.
@@ -344,6 +368,27 @@ func TestTextOfDamage(t *testing.T) {
 		m, _ := x.image(t)
 		if got := (&finder{m: m}).text(x.base + 64); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// With MEM_OVERFLOW_CHECK, lwIP's blocks begin behind bytes of 0xcd: if all used ones do, the heap is not proven.
+func TestCheckedLwIP(t *testing.T) {
+	for _, first := range []uint64{0, 0xcdcdcdcd} {
+		x := make32(LwIP, 1<<13)
+		const heap, end = 4096, 200
+		x.names = map[string]uint64{"ram_heap": heap, "ram": 64, "ram_end": 68, "lfree": 72}
+		x.array = end + 2*8 + 3 // two headers, and the alignment less one
+		x.put(64, x.base+heap, x.base+heap+end, x.base+heap+40)
+		x.put(heap, 40, 1, first) // next and previous, used: offsets have 16 bits
+		x.put(heap+40, end, 0)
+		x.put(heap+end, end<<16|end, 1)
+		heaps, err := x.find(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, bytes := heaps[0].Count(Used); n != 1 || bytes != 32 || heaps[0].Proven() != (first == 0) {
+			t.Errorf("%#x: %d blocks of %d bytes; %+v", first, n, bytes, heaps[0].Proof)
 		}
 	}
 }
