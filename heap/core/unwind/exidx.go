@@ -76,12 +76,12 @@ func (o *Object) extab(addr uint64) []byte {
 
 // ehabi is the state of running unwind instructions, which describe the epilogue.
 type ehabi struct {
-	w     *walker
-	regs  *Regs
-	out   Regs
-	vsp   uint64
-	code  []byte // remaining instructions
-	pcSet bool
+	cursor // of the instructions; past the end, all bytes are 0
+	w      *walker
+	regs   *Regs
+	out    Regs
+	vsp    uint64
+	pcSet  bool
 }
 
 // ehabiOps lists the unwind instructions of EHABI, section 10.3, by mask and value of their
@@ -93,30 +93,30 @@ var ehabiOps = []struct {
 	{0xc0, 0x00, func(e *ehabi, b byte) bool { return e.add(int64(b&0x3f)<<2 + 4) }},
 	{0xc0, 0x40, func(e *ehabi, b byte) bool { return e.add(-(int64(b&0x3f)<<2 + 4)) }},
 	{0xf0, 0x80, func(e *ehabi, b byte) bool {
-		list := uint32(b&15)<<8 | e.arg()
+		list := uint32(b&15)<<8 | uint32(e.u8())
 		return list != 0 && e.pop(list, 4) // 0: refuse to unwind
 	}},
 	{0xfd, 0x9d, nil},
 	{0xf0, 0x90, (*ehabi).setSP},
 	{0xf8, 0xa0, func(e *ehabi, b byte) bool { return e.pop(uint32(1)<<(b&7+1)-1, 4) }},
 	{0xf8, 0xa8, func(e *ehabi, b byte) bool { return e.pop(uint32(1)<<(b&7+1)-1|1<<(armLR-4), 4) }},
-	{0xff, 0xb0, func(e *ehabi, _ byte) bool { e.code = nil; return true }},
-	{0xff, 0xb1, func(e *ehabi, _ byte) bool { return e.pop(e.arg()&15, 0) }},
+	{0xff, 0xb0, func(e *ehabi, _ byte) bool { e.off = len(e.b); return true }},
+	{0xff, 0xb1, func(e *ehabi, _ byte) bool { return e.pop(uint32(e.u8()&15), 0) }},
 	{0xff, 0xb2, func(e *ehabi, _ byte) bool { return e.add(0x204 + int64(e.uleb())<<2) }},
-	{0xff, 0xb3, func(e *ehabi, _ byte) bool { return e.add(int64(e.arg()&15+1)*8 + 4) }},
+	{0xff, 0xb3, func(e *ehabi, _ byte) bool { return e.add(int64(e.u8()&15+1)*8 + 4) }},
 	{0xff, 0xb4, func(e *ehabi, _ byte) bool { return e.add(4) }}, // return address authentication code
 	{0xf8, 0xb8, func(e *ehabi, b byte) bool { return e.add(int64(b&7+1)*8 + 4) }},
-	{0xfe, 0xc8, func(e *ehabi, _ byte) bool { return e.add(int64(e.arg()&15+1) * 8) }},
+	{0xfe, 0xc8, func(e *ehabi, _ byte) bool { return e.add(int64(e.u8()&15+1) * 8) }},
 	{0xf8, 0xd0, func(e *ehabi, b byte) bool { return e.add(int64(b&7+1) * 8) }},
 }
 
 // runEHABI returns the registers of the caller.
 func (w *walker) runEHABI(code []byte, regs *Regs) (out Regs, ok bool) {
-	e := ehabi{w: w, regs: regs, out: *regs, code: code}
+	e := ehabi{w: w, regs: regs, out: *regs, cursor: cursor{b: code}}
 	if e.vsp, ok = regs.Get(armSP); !ok {
 		return out, false
 	}
-	for len(e.code) > 0 {
+	for e.off < len(e.b) {
 		if !e.step() {
 			return out, false
 		}
@@ -134,36 +134,13 @@ func (w *walker) runEHABI(code []byte, regs *Regs) (out Regs, ok bool) {
 }
 
 func (e *ehabi) step() bool {
-	b := e.code[0]
-	e.code = e.code[1:]
+	b := e.u8()
 	for i := range ehabiOps {
 		if x := &ehabiOps[i]; b&x.mask == x.value {
 			return x.do != nil && x.do(e, b)
 		}
 	}
 	return false
-}
-
-// arg returns the next byte, 0 past the end.
-func (e *ehabi) arg() uint32 {
-	if len(e.code) == 0 {
-		return 0
-	}
-	b := e.code[0]
-	e.code = e.code[1:]
-	return uint32(b)
-}
-
-func (e *ehabi) uleb() (v uint64) {
-	for shift := 0; ; shift += 7 {
-		a := e.arg()
-		if shift < 32 {
-			v |= uint64(a&0x7f) << shift
-		}
-		if a&0x80 == 0 {
-			return v
-		}
-	}
 }
 
 func (e *ehabi) add(n int64) bool {
