@@ -29,8 +29,8 @@ func deviceDumps(seed uint64, name string, n, leak int) (dumps [][]string) {
 	return dumps
 }
 
-// Of a log that mixes two devices, one of which leaks, nothing is judged. The log of one of them leaks, also with parts that
-// the serial line repeated.
+// Of a log that mixes two devices, one of which leaks, nothing is judged; of one that has first the one and then the other, the
+// last. The log of one of them leaks, also with parts that the serial line repeated.
 func TestMixedDevices(t *testing.T) {
 	leaks, none := deviceDumps(1, "d1", 40, 3), deviceDumps(2, "d2", 40, 0)
 	var byDump, byLine, repeated []string
@@ -53,9 +53,10 @@ func TestMixedDevices(t *testing.T) {
 	}{
 		"by dump": {byDump, 2, "the log mixes dumps of several devices"}, "by line": {byLine, 2, "the log mixes dumps of several devices"},
 		"alone": {slices.Concat(leaks...), 0, "+1,152 bytes per hour"}, "other": {slices.Concat(none...), 0, "none above"}, "repeated": {repeated, 0, "1 leak"},
+		"leak last": {slices.Concat(append(none, leaks...)...), 0, "1 leak"}, "leak first": {slices.Concat(append(leaks, none...)...), 0, "of device d1, the last one is of d2"},
 	} {
 		out, errs, code := command("", "leaks", "-q", logFile(t, "all.log", strings.Join(c.lines, "")))
-		if code != c.code || !strings.Contains(out+errs, c.want) {
+		if code != c.code || !strings.Contains(out+errs, c.want) || strings.Contains(out, "mended") {
 			t.Errorf("%s: exit code %d, %s%s", name, code, out, errs)
 		}
 	}

@@ -3,6 +3,7 @@ package growth
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/lwsbt/lwsbt/heap/profile"
 )
@@ -112,6 +113,18 @@ func leaveOutMixed(list []LeakDump) {
 	for i := range list {
 		if d := &list[i]; odd[d.File] >= 3 && 8*odd[d.File] > all[d.File] {
 			d.Reason = "the log mixes dumps of several devices"
+		}
+	}
+}
+
+// leaveOutDevices leaves out the dumps of other devices than that of the last dump: what one does not do is no end of
+// what another did.
+func leaveOutDevices(list []LeakDump) {
+	device := ""
+	for i := range slices.Backward(list) {
+		d := &list[i]
+		if device = cmp.Or(device, d.Device); d.Used && d.Device != "" && d.Device != device {
+			d.Used, d.Reason = false, fmt.Sprintf("of device %s, the last one is of %s", d.Device, device)
 		}
 	}
 }

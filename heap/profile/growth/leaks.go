@@ -177,6 +177,7 @@ const listed = 0.005
 // each is from a different log, Judge takes them as dumps of one boot, in the order of p.Dumps.
 func Judge(p *profile.Profile, o Options) *Leaks {
 	l := &Leaks{profile: p, Dumps: useDumps(p.Dumps()), perByte: 1}
+	leaveOutDevices(l.Dumps)
 	l.timeline = newTimeline(l.Dumps)
 	var want, have float64
 	for _, d := range l.Dumps {
