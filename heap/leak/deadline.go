@@ -1,32 +1,18 @@
 package leak
 
-import (
-	"encoding/json"
-	"math"
-)
+import "math"
 
 // Deadline is the time until a heap is full, in the unit of the rates.
 type Deadline struct {
 	// In is the time at Rate. It is between From and To in nine of ten cases, if what leaks goes on. To is
 	// +Inf if the rate may be 0.
-	In   float64 `json:"in"`
-	From float64 `json:"from"`
-	To   float64 `json:"to"`
+	In   float64
+	From float64
+	To   float64
 	// Rate, in the allocator's bytes per unit of time, is between Low and High.
-	Rate float64 `json:"rate"`
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-}
-
-// MarshalJSON writes In, From and To as null where they are infinite.
-func (d Deadline) MarshalJSON() ([]byte, error) {
-	type plain Deadline
-	return json.Marshal(struct {
-		plain
-		In   *float64 `json:"in"`
-		From *float64 `json:"from"`
-		To   *float64 `json:"to"`
-	}{plain(d), finite(d.In), finite(d.From), finite(d.To)})
+	Rate float64
+	Low  float64
+	High float64
 }
 
 // Exhausted returns when a heap is full: the earlier of the deadlines by its own trend, if it leaks, and by

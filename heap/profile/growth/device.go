@@ -37,8 +37,5 @@ func NewTimeline(dumps []*profile.Dump) *Timeline {
 // Series returns the values of a call path, of which values has that in each dump, for [leak.Judge].
 func (t *Timeline) Series(values []profile.Value) leak.Series { return t.timeline.series(values) }
 
-// Fill returns the values of a call path with those that lost lines may have had.
-func (t *Timeline) Fill(values []profile.Value) []profile.Value { return t.timeline.fill(values) }
-
 // Dump returns the index of the dump nearest to a moment of a series.
 func (t *Timeline) Dump(m leak.Moment) int { return t.timeline.dump(m) }

@@ -26,7 +26,7 @@ func TestTimeline(t *testing.T) {
 	if line.Per != growth.PerHour || len(line.Boots) != 2 || len(line.Boots[1].Dumps) != 20 || !line.Dumps[30].Used {
 		t.Fatalf("%+v", line)
 	}
-	j := leak.Judge(line.Series(line.Fill(values)))
+	j := leak.Judge(line.Series(values))
 	if j.Verdict != leak.Leak || j.Low > 640 || j.High < 640 {
 		t.Errorf("%+v, want a leak of 640 bytes per hour", j)
 	}
