@@ -39,7 +39,8 @@ func (d *DB) Judge(ctx context.Context, builds ...string) error {
 	defer d.judging.Unlock()
 	for _, b := range builds {
 		o := Scope{Builds: []string{b}}
-		devices, err := ask[Device](ctx, d, o, []string{store.Dumps, store.JudgedDevices}, text("unjudged", "{rule}", fmt.Sprint(Rule)))
+		// The facts are not asked for, but checked: a damaged file leaves out its dumps, whose devices may be judged already.
+		devices, err := ask[Device](ctx, d, o, []string{store.Dumps, store.Facts, store.JudgedDevices}, text("unjudged", "{rule}", fmt.Sprint(Rule)))
 		if err != nil {
 			return fmt.Errorf("query unjudged: %w", err)
 		}
