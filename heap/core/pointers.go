@@ -211,10 +211,7 @@ func (g *graph) hidden(s span, visit func(at uint64, block int)) {
 			for at := from; at < min(from+step, len(b)-size+1); at++ {
 				v := read.Word(b[at:])
 				if at&(size-1) == aligned {
-					if size == 4 || v>>48 == 0 {
-						continue
-					}
-					v &= 1<<48 - 1
+					v = untag(v)
 				}
 				if v < low || v > high {
 					continue
@@ -225,6 +222,14 @@ func (g *graph) hidden(s span, visit func(at uint64, block int)) {
 			}
 		}
 	})
+}
+
+// untag returns an aligned word without its tag in the top 16 of 64 bits, 0 if it has none.
+func untag(v uint64) uint64 {
+	if v>>48 == 0 {
+		return 0
+	}
+	return v & (1<<48 - 1)
 }
 
 // inTail calls visit for each pointer in the last words of a block, which the program may not have requested. An address
