@@ -146,7 +146,7 @@ func (f *finder) task(at uint64) Task {
 	switch name := at + x.off; {
 	case ok && x.size > 1: // a pointer
 		x.bytes = maxName
-		name, ok = f.m.Pointer(name)
+		name, _ = f.m.Pointer(name)
 		fallthrough
 	case ok:
 		b := make([]byte, min(x.bytes, maxName))
