@@ -202,7 +202,12 @@ func (l *load) boots() (list []Boot) {
 }
 
 // values returns the values of all boots, corrected for lost blocks.
-func values(boots []Boot) (all []float64) {
+func values(boots []Boot) []float64 {
+	n := 0
+	for i := range boots {
+		n += len(boots[i].Value)
+	}
+	all := make([]float64, 0, n)
 	for _, b := range corrected(boots) {
 		all = append(all, b.Value...)
 	}
