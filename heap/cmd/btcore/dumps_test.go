@@ -178,10 +178,21 @@ func number(s string) (n uint64) {
 // unpacked returns the path of an ELF file of testdata, decompressed.
 func unpacked(t *testing.T, name string) string {
 	t.Helper()
-	packed, err := os.ReadFile(filepath.Join(dumpDir, name+".elf.xz"))
-	if os.IsNotExist(err) {
-		packed, err = os.ReadFile(filepath.Join(taskDir, name+".elf.xz"))
+	from := filepath.Join(dumpDir, name+".elf.xz")
+	if _, err := os.Stat(from); os.IsNotExist(err) {
+		from = filepath.Join(taskDir, name+".elf.xz")
 	}
+	path := filepath.Join(t.TempDir(), name+".elf")
+	if err := os.WriteFile(path, unpack(t, from), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// unpack reads an xz file.
+func unpack(t *testing.T, path string) []byte {
+	t.Helper()
+	packed, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,11 +200,7 @@ func unpacked(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), name+".elf")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return data
 }
 
 // TestHeapsOfDumps compares the heaps of dumps that hold all RAM with the source of the program: 6 blocks of 296 bytes are

@@ -125,6 +125,17 @@ func TestThreadsOfZephyr(t *testing.T) {
 		"sensor                sleeping                0x200004e8     1,024         912\n",
 		"idle 00               ready                   0x20000598       256  ",
 	}, nil)
+	// A thread that sleeps as version 4 marks it: bit 2 in place of bit 4.
+	text := string(unpack(t, log))
+	later := strings.Replace(text, "f5ffffff000000000000000000000000001005", "f5ffffff000000000000000000000000000405", 1)
+	if later == text {
+		t.Fatal("no thread that sleeps")
+	}
+	if err := os.WriteFile(src+".log", []byte(later), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = execute("tasks", src+".log", "-e", src+".elf")
+	compareOutput(t, code, cli.OK, out+errs, []string{"sensor                asleep or not started   0x200004e8", "later                 not started             0x20000178"}, nil)
 	// The functions in which threads that do not run were switched out: ctrl_mix, by an interrupt, and arch_swap.
 	_, out, _ = execute("stacks", log, "-e", src+".elf")
 	for thread, pc := range map[string]string{"boom, crashed": "0x0003e7", "ctrl, ready": "0x0003b9", "net, blocked": "0x001519"} {

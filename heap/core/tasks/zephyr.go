@@ -17,7 +17,7 @@ var zephyr = kernel{
 }
 
 // zephyrStates are the states by bit, _THREAD_DEAD and so on; the first that is set counts. k_sleep suspends a thread until
-// its timeout ends.
+// its timeout ends. Since version 4, it sets bit 2, which threads have before their start, too: with a timeout, the state is either.
 var zephyrStates = []struct {
 	bit   uint64
 	state string
@@ -62,6 +62,8 @@ func (f *finder) zephyr() error {
 			t.State = "ready"
 		case t.State == "suspended" && timeout != 0:
 			t.State = "sleeping"
+		case t.State == "not started" && timeout != 0:
+			t.State = "asleep or not started"
 		}
 		if !f.add(t) {
 			break
