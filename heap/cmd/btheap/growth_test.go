@@ -147,7 +147,7 @@ func TestFirstLines(t *testing.T) {
 		{"a cache leaves 5,000 bytes", reports(300, ten, free(func(i int) float64 { return math.Max(5000, 40000-200*float64(i)) })),
 			[]string{"none above"}, []string{"exhausted"}},
 		{"the largest block is lost, not the memory", largest.String(),
-			[]string{"fragmentation: no free block in 8.5 h; none above", "largest free block 20,400 bytes: none left in 8.5 h"}, nil},
+			[]string{"fragmentation: at this rate no free block in 8.5 h; none above", "largest free block 20,400 bytes: none left in 8.5 h"}, nil},
 		{"memory is freed", reports(60, ten, free(func(i int) float64 { return 40000 + 100*float64(i) })),
 			[]string{"none above 0.8 bytes per hour in 60 reports"}, []string{"cannot tell", "points"}},
 		{"four reports", reports(4, ten, free(func(i int) float64 { return 40000 + 100*float64(i) })),

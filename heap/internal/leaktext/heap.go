@@ -83,7 +83,7 @@ func firstUnusable(found *growth.Leaks) (first *growth.HeapTrend) {
 // losesBlocks returns the begin of a headline of heaps that do not leak, but whose largest free block is lost.
 func losesBlocks(found *growth.Leaks) string {
 	if t := firstUnusable(found); t != nil {
-		return "fragmentation: no free block in " + Left(t.Unusable) + "; "
+		return "fragmentation: at this rate no free block in " + Left(t.Unusable) + "; "
 	}
 	return ""
 }
