@@ -71,7 +71,7 @@ func (o *heapOptions) findForeign(in *input, kinds []alloc.Kind) (*core.Heap, er
 	}
 	if blocks >= manyBlocks {
 		in.Release()
-		debug.SetGCPercent(10)
+		debug.SetGCPercent(5)
 	}
 	for _, name := range in.unread() {
 		if slices.ContainsFunc(arenas, func(h *alloc.Heap) bool { return strings.HasPrefix(strings.ToLower(name), h.Kind.String()+" ") }) {
