@@ -48,6 +48,14 @@ func Build(ctx context.Context, cc, output string) error {
 	if len(command) == 0 {
 		return fail(BadArgument, "expected a C compiler")
 	}
+	to, name, info, err := newfile.Target(output)
+	if err != nil {
+		return fail(Failed, "%w", err)
+	}
+	defer to.Close()
+	if info != nil && !info.Mode().IsRegular() {
+		return fail(Unusable, "%s: is not a regular file, expected a file to write", output)
+	}
 	dir, err := os.MkdirTemp("", "lwsbt")
 	if err != nil {
 		return fail(Failed, "%w", err)
@@ -83,22 +91,14 @@ func Build(ctx context.Context, cc, output string) error {
 		}
 		return fail(Failed, "cannot build the library with %s: %w", cc, err)
 	}
-	return replace(output, temp)
+	return replace(to, name, temp)
 }
 
-// replace replaces the file at path by a copy of another one. A library in use does not change.
-func replace(path, from string) error {
+// replace replaces a file by a copy of another one. A library in use does not change.
+func replace(to *newfile.Dir, name, from string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
 		return err
-	}
-	to, name, info, err := newfile.Target(path)
-	if err != nil {
-		return fail(Failed, "%w", err)
-	}
-	defer to.Close()
-	if info != nil && !info.Mode().IsRegular() {
-		return fail(Unusable, "%s: is not a regular file, expected a file to write", path)
 	}
 	f, temp, err := to.CreateFree(func(n int) string { return fmt.Sprintf(".%s.%d-%d.tmp", name, os.Getpid(), n) })
 	if err != nil {
