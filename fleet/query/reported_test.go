@@ -68,7 +68,20 @@ func (u *unit) boot(build string, at float64) {
 
 func micros(hours float64) int64 { return begin.UnixMicro() + int64(hours*3.6e9) }
 
-// usual returns the bytes of the paths that each device has: constants, loads, caches, pools, by day and by chance.
+// stageDay returns the day on which a device of 200 is updated: 1, 10, 50 and 100 % of them on days 2, 5, 8 and 11.
+func stageDay(device int) float64 {
+	switch {
+	case device < 2:
+		return 2
+	case device < 20:
+		return 5
+	case device < 100:
+		return 8
+	}
+	return 11
+}
+
+// usual returns the bytes of the paths that each device has: constants, loads, caches, pools, by day and at random.
 func (u *unit) usual(at float64) map[string]int64 {
 	up, held := at-u.booted, map[string]int64{}
 	u.walk = max(0, min(10, u.walk+int64(u.rand.IntN(3))-1))
@@ -287,16 +300,7 @@ var reports = []struct {
 	{"flags", "B goes to 1, 10, 50 and 100 % on days 2, 5, 8 and 11; a flag, set on half of all devices on day 9, leaks in B alone, and holds 4 kB in A and B", func(f *reported) {
 		p, free := plantedLeak{build: "B", path: "telemetry", devices: map[string]float64{}, rate: 0.1, since: -1}, map[string]int64{}
 		for i := range 200 {
-			day := 11.0
-			switch {
-			case i < 2:
-				day = 2
-			case i < 20:
-				day = 5
-			case i < 100:
-				day = 8
-			}
-			u, updated := f.unit(i, "A", f.rand.Float64()), 24*day+6*f.rand.Float64()
+			u, updated := f.unit(i, "A", f.rand.Float64()), 24*stageDay(i)+6*f.rand.Float64()
 			for at := 1 + 5*f.rand.Float64(); at < 360; at += 6 {
 				if at > updated && u.build == "A" {
 					u.boot("B", updated)
@@ -322,16 +326,7 @@ var reports = []struct {
 		p, old := plantedLeak{build: "B", path: "new", devices: map[string]float64{}, rate: 0.1}, plantedLeak{build: "A", path: "old", devices: map[string]float64{}, rate: 0.1}
 		free := map[string]int64{}
 		for i := range 200 {
-			day := 11.0
-			switch {
-			case i < 2:
-				day = 2
-			case i < 20:
-				day = 5
-			case i < 100:
-				day = 8
-			}
-			u, updated := f.unit(i, "A", f.rand.Float64()), 24*day+6*f.rand.Float64()
+			u, updated := f.unit(i, "A", f.rand.Float64()), 24*stageDay(i)+6*f.rand.Float64()
 			for at := 1 + 5*f.rand.Float64(); at < 360; at += 6 {
 				if at > updated && u.build == "A" {
 					u.boot("B", updated)
